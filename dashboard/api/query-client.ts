@@ -1,0 +1,26 @@
+import { QueryClient } from "@tanstack/react-query";
+import { ApiError, mayRetry } from "./api-error.ts";
+
+const RETRIES_MAX = 3;
+const RETRY_MS = 1000;
+const RETRY_MS_MAX = 15_000;
+const STALE_MS = 5000;
+
+/** Only what may succeed later is tried again, and no sooner than the server asks for. A change is never repeated unasked. */
+export function createQueryClient(): QueryClient {
+  return new QueryClient({
+    defaultOptions: {
+      queries: {
+        staleTime: STALE_MS,
+        // The browser's opinion of the network says nothing of a server on this machine.
+        networkMode: "always",
+        retry: (failures, error) => failures < RETRIES_MAX && mayRetry(error),
+        retryDelay: (failures, error) => {
+          const asked = error instanceof ApiError ? error.retryAfterMs : undefined;
+          return asked ?? Math.min(RETRY_MS * 2 ** failures, RETRY_MS_MAX);
+        },
+      },
+      mutations: { networkMode: "always", retry: false },
+    },
+  });
+}

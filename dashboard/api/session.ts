@@ -1,0 +1,89 @@
+import { type UseQueryResult, useQuery } from "@tanstack/react-query";
+import { createContext, useContext } from "react";
+import { GRANTS_OF_INSTALLATION_ADMIN, grantsOfPerson, type PersonRole } from "../../core/permissions/person-roles.ts";
+import { ApiError, UNREACHABLE } from "./api-error.ts";
+import { DASHBOARD_HEADERS } from "./client.ts";
+
+/** Who is signed in, and where that person may do what. */
+export interface Session {
+  readonly person: {
+    readonly name: string;
+    readonly email: string | null;
+    /** As the provider named them; none of a person who came by a link. */
+    readonly groups: readonly string[];
+  };
+  readonly workspaces: readonly SessionWorkspace[];
+  /** An admin of all workspaces, who administers the installation too. */
+  readonly isInstallationAdmin: boolean;
+  /** Where the person is signed in, newest first. Instants are Unix ms. */
+  readonly sessions: readonly OpenSession[];
+}
+
+export interface OpenSession {
+  readonly id: string;
+  /** Whether it is the one of this browser. */
+  readonly isThis: boolean;
+  readonly address: string | null;
+  readonly userAgent: string | null;
+  readonly createdAt: number;
+  readonly lastSeenAt: number;
+}
+
+export interface SessionWorkspace {
+  readonly id: string;
+  readonly name: string;
+  readonly role: PersonRole;
+}
+
+export const SESSION_KEY = ["session"] as const;
+
+/** null: not signed in. It is asked for again every minute, so that a page that is left open tells when it has ended. */
+const ASKED_EVERY_MS = 60_000;
+
+export function useSessionQuery(report: (reached: boolean) => void): UseQueryResult<Session | null, ApiError> {
+  return useQuery<Session | null, ApiError>({
+    queryKey: SESSION_KEY,
+    queryFn: ({ signal }) => readSession(signal, report),
+    refetchInterval: ASKED_EVERY_MS,
+  });
+}
+
+async function readSession(signal: AbortSignal, report: (reached: boolean) => void): Promise<Session | null> {
+  let response: Response;
+  try {
+    response = await fetch("/dashboard/session", { headers: DASHBOARD_HEADERS, signal });
+  } catch (error) {
+    if (signal.aborted) throw error;
+    report(false);
+    throw new ApiError({ status: 0, kind: UNREACHABLE, detail: "The server did not answer.", cause: error });
+  }
+  report(true);
+  if (!response.ok) {
+    throw new ApiError({ status: response.status, kind: "unknown", detail: `The server answered ${response.status}.` });
+  }
+  return ((await response.json()) as { data: { session: Session | null } }).data.session;
+}
+
+/** The signed-in person in the workspace that the page shows. */
+export interface Place {
+  readonly session: Session;
+  readonly workspace: SessionWorkspace;
+}
+
+export const PlaceContext = createContext<Place | undefined>(undefined);
+
+export function usePlace(): Place {
+  const place = useContext(PlaceContext);
+  if (place === undefined) throw new Error("usePlace stands outside of the shell");
+  return place;
+}
+
+/**
+ * Returns whether the person holds a tuple such as `workspace.*.create_root_key` here. What the person may not do is shown, disabled and with
+ * the tuple that is missing; it is the server that refuses.
+ */
+export function useMay(): (tuple: string) => boolean {
+  const { session, workspace } = usePlace();
+  const held = session.isInstallationAdmin ? GRANTS_OF_INSTALLATION_ADMIN : grantsOfPerson(workspace.role);
+  return (tuple) => held.includes(tuple);
+}

@@ -1,0 +1,52 @@
+import { Menu as Base } from "@base-ui/react/menu";
+import type { ReactNode } from "react";
+import "./button.css";
+import "./field.css";
+
+export interface MenuItem {
+  readonly label: string;
+  readonly onChoose: () => void;
+  readonly isDanger?: boolean;
+  /** Cannot be chosen now, and why. */
+  readonly unusable?: string | undefined;
+}
+
+/** A button with what else can be done. */
+export function Menu({
+  label,
+  items,
+  children,
+  title,
+}: {
+  label: ReactNode;
+  items: readonly MenuItem[];
+  /** Above the items: whose menu it is. */
+  children?: ReactNode;
+  title?: string;
+}): ReactNode {
+  return (
+    <Base.Root>
+      <Base.Trigger className="button" title={title}>
+        {label}
+      </Base.Trigger>
+      <Base.Portal>
+        <Base.Positioner className="positioner" sideOffset={4} align="end">
+          <Base.Popup className="popup">
+            {children}
+            {items.map((item) => (
+              <Base.Item
+                key={item.label}
+                className={item.isDanger ? "popup-item popup-item-danger" : "popup-item"}
+                disabled={item.unusable !== undefined}
+                title={item.unusable}
+                onClick={item.onChoose}
+              >
+                {item.label}
+              </Base.Item>
+            ))}
+          </Base.Popup>
+        </Base.Positioner>
+      </Base.Portal>
+    </Base.Root>
+  );
+}

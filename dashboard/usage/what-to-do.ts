@@ -1,0 +1,18 @@
+/** What a person can do about a refused question about usage, by the kind of the error; undefined for errors that all procedures have. */
+export function usageTodo(kind: string): string | undefined {
+  return Object.hasOwn(TODO, kind) ? TODO[kind] : undefined;
+}
+
+const TODO: Readonly<Record<string, string>> = {
+  analytics_not_configured:
+    "An admin of the workspace can switch usage on, in its settings or by `postern workspace update --analytics on`. Events are counted meanwhile.",
+  query_quota_exceeded:
+    "The queries of the workspace for this hour are used up. Pages that are open ask too: pause their refresh, or ask an admin for a larger quota.",
+  query_execution_timeout:
+    "Ask for less: a shorter time, one API or key, or a table of larger buckets such as those per day.",
+  query_memory_limit_exceeded: "Ask for fewer rows or columns, or let the query sum them up.",
+  query_rows_limit_exceeded: "Ask for fewer rows, with a condition or a LIMIT.",
+  query_range_exceeds_retention: "Choose a later beginning: what is older is not kept for this workspace.",
+  analytics_connection_failed:
+    "Keys are verified all the same, and events wait until the store is back. It is tried again by itself; the page Installation shows what is away.",
+};
