@@ -1,0 +1,17 @@
+import type { ReactNode } from "react";
+import { CopyButton } from "./copy-button.tsx";
+import "./code-block.css";
+
+/** Text to be copied as it is: a manifest, a command line. */
+export function CodeBlock({ label, text }: { label: string; text: string }): ReactNode {
+  return (
+    <figure className="code">
+      <figcaption>
+        <span>{label}</span>
+        <CopyButton text={text} />
+      </figcaption>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it can be scrolled, also by keyboard. */}
+      <pre tabIndex={0}>{text}</pre>
+    </figure>
+  );
+}

@@ -1,0 +1,46 @@
+import type { ReactNode } from "react";
+import { ApiError } from "../api/api-error.ts";
+import { Button } from "./button.tsx";
+import { CopyButton } from "./copy-button.tsx";
+import { explainError } from "./explain-error.ts";
+import { Notice } from "./notice.tsx";
+
+/** Says what happened, what to do, and by which id the server's log knows it. */
+export function ErrorNote({
+  error,
+  doing,
+  again,
+}: {
+  error: unknown;
+  /** "Reading the keys" */
+  doing: string;
+  again?: () => void;
+}): ReactNode {
+  const { happened, todo } = explainError(error, doing);
+  const { faults = [], requestId } = error instanceof ApiError ? error : {};
+  return (
+    <Notice kind="bad" actions={again !== undefined && <Button onClick={again}>Try again</Button>}>
+      <p>
+        <strong>{happened}</strong>
+      </p>
+      {faults.length > 0 && (
+        <ul>
+          {faults.map(({ location, message }) => (
+            <li key={`${location} ${message}`}>
+              <code>{location.replace(/^body\./, "")}</code>: {message}
+            </li>
+          ))}
+        </ul>
+      )}
+      <p>{todo}</p>
+      {requestId !== undefined && (
+        <p className="field-row">
+          <span className="muted">
+            Request <code>{requestId}</code>
+          </span>
+          <CopyButton text={requestId} label="Copy id" />
+        </p>
+      )}
+    </Notice>
+  );
+}

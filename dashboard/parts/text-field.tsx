@@ -1,0 +1,73 @@
+import { type HTMLInputTypeAttribute, type ReactNode, useId } from "react";
+import "./field.css";
+
+/** One line of text, or several with `rows`. */
+export function TextField({
+  label,
+  value,
+  onChange,
+  hint,
+  fault,
+  placeholder,
+  type = "text",
+  rows,
+  isRequired = false,
+  isMono = false,
+  isDisabled = false,
+  lengthMax,
+  inputMode,
+}: {
+  label: ReactNode;
+  value: string;
+  onChange: (value: string) => void;
+  hint?: ReactNode;
+  /** What is wrong with it; undefined: nothing is known to be. */
+  fault?: string | undefined;
+  placeholder?: string;
+  type?: HTMLInputTypeAttribute;
+  rows?: number;
+  isRequired?: boolean;
+  isMono?: boolean;
+  isDisabled?: boolean;
+  lengthMax?: number;
+  inputMode?: "numeric" | "text";
+}): ReactNode {
+  const id = useId();
+  const described = [hint !== undefined && `${id}-hint`, fault !== undefined && `${id}-fault`]
+    .filter(Boolean)
+    .join(" ");
+  const shared = {
+    id,
+    value,
+    placeholder,
+    inputMode,
+    required: isRequired,
+    disabled: isDisabled,
+    maxLength: lengthMax,
+    autoComplete: "off",
+    spellCheck: false,
+    className: isMono ? "input mono" : "input",
+    "aria-invalid": fault !== undefined || undefined,
+    "aria-describedby": described === "" ? undefined : described,
+  };
+  return (
+    <div className="field">
+      <label htmlFor={id}>{label}</label>
+      {rows === undefined ? (
+        <input {...shared} type={type} onChange={({ target }) => onChange(target.value)} />
+      ) : (
+        <textarea {...shared} rows={rows} onChange={({ target }) => onChange(target.value)} />
+      )}
+      {hint !== undefined && (
+        <span id={`${id}-hint`} className="field-hint">
+          {hint}
+        </span>
+      )}
+      {fault !== undefined && (
+        <span id={`${id}-fault`} className="field-fault">
+          {fault}
+        </span>
+      )}
+    </div>
+  );
+}
