@@ -1,0 +1,90 @@
+/** Queries to begin with. A test runs each of them on both stores. */
+export const EXAMPLES: readonly { readonly title: string; readonly sql: string }[] = [
+  {
+    title: "Outcomes per hour of the last day",
+    sql: `SELECT time, outcome, sum(count) AS verifications
+FROM key_verifications_per_hour_v1
+WHERE time >= now() - INTERVAL 24 HOUR
+GROUP BY time, outcome
+ORDER BY time`,
+  },
+  {
+    title: "Keys that were refused most this week",
+    sql: `SELECT key_id, outcome, sum(count) AS refused
+FROM key_verifications_per_day_v1
+WHERE time >= today() - INTERVAL 7 DAY AND outcome != 'VALID'
+GROUP BY key_id, outcome
+ORDER BY refused DESC
+LIMIT 20`,
+  },
+  {
+    title: "Owners with the most keys in use",
+    sql: `SELECT external_id, uniq(key_id) AS keys, sum(count) AS verifications
+FROM key_verifications_per_day_v1
+WHERE time >= today() - INTERVAL 7 DAY AND external_id != ''
+GROUP BY external_id
+ORDER BY keys DESC, verifications DESC
+LIMIT 20`,
+  },
+  {
+    title: "Part of the verifications that passed, by day",
+    sql: `SELECT time, round(100 * sumIf(count, outcome = 'VALID') / sum(count), 2) AS percent_valid
+FROM key_verifications_per_day_v1
+WHERE time >= today() - INTERVAL 29 DAY
+GROUP BY time
+ORDER BY time`,
+  },
+  {
+    title: "Credits by key and day",
+    sql: `SELECT time, key_id, sum(spent_credits) AS credits
+FROM key_verifications_per_day_v1
+WHERE time >= today() - INTERVAL 7 DAY
+GROUP BY time, key_id
+HAVING credits > 0
+ORDER BY time, credits DESC`,
+  },
+  {
+    title: "Verifications by tag",
+    sql: `SELECT arrayJoin(tags) AS tag, sum(count) AS verifications
+FROM key_verifications_per_day_v1
+WHERE time >= today() - INTERVAL 7 DAY
+GROUP BY tag
+ORDER BY verifications DESC
+LIMIT 20`,
+  },
+  {
+    title: "The last 100 refusals",
+    sql: `SELECT fromUnixTimestamp64Milli(time) AS at, key_id, outcome, request_id, source
+FROM key_verifications_v1
+WHERE outcome != 'VALID' AND time >= now() - INTERVAL 1 DAY
+ORDER BY time DESC
+LIMIT 100`,
+  },
+  {
+    title: "Running total of the day",
+    sql: `SELECT time, sum(verifications) OVER (ORDER BY time) AS so_far
+FROM (
+  SELECT time, sum(count) AS verifications
+  FROM key_verifications_per_hour_v1
+  WHERE time >= toStartOfDay(now())
+  GROUP BY time
+)
+ORDER BY time`,
+  },
+  {
+    title: "Limits that refuse, by hour",
+    sql: `SELECT time, namespace_id, sum(total) - sum(passed) AS refused
+FROM ratelimits_per_hour_v1
+WHERE time >= now() - INTERVAL 24 HOUR
+GROUP BY time, namespace_id
+ORDER BY time`,
+  },
+  {
+    title: "How long deciding took",
+    sql: `SELECT namespace_id, count() AS checks, quantile(0.5)(latency) AS p50, quantile(0.99)(latency) AS p99
+FROM ratelimits_v1
+WHERE time >= now() - INTERVAL 1 HOUR
+GROUP BY namespace_id
+ORDER BY checks DESC`,
+  },
+];
