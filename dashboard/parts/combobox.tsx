@@ -1,0 +1,84 @@
+import { Combobox as Base } from "@base-ui/react/combobox";
+import { type ReactNode, useId } from "react";
+import "./field.css";
+
+export interface ComboboxOption {
+  readonly value: string;
+  readonly label: string;
+  /** Stands at its right: an id, a count. */
+  readonly note?: string;
+}
+
+/**
+ * One of many, found by typing. With `onSearch` the server filters: the options are then what it found for the text, else they are all, and
+ * are filtered here.
+ */
+export function Combobox({
+  label,
+  options,
+  value,
+  onChange,
+  onSearch,
+  placeholder,
+  hint,
+  empty = "Nothing fits.",
+}: {
+  label: string;
+  options: readonly ComboboxOption[];
+  value: string | null;
+  onChange: (value: string | null) => void;
+  onSearch?: (text: string) => void;
+  placeholder?: string;
+  hint?: ReactNode;
+  empty?: string;
+}): ReactNode {
+  const id = useId();
+  const chosen = options.find((option) => option.value === value) ?? (value === null ? null : { value, label: value });
+  return (
+    <div className="field">
+      <label htmlFor={id}>{label}</label>
+      <Base.Root
+        items={options}
+        value={chosen}
+        onValueChange={(option) => onChange(option?.value ?? null)}
+        isItemEqualToValue={(one, other) => one.value === other.value}
+        {...(onSearch === undefined
+          ? {}
+          : {
+              filter: null,
+              // The text also changes when a value is chosen: asking for that text would bring other options, another label, and so on.
+              onInputValueChange: (text: string, { reason }: { reason: string }) => {
+                if (reason === "input-change" || reason === "input-clear") onSearch(text);
+              },
+            })}
+      >
+        <Base.Input
+          id={id}
+          className="input"
+          placeholder={placeholder}
+          aria-describedby={hint === undefined ? undefined : `${id}-hint`}
+        />
+        <Base.Portal>
+          <Base.Positioner className="positioner" sideOffset={4}>
+            <Base.Popup className="popup">
+              <Base.Empty className="popup-note">{empty}</Base.Empty>
+              <Base.List>
+                {(option: ComboboxOption) => (
+                  <Base.Item key={option.value} value={option} className="popup-item">
+                    <span>{option.label}</span>
+                    {option.note !== undefined && <span className="muted">{option.note}</span>}
+                  </Base.Item>
+                )}
+              </Base.List>
+            </Base.Popup>
+          </Base.Positioner>
+        </Base.Portal>
+      </Base.Root>
+      {hint !== undefined && (
+        <span id={`${id}-hint`} className="field-hint">
+          {hint}
+        </span>
+      )}
+    </div>
+  );
+}

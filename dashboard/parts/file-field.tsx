@@ -1,0 +1,56 @@
+import { type ReactNode, useId, useState } from "react";
+import "./field.css";
+
+/** A text file of the person's machine, read here. What is too large or no UTF-8 is refused in words. */
+export function FileField({
+  label,
+  accept,
+  bytesMax,
+  onText,
+  hint,
+}: {
+  label: string;
+  /** As the browser's file dialog wants it: `.csv,text/csv`. */
+  accept: string;
+  bytesMax: number;
+  onText: (text: string, name: string) => void;
+  hint?: ReactNode;
+}): ReactNode {
+  const id = useId();
+  const [fault, setFault] = useState<string>();
+  const read = async (file: File): Promise<void> => {
+    if (file.size > bytesMax) {
+      setFault(
+        `The file has ${file.size.toLocaleString("en")} bytes, and at most ${bytesMax.toLocaleString("en")} are taken.`,
+      );
+      return;
+    }
+    try {
+      const text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
+      setFault(undefined);
+      onText(text, file.name);
+    } catch {
+      setFault("The file could not be read as UTF-8 text.");
+    }
+  };
+  return (
+    <div className="field">
+      <label htmlFor={id}>{label}</label>
+      <input
+        id={id}
+        type="file"
+        accept={accept}
+        className="input"
+        aria-invalid={fault !== undefined || undefined}
+        aria-describedby={`${id}-note`}
+        onChange={({ target }) => {
+          const [file] = target.files ?? [];
+          if (file !== undefined) void read(file);
+        }}
+      />
+      <span id={`${id}-note`} className={fault === undefined ? "field-hint" : "field-fault"} role="status">
+        {fault ?? hint}
+      </span>
+    </div>
+  );
+}

@@ -1,0 +1,60 @@
+import { type ReactNode, useState } from "react";
+import { formatDuration, parseCount, parseDuration } from "./duration.ts";
+import { TextField } from "./text-field.tsx";
+
+/*
+ * A count or a duration, typed as text. The value is undefined while the text is empty or means nothing, so a form can tell that it is
+ * not whole; a text that means nothing says so.
+ */
+
+interface QuantityProps {
+  readonly label: string;
+  readonly value: number | undefined;
+  readonly onChange: (value: number | undefined) => void;
+  readonly hint?: ReactNode;
+  readonly isRequired?: boolean;
+}
+
+export function CountField(props: QuantityProps): ReactNode {
+  return <QuantityField {...props} parse={parseCount} format={String} wanted="A whole number, such as 1000." />;
+}
+
+/** In ms. */
+export function DurationField(props: QuantityProps): ReactNode {
+  return (
+    <QuantityField
+      {...props}
+      parse={parseDuration}
+      format={formatDuration}
+      wanted="A duration, such as 60s, 5m, 1h or 7d."
+    />
+  );
+}
+
+function QuantityField({
+  value,
+  onChange,
+  parse,
+  format,
+  wanted,
+  ...rest
+}: QuantityProps & {
+  parse: (text: string) => number | undefined;
+  format: (value: number) => string;
+  wanted: string;
+}): ReactNode {
+  const [text, setText] = useState(value === undefined ? "" : format(value));
+  // A value that came from elsewhere, such as a preset, replaces the text; one that the text means does not.
+  const shown = value !== undefined && parse(text) !== value ? format(value) : text;
+  return (
+    <TextField
+      {...rest}
+      value={shown}
+      fault={shown.trim() !== "" && parse(shown) === undefined ? wanted : undefined}
+      onChange={(typed) => {
+        setText(typed);
+        onChange(parse(typed));
+      }}
+    />
+  );
+}

@@ -1,0 +1,220 @@
+// biome-ignore-all lint/a11y/useFocusableInteractive: heads of columns do nothing; the order is the server's.
+// biome-ignore-all lint/a11y/useSemanticElements: the rows of a virtual list are placed by hand, which no table element allows.
+import { defaultRangeExtractor, useVirtualizer } from "@tanstack/react-virtual";
+import { type KeyboardEvent, memo, type ReactNode, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import type { Pages } from "../api/queries.ts";
+import { ErrorNote } from "./error-note.tsx";
+import { TableFoot } from "./table-foot.tsx";
+import "./table.css";
+
+/*
+ * A list of any length: only the rows that are seen are in the document, the next page is asked for before the end is reached, and the
+ * order is the server's. A row is one stop of the Tab key; arrows go from row to row, Enter opens one.
+ */
+
+export interface Column<T> {
+  readonly id: string;
+  readonly header: string;
+  readonly cell: (row: T) => ReactNode;
+  /** As CSS writes tracks of a grid: `minmax(8rem, 2fr)`, `6rem`. */
+  readonly width: string;
+  readonly isNumber?: boolean;
+  /** Where the table is narrower than this many px the column is left out; the details of a row have it. */
+  readonly fromPx?: number;
+}
+
+const ROW_PX = 32;
+const OVERSCAN = 12;
+/** How many rows before the end of what was read the next page is asked for. */
+const AHEAD = 30;
+
+export function Table<T>({
+  label,
+  columns,
+  pages,
+  rowId,
+  onOpen,
+  openId,
+  empty,
+  doing,
+}: {
+  /** What it lists, for screen readers. */
+  label: string;
+  columns: readonly Column<T>[];
+  pages: Pages<T>;
+  rowId: (row: T) => string;
+  /** Opens the details of a row. */
+  onOpen?: (row: T) => void;
+  /** The row whose details are open. */
+  openId?: string | undefined;
+  /** Shown when there is no row. */
+  empty: ReactNode;
+  /** "Reading the keys", for an error. */
+  doing: string;
+}): ReactNode {
+  const { rows, isLoading, hasMore, error, readMore, again } = pages;
+  const scroller = useRef<HTMLDivElement>(null);
+  const widthPx = useWidth(scroller);
+  const shown = useMemo(() => columns.filter(({ fromPx = 0 }) => widthPx >= fromPx), [columns, widthPx]);
+  const tracks = shown.map(({ width }) => width).join(" ");
+  const [active, setActive] = useState(0);
+  const tabStop = Math.min(active, Math.max(0, rows.length - 1));
+  const virtualizer = useVirtualizer({
+    count: rows.length,
+    // The row that Tab leads to is in the document also when it is scrolled away.
+    rangeExtractor: (range) => {
+      const seen = defaultRangeExtractor(range);
+      return seen.includes(tabStop) || rows.length === 0 ? seen : [...seen, tabStop].sort((a, b) => a - b);
+    },
+    getScrollElement: () => scroller.current,
+    estimateSize: () => ROW_PX,
+    overscan: OVERSCAN,
+  });
+  const items = virtualizer.getVirtualItems();
+  const lastSeen = virtualizer.range?.endIndex ?? 0;
+  useEffect(() => {
+    if (hasMore && error === null && rows.length > 0 && lastSeen >= rows.length - AHEAD) readMore();
+  }, [hasMore, error, rows.length, lastSeen, readMore]);
+
+  const goTo = (index: number): void => {
+    const target = Math.max(0, Math.min(rows.length - 1, index));
+    setActive(target);
+    virtualizer.scrollToIndex(target);
+    // The row may enter the document only now.
+    requestAnimationFrame(() => scroller.current?.querySelector<HTMLElement>(`[data-index="${target}"]`)?.focus());
+  };
+  const onKeyDown = (event: KeyboardEvent): void => {
+    const index = rowIndexOf(event.target);
+    // Keys that are pressed in a button of the row are the button's.
+    if (index === undefined || !(event.target as Element).matches("[role=row]")) return;
+    const page = Math.floor((scroller.current?.clientHeight ?? 0) / ROW_PX) - 2;
+    const to = {
+      ArrowDown: index + 1,
+      ArrowUp: index - 1,
+      PageDown: index + page,
+      PageUp: index - page,
+      Home: 0,
+      End: rows.length - 1,
+    }[event.key];
+    const row = rows[index];
+    if (to !== undefined) goTo(to);
+    else if (event.key === "Enter" && row !== undefined && onOpen !== undefined) onOpen(row);
+    else return;
+    event.preventDefault();
+  };
+
+  return (
+    <div className="table">
+      <div className="table-scroller" ref={scroller}>
+        <div role="table" aria-label={label} aria-rowcount={hasMore ? -1 : rows.length + 1} aria-busy={isLoading}>
+          <div role="rowgroup" className="table-head">
+            <div role="row" aria-rowindex={1} className="table-row" style={{ gridTemplateColumns: tracks }}>
+              {shown.map(({ id, header, isNumber }) => (
+                <div key={id} role="columnheader" className={isNumber ? "cut number" : "cut"}>
+                  {header}
+                </div>
+              ))}
+            </div>
+          </div>
+          <div
+            role="rowgroup"
+            className="table-body"
+            style={{ height: virtualizer.getTotalSize() }}
+            onFocus={({ target }) => setActive(rowIndexOf(target) ?? active)}
+            onKeyDown={onKeyDown}
+            onClick={({ target }) => {
+              const row = isControl(target) ? undefined : rows[rowIndexOf(target) ?? -1];
+              if (row !== undefined) onOpen?.(row);
+            }}
+          >
+            {items.map(({ index, start }) => {
+              const row = rows[index];
+              if (row === undefined) return null;
+              const id = rowId(row);
+              return (
+                <TableRow
+                  key={id}
+                  row={row}
+                  index={index}
+                  startPx={start}
+                  columns={shown}
+                  tracks={tracks}
+                  isOpenable={onOpen !== undefined}
+                  isOpen={openId === id}
+                  isTabStop={index === tabStop}
+                />
+              );
+            })}
+          </div>
+        </div>
+        {rows.length === 0 && isLoading && (
+          <p className="muted table-note" role="status">
+            Loading …
+          </p>
+        )}
+        {rows.length === 0 && !isLoading && error === null && <div className="table-note">{empty}</div>}
+      </div>
+      {error !== null && <ErrorNote error={error} doing={doing} again={again} />}
+      <TableFoot pages={pages}>{rows.length.toLocaleString("en")}</TableFoot>
+    </div>
+  );
+}
+
+interface TableRowProps<T> {
+  readonly row: T;
+  readonly index: number;
+  readonly startPx: number;
+  readonly columns: readonly Column<T>[];
+  readonly tracks: string;
+  readonly isOpenable: boolean;
+  readonly isOpen: boolean;
+  readonly isTabStop: boolean;
+}
+
+/** While a list is scrolled, only the rows that come into view are rendered. */
+const TableRow = memo(PlainRow) as typeof PlainRow;
+
+function PlainRow<T>(props: TableRowProps<T>): ReactNode {
+  const { row, index, startPx, columns, tracks, isOpenable, isOpen, isTabStop } = props;
+  return (
+    <div
+      role="row"
+      className={isOpenable ? "table-row table-row-open" : "table-row"}
+      data-index={index}
+      // The head is the first.
+      aria-rowindex={index + 2}
+      aria-current={isOpen || undefined}
+      tabIndex={isTabStop ? 0 : -1}
+      style={{ gridTemplateColumns: tracks, transform: `translateY(${startPx}px)` }}
+    >
+      {columns.map(({ id, cell, isNumber }) => (
+        <div key={id} role="cell" className={isNumber ? "cut number" : "cut"}>
+          {cell(row)}
+        </div>
+      ))}
+    </div>
+  );
+}
+
+/** The place in the list of the row that an element is in. What a row opened, a menu or a dialog, sends events through React, but is in none. */
+function rowIndexOf(target: EventTarget): number | undefined {
+  const index = target instanceof Element ? target.closest("[data-index]")?.getAttribute("data-index") : undefined;
+  return index === null || index === undefined ? undefined : Number(index);
+}
+
+const isControl = (target: EventTarget): boolean =>
+  target instanceof Element && target.closest("a, button, input, select, label") !== null;
+
+/** The width of an element, which decides which columns there is room for. */
+function useWidth(element: { readonly current: HTMLElement | null }): number {
+  const [width, setWidth] = useState(0);
+  useLayoutEffect(() => {
+    const { current } = element;
+    if (current === null) return;
+    const observer = new ResizeObserver(() => setWidth(current.clientWidth));
+    observer.observe(current);
+    setWidth(current.clientWidth);
+    return () => observer.disconnect();
+  }, [element]);
+  return width;
+}
