@@ -1,0 +1,213 @@
+import { type ReactNode, useEffect, useRef } from "react";
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import { drawPattern, type PlotSeries } from "./plot-marks.ts";
+
+/*
+ * The drawing of a plot, with uPlot. It is loaded when the first plot is shown. Everything that a plot says is in the document beside it as well
+ * (plot.tsx); this is the picture alone.
+ */
+
+export interface CanvasProps {
+  /** Unix ms, or numbers; ascending. */
+  readonly xs: readonly number[];
+  readonly isTime: boolean;
+  /** Where the last step ends; given for values that hold for a step. */
+  readonly endX: number | undefined;
+  readonly series: readonly PlotSeries[];
+  /** What is drawn of each series: its own values, or where it ends in a stack. */
+  readonly drawn: readonly (readonly (number | null)[])[];
+  readonly isStacked: boolean;
+  readonly heightPx: number;
+  /** The place that the keyboard points at; undefined while it does not. */
+  readonly keyed: number | undefined;
+  /** Places from and to, both included. */
+  readonly chosen: readonly [number, number] | undefined;
+  readonly onPoint: (place: number | undefined) => void;
+  readonly onChoose: (fromX: number, toX: number) => void;
+}
+
+const DRAG_PX_MIN = 6;
+
+export function PlotCanvas(props: CanvasProps): ReactNode {
+  const { xs, isTime, endX, series, drawn, isStacked, heightPx, keyed, chosen } = props;
+  const host = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | undefined>(undefined);
+  const wasChosen = useRef(false);
+  const latest = useRef(props);
+  latest.current = props;
+
+  // A plot is made again for each new content: that takes a millisecond, and nothing of the last one is left over.
+  useEffect(() => {
+    const element = host.current;
+    if (element === null) return;
+    const data: uPlot.AlignedData = [withEnd(xs, endX), ...drawn.map((ys) => withEnd(ys, endX && (ys.at(-1) ?? null)))];
+    const make = (): void => {
+      plot.current?.destroy();
+      const width = Math.max(120, element.clientWidth);
+      plot.current = new uPlot(
+        optionsOf({ element, width, heightPx, isTime, isStacked, series, endX, latest }),
+        data,
+        element,
+      );
+    };
+    make();
+    const resized = new ResizeObserver(() => {
+      const width = element.clientWidth;
+      if (width > 0 && width !== plot.current?.width) plot.current?.setSize({ width, height: heightPx });
+    });
+    resized.observe(element);
+    const stopWatching = watchTheme(make);
+    return () => {
+      resized.disconnect();
+      stopWatching();
+      plot.current?.destroy();
+      plot.current = undefined;
+    };
+  }, [xs, isTime, endX, series, drawn, isStacked, heightPx]);
+
+  useEffect(() => {
+    const current = plot.current;
+    if (current === undefined) return;
+    const left = (place: number): number => current.valToPos(withEnd(xs, endX)[place] ?? 0, "x");
+    if (keyed !== undefined) {
+      const middle = endX === undefined ? left(keyed) : (left(keyed) + left(keyed + 1)) / 2;
+      current.setCursor({ left: middle, top: 1 }, false);
+    }
+    if (chosen !== undefined) {
+      const [from, to] = chosen;
+      const begin = left(from);
+      const end = endX === undefined ? left(to) : left(to + 1);
+      current.setSelect({ left: begin, width: end - begin, top: 0, height: current.over.clientHeight }, false);
+    } else if (wasChosen.current) {
+      current.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
+    }
+    // What the pointer is dragging is not this effect's.
+    wasChosen.current = chosen !== undefined;
+  }, [keyed, chosen, xs, endX]);
+
+  return <div ref={host} className="plot-canvas" aria-hidden="true" />;
+}
+
+const withEnd = <T,>(values: readonly T[], end: T | undefined): T[] =>
+  end === undefined ? [...values] : [...values, end];
+
+interface Making {
+  readonly element: HTMLElement;
+  readonly width: number;
+  readonly heightPx: number;
+  readonly isTime: boolean;
+  readonly isStacked: boolean;
+  readonly series: readonly PlotSeries[];
+  readonly endX: number | undefined;
+  readonly latest: { readonly current: CanvasProps };
+}
+
+function optionsOf({ element, width, heightPx, isTime, isStacked, series, endX, latest }: Making): uPlot.Options {
+  const colour = coloursOf(element);
+  const [text, line] = [colour("--muted"), colour("--line")];
+  const axis = { stroke: text, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } };
+  const fills = series.map(({ mark }) => drawPattern(mark.pattern, colour(mark.colour)));
+  const paths = endX === undefined ? {} : { paths: uPlot.paths.stepped?.({ align: 1 }) as uPlot.Series.PathBuilder };
+  const fillOf = (place: number) => (self: uPlot) =>
+    self.ctx.createPattern(fills[place] as HTMLCanvasElement, "repeat") ?? text;
+  const options: uPlot.Options = {
+    width,
+    height: heightPx,
+    ms: 1,
+    tzDate: (ms) => uPlot.tzDate(new Date(ms), "Etc/UTC"),
+    legend: { show: false },
+    cursor: {
+      y: false,
+      points: { show: false },
+      drag: { x: true, y: false, setScale: false, dist: DRAG_PX_MIN },
+      dataIdx: (self, _, nearest) => {
+        if (endX === undefined) return nearest;
+        const x = self.posToVal(self.cursor.left ?? 0, "x");
+        return Math.max(0, latest.current.xs.findLastIndex((start) => start <= x) ?? 0);
+      },
+    },
+    scales: {
+      x: { time: isTime },
+      y: { range: (_, min, max) => [Math.min(0, min ?? 0), Math.max(1e-9, (max ?? 1) * 1.05)] },
+    },
+    axes: [axis, { ...axis, size: 56, values: (_, values) => values.map((value) => shortNumber(value)) }],
+    series: [
+      {},
+      ...series.map(({ name, mark }, place) => ({
+        label: name,
+        stroke: colour(mark.colour),
+        width: isStacked ? 1 : 2,
+        dash: isStacked ? [] : [...mark.dash],
+        spanGaps: false,
+        points: { show: false },
+        ...(isStacked && place === 0 ? { fill: fillOf(0) } : {}),
+        ...paths,
+      })),
+    ],
+    hooks: {
+      setCursor: [
+        (self) => {
+          const place =
+            self.cursor.left === undefined || self.cursor.left < 0 ? undefined : (self.cursor.idx ?? undefined);
+          latest.current.onPoint(place === undefined ? undefined : Math.min(place, latest.current.xs.length - 1));
+        },
+      ],
+      setSelect: [
+        (self) => {
+          const { left, width: selected } = self.select;
+          if (selected < DRAG_PX_MIN) return;
+          latest.current.onChoose(self.posToVal(left, "x"), self.posToVal(left + selected, "x"));
+          self.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
+        },
+      ],
+    },
+  };
+  // Between the tops of two series in a stack.
+  if (isStacked) {
+    options.bands = series.slice(1).map((_, index) => ({ series: [index + 2, index + 1], fill: fillOf(index + 1) }));
+  }
+  return options;
+}
+
+/** `1.2k`, `3M`: what an axis has room for. */
+export function shortNumber(value: number): string {
+  const size = Math.abs(value);
+  for (const [unit, name] of [
+    [1e9, "G"],
+    [1e6, "M"],
+    [1e3, "k"],
+  ] as const) {
+    if (size >= unit) return `${Number((value / unit).toPrecision(3))}${name}`;
+  }
+  return String(Number(value.toPrecision(3)));
+}
+
+/** Reads colours of the theme in the form that a canvas takes. */
+function coloursOf(element: HTMLElement): (property: string) => string {
+  const probe = document.createElement("span");
+  element.append(probe);
+  const found = new Map<string, string>();
+  return (property) => {
+    const known = found.get(property);
+    if (known !== undefined) return known;
+    if (!probe.isConnected) element.append(probe);
+    probe.style.color = `var(${property})`;
+    const value = getComputedStyle(probe).color;
+    probe.remove();
+    found.set(property, value);
+    return value;
+  };
+}
+
+/** Calls back when the colours may have changed: by the system's choice or by the person's. */
+function watchTheme(changed: () => void): () => void {
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  system.addEventListener("change", changed);
+  const observer = new MutationObserver(changed);
+  observer.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+  return () => {
+    system.removeEventListener("change", changed);
+    observer.disconnect();
+  };
+}

@@ -1,0 +1,63 @@
+import { describe, expect, test } from "vitest";
+import { offersAt, type QuerySchema } from "./completion.ts";
+import { fragmentOf, queryOf, readFragment } from "./sql-fragment.ts";
+
+const column = (name: string) => ({ name, type: "String", meaning: `${name}.` });
+const SCHEMA: QuerySchema = {
+  tables: [
+    { name: "key_verifications_v1", of: "verifications", meaning: "Raw.", columns: [column("key_id"), column("tags")] },
+    { name: "ratelimits_v1", of: "ratelimits", meaning: "Raw.", columns: [column("identifier")] },
+  ],
+  functions: [{ name: "sumIf", kind: "aggregate", call: "sumIf(x, c)", meaning: "Sum." }],
+};
+const labels = (text: string, isAsked = true) =>
+  offersAt(text.replace("|", ""), text.indexOf("|"), SCHEMA, isAsked)?.options.map(({ label }) => label);
+
+describe("what is offered", () => {
+  test("after FROM and JOIN tables alone", () => {
+    expect(labels("SELECT * FROM |")).toEqual(["key_verifications_v1", "ratelimits_v1"]);
+    expect(labels("SELECT * FROM a JOIN ra|")).toEqual(["key_verifications_v1", "ratelimits_v1"]);
+  });
+
+  test("elsewhere columns of the tables that are named, functions, and words", () => {
+    const offered = labels("SELECT i| FROM ratelimits_v1");
+    expect(offered).toEqual(expect.arrayContaining(["identifier", "sumIf", "INTERVAL"]));
+    expect(offered).not.toContain("key_id");
+    expect(labels("SELECT k|")).toContain("key_id");
+  });
+
+  test("for the word before the cursor, and without a word only when asked", () => {
+    expect(offersAt("SELECT key", 10, SCHEMA, false)?.from).toBe(7);
+    expect(labels("SELECT |", false)).toBeUndefined();
+  });
+
+  test.each(["SELECT 'a|", "SELECT 'it\\'s |", "-- se|", "/* se|", 'SELECT "a|', "# a|"])("nothing in %s", (text) => {
+    expect(labels(text)).toBeUndefined();
+  });
+
+  test.each(["SELECT 'a', k|", "-- x\nSELECT k|", "/* x */ SELECT k|", "SELECT 'it''s', k|"])(
+    "again after it: %s",
+    (text) => {
+      expect(labels(text)).toContain("key_id");
+    },
+  );
+});
+
+test.each([
+  ["SELECT 1 FROM ratelimits_v1", "ratelimits"],
+  ["-- FROM ratelimits_v1\nSELECT 1 FROM key_verifications_v1", "verifications"],
+  ["with x as (select 1 from `ratelimits_per_day_v1`) select * from x", "ratelimits"],
+  ["", "verifications"],
+] as const)("the procedure of %j is that of its tables: %s", (sql, of) => {
+  expect(queryOf(sql)).toBe(of);
+});
+
+describe("a query in the fragment", () => {
+  test.each(["SELECT 1 -- 50% & more # = +\n\t'ü名🎉'", "", "a=b&q=c"])("%j comes back as it was", (sql) => {
+    expect(readFragment(`#${fragmentOf(sql)}`)).toBe(sql);
+  });
+
+  test.each(["", "#", "#main", "#of=verifications", "#q=%E0%A4%A"])("there is none in %j", (fragment) => {
+    expect(readFragment(fragment)).toBeUndefined();
+  });
+});
