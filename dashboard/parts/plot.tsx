@@ -1,0 +1,187 @@
+import {
+  type CSSProperties,
+  type KeyboardEvent,
+  lazy,
+  type ReactNode,
+  Suspense,
+  useId,
+  useMemo,
+  useState,
+} from "react";
+import { stacked } from "../usage/series.ts";
+import "./plot.css";
+import type { PlotSeries } from "./plot-marks.ts";
+import { exactText } from "./time.ts";
+
+/*
+ * A plot of one or several series over time, or over numbers: the picture, a legend with totals, what is under the pointer, and all values as a
+ * table. Zoom by dragging, or by the keyboard: arrows point at a step, with Shift they choose some, Enter zooms in.
+ */
+
+const PlotCanvas = lazy(() => import("./plot-canvas.tsx").then((module) => ({ default: module.PlotCanvas })));
+
+const HEIGHT_PX = 220;
+
+export interface PlotProps {
+  /** What it shows, for screen readers: "Verifications of key billing by outcome". */
+  readonly label: string;
+  readonly xs: readonly number[];
+  readonly isTime?: boolean;
+  /** Where the last step ends; given for values that hold for a step, such as counts of an hour. */
+  readonly endX?: number;
+  readonly series: readonly PlotSeries[];
+  readonly isStacked?: boolean;
+  readonly heightPx?: number;
+  /** A value in words, such as "3.5 ms". */
+  readonly inWords?: (value: number) => string;
+  readonly onZoom?: (fromX: number, toX: number) => void;
+  /** Beside the hints under the picture. */
+  readonly foot?: ReactNode;
+}
+
+const numberText = (value: number): string => value.toLocaleString("en", { maximumFractionDigits: 3 });
+
+export function Plot(props: PlotProps): ReactNode {
+  const { label, xs, isTime = true, endX, series, isStacked = false, heightPx = HEIGHT_PX, onZoom, foot } = props;
+  const inWords = props.inWords ?? numberText;
+  const hintId = useId();
+  const [keyed, setKeyed] = useState<number>();
+  const [hovered, setHovered] = useState<number>();
+  const pointed = keyed ?? hovered;
+  const [anchor, setAnchor] = useState<number>();
+  const [isTableOpen, setTableOpen] = useState(false);
+  const drawn = useMemo(
+    () => (isStacked ? stacked(series.map(({ values }) => ({ counts: values }))) : series.map(({ values }) => values)),
+    [series, isStacked],
+  );
+  const chosen: readonly [number, number] | undefined = useMemo(
+    () =>
+      anchor === undefined || keyed === undefined ? undefined : [Math.min(anchor, keyed), Math.max(anchor, keyed)],
+    [anchor, keyed],
+  );
+  const xText = (place: number): string => {
+    const x = xs[place];
+    if (x === undefined) return "";
+    return isTime ? exactText(x) : numberText(x);
+  };
+  const endOf = (place: number): number => xs[place + 1] ?? endX ?? xs[place] ?? 0;
+
+  const onKeyDown = (event: KeyboardEvent): void => {
+    const at = pointed ?? xs.length;
+    const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: xs.length - 1 }[event.key];
+    if (to !== undefined) {
+      const place = Math.max(0, Math.min(xs.length - 1, to));
+      if (event.shiftKey && onZoom !== undefined) setAnchor(anchor ?? Math.min(at, xs.length - 1));
+      else setAnchor(undefined);
+      setKeyed(place);
+    } else if (event.key === "Enter" && onZoom !== undefined && chosen !== undefined) {
+      const [from, last] = chosen;
+      setAnchor(undefined);
+      onZoom(xs[from] ?? 0, endOf(last));
+    } else if (event.key === "Escape" && (pointed !== undefined || anchor !== undefined)) {
+      setAnchor(undefined);
+      setKeyed(undefined);
+    } else return;
+    event.preventDefault();
+  };
+
+  return (
+    <figure className="plot" aria-label={label} style={{ "--plot-height": `${heightPx}px` } as CSSProperties}>
+      {/* biome-ignore lint/a11y/useSemanticElements: no element is a plot that arrows walk through. */}
+      <div
+        className="plot-area"
+        role="group"
+        aria-roledescription="plot"
+        aria-label={label}
+        aria-describedby={hintId}
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: arrows walk through its steps.
+        tabIndex={0}
+        onKeyDown={onKeyDown}
+        onBlur={() => {
+          setAnchor(undefined);
+          setKeyed(undefined);
+        }}
+      >
+        <Suspense fallback={<p className="muted">Drawing …</p>}>
+          <PlotCanvas
+            xs={xs}
+            isTime={isTime}
+            endX={endX}
+            series={series}
+            drawn={drawn}
+            isStacked={isStacked}
+            heightPx={heightPx}
+            keyed={keyed}
+            chosen={chosen}
+            onPoint={setHovered}
+            onChoose={(fromX, toX) => onZoom?.(fromX, toX)}
+          />
+        </Suspense>
+      </div>
+      <ul className="plot-legend">
+        {series.map(({ name, label: text, mark, values, total }) => {
+          const value = pointed === undefined ? total : values[pointed];
+          return (
+            <li key={name} data-series={name}>
+              <span
+                className={`plot-mark plot-mark-${mark.pattern}`}
+                style={{ "--mark": `var(${mark.colour})` } as CSSProperties}
+                aria-hidden="true"
+              />
+              <span className="plot-name" title={text}>
+                {text}
+              </span>
+              <strong className="number">{value === undefined || value === null ? "–" : inWords(value)}</strong>
+            </li>
+          );
+        })}
+      </ul>
+      <figcaption className="plot-foot muted">
+        <span aria-live="polite" data-pointed={pointed}>
+          {pointed === undefined
+            ? isTime && "Totals; times are in UTC."
+            : `${xText(pointed)}${isTime ? ` (${localText(xs[pointed] ?? 0)})` : ""}`}
+        </span>
+        {foot}
+        <span id={hintId} className="unseen">
+          Arrow keys point at a step{onZoom === undefined ? "" : ", with Shift they choose several, Enter zooms in"},
+          Escape leaves it. All values are in the table below.
+        </span>
+      </figcaption>
+      <details onToggle={({ currentTarget }) => setTableOpen(currentTarget.open)}>
+        <summary className="muted">As a table</summary>
+        {isTableOpen && (
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: a part that scrolls is reached by the keyboard.
+          <section className="plot-table" tabIndex={0} aria-label={`${label}, as a table`}>
+            <table>
+              <thead>
+                <tr>
+                  <th scope="col">{isTime ? "From" : "At"}</th>
+                  {series.map(({ name, label: text }) => (
+                    <th key={name} scope="col">
+                      {text}
+                    </th>
+                  ))}
+                </tr>
+              </thead>
+              <tbody>
+                {xs.map((x, place) => (
+                  <tr key={x}>
+                    <th scope="row">{xText(place)}</th>
+                    {series.map(({ name, values }) => (
+                      <td key={name}>{values[place] === null ? "–" : inWords(values[place] ?? 0)}</td>
+                    ))}
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </section>
+        )}
+      </details>
+    </figure>
+  );
+}
+
+/** The same instant where this browser is. */
+const localText = (ms: number): string =>
+  `${new Date(ms).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" })} local`;

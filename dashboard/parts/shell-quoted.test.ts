@@ -1,0 +1,32 @@
+import { execFileSync } from "node:child_process";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { curlLine } from "./curl-line.ts";
+import { shellQuoted } from "./shell-quoted.ts";
+
+const printed = (argument: string): string =>
+  execFileSync("/bin/sh", ["-c", `printf %s ${shellQuoted(argument)}`], { encoding: "utf8" });
+
+test.each(["plain", "with space", "it's", "$(reboot)", "`id`", 'say "no"', "line\nbreak", "ünï", "-n", "", "a;b|c>d"])(
+  "%j stays one argument",
+  (argument) => expect(printed(argument)).toBe(argument),
+);
+
+test("whatever it is", () => {
+  const text = fc.string({ unit: "grapheme" }).filter((value) => !value.includes("\0"));
+  fc.assert(
+    fc.property(text, (argument) => printed(argument) === argument),
+    { numRuns: 30 },
+  );
+});
+
+test("a curl line quotes the body", () => {
+  const line = curlLine({
+    origin: "http://127.0.0.1:8080",
+    procedure: "apis.createApi",
+    rootKey: "postern_1",
+    body: { name: "o'clock" },
+  });
+  expect(line).toContain(`-d '{"name":"o'\\''clock"}'`);
+  expect(line).toContain("http://127.0.0.1:8080/v2/apis.createApi");
+});

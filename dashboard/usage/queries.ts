@@ -1,0 +1,89 @@
+import type { Bucket, TimeWindow } from "./buckets.ts";
+
+/*
+ * The questions behind the pictures, in the SQL that `analytics.getVerifications` and `analytics.getRatelimits` take. A page shows this text
+ * beside its picture, so it is written to be read. A test runs each on both stores.
+ */
+
+/** What a picture is narrowed to; undefined for everything. A key space is what an API's keys are in. */
+export interface UsageFilter {
+  readonly keySpaceId?: string | undefined;
+  readonly keyId?: string | undefined;
+  readonly externalId?: string | undefined;
+  readonly outcome?: string | undefined;
+}
+
+/** A text as a literal of the dialect, which reads backslashes. */
+export const textLiteral = (text: string): string => `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
+
+/** The start of a bucket as a literal: tables of days have dates, the others date-times. Both are in UTC. */
+function timeLiteral(bucket: Bucket, ms: number): string {
+  const text = new Date(ms).toISOString();
+  return bucket === "day" ? `toDate('${text.slice(0, 10)}')` : `toDateTime('${text.slice(0, 19).replace("T", " ")}')`;
+}
+
+const CONDITIONS: readonly (readonly [keyof UsageFilter, string])[] = [
+  ["keySpaceId", "key_space_id"],
+  ["keyId", "key_id"],
+  ["externalId", "external_id"],
+  ["outcome", "outcome"],
+];
+
+const inWindow = ({ bucket, fromMs, toMs }: TimeWindow): string =>
+  `time >= ${timeLiteral(bucket, fromMs)} AND time < ${timeLiteral(bucket, toMs)}`;
+
+function whereOf(window: TimeWindow, filter: UsageFilter, ...more: readonly string[]): string {
+  const conditions = CONDITIONS.flatMap(([name, column]) => {
+    const wanted = filter[name];
+    return wanted === undefined ? [] : [`${column} = ${textLiteral(wanted)}`];
+  });
+  return [`WHERE ${inWindow(window)}`, ...conditions, ...more].join("\n  AND ");
+}
+
+const verifications = ({ bucket }: TimeWindow): string => `key_verifications_per_${bucket}_v1`;
+const ratelimits = ({ bucket }: TimeWindow): string => `ratelimits_per_${bucket}_v1`;
+
+/** A row for each bucket and outcome that had events: `time`, `outcome`, `verifications`, `credits`. */
+export const outcomesQuery = (window: TimeWindow, filter: UsageFilter = {}): string =>
+  `SELECT time, outcome, sum(count) AS verifications, sum(spent_credits) AS credits
+FROM ${verifications(window)}
+${whereOf(window, filter)}
+GROUP BY time, outcome
+ORDER BY time, outcome`;
+
+/** The most used first: `key_id`, `verifications`, `refused`, `credits`. */
+export const topKeysQuery = (window: TimeWindow, filter: UsageFilter = {}, rows = 10): string =>
+  `SELECT key_id, sum(count) AS verifications, sumIf(count, outcome != 'VALID') AS refused, sum(spent_credits) AS credits
+FROM ${verifications(window)}
+${whereOf(window, filter)}
+GROUP BY key_id
+ORDER BY verifications DESC, key_id
+LIMIT ${rows}`;
+
+/** The same of owners: `external_id`, `verifications`, `refused`, `credits`. Keys without an owner are left out. */
+export const topOwnersQuery = (window: TimeWindow, filter: UsageFilter = {}, rows = 10): string =>
+  `SELECT external_id, sum(count) AS verifications, sumIf(count, outcome != 'VALID') AS refused, sum(spent_credits) AS credits
+FROM ${verifications(window)}
+${whereOf(window, filter, "external_id != ''")}
+GROUP BY external_id
+ORDER BY verifications DESC, external_id
+LIMIT ${rows}`;
+
+/** The key spaces that were used, the most used first: `key_space_id`, `verifications`. */
+export const keySpacesQuery = (window: TimeWindow, rows = 100): string =>
+  `SELECT key_space_id, sum(count) AS verifications
+FROM ${verifications(window)}
+${whereOf(window, {})}
+GROUP BY key_space_id
+ORDER BY verifications DESC, key_space_id
+LIMIT ${rows}`;
+
+/** Of `analytics.getRatelimits`, those that refused most first: `namespace_id`, `identifier`, `checks`, `refused`. */
+export const refusingLimitsQuery = (window: TimeWindow, rows = 10): string =>
+  `SELECT namespace_id, identifier, sum(total) AS checks, sum(total) - sum(passed) AS refused
+FROM ${ratelimits(window)}
+${whereOf(window, {})}
+GROUP BY namespace_id, identifier
+HAVING refused > 0
+ORDER BY refused DESC, namespace_id, identifier
+LIMIT ${rows}`;

@@ -1,0 +1,55 @@
+import { type Bucket, isPreset, type Preset, type Range } from "./buckets.ts";
+
+/*
+ * What the address of the page Usage says. Every member is optional and anything may be written there, so what is not understood is left out.
+ */
+
+export interface UsageSearch {
+  readonly range?: Preset;
+  /** Unix ms; both or none, instead of `range`. */
+  readonly from?: number;
+  readonly to?: number;
+  readonly api?: string;
+  readonly key?: string;
+  readonly owner?: string;
+  readonly outcome?: string;
+}
+
+const DEFAULT_RANGE: Preset = "24h";
+const TEXT_MAX = 255;
+
+const text = (value: unknown): string | undefined => {
+  // An address such as `?key=123` is read as a number.
+  const written = typeof value === "number" ? String(value) : value;
+  return typeof written === "string" && written !== "" && written.length <= TEXT_MAX ? written : undefined;
+};
+
+const instant = (value: unknown): number | undefined =>
+  typeof value === "number" && Number.isSafeInteger(value) && value >= 0 && value <= 8.64e15 ? value : undefined;
+
+export function readUsageSearch(search: Readonly<Record<string, unknown>>): UsageSearch {
+  const [from, to] = [instant(search.from), instant(search.to)];
+  const [api, key, owner, outcome] = [search.api, search.key, search.owner, search.outcome].map(text);
+  return {
+    ...(isPreset(search.range) && search.range !== DEFAULT_RANGE ? { range: search.range } : {}),
+    ...(from !== undefined && to !== undefined && from < to ? { from, to } : {}),
+    ...(api === undefined ? {} : { api }),
+    ...(key === undefined ? {} : { key }),
+    ...(owner === undefined ? {} : { owner }),
+    ...(outcome === undefined ? {} : { outcome }),
+  };
+}
+
+export const rangeOf = ({ range = DEFAULT_RANGE, from, to }: UsageSearch): Range =>
+  from === undefined || to === undefined ? range : { fromMs: from, toMs: to };
+
+/** The same search with another range. */
+export function withRange({ range: _, from: __, to: ___, ...rest }: UsageSearch, range: Range): UsageSearch {
+  if (typeof range !== "string") return { ...rest, from: Math.floor(range.fromMs), to: Math.ceil(range.toMs) };
+  return range === DEFAULT_RANGE ? rest : { ...rest, range };
+}
+
+/** Latencies are read from single events, so they are asked for a day at most. */
+const LATENCY_HOURS_MAX = 25;
+export const showsLatency = ({ fromMs, toMs }: { fromMs: number; toMs: number; bucket: Bucket }): boolean =>
+  toMs - fromMs <= LATENCY_HOURS_MAX * 3_600_000;

@@ -1,0 +1,73 @@
+import { describe, expect, test } from "vitest";
+import { Code } from "../../core/verification/codes.ts";
+import type { TimeWindow } from "./buckets.ts";
+import { OUTCOMES, outcomesOverTime, readLimitRows, readOutcomeRows, readTopRows, stacked } from "./series.ts";
+
+const HOUR_MS = 3_600_000;
+const FROM_MS = Date.parse("2026-03-01T10:00:00Z");
+const WINDOW: TimeWindow = { bucket: "hour", fromMs: FROM_MS, toMs: FROM_MS + 4 * HOUR_MS };
+const ALL = Number.POSITIVE_INFINITY;
+const row = (hour: number, outcome: string, verifications: number, credits = 0) => ({
+  timeMs: FROM_MS + hour * HOUR_MS,
+  outcome,
+  verifications,
+  credits,
+});
+
+test("every outcome has its words", () => {
+  expect(Object.keys(OUTCOMES).sort()).toEqual([...Code.options].sort());
+});
+
+describe("outcomes over time", () => {
+  test("have a value for each bucket, and totals", () => {
+    const rows = [row(2, "RATE_LIMITED", 3), row(0, "VALID", 5, 7), row(2, "VALID", 1, 2)];
+    const { series, credits, total, creditsTotal, times } = outcomesOverTime(rows, WINDOW, ALL);
+    expect(times).toEqual([0, 1, 2, 3].map((hour) => FROM_MS + hour * HOUR_MS));
+    expect(series).toEqual([
+      { outcome: "VALID", counts: [5, 0, 1, 0], total: 6 },
+      { outcome: "RATE_LIMITED", counts: [0, 0, 3, 0], total: 3 },
+    ]);
+    expect([credits, total, creditsTotal]).toEqual([[7, 0, 2, 0], 9, 9]);
+  });
+
+  test("are a gap where nothing was counted yet, and what is there already shows", () => {
+    const { series } = outcomesOverTime([row(0, "VALID", 1), row(3, "VALID", 2)], WINDOW, FROM_MS + 2 * HOUR_MS);
+    expect(series[0]?.counts).toEqual([1, 0, null, 2]);
+  });
+
+  test("keep outcomes that this build does not know, last and by name, and leave out what lies outside", () => {
+    const rows = [row(0, "ZZZ", 1), row(0, "constructor", 1), row(0, "VALID", 1), row(9, "VALID", 100)];
+    const { series, total } = outcomesOverTime(rows, WINDOW, ALL);
+    expect(series.map(({ outcome }) => outcome)).toEqual(["VALID", "ZZZ", "constructor"]);
+    expect(total).toBe(3);
+  });
+
+  test("stack up to the whole, with gaps only where nothing is known", () => {
+    const tops = stacked([{ counts: [1, null, null] }, { counts: [2, 4, null] }]);
+    expect(tops).toEqual([
+      [1, null, null],
+      [3, 4, null],
+    ]);
+  });
+});
+
+describe("rows of an answer", () => {
+  test("are read, dates and date-times alike", () => {
+    const answer = [
+      { time: "2026-03-01T10:00:00Z", outcome: "VALID", verifications: 1, credits: 0 },
+      { time: "2026-03-02", outcome: "VALID", verifications: 1, credits: 0 },
+    ];
+    expect(readOutcomeRows(answer).map(({ timeMs }) => timeMs)).toEqual([FROM_MS, Date.parse("2026-03-02T00:00:00Z")]);
+  });
+
+  test.each([
+    { time: "soon", outcome: "VALID", verifications: 1, credits: 0 },
+    { time: "2026-03-02", outcome: null, verifications: 1, credits: 0 },
+    { time: "2026-03-02", outcome: "VALID", verifications: null, credits: 0 },
+    {},
+  ])("of another shape are refused: %j", (answer) => {
+    expect(() => readOutcomeRows([answer])).toThrow("the answer has no");
+    expect(() => readTopRows([answer], "key_id")).toThrow("the answer has no");
+    expect(() => readLimitRows([answer])).toThrow("the answer has no");
+  });
+});

@@ -1,0 +1,150 @@
+import type { Code } from "../../core/verification/codes.ts";
+import { bucketStarts, type TimeWindow } from "./buckets.ts";
+
+/*
+ * Rows of an answer become the series of a plot: one value for each bucket of the window. A bucket without rows counts 0 when it was counted, and
+ * is a gap (null) when it was not: it lies after the time until which the store has counted.
+ */
+
+/** In the order in which a plot stacks them and a legend lists them. */
+export const OUTCOMES: Readonly<Record<Code, string>> = {
+  VALID: "valid",
+  RATE_LIMITED: "over a limit",
+  USAGE_EXCEEDED: "no credits left",
+  INSUFFICIENT_PERMISSIONS: "lacks a permission",
+  FORBIDDEN: "from a forbidden address",
+  DISABLED: "disabled",
+  EXPIRED: "expired",
+  NOT_FOUND: "not found",
+};
+const ORDER = Object.keys(OUTCOMES);
+
+/** An outcome in words; one that this build does not know stays as it is. */
+export const outcomeInWords = (outcome: string): string =>
+  Object.hasOwn(OUTCOMES, outcome) ? OUTCOMES[outcome as Code] : outcome;
+
+export interface OutcomeRow {
+  readonly timeMs: number;
+  readonly outcome: string;
+  readonly verifications: number;
+  readonly credits: number;
+}
+
+export interface OutcomeSeries {
+  readonly outcome: string;
+  /** One for each bucket; null for one that is not counted yet. */
+  readonly counts: readonly (number | null)[];
+  readonly total: number;
+}
+
+export interface OutcomesOverTime {
+  readonly window: TimeWindow;
+  /** Unix ms: the starts of the buckets. */
+  readonly times: readonly number[];
+  /** Those outcomes that occurred, in a fixed order; unknown ones last. */
+  readonly series: readonly OutcomeSeries[];
+  readonly credits: readonly (number | null)[];
+  readonly total: number;
+  readonly creditsTotal: number;
+}
+
+/** @throws Error when the rows are not those of `outcomesQuery`. */
+export const readOutcomeRows = (rows: readonly Record<string, unknown>[]): OutcomeRow[] =>
+  rows.map((row) => ({
+    timeMs: instant(row.time),
+    outcome: text(row.outcome),
+    verifications: whole(row.verifications),
+    credits: whole(row.credits),
+  }));
+
+export function outcomesOverTime(
+  rows: readonly OutcomeRow[],
+  window: TimeWindow,
+  countedUntilMs: number,
+): OutcomesOverTime {
+  const times = bucketStarts(window);
+  const places = new Map(times.map((ms, index) => [ms, index]));
+  const empty = (): (number | null)[] => times.map((ms) => (ms < countedUntilMs ? 0 : null));
+  const byOutcome = new Map<string, (number | null)[]>();
+  const credits = empty();
+  for (const { timeMs, outcome, verifications, credits: spent } of rows) {
+    const place = places.get(timeMs);
+    if (place === undefined) continue;
+    const counts = byOutcome.get(outcome) ?? empty();
+    byOutcome.set(outcome, counts);
+    counts[place] = (counts[place] ?? 0) + verifications;
+    credits[place] = (credits[place] ?? 0) + spent;
+  }
+  const series = [...byOutcome]
+    .map(([outcome, counts]) => ({ outcome, counts, total: sumOf(counts) }))
+    .toSorted((a, b) => rankOf(a.outcome) - rankOf(b.outcome) || (a.outcome < b.outcome ? -1 : 1));
+  const total = series.reduce((sum, each) => sum + each.total, 0);
+  return { window, times, series, credits, total, creditsTotal: sumOf(credits) };
+}
+
+const rankOf = (outcome: string): number => (ORDER.includes(outcome) ? ORDER.indexOf(outcome) : ORDER.length);
+const sumOf = (counts: readonly (number | null)[]): number => counts.reduce<number>((sum, n) => sum + (n ?? 0), 0);
+
+/** Of each series, on which height of the stack its bucket ends; a gap where nothing was counted. The last series is the whole. */
+export function stacked(series: readonly Pick<OutcomeSeries, "counts">[]): (number | null)[][] {
+  const tops: (number | null)[][] = [];
+  for (const { counts } of series) {
+    const below = tops.at(-1);
+    tops.push(
+      counts.map((count, index) => {
+        const under = below?.[index] ?? null;
+        return count === null && under === null ? null : (count ?? 0) + (under ?? 0);
+      }),
+    );
+  }
+  return tops;
+}
+
+export interface TopRow {
+  /** The id of a key, or an owner as its caller names it. */
+  readonly id: string;
+  readonly verifications: number;
+  readonly refused: number;
+  readonly credits: number;
+}
+
+/** @throws Error when the rows are not those of `topKeysQuery` or `topOwnersQuery`. */
+export const readTopRows = (rows: readonly Record<string, unknown>[], of: "key_id" | "external_id"): TopRow[] =>
+  rows.map((row) => ({
+    id: text(row[of]),
+    verifications: whole(row.verifications),
+    refused: whole(row.refused),
+    credits: whole(row.credits),
+  }));
+
+export interface LimitRow {
+  readonly namespaceId: string;
+  readonly identifier: string;
+  readonly checks: number;
+  readonly refused: number;
+}
+
+/** @throws Error when the rows are not those of `refusingLimitsQuery`. */
+export const readLimitRows = (rows: readonly Record<string, unknown>[]): LimitRow[] =>
+  rows.map((row) => ({
+    namespaceId: text(row.namespace_id),
+    identifier: text(row.identifier),
+    checks: whole(row.checks),
+    refused: whole(row.refused),
+  }));
+
+function text(value: unknown): string {
+  if (typeof value === "string") return value;
+  throw new Error("the answer has no text where one belongs");
+}
+
+function whole(value: unknown): number {
+  if (typeof value === "number" && Number.isFinite(value)) return value;
+  throw new Error("the answer has no number where one belongs");
+}
+
+function instant(value: unknown): number {
+  const ms = Date.parse(text(value));
+  if (Number.isNaN(ms)) throw new Error("the answer has no time where one belongs");
+  return ms;
+}
