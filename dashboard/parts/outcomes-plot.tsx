@@ -1,0 +1,62 @@
+import { type ReactNode, useMemo } from "react";
+import { OUTCOMES, type OutcomesOverTime, outcomeInWords } from "../usage/series.ts";
+import { EmptyState } from "./empty-state.tsx";
+import { Plot } from "./plot.tsx";
+import { type Mark, markAt, type PlotSeries } from "./plot-marks.ts";
+import { exactText } from "./time.ts";
+
+const PLACES = Object.keys(OUTCOMES);
+
+/** An outcome has the same mark in every picture. */
+const markOf = (outcome: string): Mark =>
+  markAt(PLACES.includes(outcome) ? PLACES.indexOf(outcome) : PLACES.length - 1);
+
+/** Verifications over time by outcome, one above the other. What is not counted yet is a gap. */
+export function OutcomesPlot({
+  label,
+  outcomes,
+  countedUntilMs,
+  heightPx,
+  onZoom,
+}: {
+  /** "Verifications of key billing by outcome" */
+  label: string;
+  outcomes: OutcomesOverTime;
+  /** Unix ms; undefined when it is not known. */
+  countedUntilMs?: number | undefined;
+  heightPx?: number;
+  onZoom?: (fromMs: number, toMs: number) => void;
+}): ReactNode {
+  const series = useMemo(
+    () =>
+      outcomes.series.map(
+        ({ outcome, counts, total }): PlotSeries => ({
+          name: outcome,
+          label: outcomeInWords(outcome),
+          mark: markOf(outcome),
+          values: counts,
+          total,
+        }),
+      ),
+    [outcomes],
+  );
+  if (series.length === 0) return <EmptyState title="Nothing was verified in this time." />;
+  return (
+    <Plot
+      label={label}
+      xs={outcomes.times}
+      endX={outcomes.window.toMs}
+      series={series}
+      isStacked
+      foot={
+        <span data-counted-until={countedUntilMs}>
+          {countedUntilMs === undefined
+            ? "How far it is counted is not known."
+            : `Counted until ${exactText(countedUntilMs)}; later events are still on their way.`}
+        </span>
+      }
+      {...(heightPx === undefined ? {} : { heightPx })}
+      {...(onZoom === undefined ? {} : { onZoom })}
+    />
+  );
+}
