@@ -1,0 +1,22 @@
+import { useQueryClient } from "@tanstack/react-query";
+import type { ReactNode } from "react";
+import { useLostSince } from "../api/connection.ts";
+import { Ago } from "../parts/ago.tsx";
+import { Button } from "../parts/button.tsx";
+import { Notice } from "../parts/notice.tsx";
+
+/** Says that the server does not answer, since when, and that what is shown may be older. */
+export function ConnectionBar(): ReactNode {
+  const lostSince = useLostSince();
+  const client = useQueryClient();
+  if (lostSince === undefined) return null;
+  return (
+    <Notice
+      kind="warn"
+      actions={<Button onClick={() => void client.refetchQueries({ type: "active" })}>Try now</Button>}
+    >
+      The server has not answered since <Ago atMs={lostSince} />. What is shown is as old as that, or older. The page
+      tries again by itself.
+    </Notice>
+  );
+}

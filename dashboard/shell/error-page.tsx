@@ -1,0 +1,25 @@
+import type { ErrorComponentProps } from "@tanstack/react-router";
+import type { ReactNode } from "react";
+import { Button } from "../parts/button.tsx";
+import { Page } from "../parts/page.tsx";
+
+/** A page that failed, by a fault of its own or because its file could not be loaded. The others still work. */
+export function ErrorPage({ error, reset }: ErrorComponentProps): ReactNode {
+  const message = error instanceof Error ? error.message : String(error);
+  const isOutdated = /dynamically imported module|importing a module/i.test(message);
+  return (
+    <Page title={isOutdated ? "This page could not be loaded" : "This page failed"}>
+      <p>
+        {isOutdated
+          ? "The server did not send it. After an upgrade of the server, loading again gets its new files."
+          : "This is a fault of the dashboard. What the page had sent before is not undone."}
+      </p>
+      <p className="mono muted">{message}</p>
+      <p>
+        <Button onClick={() => (isOutdated ? location.reload() : reset())}>
+          {isOutdated ? "Load again" : "Try again"}
+        </Button>
+      </p>
+    </Page>
+  );
+}

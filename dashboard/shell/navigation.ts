@@ -1,0 +1,31 @@
+import type { LinkProps } from "@tanstack/react-router";
+
+interface Entry {
+  readonly to: NonNullable<LinkProps["to"]>;
+  readonly label: string;
+}
+
+/** The pages in their order, by what people come for. A page that lands adds its line here and its routes to router.ts. */
+export const NAVIGATION: readonly { readonly title: string; readonly entries: readonly Entry[] }[] = [
+  {
+    title: "Access",
+    entries: [
+      { to: "/root-keys", label: "Root keys" },
+      { to: "/apis", label: "APIs" },
+      { to: "/keys", label: "Keys" },
+      { to: "/identities", label: "Identities" },
+      { to: "/permissions", label: "Roles and permissions" },
+      { to: "/ratelimits", label: "Rate limits" },
+    ],
+  },
+  {
+    title: "Operation",
+    entries: [
+      { to: "/usage", label: "Usage" },
+      { to: "/policies", label: "Policies and pods" },
+      { to: "/explain", label: "Explain" },
+      { to: "/audit", label: "Audit log" },
+      { to: "/installation", label: "Installation" },
+    ],
+  },
+];

@@ -1,0 +1,13 @@
+import { Link } from "@tanstack/react-router";
+import type { ReactNode } from "react";
+import { Page } from "../parts/page.tsx";
+
+export function NoPage(): ReactNode {
+  return (
+    <Page title="No such page" about="The address leads to no page of the dashboard.">
+      <p>
+        <Link to="/">Go to the first page</Link>
+      </p>
+    </Page>
+  );
+}

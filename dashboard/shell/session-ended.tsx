@@ -1,0 +1,16 @@
+import type { ReactNode } from "react";
+import { Button } from "../parts/button.tsx";
+import { Notice } from "../parts/notice.tsx";
+
+/** The page stays as it is, so that nothing that was typed is lost. */
+export function SessionEnded({ again }: { again: () => void }): ReactNode {
+  return (
+    <Notice kind="bad" actions={<Button onClick={again}>I have signed in</Button>}>
+      Your session has ended. What you typed is still here:{" "}
+      <a href="/dashboard/sign-in" target="_blank" rel="noreferrer">
+        sign in again in another tab
+      </a>
+      , then go on.
+    </Notice>
+  );
+}

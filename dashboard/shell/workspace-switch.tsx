@@ -1,0 +1,20 @@
+import { useNavigate } from "@tanstack/react-router";
+import type { ReactNode } from "react";
+import { usePlace } from "../api/session.ts";
+import { Select } from "../parts/select.tsx";
+
+/** Goes to the first page in the other workspace: what this page shows does not exist there. */
+export function WorkspaceSwitch(): ReactNode {
+  const { session, workspace } = usePlace();
+  const navigate = useNavigate();
+  if (session.workspaces.length === 1) return <span className="cut">{workspace.name}</span>;
+  return (
+    <Select
+      label="Workspace"
+      isLabelUnseen
+      value={workspace.id}
+      options={session.workspaces.map(({ id, name }) => ({ value: id, label: name }))}
+      onChange={(id) => void navigate({ to: "/", search: { workspace: id } })}
+    />
+  );
+}
