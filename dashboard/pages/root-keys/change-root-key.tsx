@@ -1,0 +1,176 @@
+import { type ReactNode, useState } from "react";
+import { useChange } from "../../api/queries.ts";
+import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
+import { useToast } from "../../parts/toast.tsx";
+import { nameOf, type RootKeyDetails, SHOWN_BY } from "./root-key.ts";
+import { dateOf, expiresOf, RootKeyForm } from "./root-key-form.tsx";
+import { differenceOf } from "./tuples.ts";
+
+/*
+ * Each change names the revision that the person saw when the dialog opened: when somebody else was quicker it is refused, and says so.
+ */
+
+interface DialogProps {
+  readonly rootKey: RootKeyDetails;
+  readonly onClose: () => void;
+}
+
+/** As it was when the dialog was opened: the page reads again meanwhile. */
+const useOpened = (rootKey: RootKeyDetails): RootKeyDetails => useState(rootKey)[0];
+
+export function ChangeRootKey({ rootKey, onClose }: DialogProps): ReactNode {
+  const { rootKeyId, revision, ...before } = useOpened(rootKey);
+  const toast = useToast();
+  const update = useChange("admin.updateRootKey", { refreshes: SHOWN_BY });
+  return (
+    <RootKeyForm
+      title="Change the root key"
+      action="Save"
+      doing="Changing the root key"
+      initial={{
+        name: before.name ?? "",
+        environment: before.environment ?? "",
+        permissions: before.permissions,
+        expiresOn: dateOf(before.expires),
+      }}
+      isBusy={update.isPending}
+      error={update.error}
+      onClose={onClose}
+      onSubmit={(draft) => {
+        // A date that was not touched keeps its time of day.
+        const isSameDay = draft.expiresOn === dateOf(before.expires);
+        update.mutate(
+          {
+            rootKeyId,
+            revision,
+            name: draft.name,
+            environment: draft.environment === "" ? null : draft.environment,
+            permissions: [...draft.permissions],
+            ...(isSameDay ? {} : { expires: expiresOf(draft) ?? null }),
+          },
+          {
+            onSuccess: () => {
+              toast("The root key is changed.");
+              onClose();
+            },
+          },
+        );
+      }}
+    />
+  );
+}
+
+export function EnableRootKey({ rootKey, onClose }: DialogProps): ReactNode {
+  const { rootKeyId, revision, enabled: wasEnabled } = useOpened(rootKey);
+  const toast = useToast();
+  const update = useChange("admin.updateRootKey", { refreshes: SHOWN_BY });
+  const action = wasEnabled ? "Disable the root key" : "Enable the root key";
+  return (
+    <ConfirmDialog
+      title={action}
+      isOpen
+      onClose={onClose}
+      action={action}
+      isBusy={update.isPending}
+      error={update.error}
+      onConfirm={() =>
+        update.mutate(
+          { rootKeyId, revision, enabled: !wasEnabled },
+          {
+            onSuccess: () => {
+              toast(`The root key is ${wasEnabled ? "disabled" : "enabled"}.`);
+              onClose();
+            },
+          },
+        )
+      }
+    >
+      <p>
+        {wasEnabled
+          ? "Requests with it get 401, everywhere within half a minute. It can be enabled again."
+          : "Requests with it are answered again."}
+      </p>
+    </ConfirmDialog>
+  );
+}
+
+/** One click away from what it uses; the difference is shown first. */
+export function NarrowRootKey({
+  rootKey,
+  narrowTo,
+  onClose,
+}: DialogProps & { readonly narrowTo: readonly string[] }): ReactNode {
+  const { rootKeyId, revision, permissions } = useOpened(rootKey);
+  const [wanted] = useState(narrowTo);
+  const toast = useToast();
+  const update = useChange("admin.updateRootKey", { refreshes: SHOWN_BY });
+  const { goes, comes } = differenceOf(permissions, wanted);
+  return (
+    <ConfirmDialog
+      title="Narrow the root key"
+      isOpen
+      onClose={onClose}
+      action="Narrow it"
+      isBusy={update.isPending}
+      error={update.error}
+      onConfirm={() =>
+        update.mutate(
+          { rootKeyId, revision, permissions: [...wanted] },
+          {
+            onSuccess: () => {
+              toast("The root key is narrowed.");
+              onClose();
+            },
+          },
+        )
+      }
+    >
+      <p>What it was asked for in the last 30 days stays. A job that runs more rarely may miss what goes.</p>
+      <ul className="tuples">
+        {goes.map((tuple) => (
+          <li key={tuple}>
+            <code>− {tuple}</code>
+          </li>
+        ))}
+        {comes.map((tuple) => (
+          <li key={tuple}>
+            <code>+ {tuple}</code>
+          </li>
+        ))}
+      </ul>
+    </ConfirmDialog>
+  );
+}
+
+export function RevokeRootKey({ rootKey, onClose, onRevoked }: DialogProps & { onRevoked: () => void }): ReactNode {
+  const toast = useToast();
+  const remove = useChange("admin.deleteRootKey", { refreshes: ["admin.listRootKeys"] });
+  return (
+    <ConfirmDialog
+      title="Revoke the root key"
+      isOpen
+      onClose={onClose}
+      action="Revoke the root key"
+      typed={nameOf(rootKey)}
+      isBusy={remove.isPending}
+      error={remove.error}
+      onConfirm={() =>
+        remove.mutate(
+          { rootKeyId: rootKey.rootKeyId },
+          {
+            onSuccess: () => {
+              toast("The root key is revoked.");
+              onRevoked();
+            },
+          },
+        )
+      }
+    >
+      <p>
+        Requests with it get 401 for ever, everywhere within half a minute. To stop it for a while, disable it; to
+        replace it, rotate it. One that <code>POSTERN_ROOT_KEY</code> names comes back with the next start of an
+        api-server.
+      </p>
+    </ConfirmDialog>
+  );
+}

@@ -1,0 +1,119 @@
+import { type ReactNode, useState } from "react";
+import { usePages } from "../../api/queries.ts";
+import { useMay } from "../../api/session.ts";
+import { Button } from "../../parts/button.tsx";
+import { Checkbox } from "../../parts/checkbox.tsx";
+import { Combobox, type ComboboxOption } from "../../parts/combobox.tsx";
+import { Notice } from "../../parts/notice.tsx";
+import { Select } from "../../parts/select.tsx";
+import { actionsOf, PRESETS, RESOURCES, type ResourceType, warningsOf } from "./tuples.ts";
+import "./root-keys.css";
+
+/** Chooses permissions: a resource, which one, and the actions; or a preset. What is chosen is shown as it will be stored. */
+export function PermissionPicker({
+  permissions,
+  onChange,
+}: {
+  permissions: readonly string[];
+  onChange: (permissions: readonly string[]) => void;
+}): ReactNode {
+  const may = useMay();
+  const [type, setType] = useState<ResourceType>("api");
+  const [chosen, setChosen] = useState<string | null>(null);
+  const [searched, setSearched] = useState("");
+  const hasOne = type === "api" || type === "ratelimit";
+  const options = useObjects(type, searched);
+  const id = hasOne ? (chosen ?? "*") : "*";
+  const set = (tuple: string, isHeld: boolean): void =>
+    onChange(isHeld ? [...new Set([...permissions, tuple])] : permissions.filter((one) => one !== tuple));
+  return (
+    <fieldset className="picker">
+      <legend>Permissions</legend>
+      <div className="picker-where">
+        <Select
+          label="Resource"
+          value={type}
+          options={RESOURCES.map((one) => ({ value: one.type, label: one.label }))}
+          onChange={(next) => {
+            setType(next);
+            setChosen(null);
+          }}
+        />
+        {hasOne && (
+          <Combobox
+            label="Which"
+            options={options}
+            value={chosen}
+            onChange={setChosen}
+            onSearch={setSearched}
+            placeholder="All"
+            hint="Empty: all, also those that are made later."
+          />
+        )}
+      </div>
+      <div className="picker-actions">
+        {actionsOf(type, id).map((action) => {
+          const tuple = `${type}.${id}.${action}`;
+          const isAllowed = may(`${type}.*.${action}`);
+          return (
+            <Checkbox
+              key={tuple}
+              label={action.replaceAll("_", " ")}
+              isChecked={permissions.includes(tuple)}
+              isDisabled={!isAllowed}
+              {...(isAllowed ? {} : { hint: "You do not hold it yourself, so you cannot give it." })}
+              onChange={(isHeld) => set(tuple, isHeld)}
+            />
+          );
+        })}
+      </div>
+      <div className="picker-presets">
+        <span className="muted">Presets:</span>
+        {PRESETS.map(({ label, ofApi, tuples }) => {
+          const isMissing = ofApi && (type !== "api" || chosen === null);
+          return (
+            <Button
+              key={label}
+              unusable={isMissing ? "Choose the resource APIs and one API first." : undefined}
+              onClick={() => onChange([...new Set(tuples(id))])}
+            >
+              {label}
+            </Button>
+          );
+        })}
+      </div>
+      <div>
+        <span className="label">Stored as ({permissions.length})</span>
+        {permissions.length === 0 ? (
+          <p className="muted">Nothing is chosen yet.</p>
+        ) : (
+          <ul className="tuples">
+            {permissions.map((tuple) => (
+              <li key={tuple}>
+                <code>{tuple}</code>
+                <Button kind="quiet" aria-label={`Remove ${tuple}`} onClick={() => set(tuple, false)}>
+                  Remove
+                </Button>
+              </li>
+            ))}
+          </ul>
+        )}
+      </div>
+      {warningsOf(permissions).map((warning) => (
+        <Notice key={warning} kind="warn">
+          {warning}
+        </Notice>
+      ))}
+    </fieldset>
+  );
+}
+
+/** The first page of what the search finds. */
+function useObjects(type: ResourceType, text: string): readonly ComboboxOption[] {
+  const search = text.trim() === "" ? {} : { search: text.trim().slice(0, 256) };
+  const apis = usePages("admin.listApis", search, { enabled: type === "api" });
+  const namespaces = usePages("ratelimit.listNamespaces", search, { enabled: type === "ratelimit" });
+  return type === "api"
+    ? apis.rows.map(({ apiId, name }) => ({ value: apiId, label: name, note: apiId }))
+    : namespaces.rows.map(({ id, name }) => ({ value: id, label: name, note: id }));
+}

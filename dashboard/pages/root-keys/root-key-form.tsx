@@ -1,0 +1,103 @@
+import { type FormEvent, type ReactNode, useId, useState } from "react";
+import { Button } from "../../parts/button.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { ErrorNote } from "../../parts/error-note.tsx";
+import { TextField } from "../../parts/text-field.tsx";
+import { PermissionPicker } from "./permission-picker.tsx";
+
+export interface RootKeyDraft {
+  readonly name: string;
+  readonly environment: string;
+  readonly permissions: readonly string[];
+  /** A UTC date, `YYYY-MM-DD`, at the end of which it expires; empty: never. */
+  readonly expiresOn: string;
+}
+
+const DAY_MS = 86_400_000;
+const ENVIRONMENT = /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$/;
+
+/** Unix ms; undefined for never. */
+export const expiresOf = ({ expiresOn }: Pick<RootKeyDraft, "expiresOn">): number | undefined =>
+  expiresOn === "" ? undefined : Date.parse(expiresOn) + DAY_MS - 1;
+
+export const dateOf = (expires: number | undefined): string =>
+  expires === undefined ? "" : new Date(expires).toISOString().slice(0, 10);
+
+/** Why it cannot be sent yet; undefined when it can. */
+export function faultOf({ name, environment, permissions, expiresOn }: RootKeyDraft): string | undefined {
+  if (name.trim().length < 3) return "Give it a name of 3 characters at least that says what it is for.";
+  if (environment !== "" && !ENVIRONMENT.test(environment)) return "The environment is a label such as production.";
+  if (expiresOn !== "" && Number.isNaN(Date.parse(expiresOn))) return "The expiry is no date.";
+  return permissions.length === 0 ? "Choose a permission at least." : undefined;
+}
+
+/** The fields of a root key, for one that is made and one that is changed. */
+export function RootKeyForm({
+  title,
+  action,
+  doing,
+  initial,
+  isBusy,
+  error,
+  onSubmit,
+  onClose,
+}: {
+  title: string;
+  action: string;
+  doing: string;
+  initial: RootKeyDraft;
+  isBusy: boolean;
+  error: unknown;
+  onSubmit: (draft: RootKeyDraft) => void;
+  onClose: () => void;
+}): ReactNode {
+  const form = useId();
+  const [draft, setDraft] = useState(initial);
+  const change = (changed: Partial<RootKeyDraft>): void => setDraft((before) => ({ ...before, ...changed }));
+  const fault = faultOf(draft);
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    if (fault === undefined && !isBusy) onSubmit({ ...draft, name: draft.name.trim() });
+  };
+  return (
+    <Dialog
+      title={title}
+      isOpen
+      isWide
+      onClose={onClose}
+      actions={
+        <Button kind="main" type="submit" form={form} isBusy={isBusy} unusable={fault}>
+          {action}
+        </Button>
+      }
+    >
+      <form id={form} className="form" onSubmit={submit}>
+        <TextField
+          label="Name"
+          value={draft.name}
+          onChange={(name) => change({ name })}
+          hint="What it is for and who uses it: lists and the audit log show it."
+          lengthMax={510}
+          isRequired
+        />
+        <TextField
+          label="Environment"
+          value={draft.environment}
+          onChange={(environment) => change({ environment })}
+          placeholder="production"
+          hint="A label, to keep a root key for each environment apart. It restricts nothing."
+          lengthMax={64}
+        />
+        <TextField
+          label="Expires at the end of"
+          type="date"
+          value={draft.expiresOn}
+          onChange={(expiresOn) => change({ expiresOn })}
+          hint="UTC. Empty: never."
+        />
+        <PermissionPicker permissions={draft.permissions} onChange={(permissions) => change({ permissions })} />
+      </form>
+      {error !== null && error !== undefined && <ErrorNote error={error} doing={doing} />}
+    </Dialog>
+  );
+}

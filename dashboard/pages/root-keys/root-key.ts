@@ -1,0 +1,20 @@
+import type { Data, Procedure } from "../../../core/api/procedures.ts";
+
+export type RootKeyDetails = Data<"admin.getRootKey">;
+export type RootKey = Data<"admin.listRootKeys">[number];
+
+/** What a change of a root key makes old. */
+export const SHOWN_BY: readonly Procedure[] = ["admin.listRootKeys", "admin.getRootKey"];
+
+export const nameOf = ({ name, rootKeyId }: Pick<RootKey, "name" | "rootKeyId">): string => name ?? rootKeyId;
+
+const NOTICES: Readonly<Record<RootKey["notices"][number]["kind"], string>> = {
+  old: "older than 90 days",
+  never_used: "never used",
+  expired: "expired",
+  expiring: "expires soon",
+  unused_permissions: "unused permissions",
+  too_wide: "wider than used",
+};
+
+export const noticeText = ({ kind }: RootKey["notices"][number]): string => NOTICES[kind];

@@ -1,0 +1,49 @@
+import { type ReactNode, useState } from "react";
+import { useChange } from "../../api/queries.ts";
+import { Ago } from "../../parts/ago.tsx";
+import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
+import { Select } from "../../parts/select.tsx";
+import { NewRootKey } from "./new-root-key.tsx";
+import { type RootKeyDetails, SHOWN_BY } from "./root-key.ts";
+
+const HOUR_MS = 3_600_000;
+const OVERLAPS = [
+  { value: "0", label: "none: the old one ends at once" },
+  { value: String(HOUR_MS), label: "1 hour" },
+  { value: String(24 * HOUR_MS), label: "1 day" },
+  { value: String(7 * 24 * HOUR_MS), label: "7 days" },
+  { value: String(30 * 24 * HOUR_MS), label: "30 days" },
+  { value: String(90 * 24 * HOUR_MS), label: "90 days" },
+];
+
+/** Makes a successor, and shows it this once. */
+export function RotateRootKey({ rootKey, onClose }: { rootKey: RootKeyDetails; onClose: () => void }): ReactNode {
+  const [overlap, setOverlap] = useState(String(24 * HOUR_MS));
+  const rotate = useChange("admin.rotateRootKey", { refreshes: SHOWN_BY });
+  if (rotate.data !== undefined) {
+    return (
+      <NewRootKey secret={rotate.data.rootKey} onClose={onClose}>
+        <p>
+          The old root key ends: <Ago atMs={rotate.data.predecessorEnds} />. Each shows the other in its details.
+        </p>
+      </NewRootKey>
+    );
+  }
+  return (
+    <ConfirmDialog
+      title="Rotate the root key"
+      isOpen
+      onClose={onClose}
+      action="Rotate"
+      isBusy={rotate.isPending}
+      error={rotate.error}
+      onConfirm={() => rotate.mutate({ rootKeyId: rootKey.rootKeyId, overlap: Number(overlap) })}
+    >
+      <p>
+        A successor with the same name, environment and permissions is made. Both work until the overlap is over: put
+        the new one where the old one is used meanwhile.
+      </p>
+      <Select label="Overlap" value={overlap} options={OVERLAPS} onChange={setOverlap} />
+    </ConfirmDialog>
+  );
+}

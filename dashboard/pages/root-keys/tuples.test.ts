@@ -1,0 +1,34 @@
+import { expect, test } from "vitest";
+import { ALL_GRANTS, rootKeyPermissionProblem } from "../../../core/permissions/root-key.ts";
+import { actionsOf, differenceOf, inWords, PRESETS, RESOURCES, warningsOf } from "./tuples.ts";
+
+test.each([
+  [[], "nothing"],
+  [["api.api_1.verify_key"], "verify key on the API api_1"],
+  [["api.*.verify_key", "api.*.read_key"], "verify key, read key on all APIs and their keys"],
+  [["ratelimit.rlns_1.limit", "rbac.*.read_role"], "limit on the namespace rlns_1; read role on roles and permissions"],
+  [["api.*.a", "api.*.b", "api.*.c"], "3 actions on all APIs and their keys"],
+  [ALL_GRANTS, "everything, in all workspaces"],
+] as const)("%j is: %s", (permissions, words) => expect(inWords(permissions)).toBe(words));
+
+test("each action can be chosen, and what is about no object not for one", () => {
+  const chosen = RESOURCES.flatMap(({ type }) => actionsOf(type, "*").map((action) => `${type}.*.${action}`));
+  expect(chosen.toSorted()).toEqual(ALL_GRANTS.toSorted());
+  expect(actionsOf("api", "api_1")).not.toContain("create_api");
+});
+
+test.each(PRESETS)("$label gives what a root key can hold", ({ tuples }) => {
+  expect(tuples("api_1").map(rootKeyPermissionProblem).filter(Boolean)).toEqual([]);
+  expect(tuples("api_1").length).toBeGreaterThan(0);
+});
+
+test("warns of what is for all, and of what makes root keys", () => {
+  expect(warningsOf(["api.api_1.verify_key", "api.*.create_api"])).toEqual([]);
+  expect(warningsOf(["api.*.verify_key"])).toEqual([expect.stringContaining("for all APIs or namespaces")]);
+  expect(warningsOf(["workspace.*.create_root_key"])).toEqual([expect.stringContaining("make or change root keys")]);
+  expect(warningsOf(["api.api_1.decrypt_key", "installation.*.read_workspace"])).toHaveLength(2);
+});
+
+test("a difference is what goes and what comes", () => {
+  expect(differenceOf(["b", "a"], ["c", "a"])).toEqual({ goes: ["b"], comes: ["c"] });
+});
