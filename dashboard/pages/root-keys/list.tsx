@@ -1,0 +1,125 @@
+import { createLazyRoute, getRouteApi, useNavigate } from "@tanstack/react-router";
+import { type ReactNode, useState } from "react";
+import { usePages } from "../../api/queries.ts";
+import { AgoOr } from "../../parts/ago.tsx";
+import { Badge } from "../../parts/badge.tsx";
+import { Button } from "../../parts/button.tsx";
+import { EmptyState } from "../../parts/empty-state.tsx";
+import { Page } from "../../parts/page.tsx";
+import { SearchField } from "../../parts/search-field.tsx";
+import { Select } from "../../parts/select.tsx";
+import { type Column, Table } from "../../parts/table.tsx";
+import { useNeeds } from "../keys/use-needs.ts";
+import { CreateRootKey } from "./create-root-key.tsx";
+import { nameOf, noticeText, type RootKey } from "./root-key.ts";
+import { RootKeyDrawer } from "./root-key-drawer.tsx";
+import { type RootKeySearch, readSearch } from "./search.ts";
+import { inWords } from "./tuples.ts";
+import "./root-keys.css";
+
+export const Route = createLazyRoute("/root-keys")({ component: RootKeysPage });
+const here = getRouteApi("/root-keys");
+
+const STATE_KIND = { active: "good", disabled: "warn", expired: "bad" } as const;
+
+// A name is somebody's text: it is kept apart, so that no control character of it turns what stands beside it.
+const COLUMNS: readonly Column<RootKey>[] = [
+  {
+    id: "name",
+    header: "Name",
+    width: "minmax(9rem, 2fr)",
+    cell: (row) => <bdi title={nameOf(row)}>{nameOf(row)}</bdi>,
+  },
+  { id: "start", header: "Start", width: "8.5rem", fromPx: 800, cell: ({ start }) => <code>{start}…</code> },
+  { id: "environment", header: "Environment", width: "7rem", fromPx: 560, cell: (row) => row.environment ?? "" },
+  {
+    id: "permissions",
+    header: "May",
+    width: "minmax(8rem, 3fr)",
+    fromPx: 640,
+    cell: ({ permissions }) => <span title={permissions.join("\n")}>{inWords(permissions)}</span>,
+  },
+  { id: "used", header: "Last used", width: "6.5rem", fromPx: 720, cell: (row) => row.lastUsedOn ?? "never" },
+  {
+    id: "expires",
+    header: "Expires",
+    width: "6rem",
+    fromPx: 900,
+    cell: ({ expires }) => <AgoOr atMs={expires} otherwise="never" />,
+  },
+  {
+    id: "state",
+    header: "State",
+    width: "6rem",
+    cell: ({ state }) => <Badge kind={STATE_KIND[state]}>{state}</Badge>,
+  },
+  {
+    id: "notices",
+    header: "Notices",
+    width: "minmax(6rem, 1fr)",
+    fromPx: 480,
+    cell: ({ notices }) => notices.map(noticeText).join(", "),
+  },
+];
+
+function RootKeysPage(): ReactNode {
+  const { search, environment, state, rootKey } = here.useSearch();
+  const navigate = useNavigate({ from: "/root-keys" });
+  const needs = useNeeds();
+  const [isCreating, setIsCreating] = useState(false);
+  const filter = {
+    ...(search === undefined ? {} : { search }),
+    ...(environment === undefined ? {} : { environment }),
+    ...(state === undefined ? {} : { state }),
+  };
+  const pages = usePages("admin.listRootKeys", filter);
+  /** Changes one thing that the address says, and keeps the others. */
+  const set = (name: keyof RootKeySearch, value: string | undefined, replace = true): void =>
+    void navigate({ search: (before) => readSearch({ ...before, [name]: value }), replace });
+  const isFiltered = Object.keys(filter).length > 0;
+  return (
+    <Page
+      title="Root keys"
+      about="Keys of this API itself, for backends, the operator and scripts. One for each user and environment, with what it needs and no more."
+      actions={
+        <Button kind="main" unusable={needs("workspace.*.create_root_key")} onClick={() => setIsCreating(true)}>
+          Create a root key
+        </Button>
+      }
+    >
+      <div className="root-key-filters">
+        <SearchField
+          label="Part of the name, id or start"
+          value={search ?? ""}
+          onChange={(text) => set("search", text)}
+        />
+        <Select
+          label="State"
+          value={state ?? "any"}
+          options={["any", "active", "disabled", "expired"].map((value) => ({ value, label: value }))}
+          onChange={(value) => set("state", value)}
+        />
+        <SearchField label="Environment" value={environment ?? ""} onChange={(text) => set("environment", text)} />
+      </div>
+      <Table
+        label="Root keys"
+        columns={COLUMNS}
+        pages={pages}
+        rowId={({ rootKeyId }) => rootKeyId}
+        onOpen={({ rootKeyId }) => set("rootKey", rootKeyId, false)}
+        openId={rootKey}
+        doing="Reading the root keys"
+        empty={<EmptyState title={isFiltered ? "No root key fits the filter." : "There is no root key yet."} />}
+      />
+      {isCreating && <CreateRootKey onClose={() => setIsCreating(false)} />}
+      {rootKey !== undefined && (
+        <RootKeyDrawer
+          key={rootKey}
+          rootKeyId={rootKey}
+          onOpen={(rootKeyId) => set("rootKey", rootKeyId, false)}
+          onClose={() => set("rootKey", undefined)}
+        />
+      )}
+    </Page>
+  );
+}

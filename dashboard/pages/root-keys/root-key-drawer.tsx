@@ -1,0 +1,140 @@
+import { type ReactNode, useState } from "react";
+import { useRead } from "../../api/queries.ts";
+import { Ago, AgoOr } from "../../parts/ago.tsx";
+import { Badge } from "../../parts/badge.tsx";
+import { Button } from "../../parts/button.tsx";
+import { Drawer } from "../../parts/drawer.tsx";
+import { ErrorNote } from "../../parts/error-note.tsx";
+import { Facts } from "../../parts/facts.tsx";
+import { Notice } from "../../parts/notice.tsx";
+import { useNeeds } from "../keys/use-needs.ts";
+import { ChangeRootKey, EnableRootKey, NarrowRootKey, RevokeRootKey } from "./change-root-key.tsx";
+import { nameOf, noticeText, type RootKeyDetails } from "./root-key.ts";
+import { RotateRootKey } from "./rotate-root-key.tsx";
+import { inWords } from "./tuples.ts";
+import "./root-keys.css";
+
+/** The details of a root key, and what can be done with it. */
+export function RootKeyDrawer({
+  rootKeyId,
+  onOpen,
+  onClose,
+}: {
+  rootKeyId: string;
+  onOpen: (rootKeyId: string) => void;
+  onClose: () => void;
+}): ReactNode {
+  const read = useRead("admin.getRootKey", { rootKeyId });
+  return (
+    <Drawer title={read.data === undefined ? "Root key" : nameOf(read.data)} isOpen onClose={onClose}>
+      {read.error !== null && (
+        <ErrorNote error={read.error} doing="Reading the root key" again={() => void read.refetch()} />
+      )}
+      {read.data === undefined && read.error === null && <p className="muted">Loading …</p>}
+      {read.data !== undefined && <Details rootKey={read.data} onOpen={onOpen} onClose={onClose} />}
+    </Drawer>
+  );
+}
+
+type Opened = "change" | "rotate" | "enable" | "revoke" | "narrow";
+
+function Details({
+  rootKey,
+  onOpen,
+  onClose,
+}: {
+  rootKey: RootKeyDetails;
+  onOpen: (rootKeyId: string) => void;
+  onClose: () => void;
+}): ReactNode {
+  const needs = useNeeds();
+  const [opened, setOpened] = useState<Opened>();
+  const close = (): void => setOpened(undefined);
+  const update = needs("workspace.*.update_root_key");
+  const { predecessorId, successorId, narrowTo, notices, uses } = rootKey;
+  const usedOn = new Map(uses.map(({ permission, lastUsedOn }) => [permission, lastUsedOn]));
+  return (
+    <>
+      <div className="root-key-filters">
+        <Button unusable={update} onClick={() => setOpened("change")}>
+          Change
+        </Button>
+        <Button unusable={update ?? needs("workspace.*.create_root_key")} onClick={() => setOpened("rotate")}>
+          Rotate
+        </Button>
+        <Button unusable={update} onClick={() => setOpened("enable")}>
+          {rootKey.enabled ? "Disable" : "Enable"}
+        </Button>
+        <Button kind="danger" unusable={needs("workspace.*.delete_root_key")} onClick={() => setOpened("revoke")}>
+          Revoke
+        </Button>
+      </div>
+      {notices.length > 0 && (
+        <Notice
+          kind="info"
+          actions={
+            narrowTo !== undefined && (
+              <Button unusable={update} onClick={() => setOpened("narrow")}>
+                Narrow it …
+              </Button>
+            )
+          }
+        >
+          <ul>
+            {notices.map((notice) => (
+              <li key={notice.kind}>
+                {noticeText(notice)}
+                {notice.permissions !== undefined && `: ${notice.permissions.join(", ")}`}
+              </li>
+            ))}
+          </ul>
+          {narrowTo !== undefined && <p>It could be narrowed to {narrowTo.join(", ")}.</p>}
+        </Notice>
+      )}
+      <Facts
+        facts={[
+          ["Id", <code key="id">{rootKey.rootKeyId}</code>],
+          ["Start", <code key="start">{rootKey.start}…</code>],
+          ["State", <Badge key="state">{rootKey.state}</Badge>],
+          ["Environment", rootKey.environment ?? "none"],
+          ["May", inWords(rootKey.permissions)],
+          ["Created", <Ago key="created" atMs={rootKey.createdAt} />],
+          ["Expires", <AgoOr key="expires" atMs={rootKey.expires} otherwise="never" />],
+          ["Last used", rootKey.lastUsedOn === undefined ? "no use is known" : `${rootKey.lastUsedOn} (UTC)`],
+          ["Called v1", rootKey.v1UsedOn ?? "never"],
+          ...(predecessorId === undefined ? [] : [linkTo("Replaces", predecessorId, onOpen)]),
+          ...(successorId === undefined ? [] : [linkTo("Replaced by", successorId, onOpen)]),
+        ]}
+      />
+      <h3>Permissions</h3>
+      <ul className="tuples">
+        {rootKey.permissions.map((tuple) => (
+          <li key={tuple}>
+            <code>{tuple}</code>
+            <span className="muted">{usedOn.has(tuple) ? `asked for on ${usedOn.get(tuple)}` : "not asked for"}</span>
+          </li>
+        ))}
+      </ul>
+      {rootKey.usesSince !== undefined && (
+        <p className="muted">
+          Uses are noted since <Ago atMs={rootKey.usesSince} />, by UTC date, and may be a minute late.
+        </p>
+      )}
+      {opened === "change" && <ChangeRootKey rootKey={rootKey} onClose={close} />}
+      {opened === "rotate" && <RotateRootKey rootKey={rootKey} onClose={close} />}
+      {opened === "enable" && <EnableRootKey rootKey={rootKey} onClose={close} />}
+      {opened === "narrow" && narrowTo !== undefined && (
+        <NarrowRootKey rootKey={rootKey} narrowTo={narrowTo} onClose={close} />
+      )}
+      {opened === "revoke" && <RevokeRootKey rootKey={rootKey} onClose={close} onRevoked={onClose} />}
+    </>
+  );
+}
+
+const linkTo = (label: string, rootKeyId: string, onOpen: (rootKeyId: string) => void) =>
+  [
+    label,
+    <Button key={label} kind="quiet" onClick={() => onOpen(rootKeyId)}>
+      {rootKeyId}
+    </Button>,
+  ] as const;
