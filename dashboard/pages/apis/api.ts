@@ -1,0 +1,3 @@
+import type { Row } from "../../api/queries.ts";
+
+export type Api = Row<"admin.listApis">;

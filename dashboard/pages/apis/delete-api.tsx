@@ -1,0 +1,65 @@
+import type { ReactNode } from "react";
+import { useChange } from "../../api/queries.ts";
+import { usePlace } from "../../api/session.ts";
+import { Button } from "../../parts/button.tsx";
+import { CodeBlock } from "../../parts/code-block.tsx";
+import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { useToast } from "../../parts/toast.tsx";
+import type { Api } from "./api.ts";
+
+export function DeleteApi({ api, onClose }: { api: Api; onClose: () => void }): ReactNode {
+  const toast = useToast();
+  const remove = useChange("apis.deleteApi", { refreshes: ["admin.listApis", "admin.searchKeys"] });
+  if (api.deleteProtection) return <Protected api={api} onClose={onClose} />;
+  const count = `${api.keys.count.toLocaleString("en")}${api.keys.isMore ? " or more" : ""}`;
+  return (
+    <ConfirmDialog
+      title={`Delete the API ${api.name}`}
+      isOpen
+      onClose={onClose}
+      action="Delete the API"
+      typed={api.name}
+      isBusy={remove.isPending}
+      error={remove.error}
+      onConfirm={() =>
+        remove.mutate(
+          { apiId: api.apiId },
+          {
+            onSuccess: () => {
+              toast(`The API ${api.name} is deleted.`);
+              onClose();
+            },
+          },
+        )
+      }
+    >
+      <p>
+        All of its keys ({count}) stop working at once, everywhere within half a minute. It cannot be undone here: the
+        rows are kept for some time, and only somebody with access to the database can bring them back.
+      </p>
+    </ConfirmDialog>
+  );
+}
+
+/** What to do when an API may not be deleted. */
+function Protected({ api, onClose }: { api: Api; onClose: () => void }): ReactNode {
+  const { workspace } = usePlace();
+  return (
+    <Dialog
+      title={`The API ${api.name} is protected`}
+      isOpen
+      onClose={onClose}
+      actions={<Button onClick={onClose}>Close</Button>}
+    >
+      <p>
+        Somebody has protected it from deletion, so that no slip stops all of its keys. The protection is lifted at the
+        command line, by somebody with access to the database:
+      </p>
+      <CodeBlock
+        label="Lift the protection"
+        text={`postern api set --id ${api.apiId} --workspace ${workspace.id} --delete-protection off`}
+      />
+    </Dialog>
+  );
+}

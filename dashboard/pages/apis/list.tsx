@@ -1,0 +1,139 @@
+import { createLazyRoute, getRouteApi, Link, useNavigate } from "@tanstack/react-router";
+import { type ReactNode, useState } from "react";
+import { usePages } from "../../api/queries.ts";
+import { Ago } from "../../parts/ago.tsx";
+import { Badge } from "../../parts/badge.tsx";
+import { Button } from "../../parts/button.tsx";
+import { EmptyState } from "../../parts/empty-state.tsx";
+import { lockedBy } from "../../parts/managed-badge.tsx";
+import { Menu } from "../../parts/menu.tsx";
+import { Page } from "../../parts/page.tsx";
+import { SearchField } from "../../parts/search-field.tsx";
+import { type Column, Table } from "../../parts/table.tsx";
+import { useNeeds } from "../keys/use-needs.ts";
+import type { Api } from "./api.ts";
+import { CreateApi } from "./create-api.tsx";
+import { DeleteApi } from "./delete-api.tsx";
+import { RenameApi } from "./rename-api.tsx";
+
+export const Route = createLazyRoute("/apis")({ component: ApisPage });
+const here = getRouteApi("/apis");
+
+/** A window that is open, and over which API. */
+type Opened = { readonly kind: "create" } | { readonly kind: "rename" | "delete"; readonly api: Api };
+
+function ApisPage(): ReactNode {
+  const { search } = here.useSearch();
+  const navigate = useNavigate({ from: "/apis" });
+  const needs = useNeeds();
+  const [opened, setOpened] = useState<Opened>();
+  const pages = usePages("admin.listApis", search === undefined ? {} : { search });
+  const close = (): void => setOpened(undefined);
+  return (
+    <Page
+      title="APIs"
+      about="Named groups of keys. A key is valid for its API alone."
+      actions={
+        <Button kind="main" unusable={needs("api.*.create_api")} onClick={() => setOpened({ kind: "create" })}>
+          Create an API
+        </Button>
+      }
+    >
+      <SearchField
+        label="Part of the name or id"
+        value={search ?? ""}
+        onChange={(text) => void navigate({ search: text === "" ? {} : { search: text }, replace: true })}
+      />
+      <Table
+        label="APIs"
+        columns={columnsOf({
+          onOpen: setOpened,
+          mayUpdate: needs("api.*.update_api"),
+          mayDelete: needs("api.*.delete_api"),
+        })}
+        pages={pages}
+        rowId={({ apiId }) => apiId}
+        onOpen={({ apiId }) => void navigate({ to: "/keys", search: { api: apiId } })}
+        doing="Reading the APIs"
+        empty={
+          <EmptyState
+            title={search === undefined ? "There is no API yet." : `None has “${search}” in its name or id.`}
+          />
+        }
+      />
+      {opened?.kind === "create" && <CreateApi onClose={close} />}
+      {opened?.kind === "rename" && <RenameApi api={opened.api} onClose={close} />}
+      {opened?.kind === "delete" && <DeleteApi api={opened.api} onClose={close} />}
+    </Page>
+  );
+}
+
+const columnsOf = ({
+  onOpen,
+  mayUpdate,
+  mayDelete,
+}: {
+  onOpen: (opened: Opened) => void;
+  /** Why it is not allowed; undefined when it is. */
+  mayUpdate: string | undefined;
+  mayDelete: string | undefined;
+}): readonly Column<Api>[] => [
+  {
+    id: "name",
+    header: "Name",
+    width: "minmax(9rem, 2fr)",
+    cell: ({ apiId, name }) => (
+      <Link to="/keys" search={{ api: apiId }} title={name}>
+        {name}
+      </Link>
+    ),
+  },
+  { id: "id", header: "Id", width: "minmax(8rem, 1fr)", fromPx: 640, cell: ({ apiId }) => <code>{apiId}</code> },
+  {
+    id: "keys",
+    header: "Keys",
+    width: "5.5rem",
+    isNumber: true,
+    cell: ({ keys }) => `${keys.count.toLocaleString("en")}${keys.isMore ? "+" : ""}`,
+  },
+  {
+    id: "state",
+    header: "",
+    width: "minmax(6rem, 1fr)",
+    fromPx: 480,
+    cell: ({ manager, deleteProtection }) => (
+      <>
+        {manager !== undefined && <Badge title={lockedBy(manager)}>manifest</Badge>}{" "}
+        {deleteProtection && <Badge title="It cannot be deleted until the protection is lifted.">protected</Badge>}
+      </>
+    ),
+  },
+  { id: "created", header: "Created", width: "6rem", fromPx: 800, cell: ({ createdAt }) => <Ago atMs={createdAt} /> },
+  {
+    id: "actions",
+    header: "",
+    width: "5rem",
+    cell: (api) => (
+      <Menu
+        label={
+          <>
+            More <span className="unseen">of {api.name}</span>
+          </>
+        }
+        items={[
+          {
+            label: "Rename",
+            onChoose: () => onOpen({ kind: "rename", api }),
+            unusable: lockedBy(api.manager) ?? mayUpdate,
+          },
+          {
+            label: "Delete",
+            isDanger: true,
+            onChoose: () => onOpen({ kind: "delete", api }),
+            unusable: lockedBy(api.manager) ?? mayDelete,
+          },
+        ]}
+      />
+    ),
+  },
+];
