@@ -1,0 +1,38 @@
+import { expect, test } from "vitest";
+import { readFilters, searchBody } from "./filters.ts";
+
+test("an address that somebody wrote by hand narrows by what is a filter, and by nothing else", () => {
+  expect(
+    readFilters({
+      api: "api_1",
+      by: "secret",
+      q: 42,
+      state: "maybe",
+      credits: "yes",
+      managed: true,
+      role: "",
+      key: "prod_x",
+      hash: "x",
+    }),
+  ).toEqual({ api: "api_1", q: "42", credits: "yes" });
+  expect(readFilters({ q: "x".repeat(1000) }).q).toHaveLength(255);
+});
+
+test.each([
+  [{}, {}],
+  [{ q: "Bill" }, { name: "Bill" }],
+  [
+    { by: "owner", q: "user_1", api: "api_1" },
+    { externalId: "user_1", apiId: "api_1" },
+  ],
+  [{ by: "start", q: "prod_" }, { start: "prod_" }],
+  [{ by: "keyId", q: "key_1" }, { keyId: "key_1" }],
+  [{ by: "owner" }, {}],
+  [{ state: "enabled" }, { enabled: true, expired: false }],
+  [{ state: "disabled" }, { enabled: false }],
+  [{ state: "expired" }, { expired: true }],
+  [
+    { credits: "no", managed: "yes", role: "editor", permission: "a.b" },
+    { limited: false, managed: true, role: "editor", permission: "a.b" },
+  ],
+] as const)("%j asks for %j", (filters, body) => expect(searchBody(filters)).toEqual(body));

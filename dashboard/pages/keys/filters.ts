@@ -1,0 +1,82 @@
+import type { Input } from "../../../core/api/procedures.ts";
+
+/* What the list of keys is narrowed to: as the address has it, and as the API is asked. A secret or its hash is in neither. */
+
+export const MATCHES = ["name", "owner", "start", "keyId"] as const;
+export type Match = (typeof MATCHES)[number];
+export const STATES = ["enabled", "disabled", "expired"] as const;
+const YES_NO = ["yes", "no"] as const;
+
+export interface KeyFilters {
+  /** Id of the API; of all when left out. */
+  readonly api?: string;
+  readonly by?: Match;
+  /** The text that is looked for. */
+  readonly q?: string;
+  readonly state?: (typeof STATES)[number];
+  readonly credits?: (typeof YES_NO)[number];
+  readonly managed?: (typeof YES_NO)[number];
+  readonly role?: string;
+  readonly permission?: string;
+}
+
+/** From the address, which anybody may have written: what is no filter is left out. */
+export function readFilters(search: Record<string, unknown>): KeyFilters {
+  const [api, q, role, permission] = ["api", "q", "role", "permission"].map((name) => textOf(search[name]));
+  const by = oneOf(MATCHES, search.by);
+  const state = oneOf(STATES, search.state);
+  const credits = oneOf(YES_NO, search.credits);
+  const managed = oneOf(YES_NO, search.managed);
+  return {
+    ...(api === undefined ? {} : { api }),
+    ...(by === undefined ? {} : { by }),
+    ...(q === undefined ? {} : { q }),
+    ...(state === undefined ? {} : { state }),
+    ...(credits === undefined ? {} : { credits }),
+    ...(managed === undefined ? {} : { managed }),
+    ...(role === undefined ? {} : { role }),
+    ...(permission === undefined ? {} : { permission }),
+  };
+}
+
+const TEXT_LENGTH_MAX = 255;
+
+/** The router reads `?q=123` as a number. */
+const textOf = (value: unknown): string | undefined =>
+  (typeof value === "string" && value !== "") || typeof value === "number"
+    ? String(value).slice(0, TEXT_LENGTH_MAX)
+    : undefined;
+
+const oneOf = <T extends string>(choices: readonly T[], value: unknown): T | undefined =>
+  choices.find((choice) => choice === value);
+
+/** What is asked of `admin.searchKeys`. */
+export function searchBody(filters: KeyFilters): Omit<Input<"admin.searchKeys">, "limit" | "cursor"> {
+  const { api, by = "name", q, state, credits, managed, role, permission } = filters;
+  const field = { name: "name", owner: "externalId", start: "start", keyId: "keyId" } as const;
+  return {
+    ...(api === undefined ? {} : { apiId: api }),
+    ...(q === undefined ? {} : { [field[by]]: q }),
+    ...(state === "enabled" ? { enabled: true, expired: false } : {}),
+    ...(state === "disabled" ? { enabled: false } : {}),
+    ...(state === "expired" ? { expired: true } : {}),
+    ...(credits === undefined ? {} : { limited: credits === "yes" }),
+    ...(managed === undefined ? {} : { managed: managed === "yes" }),
+    ...(role === undefined ? {} : { role }),
+    ...(permission === undefined ? {} : { permission }),
+  };
+}
+
+/** What kind of match a text finds, for the person who types it. */
+export function matchInWords(by: Match, isOneApi: boolean): string {
+  switch (by) {
+    case "name":
+      return isOneApi ? "Any part of the name." : "The beginning of the name; choose an API to find any part.";
+    case "owner":
+      return "The whole external id of the owner; upper and lower case differ.";
+    case "start":
+      return "What the key starts with, such as prod_3Ab9; upper and lower case differ.";
+    case "keyId":
+      return "The whole id.";
+  }
+}

@@ -1,0 +1,7 @@
+import { expect, test } from "vitest";
+import { hashKey as hashInStore } from "../../../core/keys/key-string.ts";
+import { hashKey } from "./hash-key.ts";
+
+test.each(["", "prod_5Kd3NBUAdUnhyzen", "Ключ 支付 🎉"])("the hash of %j is the store's", async (key) =>
+  expect(await hashKey(key)).toBe(hashInStore(key)),
+);

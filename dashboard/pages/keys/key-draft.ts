@@ -1,0 +1,220 @@
+import type { Input, Schema } from "../../../core/api/procedures.ts";
+import { formatDuration, parseCount, parseDuration } from "../../parts/duration.ts";
+
+/* What a form of a key has, as it is typed, and what is sent of it. */
+
+export interface LimitDraft {
+  readonly name: string;
+  readonly limit: string;
+  /** `1m`, `1h` */
+  readonly duration: string;
+  readonly autoApply: boolean;
+}
+
+export interface KeyDraft {
+  readonly name: string;
+  readonly externalId: string;
+  /** JSON; empty for none. */
+  readonly meta: string;
+  /** `2030-01-01T00:00`, in UTC; empty for never. */
+  readonly expires: string;
+  readonly enabled: boolean;
+  /** Empty: unlimited. */
+  readonly credits: string;
+  readonly refill: "none" | "daily" | "monthly";
+  readonly refillAmount: string;
+  readonly refillDay: string;
+  readonly limits: readonly LimitDraft[];
+  /** One to a line. Only for a new key; links of an existing one come and go one by one. */
+  readonly roles: string;
+  readonly permissions: string;
+  readonly prefix: string;
+  readonly byteLength: string;
+  readonly recoverable: boolean;
+}
+
+export const EMPTY_DRAFT: KeyDraft = {
+  name: "",
+  externalId: "",
+  meta: "",
+  expires: "",
+  enabled: true,
+  credits: "",
+  refill: "none",
+  refillAmount: "",
+  refillDay: "1",
+  limits: [],
+  roles: "",
+  permissions: "",
+  prefix: "",
+  byteLength: "",
+  recoverable: false,
+};
+
+type Key = Schema<"Key">;
+
+export function draftOf(key: Omit<Key, "plaintext">): KeyDraft {
+  const { credits, meta } = key;
+  return {
+    ...EMPTY_DRAFT,
+    name: key.name ?? "",
+    externalId: key.identity?.externalId ?? "",
+    meta: meta === undefined ? "" : JSON.stringify(meta, null, 2),
+    expires: key.expires === undefined ? "" : utcInput(key.expires),
+    enabled: key.enabled,
+    credits: credits === undefined ? "" : String(credits.remaining),
+    refill: credits?.refill?.interval ?? "none",
+    refillAmount: credits?.refill === undefined ? "" : String(credits.refill.amount),
+    refillDay: String(credits?.refill?.refillDay ?? 1),
+    limits: (key.ratelimits ?? []).map(({ name, limit, duration, autoApply }) => ({
+      name,
+      limit: String(limit),
+      duration: formatDuration(duration),
+      autoApply,
+    })),
+  };
+}
+
+/** For `<input type="datetime-local">`, which knows no zone; to the minute. */
+export const utcInput = (ms: number): string => new Date(ms).toISOString().slice(0, 16);
+
+export type Faults = { readonly [Field in keyof KeyDraft]?: string };
+
+/** What is wrong with what was typed, by field. The server checks everything again. */
+export function faultsOf(draft: KeyDraft): Faults {
+  const isUnlimited = draft.credits.trim() === "";
+  return {
+    ...(metaOf(draft.meta) === "wrong" && { meta: 'A JSON object, such as {"plan": "pro"}.' }),
+    ...(expiresOf(draft.expires) === "wrong" && { expires: "A date and time." }),
+    ...(!isUnlimited &&
+      parseCount(draft.credits) === undefined && { credits: "A whole number, or nothing for unlimited." }),
+    ...(isUnlimited && draft.refill !== "none" && { credits: "A refill needs a number of credits to begin with." }),
+    ...(draft.refill !== "none" &&
+      !parseCount(draft.refillAmount) && { refillAmount: "A whole number of at least 1." }),
+    ...(draft.refill === "monthly" && !isDay(draft.refillDay) && { refillDay: "A day from 1 to 31." }),
+    ...(draft.limits.some((limit) => limitFault(limit) !== undefined) && { limits: "A limit is not whole." }),
+    ...(draft.byteLength.trim() !== "" && !isByteLength(draft.byteLength) && { byteLength: "From 16 to 255." }),
+  };
+}
+
+export function limitFault({ name, limit, duration }: LimitDraft): string | undefined {
+  if (name.trim().length < 3) return "Its name has at least 3 characters.";
+  if (!parseCount(limit)) return "How many: a whole number of at least 1.";
+  return (parseDuration(duration) ?? 0) < 1000 ? "A window of at least 1s, such as 1m or 1h." : undefined;
+}
+
+const isDay = (text: string): boolean => {
+  const day = parseCount(text) ?? 0;
+  return day >= 1 && day <= 31;
+};
+const isByteLength = (text: string): boolean => {
+  const length = parseCount(text) ?? 0;
+  return length >= 16 && length <= 255;
+};
+
+function metaOf(text: string): Record<string, unknown> | undefined | "wrong" {
+  if (text.trim() === "") return undefined;
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : "wrong";
+  } catch {
+    return "wrong";
+  }
+}
+
+function expiresOf(text: string): number | undefined | "wrong" {
+  if (text === "") return undefined;
+  const ms = Date.parse(`${text}Z`);
+  return Number.isNaN(ms) ? "wrong" : ms;
+}
+
+const linesOf = (text: string): string[] => [
+  ...new Set(
+    text
+      .split("\n")
+      .map((line) => line.trim())
+      .filter((line) => line !== ""),
+  ),
+];
+
+function creditsOf({ credits, refill, refillAmount, refillDay }: KeyDraft) {
+  const remaining = parseCount(credits);
+  if (remaining === undefined) return undefined;
+  return { remaining, ...(refill === "none" ? {} : { refill: refillOf({ refill, refillAmount, refillDay }) }) };
+}
+
+const refillOf = ({ refill, refillAmount, refillDay }: Pick<KeyDraft, "refill" | "refillAmount" | "refillDay">) =>
+  refill === "monthly"
+    ? { interval: refill, amount: parseCount(refillAmount) ?? 0, refillDay: parseCount(refillDay) ?? 1 }
+    : { interval: "daily" as const, amount: parseCount(refillAmount) ?? 0 };
+
+const limitsOf = (limits: readonly LimitDraft[]) =>
+  limits.map(({ name, limit, duration, autoApply }) => ({
+    name: name.trim(),
+    limit: parseCount(limit) ?? 0,
+    duration: parseDuration(duration) ?? 0,
+    autoApply,
+  }));
+
+/** The body of `keys.createKey`, of a draft without faults. */
+export function createBody(apiId: string, draft: KeyDraft): Input<"keys.createKey"> {
+  const meta = metaOf(draft.meta);
+  const expires = expiresOf(draft.expires);
+  const credits = creditsOf(draft);
+  const [roles, permissions] = [linesOf(draft.roles), linesOf(draft.permissions)];
+  const byteLength = parseCount(draft.byteLength);
+  return {
+    apiId,
+    enabled: draft.enabled,
+    recoverable: draft.recoverable,
+    ...(draft.prefix.trim() === "" ? {} : { prefix: draft.prefix.trim() }),
+    ...(byteLength === undefined ? {} : { byteLength }),
+    ...(draft.name.trim() === "" ? {} : { name: draft.name.trim() }),
+    ...(draft.externalId.trim() === "" ? {} : { externalId: draft.externalId.trim() }),
+    ...(meta === undefined || meta === "wrong" ? {} : { meta }),
+    ...(expires === undefined || expires === "wrong" ? {} : { expires }),
+    ...(credits === undefined ? {} : { credits }),
+    ...(draft.limits.length === 0 ? {} : { ratelimits: limitsOf(draft.limits) }),
+    ...(roles.length === 0 ? {} : { roles }),
+    ...(permissions.length === 0 ? {} : { permissions }),
+  };
+}
+
+/** The body of `keys.updateKey`: what differs from `before`, so that a change of another person to the rest stays. */
+export function updateBody(keyId: string, before: KeyDraft, draft: KeyDraft): Input<"keys.updateKey"> {
+  const differs = (...fields: readonly (keyof KeyDraft)[]): boolean =>
+    fields.some((field) => JSON.stringify(before[field]) !== JSON.stringify(draft[field]));
+  const meta = metaOf(draft.meta);
+  const expires = expiresOf(draft.expires);
+  return {
+    keyId,
+    ...(differs("name") ? { name: draft.name.trim() || null } : {}),
+    ...(differs("externalId") ? { externalId: draft.externalId.trim() || null } : {}),
+    ...(differs("meta") && meta !== "wrong" ? { meta: meta ?? null } : {}),
+    ...(differs("expires") && expires !== "wrong" ? { expires: expires ?? null } : {}),
+    ...(differs("enabled") ? { enabled: draft.enabled } : {}),
+    ...creditsChange(before, draft, differs),
+    ...(differs("limits") ? { ratelimits: limitsOf(draft.limits) } : {}),
+  };
+}
+
+/** A number that was not touched is not sent: it would undo what the key has spent since the form was opened. */
+function creditsChange(
+  before: KeyDraft,
+  draft: KeyDraft,
+  differs: (...fields: readonly (keyof KeyDraft)[]) => boolean,
+): Pick<Input<"keys.updateKey">, "credits"> {
+  const number = differs("credits");
+  const refill = draft.refill === "none" ? before.refill !== "none" : differs("refill", "refillAmount", "refillDay");
+  if (!number && !refill) return {};
+  const remaining = parseCount(draft.credits);
+  if (remaining === undefined) return { credits: null };
+  return {
+    credits: {
+      ...(number ? { remaining } : {}),
+      ...(refill ? { refill: draft.refill === "none" ? null : refillOf(draft) } : {}),
+    },
+  };
+}

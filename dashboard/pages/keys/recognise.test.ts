@@ -1,0 +1,37 @@
+import { randomBytes } from "node:crypto";
+import { describe, expect, test } from "vitest";
+import { makeId } from "../../../core/ids.ts";
+import { makeKeyString } from "../../../core/keys/key-string.ts";
+import { recognise } from "./recognise.ts";
+
+test("a thousand keys of Postern, with and without a prefix, are secrets", () => {
+  for (let n = 0; n < 1000; n++) {
+    const { key } = makeKeyString({ prefix: n % 2 === 0 ? "prod" : undefined, randomBytes: randomBytes(16) });
+    expect(recognise(` ${key}\n`), key).toEqual({ kind: "secret", secret: key });
+  }
+});
+
+test("ids of keys are ids", () => {
+  for (let n = 0; n < 100; n++) {
+    const keyId = makeId("key", randomBytes(16));
+    expect(recognise(`${keyId} `)).toEqual({ kind: "keyId", keyId });
+  }
+});
+
+describe("a text is", () => {
+  test.each([
+    "Billing",
+    "user_123",
+    "prod_3Ab9",
+    "a name of several words with 1 Number",
+    "",
+    "Ключ 支付",
+    "customer-000042",
+  ])("%j", (text) => expect(recognise(text)).toEqual({ kind: "text", text }));
+});
+
+test.each([
+  "sk_live_4eC39HqLyjWDarjtT1zdp7dcX",
+  "acme_BRTRKFsL_51FwqftsmMDHHbJAMEXXHCgGx",
+  "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
+])("keys of others too: %s", (key) => expect(recognise(key).kind).toBe("secret"));
