@@ -1,0 +1,93 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { type FormEvent, type ReactNode, useId, useState } from "react";
+import { useApi } from "../../api/api-context.ts";
+import { Button } from "../../parts/button.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { ErrorNote } from "../../parts/error-note.tsx";
+import { TextField } from "../../parts/text-field.tsx";
+import { useToast } from "../../parts/toast.tsx";
+import type { KeyDetails } from "./details.ts";
+import { differenceOf } from "./links.ts";
+
+/** Adds and takes away what was changed, one by one: what another person gives the key meanwhile stays. */
+export function ChangeRights({ details, onClose }: { details: KeyDetails; onClose: () => void }): ReactNode {
+  const form = useId();
+  const api = useApi();
+  const client = useQueryClient();
+  const toast = useToast();
+  const { keyId } = details.key;
+  const [before] = useState(() => ({
+    roles: details.roles.map(({ name }) => name),
+    permissions: details.permissions.filter(({ isDirect }) => isDirect).map(({ slug }) => slug),
+  }));
+  const [roles, setRoles] = useState(before.roles.join("\n"));
+  const [permissions, setPermissions] = useState(before.permissions.join("\n"));
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const ofRoles = differenceOf(before.roles, roles);
+  const ofPermissions = differenceOf(before.permissions, permissions);
+  const changes = [ofRoles.added, ofRoles.removed, ofPermissions.added, ofPermissions.removed];
+  const unusable = changes.every((change) => change.length === 0) ? "Nothing is changed yet." : undefined;
+
+  const save = async (): Promise<void> => {
+    setBusy(true);
+    setError(null);
+    try {
+      if (ofRoles.added.length > 0) await api.call("keys.addRoles", { keyId, roles: ofRoles.added });
+      if (ofRoles.removed.length > 0) await api.call("keys.removeRoles", { keyId, roles: ofRoles.removed });
+      if (ofPermissions.added.length > 0) {
+        await api.call("keys.addPermissions", { keyId, permissions: ofPermissions.added });
+      }
+      if (ofPermissions.removed.length > 0) {
+        await api.call("keys.removePermissions", { keyId, permissions: ofPermissions.removed });
+      }
+      toast("The rights of the key are changed.");
+      onClose();
+    } catch (thrown) {
+      // Repeating is safe: what was added or taken away already is left as it is.
+      setError(thrown);
+    } finally {
+      setBusy(false);
+      void client.invalidateQueries({ queryKey: [api.workspace, "admin.getKeyDetails"] });
+    }
+  };
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    if (unusable === undefined && !isBusy) void save();
+  };
+  return (
+    <Dialog
+      title="Roles and permissions of the key"
+      isOpen
+      onClose={onClose}
+      actions={
+        <Button kind="main" type="submit" form={form} isBusy={isBusy} unusable={unusable}>
+          Save
+        </Button>
+      }
+    >
+      <form id={form} className="form" onSubmit={submit}>
+        <TextField
+          label="Roles"
+          value={roles}
+          onChange={setRoles}
+          rows={4}
+          hint="Names of roles that exist, one to a line."
+        />
+        <TextField
+          label="Permissions of the key itself"
+          value={permissions}
+          onChange={setPermissions}
+          rows={6}
+          isMono
+          hint="Slugs, one to a line; those that do not exist yet are made. Those of its roles are not listed here."
+        />
+        <p className="muted">
+          Adds {ofRoles.added.length + ofPermissions.added.length}, takes away{" "}
+          {ofRoles.removed.length + ofPermissions.removed.length}.
+        </p>
+      </form>
+      {error !== null && <ErrorNote error={error} doing="Changing the rights" />}
+    </Dialog>
+  );
+}

@@ -1,0 +1,90 @@
+import { type ReactNode, useEffect, useRef, useState } from "react";
+import { useApi } from "../../api/api-context.ts";
+import { Button } from "../../parts/button.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { downloadCsv } from "../../parts/download.ts";
+import { ErrorNote } from "../../parts/error-note.tsx";
+import { csvOf } from "../../usage/csv.ts";
+import { EXPORT_COLUMNS, exportRow } from "./key-csv.ts";
+
+/** So that a browser does not run out of memory: 100,000 keys are some 30 MB. */
+const KEYS_MAX = 100_000;
+
+type Progress =
+  | { readonly kind: "running"; readonly keys: number }
+  | { readonly kind: "done"; readonly keys: number; readonly isMore: boolean }
+  | { readonly kind: "cancelled" }
+  | { readonly kind: "failed"; readonly error: unknown };
+
+/** Reads the keys of an API page by page and offers them as a file. It has no secrets. */
+export function ExportKeys({
+  apiId,
+  apiName,
+  onClose,
+}: {
+  apiId: string;
+  apiName: string;
+  onClose: () => void;
+}): ReactNode {
+  const api = useApi();
+  const [progress, setProgress] = useState<Progress>();
+  const running = useRef<AbortController>(undefined);
+  // Closing the dialog ends it.
+  useEffect(() => () => running.current?.abort(), []);
+
+  const start = async (): Promise<void> => {
+    const controller = new AbortController();
+    running.current = controller;
+    const parts: string[] = [];
+    let keys = 0;
+    let cursor: string | undefined;
+    setProgress({ kind: "running", keys });
+    try {
+      do {
+        const body = { apiId, limit: 100, ...(cursor === undefined ? {} : { cursor }) };
+        const { data, next } = await api.call("apis.listKeys", body, { signal: controller.signal });
+        const csv = csvOf(EXPORT_COLUMNS, data.map(exportRow));
+        // The head once.
+        parts.push(cursor === undefined ? csv : csv.slice(csv.indexOf("\n") + 1));
+        keys += data.length;
+        cursor = next;
+        setProgress({ kind: "running", keys });
+      } while (cursor !== undefined && keys < KEYS_MAX);
+      downloadCsv(`keys-${apiId}.csv`, parts.join(""));
+      setProgress({ kind: "done", keys, isMore: cursor !== undefined });
+    } catch (error) {
+      setProgress(controller.signal.aborted ? { kind: "cancelled" } : { kind: "failed", error });
+    }
+  };
+  const isRunning = progress?.kind === "running";
+  return (
+    <Dialog
+      title={`Export the keys of ${apiName}`}
+      isOpen
+      onClose={onClose}
+      actions={
+        isRunning ? (
+          <Button onClick={() => running.current?.abort()}>Stop</Button>
+        ) : (
+          <Button kind="main" onClick={() => void start()}>
+            Export
+          </Button>
+        )
+      }
+    >
+      <p>
+        All keys of the API that are not deleted, up to {KEYS_MAX.toLocaleString("en")}: names, owners, limits, credits,
+        roles, permissions and meta. The keys themselves are not in it.
+      </p>
+      <p role="status">
+        {progress?.kind === "running" && `${progress.keys.toLocaleString("en")} read …`}
+        {progress?.kind === "done" &&
+          `${progress.keys.toLocaleString("en")} keys are in the file.${progress.isMore ? " There are more, which are not in it." : ""}`}
+        {progress?.kind === "cancelled" && "Stopped; no file was made."}
+      </p>
+      {progress?.kind === "failed" && (
+        <ErrorNote error={progress.error} doing="Reading the keys" again={() => void start()} />
+      )}
+    </Dialog>
+  );
+}

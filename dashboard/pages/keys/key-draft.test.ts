@@ -1,0 +1,84 @@
+import { expect, test } from "vitest";
+import { createBody, draftOf, EMPTY_DRAFT, faultsOf, type KeyDraft, updateBody } from "./key-draft.ts";
+
+const KEY = {
+  keyId: "key_1",
+  start: "prod_1",
+  enabled: true,
+  createdAt: 1,
+  name: "Billing",
+  meta: { plan: "pro" },
+  expires: Date.UTC(2030, 0, 2, 3, 4, 5, 6),
+  credits: { remaining: 5, refill: { interval: "monthly" as const, amount: 10, refillDay: 31 } },
+  identity: { id: "id_1", externalId: "user_1" },
+  ratelimits: [{ id: "rl_1", name: "requests", limit: 10, duration: 90_000, autoApply: true }],
+};
+
+test("an empty form makes a key with nothing but its API", () => {
+  expect(faultsOf(EMPTY_DRAFT)).toEqual({});
+  expect(createBody("api_1", EMPTY_DRAFT)).toEqual({ apiId: "api_1", enabled: true, recoverable: false });
+});
+
+test("a full form sends all of it", () => {
+  const draft: KeyDraft = {
+    ...draftOf(KEY),
+    roles: "editor\n\n viewer \neditor",
+    permissions: "a.read",
+    prefix: "prod",
+    byteLength: "24",
+  };
+  expect(faultsOf(draft)).toEqual({});
+  expect(createBody("api_1", draft)).toEqual({
+    apiId: "api_1",
+    enabled: true,
+    recoverable: false,
+    prefix: "prod",
+    byteLength: 24,
+    name: "Billing",
+    externalId: "user_1",
+    meta: { plan: "pro" },
+    expires: Date.UTC(2030, 0, 2, 3, 4),
+    credits: KEY.credits,
+    ratelimits: [{ name: "requests", limit: 10, duration: 90_000, autoApply: true }],
+    roles: ["editor", "viewer"],
+    permissions: ["a.read"],
+  });
+});
+
+test.each<[Partial<KeyDraft>, object]>([
+  [{}, {}],
+  [{ name: "" }, { name: null }],
+  [
+    { name: "Other", enabled: false },
+    { name: "Other", enabled: false },
+  ],
+  [{ externalId: " " }, { externalId: null }],
+  [{ meta: "" }, { meta: null }],
+  [{ meta: '{"plan":"free"}' }, { meta: { plan: "free" } }],
+  [{ expires: "" }, { expires: null }],
+  [{ expires: "2031-01-01T00:00" }, { expires: Date.UTC(2031, 0, 1) }],
+  [{ credits: "7" }, { credits: { remaining: 7 } }],
+  [{ credits: "", refill: "none" }, { credits: null }],
+  [{ refill: "none" }, { credits: { refill: null } }],
+  [{ refill: "daily" }, { credits: { refill: { interval: "daily", amount: 10 } } }],
+  [{ refillDay: "1" }, { credits: { refill: { interval: "monthly", amount: 10, refillDay: 1 } } }],
+  [{ limits: [] }, { ratelimits: [] }],
+])("of a change by %j only that is sent", (change, body) => {
+  const before = draftOf(KEY);
+  expect(updateBody("key_1", before, { ...before, ...change })).toEqual({ keyId: "key_1", ...body });
+});
+
+test.each<[Partial<KeyDraft>, keyof KeyDraft]>([
+  [{ meta: "[1]" }, "meta"],
+  [{ meta: "{" }, "meta"],
+  [{ credits: "-1" }, "credits"],
+  [{ refill: "daily", refillAmount: "5" }, "credits"],
+  [{ credits: "1", refill: "daily" }, "refillAmount"],
+  [{ credits: "1", refill: "monthly", refillAmount: "5", refillDay: "32" }, "refillDay"],
+  [{ limits: [{ name: "ab", limit: "1", duration: "1m", autoApply: false }] }, "limits"],
+  [{ limits: [{ name: "abc", limit: "0", duration: "1m", autoApply: false }] }, "limits"],
+  [{ limits: [{ name: "abc", limit: "1", duration: "10ms", autoApply: false }] }, "limits"],
+  [{ byteLength: "15" }, "byteLength"],
+])("%j is a fault of %s", (change, field) =>
+  expect(Object.keys(faultsOf({ ...EMPTY_DRAFT, ...change }))).toEqual([field]),
+);

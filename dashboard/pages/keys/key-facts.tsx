@@ -1,0 +1,118 @@
+import type { ReactNode } from "react";
+import type { Data } from "../../../core/api/procedures.ts";
+import { Ago } from "../../parts/ago.tsx";
+import { CodeBlock } from "../../parts/code-block.tsx";
+import { Facts } from "../../parts/facts.tsx";
+import { Notice } from "../../parts/notice.tsx";
+import { outcomeInWords } from "../../usage/series.ts";
+import type { KeyDetails } from "./details.ts";
+
+type Reason = Data<"admin.getKeyDetails">["state"]["reasons"][number];
+
+/** What a verification now would say, and everything that stands against the key, the deciding first. */
+export function KeyState({ details }: { details: KeyDetails }): ReactNode {
+  const { state, ipAllowList, identityDeletedAt } = details;
+  const isValid = state.code === "VALID";
+  return (
+    <Notice kind={isValid ? "good" : "bad"}>
+      <p>
+        <strong>
+          {isValid
+            ? "A request now would be let through"
+            : `A request now would be refused: ${outcomeInWords(state.code)}`}
+        </strong>{" "}
+        <code>{state.code}</code>
+      </p>
+      {state.reasons.length > 0 && (
+        <ol aria-label="What stands against the key; the first decides">
+          {state.reasons.map((reason) => (
+            <li key={reason}>{reasonInWords(reason, details)}</li>
+          ))}
+        </ol>
+      )}
+      {ipAllowList !== undefined && (
+        <p>
+          Only from <code>{ipAllowList.join(", ")}</code>: its API refuses other addresses.
+        </p>
+      )}
+      {identityDeletedAt !== undefined && (
+        <p>
+          Its identity was deleted <Ago atMs={identityDeletedAt} />: the key works without it, and without its limits.
+        </p>
+      )}
+    </Notice>
+  );
+}
+
+function reasonInWords(reason: Reason, { deletedAt, apiDeletedAt, key }: KeyDetails): ReactNode {
+  switch (reason) {
+    case "keyDeleted":
+      return <>The key was deleted {deletedAt !== undefined && <Ago atMs={deletedAt} />}. It cannot be used again.</>;
+    case "apiDeleted":
+      return <>Its API was deleted {apiDeletedAt !== undefined && <Ago atMs={apiDeletedAt} />}.</>;
+    case "workspaceDisabled":
+      return "The workspace is disabled: none of its keys works.";
+    case "disabled":
+      return "The key is disabled: enable it to let it through again.";
+    case "expired":
+      return <>It expired {key.expires !== undefined && <Ago atMs={key.expires} />}: set a later expiry.</>;
+    case "limitReached":
+      return "A limit that counts every request is used up; see below when its window ends.";
+    case "noCredits":
+      return "Its credits are spent: add some, or wait for the refill.";
+  }
+}
+
+export function KeyFacts({ details }: { details: KeyDetails }): ReactNode {
+  const { key, ownerId, apiName, apiId, manager } = details;
+  const at = (ms: number | undefined, otherwise: string): ReactNode =>
+    ms === undefined ? <span className="muted">{otherwise}</span> : <Ago atMs={ms} />;
+  return (
+    <Facts
+      facts={[
+        ["Starts with", <code key="start">{key.start}</code>],
+        ["API", `${apiName} (${apiId})`],
+        ["Owner", key.identity?.externalId ?? ownerId ?? <span className="muted">none</span>],
+        [
+          "Identity",
+          key.identity?.id ?? (
+            <span key="none" className="muted">
+              none
+            </span>
+          ),
+        ],
+        ["Enabled", key.enabled ? "yes" : "no"],
+        ["Expires", at(key.expires, "never")],
+        ["Created", at(key.createdAt, "")],
+        ["Changed", at(key.updatedAt, "never")],
+        ["Last used", at(key.lastUsedAt, "never, or in the last minutes")],
+        ["Manifest", manager ?? <span className="muted">none</span>],
+      ]}
+    />
+  );
+}
+
+export function KeyCredits({ details }: { details: KeyDetails }): ReactNode {
+  const { credits } = details.key;
+  if (credits === undefined) return <p>Unlimited.</p>;
+  const { remaining, refill } = credits;
+  return (
+    <Facts
+      facts={[
+        ["Remaining", remaining.toLocaleString("en")],
+        [
+          "Refill",
+          refill === undefined
+            ? "none"
+            : `${refill.amount.toLocaleString("en")} ${refill.interval === "daily" ? "each day" : `on day ${refill.refillDay ?? 1} of each month`}, at midnight UTC`,
+        ],
+      ]}
+    />
+  );
+}
+
+export function KeyMeta({ details }: { details: KeyDetails }): ReactNode {
+  const { meta } = details.key;
+  if (meta === undefined) return <p className="muted">None.</p>;
+  return <CodeBlock label="JSON" text={JSON.stringify(meta, null, 2)} />;
+}
