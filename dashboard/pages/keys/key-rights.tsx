@@ -1,0 +1,57 @@
+import type { ReactNode } from "react";
+import { Badge } from "../../parts/badge.tsx";
+import type { KeyDetails } from "./details.ts";
+
+/** A role can hold thousands of permissions; beyond these the page of roles has them. */
+const SHOWN_MAX = 200;
+
+export function KeyRights({ details }: { details: KeyDetails }): ReactNode {
+  const { roles, permissions } = details;
+  const shown = permissions.slice(0, SHOWN_MAX);
+  return (
+    <>
+      <p>
+        Roles:{" "}
+        {roles.length === 0 ? (
+          <span className="muted">none</span>
+        ) : (
+          roles.map(({ roleId, name }) => (
+            <span key={roleId}>
+              <Badge>{name}</Badge>{" "}
+            </span>
+          ))
+        )}
+      </p>
+      {permissions.length === 0 ? (
+        <p className="muted">No permissions.</p>
+      ) : (
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: a part that scrolls is reached by the keyboard.
+        <section className="key-table" tabIndex={0} aria-label="Permissions with their sources">
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">Permission</th>
+                <th scope="col">From</th>
+              </tr>
+            </thead>
+            <tbody>
+              {shown.map(({ slug, isDirect, roles: names }) => (
+                <tr key={slug}>
+                  <th scope="row">
+                    <code>{slug}</code>
+                  </th>
+                  <td>
+                    {[...(isDirect ? ["the key itself"] : []), ...names.map((name) => `role ${name}`)].join(", ")}
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </section>
+      )}
+      {permissions.length > shown.length && (
+        <p className="muted">{(permissions.length - shown.length).toLocaleString("en")} more are not shown.</p>
+      )}
+    </>
+  );
+}

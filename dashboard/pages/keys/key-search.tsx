@@ -1,0 +1,123 @@
+import { type ReactNode, useEffect, useId, useRef, useState } from "react";
+import { useApi } from "../../api/api-context.ts";
+import { Button } from "../../parts/button.tsx";
+import { ErrorNote } from "../../parts/error-note.tsx";
+import { Notice } from "../../parts/notice.tsx";
+import { hashKey, NO_HASHING } from "./hash-key.ts";
+import { recognise } from "./recognise.ts";
+
+const SETTLED_MS = 250;
+
+/** What became of a key that was pasted. */
+type Pasted =
+  | { readonly kind: "searching" | "noHashing" }
+  /** `text` is what was entered, for somebody who meant no key: it is in this page's memory alone. */
+  | { readonly kind: "unfound"; readonly text: string }
+  | { readonly kind: "failed"; readonly error: unknown };
+
+/**
+ * Takes a text to look for, or a whole key. A key is recognised, hashed here, and forgotten: it never leaves the page, and the field is emptied of it
+ * before anything else happens.
+ */
+export function KeySearch({
+  label,
+  hint,
+  value,
+  isSecret,
+  onText,
+  onKeyId,
+}: {
+  label: string;
+  hint: string;
+  value: string;
+  /** Whatever is entered is a whole key, also when it does not look like one. */
+  isSecret: boolean;
+  onText: (text: string) => void;
+  onKeyId: (keyId: string) => void;
+}): ReactNode {
+  const api = useApi();
+  const id = useId();
+  const [text, setText] = useState(value);
+  const [pasted, setPasted] = useState<Pasted>();
+  const latest = useRef(onText);
+  latest.current = onText;
+  useEffect(() => setText(value), [value]);
+  useEffect(() => {
+    if (isSecret || text.trim() === value) return;
+    const timer = setTimeout(() => latest.current(text.trim()), SETTLED_MS);
+    return () => clearTimeout(timer);
+  }, [text, value, isSecret]);
+
+  const find = async (secret: string): Promise<void> => {
+    setText("");
+    setPasted({ kind: "searching" });
+    try {
+      const hash = await hashKey(secret);
+      if (hash === undefined) return setPasted({ kind: "noHashing" });
+      const [found] = (await api.call("admin.searchKeys", { hash, limit: 1 })).data;
+      if (found === undefined) return setPasted({ kind: "unfound", text: secret });
+      setPasted(undefined);
+      onKeyId(found.keyId);
+    } catch (error) {
+      setPasted({ kind: "failed", error });
+    }
+  };
+  const typed = (entered: string): void => {
+    const what = recognise(entered);
+    if (!isSecret && what.kind === "secret") void find(what.secret);
+    else if (!isSecret && what.kind === "keyId") onKeyId(what.keyId);
+    else {
+      setText(entered);
+      setPasted(undefined);
+    }
+  };
+  return (
+    <div className="field key-search">
+      <label htmlFor={id}>{label}</label>
+      <form
+        className="field-row"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (isSecret && text !== "") void find(text.trim());
+        }}
+      >
+        <input
+          id={id}
+          type={isSecret ? "password" : "search"}
+          className="input"
+          value={text}
+          autoComplete="off"
+          spellCheck={false}
+          aria-describedby={`${id}-hint`}
+          onChange={({ target }) => typed(target.value)}
+        />
+        {isSecret && <Button type="submit">Find</Button>}
+      </form>
+      <span id={`${id}-hint`} className="field-hint">
+        {hint}
+      </span>
+      {pasted?.kind === "searching" && <span role="status">Looking for the key by its hash …</span>}
+      {pasted?.kind === "unfound" && (
+        <Notice
+          kind="warn"
+          actions={
+            !isSecret && (
+              <Button
+                onClick={() => {
+                  setPasted(undefined);
+                  onText(pasted.text);
+                }}
+              >
+                It is no key: search for it
+              </Button>
+            )
+          }
+        >
+          No key that you may read here has this secret. It was hashed in this page, and not sent.
+        </Notice>
+      )}
+      {pasted?.kind === "noHashing" && <Notice kind="warn">{NO_HASHING}</Notice>}
+      {pasted?.kind === "failed" && <ErrorNote error={pasted.error} doing="Looking for the key" />}
+    </div>
+  );
+}

@@ -1,0 +1,80 @@
+import { type ReactNode, useState } from "react";
+import { useUsage, useUsageRows } from "../../api/use-usage.ts";
+import { Ago } from "../../parts/ago.tsx";
+import { Button } from "../../parts/button.tsx";
+import { ErrorNote } from "../../parts/error-note.tsx";
+import { OutcomesPlot } from "../../parts/outcomes-plot.tsx";
+import { outcomeInWords } from "../../usage/series.ts";
+import { lastRequestsQuery, readLastRequests } from "./last-requests.ts";
+
+export function KeyUsage({ keyId }: { keyId: string }): ReactNode {
+  const { outcomes, error, isLoading, countedUntilMs, again } = useUsage({ keyId }, "30d");
+  if (error !== null) return <ErrorNote error={error} doing="Reading the usage" again={again} />;
+  if (outcomes === undefined) return <p className="muted">{isLoading ? "Reading …" : ""}</p>;
+  return (
+    <OutcomesPlot label="Verifications of the key by outcome" outcomes={outcomes} countedUntilMs={countedUntilMs} />
+  );
+}
+
+/** The newest verifications, as they are stored: some seconds behind. */
+export function LastRequests({ keyId }: { keyId: string }): ReactNode {
+  const [askedAtMs, setAskedAtMs] = useState(() => Date.now());
+  const read = useUsageRows("analytics.getVerifications", lastRequestsQuery(keyId, askedAtMs), readLastRequests, {
+    askedAtMs,
+  });
+  const again = (): void => setAskedAtMs(Date.now());
+  if (read.error !== null) return <ErrorNote error={read.error} doing="Reading the last requests" again={again} />;
+  const rows = read.data ?? [];
+  return (
+    <>
+      <div className="field-row">
+        <Button onClick={again} isBusy={read.isFetching}>
+          Read again
+        </Button>
+        <span className="muted">
+          The newest 50 of the last 7 days, as of <Ago atMs={askedAtMs} />.
+        </span>
+      </div>
+      {rows.length === 0 ? (
+        <p className="muted">{read.isFetching ? "Reading …" : "None."}</p>
+      ) : (
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: a part that scrolls is reached by the keyboard.
+        <section className="key-table" tabIndex={0} aria-label="Last requests">
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">When</th>
+                <th scope="col">Outcome</th>
+                <th scope="col">Request</th>
+                <th scope="col">Decided by</th>
+                <th scope="col">Region</th>
+                <th scope="col" className="number">
+                  Credits
+                </th>
+                <th scope="col">Tags</th>
+              </tr>
+            </thead>
+            <tbody>
+              {rows.map(({ timeMs, outcome, requestId, source, region, credits, tags }, at) => (
+                // biome-ignore lint/suspicious/noArrayIndexKey: one request can verify a key twice in a millisecond, and rows are never moved.
+                <tr key={`${requestId} ${timeMs} ${at}`}>
+                  <td>
+                    <Ago atMs={timeMs} />
+                  </td>
+                  <td title={outcome}>{outcomeInWords(outcome)}</td>
+                  <td>
+                    <code>{requestId}</code>
+                  </td>
+                  <td>{source}</td>
+                  <td>{region}</td>
+                  <td className="number">{credits}</td>
+                  <td>{tags.join(", ")}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </section>
+      )}
+    </>
+  );
+}

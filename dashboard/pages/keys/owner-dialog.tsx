@@ -1,0 +1,141 @@
+import { type FormEvent, type ReactNode, useEffect, useId, useState } from "react";
+import type { Data } from "../../../core/api/procedures.ts";
+import { useApi } from "../../api/api-context.ts";
+import { useChange } from "../../api/queries.ts";
+import { Button } from "../../parts/button.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { ErrorNote } from "../../parts/error-note.tsx";
+import { Notice } from "../../parts/notice.tsx";
+import { Select } from "../../parts/select.tsx";
+import { TextField } from "../../parts/text-field.tsx";
+import { useToast } from "../../parts/toast.tsx";
+
+type Counted = Data<"admin.disableKeysOfOwner">;
+
+/** Counts first, then disables all keys of an owner: for a leak. */
+export function OwnerDialog({
+  apiId,
+  apiName,
+  owner,
+  onClose,
+}: {
+  /** Only keys of this API; undefined: of all. */
+  apiId: string | undefined;
+  apiName: string | undefined;
+  owner: string;
+  onClose: () => void;
+}): ReactNode {
+  const form = useId();
+  const api = useApi();
+  const toast = useToast();
+  const [externalId, setExternalId] = useState(owner);
+  const [what, setWhat] = useState<"disable" | "enable">("disable");
+  const [counted, setCounted] = useState<Counted>();
+  const [done, setDone] = useState(0);
+  const count = useChange("admin.disableKeysOfOwner", { refreshes: [] });
+  const change = useChange("admin.disableKeysOfOwner", { refreshes: ["admin.searchKeys", "admin.getKeyDetails"] });
+  const body = {
+    externalId: externalId.trim(),
+    enabled: what === "enable",
+    ...(apiId === undefined ? {} : { apiId }),
+  };
+  // A count is of what was asked, and of nothing else.
+  const asked = JSON.stringify(body);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another question has another count.
+  useEffect(() => setCounted(undefined), [asked, api.workspace]);
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    if (body.externalId !== "" && !count.isPending) count.mutate({ ...body, dryRun: true }, { onSuccess: setCounted });
+  };
+  const run = (soFar: number): void =>
+    change.mutate(body, {
+      onSuccess: ({ changed, left }) => {
+        const sum = soFar + changed;
+        setDone(sum);
+        // A call that changed none will not change the rest: somebody else did, or it would go on for ever.
+        if (left > 0 && changed > 0) return run(sum);
+        toast(`${sum.toLocaleString("en")} keys of ${body.externalId} are ${what}d.`);
+        onClose();
+      },
+    });
+  const verb = what === "disable" ? "Disable" : "Enable";
+  return (
+    <Dialog
+      title="All keys of an owner"
+      isOpen
+      onClose={onClose}
+      actions={
+        counted === undefined ? (
+          <Button
+            kind="main"
+            type="submit"
+            form={form}
+            isBusy={count.isPending}
+            unusable={body.externalId === "" ? "Enter the owner." : undefined}
+          >
+            Count the keys
+          </Button>
+        ) : (
+          <Button
+            kind="danger"
+            isBusy={change.isPending}
+            unusable={counted.changed === 0 ? "There is nothing to change." : undefined}
+            onClick={() => run(0)}
+          >
+            {verb} {counted.changed.toLocaleString("en")} keys
+          </Button>
+        )
+      }
+    >
+      <form id={form} className="form" onSubmit={submit}>
+        <TextField
+          label="Owner"
+          value={externalId}
+          onChange={setExternalId}
+          lengthMax={255}
+          hint={`The whole external id. ${apiId === undefined ? "Keys of all APIs." : `Keys of the API ${apiName} alone.`}`}
+        />
+        <Select
+          label="What to do"
+          value={what}
+          options={[
+            { value: "disable", label: "Disable them" },
+            { value: "enable", label: "Enable them again" },
+          ]}
+          onChange={setWhat}
+        />
+      </form>
+      {counted !== undefined && (
+        <Notice kind={counted.changed > 0 ? "warn" : "info"}>
+          <p>
+            <strong>
+              {counted.changed.toLocaleString("en")} keys would be {what}d
+            </strong>
+            , {counted.unchanged.toLocaleString("en")} are so already. Nothing has been changed yet.
+          </p>
+          {counted.managed > 0 && (
+            <>
+              <p>{counted.managed.toLocaleString("en")} keys of manifests stay as they are: change their manifests.</p>
+              <ul>
+                {counted.managedKeys.map(({ keyId, manager }) => (
+                  <li key={keyId}>
+                    <code>{keyId}</code> of <code>{manager}</code>
+                  </li>
+                ))}
+              </ul>
+            </>
+          )}
+        </Notice>
+      )}
+      {change.isPending && done > 0 && <p role="status">{done.toLocaleString("en")} done …</p>}
+      {count.error !== null && <ErrorNote error={count.error} doing="Counting the keys" />}
+      {change.error !== null && (
+        <ErrorNote
+          error={change.error}
+          doing={`Changing the keys; ${done.toLocaleString("en")} are done. Going on`}
+          again={() => run(done)}
+        />
+      )}
+    </Dialog>
+  );
+}
