@@ -1,0 +1,189 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { type ReactNode, useEffect, useRef, useState } from "react";
+import { useApi } from "../../api/api-context.ts";
+import { ApiError } from "../../api/api-error.ts";
+import { Button } from "../../parts/button.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { downloadCsv } from "../../parts/download.ts";
+import { ErrorNote } from "../../parts/error-note.tsx";
+import { FileField } from "../../parts/file-field.tsx";
+import { Notice } from "../../parts/notice.tsx";
+import { csvOf } from "../../usage/csv.ts";
+import { NO_HASHING } from "./hash-key.ts";
+import { FILE_BYTES_MAX, IMPORT_COLUMNS, type ImportTable, ROWS_MAX, readImport } from "./key-csv.ts";
+import { type ImportState, NOT_STARTED, runImport } from "./run-import.ts";
+
+const PREVIEW_ROWS = 5;
+const PROBLEMS_SHOWN = 10;
+
+/** Takes keys of another system: read here, hashed here, and sent in portions. */
+export function ImportKeys({
+  apiId,
+  apiName,
+  onClose,
+}: {
+  apiId: string;
+  apiName: string;
+  onClose: () => void;
+}): ReactNode {
+  const api = useApi();
+  const client = useQueryClient();
+  const [file, setFile] = useState<{ readonly name: string; readonly table: ImportTable }>();
+  const [state, setState] = useState<ImportState>(NOT_STARTED);
+  const [error, setError] = useState<unknown>(null);
+  const [isRunning, setRunning] = useState(false);
+  const running = useRef<AbortController>(undefined);
+  useEffect(() => () => running.current?.abort(), []);
+  const rows = file?.table.rows ?? [];
+  const isDone = file !== undefined && rows.length > 0 && state.done === rows.length;
+  const cannotHash = rows.some(({ secret }) => secret !== undefined) && globalThis.crypto?.subtle === undefined;
+
+  const run = async (): Promise<void> => {
+    const controller = new AbortController();
+    running.current = controller;
+    setRunning(true);
+    setError(null);
+    try {
+      const what = { apiId, name: `Import of ${file?.name ?? "a file"}`.slice(0, 255), rows };
+      await runImport(api, what, state, { report: setState, signal: controller.signal });
+    } catch (thrown) {
+      if (!controller.signal.aborted) setError(thrown);
+    } finally {
+      setRunning(false);
+      for (const procedure of ["admin.searchKeys", "admin.listApis"]) {
+        void client.invalidateQueries({ queryKey: [api.workspace, procedure] });
+      }
+    }
+  };
+  const problems = [...(file?.table.problems ?? []), ...state.failed];
+  return (
+    <Dialog
+      title={`Import keys into ${apiName}`}
+      isOpen
+      isWide
+      isKept={isRunning}
+      onClose={onClose}
+      actions={
+        isRunning ? (
+          <Button onClick={() => running.current?.abort()}>Stop</Button>
+        ) : isDone ? undefined : (
+          <Button
+            kind="main"
+            onClick={() => void run()}
+            unusable={rows.length === 0 ? "Choose a file with keys." : cannotHash ? NO_HASHING : undefined}
+          >
+            {state.done > 0
+              ? `Go on from row ${(state.done + 1).toLocaleString("en")}`
+              : `Import ${rows.length.toLocaleString("en")} keys`}
+          </Button>
+        )
+      }
+    >
+      <FileField
+        label="CSV file"
+        accept=".csv,text/csv"
+        bytesMax={FILE_BYTES_MAX}
+        hint={
+          <>
+            Up to {ROWS_MAX.toLocaleString("en")} rows. Its first line names the columns:{" "}
+            <code>{IMPORT_COLUMNS.join(", ")}</code>. One of <code>key</code> and <code>hash</code> (SHA-256 in base64)
+            is needed. Keys are hashed in this page and not sent.
+          </>
+        }
+        onText={(text, name) => {
+          setFile({ name, table: readImport(text) });
+          setState(NOT_STARTED);
+          setError(null);
+        }}
+      />
+      {file !== undefined && file.table.ignored.length > 0 && (
+        <Notice>
+          Columns that mean nothing here are ignored: <code>{file.table.ignored.join(", ")}</code>.
+        </Notice>
+      )}
+      {rows.length > 0 && <Preview table={file?.table as ImportTable} />}
+      {(isRunning || state.done > 0) && (
+        <div>
+          <progress className="key-progress" max={rows.length} value={state.done} aria-label="Rows that are settled" />
+          <p role="status">
+            {state.done.toLocaleString("en")} of {rows.length.toLocaleString("en")} rows,{" "}
+            {state.made.toLocaleString("en")} keys imported, {state.failed.length.toLocaleString("en")} not.
+            {isDone ? " Done." : ""}
+          </p>
+        </div>
+      )}
+      {problems.length > 0 && (
+        <Notice
+          kind="warn"
+          actions={
+            <Button
+              onClick={() =>
+                downloadCsv(
+                  "not-imported.csv",
+                  csvOf(
+                    ["line", "problem"],
+                    problems.map((one) => ({ ...one })),
+                  ),
+                )
+              }
+            >
+              All as CSV
+            </Button>
+          }
+        >
+          <p>
+            <strong>{problems.length.toLocaleString("en")} rows are not imported:</strong>
+          </p>
+          <ul>
+            {problems.slice(0, PROBLEMS_SHOWN).map(({ line, problem }) => (
+              <li key={`${line} ${problem}`}>
+                Line {line}: {problem}
+              </li>
+            ))}
+          </ul>
+        </Notice>
+      )}
+      {error !== null &&
+        (error instanceof ApiError ? (
+          <ErrorNote error={error} doing="Importing the keys" again={() => void run()} />
+        ) : (
+          <Notice kind="bad">{error instanceof Error ? error.message : "The import failed in this page."}</Notice>
+        ))}
+    </Dialog>
+  );
+}
+
+/** The first rows, so that a wrong column is seen before anything is sent. A key itself is not shown. */
+function Preview({ table }: { table: ImportTable }): ReactNode {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a part that scrolls is reached by the keyboard.
+    <section className="key-table" tabIndex={0} aria-label="The first rows">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Line</th>
+            <th scope="col">Key</th>
+            <th scope="col">Name</th>
+            <th scope="col">Owner</th>
+            <th scope="col">Credits</th>
+            <th scope="col">Roles and permissions</th>
+          </tr>
+        </thead>
+        <tbody>
+          {table.rows.slice(0, PREVIEW_ROWS).map(({ line, secret, hash, key }) => (
+            <tr key={line}>
+              <td>{line}</td>
+              <td>
+                {secret === undefined ? <code>{hash?.slice(0, 8)}…</code> : `to be hashed, ${secret.length} characters`}
+              </td>
+              <td>{key.name ?? ""}</td>
+              <td>{key.externalId ?? ""}</td>
+              <td>{key.credits?.remaining ?? "unlimited"}</td>
+              <td>{[...(key.roles ?? []), ...(key.permissions ?? [])].join(", ")}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}

@@ -1,0 +1,138 @@
+import { useNavigate } from "@tanstack/react-router";
+import { type ReactNode, useState } from "react";
+import { useChange } from "../../api/queries.ts";
+import { Button } from "../../parts/button.tsx";
+import { Checkbox } from "../../parts/checkbox.tsx";
+import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
+import { lockedBy } from "../../parts/managed-badge.tsx";
+import { Menu } from "../../parts/menu.tsx";
+import { useToast } from "../../parts/toast.tsx";
+import { ChangeKey } from "./change-key.tsx";
+import { ChangeRights } from "./change-rights.tsx";
+import { CreditsDialog } from "./credits-dialog.tsx";
+import type { KeyDetails } from "./details.ts";
+import { RerollDialog } from "./reroll-dialog.tsx";
+import { useNeeds } from "./use-needs.ts";
+
+/** What can be done with a key. What cannot is shown with the reason. */
+export function KeyActions({ details }: { details: KeyDetails }): ReactNode {
+  const needs = useNeeds();
+  const [opened, setOpened] = useState<"change" | "rights" | "credits" | "reroll" | "enable" | "delete">();
+  const close = (): void => setOpened(undefined);
+  const gone =
+    details.deletedAt !== undefined || details.apiDeletedAt !== undefined ? "The key is deleted." : undefined;
+  const locked = gone ?? lockedBy(details.manager);
+  const update = needs("api.*.update_key");
+  const { enabled } = details.key;
+  return (
+    <>
+      <Button unusable={locked ?? update} onClick={() => setOpened("change")}>
+        Change
+      </Button>
+      <Button kind={enabled ? "danger" : "plain"} unusable={locked ?? update} onClick={() => setOpened("enable")}>
+        {enabled ? "Disable" : "Enable"}
+      </Button>
+      <Menu
+        label="More"
+        items={[
+          { label: "Roles and permissions", onChoose: () => setOpened("rights"), unusable: locked ?? update },
+          { label: "Credits", onChoose: () => setOpened("credits"), unusable: gone ?? update },
+          { label: "Reroll", onChoose: () => setOpened("reroll"), unusable: gone ?? needs("api.*.create_key") },
+          {
+            label: "Delete",
+            isDanger: true,
+            onChoose: () => setOpened("delete"),
+            unusable: locked ?? needs("api.*.delete_key"),
+          },
+        ]}
+      />
+      {opened === "change" && <ChangeKey details={details} onClose={close} />}
+      {opened === "rights" && <ChangeRights details={details} onClose={close} />}
+      {opened === "credits" && <CreditsDialog details={details} onClose={close} />}
+      {opened === "reroll" && <RerollDialog details={details} onClose={close} />}
+      {opened === "enable" && <EnableDialog details={details} onClose={close} />}
+      {opened === "delete" && <DeleteKey details={details} onClose={close} />}
+    </>
+  );
+}
+
+interface DialogProps {
+  readonly details: KeyDetails;
+  readonly onClose: () => void;
+}
+
+function EnableDialog({ details, onClose }: DialogProps): ReactNode {
+  const toast = useToast();
+  const update = useChange("keys.updateKey", { refreshes: ["admin.getKeyDetails", "admin.searchKeys"] });
+  // As it was when the dialog was opened: the page reads again meanwhile.
+  const [enabled] = useState(!details.key.enabled);
+  const action = enabled ? "Enable the key" : "Disable the key";
+  return (
+    <ConfirmDialog
+      title={action}
+      isOpen
+      onClose={onClose}
+      action={action}
+      isBusy={update.isPending}
+      error={update.error}
+      onConfirm={() =>
+        update.mutate(
+          { keyId: details.key.keyId, enabled },
+          {
+            onSuccess: () => {
+              toast(`The key is ${enabled ? "enabled" : "disabled"}.`);
+              onClose();
+            },
+          },
+        )
+      }
+    >
+      <p>
+        {enabled
+          ? "Requests with it are let through again, everywhere within half a minute."
+          : "Requests with it are refused, everywhere within half a minute. It can be enabled again."}
+      </p>
+    </ConfirmDialog>
+  );
+}
+
+function DeleteKey({ details, onClose }: DialogProps): ReactNode {
+  const navigate = useNavigate();
+  const toast = useToast();
+  const [permanent, setPermanent] = useState(false);
+  const remove = useChange("keys.deleteKey", { refreshes: ["admin.searchKeys", "admin.listApis"] });
+  const { keyId, name } = details.key;
+  return (
+    <ConfirmDialog
+      title="Delete the key"
+      isOpen
+      onClose={onClose}
+      action="Delete the key"
+      typed={name ?? keyId}
+      isBusy={remove.isPending}
+      error={remove.error}
+      onConfirm={() =>
+        remove.mutate(
+          { keyId, permanent },
+          {
+            onSuccess: () => {
+              toast("The key is deleted.");
+              void navigate({ to: "/keys", search: { api: details.apiId } });
+            },
+          },
+        )
+      }
+    >
+      <p>
+        It stops working everywhere within half a minute, and cannot be brought back. To stop it for a while, disable
+        it.
+      </p>
+      <Checkbox
+        label="Remove it with everything that belongs to it"
+        isChecked={permanent}
+        onChange={setPermanent}
+        hint="Otherwise its row is kept for some time, so that usage and the audit log still show its name."
+      />
+    </ConfirmDialog>
+  );
+}

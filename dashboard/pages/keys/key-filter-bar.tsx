@@ -1,0 +1,116 @@
+import { type ReactNode, useMemo, useState } from "react";
+import { useRead } from "../../api/queries.ts";
+import { Combobox } from "../../parts/combobox.tsx";
+import { SearchField } from "../../parts/search-field.tsx";
+import { Select } from "../../parts/select.tsx";
+import { type KeyFilters, type Match, matchInWords } from "./filters.ts";
+import { KeySearch } from "./key-search.tsx";
+
+const BY = [
+  { value: "name", label: "Name" },
+  { value: "owner", label: "Owner" },
+  { value: "start", label: "Start of the key" },
+  { value: "keyId", label: "Key id" },
+  { value: "secret", label: "Whole key" },
+] as const;
+
+const SECRET_HINT = "It is hashed in this page; the key itself is not sent, and not kept.";
+
+/** A change of the filters: undefined takes one away. */
+export type FilterChange = { readonly [Name in keyof KeyFilters]?: KeyFilters[Name] | undefined };
+
+export function KeyFilterBar({
+  filters,
+  apiName,
+  onChange,
+  onKeyId,
+}: {
+  filters: KeyFilters;
+  /** Of the chosen API. */
+  apiName: string | undefined;
+  onChange: (change: FilterChange) => void;
+  onKeyId: (keyId: string) => void;
+}): ReactNode {
+  const { by = "name", q = "", api } = filters;
+  const [isSecret, setSecret] = useState(false);
+  const [apiText, setApiText] = useState("");
+  const apis = useRead("admin.listApis", { limit: 50, ...(apiText === "" ? {} : { search: apiText.slice(0, 256) }) });
+  const options = useMemo(() => {
+    const found = (apis.data ?? []).map(({ apiId, name }) => ({ value: apiId, label: name, note: apiId }));
+    const isFound = api === undefined || found.some(({ value }) => value === api);
+    return isFound ? found : [{ value: api, label: apiName ?? api, note: api }, ...found];
+  }, [apis.data, api, apiName]);
+  return (
+    <search className="key-filters">
+      <Select<Match | "secret">
+        label="Search by"
+        value={isSecret ? "secret" : by}
+        options={BY}
+        onChange={(chosen) => {
+          setSecret(chosen === "secret");
+          onChange(chosen === "secret" ? { q: undefined } : { by: chosen });
+        }}
+      />
+      <KeySearch
+        key={isSecret ? "secret" : "text"}
+        label={isSecret ? "Whole key" : "Search, or paste a whole key"}
+        hint={
+          isSecret ? SECRET_HINT : `${matchInWords(by, api !== undefined)} A pasted key is hashed here and not sent.`
+        }
+        value={q}
+        isSecret={isSecret}
+        onText={(text) => onChange({ q: text === "" ? undefined : text })}
+        onKeyId={onKeyId}
+      />
+      <Combobox
+        label="API"
+        placeholder="All that you may read"
+        options={options}
+        value={api ?? null}
+        onSearch={setApiText}
+        onChange={(chosen) => onChange({ api: chosen ?? undefined })}
+      />
+      <Select
+        label="State"
+        value={filters.state ?? "any"}
+        options={[
+          { value: "any", label: "Any" },
+          { value: "enabled", label: "Enabled" },
+          { value: "disabled", label: "Disabled" },
+          { value: "expired", label: "Expired" },
+        ]}
+        onChange={(state) => onChange({ state: state === "any" ? undefined : state })}
+      />
+      <Select
+        label="Credits"
+        value={filters.credits ?? "any"}
+        options={[
+          { value: "any", label: "Any" },
+          { value: "yes", label: "With credits" },
+          { value: "no", label: "Unlimited" },
+        ]}
+        onChange={(credits) => onChange({ credits: credits === "any" ? undefined : credits })}
+      />
+      <Select
+        label="Manifest"
+        value={filters.managed ?? "any"}
+        options={[
+          { value: "any", label: "Any" },
+          { value: "yes", label: "Of a manifest" },
+          { value: "no", label: "Of none" },
+        ]}
+        onChange={(managed) => onChange({ managed: managed === "any" ? undefined : managed })}
+      />
+      <SearchField
+        label="Role"
+        value={filters.role ?? ""}
+        onChange={(role) => onChange({ role: role.trim() === "" ? undefined : role.trim() })}
+      />
+      <SearchField
+        label="Permission"
+        value={filters.permission ?? ""}
+        onChange={(slug) => onChange({ permission: slug.trim() === "" ? undefined : slug.trim() })}
+      />
+    </search>
+  );
+}

@@ -1,0 +1,80 @@
+import { createLazyRoute, getRouteApi, Link } from "@tanstack/react-router";
+import type { ReactNode } from "react";
+import { useRead } from "../../api/queries.ts";
+import { ErrorNote } from "../../parts/error-note.tsx";
+import { ManagedNotice } from "../../parts/managed-badge.tsx";
+import { Page } from "../../parts/page.tsx";
+import { KeyActions } from "./key-actions.tsx";
+import { KeyCredits, KeyFacts, KeyMeta, KeyState } from "./key-facts.tsx";
+import { KeyLimits } from "./key-limits.tsx";
+import { KeyRights } from "./key-rights.tsx";
+import { KeyUsage, LastRequests } from "./key-usage.tsx";
+import "./keys.css";
+
+export const Route = createLazyRoute("/keys/$keyId")({ component: KeyPage });
+const here = getRouteApi("/keys/$keyId");
+
+/** Counters move while one looks. */
+const EVERY_MS = 10_000;
+
+function KeyPage(): ReactNode {
+  const { keyId } = here.useParams();
+  const read = useRead("admin.getKeyDetails", { keyId }, { everyMs: EVERY_MS });
+  const details = read.data;
+  return (
+    <Page
+      title={details?.key.name ?? (details === undefined ? "Key" : `${details.key.start}…`)}
+      about={
+        <>
+          <Link to="/keys" search={details === undefined ? {} : { api: details.apiId }}>
+            {details === undefined ? "All keys" : `Keys of ${details.apiName}`}
+          </Link>
+          {" · "}
+          <code>{keyId}</code>
+        </>
+      }
+      actions={details !== undefined && <KeyActions details={details} />}
+    >
+      {read.error !== null && (
+        <ErrorNote error={read.error} doing="Reading the key" again={() => void read.refetch()} />
+      )}
+      {details === undefined && read.error === null && <p className="muted">Reading …</p>}
+      {details !== undefined && (
+        <>
+          {details.manager !== undefined && <ManagedNotice manager={details.manager} />}
+          <KeyState details={details} />
+          <div className="key-sections">
+            <section aria-labelledby="key-facts">
+              <h2 id="key-facts">Facts</h2>
+              <KeyFacts details={details} />
+            </section>
+            <section aria-labelledby="key-credits">
+              <h2 id="key-credits">Credits</h2>
+              <KeyCredits details={details} />
+            </section>
+            <section aria-labelledby="key-limits">
+              <h2 id="key-limits">Limits</h2>
+              <KeyLimits details={details} />
+            </section>
+            <section aria-labelledby="key-rights">
+              <h2 id="key-rights">Roles and permissions</h2>
+              <KeyRights details={details} />
+            </section>
+            <section className="key-wide" aria-labelledby="key-usage">
+              <h2 id="key-usage">Usage of the last 30 days</h2>
+              <KeyUsage keyId={keyId} />
+            </section>
+            <section className="key-wide" aria-labelledby="key-requests">
+              <h2 id="key-requests">Last requests</h2>
+              <LastRequests keyId={keyId} />
+            </section>
+            <section className="key-wide" aria-labelledby="key-meta">
+              <h2 id="key-meta">Meta</h2>
+              <KeyMeta details={details} />
+            </section>
+          </div>
+        </>
+      )}
+    </Page>
+  );
+}

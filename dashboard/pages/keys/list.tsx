@@ -1,0 +1,168 @@
+import { createLazyRoute, getRouteApi, Link, useNavigate } from "@tanstack/react-router";
+import { type ReactNode, useState } from "react";
+import { type Row, usePages, useRead } from "../../api/queries.ts";
+import { Ago } from "../../parts/ago.tsx";
+import { Badge } from "../../parts/badge.tsx";
+import { Button } from "../../parts/button.tsx";
+import { EmptyState } from "../../parts/empty-state.tsx";
+import { lockedBy } from "../../parts/managed-badge.tsx";
+import { Menu } from "../../parts/menu.tsx";
+import { Page } from "../../parts/page.tsx";
+import { type Column, Table } from "../../parts/table.tsx";
+import { CreateKey } from "./create-key.tsx";
+import { ExportKeys } from "./export-keys.tsx";
+import { readFilters, searchBody } from "./filters.ts";
+import { ImportKeys } from "./import-keys.tsx";
+import { KeyFilterBar } from "./key-filter-bar.tsx";
+import { OwnerDialog } from "./owner-dialog.tsx";
+import { StateBadge } from "./state-badge.tsx";
+import { useNeeds } from "./use-needs.ts";
+import "./keys.css";
+
+export const Route = createLazyRoute("/keys")({ component: KeysPage });
+const here = getRouteApi("/keys");
+
+type FoundKey = Row<"admin.searchKeys">;
+
+const CHOOSE = "Choose an API first.";
+
+function KeysPage(): ReactNode {
+  const filters = here.useSearch();
+  const navigate = useNavigate({ from: "/keys" });
+  const needs = useNeeds();
+  const [opened, setOpened] = useState<"create" | "owner" | "import" | "export">();
+  const pages = usePages("admin.searchKeys", searchBody(filters));
+  const named = useRead(
+    "admin.nameObjects",
+    { kind: "api", ids: [filters.api ?? ""] },
+    { enabled: filters.api !== undefined },
+  );
+  const apiName = named.data?.[0]?.name ?? filters.api;
+  const chosen = filters.api === undefined ? CHOOSE : undefined;
+  const close = (): void => setOpened(undefined);
+  const openKey = (keyId: string): void => void navigate({ to: "/keys/$keyId", params: { keyId }, search: {} });
+  const isNarrowed = Object.keys(searchBody(filters)).some((name) => name !== "apiId");
+  return (
+    <Page
+      title={apiName === undefined ? "Keys" : `Keys of ${apiName}`}
+      about="The newest first. Found by their name, owner, id, start, or by the key itself."
+      actions={
+        <>
+          <Menu
+            label="More"
+            items={[
+              {
+                label: "Disable all keys of an owner",
+                onChoose: () => setOpened("owner"),
+                unusable: needs("api.*.update_key"),
+              },
+              {
+                label: "Import from CSV",
+                onChoose: () => setOpened("import"),
+                unusable: chosen ?? needs("api.*.create_key"),
+              },
+              { label: "Export as CSV", onChoose: () => setOpened("export"), unusable: chosen },
+            ]}
+          />
+          <Button kind="main" unusable={needs("api.*.create_key") ?? chosen} onClick={() => setOpened("create")}>
+            Create a key
+          </Button>
+        </>
+      }
+    >
+      <KeyFilterBar
+        filters={filters}
+        apiName={apiName}
+        onKeyId={openKey}
+        onChange={(change) =>
+          void navigate({ search: (before) => readFilters({ ...before, ...change }), replace: true })
+        }
+      />
+      <Table
+        label="Keys"
+        columns={COLUMNS}
+        pages={pages}
+        rowId={({ keyId }) => keyId}
+        onOpen={({ keyId }) => openKey(keyId)}
+        doing="Searching the keys"
+        empty={<EmptyState title={isNarrowed ? "No key fits." : "There is no key yet."} />}
+      />
+      {filters.api !== undefined && (
+        <>
+          {opened === "create" && <CreateKey apiId={filters.api} onClose={close} />}
+          {opened === "import" && <ImportKeys apiId={filters.api} apiName={apiName ?? ""} onClose={close} />}
+          {opened === "export" && <ExportKeys apiId={filters.api} apiName={apiName ?? ""} onClose={close} />}
+        </>
+      )}
+      {opened === "owner" && (
+        <OwnerDialog
+          apiId={filters.api}
+          apiName={apiName}
+          owner={filters.by === "owner" ? (filters.q ?? "") : ""}
+          onClose={close}
+        />
+      )}
+    </Page>
+  );
+}
+
+const COLUMNS: readonly Column<FoundKey>[] = [
+  {
+    id: "start",
+    header: "Key",
+    width: "minmax(7rem, 1fr)",
+    cell: ({ keyId, start }) => (
+      <Link to="/keys/$keyId" params={{ keyId }} search={{}}>
+        <code>{start === "" ? keyId : `${start}…`}</code>
+      </Link>
+    ),
+  },
+  {
+    id: "name",
+    header: "Name",
+    width: "minmax(7rem, 2fr)",
+    cell: ({ name }) => (name === undefined ? <span className="muted">–</span> : <span title={name}>{name}</span>),
+  },
+  {
+    id: "owner",
+    header: "Owner",
+    width: "minmax(6rem, 1.5fr)",
+    fromPx: 560,
+    cell: ({ externalId }) => externalId ?? <span className="muted">–</span>,
+  },
+  {
+    id: "state",
+    header: "State",
+    width: "9rem",
+    cell: ({ enabled, expires, manager }) => (
+      <>
+        <StateBadge enabled={enabled} expires={expires} nowMs={Date.now()} />{" "}
+        {manager !== undefined && <Badge title={lockedBy(manager)}>manifest</Badge>}
+      </>
+    ),
+  },
+  {
+    id: "credits",
+    header: "Credits",
+    width: "6rem",
+    isNumber: true,
+    fromPx: 720,
+    cell: ({ remaining }) => remaining?.toLocaleString("en") ?? "∞",
+  },
+  {
+    id: "expires",
+    header: "Expires",
+    width: "6rem",
+    fromPx: 860,
+    cell: ({ expires }) => (expires === undefined ? <span className="muted">never</span> : <Ago atMs={expires} />),
+  },
+  {
+    id: "used",
+    header: "Last used",
+    width: "6.5rem",
+    fromPx: 960,
+    cell: ({ lastUsedAt }) =>
+      lastUsedAt === undefined ? <span className="muted">never</span> : <Ago atMs={lastUsedAt} />,
+  },
+  { id: "created", header: "Created", width: "6rem", fromPx: 1040, cell: ({ createdAt }) => <Ago atMs={createdAt} /> },
+];
