@@ -1,0 +1,219 @@
+import { type ReactNode, useId, useState } from "react";
+import type { Data } from "../../../core/api/procedures.ts";
+import { useChange, useRead } from "../../api/queries.ts";
+import { useMay } from "../../api/session.ts";
+import { Ago, AgoOr } from "../../parts/ago.tsx";
+import { Button } from "../../parts/button.tsx";
+import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { Drawer } from "../../parts/drawer.tsx";
+import { formatDuration } from "../../parts/duration.ts";
+import { ErrorNote } from "../../parts/error-note.tsx";
+import { Facts } from "../../parts/facts.tsx";
+import { missing } from "../../parts/missing.ts";
+import { useToast } from "../../parts/toast.tsx";
+import { usesText } from "../../parts/uses.ts";
+import { draftOf, IdentityFields, readDraft } from "./form.tsx";
+import { KeysOfIdentity, UsageOfIdentity } from "./keys.tsx";
+
+type Details = Data<"admin.getIdentityDetails">;
+
+/** Counts move with every verification. */
+const COUNTS_EVERY_MS = 10_000;
+
+export function IdentityDetails({ identity, onClose }: { identity: string; onClose: () => void }): ReactNode {
+  const { data, error, refetch } = useRead("admin.getIdentityDetails", { identity }, { everyMs: COUNTS_EVERY_MS });
+  const may = useMay();
+  const [doing, setDoing] = useState<"edit" | "delete">();
+  return (
+    <Drawer
+      title={data?.identity.externalId ?? "Identity"}
+      isOpen
+      onClose={onClose}
+      actions={
+        data !== undefined && (
+          <>
+            <Button unusable={missing(may, "identity.*.update_identity")} onClick={() => setDoing("edit")}>
+              Change
+            </Button>
+            <Button
+              kind="danger"
+              unusable={missing(may, "identity.*.delete_identity")}
+              onClick={() => setDoing("delete")}
+            >
+              Delete
+            </Button>
+          </>
+        )
+      }
+    >
+      {error !== null && <ErrorNote error={error} doing="Reading the identity" again={() => void refetch()} />}
+      {data === undefined && error === null && (
+        <p className="muted" role="status">
+          Loading …
+        </p>
+      )}
+      {data !== undefined && (
+        <>
+          <Facts
+            facts={[
+              ["External id", data.identity.externalId],
+              ["Id", <code key="id">{data.identity.id}</code>],
+              ["Created", <Ago key="created" atMs={data.createdAt} />],
+              ["Changed", <AgoOr key="changed" atMs={data.updatedAt} otherwise="never" />],
+              ["Keys", usesText(data.keyCount, "key")],
+            ]}
+          />
+          <Counts details={data} />
+          <section>
+            <h3>Data</h3>
+            {data.identity.meta === undefined ? (
+              <p className="muted">None.</p>
+            ) : (
+              <pre className="meta-view">{JSON.stringify(data.identity.meta, null, 2)}</pre>
+            )}
+          </section>
+          <UsageOfIdentity externalId={data.identity.externalId} />
+          <KeysOfIdentity externalId={data.identity.externalId} />
+          {doing === "edit" && <EditIdentity details={data} onClose={() => setDoing(undefined)} />}
+          {doing === "delete" && (
+            <DeleteIdentity details={data} onClose={() => setDoing(undefined)} onDeleted={onClose} />
+          )}
+        </>
+      )}
+    </Drawer>
+  );
+}
+
+function Counts({ details: { limits } }: { details: Details }): ReactNode {
+  if (limits.length === 0) {
+    return (
+      <section>
+        <h3>Shared limits</h3>
+        <p className="muted">None: its keys are limited by their own limits alone.</p>
+      </section>
+    );
+  }
+  return (
+    <section>
+      <h3>Shared limits</h3>
+      <table className="counts">
+        <thead>
+          <tr>
+            <th>Limit</th>
+            <th>Used now</th>
+            <th>Window</th>
+          </tr>
+        </thead>
+        <tbody>
+          {limits.map(({ id, name, limit, duration, autoApply, current }) => (
+            <tr key={id}>
+              <td>
+                {name} {!autoApply && <span className="muted">when named</span>}
+              </td>
+              <td>
+                {current === undefined ? (
+                  <span className="muted" title="The shared counters do not answer.">
+                    unknown of {limit.toLocaleString("en")}
+                  </span>
+                ) : (
+                  `${current.used.toLocaleString("en")} of ${limit.toLocaleString("en")}`
+                )}
+              </td>
+              <td>{formatDuration(duration)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+const REFRESHED = ["identities.listIdentities", "admin.getIdentityDetails"] as const;
+
+function EditIdentity({ details, onClose }: { details: Details; onClose: () => void }): ReactNode {
+  const form = useId();
+  const toast = useToast();
+  const { identity, limits } = details;
+  const [draft, setDraft] = useState(() => draftOf({ meta: identity.meta, ratelimits: limits }));
+  const update = useChange("identities.updateIdentity", { refreshes: REFRESHED });
+  const read = readDraft(draft);
+  const fault = "fault" in read ? read.fault : undefined;
+  const submit = (): void => {
+    if ("fault" in read || update.isPending) return;
+    update.mutate(
+      { identity: identity.id, ...read },
+      {
+        onSuccess: () => {
+          toast(`The identity ${identity.externalId} is changed.`);
+          onClose();
+        },
+      },
+    );
+  };
+  return (
+    <Dialog
+      title={`Change ${identity.externalId}`}
+      isOpen
+      onClose={onClose}
+      isWide
+      actions={
+        <Button kind="main" type="submit" form={form} isBusy={update.isPending} unusable={fault}>
+          Save
+        </Button>
+      }
+    >
+      <form
+        id={form}
+        className="form"
+        onSubmit={(event) => {
+          event.preventDefault();
+          submit();
+        }}
+      >
+        <IdentityFields draft={draft} onChange={setDraft} />
+      </form>
+      {update.error !== null && <ErrorNote error={update.error} doing="Changing the identity" />}
+    </Dialog>
+  );
+}
+
+function DeleteIdentity({
+  details: { identity, keyCount, limits },
+  onClose,
+  onDeleted,
+}: {
+  details: Details;
+  onClose: () => void;
+  onDeleted: () => void;
+}): ReactNode {
+  const toast = useToast();
+  const remove = useChange("identities.deleteIdentity", { refreshes: ["identities.listIdentities"] });
+  return (
+    <ConfirmDialog
+      title={`Delete ${identity.externalId}`}
+      action="Delete the identity"
+      isOpen
+      onClose={onClose}
+      typed={identity.externalId}
+      isBusy={remove.isPending}
+      error={remove.error}
+      onConfirm={() =>
+        remove.mutate(
+          { identity: identity.id },
+          {
+            onSuccess: () => {
+              toast(`The identity ${identity.externalId} is deleted.`);
+              onDeleted();
+            },
+          },
+        )
+      }
+    >
+      <p>
+        It has {usesText(keyCount, "key")} and {usesText(limits.length, "shared limit")}. Its keys stay valid, without
+        an owner and without these limits. This cannot be undone.
+      </p>
+    </ConfirmDialog>
+  );
+}

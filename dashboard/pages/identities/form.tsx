@@ -1,0 +1,127 @@
+import { type ReactNode, useRef } from "react";
+import type { Schema } from "../../../core/api/procedures.ts";
+import { Button } from "../../parts/button.tsx";
+import { Checkbox } from "../../parts/checkbox.tsx";
+import { CountField, DurationField } from "../../parts/quantity-field.tsx";
+import { TextField } from "../../parts/text-field.tsx";
+import "./identities.css";
+
+/* What a person enters of an identity: its data as JSON, and its limits. */
+
+export interface LimitDraft {
+  /** Tells rows apart while names are typed. */
+  readonly row: number;
+  readonly name: string;
+  readonly limit: number | undefined;
+  /** In ms. */
+  readonly duration: number | undefined;
+  readonly autoApply: boolean;
+}
+
+export interface IdentityDraft {
+  readonly meta: string;
+  readonly limits: readonly LimitDraft[];
+}
+
+export const EMPTY: IdentityDraft = { meta: "", limits: [] };
+
+const MINUTE_MS = 60_000;
+const DURATION_MS_MIN = 1000;
+const NAME_LENGTH_MIN = 3;
+
+type Identity = Pick<Schema<"Identity">, "meta" | "ratelimits">;
+
+export const draftOf = ({ meta, ratelimits = [] }: Identity): IdentityDraft => ({
+  meta: meta === undefined ? "" : JSON.stringify(meta, null, 2),
+  limits: ratelimits.map(({ name, limit, duration, autoApply }, row) => ({ row, name, limit, duration, autoApply })),
+});
+
+interface ReadDraft {
+  readonly meta: Record<string, unknown>;
+  readonly ratelimits: { name: string; limit: number; duration: number; autoApply: boolean }[];
+}
+
+/** Returns what to send, or what is not right yet, in words. */
+export function readDraft({ meta, limits }: IdentityDraft): ReadDraft | { readonly fault: string } {
+  const read = metaIn(meta);
+  if (read === undefined) return { fault: "The data is no JSON object." };
+  const ratelimits = [];
+  for (const { name, limit, duration, autoApply } of limits) {
+    if (name.trim().length < NAME_LENGTH_MIN)
+      return { fault: `A limit's name has at least ${NAME_LENGTH_MIN} characters.` };
+    if (limit === undefined || limit < 1) return { fault: `The limit ${name} needs a number of at least 1.` };
+    if (duration === undefined || duration < DURATION_MS_MIN)
+      return { fault: `The limit ${name} needs a window of at least 1s.` };
+    ratelimits.push({ name: name.trim(), limit, duration, autoApply });
+  }
+  if (new Set(ratelimits.map(({ name }) => name)).size < ratelimits.length)
+    return { fault: "Two limits have one name." };
+  return { meta: read, ratelimits };
+}
+
+/** Empty text is no data. */
+function metaIn(text: string): Record<string, unknown> | undefined {
+  if (text.trim() === "") return {};
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+export function IdentityFields({
+  draft,
+  onChange,
+}: {
+  draft: IdentityDraft;
+  onChange: (draft: IdentityDraft) => void;
+}): ReactNode {
+  const { meta, limits } = draft;
+  const lastRow = useRef(limits.length);
+  const setLimit = (row: number, change: Partial<LimitDraft>): void =>
+    onChange({ ...draft, limits: limits.map((limit) => (limit.row === row ? { ...limit, ...change } : limit)) });
+  const add = (): void => {
+    lastRow.current += 1;
+    const limit = { row: lastRow.current, name: "", limit: undefined, duration: MINUTE_MS, autoApply: true };
+    onChange({ ...draft, limits: [...limits, limit] });
+  };
+  return (
+    <>
+      <TextField
+        label="Data"
+        value={meta}
+        rows={5}
+        isMono
+        hint="A JSON object that verifications return, such as {&quot;plan&quot;: &quot;pro&quot;}. Empty: none."
+        fault={metaIn(meta) === undefined ? "This is no JSON object." : undefined}
+        onChange={(text) => onChange({ ...draft, meta: text })}
+      />
+      <fieldset className="limits">
+        <legend>Limits that its keys share</legend>
+        {limits.map(({ row, name, limit, duration, autoApply }) => (
+          <div key={row} className="limit">
+            <TextField label="Name" value={name} onChange={(text) => setLimit(row, { name: text })} lengthMax={128} />
+            <CountField label="Units" value={limit} onChange={(value) => setLimit(row, { limit: value })} />
+            <DurationField label="Window" value={duration} onChange={(value) => setLimit(row, { duration: value })} />
+            <Checkbox
+              label="Every verification"
+              isChecked={autoApply}
+              onChange={(isChecked) => setLimit(row, { autoApply: isChecked })}
+            />
+            <Button
+              kind="quiet"
+              aria-label={`Remove the limit ${name}`}
+              onClick={() => onChange({ ...draft, limits: limits.filter((one) => one.row !== row) })}
+            >
+              Remove
+            </Button>
+          </div>
+        ))}
+        <Button onClick={add}>Add a limit</Button>
+      </fieldset>
+    </>
+  );
+}

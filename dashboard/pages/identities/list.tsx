@@ -1,0 +1,79 @@
+import { createLazyRoute, getRouteApi, useNavigate } from "@tanstack/react-router";
+import { type ReactNode, useState } from "react";
+import type { Schema } from "../../../core/api/procedures.ts";
+import { usePages } from "../../api/queries.ts";
+import { useMay } from "../../api/session.ts";
+import { Button } from "../../parts/button.tsx";
+import { EmptyState } from "../../parts/empty-state.tsx";
+import { missing } from "../../parts/missing.ts";
+import { Page } from "../../parts/page.tsx";
+import { SearchField } from "../../parts/search-field.tsx";
+import { type Column, Table } from "../../parts/table.tsx";
+import { CreateIdentity } from "./create.tsx";
+import { IdentityDetails } from "./details.tsx";
+
+export const Route = createLazyRoute("/identities")({ component: IdentitiesPage });
+const here = getRouteApi("/identities");
+
+type Identity = Schema<"Identity">;
+
+const COLUMNS: readonly Column<Identity>[] = [
+  { id: "externalId", header: "External id", width: "minmax(10rem, 2fr)", cell: ({ externalId }) => externalId },
+  { id: "id", header: "Id", width: "minmax(8rem, 1fr)", fromPx: 700, cell: ({ id }) => <code>{id}</code> },
+  {
+    id: "limits",
+    header: "Limits",
+    width: "5rem",
+    isNumber: true,
+    cell: ({ ratelimits }) => ratelimits?.length ?? 0,
+  },
+];
+
+function IdentitiesPage(): ReactNode {
+  const { search, identity } = here.useSearch();
+  const navigate = useNavigate({ from: "/identities" });
+  const may = useMay();
+  const [isCreating, setCreating] = useState(false);
+  const pages = usePages("identities.listIdentities", search === undefined ? {} : { search });
+  const open = (id: string): void => void navigate({ search: (before) => ({ ...before, identity: id }) });
+  return (
+    <Page
+      title="Identities"
+      about="Whom keys belong to. The limits of an identity are shared by all of its keys."
+      actions={
+        <Button kind="main" unusable={missing(may, "identity.*.create_identity")} onClick={() => setCreating(true)}>
+          Create an identity
+        </Button>
+      }
+    >
+      <SearchField
+        label="External id or id contains"
+        value={search ?? ""}
+        onChange={(text) =>
+          void navigate({
+            search: ({ search: _, ...rest }) => (text === "" ? rest : { ...rest, search: text }),
+            replace: true,
+          })
+        }
+      />
+      <Table
+        label="Identities"
+        columns={COLUMNS}
+        pages={pages}
+        rowId={({ id }) => id}
+        onOpen={({ id }) => open(id)}
+        openId={identity}
+        doing="Reading the identities"
+        empty={<EmptyState title={search === undefined ? "There is no identity yet." : `None contains “${search}”.`} />}
+      />
+      <CreateIdentity isOpen={isCreating} onClose={() => setCreating(false)} onCreated={open} />
+      {identity !== undefined && (
+        <IdentityDetails
+          key={identity}
+          identity={identity}
+          onClose={() => void navigate({ search: ({ identity: _, ...rest }) => rest })}
+        />
+      )}
+    </Page>
+  );
+}
