@@ -1,0 +1,201 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { type ReactNode, useCallback, useEffect, useState } from "react";
+import { useApi } from "../../api/api-context.ts";
+import { ApiError } from "../../api/api-error.ts";
+import type { Api } from "../../api/client.ts";
+import { Button } from "../../parts/button.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { ErrorNote } from "../../parts/error-note.tsx";
+import { ChangeFailed } from "../../parts/managed-badge.tsx";
+import { Notice } from "../../parts/notice.tsx";
+import { useToast } from "../../parts/toast.tsx";
+import { applied, changesOf, type Meanwhile, meanwhile, type Pending, type RoleChange } from "./pending.ts";
+import { starText } from "./star-note.tsx";
+
+/*
+ * The difference that will be saved, role by role, each by one `permissions.setRolePermissions`. Each role is read when the dialog opens. It is saved
+ * only as it was read then: when somebody changed it in between, that is shown, and the person decides again.
+ */
+
+interface Reading {
+  /** Slugs that the role grants by now; undefined until they are read. */
+  readonly granted?: readonly string[];
+  /** What others did since the role was read before. */
+  readonly others?: Meanwhile;
+  readonly error?: unknown;
+}
+
+export function Review({
+  pending,
+  onSaved,
+  onClose,
+}: {
+  pending: Pending;
+  onSaved: (roleId: string) => void;
+  onClose: () => void;
+}): ReactNode {
+  const api = useApi();
+  const client = useQueryClient();
+  const toast = useToast();
+  const [changes] = useState(() => changesOf(pending));
+  const [readings, setReadings] = useState<ReadonlyMap<string, Reading>>(new Map());
+  const [saved, setSaved] = useState<ReadonlySet<string>>(new Set());
+  const [isSaving, setSaving] = useState(false);
+  const note = useCallback(
+    (roleId: string, reading: Reading): void => setReadings((before) => new Map(before).set(roleId, reading)),
+    [],
+  );
+
+  useEffect(() => {
+    const gone = new AbortController();
+    for (const { roleId } of changes) {
+      grantedBy(api, roleId, gone.signal).then(
+        (granted) => note(roleId, { granted }),
+        (error: unknown) => {
+          if (!gone.signal.aborted) note(roleId, { error });
+        },
+      );
+    }
+    return () => gone.abort();
+  }, [api, changes, note]);
+
+  const open = changes.filter(({ roleId }) => !saved.has(roleId));
+  const save = async (): Promise<void> => {
+    setSaving(true);
+    let isWhole = true;
+    for (const change of open) {
+      const { granted } = readings.get(change.roleId) ?? {};
+      if (granted === undefined) {
+        isWhole = false;
+        continue;
+      }
+      const outcome = await saveRole(api, change, granted);
+      if (outcome.isSaved) {
+        setSaved((before) => new Set(before).add(change.roleId));
+        onSaved(change.roleId);
+      } else {
+        isWhole = false;
+        note(change.roleId, outcome.reading);
+      }
+    }
+    for (const name of ["admin.listPermissions", "admin.listRoles", "permissions.getRole"]) {
+      void client.invalidateQueries({ queryKey: [api.workspace, name] });
+    }
+    setSaving(false);
+    if (isWhole) {
+      toast(changes.length === 1 ? "The role is changed." : `${changes.length} roles are changed.`);
+      onClose();
+    }
+  };
+  const isRead = open.every(({ roleId }) => readings.get(roleId)?.granted !== undefined);
+  return (
+    <Dialog
+      title="Review the changes"
+      isOpen
+      onClose={onClose}
+      isWide
+      actions={
+        <Button
+          kind="main"
+          isBusy={isSaving}
+          unusable={isRead ? undefined : "Not every role could be read."}
+          onClick={() => void save()}
+        >
+          {open.length === 1 ? "Save 1 role" : `Save ${open.length} roles`}
+        </Button>
+      }
+    >
+      {changes.map((change) => (
+        <Difference
+          key={change.roleId}
+          change={change}
+          reading={readings.get(change.roleId)}
+          isSaved={saved.has(change.roleId)}
+        />
+      ))}
+    </Dialog>
+  );
+}
+
+const grantedBy = async (api: Api, role: string, signal?: AbortSignal): Promise<readonly string[]> => {
+  const { data } = await api.call("permissions.getRole", { role }, { signal });
+  return (data.permissions ?? []).map(({ slug }) => slug);
+};
+
+type Outcome = { readonly isSaved: true } | { readonly isSaved: false; readonly reading: Reading };
+
+async function saveRole(api: Api, change: RoleChange, granted: readonly string[]): Promise<Outcome> {
+  const { roleId } = change;
+  try {
+    const permissions = applied(granted, change);
+    await api.call("permissions.setRolePermissions", { roleId, permissions, expected: [...granted] });
+    return { isSaved: true };
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.kind !== "role_changed") {
+      return { isSaved: false, reading: { granted, error } };
+    }
+    const now = await grantedBy(api, roleId).catch((cause: unknown) => cause);
+    if (!Array.isArray(now)) return { isSaved: false, reading: { error: now } };
+    const others = meanwhile(granted, now);
+    return { isSaved: false, reading: { granted: now, ...(others === undefined ? {} : { others }) } };
+  }
+}
+
+function Difference({
+  change,
+  reading,
+  isSaved,
+}: {
+  change: RoleChange;
+  reading: Reading | undefined;
+  isSaved: boolean;
+}): ReactNode {
+  const { roleName, added, removed } = change;
+  const { granted, others, error } = reading ?? {};
+  const has = new Set((granted ?? []).map((slug) => slug.toLowerCase()));
+  const noteOf = (slug: string, isAdded: boolean): string => {
+    if (granted === undefined || isSaved) return "";
+    return has.has(slug.toLowerCase()) === isAdded ? " (somebody did so already)" : "";
+  };
+  return (
+    <section className="difference" aria-label={`Changes of ${roleName}`}>
+      <h3>
+        {roleName} {isSaved && <span className="difference-add">saved</span>}
+      </h3>
+      <ul>
+        {added.map((slug) => (
+          <li key={slug} className="difference-add">
+            + <code>{slug}</code>
+            {noteOf(slug, true)} {starText(slug) !== undefined && <strong>{starText(slug)}</strong>}
+          </li>
+        ))}
+        {removed.map((slug) => (
+          <li key={slug} className="difference-remove">
+            − <code>{slug}</code>
+            {noteOf(slug, false)}
+          </li>
+        ))}
+      </ul>
+      {others !== undefined && (
+        <Notice kind="warn">
+          <p>
+            <strong>Somebody changed this role in the meantime, so it is not saved yet.</strong>
+          </p>
+          {others.added.length > 0 && <p>Granted by others: {others.added.join(", ")}.</p>}
+          {others.removed.length > 0 && <p>Taken away by others: {others.removed.join(", ")}.</p>}
+          <p>Save again, and your changes come on top of theirs.</p>
+        </Notice>
+      )}
+      {error !== undefined &&
+        (granted === undefined ? (
+          <ErrorNote error={error} doing={`Reading the role ${roleName}`} />
+        ) : (
+          <ChangeFailed
+            error={error}
+            doing={`Saving the role ${roleName}`}
+            wanted={[{ path: ["spec", "permissions"], value: applied(granted, change) }]}
+          />
+        ))}
+    </section>
+  );
+}
