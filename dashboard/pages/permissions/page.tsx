@@ -1,0 +1,169 @@
+import { createLazyRoute, getRouteApi, useBlocker, useNavigate } from "@tanstack/react-router";
+import { type ReactNode, useState } from "react";
+import { usePages } from "../../api/queries.ts";
+import { useMay } from "../../api/session.ts";
+import { Button } from "../../parts/button.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { EmptyState } from "../../parts/empty-state.tsx";
+import { ErrorNote } from "../../parts/error-note.tsx";
+import { missing } from "../../parts/missing.ts";
+import { Page } from "../../parts/page.tsx";
+import { SearchField } from "../../parts/search-field.tsx";
+import { CreatePermission, CreateRole } from "./create.tsx";
+import { Matrix, type MatrixPermission, type MatrixRole } from "./matrix.tsx";
+import { countOf, NOTHING_PENDING, type Pending, toggled, without } from "./pending.ts";
+import { PermissionDetails } from "./permission-details.tsx";
+import { Review } from "./review.tsx";
+import { RoleDetails } from "./role-details.tsx";
+
+export const Route = createLazyRoute("/permissions")({ component: PermissionsPage });
+const here = getRouteApi("/permissions");
+
+/** Columns of the matrix at a time: as many as the server answers for in one call. */
+const ROLES_SHOWN = 100;
+
+type Open =
+  | { readonly kind: "role"; readonly role: MatrixRole }
+  | { readonly kind: "permission"; readonly permission: MatrixPermission }
+  | { readonly kind: "newRole" | "newPermission" | "review" };
+
+const NEEDED_TO_CHANGE = ["rbac.*.add_permission_to_role", "rbac.*.remove_permission_from_role"] as const;
+
+function PermissionsPage(): ReactNode {
+  const { search, roles: roleSearch } = here.useSearch();
+  const navigate = useNavigate({ from: "/permissions" });
+  const may = useMay();
+  const [pending, setPending] = useState<Pending>(NOTHING_PENDING);
+  const [open, setOpen] = useState<Open>();
+  const [firstRole, setFirstRole] = useState(0);
+  const allRoles = usePages("admin.listRoles", roleSearch === undefined ? {} : { search: roleSearch });
+  const roles = allRoles.rows.slice(firstRole, firstRole + ROLES_SHOWN);
+  const permissions = usePages(
+    "admin.listPermissions",
+    { roleIds: roles.map(({ id }) => id), ...(search === undefined ? {} : { search }) },
+    { enabled: !allRoles.isLoading },
+  );
+  const pendingCount = countOf(pending);
+  const blocker = useBlocker({
+    // Another search of this page keeps what is pending.
+    shouldBlockFn: ({ current, next }) => pendingCount > 0 && current.pathname !== next.pathname,
+    enableBeforeUnload: () => pendingCount > 0,
+    withResolver: true,
+  });
+  const setSearch = (name: "search" | "roles", text: string): void =>
+    void navigate({
+      search: ({ [name]: _, ...rest }) => (text === "" ? rest : { ...rest, [name]: text }),
+      replace: true,
+    });
+  const lacking = missing(may, ...NEEDED_TO_CHANGE);
+  const hasNext = allRoles.hasMore || allRoles.rows.length > firstRole + ROLES_SHOWN;
+  return (
+    <Page
+      title="Roles and permissions"
+      about="Which role grants which permission. Mark cells, review the difference, then save it."
+      actions={
+        <>
+          <Button
+            unusable={missing(may, "rbac.*.create_permission")}
+            onClick={() => setOpen({ kind: "newPermission" })}
+          >
+            Create a permission
+          </Button>
+          <Button unusable={missing(may, "rbac.*.create_role")} onClick={() => setOpen({ kind: "newRole" })}>
+            Create a role
+          </Button>
+          {pendingCount > 0 && <Button onClick={() => setPending(NOTHING_PENDING)}>Discard</Button>}
+          <Button
+            kind="main"
+            unusable={lacking ?? (pendingCount === 0 ? "Nothing is marked." : undefined)}
+            onClick={() => setOpen({ kind: "review" })}
+          >
+            {pendingCount === 0 ? "Review" : `Review ${pendingCount} ${pendingCount === 1 ? "change" : "changes"}`}
+          </Button>
+        </>
+      }
+    >
+      <div className="matrix-tools">
+        <SearchField label="Permission contains" value={search ?? ""} onChange={(text) => setSearch("search", text)} />
+        <SearchField
+          label="Role contains"
+          value={roleSearch ?? ""}
+          onChange={(text) => {
+            setFirstRole(0);
+            setSearch("roles", text);
+          }}
+        />
+        {(firstRole > 0 || hasNext) && (
+          <p className="field-row">
+            <span className="muted">
+              Roles {firstRole + 1} to {firstRole + roles.length}
+            </span>
+            <Button
+              unusable={firstRole === 0 ? "These are the first." : undefined}
+              onClick={() => setFirstRole(Math.max(0, firstRole - ROLES_SHOWN))}
+            >
+              Before
+            </Button>
+            <Button
+              unusable={hasNext ? undefined : "These are the last."}
+              isBusy={allRoles.isLoadingMore}
+              onClick={() => {
+                if (allRoles.rows.length <= firstRole + 2 * ROLES_SHOWN) allRoles.readMore();
+                setFirstRole(firstRole + ROLES_SHOWN);
+              }}
+            >
+              Next
+            </Button>
+          </p>
+        )}
+      </div>
+      {allRoles.error !== null && <ErrorNote error={allRoles.error} doing="Reading the roles" again={allRoles.again} />}
+      <Matrix
+        roles={roles}
+        permissions={permissions}
+        pending={pending}
+        locked={lacking}
+        onToggle={(role, permission, isGranted) =>
+          setPending((before) => {
+            const cell = { roleId: role.id, roleName: role.name, slug: permission.slug, isGranted };
+            return toggled(before, cell);
+          })
+        }
+        onOpenRole={(role) => setOpen({ kind: "role", role })}
+        onOpenPermission={(permission) => setOpen({ kind: "permission", permission })}
+        empty={
+          <EmptyState
+            title={search === undefined ? "There is no permission yet." : `No permission contains “${search}”.`}
+          />
+        }
+      />
+      {open?.kind === "review" && (
+        <Review
+          pending={pending}
+          onSaved={(roleId) => setPending((before) => without(before, roleId))}
+          onClose={() => setOpen(undefined)}
+        />
+      )}
+      {open?.kind === "role" && <RoleDetails role={open.role} onClose={() => setOpen(undefined)} />}
+      {open?.kind === "permission" && (
+        <PermissionDetails permission={open.permission} onClose={() => setOpen(undefined)} />
+      )}
+      {open?.kind === "newRole" && <CreateRole onClose={() => setOpen(undefined)} />}
+      {open?.kind === "newPermission" && <CreatePermission onClose={() => setOpen(undefined)} />}
+      {blocker.status === "blocked" && (
+        <Dialog
+          title="Leave without saving?"
+          isOpen
+          onClose={blocker.reset}
+          actions={
+            <Button kind="danger" onClick={blocker.proceed}>
+              Leave
+            </Button>
+          }
+        >
+          <p>{pendingCount === 1 ? "1 change is" : `${pendingCount} changes are`} marked and not saved.</p>
+        </Dialog>
+      )}
+    </Page>
+  );
+}
