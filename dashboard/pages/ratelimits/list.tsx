@@ -1,0 +1,158 @@
+import { createLazyRoute, getRouteApi, Link, useNavigate } from "@tanstack/react-router";
+import { type ReactNode, useEffect, useId, useState } from "react";
+import { type Row, useChange, usePages } from "../../api/queries.ts";
+import { useMay } from "../../api/session.ts";
+import { Ago } from "../../parts/ago.tsx";
+import { Button } from "../../parts/button.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { EmptyState } from "../../parts/empty-state.tsx";
+import { ErrorNote } from "../../parts/error-note.tsx";
+import { ManagedBadge } from "../../parts/managed-badge.tsx";
+import { missing } from "../../parts/missing.ts";
+import { Page } from "../../parts/page.tsx";
+import { SearchField } from "../../parts/search-field.tsx";
+import { type Column, Table } from "../../parts/table.tsx";
+import { TextField } from "../../parts/text-field.tsx";
+import { usesNumber } from "../../parts/uses.ts";
+
+export const Route = createLazyRoute("/ratelimits")({ component: NamespacesPage });
+const here = getRouteApi("/ratelimits");
+
+type Namespace = Row<"admin.listNamespaces">;
+
+const COLUMNS: readonly Column<Namespace>[] = [
+  {
+    id: "name",
+    header: "Name",
+    width: "minmax(10rem, 2fr)",
+    cell: ({ id, name }) => (
+      <Link to="/ratelimits/$namespaceId" params={{ namespaceId: id }}>
+        {name}
+      </Link>
+    ),
+  },
+  {
+    id: "overrides",
+    header: "Overrides",
+    width: "6rem",
+    isNumber: true,
+    cell: ({ overrideCount }) => usesNumber(overrideCount),
+  },
+  {
+    id: "manager",
+    header: "Manifest",
+    width: "minmax(8rem, 1fr)",
+    fromPx: 600,
+    cell: ({ manager }) => <ManagedBadge manager={manager} />,
+  },
+  { id: "id", header: "Id", width: "minmax(8rem, 1fr)", fromPx: 900, cell: ({ id }) => <code>{id}</code> },
+  { id: "created", header: "Created", width: "8rem", fromPx: 700, cell: ({ createdAt }) => <Ago atMs={createdAt} /> },
+];
+
+function NamespacesPage(): ReactNode {
+  const { search } = here.useSearch();
+  const navigate = useNavigate({ from: "/ratelimits" });
+  const may = useMay();
+  const [isCreating, setCreating] = useState(false);
+  const pages = usePages("admin.listNamespaces", search === undefined ? {} : { search });
+  const open = (namespaceId: string): void =>
+    void navigate({
+      to: "/ratelimits/$namespaceId",
+      params: { namespaceId },
+      search: ({ workspace }) => ({ ...(workspace === undefined ? {} : { workspace }) }),
+    });
+  return (
+    <Page
+      title="Rate limits"
+      about="Namespaces in which calls and policies count, each with overrides for some identifiers."
+      actions={
+        <Button kind="main" unusable={missing(may, "ratelimit.*.create_namespace")} onClick={() => setCreating(true)}>
+          Create a namespace
+        </Button>
+      }
+    >
+      <SearchField
+        label="Name or id contains"
+        value={search ?? ""}
+        onChange={(text) =>
+          void navigate({
+            search: ({ search: _, ...rest }) => (text === "" ? rest : { ...rest, search: text }),
+            replace: true,
+          })
+        }
+      />
+      <Table
+        label="Namespaces"
+        columns={COLUMNS}
+        pages={pages}
+        rowId={({ id }) => id}
+        onOpen={({ id }) => open(id)}
+        doing="Reading the namespaces"
+        empty={
+          <EmptyState title={search === undefined ? "There is no namespace yet." : `None contains “${search}”.`}>
+            {search === undefined && <p>The first limit call or policy that names one creates it, too.</p>}
+          </EmptyState>
+        }
+      />
+      <CreateNamespace isOpen={isCreating} onClose={() => setCreating(false)} onCreated={open} />
+    </Page>
+  );
+}
+
+function CreateNamespace({
+  isOpen,
+  onClose,
+  onCreated,
+}: {
+  isOpen: boolean;
+  onClose: () => void;
+  onCreated: (namespaceId: string) => void;
+}): ReactNode {
+  const form = useId();
+  const [name, setName] = useState("");
+  const create = useChange("ratelimit.createNamespace", { refreshes: ["admin.listNamespaces"] });
+  const { reset } = create;
+  useEffect(() => {
+    if (!isOpen) return;
+    setName("");
+    reset();
+  }, [isOpen, reset]);
+  return (
+    <Dialog
+      title="Create a namespace"
+      isOpen={isOpen}
+      onClose={onClose}
+      actions={
+        <Button
+          kind="main"
+          type="submit"
+          form={form}
+          isBusy={create.isPending}
+          unusable={name.trim() === "" ? "Enter a name." : undefined}
+        >
+          Create
+        </Button>
+      }
+    >
+      <form
+        id={form}
+        className="form"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (name.trim() === "" || create.isPending) return;
+          create.mutate({ name }, { onSuccess: ({ namespaceId }) => onCreated(namespaceId) });
+        }}
+      >
+        <TextField
+          label="Name"
+          value={name}
+          onChange={setName}
+          lengthMax={512}
+          isRequired
+          hint="By which calls and policies refer to it, such as email.outbound. It cannot be changed later."
+        />
+      </form>
+      {create.error !== null && <ErrorNote error={create.error} doing="Creating the namespace" />}
+    </Dialog>
+  );
+}

@@ -1,0 +1,196 @@
+import { createLazyRoute, getRouteApi, useNavigate } from "@tanstack/react-router";
+import { type ReactNode, useState } from "react";
+import type { StoredNamespace } from "../../../core/manifests/from-store/stored-object.ts";
+import { parseManager } from "../../../core/manifests/manager.ts";
+import { useChange, usePages, useRead } from "../../api/queries.ts";
+import { useMay } from "../../api/session.ts";
+import { Ago } from "../../parts/ago.tsx";
+import { Button } from "../../parts/button.tsx";
+import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
+import { formatDuration } from "../../parts/duration.ts";
+import { EmptyState } from "../../parts/empty-state.tsx";
+import { ErrorNote } from "../../parts/error-note.tsx";
+import { ManagedBadge, ManagedNotice } from "../../parts/managed-badge.tsx";
+import { missing } from "../../parts/missing.ts";
+import { Page } from "../../parts/page.tsx";
+import { SearchField } from "../../parts/search-field.tsx";
+import { type Column, Table } from "../../parts/table.tsx";
+import { useToast } from "../../parts/toast.tsx";
+import { YamlButton } from "../../parts/yaml-view.tsx";
+import { OverrideDialog } from "./override.tsx";
+import type { Override } from "./override-row.ts";
+import { Tester } from "./tester.tsx";
+
+export const Route = createLazyRoute("/ratelimits/$namespaceId")({ component: NamespacePage });
+const here = getRouteApi("/ratelimits/$namespaceId");
+
+const COLUMNS: readonly Column<Override>[] = [
+  {
+    id: "identifier",
+    header: "Identifier",
+    width: "minmax(10rem, 2fr)",
+    cell: ({ identifier }) => <code>{identifier}</code>,
+  },
+  { id: "limit", header: "Limit", width: "7rem", isNumber: true, cell: ({ limit }) => limit.toLocaleString("en") },
+  { id: "duration", header: "Window", width: "6rem", isNumber: true, cell: ({ duration }) => formatDuration(duration) },
+  {
+    id: "kind",
+    header: "Applies to",
+    width: "7rem",
+    fromPx: 700,
+    cell: ({ identifier }) => (identifier.includes("*") ? "a pattern" : "this one"),
+  },
+  {
+    id: "manager",
+    header: "Manifest",
+    width: "minmax(8rem, 1fr)",
+    fromPx: 600,
+    cell: ({ manager }) => <ManagedBadge manager={manager} />,
+  },
+  {
+    id: "set",
+    header: "Set",
+    width: "8rem",
+    fromPx: 900,
+    cell: ({ createdAt, updatedAt }) => <Ago atMs={updatedAt ?? createdAt} />,
+  },
+];
+
+function NamespacePage(): ReactNode {
+  const { namespaceId } = here.useParams();
+  const { search } = here.useSearch();
+  const navigate = useNavigate({ from: "/ratelimits/$namespaceId" });
+  const may = useMay();
+  const namespace = useRead("ratelimit.getNamespace", { namespace: namespaceId });
+  const managed = useRead("managed.getObject", { kind: "namespace", id: namespaceId });
+  const pages = usePages("admin.listOverrides", {
+    namespace: namespaceId,
+    ...(search === undefined ? {} : { search }),
+  });
+  const [open, setOpen] = useState<Override | "new">();
+  const [isDeleting, setDeleting] = useState(false);
+  const name = namespace.data?.name;
+  const manager = managed.data?.manager;
+  const stored: StoredNamespace | undefined =
+    name === undefined
+      ? undefined
+      : { kind: "RatelimitNamespace", name, manager: manager === undefined ? undefined : parseManager(manager) };
+  return (
+    <Page
+      title={name ?? "Namespace"}
+      about={
+        <>
+          Rate-limit namespace <code>{namespaceId}</code>
+        </>
+      }
+      actions={
+        stored !== undefined && (
+          <>
+            <YamlButton object={stored} />
+            <Button
+              kind="danger"
+              unusable={
+                manager === undefined
+                  ? missing(may, "ratelimit.*.delete_namespace")
+                  : "A manifest manages it: delete the manifest."
+              }
+              onClick={() => setDeleting(true)}
+            >
+              Delete
+            </Button>
+            <Button kind="main" unusable={missing(may, "ratelimit.*.set_override")} onClick={() => setOpen("new")}>
+              Set an override
+            </Button>
+          </>
+        )
+      }
+    >
+      {namespace.error !== null && (
+        <ErrorNote error={namespace.error} doing="Reading the namespace" again={() => void namespace.refetch()} />
+      )}
+      {manager !== undefined && <ManagedNotice manager={manager} />}
+      <Tester namespaceId={namespaceId} />
+      <SearchField
+        label="Identifier or pattern contains"
+        value={search ?? ""}
+        onChange={(text) =>
+          void navigate({
+            search: ({ search: _, ...rest }) => (text === "" ? rest : { ...rest, search: text }),
+            replace: true,
+          })
+        }
+      />
+      <Table
+        label="Overrides"
+        columns={COLUMNS}
+        pages={pages}
+        rowId={({ overrideId }) => overrideId}
+        onOpen={setOpen}
+        openId={typeof open === "object" ? open.overrideId : undefined}
+        doing="Reading the overrides"
+        empty={
+          <EmptyState title={search === undefined ? "There is no override." : `None contains “${search}”.`}>
+            {search === undefined && <p>Every identifier gets the limit that calls and policies ask for.</p>}
+          </EmptyState>
+        }
+      />
+      {open !== undefined && stored !== undefined && (
+        <OverrideDialog
+          key={open === "new" ? "new" : open.overrideId}
+          override={open === "new" ? undefined : open}
+          namespace={{ id: namespaceId, stored }}
+          onClose={() => setOpen(undefined)}
+        />
+      )}
+      {isDeleting && name !== undefined && (
+        <DeleteNamespace
+          namespaceId={namespaceId}
+          name={name}
+          onClose={() => setDeleting(false)}
+          onDeleted={() => void navigate({ to: "/ratelimits", search: ({ search: _, ...rest }) => rest })}
+        />
+      )}
+    </Page>
+  );
+}
+
+function DeleteNamespace({
+  namespaceId,
+  name,
+  onClose,
+  onDeleted,
+}: {
+  namespaceId: string;
+  name: string;
+  onClose: () => void;
+  onDeleted: () => void;
+}): ReactNode {
+  const toast = useToast();
+  const remove = useChange("ratelimit.deleteNamespace", { refreshes: ["admin.listNamespaces"] });
+  return (
+    <ConfirmDialog
+      title={`Delete ${name}`}
+      action="Delete the namespace"
+      isOpen
+      onClose={onClose}
+      typed={name}
+      isBusy={remove.isPending}
+      error={remove.error}
+      onConfirm={() =>
+        remove.mutate(
+          { namespace: namespaceId },
+          {
+            onSuccess: () => {
+              toast(`The namespace ${name} is deleted.`);
+              onDeleted();
+            },
+          },
+        )
+      }
+    >
+      <p>
+        Its overrides are deleted with it. Limit calls that name it are refused from then on, until it is created again.
+      </p>
+    </ConfirmDialog>
+  );
+}

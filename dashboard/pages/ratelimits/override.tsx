@@ -1,0 +1,154 @@
+import { type ReactNode, useId, useState } from "react";
+import { formatDuration as manifestDuration } from "../../../core/manifests/from-store/format-duration.ts";
+import type { StoredNamespace } from "../../../core/manifests/from-store/stored-object.ts";
+import { parseManager } from "../../../core/manifests/manager.ts";
+import { useChange } from "../../api/queries.ts";
+import { useMay } from "../../api/session.ts";
+import { Button } from "../../parts/button.tsx";
+import { Checkbox } from "../../parts/checkbox.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { ChangeFailed, ManagedNotice, type Wanted } from "../../parts/managed-badge.tsx";
+import { missing } from "../../parts/missing.ts";
+import { CountField, DurationField } from "../../parts/quantity-field.tsx";
+import { TextField } from "../../parts/text-field.tsx";
+import { useToast } from "../../parts/toast.tsx";
+import { YamlButton } from "../../parts/yaml-view.tsx";
+import type { Override } from "./override-row.ts";
+
+const HOUR_MS = 3_600_000;
+const DURATION_MS_MIN = 1000;
+
+const REFRESHED = ["admin.listOverrides", "admin.explainOverride", "admin.listNamespaces"] as const;
+
+/** Sets a new override, or changes or deletes one. What a manifest manages is shown as it is, with what to change there. */
+export function OverrideDialog({
+  override,
+  namespace,
+  onClose,
+}: {
+  /** undefined: a new one. */
+  override: Override | undefined;
+  namespace: { readonly id: string; readonly stored: StoredNamespace };
+  onClose: () => void;
+}): ReactNode {
+  const form = useId();
+  const toast = useToast();
+  const may = useMay();
+  const [identifier, setIdentifier] = useState(override?.identifier ?? "");
+  const [limit, setLimit] = useState<number | undefined>(override?.limit);
+  const [duration, setDuration] = useState<number | undefined>(override?.duration ?? HOUR_MS);
+  const [isAsync, setAsync] = useState(override?.async ?? false);
+  const set = useChange("ratelimit.setOverride", { refreshes: REFRESHED });
+  const remove = useChange("ratelimit.deleteOverride", { refreshes: REFRESHED });
+  const wanted: readonly Wanted[] = [
+    {
+      path: ["spec"],
+      value: { limit, duration: duration === undefined ? undefined : manifestDuration(duration), async: isAsync },
+    },
+  ];
+  const manager = override?.manager;
+  const locked = manager === undefined ? undefined : "A manifest manages it: change it there.";
+  const fault =
+    locked ??
+    missing(may, "ratelimit.*.set_override") ??
+    (identifier === "" ? "Enter the identifier." : undefined) ??
+    (limit === undefined ? "Enter the limit." : undefined) ??
+    (duration === undefined || duration < DURATION_MS_MIN ? "The window is at least 1s." : undefined);
+  const submit = (): void => {
+    if (fault !== undefined || limit === undefined || duration === undefined || set.isPending) return;
+    set.mutate(
+      { namespace: namespace.id, identifier, limit, duration, async: isAsync },
+      {
+        onSuccess: () => {
+          toast(`The override for ${identifier} is set.`);
+          onClose();
+        },
+      },
+    );
+  };
+  return (
+    <Dialog
+      title={override === undefined ? "Set an override" : override.identifier}
+      isOpen
+      onClose={onClose}
+      isWide={manager !== undefined}
+      actions={
+        <>
+          {override !== undefined && (
+            <>
+              <YamlButton
+                object={{
+                  kind: "RatelimitOverride",
+                  namespace: namespace.stored,
+                  identifier: override.identifier,
+                  limit: override.limit,
+                  durationMs: override.duration,
+                  async: override.async,
+                  manager: manager === undefined ? undefined : parseManager(manager),
+                }}
+              />
+              <Button
+                kind="danger"
+                isBusy={remove.isPending}
+                unusable={locked ?? missing(may, "ratelimit.*.delete_override")}
+                onClick={() =>
+                  remove.mutate(
+                    { namespace: namespace.id, identifier: override.identifier },
+                    {
+                      onSuccess: () => {
+                        toast(`The override for ${override.identifier} is deleted.`);
+                        onClose();
+                      },
+                    },
+                  )
+                }
+              >
+                Delete
+              </Button>
+            </>
+          )}
+          <Button kind="main" type="submit" form={form} isBusy={set.isPending} unusable={fault}>
+            Save
+          </Button>
+        </>
+      }
+    >
+      {manager !== undefined && <ManagedNotice manager={manager} wanted={wanted} />}
+      <form
+        id={form}
+        className="form"
+        onSubmit={(event) => {
+          event.preventDefault();
+          submit();
+        }}
+      >
+        <TextField
+          label="Identifier"
+          value={identifier}
+          onChange={setIdentifier}
+          lengthMax={512}
+          isRequired
+          isMono
+          isDisabled={override !== undefined}
+          hint="Exactly this one; or a pattern, in which each * stands for any run of characters, such as premium_*."
+        />
+        <CountField
+          label="Limit"
+          value={limit}
+          onChange={setLimit}
+          hint="Units per window. 0 always denies."
+          isRequired
+        />
+        <DurationField label="Window" value={duration} onChange={setDuration} isRequired />
+        <Checkbox
+          label="Counted in each process"
+          isChecked={isAsync}
+          onChange={setAsync}
+          hint="Faster: synced in the background, so that it may admit more than the limit between two syncs."
+        />
+      </form>
+      <ChangeFailed error={set.error} doing="Setting the override" wanted={wanted} />
+      <ChangeFailed error={remove.error} doing="Deleting the override" />
+    </Dialog>
+  );
+}

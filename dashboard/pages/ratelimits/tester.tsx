@@ -1,0 +1,112 @@
+import { type ReactNode, useEffect, useState } from "react";
+import type { Data } from "../../../core/api/procedures.ts";
+import { useRead } from "../../api/queries.ts";
+import { Ago } from "../../parts/ago.tsx";
+import { formatDuration } from "../../parts/duration.ts";
+import { ErrorNote } from "../../parts/error-note.tsx";
+import { TextField } from "../../parts/text-field.tsx";
+import { exactText } from "../../parts/time.ts";
+import "./tester.css";
+
+type Explained = Data<"admin.explainOverride">;
+type Match = Explained["matches"][number];
+
+/** So long after the last letter the server is asked. */
+const SETTLED_MS = 250;
+const COUNTS_EVERY_MS = 5000;
+
+/** "Identifier x would get limit y because of pattern z", with the others that match and why they lose. */
+export function Tester({ namespaceId }: { namespaceId: string }): ReactNode {
+  const [text, setText] = useState("");
+  const [identifier, setIdentifier] = useState("");
+  useEffect(() => {
+    const timer = setTimeout(() => setIdentifier(text), SETTLED_MS);
+    return () => clearTimeout(timer);
+  }, [text]);
+  const { data, error, refetch } = useRead(
+    "admin.explainOverride",
+    { namespace: namespaceId, identifier },
+    { enabled: identifier !== "", everyMs: COUNTS_EVERY_MS },
+  );
+  return (
+    <section className="tester" aria-label="Tester">
+      <TextField
+        label="Which limit does an identifier get?"
+        value={text}
+        onChange={setText}
+        lengthMax={512}
+        isMono
+        placeholder="user_123"
+        hint="Nothing is counted."
+      />
+      <div role="status" className="tester-answer">
+        {identifier !== "" && error !== null && (
+          <ErrorNote error={error} doing="Finding the limit" again={() => void refetch()} />
+        )}
+        {identifier !== "" && data !== undefined && <Answer identifier={identifier} explained={data} />}
+      </div>
+    </section>
+  );
+}
+
+function Answer({ identifier, explained }: { identifier: string; explained: Explained }): ReactNode {
+  const { matches, matchCount, count, now } = explained;
+  const [applied, ...others] = matches;
+  if (applied === undefined) {
+    return (
+      <p>
+        <code>{identifier}</code> gets the limit that the call or policy asks for: no override matches.
+      </p>
+    );
+  }
+  return (
+    <>
+      <p>
+        <code>{identifier}</code> would get{" "}
+        <strong>
+          {applied.limit.toLocaleString("en")} per {formatDuration(applied.duration)}
+        </strong>
+        {applied.identifier === identifier ? (
+          ", because of the override for exactly this identifier."
+        ) : (
+          <>
+            , because of the pattern <code>{applied.identifier}</code>.
+          </>
+        )}
+      </p>
+      {count === undefined ? (
+        <p className="muted">How much of it is used is not known: the shared counters do not answer.</p>
+      ) : (
+        <p>
+          {count.used.toLocaleString("en")} used, {count.remaining.toLocaleString("en")} left; this window ends at{" "}
+          <span title={exactText(count.reset)}>{exactText(count.reset)}</span>{" "}
+          <span className="muted">
+            (as of <Ago atMs={now} />)
+          </span>
+        </p>
+      )}
+      {others.length > 0 && (
+        <>
+          <p>Others that match, and do not apply:</p>
+          <ul>
+            {others.map((match) => (
+              <li key={match.overrideId}>
+                <code>{match.identifier}</code>, {match.limit.toLocaleString("en")} per {formatDuration(match.duration)}
+                : {whyNot(match, applied)}
+              </li>
+            ))}
+            {matchCount > matches.length && <li>and {(matchCount - matches.length).toLocaleString("en")} more.</li>}
+          </ul>
+        </>
+      )}
+    </>
+  );
+}
+
+function whyNot({ outdoneBy, literals }: Match, applied: Match): string {
+  if (outdoneBy === "exactOne") return "an override for exactly this identifier comes first.";
+  if (outdoneBy === "moreLiterals") {
+    return `${literals} of its characters are no *, of the other ${applied.literals}.`;
+  }
+  return `as many of its characters are no * (${literals}), and the id of the other is smaller.`;
+}
