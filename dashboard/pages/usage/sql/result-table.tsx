@@ -1,0 +1,88 @@
+// biome-ignore-all lint/a11y/useFocusableInteractive: cells are read, not operated.
+// biome-ignore-all lint/a11y/useSemanticElements: the rows of a virtual list are placed by hand, which no table element allows.
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { type CSSProperties, memo, type ReactNode, useMemo, useRef } from "react";
+import type { Rows } from "../../../usage/plot-choice.ts";
+
+const ROW_PX = 28;
+const OVERSCAN = 15;
+
+const cellText = (value: unknown): string =>
+  value === null ? "null" : typeof value === "object" ? JSON.stringify(value) : String(value);
+
+/** The rows of an answer, of which only those that are seen are in the document. */
+export function ResultTable({ columns, rows }: { columns: readonly string[]; rows: Rows }): ReactNode {
+  const scroller = useRef<HTMLDivElement>(null);
+  const virtualizer = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => ROW_PX,
+    overscan: OVERSCAN,
+  });
+  const tracks = useMemo(() => ({ gridTemplateColumns: columns.map(() => "minmax(9rem, 1fr)").join(" ") }), [columns]);
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: it is scrolled by the keyboard.
+    <div className="sql-result" ref={scroller} tabIndex={0} role="region" aria-label="Rows of the result">
+      <div role="table" aria-label="Result" aria-rowcount={rows.length + 1} aria-colcount={columns.length}>
+        <div role="rowgroup" className="sql-result-head">
+          <div role="row" className="sql-result-row" style={tracks}>
+            {columns.map((name) => (
+              <div key={name} role="columnheader" className="cut" title={name}>
+                {name}
+              </div>
+            ))}
+          </div>
+        </div>
+        <div role="rowgroup" className="sql-result-body" style={{ height: virtualizer.getTotalSize() }}>
+          {virtualizer.getVirtualItems().map(({ index, start }) => (
+            <ResultRow
+              key={index}
+              index={index}
+              start={start}
+              row={rows[index] ?? NOTHING}
+              columns={columns}
+              tracks={tracks}
+            />
+          ))}
+        </div>
+      </div>
+    </div>
+  );
+}
+
+const NOTHING: Rows[number] = {};
+
+/** Scrolling renders those rows alone that come into view. */
+const ResultRow = memo(function ResultRow({
+  index,
+  start,
+  row,
+  columns,
+  tracks,
+}: {
+  index: number;
+  start: number;
+  row: Rows[number];
+  columns: readonly string[];
+  tracks: CSSProperties;
+}): ReactNode {
+  return (
+    <div
+      role="row"
+      aria-rowindex={index + 2}
+      className="sql-result-row"
+      style={{ ...tracks, transform: `translateY(${start}px)` }}
+    >
+      {columns.map((name) => {
+        const value = row[name];
+        const text = cellText(value);
+        const kind = typeof value === "number" ? "cut number" : value === null ? "cut muted" : "cut";
+        return (
+          <div key={name} role="cell" className={kind} title={text}>
+            {text}
+          </div>
+        );
+      })}
+    </div>
+  );
+});
