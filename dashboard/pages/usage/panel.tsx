@@ -1,0 +1,75 @@
+import { Link } from "@tanstack/react-router";
+import type { ReactNode } from "react";
+import type { ApiError } from "../../api/api-error.ts";
+import { CopyButton } from "../../parts/copy-button.tsx";
+import { ErrorNote } from "../../parts/error-note.tsx";
+import { fragmentOf } from "../../usage/sql-fragment.ts";
+
+/** One picture: its title, the picture or why there is none, and the query behind it. */
+export function Panel<T>({
+  title,
+  about,
+  isWide = false,
+  answer,
+  query,
+  doing,
+  again,
+  isToldAbove,
+  children,
+}: {
+  title: string;
+  about?: ReactNode;
+  isWide?: boolean;
+  answer: { readonly data: T | undefined; readonly error: ApiError | null; readonly isFetching: boolean };
+  /** The SQL behind it. */
+  query?: string;
+  /** "Counting the outcomes" */
+  doing: string;
+  again: () => void;
+  /** The page says already why there is no answer. */
+  isToldAbove: boolean;
+  children: (data: T) => ReactNode;
+}): ReactNode {
+  const { data, error, isFetching } = answer;
+  return (
+    <section
+      className={isWide ? "usage-panel usage-panel-wide" : "usage-panel"}
+      aria-label={title}
+      aria-busy={isFetching}
+    >
+      <div className="usage-panel-head">
+        <h2>{title}</h2>
+        {about !== undefined && <p className="muted">{about}</p>}
+      </div>
+      {error !== null && !isToldAbove && <ErrorNote error={error} doing={doing} again={again} />}
+      {error !== null && isToldAbove && <p className="muted">Not read: see above.</p>}
+      {data === undefined && error === null && (
+        <p className="muted" role="status">
+          {doing} …
+        </p>
+      )}
+      {data !== undefined && error === null && children(data)}
+      {query !== undefined && <SqlOf sql={query} title={title} />}
+    </section>
+  );
+}
+
+function SqlOf({ sql, title }: { sql: string; title: string }): ReactNode {
+  return (
+    <details className="usage-sql">
+      <summary className="muted">
+        SQL<span className="unseen"> of {title}</span>
+      </summary>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a part that scrolls is reached by the keyboard. */}
+      <pre tabIndex={0}>
+        <code>{sql}</code>
+      </pre>
+      <div className="field-row">
+        <Link to="/usage/sql" hash={fragmentOf(sql)}>
+          Open in the editor
+        </Link>
+        <CopyButton text={sql} label="Copy SQL" />
+      </div>
+    </details>
+  );
+}

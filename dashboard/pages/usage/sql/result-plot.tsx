@@ -1,0 +1,58 @@
+import { type ReactNode, useMemo, useState } from "react";
+import { Plot } from "../../../parts/plot.tsx";
+import { markAt } from "../../../parts/plot-marks.ts";
+import { Select } from "../../../parts/select.tsx";
+import { defaultChoice, type PlotChoice, plotColumns, plotted, type Rows } from "../../../usage/plot-choice.ts";
+
+const NONE = "";
+
+/** The rows of an answer as lines: over which column, of which number, and what tells lines apart. */
+export function ResultPlot({ columns, rows }: { columns: readonly string[]; rows: Rows }): ReactNode {
+  const can = useMemo(() => plotColumns(columns, rows), [columns, rows]);
+  const [chosen, setChosen] = useState<PlotChoice>();
+  const choice = useMemo(
+    () =>
+      chosen !== undefined && can.x.includes(chosen.x) && can.y.includes(chosen.y)
+        ? chosen
+        : defaultChoice(columns, rows),
+    [chosen, can, columns, rows],
+  );
+  const shown = useMemo(() => choice && plotted(rows, choice), [rows, choice]);
+  const series = useMemo(
+    () =>
+      shown?.series.map(({ name, ys, total }, place) => ({
+        name,
+        label: name === "" ? "(empty)" : name,
+        mark: markAt(place),
+        values: ys,
+        total,
+      })) ?? [],
+    [shown],
+  );
+  if (choice === undefined || shown === undefined) {
+    return <p className="muted">There is nothing to plot: a plot needs two rows, a time or a number, and a number.</p>;
+  }
+  const options = (names: readonly string[]) => names.map((name) => ({ value: name, label: name }));
+  return (
+    <div className="sql-plot">
+      <div className="usage-bar">
+        <Select label="Over" value={choice.x} options={options(can.x)} onChange={(x) => setChosen({ ...choice, x })} />
+        <Select label="Show" value={choice.y} options={options(can.y)} onChange={(y) => setChosen({ ...choice, y })} />
+        <Select
+          label="A line for each"
+          value={choice.by ?? NONE}
+          options={[{ value: NONE, label: "(one line)" }, ...options(can.by)]}
+          onChange={(by) => setChosen({ ...choice, by: by === NONE ? undefined : by })}
+        />
+      </div>
+      <Plot
+        label="Result"
+        xs={shown.xs}
+        isTime={shown.isTime}
+        series={series}
+        heightPx={280}
+        foot={shown.leftOut > 0 && <span>{shown.leftOut} smaller lines are left out.</span>}
+      />
+    </div>
+  );
+}

@@ -1,0 +1,222 @@
+import { createLazyRoute, Link, useLocation, useNavigate } from "@tanstack/react-router";
+import { type ReactNode, useEffect, useId, useState } from "react";
+import { ApiError } from "../../../api/api-error.ts";
+import { useRead } from "../../../api/queries.ts";
+import { usePlace } from "../../../api/session.ts";
+import { type UsageState, useUsageState } from "../../../api/use-usage.ts";
+import { Ago } from "../../../parts/ago.tsx";
+import { Button } from "../../../parts/button.tsx";
+import { CopyButton } from "../../../parts/copy-button.tsx";
+import { downloadCsv } from "../../../parts/download.ts";
+import { ErrorNote } from "../../../parts/error-note.tsx";
+import { Notice } from "../../../parts/notice.tsx";
+import { Page } from "../../../parts/page.tsx";
+import { Tabs } from "../../../parts/tabs.tsx";
+import { durationText } from "../../../parts/time.ts";
+import { csvOf } from "../../../usage/csv.ts";
+import { errorPlace, offsetOf } from "../../../usage/error-place.ts";
+import { EXAMPLES } from "../../../usage/examples.ts";
+import { fragmentOf, readFragment } from "../../../usage/sql-fragment.ts";
+import { QueryEditor } from "./query-editor.tsx";
+import { ResultPlot } from "./result-plot.tsx";
+import { ResultTable } from "./result-table.tsx";
+import { SchemaPanel } from "./schema-panel.tsx";
+import { useHistory } from "./use-history.ts";
+import { type QueryRun, useQueryRun } from "./use-query-run.ts";
+import "../usage.css";
+import "./sql.css";
+
+export const Route = createLazyRoute("/usage/sql")({ component: SqlPage });
+
+function SqlPage(): ReactNode {
+  const { hash } = useLocation();
+  const navigate = useNavigate({ from: "/usage/sql" });
+  const { workspace } = usePlace();
+  const [sql, setSql] = useState(() => readFragment(hash) ?? EXAMPLES[0]?.sql ?? "");
+  // Somebody opened another query by its address, or went back.
+  useEffect(() => {
+    const shared = readFragment(hash);
+    if (shared !== undefined) setSql(shared);
+  }, [hash]);
+  const schema = useRead("admin.getAnalyticsSchema", {});
+  const state = useUsageState();
+  const { run, start, cancel } = useQueryRun();
+  const { history, add, clear } = useHistory(workspace.id);
+  const hintId = useId();
+  const place =
+    run.kind === "failed" && run.sql === sql && run.error instanceof ApiError
+      ? errorPlace(run.error.detail)
+      : undefined;
+  const runIt = (): void => {
+    if (sql.trim() === "") return;
+    start(sql);
+    add(sql);
+    void navigate({ hash: fragmentOf(sql), replace: true });
+  };
+
+  return (
+    <Page
+      title="Usage in SQL"
+      about="One SELECT over the verifications of keys or the checks of limits, in a subset of ClickHouse's SQL."
+      actions={<Link to="/usage">Pictures</Link>}
+    >
+      {state.data?.enabled === false && (
+        <Notice kind="warn">
+          <p>
+            <strong>Usage is switched off for this workspace.</strong> An admin of the workspace can switch it on, in
+            its settings or by <code>postern workspace update --analytics on</code>.
+          </p>
+        </Notice>
+      )}
+      <div className="sql-layout">
+        <div className="sql-main">
+          <QueryEditor
+            value={sql}
+            schema={schema.data}
+            faultAt={place && offsetOf(sql, place)}
+            describedBy={hintId}
+            onChange={setSql}
+            onRun={runIt}
+          />
+          <div className="sql-bar">
+            {run.kind === "running" ? (
+              <Button kind="main" onClick={cancel}>
+                Cancel
+              </Button>
+            ) : (
+              <Button kind="main" onClick={runIt} unusable={sql.trim() === "" ? "There is no query." : undefined}>
+                Run
+              </Button>
+            )}
+            <CopyButton text={shareAddress(sql)} label="Copy link" />
+            <span id={hintId} className="muted">
+              Ctrl or Cmd and Enter runs it. {limitsText(state.data)}
+            </span>
+          </div>
+          <Outcome run={run} rowsMax={state.data?.limits.rowsMax} again={runIt} place={place} />
+        </div>
+        <aside className="sql-side" aria-label="Help with queries">
+          <details open>
+            <summary>Examples</summary>
+            <ul>
+              {EXAMPLES.map((example) => (
+                <li key={example.title}>
+                  <Button kind="quiet" onClick={() => setSql(example.sql)}>
+                    {example.title}
+                  </Button>
+                </li>
+              ))}
+            </ul>
+          </details>
+          <details>
+            <summary>Queries that you ran</summary>
+            {history.length === 0 ? (
+              <p className="muted">None yet. They are kept in this browser, without their results.</p>
+            ) : (
+              <>
+                <ul>
+                  {history.map((past) => (
+                    <li key={past.sql}>
+                      <Button kind="quiet" className="sql-past" title={past.sql} onClick={() => setSql(past.sql)}>
+                        {past.sql.replace(/\s+/g, " ")}
+                      </Button>{" "}
+                      <span className="muted">
+                        <Ago atMs={past.atMs} />
+                      </span>
+                    </li>
+                  ))}
+                </ul>
+                <Button onClick={clear}>Forget them</Button>
+              </>
+            )}
+          </details>
+          <h2>What a query may name</h2>
+          {schema.error !== null && (
+            <ErrorNote error={schema.error} doing="Reading the tables" again={() => void schema.refetch()} />
+          )}
+          {schema.data !== undefined && <SchemaPanel schema={schema.data} />}
+        </aside>
+      </div>
+    </Page>
+  );
+}
+
+const shareAddress = (sql: string): string =>
+  `${location.origin}${location.pathname}${location.search}#${fragmentOf(sql)}`;
+
+function limitsText(state: UsageState | undefined): string {
+  if (state === undefined) return "";
+  const { limits, retentionDays } = state;
+  const megabytes = Math.round(limits.answerBytesMax / 1024 / 1024);
+  return `An answer has at most ${limits.rowsMax.toLocaleString("en")} rows and ${megabytes} MB, and takes at most ${durationText(limits.timeoutMs)}. The workspace may run ${limits.queriesPerHour.toLocaleString("en")} queries in an hour. Verifications are kept for ${retentionDays.verifications} days.`;
+}
+
+function Outcome({
+  run,
+  rowsMax,
+  again,
+  place,
+}: {
+  run: QueryRun;
+  rowsMax: number | undefined;
+  again: () => void;
+  place: ReturnType<typeof errorPlace>;
+}): ReactNode {
+  const [view, setView] = useState<"table" | "plot">("table");
+  switch (run.kind) {
+    case "none":
+      return null;
+    case "running":
+      return (
+        <p className="muted" role="status">
+          Running …
+        </p>
+      );
+    case "cancelled":
+      return <p role="status">The query was cancelled, and ended in the store.</p>;
+    case "failed":
+      if (place === undefined) return <ErrorNote error={run.error} doing="Running the query" again={again} />;
+      return (
+        <Notice kind="bad">
+          <p>
+            <strong>
+              Line {place.line}, column {place.column}:
+            </strong>{" "}
+            {place.message}
+          </p>
+          <p>It is marked in the query. Nothing was run, and it counts against no quota.</p>
+        </Notice>
+      );
+    case "answered": {
+      const { rows, columns, tookMs, atMs } = run;
+      const isCut = rowsMax !== undefined && rows.length >= rowsMax;
+      return (
+        <section className="sql-outcome" aria-label="Result">
+          <div className="sql-bar">
+            <span role="status">
+              {rows.length.toLocaleString("en")} {rows.length === 1 ? "row" : "rows"} in {durationText(tookMs)},{" "}
+              <Ago atMs={atMs} />
+            </span>
+            {isCut && <strong>Cut at {rowsMax.toLocaleString("en")} rows: there may be more.</strong>}
+            {rows.length > 0 && (
+              <Button onClick={() => downloadCsv("usage.csv", csvOf(columns, rows))}>Download CSV</Button>
+            )}
+          </div>
+          {rows.length === 0 ? (
+            <p className="muted">No row meets the query.</p>
+          ) : (
+            <Tabs
+              label="How the result is shown"
+              value={view}
+              onChange={setView}
+              tabs={[
+                { value: "table", label: "Table", content: <ResultTable columns={columns} rows={rows} /> },
+                { value: "plot", label: "Plot", content: <ResultPlot columns={columns} rows={rows} /> },
+              ]}
+            />
+          )}
+        </section>
+      );
+    }
+  }
+}
