@@ -1,0 +1,324 @@
+import { createLazyRoute, getRouteApi, Link, useNavigate } from "@tanstack/react-router";
+import { type ReactNode, useMemo, useState } from "react";
+import type { ApiError } from "../../api/api-error.ts";
+import { useRead } from "../../api/queries.ts";
+import { useNow } from "../../api/use-now.ts";
+import { Ago } from "../../parts/ago.tsx";
+import { Button } from "../../parts/button.tsx";
+import { ErrorNote } from "../../parts/error-note.tsx";
+import { Notice } from "../../parts/notice.tsx";
+import { OutcomesPlot } from "../../parts/outcomes-plot.tsx";
+import { Page } from "../../parts/page.tsx";
+import { Plot } from "../../parts/plot.tsx";
+import { markAt } from "../../parts/plot-marks.ts";
+import { durationText, exactText } from "../../parts/time.ts";
+import { refreshMsOf, windowOf } from "../../usage/buckets.ts";
+import type { UsageFilter } from "../../usage/queries.ts";
+import { rangeOf, type UsageSearch, withRange } from "../../usage/search.ts";
+import type { OutcomesOverTime } from "../../usage/series.ts";
+import { Filters } from "./filters.tsx";
+import { Panel } from "./panel.tsx";
+import { TopTable } from "./top-table.tsx";
+import { latencySeries, usePictures } from "./use-pictures.ts";
+import "./usage.css";
+
+export const Route = createLazyRoute("/usage")({ component: UsagePage });
+const here = getRouteApi("/usage");
+
+function UsagePage(): ReactNode {
+  const search = here.useSearch();
+  const navigate = useNavigate({ from: "/usage" });
+  const [isPaused, setPaused] = useState(false);
+  // A range is an object when it is a chosen part: it stays the same one while the address does.
+  const range = useMemo(() => rangeOf(search), [search]);
+  const everyMs = refreshMsOf(windowOf(range, 0).bucket);
+  const [nowMs, askNow] = useNow(everyMs, isPaused);
+  const api = useRead(
+    "admin.nameObjects",
+    { kind: "api", ids: [search.api ?? ""] },
+    { enabled: search.api !== undefined },
+  );
+  const filter = useFilter(search, api.data?.[0]?.keySpaceId);
+  const isReady = search.api === undefined || !api.isPending;
+  const pictures = usePictures(range, filter, { nowMs, isReady });
+  const { state, window, sql, rows, outcomes, keys, owners, limits, hasLatency, latency } = pictures;
+  const change = (next: UsageSearch): void => void navigate({ search: next });
+
+  const all = [rows, keys, owners, limits, ...(hasLatency ? [latency] : [])];
+  const again = (): void => {
+    askNow();
+    void state.refetch();
+  };
+  const common = commonError(all.map(({ error }) => error));
+  const panel = { again, isToldAbove: common !== undefined };
+
+  return (
+    <Page
+      title="Usage"
+      about="What keys were used for and why calls were refused."
+      actions={<Link to="/usage/sql">Ask in SQL</Link>}
+    >
+      <Filters search={search} window={window} onChange={change} />
+      <div className="usage-age muted">
+        <span>
+          {exactText(window.fromMs)} to {exactText(window.toMs)}, by the {window.bucket}
+        </span>
+        <span>
+          asked <Ago atMs={nowMs} />
+        </span>
+        <Button kind="quiet" onClick={again} isBusy={all.some(({ isFetching }) => isFetching)}>
+          Ask again
+        </Button>
+        <Button kind="quiet" onClick={() => setPaused(!isPaused)} aria-pressed={isPaused}>
+          {isPaused ? "Refresh is paused" : `Refreshes every ${durationText(everyMs)}`}
+        </Button>
+      </div>
+      {state.data?.enabled === false && (
+        <Notice kind="warn">
+          <p>
+            <strong>Usage is switched off for this workspace.</strong>
+          </p>
+          <p>
+            An admin of the workspace can switch it on, in its settings or by{" "}
+            <code>postern workspace update --analytics on</code>. Events are counted meanwhile.
+          </p>
+        </Notice>
+      )}
+      {common !== undefined && <ErrorNote error={common} doing="Reading usage" again={again} />}
+      {state.data?.enabled !== false && (
+        <div className="usage-panels">
+          <Panel
+            {...panel}
+            isWide
+            title="Outcomes"
+            about={outcomes && totalsText(outcomes)}
+            answer={{ ...rows, data: outcomes }}
+            query={sql.outcomes}
+            doing="Counting outcomes"
+          >
+            {(data) => (
+              <OutcomesPlot
+                label="Verifications by outcome"
+                outcomes={data}
+                countedUntilMs={state.data?.countedUntil}
+                onZoom={(fromMs, toMs) => change(withRange(search, { fromMs, toMs }))}
+              />
+            )}
+          </Panel>
+          <Panel
+            {...panel}
+            title="Credits spent"
+            about={outcomes && `${outcomes.creditsTotal.toLocaleString("en")} in all`}
+            answer={{ ...rows, data: outcomes }}
+            query={sql.outcomes}
+            doing="Counting credits"
+          >
+            {(data) => <Credits data={data} onZoom={(fromMs, toMs) => change(withRange(search, { fromMs, toMs }))} />}
+          </Panel>
+          <Panel
+            {...panel}
+            title="Latency of verification"
+            about="What half, 95 and 99 of 100 took at most."
+            answer={hasLatency ? latency : NO_LATENCY}
+            doing="Reading latencies"
+          >
+            {(data) =>
+              hasLatency ? (
+                <Latency data={data} window={window} />
+              ) : (
+                <p className="muted">It is read from single events: choose 24 hours or less.</p>
+              )
+            }
+          </Panel>
+          <Panel {...panel} title="Top keys" answer={keys} query={sql.keys} doing="Counting keys">
+            {(data) => <TopKeys rows={data} search={search} />}
+          </Panel>
+          <Panel {...panel} title="Top owners" answer={owners} query={sql.owners} doing="Counting owners">
+            {(data) => (
+              <TopTable
+                label="Top owners"
+                of="Owner"
+                heads={COUNTED}
+                empty="No key with an owner was used in this time."
+                rows={data.map(({ id, ...counts }) => ({
+                  id,
+                  name: (
+                    <Link to="/usage" search={{ ...search, owner: id }} title={id}>
+                      {id}
+                    </Link>
+                  ),
+                  numbers: numbersOf(counts),
+                }))}
+              />
+            )}
+          </Panel>
+          <Panel
+            {...panel}
+            title="Limits that refuse most"
+            about={hasFilter(search) ? "Of the whole workspace: limits know no keys." : undefined}
+            answer={limits}
+            query={sql.limits}
+            doing="Counting limits"
+          >
+            {(data) => <TopLimits rows={data} />}
+          </Panel>
+        </div>
+      )}
+    </Page>
+  );
+}
+
+const COUNTED = ["Verified", "Refused", "Credits"] as const;
+const numbersOf = ({
+  verifications,
+  refused,
+  credits,
+}: {
+  verifications: number;
+  refused: number;
+  credits: number;
+}) => [verifications, refused, credits];
+const NO_LATENCY = { data: [], error: null, isFetching: false };
+/** Of an API that is not there: no key space has such an id. */
+const NO_KEY_SPACE = "none";
+
+function useFilter({ api, key, owner, outcome }: UsageSearch, keySpaceId: string | undefined): UsageFilter {
+  return useMemo(
+    () => ({
+      keySpaceId: api === undefined ? undefined : (keySpaceId ?? NO_KEY_SPACE),
+      keyId: key,
+      externalId: owner,
+      outcome,
+    }),
+    [api, key, owner, outcome, keySpaceId],
+  );
+}
+
+const hasFilter = ({ api, key, owner, outcome }: UsageSearch): boolean =>
+  [api, key, owner, outcome].some((each) => each !== undefined);
+
+/** Why at least two pictures are missing, when it is one reason: then it is said once. */
+function commonError(errors: readonly (ApiError | null)[]): ApiError | undefined {
+  const found = errors.filter((error) => error !== null);
+  const [first] = found;
+  return first !== undefined && found.length > 1 && found.every(({ kind }) => kind === first.kind) ? first : undefined;
+}
+
+function totalsText({ total, series }: OutcomesOverTime): string {
+  const valid = series.find(({ outcome }) => outcome === "VALID")?.total ?? 0;
+  return `${total.toLocaleString("en")} verifications, ${(total - valid).toLocaleString("en")} refused`;
+}
+
+function Credits({
+  data,
+  onZoom,
+}: {
+  data: OutcomesOverTime;
+  onZoom: (fromMs: number, toMs: number) => void;
+}): ReactNode {
+  const { credits, creditsTotal } = data;
+  const series = useMemo(
+    () => [{ name: "credits", label: "credits", mark: markAt(0), values: credits, total: creditsTotal }],
+    [credits, creditsTotal],
+  );
+  return (
+    <Plot
+      label="Credits spent"
+      xs={data.times}
+      endX={data.window.toMs}
+      series={series}
+      isStacked
+      heightPx={160}
+      onZoom={onZoom}
+    />
+  );
+}
+
+function Latency({
+  data,
+  window,
+}: {
+  data: Parameters<typeof latencySeries>[0];
+  window: Parameters<typeof latencySeries>[1];
+}): ReactNode {
+  const { times, series } = useMemo(() => {
+    const read = latencySeries(data, window);
+    return {
+      times: read.times,
+      series: read.series.map(({ name, values }, place) => ({ name, label: name, mark: markAt(place), values })),
+    };
+  }, [data, window]);
+  if (data.length === 0) return <p className="muted">Nothing was verified in this time.</p>;
+  return (
+    <Plot
+      label="Latency of verification"
+      xs={times}
+      endX={window.toMs}
+      series={series}
+      heightPx={160}
+      inWords={(ms) => `${ms.toLocaleString("en", { maximumFractionDigits: 2 })} ms`}
+    />
+  );
+}
+
+function TopKeys({
+  rows,
+  search,
+}: {
+  rows: readonly { id: string; verifications: number; refused: number; credits: number }[];
+  search: UsageSearch;
+}): ReactNode {
+  const ids = rows.map(({ id }) => id);
+  const names = useRead("admin.nameObjects", { kind: "key", ids }, { enabled: ids.length > 0 });
+  const byId = new Map(names.data?.map((named) => [named.id, named]));
+  return (
+    <TopTable
+      label="Top keys"
+      of="Key"
+      heads={COUNTED}
+      empty="No key was used in this time."
+      rows={rows.map(({ id, ...counts }) => {
+        const named = byId.get(id);
+        return {
+          id,
+          name: (
+            <>
+              <Link to="/usage" search={{ ...search, key: id }} title={id}>
+                {named?.name ?? named?.start ?? id}
+              </Link>
+              {named?.deleted === true && <span className="muted"> deleted</span>}
+            </>
+          ),
+          numbers: numbersOf(counts),
+        };
+      })}
+    />
+  );
+}
+
+function TopLimits({
+  rows,
+}: {
+  rows: readonly { namespaceId: string; identifier: string; checks: number; refused: number }[];
+}): ReactNode {
+  const ids = [...new Set(rows.map(({ namespaceId }) => namespaceId))];
+  const names = useRead("admin.nameObjects", { kind: "namespace", ids }, { enabled: ids.length > 0 });
+  const byId = new Map(names.data?.map((named) => [named.id, named]));
+  return (
+    <TopTable
+      label="Limits that refuse most"
+      of="Namespace and identifier"
+      heads={["Refused", "Checked"]}
+      empty="No limit refused anything in this time."
+      rows={rows.map(({ namespaceId, identifier, checks, refused }) => ({
+        id: `${namespaceId} ${identifier}`,
+        name: (
+          <span title={`${namespaceId} ${identifier}`}>
+            {byId.get(namespaceId)?.name ?? namespaceId} <span className="muted">›</span> {identifier}
+          </span>
+        ),
+        numbers: [refused, checks],
+      }))}
+    />
+  );
+}
