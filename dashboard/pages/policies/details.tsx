@@ -1,0 +1,166 @@
+import { createLazyRoute, getRouteApi, Link } from "@tanstack/react-router";
+import { type ReactNode, useEffect, useMemo, useState } from "react";
+import type { Data } from "../../../core/api/procedures.ts";
+import { useRead } from "../../api/queries.ts";
+import { Ago } from "../../parts/ago.tsx";
+import { Badge } from "../../parts/badge.tsx";
+import { ErrorNote } from "../../parts/error-note.tsx";
+import { Facts } from "../../parts/facts.tsx";
+import { ManagedNotice } from "../../parts/managed-badge.tsx";
+import { Page } from "../../parts/page.tsx";
+import { Plot } from "../../parts/plot.tsx";
+import { lagSeries, type Sample, withSample } from "./lags.ts";
+import { PodsTable } from "./pods-table.tsx";
+import { PolicyYaml } from "./policy-yaml.tsx";
+import "./policies.css";
+import { demandText, requestsText, ruleName, rulesOf, stateOf } from "./words.ts";
+
+export const Route = createLazyRoute("/policies/$policyId")({ component: PolicyPage });
+const here = getRouteApi("/policies/$policyId");
+
+/** Fast enough to watch a change arrive; while the page is hidden nothing is asked. */
+const LOOK_EVERY_MS = 1_500;
+
+type Policy = Data<"admin.getPolicy">;
+
+function PolicyPage(): ReactNode {
+  const { policyId } = here.useParams();
+  const { data, error, refetch } = useRead("admin.getPolicy", { policyId }, { everyMs: LOOK_EVERY_MS });
+  const samples = useSamples(data);
+  const series = useMemo(() => lagSeries(samples), [samples]);
+  const xs = useMemo(() => samples.map(({ atMs }) => atMs), [samples]);
+  const state = data && stateOf(data.dataPlane);
+  return (
+    <Page
+      title={data?.name ?? "Policy"}
+      about={state && `${state.word}: ${state.why}`}
+      actions={
+        <>
+          <Link to="/explain" search={{ policyId }}>
+            Explain a request at its gate
+          </Link>
+          {data !== undefined && <PolicyYaml policy={data} />}
+        </>
+      }
+    >
+      {error !== null && <ErrorNote error={error} doing="Reading the policy" again={() => void refetch()} />}
+      {data !== undefined && state !== undefined && (
+        <>
+          <Facts
+            facts={[
+              [
+                "State",
+                <Badge key="state" kind={state.kind} title={state.why}>
+                  {state.word}
+                </Badge>,
+              ],
+              ["Mode", data.mode === "Audit" ? "Audit: refuses nobody, and counts what it would refuse" : data.mode],
+              ["API", data.apiName ?? `${data.apiId} (deleted)`],
+              ["Generation", `${data.generation}, version ${data.version}`],
+              ["Stored", <Ago key="stored" atMs={data.changedAt} />],
+              ["Managed by", data.manager === undefined ? "nobody" : <code key="manager">{data.manager}</code>],
+              ["Id", <code key="id">{data.policyId}</code>],
+            ]}
+          />
+          {data.manager !== undefined && <ManagedNotice manager={data.manager} />}
+          <section aria-label="Refusals by rule" className="policy-part">
+            <h2>{data.mode === "Audit" ? "What it would have refused, by rule" : "What it refused, by rule"}</h2>
+            <Refusals policy={data} />
+          </section>
+          <section aria-label="Rules" className="policy-part">
+            <h2>Rules</h2>
+            <Rules policy={data} />
+          </section>
+          <section aria-label="Propagation" className="policy-part">
+            <h2>Propagation</h2>
+            <p className="muted">How old the data of each pod is, in seconds, since this page was opened.</p>
+            {samples.length > 1 ? (
+              <Plot
+                label={`Lag of the pods of ${data.name}`}
+                xs={xs}
+                series={series}
+                inWords={(value) => value.toLocaleString("en", { maximumFractionDigits: 2 })}
+              />
+            ) : (
+              <p>Waiting for the first reports …</p>
+            )}
+          </section>
+          <section aria-label="Pods" className="policy-part">
+            <h2>Pods</h2>
+            <PodsTable policy={data} />
+          </section>
+        </>
+      )}
+    </Page>
+  );
+}
+
+/** What this page has seen so far of the pods' lags. */
+function useSamples(policy: Policy | undefined): readonly Sample[] {
+  const [samples, setSamples] = useState<readonly Sample[]>([]);
+  const policyId = policy?.policyId;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another policy begins anew.
+  useEffect(() => setSamples([]), [policyId]);
+  useEffect(() => {
+    if (policy === undefined) return;
+    setSamples((before) => withSample(before, { atMs: policy.now, pods: policy.podList }));
+  }, [policy]);
+  return samples;
+}
+
+function Refusals({ policy: { refusals, dataPlane } }: { policy: Policy }): ReactNode {
+  const { since, counts, others } = refusals;
+  if (dataPlane === undefined) return <p>The store that pods report to does not answer.</p>;
+  if (counts.length === 0 && others === 0) return <p>Nothing, as far as its pods report.</p>;
+  return (
+    <>
+      <table className="difference">
+        <thead>
+          <tr>
+            <th scope="col">Rule</th>
+            <th scope="col">Code</th>
+            <th scope="col">Requests</th>
+          </tr>
+        </thead>
+        <tbody>
+          {counts.map(({ rule, code, count }) => (
+            <tr key={`${rule} ${code}`}>
+              <th scope="row">{ruleName(rule)}</th>
+              <td>
+                <code>{code}</code>
+              </td>
+              <td>{count.toLocaleString("en")}</td>
+            </tr>
+          ))}
+          {others > 0 && (
+            <tr>
+              <th scope="row">others</th>
+              <td />
+              <td>{others.toLocaleString("en")}</td>
+            </tr>
+          )}
+        </tbody>
+      </table>
+      {since !== undefined && (
+        <p className="muted">
+          Counted by the pods of this version, since <Ago atMs={since} />. A pod that starts again begins at 0.
+        </p>
+      )}
+    </>
+  );
+}
+
+function Rules({ policy }: { policy: Policy }): ReactNode {
+  const rules = rulesOf(policy.policy);
+  return (
+    <ol className="rules">
+      {rules.map((rule, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: a rule is named by its place.
+        <li key={index}>
+          <code>{requestsText(rule)}</code>: {demandText(rule)}
+        </li>
+      ))}
+      <li>Everything else: a valid key</li>
+    </ol>
+  );
+}

@@ -1,0 +1,109 @@
+import { createLazyRoute, getRouteApi, useNavigate } from "@tanstack/react-router";
+import type { ReactNode } from "react";
+import { type Row, usePages } from "../../api/queries.ts";
+import { Ago } from "../../parts/ago.tsx";
+import { Badge } from "../../parts/badge.tsx";
+import { EmptyState } from "../../parts/empty-state.tsx";
+import { Page } from "../../parts/page.tsx";
+import { SearchField } from "../../parts/search-field.tsx";
+import { type Column, Table } from "../../parts/table.tsx";
+import { lagText, stateOf } from "./words.ts";
+
+export const Route = createLazyRoute("/policies")({ component: PoliciesPage });
+const here = getRouteApi("/policies");
+
+type Policy = Row<"admin.listPolicies">;
+
+/** All pages that were read are read again, so not as often as the pods report. */
+const LOOK_EVERY_MS = 10_000;
+
+const COLUMNS: readonly Column<Policy>[] = [
+  { id: "name", header: "Policy", width: "minmax(10rem, 2fr)", cell: ({ name }) => name },
+  {
+    id: "state",
+    header: "State",
+    width: "8rem",
+    cell: (policy) => {
+      const { kind, word, why } = stateOf(policy.dataPlane);
+      return (
+        <Badge kind={kind} title={why}>
+          {word}
+        </Badge>
+      );
+    },
+  },
+  { id: "mode", header: "Mode", width: "5rem", fromPx: 480, cell: ({ mode }) => mode },
+  {
+    id: "pods",
+    header: "Pods",
+    width: "5rem",
+    isNumber: true,
+    fromPx: 560,
+    cell: ({ dataPlane }) => (dataPlane === undefined ? "?" : `${dataPlane.current} / ${dataPlane.pods}`),
+  },
+  {
+    id: "lag",
+    header: "Oldest data",
+    width: "7rem",
+    isNumber: true,
+    fromPx: 680,
+    cell: ({ dataPlane }) => (dataPlane === undefined || dataPlane.pods === 0 ? "" : lagText(dataPlane.oldestLagMs)),
+  },
+  {
+    id: "refused",
+    header: "Refused",
+    width: "7rem",
+    isNumber: true,
+    fromPx: 780,
+    cell: ({ dataPlane }) => (dataPlane === undefined ? "" : dataPlane.refused.toLocaleString("en")),
+  },
+  {
+    id: "wouldRefuse",
+    header: "Would refuse",
+    width: "7rem",
+    isNumber: true,
+    fromPx: 860,
+    cell: ({ dataPlane, mode }) =>
+      dataPlane === undefined || mode !== "Audit" ? "" : dataPlane.wouldRefuse.toLocaleString("en"),
+  },
+  {
+    id: "generation",
+    header: "Generation",
+    width: "6rem",
+    isNumber: true,
+    fromPx: 960,
+    cell: ({ generation }) => generation,
+  },
+  { id: "changed", header: "Changed", width: "7rem", fromPx: 1050, cell: ({ changedAt }) => <Ago atMs={changedAt} /> },
+];
+
+function PoliciesPage(): ReactNode {
+  const { search } = here.useSearch();
+  const navigate = useNavigate({ from: "/policies" });
+  const pages = usePages("admin.listPolicies", search === undefined ? {} : { search }, { everyMs: LOOK_EVERY_MS });
+  return (
+    <Page
+      title="Policies and pods"
+      about="What each policy's gates enforce, how old their data is, and what they refuse."
+    >
+      <SearchField
+        label="Part of the name"
+        value={search ?? ""}
+        onChange={(text) => void navigate({ search: text === "" ? {} : { search: text }, replace: true })}
+      />
+      <Table
+        label="Policies"
+        columns={COLUMNS}
+        pages={pages}
+        rowId={({ policyId }) => policyId}
+        onOpen={({ policyId }) => void navigate({ to: "/policies/$policyId", params: { policyId } })}
+        doing="Reading the policies"
+        empty={
+          <EmptyState title={search === undefined ? "There is no policy yet." : `No name contains “${search}”.`}>
+            {search === undefined && <p>Apply an ApiKeyPolicy: its gates then appear here.</p>}
+          </EmptyState>
+        }
+      />
+    </Page>
+  );
+}

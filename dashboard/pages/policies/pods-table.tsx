@@ -1,0 +1,79 @@
+import type { ReactNode } from "react";
+import type { Data } from "../../../core/api/procedures.ts";
+import type { Pages } from "../../api/queries.ts";
+import { Ago } from "../../parts/ago.tsx";
+import { Badge } from "../../parts/badge.tsx";
+import { EmptyState } from "../../parts/empty-state.tsx";
+import { type Column, Table } from "../../parts/table.tsx";
+import { lagText } from "./words.ts";
+
+type Policy = Data<"admin.getPolicy">;
+type Pod = Policy["podList"][number];
+
+const STATES = { current: "good", behind: "warn", refuses: "bad" } as const;
+const FRESHNESS = { Fresh: "fresh", Departed: "stale, served", Denied: "stale, denied" } as const;
+
+const COLUMNS: readonly Column<Pod>[] = [
+  { id: "pod", header: "Pod", width: "minmax(9rem, 2fr)", cell: ({ podId }) => podId },
+  {
+    id: "state",
+    header: "State",
+    width: "6rem",
+    cell: ({ state, reason }) => (
+      <Badge kind={STATES[state]} title={reason}>
+        {state}
+      </Badge>
+    ),
+  },
+  { id: "version", header: "Version", width: "5rem", isNumber: true, fromPx: 420, cell: ({ version }) => version },
+  {
+    id: "lag",
+    header: "Data",
+    width: "7rem",
+    isNumber: true,
+    fromPx: 520,
+    cell: ({ stalenessMs }) => lagText(stalenessMs),
+  },
+  { id: "fresh", header: "onStale", width: "8rem", fromPx: 640, cell: ({ freshness }) => FRESHNESS[freshness] },
+  { id: "seen", header: "Reported", width: "7rem", fromPx: 760, cell: ({ lastSeenAt }) => <Ago atMs={lastSeenAt} /> },
+  { id: "region", header: "Region", width: "6rem", fromPx: 880, cell: ({ region }) => region ?? "" },
+  { id: "release", header: "Release", width: "6rem", fromPx: 960, cell: ({ release }) => release ?? "unknown" },
+  {
+    id: "refused",
+    header: "Refused",
+    width: "6rem",
+    isNumber: true,
+    fromPx: 1040,
+    cell: ({ refused }) => refused.toLocaleString("en"),
+  },
+];
+
+/** The pods are part of the policy's answer, and so are all there at once. */
+export function PodsTable({ policy }: { policy: Policy }): ReactNode {
+  const pages: Pages<Pod> = {
+    rows: policy.podList,
+    isLoading: false,
+    isLoadingMore: false,
+    hasMore: false,
+    error: null,
+    readAtMs: policy.now,
+    readMore: () => undefined,
+    again: () => undefined,
+  };
+  const more = (policy.dataPlane?.pods ?? 0) - policy.podList.length;
+  return (
+    <>
+      <div className="pods">
+        <Table
+          label="Pods"
+          columns={COLUMNS}
+          pages={pages}
+          rowId={({ podId }) => podId}
+          doing="Reading the pods"
+          empty={<EmptyState title="No gate has reported in the last 15 seconds." />}
+        />
+      </div>
+      {more > 0 && <p className="muted">{more} more are not listed.</p>}
+    </>
+  );
+}

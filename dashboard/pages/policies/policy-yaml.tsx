@@ -1,0 +1,33 @@
+import type { ReactNode } from "react";
+import type { Data } from "../../../core/api/procedures.ts";
+import { parseManager } from "../../../core/manifests/manager.ts";
+import type { CompiledPolicy } from "../../../core/policies/policy.ts";
+import { useRead } from "../../api/queries.ts";
+import { YamlButton } from "../../parts/yaml-view.tsx";
+import { namespaceIdsOf } from "./words.ts";
+
+/** The manifest of a policy, with the names of the namespaces that its limits share. Nothing for a policy that this release cannot read. */
+export function PolicyYaml({ policy: shown }: { policy: Data<"admin.getPolicy"> }): ReactNode {
+  const { policy, apiId, apiName, manager } = shown;
+  const ids = namespaceIdsOf(policy);
+  const { data = [] } = useRead("admin.nameObjects", { kind: "namespace", ids: [...ids] }, { enabled: ids.length > 0 });
+  if (apiName === undefined || !isReadable(policy)) return null;
+  return (
+    <YamlButton
+      object={{
+        kind: "ApiKeyPolicy",
+        apiId,
+        apiName,
+        policy,
+        namespaceNames: new Map(data.map(({ id, name }) => [id, name ?? id])),
+        manager: manager === undefined ? undefined : parseManager(manager),
+      }}
+    />
+  );
+}
+
+/** The server has filled in what another release left out; it returns what it cannot read as it is. */
+function isReadable(policy: unknown): policy is CompiledPolicy {
+  const { formatVersion, rules, credentials } = (policy ?? {}) as Partial<Record<string, unknown>>;
+  return formatVersion === 1 && Array.isArray(rules) && Array.isArray(credentials);
+}

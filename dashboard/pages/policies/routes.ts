@@ -1,0 +1,19 @@
+import { createRoute } from "@tanstack/react-router";
+import { rootRoute } from "../../root-route.ts";
+
+interface Search {
+  /** A part of their names. */
+  readonly search?: string;
+}
+
+export const policiesRoutes = [
+  createRoute({
+    getParentRoute: () => rootRoute,
+    path: "/policies",
+    validateSearch: ({ search }: Record<string, unknown>): Search =>
+      typeof search === "string" && search !== "" ? { search } : {},
+  }).lazy(() => import("./list.tsx").then(({ Route }) => Route)),
+  createRoute({ getParentRoute: () => rootRoute, path: "/policies/$policyId" }).lazy(() =>
+    import("./details.tsx").then(({ Route }) => Route),
+  ),
+] as const;

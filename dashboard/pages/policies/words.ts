@@ -1,0 +1,95 @@
+import { durationText } from "../../parts/time.ts";
+
+/* A policy, its pods and its rules in words. Pure. */
+
+export interface DataPlane {
+  readonly pods: number;
+  readonly current: number;
+  readonly behind: number;
+  readonly refusing: number;
+  readonly reason?: string | undefined;
+  readonly departed: number;
+  readonly denying: number;
+}
+
+export interface StateInWords {
+  readonly kind: "plain" | "good" | "warn" | "bad";
+  readonly word: string;
+  readonly why: string;
+}
+
+/** The worst that is true of a policy's pods. */
+export function stateOf(dataPlane: DataPlane | undefined): StateInWords {
+  if (dataPlane === undefined)
+    return { kind: "warn", word: "unknown", why: "The store that pods report to does not answer." };
+  const { pods, behind, refusing, reason = "", departed, denying } = dataPlane;
+  if (pods === 0) return { kind: "plain", word: "no pods", why: "No gate has reported in the last 15 seconds." };
+  if (refusing > 0) return { kind: "bad", word: "refused", why: `${podsText(refusing)} cannot enforce it: ${reason}` };
+  if (denying > 0)
+    return { kind: "bad", word: "denying", why: `${podsText(denying)} let nobody in, because their data is too old.` };
+  if (behind > 0) return { kind: "warn", word: "behind", why: `${podsText(behind)} do not enforce this version yet.` };
+  if (departed > 0)
+    return {
+      kind: "warn",
+      word: "stale",
+      why: `${podsText(departed)} serve on data that is older than onStale.after.`,
+    };
+  return { kind: "good", word: "in force", why: "Every pod enforces this version." };
+}
+
+const podsText = (count: number): string => (count === 1 ? "1 pod" : `${count} pods`);
+
+/** A pod without a heartbeat reports the largest number there is. */
+export const lagText = (ms: number): string => (ms >= Number.MAX_SAFE_INTEGER ? "not known" : durationText(ms));
+
+export const ruleName = (rule: number): string =>
+  rule === -2 ? "refused path" : rule === -1 ? "no rule matches" : `rule ${rule + 1}`;
+
+/** What is read of a rule: a policy of a later release may have more. */
+interface ReadRule {
+  readonly methods?: unknown;
+  readonly path?: unknown;
+  readonly access?: unknown;
+  readonly permissions?: unknown;
+  readonly creditCost?: unknown;
+  readonly ratelimits?: unknown;
+}
+
+/** Of a stored policy, tolerantly: what another release wrote must not break the page. */
+export function rulesOf(policy: unknown): readonly ReadRule[] {
+  const { rules } = (policy ?? {}) as { rules?: unknown };
+  return Array.isArray(rules) ? rules.map((rule) => (rule ?? {}) as ReadRule) : [];
+}
+
+/** "GET, POST /orders…" */
+export function requestsText({ methods, path }: ReadRule): string {
+  const which = Array.isArray(methods) && methods.length > 0 ? methods.join(", ") : "any method";
+  const { prefix, exact } = (path ?? {}) as { prefix?: unknown; exact?: unknown };
+  if (typeof exact === "string") return `${which} ${exact}`;
+  return `${which} ${typeof prefix === "string" ? `${prefix}${prefix.endsWith("/") ? "" : "/"}…` : "any path"}`;
+}
+
+/** "a key with orders.write, 1 credit, at most 100 per 1 min for each key" */
+export function demandText({ access, permissions, creditCost, ratelimits }: ReadRule): string {
+  if (access === "Anonymous") return "let through without a key";
+  const limits = Array.isArray(ratelimits) ? ratelimits : [];
+  return [
+    typeof permissions === "string" ? `a key with ${permissions}` : "a valid key",
+    ...(typeof creditCost === "number" && creditCost !== 1 ? [`${creditCost} credits`] : []),
+    ...limits.map((limit: { limit?: unknown; durationMs?: unknown; identifier?: unknown }) => {
+      const { limit: max, durationMs, identifier } = limit ?? {};
+      const window = typeof durationMs === "number" ? durationText(durationMs) : "?";
+      return `at most ${String(max)} per ${window} for each ${String(identifier)}`;
+    }),
+  ].join(", ");
+}
+
+/** The namespaces that the limits of a policy share, each once. */
+export function namespaceIdsOf(policy: unknown): readonly string[] {
+  const ids = rulesOf(policy).flatMap(({ ratelimits }) =>
+    Array.isArray(ratelimits)
+      ? ratelimits.flatMap((limit: { scope?: { namespaceId?: unknown } }) => limit?.scope?.namespaceId ?? [])
+      : [],
+  );
+  return [...new Set(ids)].filter((id) => typeof id === "string").sort();
+}
