@@ -1,0 +1,172 @@
+import { createLazyRoute, getRouteApi, useNavigate } from "@tanstack/react-router";
+import { type ReactNode, useState } from "react";
+import { useRead } from "../../api/queries.ts";
+import { Button } from "../../parts/button.tsx";
+import { Notice } from "../../parts/notice.tsx";
+import { Page } from "../../parts/page.tsx";
+import { Select } from "../../parts/select.tsx";
+import { TextField } from "../../parts/text-field.tsx";
+import { NO_HASHING } from "../keys/hash-key.ts";
+import "./explain.css";
+import { ExplainedKey } from "./explained-key.tsx";
+import { ExplainedRequest } from "./explained-request.tsx";
+import { readSubject } from "./subject.ts";
+
+export const Route = createLazyRoute("/explain")({ component: ExplainPage });
+const here = getRouteApi("/explain");
+
+const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"] as const;
+const POLICIES_OFFERED = 100;
+
+/** What the request would be; empty texts ask for nothing. */
+interface Circumstances {
+  readonly method: string;
+  readonly path: string;
+  readonly clientIp: string;
+  readonly permissions: string;
+  readonly cost: string;
+}
+
+const PLAIN: Circumstances = { method: "GET", path: "/", clientIp: "", permissions: "", cost: "" };
+
+function ExplainPage(): ReactNode {
+  const { requestId, keyId, policyId } = here.useSearch();
+  const navigate = useNavigate({ from: "/explain" });
+  const [pasted, setPasted] = useState("");
+  const [keyHash, setKeyHash] = useState<string>();
+  const [fault, setFault] = useState<string>();
+  const [typed, setTyped] = useState(PLAIN);
+  const [asked, setAsked] = useState(PLAIN);
+
+  const explain = async (): Promise<void> => {
+    setFault(undefined);
+    setAsked(typed);
+    if (pasted.trim() === "") return;
+    const subject = await readSubject(pasted);
+    if (subject === "NO_HASHING") {
+      setFault(NO_HASHING);
+      return;
+    }
+    // A key does not stay in the page once it is hashed.
+    setPasted("");
+    setKeyHash(subject?.kind === "secret" ? subject.keyHash : undefined);
+    await navigate({
+      search: {
+        ...(subject?.kind === "request" ? { requestId: subject.requestId } : {}),
+        ...(subject?.kind === "key" ? { keyId: subject.keyId } : {}),
+        ...(policyId === undefined ? {} : { policyId }),
+      },
+    });
+  };
+
+  const cost = Number(asked.cost);
+  const circumstances = {
+    ...(policyId === undefined
+      ? {
+          ...(asked.permissions.trim() === "" ? {} : { permissions: asked.permissions.trim() }),
+          ...(asked.cost.trim() === "" || !Number.isSafeInteger(cost) || cost < 0 ? {} : { credits: { cost } }),
+        }
+      : { policyId, method: asked.method, path: asked.path === "" ? "/" : asked.path }),
+    ...(asked.clientIp.trim() === "" ? {} : { clientIp: asked.clientIp.trim() }),
+  };
+  const subject = keyHash === undefined ? (keyId === undefined ? undefined : { keyId }) : { keyHash };
+
+  return (
+    <Page
+      title="Explain"
+      about="Why a key is let through or refused, step by step. Nothing is counted or spent. A key that you paste is hashed in this browser, and is neither sent nor kept."
+    >
+      <form
+        className="explain-form"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void explain();
+        }}
+      >
+        <TextField
+          label="Key, id of a key, or id of a request"
+          value={pasted}
+          onChange={setPasted}
+          fault={fault}
+          placeholder="paste it here"
+          isMono
+          lengthMax={512}
+        />
+        <PolicyChoice
+          policyId={policyId}
+          onChoose={(chosen) =>
+            void navigate({
+              search: ({ policyId: _before, ...rest }) => (chosen === "" ? rest : { ...rest, policyId: chosen }),
+              replace: true,
+            })
+          }
+        />
+        {policyId === undefined ? (
+          <>
+            <TextField
+              label="Permissions asked for"
+              value={typed.permissions}
+              onChange={(permissions) => setTyped({ ...typed, permissions })}
+              placeholder="documents.read AND users.view"
+              lengthMax={1000}
+            />
+            <TextField
+              label="Credits it costs"
+              value={typed.cost}
+              onChange={(text) => setTyped({ ...typed, cost: text })}
+              placeholder="1"
+              inputMode="numeric"
+            />
+          </>
+        ) : (
+          <>
+            <Select
+              label="Method"
+              value={typed.method}
+              options={METHODS.map((value) => ({ value, label: value }))}
+              onChange={(method) => setTyped({ ...typed, method })}
+            />
+            <TextField label="Path" value={typed.path} onChange={(path) => setTyped({ ...typed, path })} isMono />
+          </>
+        )}
+        <TextField
+          label="Client's address"
+          value={typed.clientIp}
+          onChange={(clientIp) => setTyped({ ...typed, clientIp })}
+          placeholder="10.0.0.1"
+          isMono
+        />
+        <div className="explain-submit">
+          <Button kind="main" type="submit">
+            Explain
+          </Button>
+        </div>
+      </form>
+      {requestId !== undefined && keyHash === undefined && <ExplainedRequest requestId={requestId} />}
+      {subject !== undefined && (keyHash !== undefined || requestId === undefined) && (
+        <ExplainedKey body={{ ...subject, ...circumstances }} />
+      )}
+      {subject === undefined && requestId === undefined && (
+        <Notice>Paste a key, the id of a key, or the id of a request, as an answer has it in its meta.</Notice>
+      )}
+    </Page>
+  );
+}
+
+/** A call of the API, or a request at the gate of a policy. */
+function PolicyChoice({
+  policyId,
+  onChoose,
+}: {
+  policyId: string | undefined;
+  onChoose: (policyId: string) => void;
+}): ReactNode {
+  const { data = [] } = useRead("admin.listPolicies", { limit: POLICIES_OFFERED });
+  const known = policyId === undefined || data.some((one) => one.policyId === policyId);
+  const options = [
+    { value: "", label: "a call of keys.verifyKey" },
+    ...(known ? [] : [{ value: policyId, label: policyId }]),
+    ...data.map((one) => ({ value: one.policyId, label: `gate of ${one.name}` })),
+  ];
+  return <Select label="Asked as" value={policyId ?? ""} options={options} onChange={onChoose} />;
+}

@@ -1,0 +1,161 @@
+import type { ReactNode } from "react";
+import type { Data, Input } from "../../../core/api/procedures.ts";
+import { useRead } from "../../api/queries.ts";
+import { Ago } from "../../parts/ago.tsx";
+import { Badge } from "../../parts/badge.tsx";
+import { ErrorNote } from "../../parts/error-note.tsx";
+import { Facts } from "../../parts/facts.tsx";
+import { durationText } from "../../parts/time.ts";
+
+type Explained = Data<"admin.explainVerification">;
+
+const STEP_TITLES: Readonly<Record<Explained["steps"][number]["step"], string>> = {
+  path: "Path",
+  found: "Found",
+  api: "API",
+  workspace: "Workspace",
+  enabled: "Enabled",
+  ofApi: "Of this API",
+  expiry: "Expiry",
+  address: "Address",
+  permissions: "Permissions",
+  limits: "Rate limits",
+  credits: "Credits",
+};
+
+const STORE_WORDS = {
+  found: "has it",
+  gone: "has none",
+  missing: "does not know",
+  unreadable: "has what cannot be read",
+  away: "does not answer",
+} as const;
+
+/** What a verification of this key would decide now, with every step. */
+export function ExplainedKey({ body }: { body: Input<"admin.explainVerification"> }): ReactNode {
+  const { data, error, refetch, isPending } = useRead("admin.explainVerification", body);
+  if (error !== null) return <ErrorNote error={error} doing="Explaining the key" again={() => void refetch()} />;
+  if (isPending || data === undefined) return <p className="muted">Going through the steps …</p>;
+  const { code, status, steps, limits, permissions, credits, stores } = data;
+  const isGood = code === "VALID" || code === "ANONYMOUS";
+  return (
+    <section className="explained" aria-label="What it would be now">
+      <h2>
+        Now: <Badge kind={isGood ? "good" : code === "UNKNOWN" ? "warn" : "bad"}>{code}</Badge>{" "}
+        <span className="muted">
+          {status} at a gate, decided <Ago atMs={data.now} />
+        </span>
+      </h2>
+      {data.mode === "Audit" && !isGood && (
+        <p>The policy is in mode Audit: the request is let through, and only counted.</p>
+      )}
+      <ol className="steps" aria-label="Steps">
+        {steps.map(({ step, result, decides, detail }) => (
+          <li key={step} className={decides ? "step step-decides" : "step"}>
+            <Badge kind={result === "passed" ? "good" : result === "refused" ? "bad" : "warn"}>{result}</Badge>
+            <span className="step-name">{STEP_TITLES[step]}</span>
+            <span>
+              {detail}
+              {decides && !isGood && <strong> This decides.</strong>}
+            </span>
+          </li>
+        ))}
+      </ol>
+      {limits.length > 0 && <Limits limits={limits} />}
+      {permissions.heldCount + permissions.needed.length > 0 && <Permissions permissions={permissions} />}
+      <Facts
+        facts={[
+          ...(data.keyId === undefined ? [] : [["Key", <code key="key">{data.keyId}</code>] as const]),
+          ...(data.keyName === undefined ? [] : [["Name", data.keyName] as const]),
+          ...(data.externalId === undefined ? [] : [["Owner", data.externalId] as const]),
+          ...(data.rule === undefined ? [] : [["Rule", ruleText(data.rule)] as const]),
+          ...(credits === undefined
+            ? []
+            : [["Credits", `${credits.remaining} left, it costs ${credits.cost}`] as const]),
+          ["Postgres", storeText(stores.postgres)],
+          ["Gates", `${storeText(stores.gates)}${sameText(stores)}`],
+          [
+            "Data of this server",
+            stores.stalenessMs < 0 ? "age not known" : `at most ${durationText(stores.stalenessMs)} old`,
+          ],
+        ]}
+      />
+    </section>
+  );
+}
+
+export const ruleText = (rule: number): string =>
+  rule === -2 ? "none: the path is refused" : rule === -1 ? "none matches: a valid key is needed" : `rule ${rule + 1}`;
+
+const storeText = ({ state, version, problem }: Explained["stores"]["gates"]): string =>
+  [STORE_WORDS[state], version ? `version ${version}` : "", problem ?? ""].filter(Boolean).join(", ");
+
+const sameText = ({ isSame, gates }: Explained["stores"]): string =>
+  gates.state === "found" || gates.state === "gone"
+    ? isSame
+      ? ", the same as Postgres"
+      : ", not yet what Postgres has"
+    : "";
+
+function Limits({ limits }: { limits: Explained["limits"] }): ReactNode {
+  return (
+    <table className="difference">
+      <caption>Limits</caption>
+      <thead>
+        <tr>
+          <th scope="col">Limit</th>
+          <th scope="col">Of</th>
+          <th scope="col">Used</th>
+          <th scope="col">Costs</th>
+          <th scope="col">Would be</th>
+        </tr>
+      </thead>
+      <tbody>
+        {limits.map(({ name, source, identifier, limit, duration, cost, used, passed, overridden }) => (
+          <tr key={`${source} ${name} ${identifier}`}>
+            <th scope="row">{name}</th>
+            <td>
+              {source} {identifier}
+              {overridden && " (override)"}
+            </td>
+            <td>
+              {used} of {limit} in {durationText(duration)}
+            </td>
+            <td>{cost}</td>
+            <td>{passed ? "let through" : "refused"}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function Permissions({
+  permissions: { needed, held, heldCount },
+}: {
+  permissions: Explained["permissions"];
+}): ReactNode {
+  return (
+    <details>
+      <summary>
+        Permissions: {needed.length} asked for, {heldCount} held
+      </summary>
+      <ul className="plain-list">
+        {needed.map(({ slug, isHeld }) => (
+          <li key={slug}>
+            <Badge kind={isHeld ? "good" : "bad"}>{isHeld ? "held" : "missing"}</Badge> <code>{slug}</code>
+          </li>
+        ))}
+        {held.map(({ slug, isDirect, roles }) => (
+          <li key={`held ${slug}`}>
+            <code>{slug}</code>{" "}
+            <span className="muted">
+              {[...(isDirect ? ["held directly"] : []), ...roles.map((role) => `by role ${role}`)].join(", ")}
+            </span>
+          </li>
+        ))}
+      </ul>
+      {held.length < heldCount && <p className="muted">The first {held.length} are shown.</p>}
+    </details>
+  );
+}

@@ -1,0 +1,77 @@
+import { Link } from "@tanstack/react-router";
+import { type ReactNode, useState } from "react";
+import { useRead } from "../../api/queries.ts";
+import { Ago } from "../../parts/ago.tsx";
+import { Badge } from "../../parts/badge.tsx";
+import { ErrorNote } from "../../parts/error-note.tsx";
+import { Notice } from "../../parts/notice.tsx";
+import { Select } from "../../parts/select.tsx";
+import { exactText } from "../../parts/time.ts";
+import { ExplainedKey } from "./explained-key.tsx";
+
+const DAYS = ["1", "2", "3", "7"] as const;
+type Days = (typeof DAYS)[number];
+const DAY_MS = 86_400_000;
+/** Less than the range that the server allows, because its clock may be another. */
+const SLACK_MS = 60_000;
+
+/** What is stored of a request, and what its verification would be now. */
+export function ExplainedRequest({ requestId }: { requestId: string }): ReactNode {
+  const [days, setDays] = useState<Days>("1");
+  const [openedMs] = useState(() => Math.floor(Date.now() / SLACK_MS) * SLACK_MS);
+  const since = openedMs - Number(days) * DAY_MS + 2 * SLACK_MS;
+  const { data, error, refetch, isPending } = useRead("admin.explainRequest", { requestId, since });
+  if (error !== null) return <ErrorNote error={error} doing="Looking up the request" again={() => void refetch()} />;
+  const [first] = data?.verifications ?? [];
+  const isNothing =
+    data !== undefined && data.verifications.length + data.ratelimits.length + data.changes.length === 0;
+  return (
+    <section className="explained" aria-label="What is stored of the request">
+      <h2>
+        Request <code>{requestId}</code>
+      </h2>
+      <Select
+        label="Looked for in the last"
+        value={days}
+        options={DAYS.map((value) => ({ value, label: value === "1" ? "24 hours" : `${value} days` }))}
+        onChange={setDays}
+      />
+      {isPending && <p className="muted">Looking it up …</p>}
+      {data?.problem !== undefined && <Notice kind="warn">{data.problem}</Notice>}
+      {isNothing && data.problem === undefined && (
+        <p>
+          Nothing is stored of it in this time. Events arrive some seconds after their request; a request without a
+          known key has none.
+        </p>
+      )}
+      <ul className="plain-list">
+        {data?.verifications.map(({ time, outcome, keyId, externalId, source, policyId, region, tags }) => (
+          <li key={`${time} ${keyId} ${outcome}`}>
+            <Badge kind={outcome === "VALID" ? "good" : "bad"}>{outcome}</Badge> <code>{keyId}</code> {externalId},
+            decided <Ago atMs={time} /> ({exactText(time)}) by{" "}
+            {source === "sidecar" ? `the gate of ${policyId}` : "the API"}
+            {region === "" ? "" : ` in ${region}`}
+            {tags.length > 0 && `, ${tags.join(", ")}`}
+          </li>
+        ))}
+        {data?.ratelimits.map(({ time, namespaceId, identifier, passed, limit, remaining }) => (
+          <li key={`${time} ${namespaceId} ${identifier}`}>
+            <Badge kind={passed ? "good" : "bad"}>{passed ? "within the limit" : "over the limit"}</Badge> {identifier}{" "}
+            in <code>{namespaceId}</code>: {remaining} of {limit} were left, <Ago atMs={time} />
+          </li>
+        ))}
+        {data?.changes.map(({ id, time, event, description }) => (
+          <li key={id}>
+            <Link to="/audit" search={{ requestId, row: id }}>
+              {event}
+            </Link>{" "}
+            {description}, <Ago atMs={time} />
+          </li>
+        ))}
+      </ul>
+      {first !== undefined && (
+        <ExplainedKey body={{ keyId: first.keyId, ...(first.policyId === "" ? {} : { policyId: first.policyId }) }} />
+      )}
+    </section>
+  );
+}

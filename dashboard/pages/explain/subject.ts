@@ -1,0 +1,18 @@
+import { hashKey } from "../keys/hash-key.ts";
+
+/* What a person pasted: a request id, the id of a key, or a key itself, of which only the hash leaves this function. */
+
+export type Subject =
+  | { readonly kind: "request"; readonly requestId: string }
+  | { readonly kind: "key"; readonly keyId: string }
+  | { readonly kind: "secret"; readonly keyHash: string };
+
+/** "NO_HASHING" where the browser cannot hash it. */
+export async function readSubject(text: string): Promise<Subject | "NO_HASHING" | undefined> {
+  const pasted = text.trim();
+  if (pasted === "") return undefined;
+  if (/^req_[A-Za-z0-9_.-]{1,124}$/.test(pasted)) return { kind: "request", requestId: pasted };
+  if (/^key_[A-Za-z0-9]{10,40}$/.test(pasted)) return { kind: "key", keyId: pasted };
+  const keyHash = await hashKey(pasted);
+  return keyHash === undefined ? "NO_HASHING" : { kind: "secret", keyHash };
+}
