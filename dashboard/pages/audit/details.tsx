@@ -1,0 +1,107 @@
+import { Link } from "@tanstack/react-router";
+import type { ReactNode } from "react";
+import type { Row } from "../../api/queries.ts";
+import { Ago } from "../../parts/ago.tsx";
+import { Facts } from "../../parts/facts.tsx";
+import { exactText } from "../../parts/time.ts";
+
+type Change = Row<"admin.listAudit">;
+
+/** A person's or root key's name at the time, and the manifest for which it acted. */
+export function whoText({ type, id, name, manager }: Change["actor"]): string {
+  const who = type === "cli" ? `command line: ${name}` : name === "" ? id : name;
+  return manager === undefined ? who : `${who} for ${manager}`;
+}
+
+/** Everything that is kept of one change. */
+export function ChangeDetails({ change }: { change: Change }): ReactNode {
+  const { actor, targets, requestId, remoteIp, userAgent, correlationId } = change;
+  return (
+    <>
+      <p>{change.description}</p>
+      <Difference change={change} />
+      <Facts
+        facts={[
+          [
+            "When",
+            <span key="when">
+              <Ago atMs={change.time} /> ({exactText(change.time)})
+            </span>,
+          ],
+          [
+            "Who",
+            <span key="who">
+              {whoText(actor)} <code>{actor.id}</code>
+            </span>,
+          ],
+          [
+            "Objects",
+            <ul key="objects" className="plain-list">
+              {targets.map(({ type, id, name }) => (
+                <li key={`${type} ${id}`}>
+                  {type}{" "}
+                  <Link to="/audit" search={{ targetId: id }}>
+                    <code>{id}</code>
+                  </Link>{" "}
+                  {name}
+                </li>
+              ))}
+            </ul>,
+          ],
+          ...(requestId === undefined
+            ? []
+            : [
+                [
+                  "Request",
+                  <Link key="request" to="/explain" search={{ requestId }}>
+                    <code>{requestId}</code>
+                  </Link>,
+                ] as const,
+              ]),
+          ...(correlationId === undefined
+            ? []
+            : [["Together with", <code key="together">{correlationId}</code>] as const]),
+          ...(remoteIp === undefined ? [] : [["Address", remoteIp] as const]),
+          ...(userAgent === undefined ? [] : [["Client", userAgent] as const]),
+        ]}
+      />
+    </>
+  );
+}
+
+/** Each field that was changed, before and after. */
+function Difference({ change: { before, after } }: { change: Change }): ReactNode {
+  if (before === undefined || after === undefined) return null;
+  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
+  return (
+    <table className="difference">
+      <caption>What was changed</caption>
+      <thead>
+        <tr>
+          <th scope="col">Field</th>
+          <th scope="col">Before</th>
+          <th scope="col">After</th>
+        </tr>
+      </thead>
+      <tbody>
+        {names.map((name) => (
+          <tr key={name}>
+            <th scope="row">{name}</th>
+            <td>
+              <del>{valueText(before[name])}</del>
+            </td>
+            <td>
+              <ins>{valueText(after[name])}</ins>
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+/** A value of any kind as text; instants are kept as numbers, because a field's name does not say what it is. */
+export function valueText(value: unknown): string {
+  if (value === null || value === undefined) return "none";
+  return typeof value === "string" ? value : JSON.stringify(value, undefined, 1);
+}

@@ -1,0 +1,107 @@
+import { createLazyRoute, getRouteApi, useNavigate } from "@tanstack/react-router";
+import { type ReactNode, useMemo } from "react";
+import { type Row, usePages } from "../../api/queries.ts";
+import { Ago } from "../../parts/ago.tsx";
+import { Drawer } from "../../parts/drawer.tsx";
+import { EmptyState } from "../../parts/empty-state.tsx";
+import { Page } from "../../parts/page.tsx";
+import { SearchField } from "../../parts/search-field.tsx";
+import { Select } from "../../parts/select.tsx";
+import { type Column, Table } from "../../parts/table.tsx";
+import "./audit.css";
+import { ChangeDetails, whoText } from "./details.tsx";
+import { type AuditSearch, EVENTS, RANGES, type RangeName } from "./search.ts";
+
+export const Route = createLazyRoute("/audit")({ component: AuditPage });
+const here = getRouteApi("/audit");
+
+type Change = Row<"admin.listAudit">;
+
+const COLUMNS: readonly Column<Change>[] = [
+  { id: "time", header: "When", width: "7rem", cell: ({ time }) => <Ago atMs={time} /> },
+  { id: "event", header: "Event", width: "minmax(9rem, 1fr)", cell: ({ event }) => <code>{event}</code> },
+  { id: "actor", header: "Who", width: "minmax(7rem, 1fr)", fromPx: 520, cell: ({ actor }) => whoText(actor) },
+  { id: "what", header: "What", width: "minmax(10rem, 3fr)", fromPx: 760, cell: ({ description }) => description },
+  {
+    id: "changed",
+    header: "Changed",
+    width: "minmax(6rem, 1fr)",
+    fromPx: 1000,
+    cell: ({ after }) => (after === undefined ? "" : Object.keys(after).join(", ")),
+  },
+];
+
+/** Rounded to a minute, so that looking again does not ask for another list. */
+const sinceOf = (range: RangeName | undefined, nowMs: number): number | undefined =>
+  range === undefined ? undefined : Math.floor((nowMs - RANGES[range]) / 60_000) * 60_000;
+
+function AuditPage(): ReactNode {
+  const { row: openId, range, ...filters } = here.useSearch();
+  const navigate = useNavigate({ from: "/audit" });
+  const since = useMemo(() => sinceOf(range, Date.now()), [range]);
+  const { event, actorId, targetId, requestId } = filters;
+  const wanted = {
+    ...(event === undefined ? {} : { event }),
+    ...(actorId === undefined ? {} : { actorId }),
+    ...(targetId === undefined ? {} : { targetId }),
+    ...(requestId === undefined ? {} : { requestId }),
+    ...(since === undefined ? {} : { since }),
+  };
+  const pages = usePages("admin.listAudit", wanted);
+  const set = (change: Partial<Record<keyof AuditSearch, string>>): void =>
+    void navigate({
+      search: (before) =>
+        Object.fromEntries(Object.entries({ ...before, ...change }).filter(([, value]) => value !== "")) as AuditSearch,
+      replace: true,
+    });
+  const open = pages.rows.find(({ id }) => id === openId);
+  const isFiltered = Object.keys(wanted).length > 0;
+  return (
+    <Page title="Audit log" about="Who changed what, and when. A row is written in the transaction of its change.">
+      <div className="filters">
+        <Select
+          label="Event"
+          value={event ?? ""}
+          options={[{ value: "", label: "All events" }, ...EVENTS.map((value) => ({ value, label: value }))]}
+          onChange={(value) => set({ event: value })}
+        />
+        <Select
+          label="Time"
+          value={range ?? ""}
+          options={[
+            { value: "", label: "All that is kept" },
+            { value: "1h", label: "Last hour" },
+            { value: "24h", label: "Last 24 hours" },
+            { value: "7d", label: "Last 7 days" },
+            { value: "30d", label: "Last 30 days" },
+          ]}
+          onChange={(value) => set({ range: value })}
+        />
+        <SearchField
+          label="Id of the object"
+          value={targetId ?? ""}
+          onChange={(text) => set({ targetId: text.trim() })}
+        />
+        <SearchField label="Id of the actor" value={actorId ?? ""} onChange={(text) => set({ actorId: text.trim() })} />
+        <SearchField
+          label="Id of the request"
+          value={requestId ?? ""}
+          onChange={(text) => set({ requestId: text.trim() })}
+        />
+      </div>
+      <Table
+        label="Changes"
+        columns={COLUMNS}
+        pages={pages}
+        rowId={({ id }) => id}
+        onOpen={({ id }) => set({ row: id })}
+        openId={openId}
+        doing="Reading the audit log"
+        empty={<EmptyState title={isFiltered ? "No change fits these filters." : "Nothing was changed yet."} />}
+      />
+      <Drawer title={open?.event ?? "Change"} isOpen={open !== undefined} onClose={() => set({ row: "" })}>
+        {open !== undefined && <ChangeDetails change={open} />}
+      </Drawer>
+    </Page>
+  );
+}

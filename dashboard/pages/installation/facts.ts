@@ -1,0 +1,53 @@
+import { durationText, exactText } from "../../parts/time.ts";
+
+/* The facts of admin.getInstallation in words: the end of a name says the unit. Pure. */
+
+export const PART_TITLES: Readonly<Record<string, string>> = {
+  postgres: "Postgres",
+  redis: "Redis",
+  relay: "Relay",
+  projection: "Projection",
+  events: "Usage events on their way",
+  usage: "Store of usage",
+  "api-servers": "Api-servers",
+  sidecars: "Sidecars",
+  encryption: "Encryption keys in use",
+  certificate: "Certificate of the API",
+  retention: "What is kept for how long",
+};
+
+const UNIT = /(Bytes|Ms|At|Days)$/;
+
+/** `memoryMaxBytes` is "memory max". */
+export function labelOf(name: string): string {
+  if (!/^[a-z][a-zA-Z]*$/.test(name)) return name;
+  return name
+    .replace(UNIT, "")
+    .replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
+    .trim();
+}
+
+export function factText(name: string, value: string | number | boolean): string {
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (typeof value === "string") return value;
+  switch (UNIT.exec(name)?.[1]) {
+    case "Bytes":
+      return bytesText(value);
+    case "Ms":
+      return durationText(value);
+    case "At":
+      return exactText(value);
+    case "Days":
+      return value === 0 ? "for ever" : `${value} days`;
+    default:
+      return value.toLocaleString("en");
+  }
+}
+
+const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"] as const;
+
+export function bytesText(bytes: number): string {
+  const place = Math.min(UNITS.length - 1, Math.max(0, Math.floor(Math.log2(Math.max(1, bytes)) / 10)));
+  const value = bytes / 1024 ** place;
+  return `${value.toLocaleString("en", { maximumFractionDigits: place === 0 ? 0 : 1 })} ${UNITS[place]}`;
+}

@@ -1,0 +1,97 @@
+import { createLazyRoute } from "@tanstack/react-router";
+import type { ReactNode } from "react";
+import type { Data } from "../../../core/api/procedures.ts";
+import { useRead } from "../../api/queries.ts";
+import { useMay } from "../../api/session.ts";
+import { Ago } from "../../parts/ago.tsx";
+import { Badge } from "../../parts/badge.tsx";
+import { ErrorNote } from "../../parts/error-note.tsx";
+import { Facts } from "../../parts/facts.tsx";
+import { Notice } from "../../parts/notice.tsx";
+import { Page } from "../../parts/page.tsx";
+import { factText, labelOf, PART_TITLES } from "./facts.ts";
+import "./installation.css";
+
+export const Route = createLazyRoute("/installation")({ component: InstallationPage });
+
+const LOOK_EVERY_MS = 5_000;
+
+type Part = Data<"admin.getInstallation">["parts"][number];
+
+const KINDS = { ok: "good", warn: "warn", away: "bad", off: "plain" } as const;
+const WORDS = { ok: "works", warn: "look at this", away: "away", off: "not used" } as const;
+
+const NEEDED = "installation.*.read_installation";
+
+function InstallationPage(): ReactNode {
+  const mayRead = useMay()(NEEDED);
+  const { data, error, refetch, isPending, dataUpdatedAt } = useRead(
+    "admin.getInstallation",
+    {},
+    { everyMs: LOOK_EVERY_MS, enabled: mayRead },
+  );
+  const wrong = data?.parts.filter(({ state }) => state === "warn" || state === "away") ?? [];
+  return (
+    <Page
+      title="Installation"
+      about="The parts in the order in which a change goes through them, as the api-server that answered sees them."
+    >
+      {error !== null && <ErrorNote error={error} doing="Describing the installation" again={() => void refetch()} />}
+      {!mayRead && (
+        <Notice>
+          The installation is shared by all workspaces. To see it you need <code>{NEEDED}</code>, which admins of all
+          workspaces hold: ask one of them.
+        </Notice>
+      )}
+      {mayRead && isPending && error === null && <p className="muted">Asking each part …</p>}
+      {data !== undefined && (
+        <>
+          <p role="status">
+            {wrong.length === 0 ? "Every part works." : `${wrong.length} of ${data.parts.length} parts need a look.`}{" "}
+            <span className="muted">
+              Read <Ago atMs={dataUpdatedAt} />
+            </span>
+          </p>
+          <div className="parts">
+            {data.parts.map((part) => (
+              <PartCard key={part.part} part={part} />
+            ))}
+          </div>
+        </>
+      )}
+    </Page>
+  );
+}
+
+function PartCard({ part: { part, state, problem, help, awaySince, facts } }: { part: Part }): ReactNode {
+  const entries = Object.entries(facts);
+  return (
+    <section className="part" aria-label={PART_TITLES[part] ?? part}>
+      <h2 className="part-head">
+        {PART_TITLES[part] ?? part} <Badge kind={KINDS[state]}>{WORDS[state]}</Badge>
+      </h2>
+      {problem !== undefined && (
+        <p>
+          {problem}
+          {awaySince !== undefined && (
+            <>
+              {" "}
+              Away since <Ago atMs={awaySince} />.
+            </>
+          )}
+          {help !== undefined && (
+            <>
+              {" "}
+              <span className="muted">
+                See <code>{help}</code>.
+              </span>
+            </>
+          )}
+        </p>
+      )}
+      {entries.length > 0 && (
+        <Facts facts={entries.map(([name, value]) => [labelOf(name), factText(name, value)] as const)} />
+      )}
+    </section>
+  );
+}
