@@ -1,0 +1,23 @@
+import "./styles/tokens.css";
+import "./styles/base.css";
+import { CSPProvider } from "@base-ui/react/csp-provider";
+import { QueryClientProvider } from "@tanstack/react-query";
+import { RouterProvider } from "@tanstack/react-router";
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { createQueryClient } from "./api/query-client.ts";
+import { createDashboardRouter } from "./router.ts";
+
+const root = document.getElementById("root");
+if (root === null) throw new Error("index.html has no #root");
+
+createRoot(root).render(
+  <StrictMode>
+    {/* The page's policy refuses style elements; base.css has what they would say. */}
+    <CSPProvider disableStyleElements>
+      <QueryClientProvider client={createQueryClient()}>
+        <RouterProvider router={createDashboardRouter()} />
+      </QueryClientProvider>
+    </CSPProvider>
+  </StrictMode>,
+);
