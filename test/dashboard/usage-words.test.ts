@@ -1,0 +1,14 @@
+import { expect, test } from "vitest";
+import { QUERY_ERRORS } from "../../api-server/domain/analytics/refusals.ts";
+import { usageTodo } from "../../dashboard/usage/what-to-do.ts";
+
+test("every refusal of a query says what to do, but those that show their place in the text", () => {
+  const silent = QUERY_ERRORS.filter((kind) => usageTodo(kind) === undefined);
+  expect(silent).toEqual([
+    "invalid_analytics_query",
+    "invalid_analytics_query_type",
+    "invalid_analytics_table",
+    "invalid_analytics_function",
+  ]);
+  expect(usageTodo("constructor")).toBeUndefined();
+});
