@@ -1,0 +1,38 @@
+import axe from "axe-core";
+import type { Page } from "playwright-core";
+import { expect } from "vitest";
+
+/** Fails when axe finds something serious or critical in the page as it is now. */
+export async function expectAccessible(page: Page): Promise<void> {
+  // By the protocol of the browser, which the page's policy does not forbid.
+  await page.evaluate(axe.source);
+  const violations = await page.evaluate(async () => {
+    const { axe } = globalThis as unknown as {
+      axe: { run: (options: object) => Promise<import("axe-core").AxeResults> };
+    };
+    const { violations } = await axe.run({ resultTypes: ["violations"] });
+    return violations.map(({ id, impact, help, nodes }) => ({
+      id,
+      impact,
+      help,
+      where: nodes.slice(0, 5).map(({ html, failureSummary }) => `${html.slice(0, 160)} ${failureSummary}`),
+    }));
+  });
+  expect(violations.filter(({ impact }) => impact === "serious" || impact === "critical")).toEqual([]);
+}
+
+/** Fails when the page itself, not a part of it, can be scrolled to the side. */
+export async function expectNoSideways(page: Page): Promise<void> {
+  const { wide, room, widest } = await page.evaluate(() => {
+    const root = document.documentElement;
+    const beyond = [...document.querySelectorAll("body *")].filter(
+      (element) => element.getBoundingClientRect().right > root.clientWidth + 1,
+    );
+    return {
+      wide: root.scrollWidth,
+      room: root.clientWidth,
+      widest: beyond.slice(0, 3).map((element) => element.outerHTML.slice(0, 160)),
+    };
+  });
+  expect(wide, `wider than the window by ${wide - room} px: ${widest.join("\n")}`).toBeLessThanOrEqual(room);
+}

@@ -1,0 +1,153 @@
+import { describe, expect } from "vitest";
+import { expectAccessible, expectNoSideways } from "./accessible.ts";
+import { dashboardTest } from "./harness.ts";
+
+const test = dashboardTest();
+
+describe("the list of identities", () => {
+  test("says that there is none", async ({ open }) => {
+    const page = await open("/identities");
+    await page.getByText("There is no identity yet.").waitFor();
+    expect(await page.title()).toBe("Identities · Postern");
+  });
+
+  test("is read page by page as it is scrolled, and has no row that was not read", async ({ dashboard, open }) => {
+    for (let index = 0; index < 130; index++) {
+      await dashboard.call("identities.createIdentity", { externalId: `customer-${String(index).padStart(3, "0")}` });
+    }
+    const page = await open("/identities");
+    await page.getByText("100 read, there are more").waitFor();
+    await page.getByRole("row").nth(1).focus();
+    await page.keyboard.press("End");
+    await page.getByText(/^130$/).waitFor();
+    await page.keyboard.press("End");
+    await page.locator('[aria-rowindex="131"]:focus').waitFor();
+    expect(await page.getByRole("row").count()).toBeLessThan(60);
+    await page.locator(".table-scroller").evaluate((element) => element.scrollTo(0, 0));
+    await page.locator('[aria-rowindex="2"]').waitFor();
+    // The row that Tab leads to is still there.
+    expect(await page.locator('[aria-rowindex="131"]').getAttribute("tabindex")).toBe("0");
+  });
+
+  test("is filtered by the address", async ({ open }) => {
+    const page = await open("/identities?search=customer-00");
+    await page.getByText("customer-009").waitFor();
+    await page.getByLabel("External id or id contains").fill("nobody");
+    await page.getByText("None contains “nobody”.").waitFor();
+    expect(new URL(page.url()).searchParams.get("search")).toBe("nobody");
+  });
+
+  test.for(["light", "dark"] as const)("is accessible in %s", async (colorScheme, { open }) => {
+    const page = await open("/identities", { colorScheme });
+    await page
+      .getByText(/^customer-/)
+      .first()
+      .waitFor();
+    await expectAccessible(page);
+  });
+
+  test.for([375, 768, 1280, 1920])("fits %d px", async (width, { open }) => {
+    const page = await open("/identities", { width });
+    await page
+      .getByText(/^customer-/)
+      .first()
+      .waitFor();
+    await expectNoSideways(page);
+  });
+
+  test("tells of a refusal what to do, with the id of the request", async ({ open, context, faults }) => {
+    faults.expect(/403/);
+    await context.route("**/v2/identities.listIdentities", (route) =>
+      route.fulfill({
+        status: 403,
+        json: {
+          meta: { requestId: "req_test" },
+          error: { type: "/errors/forbidden", detail: "identity.*.read_identity is missing." },
+        },
+      }),
+    );
+    const page = await open("/identities");
+    await page.getByText("identity.*.read_identity is missing.").waitFor();
+    await page.getByText("An admin of the workspace can give you a role that does.").waitFor();
+    await page.getByText("req_test").waitFor();
+  });
+});
+
+describe("an identity", () => {
+  test("is made, shown with what is used, changed and deleted", async ({ dashboard, open }) => {
+    const page = await open("/identities?search=acme");
+    await page.getByRole("button", { name: "Create an identity" }).click();
+    const dialog = page.getByRole("dialog", { name: "Create an identity" });
+    await dialog.getByLabel("External id").fill("acme corp");
+    await dialog.getByText("Only letters without accents, digits, and _ . - are possible.").waitFor();
+    await dialog.getByLabel("External id").fill("acme");
+    await dialog.getByLabel("Data").fill('{"plan": ');
+    await dialog.getByText("This is no JSON object.").waitFor();
+    await dialog.getByLabel("Data").fill('{"plan": "pro"}');
+    await dialog.getByRole("button", { name: "Add a limit" }).click();
+    await dialog.getByLabel("Name").fill("requests");
+    await dialog.getByLabel("Units").fill("10");
+    await dialog.getByLabel("Window").fill("1h");
+    await dialog.getByRole("button", { name: "Create", exact: true }).click();
+
+    const details = page.getByRole("dialog", { name: "acme" });
+    await details.getByText("0 of 10").waitFor();
+    await details.getByText('"plan": "pro"').waitFor();
+    const { apiId } = await dashboard.call("apis.createApi", { name: "orders of acme" });
+    const { key } = await dashboard.call("keys.createKey", { apiId, externalId: "acme", name: "billing job" });
+    for (let i = 0; i < 3; i++) await dashboard.call("keys.verifyKey", { key });
+    await page.reload();
+    await details.getByText("3 of 10").waitFor();
+    await details.getByText("1 key", { exact: true }).waitFor();
+    await details.getByText("billing job").waitFor();
+    await details.getByText("Usage of 30 days").waitFor();
+
+    await details.getByRole("button", { name: "Change" }).click();
+    const edit = page.getByRole("dialog", { name: "Change acme" });
+    await edit.getByLabel("Units").fill("20");
+    await edit.getByRole("button", { name: "Save" }).click();
+    await edit.waitFor({ state: "hidden" });
+    await details.getByText("3 of 20").waitFor();
+    expect(await dashboard.call("identities.getIdentity", { identity: "acme" })).toMatchObject({
+      meta: { plan: "pro" },
+      ratelimits: [{ name: "requests", limit: 20, duration: 3_600_000, autoApply: true }],
+    });
+
+    await details.getByRole("button", { name: "Delete" }).click();
+    await page.getByText("It has 1 key and 1 shared limit.").waitFor();
+    await page.getByLabel(/^Type/).fill("acme");
+    await page.getByRole("button", { name: "Delete the identity" }).click();
+    await details.waitFor({ state: "hidden" });
+    await page.getByText("None contains “acme”.").waitFor();
+  });
+
+  test("is opened by its address, and a viewer changes nothing of it", async ({ dashboard, open }) => {
+    const { identityId } = await dashboard.call("identities.createIdentity", { externalId: "shown-to-viewers" });
+    const page = await open(`/identities?identity=${identityId}`, { role: "viewer" });
+    const details = page.getByRole("dialog", { name: "shown-to-viewers" });
+    const titleOf = (name: string) => details.getByRole("button", { name }).getAttribute("title");
+    expect(await titleOf("Change")).toContain("identity.*.update_identity");
+    expect(await titleOf("Delete")).toContain("identity.*.delete_identity");
+    await expectAccessible(page);
+  });
+
+  test("that was deleted says what to do", async ({ open, faults }) => {
+    faults.expect(/404/);
+    const page = await open("/identities?identity=id_gone");
+    await page.getByText("It may have been deleted in the meantime: go back to the list.").waitFor();
+  });
+
+  test("keeps what was typed while the connection is lost", async ({ open, context, faults }) => {
+    faults.expect(/ERR_FAILED/);
+    const page = await open("/identities");
+    await page.getByRole("button", { name: "Create an identity" }).click();
+    const dialog = page.getByRole("dialog", { name: "Create an identity" });
+    await dialog.getByLabel("External id").fill("typed-once");
+    await context.route("**/v2/identities.createIdentity", (route) => route.abort());
+    await dialog.getByRole("button", { name: "Create", exact: true }).click();
+    await dialog.getByText("Check the connection to the server").waitFor();
+    await context.unroute("**/v2/identities.createIdentity");
+    await dialog.getByRole("button", { name: "Create", exact: true }).click();
+    await page.getByRole("dialog", { name: "typed-once" }).waitFor();
+  });
+});

@@ -1,0 +1,32 @@
+import { describe, expect } from "vitest";
+import { expectAccessible, expectNoSideways } from "./accessible.ts";
+import { dashboardTest } from "./harness.ts";
+
+const test = dashboardTest();
+
+describe("the installation", () => {
+  test("is shown by part, with how each stands", async ({ open }) => {
+    const page = await open("/installation");
+    const postgres = page.getByRole("region", { name: "Postgres", exact: true });
+    await postgres.getByText("works").waitFor();
+    await postgres.getByText(/^\d{4}-.*\.sql$/).waitFor();
+    await page.getByRole("region", { name: "Relay" }).getByText("this api-server").waitFor();
+    await page.getByRole("region", { name: "What is kept for how long" }).getByText("90 days").waitFor();
+    expect(await page.locator("main").textContent()).not.toMatch(/postgres:\/\/|redis:\/\//);
+    await expectAccessible(page);
+  });
+
+  test.for(["viewer", "operator"] as const)(
+    "is not asked for by a %s of one workspace, who is told what is missing",
+    async (role, { open }) => {
+      const page = await open("/installation", { role });
+      await page.getByText(/installation\.\*\.read_installation/).waitFor();
+    },
+  );
+
+  test.for([375, 1920])("fits %d px", async (width, { open }) => {
+    const page = await open("/installation", { width });
+    await page.getByRole("region", { name: "Postgres", exact: true }).waitFor();
+    await expectNoSideways(page);
+  });
+});

@@ -1,0 +1,291 @@
+import { randomBytes } from "node:crypto";
+import type { Page } from "playwright-core";
+import { describe, expect } from "vitest";
+import { waitFor } from "../harness/wait.ts";
+import { expectAccessible, expectNoSideways } from "./accessible.ts";
+import { type Dashboard, dashboardTest } from "./harness.ts";
+
+const test = dashboardTest();
+
+let made = 0;
+
+/** A role and two permissions of this test alone, and the address that shows them. */
+async function aRole({ call }: Dashboard, granted: readonly string[] = ["read"]) {
+  made += 1;
+  const name = `team-${made}`;
+  const slug = (action: string) => `things${made}.${action}`;
+  for (const action of ["read", "write"]) {
+    await call("permissions.createPermission", { slug: slug(action), name: slug(action) });
+  }
+  const { roleId } = await call("permissions.createRole", { name, permissions: granted.map(slug) });
+  const slugs = async () =>
+    ((await call("permissions.getRole", { role: roleId })).permissions ?? []).map((one) => one.slug);
+  return { roleId, name, slug, slugs, path: `/permissions?search=things${made}.&roles=team-${made}` };
+}
+
+const cellOf = (page: Page, slug: string, role: string) => page.getByRole("gridcell", { name: `${slug}, ${role}:` });
+
+describe("the matrix", () => {
+  test("is changed by marking cells, reviewing the difference and saving it", async ({ dashboard, open }) => {
+    const { name, slug, slugs, path } = await aRole(dashboard);
+    const page = await open(path);
+    await cellOf(page, slug("write"), name).click();
+    await cellOf(page, slug("read"), name).click();
+    await page.getByRole("button", { name: "Review 2 changes" }).click();
+    const review = page.getByRole("dialog");
+    await review.getByText(`+ ${slug("write")}`).waitFor();
+    await review.getByText(`− ${slug("read")}`).waitFor();
+    expect(await slugs()).toEqual([slug("read")]);
+    await review.getByRole("button", { name: "Save 1 role" }).click();
+    await review.waitFor({ state: "hidden" });
+    expect(await slugs()).toEqual([slug("write")]);
+    await page.getByRole("gridcell", { name: `${slug("write")}, ${name}: granted` }).waitFor();
+    await page.getByRole("gridcell", { name: `${slug("read")}, ${name}: not granted` }).waitFor();
+  });
+
+  test("a cell that is marked twice is as before", async ({ dashboard, open }) => {
+    const { name, slug, path } = await aRole(dashboard);
+    const page = await open(path);
+    await cellOf(page, slug("write"), name).click();
+    await page.getByRole("button", { name: "Review 1 change" }).waitFor();
+    await cellOf(page, slug("write"), name).click();
+    const review = page.getByRole("button", { name: "Review", exact: true });
+    expect(await review.getAttribute("title")).toBe("Nothing is marked.");
+  });
+
+  test("is worked with by keys alone", async ({ dashboard, open }) => {
+    const { name, slug, slugs, path } = await aRole(dashboard);
+    const page = await open(path);
+    await cellOf(page, slug("read"), name).focus();
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Space");
+    await page.getByRole("gridcell", { name: `${slug("write")}, ${name}: will be granted` }).waitFor();
+    await page.keyboard.press("ArrowUp");
+    await page.keyboard.press("ArrowUp");
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog", { name }).waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog", { name }).waitFor({ state: "hidden" });
+    await page.getByRole("button", { name: "Review 1 change" }).focus();
+    await page.keyboard.press("Enter");
+    await page.getByRole("button", { name: "Save 1 role" }).focus();
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog").waitFor({ state: "hidden" });
+    expect(await slugs()).toEqual([slug("read"), slug("write")]);
+  });
+
+  test("of two people that change a role at once, the second is shown what the first did, and loses nothing of it", async ({
+    dashboard,
+    open,
+    faults,
+  }) => {
+    faults.expect(/409/);
+    const { name, slug, slugs, path } = await aRole(dashboard);
+    const [one, other] = [await open(path), await open(path)];
+    for (const page of [one, other]) await cellOf(page, slug("read"), name).waitFor();
+    await cellOf(other, slug("write"), name).click();
+    await other.getByRole("button", { name: "Review 1 change" }).click();
+    const review = other.getByRole("dialog");
+    await review.getByRole("button", { name: "Save 1 role" }).and(other.locator(":not([aria-disabled])")).waitFor();
+    // The other one reviews what was read before this is saved.
+    await cellOf(one, slug("read"), name).click();
+    await one.getByRole("button", { name: "Review 1 change" }).click();
+    await one.getByRole("button", { name: "Save 1 role" }).click();
+    await one.getByRole("dialog").waitFor({ state: "hidden" });
+    expect(await slugs()).toEqual([]);
+
+    await review.getByRole("button", { name: "Save 1 role" }).click();
+    await review.getByText(`Taken away by others: ${slug("read")}.`).waitFor();
+    expect(await slugs()).toEqual([]);
+    await review.getByRole("button", { name: "Save 1 role" }).click();
+    await review.waitFor({ state: "hidden" });
+    expect(await slugs()).toEqual([slug("write")]);
+  });
+
+  test("is left only when the person says so while something is marked", async ({ dashboard, open }) => {
+    const { name, slug, path } = await aRole(dashboard);
+    const page = await open(path);
+    await cellOf(page, slug("write"), name).click();
+    await page.getByRole("link", { name: "Identities" }).click();
+    const dialog = page.getByRole("dialog", { name: "Leave without saving?" });
+    await dialog.getByRole("button", { name: "Cancel" }).click();
+    await page.getByRole("button", { name: "Review 1 change" }).waitFor();
+    await page.getByRole("link", { name: "Identities" }).click();
+    await dialog.getByRole("button", { name: "Leave" }).click();
+    await page.getByRole("heading", { name: "Identities" }).waitFor();
+  });
+
+  test("a thousand permissions by a hundred roles are read as they are scrolled, and few are in the document", async ({
+    dashboard,
+    open,
+  }) => {
+    const slugs = Array.from({ length: 1000 }, (_, i) => `many.p${String(i).padStart(4, "0")}`);
+    for (let i = 0; i < 100; i += 1) {
+      const permissions = slugs.filter((_, at) => (at + i) % 10 === 0);
+      await dashboard.call("permissions.createRole", { name: `many-${String(i).padStart(3, "0")}`, permissions });
+    }
+    const page = await open("/permissions?search=many.&roles=many-");
+    await cellOf(page, "many.p0000", "many-000").focus();
+    const startedMs = performance.now();
+    for (let pages = 0; pages < 11; pages += 1) {
+      await page.keyboard.press("Control+End");
+      await page.waitForTimeout(50);
+    }
+    await page.getByText(/^1,000 permissions, 100 roles$/).waitFor();
+    await page.keyboard.press("Control+End");
+    await page.getByRole("gridcell", { name: "many.p0999, many-099: not granted" }).waitFor();
+    expect(performance.now() - startedMs).toBeLessThan(60_000);
+    expect(await page.getByRole("gridcell").count()).toBeLessThan(2500);
+  });
+});
+
+describe("what a manifest manages", () => {
+  test("is locked, and shows the manifest and the YAML to change", async ({ open }) => {
+    const page = await open("/permissions?roles=orders.editor");
+    const head = page.getByRole("columnheader", { name: "orders.editor" });
+    await head.click();
+    const drawer = page.getByRole("dialog", { name: "orders.editor" });
+    await drawer.getByText("A manifest manages this.").waitFor();
+    await drawer.getByText(/^kubectl edit -n \S+ role\.postern\.dev\/\S+$/).waitFor();
+    await drawer.getByLabel("Name").fill("reader");
+    await drawer.getByText(/^spec:\s+name: reader/).waitFor();
+    const save = drawer.getByRole("button", { name: "Save" });
+    expect(await save.getAttribute("title")).toBe("A manifest manages it: change it there.");
+  });
+
+  test("and a change that is tried nevertheless says where it belongs", async ({ dashboard, open, faults }) => {
+    faults.expect(/409/);
+    const { roleId, name, slug, path } = await aRole(dashboard);
+    const page = await open(path);
+    await cellOf(page, slug("write"), name).click();
+    await page.getByRole("button", { name: "Review 1 change" }).click();
+    const review = page.getByRole("dialog");
+    await review.getByRole("button", { name: "Save 1 role" }).and(page.locator(":not([aria-disabled])")).waitFor();
+    // An operator takes the role over before it is saved.
+    const response = await fetch(`${dashboard.url}/v2/permissions.updateRole`, {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${dashboard.rootKey}`,
+        "content-type": "application/json",
+        "Postern-Manager": "main/Role/shop/taken",
+        "Postern-Adopt": "true",
+      },
+      body: JSON.stringify({ role: roleId, name }),
+    });
+    expect(response.status).toBe(200);
+    await review.getByRole("button", { name: "Save 1 role" }).click();
+    await review.getByText("A manifest manages this.").waitFor();
+    await review.getByText("kubectl edit -n shop role.postern.dev/taken").waitFor();
+    await review.getByText(new RegExp(`permissions:\\s+- ${slug("read")}\\s+- ${slug("write")}`)).waitFor();
+  });
+});
+
+describe("roles and permissions", () => {
+  test("are made, renamed and deleted, with where they are used", async ({ dashboard, open }) => {
+    const unique = randomBytes(3).toString("hex");
+    const [slug, maker, renamed] = [`made.${unique}`, `maker-${unique}`, `maker-${unique}-2`];
+    const { apiId } = await dashboard.call("apis.createApi", { name: "uses" });
+    const page = await open(`/permissions?search=made.&roles=${maker}`);
+    await page.getByRole("button", { name: "Create a permission" }).click();
+    await page.getByLabel("Slug").fill(`${slug}*`);
+    await page.getByText("A * in it stands for itself").waitFor();
+    await page.getByLabel("Slug").fill("made.*");
+    await page.getByText("Grants everything that fits this pattern").waitFor();
+    await page.getByLabel("Slug").fill(slug);
+    await page.getByRole("button", { name: "Create", exact: true }).click();
+    await page.getByRole("dialog").waitFor({ state: "hidden" });
+    await page.getByRole("button", { name: "Create a role" }).click();
+    await page.getByLabel("Name").fill(maker);
+    await page.getByRole("button", { name: "Create", exact: true }).click();
+    await page.getByRole("dialog").waitFor({ state: "hidden" });
+    await dashboard.call("keys.createKey", { apiId, roles: [maker], permissions: [slug] });
+
+    await page.reload();
+    await page.getByRole("columnheader", { name: maker }).click();
+    const role = page.getByRole("dialog", { name: maker });
+    await role.getByText("1 key").waitFor();
+    await role.getByLabel("Name").fill(renamed);
+    await role.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("columnheader", { name: renamed }).click();
+    await page.getByRole("button", { name: "Delete" }).click();
+    await page.getByText("1 key lose what it grants").waitFor();
+    await page.getByLabel(/^Type/).fill(renamed);
+    await page.getByRole("button", { name: "Delete the role" }).click();
+    // Behind a dialog a head is hidden from everyone who asks by its role, so the store is asked.
+    await waitFor(
+      "the role to be deleted",
+      async () => (await dashboard.call("admin.listRoles", { search: maker })).length === 0,
+    );
+    await page.getByRole("dialog").waitFor({ state: "hidden" });
+    expect(await page.getByRole("columnheader", { name: renamed }).count()).toBe(0);
+  });
+
+  test("of a role the manifest is shown, ready to apply", async ({ dashboard, open }) => {
+    const { name, slug, path } = await aRole(dashboard);
+    const page = await open(path);
+    await page.getByRole("columnheader", { name }).click();
+    await page.getByRole("button", { name: "Show as YAML" }).click();
+    const text = await page.getByRole("dialog", { name: "Manifest" }).locator("pre").first().innerText();
+    expect(text).toContain(`kind: Role\nmetadata:\n  name: ${name}\n`);
+    expect(text).toContain(`    - ${slug("read")}\n  adopt: match`);
+  });
+});
+
+describe("for each role of persons", () => {
+  test.for(["viewer", "operator"] as const)("%s", async (role, { dashboard, open }) => {
+    const { name, slug, slugs, path } = await aRole(dashboard);
+    const page = await open(path, { role });
+    await cellOf(page, slug("write"), name).click();
+    const isViewer = role === "viewer";
+    const review = page.getByRole("button", { name: isViewer ? "Review" : "Review 1 change", exact: true });
+    if (isViewer) {
+      expect(await review.getAttribute("title")).toContain("rbac.*.add_permission_to_role");
+      expect(await page.getByRole("grid").getAttribute("aria-readonly")).toBe("true");
+    } else {
+      await review.click();
+      await page.getByRole("button", { name: "Save 1 role" }).click();
+      await page.getByRole("dialog").waitFor({ state: "hidden" });
+    }
+    expect(await slugs()).toEqual(isViewer ? [slug("read")] : [slug("read"), slug("write")]);
+  });
+});
+
+test("a lost connection says so, and what was marked can be saved once it is back", async ({
+  dashboard,
+  open,
+  context,
+  faults,
+}) => {
+  faults.expect(/ERR_FAILED|ERR_CONNECTION|ERR_INTERNET/);
+  const { name, slug, slugs, path } = await aRole(dashboard);
+  const page = await open(path);
+  await cellOf(page, slug("write"), name).click();
+  await page.getByRole("button", { name: "Review 1 change" }).click();
+  const save = page.getByRole("button", { name: "Save 1 role" });
+  await save.and(page.locator(":not([aria-disabled])")).waitFor();
+  await context.route("**/v2/permissions.setRolePermissions", (route) => route.abort());
+  await save.click();
+  await page.getByText("Check the connection to the server").waitFor();
+  await context.unroute("**/v2/permissions.setRolePermissions");
+  await save.click();
+  await page.getByRole("dialog").waitFor({ state: "hidden" });
+  expect(await slugs()).toEqual([slug("read"), slug("write")]);
+});
+
+test.for(["light", "dark"] as const)("is accessible in %s", async (colorScheme, { dashboard, open }) => {
+  const { name, slug, path } = await aRole(dashboard);
+  const page = await open(path, { colorScheme });
+  await cellOf(page, slug("write"), name).click();
+  await cellOf(page, slug("read"), name).click();
+  await expectAccessible(page);
+  await page.getByRole("button", { name: "Review 2 changes" }).click();
+  await page.getByText(`+ ${slug("write")}`).waitFor();
+  await expectAccessible(page);
+});
+
+test.for([375, 768, 1280, 1920])("fits %d px", async (width, { dashboard, open }) => {
+  const { name, slug, path } = await aRole(dashboard);
+  const page = await open(path, { width });
+  await cellOf(page, slug("read"), name).waitFor();
+  await expectNoSideways(page);
+});
