@@ -1,0 +1,66 @@
+import { describe, expect } from "vitest";
+import { expectAccessible, expectNoSideways } from "./accessible.ts";
+import { dashboardTest } from "./harness.ts";
+
+const test = dashboardTest();
+
+describe("the audit log", () => {
+  test("lists what was changed, newest first, and shows who did it", async ({ dashboard, open }) => {
+    const { apiId } = await dashboard.call("apis.createApi", { name: "audited" });
+    await dashboard.call("apis.updateApi", { apiId, name: "renamed" });
+    const page = await open(`/audit?targetId=${apiId}`);
+    await page.getByRole("row").nth(2).waitFor();
+    expect(await page.getByRole("row").nth(1).textContent()).toContain("api.update");
+    expect(await page.getByRole("row").nth(2).textContent()).toContain("api.create");
+  });
+
+  test("shows a difference, opened and closed by the keyboard, and by its address", async ({ dashboard, open }) => {
+    const { apiId } = await dashboard.call("apis.createApi", { name: "first name" });
+    await dashboard.call("apis.updateApi", { apiId, name: "second name" });
+    const page = await open(`/audit?targetId=${apiId}`);
+    await page.getByRole("row").nth(1).focus();
+    await page.keyboard.press("Enter");
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("first name", { exact: true }).waitFor();
+    await dialog.getByText("second name", { exact: true }).waitFor();
+    expect(new URL(page.url()).searchParams.get("row")).toMatch(/^log_/);
+    await expectAccessible(page);
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+  });
+
+  test("is filtered by event and by actor, and says when nothing fits", async ({ dashboard, open }) => {
+    await dashboard.call("permissions.createPermission", { name: "Filtered", slug: "filtered.read" });
+    const page = await open("/audit");
+    await page.getByLabel("Event").selectOption("permission.create");
+    await page
+      .getByText("filtered.read")
+      .or(page.getByText(/Created permission/))
+      .first()
+      .waitFor();
+    expect(new URL(page.url()).searchParams.get("event")).toBe("permission.create");
+    await page.getByLabel("Id of the actor").fill("rk_nobody");
+    await page.getByText("No change fits these filters.").waitFor();
+  });
+
+  test("shows hostile texts as texts", async ({ dashboard, open }) => {
+    const name = `<img src=x onerror="document.title='stolen'">`;
+    const { apiId } = await dashboard.call("apis.createApi", { name });
+    await dashboard.call("apis.updateApi", { apiId, name: `<script>document.title='stolen'</script>` });
+    const page = await open(`/audit?targetId=${apiId}`);
+    await page.getByRole("row").nth(1).click();
+    await page.getByRole("dialog").getByText(name).first().waitFor();
+    expect(await page.title()).toBe("Audit log · Postern");
+  });
+
+  test.for([375, 1280, 1920])("fits %d px", async (width, { open }) => {
+    const page = await open("/audit", { width });
+    await page.getByRole("row").nth(1).waitFor();
+    await expectNoSideways(page);
+  });
+
+  test.for(["viewer", "operator"] as const)("is readable for a %s", async (role, { open }) => {
+    const page = await open("/audit", { role });
+    await page.getByRole("row").nth(1).waitFor();
+  });
+});

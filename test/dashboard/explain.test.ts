@@ -1,0 +1,124 @@
+import { describe, expect } from "vitest";
+import { waitFor } from "../harness/wait.ts";
+import { expectAccessible, expectNoSideways } from "./accessible.ts";
+import { type Dashboard, dashboardTest } from "./harness.ts";
+
+const test = dashboardTest();
+const HOUR_MS = 3_600_000;
+
+async function newKey({ call }: Dashboard, more: object = {}) {
+  const { apiId } = await call("apis.createApi", { name: "explained" });
+  const made = await call("keys.createKey", { apiId, ...more });
+  return { apiId, ...made };
+}
+
+describe("explain", () => {
+  test("a pasted key is hashed in the browser: it never leaves it, and does not stay in it", async ({
+    dashboard,
+    open,
+    context,
+  }) => {
+    const { key } = await newKey(dashboard, { enabled: false });
+    const sent: string[] = [];
+    context.on("request", (request) =>
+      sent.push(`${request.url()} ${request.postData() ?? ""} ${JSON.stringify(request.headers())}`),
+    );
+    const page = await open("/explain");
+    await page.getByLabel("Key, id of a key, or id of a request").fill(key);
+    await page.getByRole("button", { name: "Explain", exact: true }).click();
+    await page.getByText("The key is disabled.").waitFor();
+    await page.getByText("This decides.").waitFor();
+    expect(await page.getByLabel("Key, id of a key, or id of a request").inputValue()).toBe("");
+    expect(sent.some((text) => text.includes("keyHash"))).toBe(true);
+    expect(sent.filter((text) => text.includes(key) || text.includes(encodeURIComponent(key)))).toEqual([]);
+    expect(page.url()).not.toContain(key);
+    const kept = await page.evaluate(() =>
+      JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.documentElement.outerHTML]),
+    );
+    expect(kept).not.toContain(key);
+  });
+
+  test("each step is told, with limits as they stand and nothing counted", async ({ dashboard, open }) => {
+    const { key, keyId } = await newKey(dashboard, {
+      ratelimits: [{ name: "requests", limit: 5, duration: HOUR_MS, autoApply: true }],
+      credits: { remaining: 7 },
+    });
+    await dashboard.call("keys.verifyKey", { key });
+    const page = await open(`/explain?keyId=${keyId}`);
+    await page.getByText("1 of 5 in 1 h").waitFor();
+    await page.getByText("6 left, it costs 1").waitFor();
+    expect(await page.getByRole("list", { name: "Steps" }).getByRole("listitem").count()).toBe(9);
+    await page.getByLabel("Permissions asked for").fill("orders.write");
+    await page.getByRole("button", { name: "Explain", exact: true }).click();
+    await page.getByText("The key lacks orders.write.").waitFor();
+    const again = await dashboard.call("keys.verifyKey", { key });
+    expect(again.ratelimits?.[0]?.remaining).toBe(3);
+    await expectAccessible(page);
+  });
+
+  test("a request at the gate is explained by its rule", async ({ dashboard, open }) => {
+    const [policy] = await dashboard.call("admin.listPolicies", { search: "shop/orders" });
+    if (policy === undefined) throw new Error("the manifests have no policy");
+    const { keyId } = await dashboard.call("keys.createKey", { apiId: policy.apiId });
+    const page = await open(`/explain?keyId=${keyId}&policyId=${policy.policyId}`);
+    await page.getByText(/at a gate, decided/).waitFor();
+    await page
+      .getByText(/none matches|rule \d/)
+      .first()
+      .waitFor();
+  });
+
+  test("a request is found by its id, with what it would be now beside it", async ({ dashboard, open }) => {
+    const { key, keyId } = await newKey(dashboard);
+    const response = await fetch(`${dashboard.url}/v2/keys.verifyKey`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${dashboard.rootKey}`, "content-type": "application/json" },
+      body: JSON.stringify({ key }),
+    });
+    const { meta } = (await response.json()) as { meta: { requestId: string } };
+    await waitFor("the event", async () => {
+      const { verifications } = await dashboard.call("admin.explainRequest", { requestId: meta.requestId });
+      return verifications.length > 0;
+    });
+    await dashboard.call("keys.updateKey", { keyId, enabled: false });
+    const page = await open("/explain");
+    await page.getByLabel("Key, id of a key, or id of a request").fill(meta.requestId);
+    await page.keyboard.press("Enter");
+    await page.getByText("decided").first().waitFor();
+    await page.getByText("The key is disabled.").waitFor();
+    expect(new URL(page.url()).searchParams.get("requestId")).toBe(meta.requestId);
+  });
+
+  test("a query that does not parse says where", async ({ dashboard, open, faults }) => {
+    faults.expect(/400/);
+    const { keyId } = await newKey(dashboard);
+    const page = await open(`/explain?keyId=${keyId}`);
+    await page.getByLabel("Permissions asked for").fill("a AND");
+    await page.getByRole("button", { name: "Explain", exact: true }).click();
+    await page
+      .getByText(/Position 5/)
+      .first()
+      .waitFor();
+  });
+
+  test("hostile names are shown as texts", async ({ dashboard, open }) => {
+    const name = `<img src=x onerror="document.title='stolen'">`;
+    const { keyId } = await newKey(dashboard, { name });
+    const page = await open(`/explain?keyId=${keyId}`);
+    await page.getByText(name).waitFor();
+    expect(await page.title()).toBe("Explain · Postern");
+  });
+
+  test.for([375, 1920])("fits %d px", async (width, { dashboard, open }) => {
+    const { keyId } = await newKey(dashboard);
+    const page = await open(`/explain?keyId=${keyId}`, { width });
+    await page.getByText("Now:").waitFor();
+    await expectNoSideways(page);
+  });
+
+  test.for(["viewer", "operator"] as const)("a %s may explain", async (role, { dashboard, open }) => {
+    const { keyId } = await newKey(dashboard);
+    const page = await open(`/explain?keyId=${keyId}`, { role });
+    await page.getByText("VALID").waitFor();
+  });
+});

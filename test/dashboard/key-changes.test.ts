@@ -1,0 +1,180 @@
+import type { Page } from "playwright-core";
+import { describe, expect } from "vitest";
+import { inDatabase } from "./database.ts";
+import { type Dashboard, dashboardTest } from "./harness.ts";
+
+const test = dashboardTest();
+
+async function anApi({ call }: Dashboard, name: string): Promise<string> {
+  return (await call("apis.createApi", { name })).apiId;
+}
+
+/** Opens the page of a new key. */
+async function aKey(
+  { call }: Dashboard,
+  open: (path: string) => Promise<Page>,
+  body: object = {},
+): Promise<{ page: Page; keyId: string; key: string }> {
+  const { apiId } = await call("apis.createApi", { name: "changed keys" });
+  const { keyId, key } = await call("keys.createKey", { apiId, name: "Before", ...body });
+  const page = await open(`/keys/${keyId}`);
+  await page.getByRole("button", { name: "Change", exact: true }).waitFor();
+  return { page, keyId, key };
+}
+
+const menu = async (page: Page, item: string): Promise<void> => {
+  await page.getByRole("button", { name: "More", exact: true }).click();
+  await page.getByRole("menuitem", { name: item }).click();
+};
+
+describe("a key", () => {
+  test("is made with all fields, shown once, and is nowhere after that", async ({ dashboard, open }) => {
+    const apiId = await anApi(dashboard, "made here");
+    await dashboard.call("permissions.createRole", { name: "made-role" });
+    const page = await open(`/keys?api=${apiId}`, { role: "operator" });
+    await page.getByRole("button", { name: "Create a key" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Name", { exact: true }).fill("New key");
+    await dialog.getByLabel("Owner").fill("made.owner");
+    await dialog.getByLabel("Expires (UTC)").fill("2035-05-06T07:08");
+    await dialog.getByLabel("Credits", { exact: true }).fill("1,000");
+    await dialog.getByLabel("Refill").selectOption("daily");
+    await dialog.getByLabel("Credits of a refill").fill("10");
+    await dialog.getByRole("button", { name: "Add a limit" }).click();
+    await dialog.getByLabel("Meta").fill("{");
+    await dialog.getByText("A JSON object, such as").waitFor();
+    expect(await dialog.getByRole("button", { name: "Create" }).getAttribute("aria-disabled")).toBe("true");
+    await dialog.getByLabel("Meta").fill('{"plan":"pro"}');
+    await dialog.getByLabel("Roles").fill("made-role");
+    await dialog.getByLabel("Permissions").fill("made.read\nmade.write");
+    await dialog.getByLabel("Prefix").fill("made");
+    await dialog.getByRole("button", { name: "Create" }).click();
+    const secret =
+      (await page
+        .getByRole("dialog")
+        .getByText(/^made_\w{20,}$/)
+        .textContent()) ?? "";
+    await page.getByText("keys.verifyKey").waitFor();
+    expect((await dashboard.call("keys.verifyKey", { key: secret })).code).toBe("VALID");
+    // No slip of a finger closes it.
+    await page.keyboard.press("Escape");
+    expect(await page.getByText(secret, { exact: true }).count()).toBe(1);
+    await page.getByRole("dialog").getByRole("button", { name: "Close" }).click();
+    await page.getByRole("row").getByText("New key").waitFor();
+    const kept = await page.evaluate(() =>
+      JSON.stringify([{ ...localStorage }, { ...sessionStorage }, history.state, location.href]),
+    );
+    expect(`${kept}${await page.content()}`).not.toContain(secret);
+
+    const [found] = await dashboard.call("admin.searchKeys", { apiId });
+    expect(await dashboard.call("keys.getKey", { keyId: found?.keyId ?? "" })).toMatchObject({
+      name: "New key",
+      identity: { externalId: "made.owner" },
+      expires: Date.UTC(2035, 4, 6, 7, 8),
+      credits: { remaining: 999, refill: { interval: "daily", amount: 10 } },
+      ratelimits: [{ name: "requests", limit: 100, duration: 60_000, autoApply: true }],
+      meta: { plan: "pro" },
+      roles: ["made-role"],
+      permissions: ["made.read", "made.write"],
+    });
+  });
+
+  test("keeps what another person changes while a form is open", async ({ dashboard, open }) => {
+    const { page, keyId } = await aKey(dashboard, open, { credits: { remaining: 50 }, meta: { a: 1 } });
+    await page.getByRole("button", { name: "Change", exact: true }).click();
+    await dashboard.call("keys.updateKey", { keyId, meta: { b: 2 } });
+    await dashboard.call("keys.updateCredits", { keyId, operation: "decrement", value: 5 });
+    await page.getByRole("dialog").getByLabel("Name", { exact: true }).fill("After");
+    await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
+    await page.getByRole("heading", { name: "After" }).waitFor();
+    expect(await dashboard.call("keys.getKey", { keyId })).toMatchObject({
+      name: "After",
+      meta: { b: 2 },
+      credits: { remaining: 45 },
+    });
+  });
+
+  test("gets and loses roles and permissions one by one", async ({ dashboard, open }) => {
+    await dashboard.call("permissions.createRole", { name: "given-role" });
+    const { page, keyId } = await aKey(dashboard, open, { permissions: ["old.read", "kept.read"] });
+    await menu(page, "Roles and permissions");
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Roles").fill("given-role");
+    await dialog.getByLabel("Permissions of the key itself").fill("kept.read\nnew.read");
+    await dialog.getByText("Adds 2, takes away 1.").waitFor();
+    // Another person gives it a permission meanwhile.
+    await dashboard.call("keys.addPermissions", { keyId, permissions: ["theirs.read"] });
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await page.getByText("The rights of the key are changed.").waitFor();
+    await page.getByRole("rowheader", { name: "theirs.read" }).waitFor();
+    expect(await dashboard.call("keys.getKey", { keyId })).toMatchObject({
+      roles: ["given-role"],
+      permissions: ["kept.read", "new.read", "theirs.read"],
+    });
+  });
+
+  test("gets credits, loses some, and becomes unlimited", async ({ dashboard, open }) => {
+    const { page, keyId } = await aKey(dashboard, open, { credits: { remaining: 10 } });
+    const change = async (what: string, value: string | undefined, says: string) => {
+      await menu(page, "Credits");
+      const dialog = page.getByRole("dialog");
+      await dialog.getByLabel("What to do").selectOption({ label: what });
+      if (value !== undefined) await dialog.getByLabel("Credits").fill(value);
+      await dialog.getByRole("button", { name: "Save" }).click();
+      await page.getByText(says).waitFor();
+    };
+    await change("Add", "5", "The key has 15 credits.");
+    await change("Take away", "3", "The key has 12 credits.");
+    await change("Set to", "1000", "The key has 1,000 credits.");
+    await change("Make unlimited, without a refill", undefined, "The key is unlimited.");
+    expect((await dashboard.call("keys.getKey", { keyId })).credits).toBeUndefined();
+  });
+
+  test("is rerolled with an overlap, and the new one is shown once", async ({ dashboard, open }) => {
+    const { page, key } = await aKey(dashboard, open);
+    await menu(page, "Reroll");
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Overlap").fill("2h");
+    await dialog.getByRole("button", { name: "Reroll" }).click();
+    const secret = (await page.locator(".code pre").first().textContent()) ?? "";
+    for (const one of [key, secret]) expect((await dashboard.call("keys.verifyKey", { key: one })).code).toBe("VALID");
+    await page.getByRole("dialog").getByRole("link", { name: /^key_/ }).click();
+    await page.getByRole("heading", { name: "Before" }).waitFor();
+    expect(await page.content()).not.toContain(secret);
+  });
+
+  test("is disabled, enabled again, and deleted by typing its name", async ({ dashboard, open }) => {
+    const { page, keyId, key } = await aKey(dashboard, open);
+    await page.getByRole("button", { name: "Disable", exact: true }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Disable the key" }).click();
+    await page.getByText("A request now would be refused: disabled").waitFor();
+    expect((await dashboard.call("keys.verifyKey", { key })).code).toBe("DISABLED");
+    await page.getByRole("button", { name: "Enable", exact: true }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Enable the key" }).click();
+    await page.getByText("A request now would be let through").waitFor();
+    await menu(page, "Delete");
+    const dialog = page.getByRole("dialog");
+    expect(await dialog.getByRole("button", { name: "Delete the key" }).getAttribute("aria-disabled")).toBe("true");
+    await dialog.getByRole("textbox").fill("Before");
+    await dialog.getByLabel("Remove it with everything that belongs to it").check();
+    await dialog.getByRole("button", { name: "Delete the key" }).click();
+    await page.getByText("The key is deleted.").waitFor();
+    expect(await inDatabase(dashboard, "select id from keys where id = $1", [keyId])).toEqual([]);
+  });
+
+  test("that a manifest takes over while a form is open is refused, with the manifest and what to do", async ({
+    dashboard,
+    open,
+    faults,
+  }) => {
+    faults.expect(/409/);
+    const { page, keyId } = await aKey(dashboard, open);
+    await page.getByRole("button", { name: "Change", exact: true }).click();
+    await inDatabase(dashboard, "update keys set manager = 'main/ApiKey/shop/taken' where id = $1", [keyId]);
+    await page.getByRole("dialog").getByLabel("Name", { exact: true }).fill("Too late");
+    await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
+    await page.getByText(/is managed by main\/ApiKey\/shop\/taken/).waitFor();
+    await page.getByText("Change its manifest instead: a change made here would be undone.").waitFor();
+    expect(await page.getByRole("dialog").getByLabel("Name", { exact: true }).inputValue()).toBe("Too late");
+  });
+});

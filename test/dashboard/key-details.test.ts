@@ -1,0 +1,175 @@
+import { describe, expect } from "vitest";
+import { expectAccessible, expectNoSideways } from "./accessible.ts";
+import { inDatabase } from "./database.ts";
+import { type Dashboard, dashboardTest } from "./harness.ts";
+
+const test = dashboardTest();
+
+const DAY_MS = 86_400_000;
+
+/** A key with everything: the same for all tests of this file. */
+async function wholeKey(dashboard: Dashboard) {
+  const { call } = dashboard;
+  const [known] = await call("admin.searchKeys", { name: "Whole key" });
+  if (known !== undefined) return { keyId: known.keyId, apiId: known.apiId };
+  const { apiId } = await call("apis.createApi", { name: "details" });
+  await call("permissions.createRole", { name: "detail-role", permissions: ["role.read", "both.read"] });
+  const limit = { limit: 50, duration: 30 * DAY_MS, autoApply: true };
+  await call("identities.createIdentity", {
+    externalId: "detail.owner",
+    ratelimits: [
+      { name: "shared", ...limit },
+      { name: "own", ...limit },
+    ],
+  });
+  const { keyId, key } = await call("keys.createKey", {
+    apiId,
+    name: "Whole key",
+    externalId: "detail.owner",
+    meta: { plan: "pro" },
+    credits: { remaining: 100, refill: { interval: "monthly", amount: 100, refillDay: 31 } },
+    ratelimits: [{ name: "own", ...limit }],
+    roles: ["detail-role"],
+    permissions: ["both.read", "direct.read"],
+  });
+  for (let n = 0; n < 3; n++) await call("keys.verifyKey", { key, tags: [`n=${n}`] });
+  return { keyId, apiId };
+}
+
+describe("a key", () => {
+  test("shows its state, credits, counters, and where each permission comes from", async ({ dashboard, open }) => {
+    const { keyId } = await wholeKey(dashboard);
+    const page = await open(`/keys/${keyId}`);
+    await page.getByText("A request now would be let through").waitFor();
+    const row = (name: string) =>
+      page.getByRole("row").filter({ has: page.getByRole("rowheader", { name, exact: true }) });
+    expect(await row("shared").getByRole("cell").allTextContents()).toEqual([
+      "identity, shared",
+      "3",
+      "50",
+      expect.stringMatching(/^30 d, ends in /),
+    ]);
+    expect(await row("own").getByRole("cell").allTextContents()).toEqual([
+      "key",
+      "3",
+      "50",
+      expect.stringMatching(/^30 d, ends in /),
+    ]);
+    expect(await row("own replaced").getByRole("cell").first().textContent()).toBe("identity, shared");
+    expect(await row("both.read").getByRole("cell").allTextContents()).toEqual(["the key itself, role detail-role"]);
+    expect(await row("role.read").getByRole("cell").allTextContents()).toEqual(["role detail-role"]);
+    expect(await row("direct.read").getByRole("cell").allTextContents()).toEqual(["the key itself"]);
+    await page.getByText("100 on day 31 of each month, at midnight UTC").waitFor();
+    await page.getByText("97", { exact: true }).waitFor();
+  });
+
+  test("shows its last requests and its usage by outcome, once they are stored", async ({ dashboard, open }) => {
+    const { keyId } = await wholeKey(dashboard);
+    const page = await open(`/keys/${keyId}`);
+    const requests = page.getByLabel("Last requests", { exact: true }).getByRole("row");
+    await expect
+      .poll(
+        async () => {
+          await page.getByRole("button", { name: "Read again" }).click();
+          return requests.count();
+        },
+        { timeout: 20_000, interval: 1000 },
+      )
+      .toBe(4);
+    await page.getByText("n=2").waitFor();
+    await page.getByRole("cell", { name: "valid", exact: true }).first().waitFor();
+    // Counts are made from what is stored, a little later; the page asks for them every ten minutes.
+    const figure = page.getByRole("figure", { name: "Verifications of the key by outcome" });
+    await expect
+      .poll(
+        async () => {
+          await page.reload();
+          await page.getByRole("heading", { name: "Last requests" }).waitFor();
+          return figure
+            .locator('[data-series="VALID"] strong')
+            .textContent({ timeout: 4000 })
+            .catch(() => null);
+        },
+        { timeout: 60_000, interval: 1000 },
+      )
+      .toBe("3");
+  });
+
+  test("says everything that stands against it, the deciding first", async ({ dashboard, open }) => {
+    const { apiId } = await wholeKey(dashboard);
+    const { keyId } = await dashboard.call("keys.createKey", {
+      apiId,
+      name: "Bad key",
+      enabled: false,
+      expires: Date.now() - DAY_MS,
+      credits: { remaining: 0 },
+    });
+    const page = await open(`/keys/${keyId}`);
+    await page.getByText("A request now would be refused: disabled").waitFor();
+    const reasons = page
+      .getByRole("list", { name: "What stands against the key; the first decides" })
+      .getByRole("listitem");
+    expect(await reasons.allTextContents()).toEqual([
+      expect.stringContaining("disabled"),
+      expect.stringContaining("expired"),
+      expect.stringContaining("credits are spent"),
+    ]);
+    await dashboard.call("keys.deleteKey", { keyId });
+    await page.reload();
+    await page.getByText("A request now would be refused: not found").waitFor();
+    const change = page.getByRole("button", { name: "Change", exact: true });
+    expect(await change.getAttribute("title")).toBe("The key is deleted.");
+  });
+
+  test("that is not there says so, and what to do", async ({ open, faults }) => {
+    faults.expect(/404/);
+    const page = await open("/keys/key_0000000000000000");
+    await page.getByText("There is no key key_0000000000000000 in the workspace.").waitFor();
+    await page.getByText("It may have been deleted in the meantime: go back to the list.").waitFor();
+  });
+
+  test("of a manifest is locked, names it, and says how to change it", async ({ dashboard, open }) => {
+    const { apiId } = await wholeKey(dashboard);
+    const { keyId } = await dashboard.call("keys.createKey", { apiId, name: "Managed key" });
+    await inDatabase(dashboard, "update keys set manager = 'main/ApiKey/shop/billing' where id = $1", [keyId]);
+    const page = await open(`/keys/${keyId}`);
+    await page.getByText("A manifest manages this.").waitFor();
+    await page.getByText("kubectl edit -n shop apikey.postern.dev/billing").waitFor();
+    for (const name of ["Change", "Disable"]) {
+      const button = page.getByRole("button", { name, exact: true });
+      expect(await button.getAttribute("title")).toBe("Managed by main/ApiKey/shop/billing: change its manifest.");
+    }
+  });
+
+  test("is shown to a viewer, who is told which permission is missing", async ({ dashboard, open }) => {
+    const { keyId } = await wholeKey(dashboard);
+    const page = await open(`/keys/${keyId}`, { role: "viewer" });
+    await page.getByText("A request now would be let through").waitFor();
+    const change = page.getByRole("button", { name: "Change", exact: true });
+    expect(await change.getAttribute("title")).toContain("api.*.update_key");
+    await page.getByRole("button", { name: "More", exact: true }).click();
+    for (const [name, tuple] of [
+      ["Roles and permissions", "update_key"],
+      ["Credits", "update_key"],
+      ["Reroll", "create_key"],
+      ["Delete", "delete_key"],
+    ] as const) {
+      const item = page.getByRole("menuitem", { name });
+      expect(await item.getAttribute("title")).toContain(`api.*.${tuple}`);
+    }
+  });
+
+  test.for(["light", "dark"] as const)("is accessible in %s", async (colorScheme, { dashboard, open }) => {
+    const { keyId } = await wholeKey(dashboard);
+    const page = await open(`/keys/${keyId}`, { colorScheme });
+    await page.getByText("A request now would be let through").waitFor();
+    await expectAccessible(page);
+  });
+
+  test.for([375, 1920])("fits %d px", async (width, { dashboard, open }) => {
+    const { keyId } = await wholeKey(dashboard);
+    const page = await open(`/keys/${keyId}`, { width });
+    await page.getByText("A request now would be let through").waitFor();
+    await expectNoSideways(page);
+  });
+});
