@@ -1,0 +1,83 @@
+import { describe, expect } from "vitest";
+import { expectAccessible, expectNoSideways } from "./accessible.ts";
+import { inDatabase } from "./database.ts";
+import { dashboardTest } from "./harness.ts";
+
+const test = dashboardTest();
+
+const HOSTILE = "<img src=x onerror=alert(1)> \"'& 支付 ‮";
+
+describe("APIs", () => {
+  test("are made, renamed, found by a part of the name, and deleted by typing it", async ({ dashboard, open }) => {
+    const page = await open("/apis");
+    await page.getByRole("button", { name: "Create an API" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Name").fill("ab");
+    expect(await dialog.getByRole("button", { name: "Create" }).getAttribute("aria-disabled")).toBe("true");
+    await dialog.getByLabel("Name").fill("payments of today");
+    await page.keyboard.press("Enter");
+    await page.getByText("The API payments of today is created.").waitFor();
+    await page.getByRole("link", { name: "payments of today" }).waitFor();
+
+    await page.getByRole("button", { name: "More of payments of today" }).click();
+    await page.getByRole("menuitem", { name: "Rename" }).click();
+    await page.getByRole("dialog").getByLabel("Name").fill(HOSTILE);
+    await page.getByRole("dialog").getByRole("button", { name: "Rename" }).click();
+    await page.getByText("The API is renamed.").waitFor();
+    await page.getByLabel("Part of the name or id").fill("支付");
+    await page.getByRole("link", { name: "支付" }).waitFor();
+    expect(await page.locator("img").count()).toBe(0);
+    await expect.poll(() => new URL(page.url()).searchParams.get("search")).toBe("支付");
+
+    const [api] = await dashboard.call("admin.listApis", { search: "支付" });
+    await page.getByRole("button", { name: /^More of/ }).click();
+    await page.getByRole("menuitem", { name: "Delete" }).click();
+    const confirm = page.getByRole("dialog");
+    const button = confirm.getByRole("button", { name: "Delete the API" });
+    await button.click({ force: true });
+    expect(await dashboard.call("admin.listApis", { search: "支付" })).toHaveLength(1);
+    await confirm.getByRole("textbox").fill(api?.name ?? "");
+    await button.click();
+    await page.getByText("None has “支付” in its name or id.").waitFor();
+    expect(await dashboard.call("admin.listApis", { search: "支付" })).toEqual([]);
+  });
+
+  test("that are protected say who lifts the protection, and how", async ({ dashboard, open }) => {
+    const { apiId } = await dashboard.call("apis.createApi", { name: "protected-api" });
+    await inDatabase(dashboard, "update apis set delete_protection = true where id = $1", [apiId]);
+    const page = await open("/apis?search=protected-api");
+    await page.getByRole("button", { name: "More of protected-api" }).click();
+    await page.getByRole("menuitem", { name: "Delete" }).click();
+    await page.getByText(`postern api set --id ${apiId}`).waitFor();
+  });
+
+  test("of a manifest are locked, and say which", async ({ dashboard, open }) => {
+    const { apiId } = await dashboard.call("apis.createApi", { name: "managed-api" });
+    await inDatabase(dashboard, "update apis set manager = 'main/Api/shop/managed' where id = $1", [apiId]);
+    const page = await open("/apis?search=managed-api");
+    await page.getByRole("button", { name: "More of managed-api" }).click();
+    const rename = page.getByRole("menuitem", { name: "Rename" });
+    expect(await rename.getAttribute("title")).toBe("Managed by main/Api/shop/managed: change its manifest.");
+    expect(await rename.getAttribute("aria-disabled")).toBe("true");
+  });
+
+  test("are shown to a viewer, who can change none and is told what is missing", async ({ open }) => {
+    const page = await open("/apis", { role: "viewer" });
+    const create = page.getByRole("button", { name: "Create an API" });
+    expect(await create.getAttribute("title")).toContain("api.*.create_api");
+    await create.click({ force: true });
+    expect(await page.getByRole("dialog").count()).toBe(0);
+  });
+
+  test.for(["light", "dark"] as const)("are accessible in %s", async (colorScheme, { open }) => {
+    const page = await open("/apis", { colorScheme });
+    await page.getByRole("link", { name: "managed-api" }).waitFor();
+    await expectAccessible(page);
+  });
+
+  test.for([375, 1920])("fit %d px", async (width, { open }) => {
+    const page = await open("/apis", { width });
+    await page.getByRole("link", { name: "managed-api" }).waitFor();
+    await expectNoSideways(page);
+  });
+});

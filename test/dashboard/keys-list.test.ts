@@ -1,0 +1,205 @@
+import { createHash } from "node:crypto";
+import type { Page, Request } from "playwright-core";
+import { describe, expect } from "vitest";
+import { expectAccessible, expectNoSideways } from "./accessible.ts";
+import { inDatabase } from "./database.ts";
+import { dashboardTest } from "./harness.ts";
+
+const test = dashboardTest();
+
+const HOSTILE = '"><script>alert(1)</script> {{7*7}} =HYPERLINK("x") 名前';
+
+/** Everything that leaves a page, as text: addresses, headers and bodies. */
+function watchRequests(page: Page): { sent(): string; requests: Request[] } {
+  const requests: Request[] = [];
+  page.on("request", (request) => void requests.push(request));
+  return {
+    requests,
+    sent: () =>
+      requests.map((one) => `${one.url()} ${JSON.stringify(one.headers())} ${one.postData() ?? ""}`).join("\n"),
+  };
+}
+
+describe("the list of keys", () => {
+  test("finds a key by its name, owner, start and id, and keeps the filter in the address", async ({
+    dashboard,
+    open,
+  }) => {
+    const { apiId } = await dashboard.call("apis.createApi", { name: "orders" });
+    const { keyId } = await dashboard.call("keys.createKey", {
+      apiId,
+      prefix: "findme",
+      name: "Billing of tomorrow",
+      externalId: "user_of.tomorrow",
+    });
+    for (let n = 0; n < 3; n++) await dashboard.call("keys.createKey", { apiId, prefix: "other", name: `Other ${n}` });
+    const [found] = await dashboard.call("admin.searchKeys", { keyId });
+    const page = await open("/keys");
+    const field = page.getByLabel("Search, or paste a whole key");
+    const rows = page.getByRole("row").filter({ has: page.getByRole("link") });
+    await expect.poll(() => rows.count()).toBeGreaterThan(3);
+    for (const [by, text] of [
+      ["name", "billing of"],
+      ["owner", "user_of.tomorrow"],
+      ["start", found?.start ?? ""],
+    ] as const) {
+      await page.getByLabel("Search by").selectOption(by);
+      await field.fill(text);
+      await expect.poll(() => rows.count()).toBe(1);
+      await page.getByText("Billing of tomorrow").waitFor();
+      const { searchParams } = new URL(page.url());
+      expect([searchParams.get("by"), searchParams.get("q")]).toEqual([by, text]);
+    }
+    await field.fill(keyId);
+    await page.waitForURL(`**/keys/${keyId}*`);
+    await page.getByRole("heading", { name: "Billing of tomorrow" }).waitFor();
+    await page.goBack();
+    await expect.poll(() => rows.count()).toBe(1);
+  });
+
+  test("finds a pasted key by its hash, and the key itself never leaves the page", async ({ dashboard, open }) => {
+    const { apiId } = await dashboard.call("apis.createApi", { name: "pasted" });
+    const { keyId, key } = await dashboard.call("keys.createKey", { apiId, name: "Pasted key", prefix: "live" });
+    const page = await open("/keys");
+    const watched = watchRequests(page);
+    const field = page.getByLabel("Search, or paste a whole key");
+    await field.focus();
+    await page.keyboard.insertText(key);
+    await page.waitForURL(`**/keys/${keyId}*`);
+    await page.getByRole("heading", { name: "Pasted key" }).waitFor();
+    // In base64 a key has characters that an address or JSON would write in another way.
+    const forms = [key, key.slice(5), encodeURIComponent(key), Buffer.from(key).toString("base64")];
+    for (const form of forms) expect(watched.sent()).not.toContain(form);
+    expect(watched.sent()).toContain(createHash("sha256").update(key).digest("base64"));
+    for (const one of watched.requests)
+      expect(one.url()).not.toContain(createHash("sha256").update(key).digest("base64"));
+    const kept = await page.evaluate(() =>
+      JSON.stringify([{ ...localStorage }, { ...sessionStorage }, history.state, location.href]),
+    );
+    for (const form of forms) expect(kept).not.toContain(form);
+    expect(await page.content()).not.toContain(key);
+
+    await page.goBack();
+    await field.focus();
+    await page.keyboard.insertText(`${key.slice(0, -3)}Xy1`);
+    await page.getByText("No key that you may read here has this secret.").waitFor();
+    expect(await field.inputValue()).toBe("");
+    expect(watched.sent()).not.toContain(key.slice(0, -3));
+  });
+
+  test("looks for what only resembles a key as an owner, when it is told that it is none", async ({
+    dashboard,
+    open,
+  }) => {
+    const { apiId } = await dashboard.call("apis.createApi", { name: "resembling" });
+    const externalId = "user_2NNEqL2nrIRdJ194ndJqAHwEfxC";
+    await dashboard.call("keys.createKey", { apiId, name: "Resembling", externalId });
+    const page = await open("/keys?by=owner");
+    await page.getByLabel("Search, or paste a whole key").focus();
+    await page.keyboard.insertText(externalId);
+    await page.getByRole("button", { name: "It is no key: search for it" }).click();
+    await page.getByText("Resembling").waitFor();
+    await expect.poll(() => new URL(page.url()).searchParams.get("q")).toBe(externalId);
+  });
+
+  test("takes a whole key of any form where it is said to be one", async ({ dashboard, open }) => {
+    const { apiId } = await dashboard.call("apis.createApi", { name: "imported" });
+    const { migrationId } = await dashboard.call("admin.startImport", { apiId, name: "short keys" });
+    const hash = createHash("sha256").update("short pass").digest("base64");
+    await dashboard.call("keys.migrateKeys", { apiId, migrationId, keys: [{ hash, name: "Short key" }] });
+    const page = await open("/keys");
+    const watched = watchRequests(page);
+    await page.getByLabel("Search by").selectOption("secret");
+    await page.getByLabel("Whole key", { exact: true }).fill("short pass");
+    expect(await page.getByLabel("Whole key", { exact: true }).getAttribute("type")).toBe("password");
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "Short key" }).waitFor();
+    expect(watched.sent()).not.toMatch(/short.?pass/);
+  });
+
+  test("says where the browser cannot hash, and sends nothing", async ({ dashboard, open }) => {
+    const { apiId } = await dashboard.call("apis.createApi", { name: "insecure" });
+    const { key } = await dashboard.call("keys.createKey", { apiId });
+    const page = await open("/keys");
+    await page.evaluate(() => Object.defineProperty(crypto, "subtle", { value: undefined }));
+    const watched = watchRequests(page);
+    await page.getByLabel("Search, or paste a whole key").focus();
+    await page.keyboard.insertText(key);
+    await page.getByText("Open the dashboard by HTTPS, or search by what the key starts with.").waitFor();
+    expect(watched.sent()).not.toContain(key);
+    expect(watched.sent()).not.toContain("hash");
+  });
+
+  test("is narrowed by state, credits, manifest, role and permission", async ({ dashboard, open }) => {
+    const { apiId } = await dashboard.call("apis.createApi", { name: "narrowed" });
+    await dashboard.call("permissions.createRole", { name: "narrow-role", permissions: ["narrow.read"] });
+    const make = (body: object) => dashboard.call("keys.createKey", { apiId, ...body });
+    await make({ name: "is-off", enabled: false });
+    await make({ name: "is-late", expires: 1 });
+    await make({ name: "has-credits", credits: { remaining: 5 } });
+    await make({ name: "has-role", roles: ["narrow-role"] });
+    const managed = await make({ name: "has-manifest" });
+    await inDatabase(dashboard, "update keys set manager = 'main/ApiKey/shop/narrow' where id = $1", [managed.keyId]);
+    const page = await open(`/keys?api=${apiId}`);
+    const names = () =>
+      page
+        .getByRole("row")
+        .getByText(/^(is|has)-/)
+        .allTextContents();
+    const shows = (...expected: string[]) => expect.poll(names).toEqual(expected);
+    await shows("has-manifest", "has-role", "has-credits", "is-late", "is-off");
+    await page.getByLabel("State").selectOption("disabled");
+    await shows("is-off");
+    await page.getByLabel("State").selectOption("expired");
+    await shows("is-late");
+    await page.getByLabel("State").selectOption("any");
+    await page.getByLabel("Credits").selectOption("yes");
+    await shows("has-credits");
+    await page.getByLabel("Credits").selectOption("any");
+    await page.getByLabel("Manifest").selectOption("yes");
+    await shows("has-manifest");
+    await page.getByLabel("Manifest").selectOption("any");
+    await page.getByLabel("Role").fill("narrow-role");
+    await shows("has-role");
+    await page.getByLabel("Role").fill("");
+    await page.getByLabel("Permission").fill("narrow.read");
+    await shows("has-role");
+    // The address alone shows the same.
+    await page.reload();
+    await shows("has-role");
+  });
+
+  test("shows hostile names and owners as the texts that they are", async ({ dashboard, open }) => {
+    const { apiId } = await dashboard.call("apis.createApi", { name: HOSTILE });
+    const { keyId } = await dashboard.call("keys.createKey", { apiId, name: HOSTILE, meta: { [HOSTILE]: HOSTILE } });
+    await inDatabase(dashboard, "update keys set owner_id = $1 where id = $2", [HOSTILE, keyId]);
+    const page = await open(`/keys?api=${apiId}`);
+    await page.getByRole("row").getByText(HOSTILE).first().waitFor();
+    await page.getByRole("link", { name: "…" }).first().click();
+    await page.getByRole("heading", { name: HOSTILE }).waitFor();
+    await page.getByText(JSON.stringify(HOSTILE).slice(1, 30)).first().waitFor();
+    expect(await page.evaluate(() => document.querySelectorAll("main script").length)).toBe(0);
+  });
+
+  test.for(["light", "dark"] as const)("is accessible in %s", async (colorScheme, { open }) => {
+    const page = await open("/keys", { colorScheme });
+    await page.getByText("has-credits").waitFor();
+    await expectAccessible(page);
+  });
+
+  test.for([375, 1920])("fits %d px", async (width, { open }) => {
+    const page = await open("/keys", { width });
+    await page.getByText("has-credits").waitFor();
+    await expectNoSideways(page);
+  });
+
+  test("tells a stranger to sign in, and asks for nothing", async ({ dashboard }) => {
+    const context = await dashboard.browser.newContext();
+    const page = await context.newPage();
+    const watched = watchRequests(page);
+    await page.goto(`${dashboard.url}/dashboard/keys`);
+    await page.getByRole("heading", { name: "Sign in" }).waitFor();
+    expect(watched.sent()).not.toContain("/v2/");
+    await context.close();
+  });
+});

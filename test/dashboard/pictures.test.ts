@@ -1,0 +1,44 @@
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { resolve } from "node:path";
+import { describe, expect } from "vitest";
+import { NAVIGATION } from "../../dashboard/shell/navigation.ts";
+import { dashboardTest } from "./harness.ts";
+import { pictureFile, takePicture } from "./picture.ts";
+import { fillExample } from "./picture-data.ts";
+
+/*
+ * The pictures of docs/dashboard.md: `npm run pictures` takes them again, of a workspace with the same names and counts each time. Otherwise this test holds
+ * the document and its pictures against the pages that there are.
+ */
+
+const test = dashboardTest();
+const TAKES = process.env.PICTURES === "1";
+const PICTURE_BYTES_MAX = 80_000;
+
+const TEXT = readFileSync(resolve(import.meta.dirname, "../../docs/dashboard.md"), "utf8");
+const PAGES = NAVIGATION.flatMap(({ entries }) => entries.map(({ to, label }) => ({ path: String(to), label })));
+
+if (TAKES) test.beforeAll(async ({ dashboard }) => fillExample(dashboard));
+
+describe.each(PAGES)("$label", ({ path, label }) => {
+  test("is the page that its picture shows", async ({ open }) => {
+    const page = await open(path, { width: 1280, height: 720 });
+    expect(await page.title()).toBe(`${label} · Postern`);
+    if (!TAKES) return;
+    await page.locator("[aria-busy=true], .loading").first().waitFor({ state: "detached" });
+    await page.waitForLoadState("networkidle");
+    await takePicture(page, path.slice(1).replaceAll("/", "-"));
+  });
+
+  test("has a section in the document", () => expect(TEXT).toContain(`\n## ${label}\n`));
+});
+
+test("the document shows pictures that are there, are small, and are of pages that there are", () => {
+  const names = [...TEXT.matchAll(/\]\(pictures\/([\w-]+)\.webp\)/g)].map(([, name]) => name ?? "");
+  expect(names.length).toBeGreaterThan(0);
+  for (const name of names) {
+    expect(PAGES.map(({ path }) => path.slice(1).replaceAll("/", "-"))).toContain(name);
+    expect(existsSync(pictureFile(name)), name).toBe(true);
+    expect(statSync(pictureFile(name)).size).toBeLessThan(PICTURE_BYTES_MAX);
+  }
+});

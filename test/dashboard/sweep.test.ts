@@ -1,0 +1,53 @@
+import type { Page } from "playwright-core";
+import { describe } from "vitest";
+import { expectAccessible, expectNoSideways } from "./accessible.ts";
+import { EVERY_PAGE, fillWorkspace } from "./every-page.ts";
+import { dashboardTest } from "./harness.ts";
+import { expectReachable } from "./keyboard.ts";
+
+/*
+ * What holds for each page of the navigation, whatever it shows. That no page has an error on its console, breaks its policy or asks another
+ * host is held by the harness, here and in every other file.
+ */
+
+const test = dashboardTest();
+test.beforeAll(async ({ dashboard }) => fillWorkspace(dashboard));
+
+const WIDTHS = [375, 768, 1280, 1920] as const;
+
+/** What a page asks for at its start has come. */
+async function settled(page: Page): Promise<void> {
+  await page.waitForLoadState("networkidle");
+  await page
+    .getByText(/^Loading …$/)
+    .first()
+    .waitFor({ state: "hidden" });
+}
+
+describe.each(EVERY_PAGE)("%s", (path) => {
+  test("is accessible in light and in dark, and is reached by keyboard alone", async ({ open }) => {
+    const page = await open(path);
+    await settled(page);
+    await expectAccessible(page);
+    await page.emulateMedia({ colorScheme: "dark", reducedMotion: "reduce" });
+    await expectAccessible(page);
+    await expectReachable(page);
+  });
+
+  test("fits a phone, a tablet and a wide screen", async ({ open }) => {
+    const page = await open(path);
+    await settled(page);
+    for (const width of WIDTHS) {
+      await page.setViewportSize({ width, height: 800 });
+      await expectNoSideways(page);
+    }
+  });
+
+  test("shows a viewer what may be read, without a fault", async ({ open, faults }) => {
+    // What belongs to the installation is refused to a viewer, and the page says so.
+    faults.expect(/\b403\b.*\/v2\/admin\./);
+    const page = await open(path, { role: "viewer" });
+    await settled(page);
+    await expectAccessible(page);
+  });
+});
