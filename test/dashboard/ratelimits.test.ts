@@ -1,0 +1,212 @@
+import { describe, expect } from "vitest";
+import { expectAccessible, expectNoSideways } from "./accessible.ts";
+import { type Dashboard, dashboardTest } from "./harness.ts";
+
+const test = dashboardTest();
+
+const HOUR_MS = 3_600_000;
+let made = 0;
+
+/** A namespace of this test alone, with these limits by identifier. */
+async function aNamespace({ call }: Dashboard, limits: Readonly<Record<string, number>> = {}) {
+  made += 1;
+  const name = `space-${made}`;
+  const { namespaceId } = await call("ratelimit.createNamespace", { name });
+  for (const [identifier, limit] of Object.entries(limits)) {
+    await call("ratelimit.setOverride", { namespace: name, identifier, limit, duration: HOUR_MS });
+  }
+  return { name, namespaceId, path: `/ratelimits/${namespaceId}` };
+}
+
+describe("namespaces", () => {
+  test("are made, found and deleted with the name typed", async ({ dashboard, open }) => {
+    const page = await open("/ratelimits");
+    await page.getByRole("button", { name: "Create a namespace" }).click();
+    await page.getByLabel("Name", { exact: true }).fill("email.outbound");
+    await page.getByRole("button", { name: "Create", exact: true }).click();
+    await page.getByRole("heading", { name: "email.outbound" }).waitFor();
+    await page.getByText("There is no override.").waitFor();
+
+    await page.getByRole("link", { name: "Rate limits" }).click();
+    await page.getByLabel("Name or id contains").fill("OUTBOUND");
+    await page.getByRole("link", { name: "email.outbound" }).click();
+    await page.getByRole("button", { name: "Delete" }).click();
+    await page.getByLabel(/^Type/).fill("email.outbound");
+    await page.getByRole("button", { name: "Delete the namespace" }).click();
+    await page.getByRole("heading", { name: "Rate limits" }).waitFor();
+    expect(await dashboard.call("admin.listNamespaces", { search: "email.outbound" })).toEqual([]);
+  });
+
+  test("one that a manifest manages is locked, and says where it is changed", async ({ open }) => {
+    const page = await open("/ratelimits?search=public-api");
+    await page.getByText("RatelimitNamespace shop/public-api").waitFor();
+    await page.getByRole("link", { name: "public-api" }).click();
+    await page.getByText("kubectl edit -n shop ratelimitnamespace.postern.dev/public-api").waitFor();
+    const remove = page.getByRole("button", { name: "Delete" });
+    expect(await remove.getAttribute("title")).toBe("A manifest manages it: delete the manifest.");
+  });
+});
+
+describe("overrides", () => {
+  test("are set, changed and deleted", async ({ dashboard, open }) => {
+    const { name, path } = await aNamespace(dashboard);
+    const page = await open(path);
+    await page.getByRole("button", { name: "Set an override" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Identifier").fill("premium_*");
+    await dialog.getByLabel("Limit").fill("1000");
+    await dialog.getByLabel("Window").fill("1h 30m");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await dialog.waitFor({ state: "hidden" });
+    const stored = () => dashboard.call("admin.listOverrides", { namespace: name });
+    expect(await stored()).toMatchObject([{ identifier: "premium_*", limit: 1000, duration: 5_400_000, async: false }]);
+
+    await page.getByRole("row", { name: /premium_/ }).click();
+    await dialog.getByLabel("Limit").fill("0");
+    await dialog.getByLabel("Counted in each process").check();
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await dialog.waitFor({ state: "hidden" });
+    expect(await stored()).toMatchObject([{ limit: 0, duration: 5_400_000, async: true }]);
+
+    await page.getByRole("row", { name: /premium_/ }).click();
+    await dialog.getByRole("button", { name: "Delete" }).click();
+    await page.getByText("There is no override.").waitFor();
+    expect(await stored()).toEqual([]);
+  });
+
+  test("one of a manifest is locked, and shows the YAML of what was entered", async ({ dashboard, open }) => {
+    const [namespace] = await dashboard.call("admin.listNamespaces", { search: "public-api" });
+    const page = await open(`/ratelimits/${namespace?.id}`);
+    await page.getByRole("row", { name: /premium_/ }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("kubectl edit -n shop ratelimitoverride.postern.dev/premium").waitFor();
+    await dialog.getByLabel("Limit").fill("7");
+    await dialog.getByText(/^spec:\s+limit: 7\s+duration: 1h\s+async: true/).waitFor();
+    expect(await dialog.getByRole("button", { name: "Save" }).getAttribute("title")).toContain("A manifest manages it");
+    expect(await dialog.getByRole("button", { name: "Delete" }).getAttribute("title")).toContain("A manifest");
+  });
+
+  test("a change of what an operator took over meanwhile says where it belongs", async ({
+    dashboard,
+    open,
+    faults,
+  }) => {
+    faults.expect(/409/);
+    const { name, path } = await aNamespace(dashboard, { acme: 5 });
+    const page = await open(path);
+    await page.getByRole("row", { name: /acme/ }).click();
+    const response = await fetch(`${dashboard.url}/v2/ratelimit.setOverride`, {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${dashboard.rootKey}`,
+        "content-type": "application/json",
+        "Postern-Manager": "main/RatelimitOverride/shop/acme",
+        "Postern-Adopt": "true",
+      },
+      body: JSON.stringify({ namespace: name, identifier: "acme", limit: 5, duration: HOUR_MS }),
+    });
+    expect(response.status).toBe(200);
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Limit").fill("9");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await dialog.getByText("kubectl edit -n shop ratelimitoverride.postern.dev/acme").waitFor();
+    await dialog.getByText(/^spec:\s+limit: 9\s+duration: 1h/).waitFor();
+  });
+
+  test("of one the manifest is shown with that of its namespace", async ({ dashboard, open }) => {
+    const { name, path } = await aNamespace(dashboard, { "a b*": 5 });
+    const page = await open(path);
+    await page.getByRole("row", { name: /a b/ }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Show as YAML" }).click();
+    const text = await page.getByRole("dialog", { name: "Manifest" }).locator("pre").first().innerText();
+    expect(text).toContain(`kind: RatelimitNamespace\nmetadata:\n  name: ${name}\n`);
+    expect(text).toContain("  identifier: a b*\n  limit: 5\n  duration: 1h\n  adopt: match");
+  });
+});
+
+describe("the tester", () => {
+  test("says which limit an identifier gets and why, with the others that match", async ({ dashboard, open }) => {
+    const { name, path } = await aNamespace(dashboard, { "*": 1, "premium_*": 100, "*_eu": 50, premium_7: 7 });
+    await dashboard.call("ratelimit.limit", {
+      namespace: name,
+      identifier: "premium_8_eu",
+      limit: 10,
+      duration: HOUR_MS,
+      cost: 3,
+    });
+    const page = await open(path);
+    const field = page.getByLabel("Which limit does an identifier get?");
+    const answer = page.getByRole("region", { name: "Tester" });
+    await field.fill("premium_8_eu");
+    await answer.getByText("premium_8_eu would get 100 per 1 h, because of the pattern premium_*.").waitFor();
+    await answer.getByText("3 used, 97 left").waitFor();
+    await answer.getByText("*_eu, 50 per 1 h: 3 of its characters are no *, of the other 8.").waitFor();
+    await answer.getByText("*, 1 per 1 h: 0 of its characters are no *, of the other 8.").waitFor();
+    await field.fill("premium_7");
+    await answer.getByText("because of the override for exactly this identifier.").waitFor();
+    await answer.getByText("premium_*, 100 per 1 h: an override for exactly this identifier comes first.").waitFor();
+    // Looking uses nothing.
+    const { remaining } = await dashboard.call("ratelimit.limit", {
+      namespace: name,
+      identifier: "premium_8_eu",
+      limit: 10,
+      duration: HOUR_MS,
+    });
+    expect(remaining).toBe(96);
+  });
+
+  test("says when no override matches", async ({ dashboard, open }) => {
+    const { path } = await aNamespace(dashboard, { "premium_*": 100 });
+    const page = await open(path);
+    await page.getByLabel("Which limit does an identifier get?").fill("free");
+    await page.getByText("free gets the limit that the call or policy asks for: no override matches.").waitFor();
+  });
+});
+
+test("a viewer sees all of it and changes nothing", async ({ dashboard, open }) => {
+  const { path } = await aNamespace(dashboard, { acme: 5 });
+  const page = await open(path, { role: "viewer" });
+  const titleOf = (name: string) => page.getByRole("button", { name }).getAttribute("title");
+  await page.getByRole("row", { name: /acme/ }).click();
+  expect(await titleOf("Save")).toContain("ratelimit.*.set_override");
+  expect(await page.getByRole("dialog").getByRole("button", { name: "Delete" }).getAttribute("title")).toContain(
+    "ratelimit.*.delete_override",
+  );
+});
+
+test("a lost connection keeps what was typed", async ({ dashboard, open, context, faults }) => {
+  faults.expect(/ERR_FAILED/);
+  const { name, path } = await aNamespace(dashboard);
+  const page = await open(path);
+  await page.getByRole("button", { name: "Set an override" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Identifier").fill("acme");
+  await dialog.getByLabel("Limit").fill("3");
+  await context.route("**/v2/ratelimit.setOverride", (route) => route.abort());
+  await dialog.getByRole("button", { name: "Save" }).click();
+  await dialog.getByText("Check the connection to the server").waitFor();
+  await context.unroute("**/v2/ratelimit.setOverride");
+  await dialog.getByRole("button", { name: "Save" }).click();
+  await dialog.waitFor({ state: "hidden" });
+  expect(await dashboard.call("admin.listOverrides", { namespace: name })).toMatchObject([
+    { identifier: "acme", limit: 3 },
+  ]);
+});
+
+test.for(["light", "dark"] as const)("is accessible in %s", async (colorScheme, { dashboard, open }) => {
+  const { path } = await aNamespace(dashboard, { "*": 1, acme: 5 });
+  const page = await open(path, { colorScheme });
+  await page.getByLabel("Which limit does an identifier get?").fill("acme");
+  await page.getByText("because of the override for exactly this identifier.").waitFor();
+  await expectAccessible(page);
+  await page.getByRole("row", { name: /acme/ }).click();
+  await page.getByRole("dialog").getByLabel("Limit").waitFor();
+  await expectAccessible(page);
+});
+
+test.for([375, 768, 1280, 1920])("fits %d px", async (width, { dashboard, open }) => {
+  const { path } = await aNamespace(dashboard, { [`${"long".repeat(100)}*`]: 5 });
+  const page = await open(path, { width });
+  await page.getByText(/^longlong/).waitFor();
+  await expectNoSideways(page);
+});

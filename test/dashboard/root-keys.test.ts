@@ -1,0 +1,207 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { describe, expect } from "vitest";
+import { expectAccessible, expectNoSideways } from "./accessible.ts";
+import { inDatabase } from "./database.ts";
+import { type Dashboard, dashboardTest } from "./harness.ts";
+
+const test = dashboardTest();
+const run = promisify(execFile);
+const HOSTILE = `<img src=x onerror=alert(1)> \u202Egnp.exe`;
+
+const make = ({ call }: Dashboard, name: string, more: object = {}) =>
+  call("admin.createRootKey", { name, permissions: ["api.*.create_api"], ...more });
+const statusOf = async ({ url }: Dashboard, rootKey: string): Promise<number> => {
+  const headers = { authorization: `Bearer ${rootKey}`, "content-type": "application/json" };
+  return (await fetch(`${url}/v2/workspaces.getWorkspace`, { method: "POST", headers, body: "{}" })).status;
+};
+
+describe("a new root key", () => {
+  test("is chosen in words, shown once, works by its command line, and is gone when the dialog closes", async ({
+    dashboard,
+    open,
+  }) => {
+    const page = await open("/root-keys");
+    await page.getByRole("button", { name: "Create a root key" }).click();
+    await page.getByLabel("Name", { exact: true }).fill("billing of customers");
+    await page.getByRole("textbox", { name: "Environment" }).last().fill("production");
+    await page.getByRole("checkbox", { name: "create api" }).check();
+    await page.getByRole("checkbox", { name: "verify key" }).check();
+    await page.getByText("api.*.verify_key").waitFor();
+    await page.getByText("for all APIs or namespaces").waitFor();
+    await page.getByRole("button", { name: "Create", exact: true }).click();
+    await page.getByText("This is the only time that it is shown").waitFor();
+    const [secret = "", line = ""] = await page.locator("figure pre").allTextContents();
+    expect(secret).toMatch(/^postern_\w{30,}$/);
+    const { stdout } = await run("bash", ["-c", `${line} -s`]);
+    expect(JSON.parse(stdout).data).toMatchObject({ name: "default" });
+    await page.keyboard.press("Escape");
+    await page.getByText("This is the only time that it is shown").waitFor();
+    await page.getByRole("button", { name: "Close" }).click();
+    await page.getByRole("row").filter({ hasText: "billing of customers" }).waitFor();
+    const left = await page.evaluate(() =>
+      JSON.stringify([
+        document.documentElement.outerHTML,
+        { ...localStorage },
+        { ...sessionStorage },
+        location.href,
+        history.state,
+      ]),
+    );
+    expect(left).not.toContain(secret);
+    const [row] = await dashboard.call("admin.listRootKeys", { search: "billing of customers" });
+    expect(row).toMatchObject({
+      environment: "production",
+      permissions: ["api.*.create_api", "api.*.verify_key"],
+    });
+  });
+
+  test("of a preset is for the API that was chosen", async ({ dashboard, open }) => {
+    const { apiId } = await dashboard.call("apis.createApi", { name: "the chosen one" });
+    const page = await open("/root-keys");
+    await page.getByRole("button", { name: "Create a root key" }).click();
+    await page.getByLabel("Name", { exact: true }).fill("verifier of one");
+    await page.getByLabel("Which").fill("chosen");
+    await page.getByRole("option", { name: /the chosen one/ }).click();
+    await page.getByRole("button", { name: "Verify only, for one API" }).click();
+    await page.getByText(`api.${apiId}.verify_key`).waitFor();
+    expect(await page.getByText("for all APIs or namespaces").count()).toBe(0);
+  });
+});
+
+describe("a root key", () => {
+  test("is disabled, enabled, changed and revoked with its name typed", async ({ dashboard, open }) => {
+    const { rootKey, rootKeyId } = await make(dashboard, "to be revoked");
+    const page = await open(`/root-keys?rootKey=${rootKeyId}`);
+    await page.getByRole("button", { name: "Disable", exact: true }).click();
+    await page.getByRole("button", { name: "Disable the root key" }).click();
+    await page.getByText("The root key is disabled.").waitFor();
+    expect(await statusOf(dashboard, rootKey)).toBe(401);
+    await page.getByRole("button", { name: "Enable", exact: true }).click();
+    await page.getByRole("button", { name: "Enable the root key" }).click();
+    await page.getByText("The root key is enabled.").waitFor();
+    expect(await statusOf(dashboard, rootKey)).toBe(200);
+    await page.getByRole("button", { name: "Revoke", exact: true }).click();
+    await page.getByLabel(/to confirm/).fill("to be revoke");
+    await page.keyboard.press("Enter");
+    expect(await statusOf(dashboard, rootKey)).toBe(200);
+    await page.getByLabel(/to confirm/).fill("to be revoked");
+    await page.getByRole("button", { name: "Revoke the root key" }).click();
+    await page.getByText("The root key is revoked.").waitFor();
+    expect(await statusOf(dashboard, rootKey)).toBe(401);
+  });
+
+  test("is rotated, and both name the other", async ({ dashboard, open }) => {
+    const { rootKey, rootKeyId } = await make(dashboard, "to be rotated");
+    const page = await open(`/root-keys?rootKey=${rootKeyId}`);
+    await page.getByRole("button", { name: "Rotate" }).click();
+    await page.getByLabel("Overlap").selectOption("7 days");
+    await page.getByRole("button", { name: "Rotate" }).last().click();
+    await page.getByText("This is the only time that it is shown").waitFor();
+    const [secret = ""] = await page.locator("figure pre").allTextContents();
+    expect([await statusOf(dashboard, rootKey), await statusOf(dashboard, secret)]).toEqual([200, 200]);
+    await page.getByRole("button", { name: "Close" }).last().click();
+    await page.getByText("Replaced by").waitFor();
+    const { successorId = "" } = await dashboard.call("admin.getRootKey", { rootKeyId });
+    await page.getByRole("button", { name: successorId }).click();
+    await page.getByText("Replaces").waitFor();
+  });
+
+  test("that somebody else changed meanwhile is not changed again", async ({ dashboard, open, faults }) => {
+    faults.expect(/409/);
+    const { rootKeyId } = await make(dashboard, "edited by two");
+    const page = await open(`/root-keys?rootKey=${rootKeyId}`);
+    await page.getByRole("button", { name: "Change" }).click();
+    await dashboard.call("admin.updateRootKey", { rootKeyId, environment: "staging" });
+    await page.getByLabel("Name", { exact: true }).fill("edited by me");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("Somebody changed it in the meantime").waitFor();
+    expect(await dashboard.call("admin.getRootKey", { rootKeyId })).toMatchObject({ name: "edited by two" });
+  });
+
+  test("with a hostile name is shown as text", async ({ dashboard, open }) => {
+    await make(dashboard, HOSTILE);
+    await make(dashboard, "😀".repeat(255));
+    const page = await open("/root-keys?search=onerror");
+    await page.locator("bdi").filter({ hasText: "<img src=x" }).waitFor();
+    expect(await page.locator('main img[src="x"]').count()).toBe(0);
+    await page.goto(`${dashboard.url}/dashboard/root-keys?search=${encodeURIComponent("😀😀")}`);
+    await page.locator("bdi").filter({ hasText: "😀😀😀" }).waitFor();
+    await expectNoSideways(page);
+  });
+});
+
+test.for(["viewer", "operator"] as const)(
+  "a %s sees root keys, cannot change them, and is told why",
+  async (role, { dashboard, open }) => {
+    const { rootKeyId } = await make(dashboard, `seen by a ${role}`);
+    const page = await open(`/root-keys?rootKey=${rootKeyId}`, { role });
+    await page.getByText(rootKeyId).first().waitFor();
+    for (const name of ["Change", "Rotate", "Disable", "Revoke"]) {
+      const button = page.getByRole("button", { name, exact: true });
+      expect(await button.getAttribute("aria-disabled")).toBe("true");
+      expect(await button.getAttribute("title")).toContain("An admin of the workspace");
+    }
+  },
+);
+
+test("a list of 2,000 is read page by page", async ({ dashboard, open }) => {
+  const [{ rootKeyId } = { rootKeyId: "" }] = await dashboard.call("admin.listRootKeys", { limit: 1 });
+  await inDatabase(
+    dashboard,
+    `insert into root_keys (id, workspace_id, hash, start, name, permissions, created_at)
+     select 'rk_many' || n, r.workspace_id, 'hash ' || n, 'postern_' || n, 'many ' || n, array['api.*.read_api'], n
+       from root_keys r, generate_series(1, 2000) as n where r.id = $1`,
+    [rootKeyId],
+  );
+  const page = await open("/root-keys?search=many");
+  await page.getByText("100 read, there are more").waitFor();
+  expect(await page.getByRole("row").count()).toBeLessThan(60);
+  await page.getByRole("row").nth(1).focus();
+  await page.keyboard.press("End");
+  await page.getByText("200 read, there are more").waitFor();
+});
+
+test.for(["light", "dark"] as const)(
+  "is accessible in %s, with its dialogs",
+  async (colorScheme, { dashboard, open }) => {
+    const { rootKeyId } = await make(dashboard, `accessible in ${colorScheme}`);
+    const page = await open(`/root-keys?rootKey=${rootKeyId}`, { colorScheme });
+    await page.getByText("not asked for").first().waitFor();
+    await expectAccessible(page);
+    await page.getByRole("button", { name: "Change" }).click();
+    await page.getByText("Stored as").waitFor();
+    await expectAccessible(page);
+  },
+);
+
+test.for([375, 1920])("fits %d px", async (width, { open }) => {
+  const page = await open("/root-keys", { width });
+  await page.getByRole("row").nth(1).waitFor();
+  await expectNoSideways(page);
+  await page.getByRole("button", { name: "Create a root key" }).click();
+  await page.getByText("Stored as").waitFor();
+  await expectNoSideways(page);
+});
+
+test.for([
+  { name: "a lost connection", status: 0, says: "Check the connection" },
+  { name: "a refusal", status: 403, says: "An admin of the workspace can give you a role" },
+  { name: "an expired session", status: 401, says: "ended" },
+])("$name says what to do", async ({ status, says }, { open, context, faults }) => {
+  faults.expect(/./);
+  const page = await open("/root-keys");
+  await context.route("**/v2/admin.createRootKey", (route) =>
+    status === 0
+      ? route.abort()
+      : route.fulfill({
+          status,
+          json: { meta: { requestId: "req_test" }, error: { type: "/errors/forbidden", detail: "no." } },
+        }),
+  );
+  await page.getByRole("button", { name: "Create a root key" }).click();
+  await page.getByLabel("Name", { exact: true }).fill("never made");
+  await page.getByRole("checkbox", { name: "create api" }).check();
+  await page.getByRole("button", { name: "Create", exact: true }).click();
+  await page.getByText(says).first().waitFor();
+});

@@ -1,0 +1,93 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { type IdentityProvider, startIdentityProvider } from "../../api-server/test/identity-provider.ts";
+import { freePort } from "../harness/ports.ts";
+import { type Dashboard, startDashboard } from "./harness.ts";
+
+/*
+ * Signing in with a provider on another site, in a browser: it is the browser that decides which cookies come along when another site sends it
+ * back, and whether the page that it ends on has its session.
+ */
+
+let idp: IdentityProvider;
+let dashboard: Dashboard & { close(): Promise<void> };
+let rolesFile: string;
+beforeAll(async () => {
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  // For a browser another site than 127.0.0.1.
+  idp = await startIdentityProvider({ redirectUri: `${url}/dashboard/auth/callback`, host: "localhost" });
+  const folder = mkdtempSync(join(tmpdir(), "postern-roles-"));
+  rolesFile = join(folder, "roles.yaml");
+  writeFileSync(rolesFile, "groups: {platform: {default: operator}}");
+  const provider = ["--oidc-issuer", idp.issuer, "--oidc-client-id", idp.clientId, "--dashboard-url", url];
+  dashboard = await startDashboard({
+    args: ["--api-port", String(port), ...provider, "--dashboard-roles-file", rolesFile],
+    env: { POSTERN_OIDC_CLIENT_SECRET: idp.clientSecret },
+  });
+  return async () => rmSync(folder, { recursive: true });
+}, 180_000);
+afterAll(async () => {
+  await dashboard.close();
+  await idp.close();
+});
+
+async function open(path: string) {
+  const context = await dashboard.browser.newContext();
+  onTestFinished(() => context.close());
+  const page = await context.newPage();
+  page.setDefaultTimeout(15_000);
+  await page.goto(`${dashboard.url}/dashboard${path}`);
+  return { context, page };
+}
+
+const ada = (groups: readonly string[]) => ({ sub: "ada", claims: { name: "Ada Lovelace", groups } });
+
+describe("with a provider on another site", () => {
+  test("a person comes back to the page that was wanted, signed in", async () => {
+    idp.person = ada(["platform"]);
+    const { context, page } = await open("/identities?search=abc");
+    await page.getByRole("link", { name: `Sign in with ${new URL(idp.issuer).host}` }).click();
+    await page.getByRole("button", { name: "Ada Lovelace" }).waitFor();
+    expect(page.url()).toBe(`${dashboard.url}/dashboard/identities?search=abc`);
+    const cookies = await context.cookies(dashboard.url);
+    expect(cookies.map(({ name, sameSite }) => [name, sameSite])).toEqual([["__Host-postern", "Strict"]]);
+    // A later visit from another site shows the page signed in, too: it is the page that sends the cookie, not the link.
+    await page.goto(`${idp.issuer}/.well-known/openid-configuration`);
+    await page.evaluate((url) => {
+      location.href = url;
+    }, `${dashboard.url}/dashboard/identities`);
+    await page.getByRole("button", { name: "Ada Lovelace" }).waitFor();
+  });
+
+  test("a person without a role sees the groups, and gets in when the file gives one a role", async () => {
+    idp.person = ada(["strangers", "<b>bold</b>"]);
+    const { page } = await open("/");
+    await page.getByRole("link", { name: /Sign in with/ }).click();
+    await page.getByText("Your groups: strangers, <b>bold</b>.").waitFor();
+    writeFileSync(rolesFile, "groups: {strangers: {default: viewer}, platform: {default: operator}}");
+    await expect
+      .poll(
+        async () => {
+          await page.reload();
+          await page.locator("main h1").first().waitFor();
+          return page.getByRole("button", { name: "Ada Lovelace" }).count();
+        },
+        { timeout: 10_000 },
+      )
+      .toBe(1);
+  });
+
+  test("a person who says no is told so, and may try again", async () => {
+    idp.person = "refuses";
+    const { context, page } = await open("/");
+    await page.getByRole("link", { name: /Sign in with/ }).click();
+    await page.getByText("The provider did not let you in.").waitFor();
+    expect((await context.cookies(dashboard.url)).some(({ name }) => name === "__Host-postern")).toBe(false);
+    idp.person = ada(["platform"]);
+    await page.getByRole("link", { name: /Sign in with/ }).click();
+    await page.getByRole("button", { name: "Ada Lovelace" }).waitFor();
+  });
+});

@@ -1,0 +1,271 @@
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { BrowserContext, Page } from "playwright-core";
+import { describe, expect, onTestFinished } from "vitest";
+import { makeSignInLink, signInAddress } from "../../api-server/domain/administration/sign-in-links.ts";
+import { createPool } from "../../api-server/store/pool.ts";
+import { findWorkspace } from "../../api-server/store/workspaces.ts";
+import type { PersonRole } from "../../core/permissions/person-roles.ts";
+import { expectAccessible, expectNoSideways } from "./accessible.ts";
+import { type Dashboard, dashboardTest } from "./harness.ts";
+
+/* Signing in as people do it, in a browser: what inject cannot show, because it is the browser that keeps, sends and refuses cookies. */
+
+const test = dashboardTest();
+
+/** A second browser of somebody, whose faults do not count. */
+async function anotherBrowser({ browser }: Dashboard): Promise<BrowserContext> {
+  const context = await browser.newContext();
+  onTestFinished(() => context.close());
+  return context;
+}
+
+interface LinkOf {
+  readonly name?: string;
+  /** Of `default`; admin of all workspaces when left out. */
+  readonly role?: PersonRole;
+}
+
+/** An address as `postern dashboard link` prints it. */
+async function linkOf(dashboard: Dashboard, { name = "Ada", role }: LinkOf = {}): Promise<string> {
+  const db = createPool(dashboard.databaseUrl, { connectionsMax: 1 });
+  try {
+    const { id = "" } = (await findWorkspace(db, { workspace: "default" })) ?? {};
+    const projection = { drop: () => undefined, forgetAll: () => undefined };
+    const actor = { type: "cli", id: "cli", name: "test" } as const;
+    const { token } = await makeSignInLink(
+      { db, projection, wakeRelay: () => undefined, actor, nowMs: Date.now, randomBytes },
+      { name, role: role ?? "admin", workspaceId: role === undefined ? undefined : id, logWorkspaceId: id },
+    );
+    return signInAddress(dashboard.url, token);
+  } finally {
+    await db.end();
+  }
+}
+
+async function signInBy(link: string, context: BrowserContext): Promise<Page> {
+  const page = await context.newPage();
+  await page.goto(link);
+  await page.getByRole("button", { name: "Sign in with this link" }).click();
+  await page.getByRole("banner").waitFor();
+  return page;
+}
+
+const sessionCookie = async (context: BrowserContext) =>
+  (await context.cookies()).find(({ name }) => name === "__Host-postern");
+
+describe("a link", () => {
+  test("signs in, on http of this machine, with a cookie that scripts do not see", async ({
+    dashboard,
+    context,
+    faults,
+  }) => {
+    const link = await linkOf(dashboard, { name: "Ada" });
+    const page = await signInBy(link, context);
+    expect(await sessionCookie(context)).toMatchObject({
+      httpOnly: true,
+      secure: true,
+      sameSite: "Strict",
+      path: "/",
+      expires: -1,
+    });
+    expect(await page.evaluate("document.cookie")).toBe("");
+    expect(page.url()).not.toContain("token");
+    // Nor is it where the button Back leads.
+    await page.goBack();
+    expect(page.url()).not.toContain("token");
+    expect(faults.list()).toEqual([]);
+  });
+
+  test("is refused the second time, and says what to do", async ({ dashboard }) => {
+    const link = await linkOf(dashboard);
+    const [first, second] = [await anotherBrowser(dashboard), await anotherBrowser(dashboard)];
+    await signInBy(link, first);
+    const page = await second.newPage();
+    await page.goto(link);
+    await page.getByRole("button", { name: "Sign in with this link" }).click();
+    await page.getByText("The link was used before").waitFor();
+    expect(await sessionCookie(second)).toBeUndefined();
+    await page.getByRole("button", { name: "Try again" }).click();
+    await page.getByText("postern dashboard link").waitFor();
+  });
+
+  test("that a person who is signed in opens asks first, and then ends the other session", async ({
+    dashboard,
+    context,
+  }) => {
+    const page = await signInBy(await linkOf(dashboard, { name: "Ada" }), context);
+    const before = await sessionCookie(context);
+    await page.goto(await linkOf(dashboard, { name: "Grace" }));
+    await page.getByRole("button", { name: "Sign in with this link" }).waitFor();
+    expect(await sessionCookie(context)).toEqual(before);
+    await page.getByRole("button", { name: "Sign in with this link" }).click();
+    await page.getByRole("button", { name: "Grace" }).waitFor();
+    expect((await sessionCookie(context))?.value).not.toBe(before?.value);
+  });
+});
+
+describe("the page to sign in", () => {
+  test("is at every address where no person is signed in, without an error", async ({ dashboard, context, faults }) => {
+    const page = await context.newPage();
+    for (const path of ["/", "/identities", "/sign-in", "/no-such-page"]) {
+      await page.goto(`${dashboard.url}/dashboard${path}`);
+      await page.getByRole("heading", { name: "Sign in" }).waitFor();
+      await page.getByText("postern dashboard link").waitFor();
+    }
+    await expectAccessible(page);
+    for (const width of [375, 1920]) {
+      await page.setViewportSize({ width, height: 800 });
+      await expectNoSideways(page);
+    }
+    expect(faults.list()).toEqual([]);
+  });
+
+  test.for([
+    ["provider", "The provider does not answer"],
+    ["state", "was not begun in this browser"],
+    ["denied", "did not let you in"],
+    ["token", "was not valid"],
+  ] as const)("explains what %s means", async ([code, text], { dashboard, context }) => {
+    const page = await context.newPage();
+    await page.goto(`${dashboard.url}/dashboard/sign-in?error=${code}`);
+    await page.getByRole("alert").filter({ hasText: text }).waitFor();
+  });
+
+  test.for(["<img src=x onerror=alert(1)>", "constructor", "__proto__", ""])(
+    "shows nothing of %s",
+    async (code, { dashboard, context }) => {
+      const page = await context.newPage();
+      await page.goto(`${dashboard.url}/dashboard/sign-in?error=${encodeURIComponent(code)}`);
+      await page.getByText("postern dashboard link").waitFor();
+      expect(await page.getByRole("alert").count()).toBe(0);
+    },
+  );
+});
+
+describe("the menu of the person", () => {
+  test("shows who, the roles and the sessions, and signs out", async ({ dashboard, context }) => {
+    const page = await signInBy(await linkOf(dashboard, { name: "Person", role: "viewer" }), context);
+    await page.getByRole("button", { name: "Person" }).click();
+    const menu = page.locator(".account");
+    await menu.getByText("Chrome on Linux, 127.0.0.1 (this one)").waitFor();
+    await menu.getByText("viewer").waitFor();
+    await expectAccessible(page);
+    expect(await menu.getByRole("button", { name: "Sign out everywhere" }).count()).toBe(0);
+    await menu.getByRole("button", { name: "Sign out" }).click();
+    await page.getByText("You are signed out.").waitFor();
+    expect(await sessionCookie(context)).toBeUndefined();
+    await page.goto(`${dashboard.url}/dashboard/identities`);
+    await page.getByRole("heading", { name: "Sign in" }).waitFor();
+  });
+
+  test("signs out everywhere, by the keyboard alone", async ({ dashboard }) => {
+    const [here, there] = [await anotherBrowser(dashboard), await anotherBrowser(dashboard)];
+    const one = await signInBy(await linkOf(dashboard, { name: "Twice" }), here);
+    const other = await signInBy(await linkOf(dashboard, { name: "Twice" }), there);
+    await one.reload();
+    await one.getByRole("button", { name: "Twice" }).focus();
+    await one.keyboard.press("Enter");
+    await one.locator(".account").getByText("(this one)").waitFor();
+    for (let i = 0; i < 5; i++) {
+      await one.keyboard.press("Tab");
+      if ((await one.locator(":focus").textContent()) === "Sign out everywhere") break;
+    }
+    await one.keyboard.press("Enter");
+    await one.getByText("You are signed out.").waitFor();
+    await other.reload();
+    await other.getByRole("heading", { name: "Sign in" }).waitFor();
+  });
+});
+
+describe("another site", () => {
+  /** A page of an attacker, on another port: another origin, but the same site, to which Strict cookies are sent. */
+  async function attacker(html: (url: string) => string, dashboard: Dashboard): Promise<string> {
+    const server = createServer((_, response) =>
+      response.setHeader("content-type", "text/html").end(html(dashboard.url)),
+    );
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    onTestFinished(() => void server.close());
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  }
+
+  const apis = async (dashboard: Dashboard) =>
+    (await dashboard.call("admin.listAudit", { event: "api.create" })).length;
+
+  test("sends a form with the session's cookie, and nothing is made", async ({ dashboard, context, faults }) => {
+    faults.expect(/403|another host|favicon/);
+    await signInBy(await linkOf(dashboard), context);
+    const before = await apis(dashboard);
+    const page = await context.newPage();
+    // The body of a form with this type is valid JSON; only its Content-Type, its missing header and its origin tell.
+    await page.goto(
+      await attacker(
+        (url) =>
+          `<form method=post enctype=text/plain action="${url}/v2/apis.createApi"><input name='{"name":"forged","x":"' value='"}'></form><script>document.forms[0].submit()</script>`,
+        dashboard,
+      ),
+    );
+    await page.waitForURL(/createApi/);
+    expect(await page.textContent("body")).toContain("foreign_request");
+    expect(await apis(dashboard)).toBe(before);
+  });
+
+  test("calls by a script, which the browser does not send", async ({ dashboard, context, faults }) => {
+    faults.expect(/CORS|ERR_FAILED|another host|favicon|40[0-9]/);
+    await signInBy(await linkOf(dashboard), context);
+    const before = await apis(dashboard);
+    const page = await context.newPage();
+    await page.goto(await attacker(() => "<h1>evil</h1>", dashboard));
+    const outcomes = await page.evaluate(async (url) => {
+      const send = (init: RequestInit) =>
+        fetch(`${url}/v2/apis.createApi`, {
+          method: "POST",
+          credentials: "include",
+          body: '{"name":"forged"}',
+          ...init,
+        }).then(
+          () => "read",
+          () => "refused",
+        );
+      return [
+        await send({ headers: { "Postern-Dashboard": "1", "Content-Type": "application/json" } }),
+        await send({ headers: { "Content-Type": "text/plain" } }),
+      ];
+    }, dashboard.url);
+    expect(outcomes).toEqual(["refused", "refused"]);
+    expect(await apis(dashboard)).toBe(before);
+  });
+
+  test("cannot show the dashboard in a frame", async ({ dashboard, context, faults }) => {
+    faults.expect(/frame-ancestors|another host|favicon|Refused|Framing|policy/i);
+    await signInBy(await linkOf(dashboard), context);
+    const page = await context.newPage();
+    await page.goto(await attacker((url) => `<iframe src="${url}/dashboard/identities"></iframe>`, dashboard));
+    await expect.poll(() => page.frames().at(1)?.url()).toMatch(/^chrome-error:/);
+  });
+
+  test("signs no person out, and learns nothing of the session", async ({ dashboard, context, faults }) => {
+    faults.expect(/CORS|ERR_FAILED|another host|favicon|40[0-9]/);
+    const mine = await signInBy(await linkOf(dashboard, { name: "Stays" }), context);
+    const page = await context.newPage();
+    await page.goto(await attacker(() => "<h1>evil</h1>", dashboard));
+    const outcome = await page.evaluate(async (url) => {
+      await fetch(`${url}/dashboard/auth/sign-out`, {
+        method: "POST",
+        credentials: "include",
+        mode: "no-cors",
+        body: "{}",
+      });
+      return fetch(`${url}/dashboard/session`, { credentials: "include" }).then(
+        () => "read",
+        () => "refused",
+      );
+    }, dashboard.url);
+    expect(outcome).toBe("refused");
+    await mine.reload();
+    await mine.getByRole("button", { name: "Stays" }).waitFor();
+  });
+});
