@@ -1,9 +1,5 @@
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { pino } from "pino";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { parse, stringify } from "yaml";
 import {
   applyCrds,
   conditionOf,
@@ -15,6 +11,7 @@ import {
   type TestManifest,
   toJson,
 } from "../e2e/operator-world.ts";
+import { kubeconfigWith } from "../harness/kubeconfig.ts";
 import { KUBERNETES_START_MS, startOwnKubernetes } from "../harness/kubernetes.ts";
 import { findHelm } from "../harness/parts/helm.ts";
 import { freePort } from "../harness/ports.ts";
@@ -48,18 +45,8 @@ async function kubectl(args: string[], stdin?: string): Promise<string> {
 }
 
 /** A kubeconfig that acts as the operator's ServiceAccount. */
-async function kubeconfig(): Promise<string> {
-  const dir = await mkdtemp(join(tmpdir(), "postern-scoped-"));
-  onTestFinished(() => rm(dir, { recursive: true }));
-  const config = parse(await readFile(kubernetes.kubeconfigPath, "utf8")) as {
-    users: Array<{ user: object }>;
-    contexts: Array<{ context: object }>;
-  };
-  for (const one of config.users) one.user = { ...one.user, as: `system:serviceaccount:${OWN}:postern-operator` };
-  for (const one of config.contexts) one.context = { ...one.context, namespace: OWN };
-  await writeFile(join(dir, "config"), stringify(config));
-  return join(dir, "config");
-}
+const kubeconfig = (): Promise<string> =>
+  kubeconfigWith(kubernetes, { user: { as: `system:serviceaccount:${OWN}:postern-operator` }, namespace: OWN });
 
 test("an operator of two namespaces needs nothing of the whole cluster, and reaches no other namespace", async () => {
   const values = {

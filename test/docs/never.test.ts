@@ -39,6 +39,8 @@ const OVER_ALL = [
   "select coalesce(max(o.seq), 0) as newest from outbox",
   "delete from outbox where seq",
   "select count(*) as depth from (select from outbox",
+  // What people see of an installation.
+  "select s.encryption_key_id as id",
   // The relay checks which rows of many workspaces still exist, and counts what is projected: of one or of all.
   "select t.id from ${",
   "select count(*) as count from ${",

@@ -42,6 +42,12 @@ export const addAManifestField: Recipe = {
       after: "    mode: spec.mode,\n",
       text: "    realm: spec.realm,\n",
     },
+    {
+      step: 2,
+      file: "core/manifests/from-store/policy-spec.ts",
+      after: '    ...(mode === "Enforce" ? {} : { mode }),\n',
+      text: '    ...(policy.realm === "postern" ? {} : { realm: policy.realm }),\n',
+    },
     { step: 2, file: "api-server/test/references.ts", after: '  ...["exact", ', text: '"realm", ' },
     {
       step: 4,
@@ -94,6 +100,12 @@ export function inRealm(problem: Problem, realm: string): Problem {
       file: "core/policies/stored-policy.test.ts",
       after: "  const DEFAULTS: Readonly<Record<string, unknown>> = {\n",
       text: '    realm: "postern",\n',
+    },
+    {
+      step: 5,
+      file: "core/manifests/from-store/yaml-text.test.ts",
+      after: 'const POLICY: CompiledPolicy = {\n  formatVersion: 1,\n  apiId: "api_12345678",\n',
+      text: '  realm: "orders",\n',
     },
     { step: 5, file: "core/manifests/realm.test.ts", text: fixture("manifest.test.ts.txt") },
     { step: 5, file: "sidecar/gate/realm.test.ts", text: fixture("sidecar.test.ts.txt") },

@@ -9,6 +9,7 @@ const fixture = (name: string): string => readFileSync(join(import.meta.dirname,
 const PROCEDURE = "api-server/v2/apis/archiveApi.ts";
 const OPENAPI = "docs/reference/openapi.json";
 const REFERENCE = "docs/reference/api-v2.md";
+const ROLES = "api-server/test/roles.test.ts";
 const PERMISSIONS_NEEDED = "api-server/test/permissions-needed.test.ts";
 
 const expected: Part = {
@@ -16,6 +17,12 @@ const expected: Part = {
   file: "api-server/test/permissions-expected.ts",
   after: "export const EXPECTED: Readonly<Record<string, Expected>> = {\n",
   text: '  "apis.archiveApi": { needs: [api("update_api")], lookedUpFirst: ["apiId"] },\n',
+};
+const leastRole: Part = {
+  step: 5,
+  file: "api-server/test/roles-expected.ts",
+  after: "const OPERATOR = [\n",
+  text: '  "apis.archiveApi",\n',
 };
 const sampleCall: Part = {
   step: 5,
@@ -90,6 +97,7 @@ export async function disableKeysOfApi(
     },
     { step: 5, file: "api-server/v2/apis/archiveApi.test.ts", text: fixture("archiveApi.test.ts.txt") },
     expected,
+    leastRole,
     sampleCall,
     noticed,
     ...reference,
@@ -108,6 +116,7 @@ export async function disableKeysOfApi(
       PERMISSIONS_NEEDED,
       "api-server/test/tenancy.test.ts",
       "api-server/test/effects.test.ts",
+      ROLES,
       "test/faults/propagation-of-changes.test.ts",
     ],
   },
@@ -119,6 +128,11 @@ export async function disableKeysOfApi(
         file: PERMISSIONS_NEEDED,
         says: /apis\.archiveApi is not in api-server\/test\/permissions-expected\.ts/,
       },
+    },
+    {
+      what: "the role of a person",
+      ...without(leastRole),
+      noticedBy: { file: ROLES, says: /apis\.archiveApi: put it into api-server\/test\/roles-expected\.ts/ },
     },
     {
       what: "a call that succeeds",
