@@ -8,7 +8,8 @@ NODE_AT_LEAST := 20
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-setup: node_modules/.package-lock.json ## Install what package-lock.json names, when it is not there yet
+setup: node_modules/.package-lock.json ## Install what package-lock.json names, and build the dashboard, where that is not done yet
+	@node_modules/.bin/node scripts/build-dashboard.ts --if-stale
 
 demo: setup ## Walk through the main job with real requests, and end
 	@npm run -s demo

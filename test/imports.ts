@@ -25,7 +25,7 @@ export function readImports(text: string): Import[] {
 export function importsBelow(folders: readonly string[]): Map<string, Import[]> {
   const paths = folders.flatMap((folder) =>
     readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
-      .filter((name) => name.endsWith(".ts") && !/(^|\/)node_modules\//.test(name))
+      .filter((name) => /\.tsx?$/.test(name) && !/(^|\/)(node_modules|dist[^/]*)\//.test(name))
       .map((name) => `${folder}/${name}`),
   );
   return new Map(paths.map((path) => [path, readImports(readFileSync(join(ROOT, path), "utf8"))]));
