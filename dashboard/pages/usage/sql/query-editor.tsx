@@ -2,7 +2,7 @@ import { autocompletion, completionKeymap } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { SQLDialect, sql } from "@codemirror/lang-sql";
 import { HighlightStyle, syntaxHighlighting } from "@codemirror/language";
-import { EditorState, Prec, StateEffect, StateField } from "@codemirror/state";
+import { Annotation, EditorState, Prec, StateEffect, StateField } from "@codemirror/state";
 import { Decoration, type DecorationSet, EditorView, keymap, lineNumbers, placeholder } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { type ReactNode, useEffect, useRef } from "react";
@@ -65,6 +65,9 @@ const typeOver = EditorView.domEventHandlers({
   },
 });
 
+/** Marks a change that the page asked for: the page knows of it. */
+const fromPage = Annotation.define<true>();
+
 const setFault = StateEffect.define<number | undefined>();
 const FAULT = Decoration.mark({ class: "cm-fault" });
 
@@ -101,6 +104,8 @@ export function QueryEditor(props: QueryEditorProps): ReactNode {
   const view = useRef<EditorView | undefined>(undefined);
   const latest = useRef(props);
   latest.current = props;
+  // What was typed and told, oldest first, until the page gives it back as `value`.
+  const told = useRef<string[]>([]);
 
   useEffect(() => {
     const element = host.current;
@@ -145,8 +150,11 @@ export function QueryEditor(props: QueryEditorProps): ReactNode {
           EditorView.lineWrapping,
           EditorView.contentAttributes.of({ "aria-label": "Query", spellcheck: "false", autocapitalize: "off" }),
           placeholder("SELECT …"),
-          EditorView.updateListener.of(({ docChanged, state }) => {
-            if (docChanged) latest.current.onChange(state.doc.toString());
+          EditorView.updateListener.of(({ docChanged, state, transactions }) => {
+            if (!docChanged || transactions.every((one) => one.annotation(fromPage))) return;
+            const text = state.doc.toString();
+            told.current.push(text);
+            latest.current.onChange(text);
           }),
         ],
       }),
@@ -158,11 +166,15 @@ export function QueryEditor(props: QueryEditorProps): ReactNode {
     };
   }, []);
 
-  // An example or an older query takes the place of the text; what was typed is there already.
+  // An example or an older query takes the place of the text. What was typed is there already, and may be older than what is there: a slow
+  // page comes back with one letter when the next has been typed.
   useEffect(() => {
     const current = view.current;
-    if (current === undefined || current.state.doc.toString() === value) return;
-    current.dispatch({ changes: { from: 0, to: current.state.doc.length, insert: value } });
+    const at = told.current.lastIndexOf(value);
+    told.current.splice(0, at === -1 ? told.current.length : at + 1);
+    if (at !== -1 || current === undefined || current.state.doc.toString() === value) return;
+    const changes = { from: 0, to: current.state.doc.length, insert: value };
+    current.dispatch({ changes, annotations: fromPage.of(true) });
   }, [value]);
 
   useEffect(() => {
