@@ -25,6 +25,7 @@ import { type Faults, watchFaults } from "./faults.ts";
 
 /** Long for a person, and short enough that a test which waits in vain says so before its own end. */
 const TIMEOUT_MS = 15_000;
+const SHOWN_CHARS_MAX = 3000;
 const ROOT = resolve(import.meta.dirname, "../..");
 const run = promisify(execFile);
 
@@ -123,9 +124,10 @@ export function dashboardTest(setting: DashboardSetting = {}) {
       },
       { scope: "file" },
     ],
-    context: async ({ dashboard }, use) => {
+    context: async ({ dashboard, task }, use) => {
       const context = await dashboard.browser.newContext({ baseURL: dashboard.url });
       await use(context);
+      if ((task.result?.errors?.length ?? 0) > 0) await showPages(context);
       await context.close();
     },
     faults: async ({ dashboard, context }, use) => {
@@ -146,6 +148,14 @@ export function dashboardTest(setting: DashboardSetting = {}) {
       });
     },
   });
+}
+
+/** What the pages of a failed test show, for who reads its output. */
+async function showPages(context: BrowserContext): Promise<void> {
+  for (const page of context.pages()) {
+    const text = await page.locator("body").innerText({ timeout: 2000 }).catch(String);
+    console.error(`${page.url()} showed:\n${text.slice(0, SHOWN_CHARS_MAX)}`);
+  }
 }
 
 /** Signs the context in with a role: as admin of all workspaces, else in `default` alone. */
