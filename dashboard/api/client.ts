@@ -25,8 +25,8 @@ export interface Api {
   call<P extends Procedure>(procedure: P, body: Input<P>, options?: CallOptions): Promise<Answer<Data<P>>>;
 }
 
-/** Past this a call has failed, and may be tried again. */
-const TIMEOUT_MS = 30_000;
+/** Past this a call has failed, and may be tried again. The longest that the server lets a procedure take is an SQL query of 30 s. */
+const TIMEOUT_MS = 45_000;
 
 /** What each request carries: a page of another origin cannot send it, so the server knows that it is this one. */
 export const DASHBOARD_HEADERS: Readonly<Record<string, string>> = { "Postern-Dashboard": "1" };
