@@ -1,21 +1,15 @@
-import { type FormEvent, type ReactNode, useId, useState } from "react";
+import { type ReactNode, useState } from "react";
 import { useChange } from "../../api/queries.ts";
-import { Button } from "../../parts/button.tsx";
-import { Dialog } from "../../parts/dialog.tsx";
-import { ErrorNote } from "../../parts/error-note.tsx";
+import { FormDialog } from "../../parts/form-dialog.tsx";
 import { TextField } from "../../parts/text-field.tsx";
 import { useToast } from "../../parts/toast.tsx";
 import { API_NAME_HINT, apiNameFault } from "./api-name.ts";
 
 export function CreateApi({ onClose }: { onClose: () => void }): ReactNode {
-  const form = useId();
   const toast = useToast();
   const [name, setName] = useState("");
   const create = useChange("apis.createApi", { refreshes: ["admin.listApis"] });
-  const fault = apiNameFault(name);
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
-    if (fault !== undefined || create.isPending) return;
+  const submit = (): void =>
     create.mutate(
       { name: name.trim() },
       {
@@ -25,22 +19,18 @@ export function CreateApi({ onClose }: { onClose: () => void }): ReactNode {
         },
       },
     );
-  };
   return (
-    <Dialog
+    <FormDialog
       title="Create an API"
-      isOpen
+      action="Create"
+      fault={apiNameFault(name)}
+      isBusy={create.isPending}
+      error={create.error}
+      doing="Creating the API"
+      onSubmit={submit}
       onClose={onClose}
-      actions={
-        <Button kind="main" type="submit" form={form} isBusy={create.isPending} unusable={fault}>
-          Create
-        </Button>
-      }
     >
-      <form id={form} className="form" onSubmit={submit}>
-        <TextField label="Name" value={name} onChange={setName} hint={API_NAME_HINT} lengthMax={255} isRequired />
-      </form>
-      {create.error !== null && <ErrorNote error={create.error} doing="Creating the API" />}
-    </Dialog>
+      <TextField label="Name" value={name} onChange={setName} hint={API_NAME_HINT} lengthMax={255} isRequired />
+    </FormDialog>
   );
 }

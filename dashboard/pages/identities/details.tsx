@@ -1,15 +1,15 @@
-import { type ReactNode, useId, useState } from "react";
+import { type ReactNode, useState } from "react";
 import type { Data } from "../../../core/api/procedures.ts";
 import { useChange, useRead } from "../../api/queries.ts";
 import { useMay } from "../../api/session.ts";
 import { Ago, AgoOr } from "../../parts/ago.tsx";
 import { Button } from "../../parts/button.tsx";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
-import { Dialog } from "../../parts/dialog.tsx";
 import { Drawer } from "../../parts/drawer.tsx";
 import { formatDuration } from "../../parts/duration.ts";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { Facts } from "../../parts/facts.tsx";
+import { FormDialog } from "../../parts/form-dialog.tsx";
 import { missing } from "../../parts/missing.ts";
 import { useToast } from "../../parts/toast.tsx";
 import { usesText } from "../../parts/uses.ts";
@@ -132,15 +132,13 @@ function Counts({ details: { limits } }: { details: Details }): ReactNode {
 const REFRESHED = ["identities.listIdentities", "admin.getIdentityDetails"] as const;
 
 function EditIdentity({ details, onClose }: { details: Details; onClose: () => void }): ReactNode {
-  const form = useId();
   const toast = useToast();
   const { identity, limits } = details;
   const [draft, setDraft] = useState(() => draftOf({ meta: identity.meta, ratelimits: limits }));
   const update = useChange("identities.updateIdentity", { refreshes: REFRESHED });
   const read = readDraft(draft);
-  const fault = "fault" in read ? read.fault : undefined;
   const submit = (): void => {
-    if ("fault" in read || update.isPending) return;
+    if ("fault" in read) return;
     update.mutate(
       { identity: identity.id, ...read },
       {
@@ -152,29 +150,19 @@ function EditIdentity({ details, onClose }: { details: Details; onClose: () => v
     );
   };
   return (
-    <Dialog
+    <FormDialog
       title={`Change ${identity.externalId}`}
-      isOpen
+      action="Save"
+      fault={"fault" in read ? read.fault : undefined}
+      isBusy={update.isPending}
+      error={update.error}
+      doing="Changing the identity"
+      onSubmit={submit}
       onClose={onClose}
       isWide
-      actions={
-        <Button kind="main" type="submit" form={form} isBusy={update.isPending} unusable={fault}>
-          Save
-        </Button>
-      }
     >
-      <form
-        id={form}
-        className="form"
-        onSubmit={(event) => {
-          event.preventDefault();
-          submit();
-        }}
-      >
-        <IdentityFields draft={draft} onChange={setDraft} />
-      </form>
-      {update.error !== null && <ErrorNote error={update.error} doing="Changing the identity" />}
-    </Dialog>
+      <IdentityFields draft={draft} onChange={setDraft} />
+    </FormDialog>
   );
 }
 

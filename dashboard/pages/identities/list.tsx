@@ -66,7 +66,7 @@ function IdentitiesPage(): ReactNode {
         doing="Reading the identities"
         empty={<EmptyState title={search === undefined ? "There is no identity yet." : `None contains “${search}”.`} />}
       />
-      <CreateIdentity isOpen={isCreating} onClose={() => setCreating(false)} onCreated={open} />
+      {isCreating && <CreateIdentity onClose={() => setCreating(false)} onCreated={open} />}
       {identity !== undefined && (
         <IdentityDetails
           key={identity}

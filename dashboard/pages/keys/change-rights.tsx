@@ -1,9 +1,7 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, type ReactNode, useId, useState } from "react";
+import { type ReactNode, useState } from "react";
 import { useApi } from "../../api/api-context.ts";
-import { Button } from "../../parts/button.tsx";
-import { Dialog } from "../../parts/dialog.tsx";
-import { ErrorNote } from "../../parts/error-note.tsx";
+import { FormDialog } from "../../parts/form-dialog.tsx";
 import { TextField } from "../../parts/text-field.tsx";
 import { useToast } from "../../parts/toast.tsx";
 import type { KeyDetails } from "./details.ts";
@@ -11,7 +9,6 @@ import { differenceOf } from "./links.ts";
 
 /** Adds and takes away what was changed, one by one: what another person gives the key meanwhile stays. */
 export function ChangeRights({ details, onClose }: { details: KeyDetails; onClose: () => void }): ReactNode {
-  const form = useId();
   const api = useApi();
   const client = useQueryClient();
   const toast = useToast();
@@ -27,7 +24,7 @@ export function ChangeRights({ details, onClose }: { details: KeyDetails; onClos
   const ofRoles = differenceOf(before.roles, roles);
   const ofPermissions = differenceOf(before.permissions, permissions);
   const changes = [ofRoles.added, ofRoles.removed, ofPermissions.added, ofPermissions.removed];
-  const unusable = changes.every((change) => change.length === 0) ? "Nothing is changed yet." : undefined;
+  const fault = changes.every((change) => change.length === 0) ? "Nothing is changed yet." : undefined;
 
   const save = async (): Promise<void> => {
     setBusy(true);
@@ -51,43 +48,36 @@ export function ChangeRights({ details, onClose }: { details: KeyDetails; onClos
       void client.invalidateQueries({ queryKey: [api.workspace, "admin.getKeyDetails"] });
     }
   };
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
-    if (unusable === undefined && !isBusy) void save();
-  };
   return (
-    <Dialog
+    <FormDialog
       title="Roles and permissions of the key"
-      isOpen
+      action="Save"
+      fault={fault}
+      isBusy={isBusy}
+      error={error}
+      doing="Changing the rights"
+      onSubmit={() => void save()}
       onClose={onClose}
-      actions={
-        <Button kind="main" type="submit" form={form} isBusy={isBusy} unusable={unusable}>
-          Save
-        </Button>
-      }
     >
-      <form id={form} className="form" onSubmit={submit}>
-        <TextField
-          label="Roles"
-          value={roles}
-          onChange={setRoles}
-          rows={4}
-          hint="Names of roles that exist, one to a line."
-        />
-        <TextField
-          label="Permissions of the key itself"
-          value={permissions}
-          onChange={setPermissions}
-          rows={6}
-          isMono
-          hint="Slugs, one to a line; those that do not exist yet are made. Those of its roles are not listed here."
-        />
-        <p className="muted">
-          Adds {ofRoles.added.length + ofPermissions.added.length}, takes away{" "}
-          {ofRoles.removed.length + ofPermissions.removed.length}.
-        </p>
-      </form>
-      {error !== null && <ErrorNote error={error} doing="Changing the rights" />}
-    </Dialog>
+      <TextField
+        label="Roles"
+        value={roles}
+        onChange={setRoles}
+        rows={4}
+        hint="Names of roles that exist, one to a line."
+      />
+      <TextField
+        label="Permissions of the key itself"
+        value={permissions}
+        onChange={setPermissions}
+        rows={6}
+        isMono
+        hint="Slugs, one to a line; those that do not exist yet are made. Those of its roles are not listed here."
+      />
+      <p className="muted">
+        Adds {ofRoles.added.length + ofPermissions.added.length}, takes away{" "}
+        {ofRoles.removed.length + ofPermissions.removed.length}.
+      </p>
+    </FormDialog>
   );
 }

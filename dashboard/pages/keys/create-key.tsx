@@ -1,10 +1,9 @@
-import { type FormEvent, type ReactNode, useId, useState } from "react";
+import { type ReactNode, useState } from "react";
 import { useChange } from "../../api/queries.ts";
-import { Button } from "../../parts/button.tsx";
 import { Checkbox } from "../../parts/checkbox.tsx";
 import { curlLine } from "../../parts/curl-line.ts";
 import { Dialog } from "../../parts/dialog.tsx";
-import { ErrorNote } from "../../parts/error-note.tsx";
+import { FormDialog } from "../../parts/form-dialog.tsx";
 import { SecretPanel } from "../../parts/secret-panel.tsx";
 import { TextField } from "../../parts/text-field.tsx";
 import { createBody, EMPTY_DRAFT, faultsOf, type KeyDraft } from "./key-draft.ts";
@@ -12,70 +11,62 @@ import { KeyFields } from "./key-fields.tsx";
 
 /** Makes a key, and shows it this once. */
 export function CreateKey({ apiId, onClose }: { apiId: string; onClose: () => void }): ReactNode {
-  const form = useId();
   const [draft, setDraft] = useState<KeyDraft>(EMPTY_DRAFT);
   const create = useChange("keys.createKey", { refreshes: ["admin.searchKeys", "admin.listApis"] });
   const change = (changed: Partial<KeyDraft>): void => setDraft((before) => ({ ...before, ...changed }));
   const [fault] = Object.values(faultsOf(draft));
   if (create.data !== undefined) return <NewKey secret={create.data.key} onClose={onClose} />;
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
-    if (fault === undefined && !create.isPending) create.mutate(createBody(apiId, draft));
-  };
   return (
-    <Dialog
+    <FormDialog
       title="Create a key"
-      isOpen
-      isWide
+      action="Create"
+      fault={fault}
+      isBusy={create.isPending}
+      error={create.error}
+      doing="Creating the key"
+      onSubmit={() => create.mutate(createBody(apiId, draft))}
       onClose={onClose}
-      actions={
-        <Button kind="main" type="submit" form={form} isBusy={create.isPending} unusable={fault}>
-          Create
-        </Button>
-      }
+      isWide
     >
-      <form id={form} className="form" onSubmit={submit}>
-        <KeyFields draft={draft} onChange={change} />
-        <div className="key-two">
-          <TextField
-            label="Roles"
-            value={draft.roles}
-            onChange={(roles) => change({ roles })}
-            rows={3}
-            hint="Names of roles that exist, one to a line."
-          />
-          <TextField
-            label="Permissions"
-            value={draft.permissions}
-            onChange={(permissions) => change({ permissions })}
-            rows={3}
-            hint="Slugs, one to a line; those that do not exist yet are made."
-          />
-          <TextField
-            label="Prefix"
-            value={draft.prefix}
-            onChange={(prefix) => change({ prefix })}
-            lengthMax={16}
-            hint="Stands before the key. Empty: the API's."
-          />
-          <TextField
-            label="Random bytes"
-            value={draft.byteLength}
-            onChange={(byteLength) => change({ byteLength })}
-            fault={faultsOf(draft).byteLength}
-            inputMode="numeric"
-            hint="Empty: the API's, or 16."
-          />
-        </div>
-        <Checkbox
-          label="Recoverable"
-          isChecked={draft.recoverable}
-          onChange={(recoverable) => change({ recoverable })}
-          hint="An encrypted copy is kept, for an API that allows it. Who may decrypt keys can then read it again."
+      <KeyFields draft={draft} onChange={change} />
+      <div className="key-two">
+        <TextField
+          label="Roles"
+          value={draft.roles}
+          onChange={(roles) => change({ roles })}
+          rows={3}
+          hint="Names of roles that exist, one to a line."
         />
-      </form>
-      {create.error !== null && <ErrorNote error={create.error} doing="Creating the key" />}
-    </Dialog>
+        <TextField
+          label="Permissions"
+          value={draft.permissions}
+          onChange={(permissions) => change({ permissions })}
+          rows={3}
+          hint="Slugs, one to a line; those that do not exist yet are made."
+        />
+        <TextField
+          label="Prefix"
+          value={draft.prefix}
+          onChange={(prefix) => change({ prefix })}
+          lengthMax={16}
+          hint="Stands before the key. Empty: the API's."
+        />
+        <TextField
+          label="Random bytes"
+          value={draft.byteLength}
+          onChange={(byteLength) => change({ byteLength })}
+          fault={faultsOf(draft).byteLength}
+          inputMode="numeric"
+          hint="Empty: the API's, or 16."
+        />
+      </div>
+      <Checkbox
+        label="Recoverable"
+        isChecked={draft.recoverable}
+        onChange={(recoverable) => change({ recoverable })}
+        hint="An encrypted copy is kept, for an API that allows it. Who may decrypt keys can then read it again."
+      />
+    </FormDialog>
   );
 }
 

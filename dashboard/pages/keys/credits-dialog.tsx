@@ -1,8 +1,6 @@
-import { type FormEvent, type ReactNode, useId, useState } from "react";
+import { type ReactNode, useState } from "react";
 import { useChange } from "../../api/queries.ts";
-import { Button } from "../../parts/button.tsx";
-import { Dialog } from "../../parts/dialog.tsx";
-import { ErrorNote } from "../../parts/error-note.tsx";
+import { FormDialog } from "../../parts/form-dialog.tsx";
 import { CountField } from "../../parts/quantity-field.tsx";
 import { Select } from "../../parts/select.tsx";
 import { useToast } from "../../parts/toast.tsx";
@@ -10,7 +8,6 @@ import type { KeyDetails } from "./details.ts";
 
 /** Adds and takes change the number that the key has at that moment, however much it spends meanwhile. */
 export function CreditsDialog({ details, onClose }: { details: KeyDetails; onClose: () => void }): ReactNode {
-  const form = useId();
   const toast = useToast();
   const isLimited = details.key.credits !== undefined;
   const [operation, setOperation] = useState<"increment" | "decrement" | "set" | "unlimited">(
@@ -19,15 +16,13 @@ export function CreditsDialog({ details, onClose }: { details: KeyDetails; onClo
   const [value, setValue] = useState<number>();
   const change = useChange("keys.updateCredits", { refreshes: ["admin.getKeyDetails", "admin.searchKeys"] });
   const needsLimited = operation === "increment" || operation === "decrement";
-  const unusable =
+  const fault =
     needsLimited && !isLimited
       ? "The key is unlimited: set a number first."
       : operation !== "unlimited" && value === undefined
         ? "Enter how many."
         : undefined;
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
-    if (unusable !== undefined || change.isPending) return;
+  const submit = (): void => {
     const { keyId } = details.key;
     change.mutate(
       operation === "unlimited" ? { keyId, operation: "set", value: null } : { keyId, operation, value: value ?? 0 },
@@ -42,32 +37,29 @@ export function CreditsDialog({ details, onClose }: { details: KeyDetails; onClo
     );
   };
   return (
-    <Dialog
+    <FormDialog
       title="Credits of the key"
-      isOpen
+      action="Save"
+      fault={fault}
+      isBusy={change.isPending}
+      error={change.error}
+      doing="Changing the credits"
+      onSubmit={submit}
       onClose={onClose}
-      actions={
-        <Button kind="main" type="submit" form={form} isBusy={change.isPending} unusable={unusable}>
-          Save
-        </Button>
-      }
     >
-      <form id={form} className="form" onSubmit={submit}>
-        <p>Now: {details.key.credits?.remaining.toLocaleString("en") ?? "unlimited"}.</p>
-        <Select
-          label="What to do"
-          value={operation}
-          options={[
-            { value: "increment", label: "Add" },
-            { value: "decrement", label: "Take away" },
-            { value: "set", label: "Set to" },
-            { value: "unlimited", label: "Make unlimited, without a refill" },
-          ]}
-          onChange={setOperation}
-        />
-        {operation !== "unlimited" && <CountField label="Credits" value={value} onChange={setValue} />}
-      </form>
-      {change.error !== null && <ErrorNote error={change.error} doing="Changing the credits" />}
-    </Dialog>
+      <p>Now: {details.key.credits?.remaining.toLocaleString("en") ?? "unlimited"}.</p>
+      <Select
+        label="What to do"
+        value={operation}
+        options={[
+          { value: "increment", label: "Add" },
+          { value: "decrement", label: "Take away" },
+          { value: "set", label: "Set to" },
+          { value: "unlimited", label: "Make unlimited, without a refill" },
+        ]}
+        onChange={setOperation}
+      />
+      {operation !== "unlimited" && <CountField label="Credits" value={value} onChange={setValue} />}
+    </FormDialog>
   );
 }

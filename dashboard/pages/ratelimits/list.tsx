@@ -1,12 +1,11 @@
 import { createLazyRoute, getRouteApi, Link, useNavigate } from "@tanstack/react-router";
-import { type ReactNode, useEffect, useId, useState } from "react";
+import { type ReactNode, useState } from "react";
 import { type Row, useChange, usePages } from "../../api/queries.ts";
 import { useMay } from "../../api/session.ts";
 import { Ago } from "../../parts/ago.tsx";
 import { Button } from "../../parts/button.tsx";
-import { Dialog } from "../../parts/dialog.tsx";
 import { EmptyState } from "../../parts/empty-state.tsx";
-import { ErrorNote } from "../../parts/error-note.tsx";
+import { FormDialog } from "../../parts/form-dialog.tsx";
 import { ManagedBadge } from "../../parts/managed-badge.tsx";
 import { missing } from "../../parts/missing.ts";
 import { Page } from "../../parts/page.tsx";
@@ -94,65 +93,40 @@ function NamespacesPage(): ReactNode {
           </EmptyState>
         }
       />
-      <CreateNamespace isOpen={isCreating} onClose={() => setCreating(false)} onCreated={open} />
+      {isCreating && <CreateNamespace onClose={() => setCreating(false)} onCreated={open} />}
     </Page>
   );
 }
 
 function CreateNamespace({
-  isOpen,
   onClose,
   onCreated,
 }: {
-  isOpen: boolean;
   onClose: () => void;
   onCreated: (namespaceId: string) => void;
 }): ReactNode {
-  const form = useId();
   const [name, setName] = useState("");
   const create = useChange("ratelimit.createNamespace", { refreshes: ["admin.listNamespaces"] });
-  const { reset } = create;
-  useEffect(() => {
-    if (!isOpen) return;
-    setName("");
-    reset();
-  }, [isOpen, reset]);
+  const submit = (): void => create.mutate({ name }, { onSuccess: ({ namespaceId }) => onCreated(namespaceId) });
   return (
-    <Dialog
+    <FormDialog
       title="Create a namespace"
-      isOpen={isOpen}
+      action="Create"
+      fault={name.trim() === "" ? "Enter a name." : undefined}
+      isBusy={create.isPending}
+      error={create.error}
+      doing="Creating the namespace"
+      onSubmit={submit}
       onClose={onClose}
-      actions={
-        <Button
-          kind="main"
-          type="submit"
-          form={form}
-          isBusy={create.isPending}
-          unusable={name.trim() === "" ? "Enter a name." : undefined}
-        >
-          Create
-        </Button>
-      }
     >
-      <form
-        id={form}
-        className="form"
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (name.trim() === "" || create.isPending) return;
-          create.mutate({ name }, { onSuccess: ({ namespaceId }) => onCreated(namespaceId) });
-        }}
-      >
-        <TextField
-          label="Name"
-          value={name}
-          onChange={setName}
-          lengthMax={512}
-          isRequired
-          hint="By which calls and policies refer to it, such as email.outbound. It cannot be changed later."
-        />
-      </form>
-      {create.error !== null && <ErrorNote error={create.error} doing="Creating the namespace" />}
-    </Dialog>
+      <TextField
+        label="Name"
+        value={name}
+        onChange={setName}
+        lengthMax={512}
+        isRequired
+        hint="By which calls and policies refer to it, such as email.outbound. It cannot be changed later."
+      />
+    </FormDialog>
   );
 }

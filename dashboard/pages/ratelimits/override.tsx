@@ -1,4 +1,4 @@
-import { type ReactNode, useId, useState } from "react";
+import { type ReactNode, useState } from "react";
 import { formatDuration as manifestDuration } from "../../../core/manifests/from-store/format-duration.ts";
 import type { StoredNamespace } from "../../../core/manifests/from-store/stored-object.ts";
 import { parseManager } from "../../../core/manifests/manager.ts";
@@ -6,7 +6,7 @@ import { useChange } from "../../api/queries.ts";
 import { useMay } from "../../api/session.ts";
 import { Button } from "../../parts/button.tsx";
 import { Checkbox } from "../../parts/checkbox.tsx";
-import { Dialog } from "../../parts/dialog.tsx";
+import { FormDialog } from "../../parts/form-dialog.tsx";
 import { ChangeFailed, ManagedNotice, type Wanted } from "../../parts/managed-badge.tsx";
 import { missing } from "../../parts/missing.ts";
 import { CountField, DurationField } from "../../parts/quantity-field.tsx";
@@ -31,7 +31,6 @@ export function OverrideDialog({
   namespace: { readonly id: string; readonly stored: StoredNamespace };
   onClose: () => void;
 }): ReactNode {
-  const form = useId();
   const toast = useToast();
   const may = useMay();
   const [identifier, setIdentifier] = useState(override?.identifier ?? "");
@@ -55,7 +54,7 @@ export function OverrideDialog({
     (limit === undefined ? "Enter the limit." : undefined) ??
     (duration === undefined || duration < DURATION_MS_MIN ? "The window is at least 1s." : undefined);
   const submit = (): void => {
-    if (fault !== undefined || limit === undefined || duration === undefined || set.isPending) return;
+    if (limit === undefined || duration === undefined) return;
     set.mutate(
       { namespace: namespace.id, identifier, limit, duration, async: isAsync },
       {
@@ -67,88 +66,79 @@ export function OverrideDialog({
     );
   };
   return (
-    <Dialog
+    <FormDialog
       title={override === undefined ? "Set an override" : override.identifier}
-      isOpen
+      action="Save"
+      fault={fault}
+      isBusy={set.isPending}
+      error={set.error}
+      doing="Setting the override"
+      wanted={wanted}
+      onSubmit={submit}
       onClose={onClose}
       isWide={manager !== undefined}
-      actions={
-        <>
-          {override !== undefined && (
-            <>
-              <YamlButton
-                object={{
-                  kind: "RatelimitOverride",
-                  namespace: namespace.stored,
-                  identifier: override.identifier,
-                  limit: override.limit,
-                  durationMs: override.duration,
-                  async: override.async,
-                  manager: manager === undefined ? undefined : parseManager(manager),
-                }}
-              />
-              <Button
-                kind="danger"
-                isBusy={remove.isPending}
-                unusable={locked ?? missing(may, "ratelimit.*.delete_override")}
-                onClick={() =>
-                  remove.mutate(
-                    { namespace: namespace.id, identifier: override.identifier },
-                    {
-                      onSuccess: () => {
-                        toast(`The override for ${override.identifier} is deleted.`);
-                        onClose();
-                      },
+      otherActions={
+        override !== undefined && (
+          <>
+            <YamlButton
+              object={{
+                kind: "RatelimitOverride",
+                namespace: namespace.stored,
+                identifier: override.identifier,
+                limit: override.limit,
+                durationMs: override.duration,
+                async: override.async,
+                manager: manager === undefined ? undefined : parseManager(manager),
+              }}
+            />
+            <Button
+              kind="danger"
+              isBusy={remove.isPending}
+              unusable={locked ?? missing(may, "ratelimit.*.delete_override")}
+              onClick={() =>
+                remove.mutate(
+                  { namespace: namespace.id, identifier: override.identifier },
+                  {
+                    onSuccess: () => {
+                      toast(`The override for ${override.identifier} is deleted.`);
+                      onClose();
                     },
-                  )
-                }
-              >
-                Delete
-              </Button>
-            </>
-          )}
-          <Button kind="main" type="submit" form={form} isBusy={set.isPending} unusable={fault}>
-            Save
-          </Button>
-        </>
+                  },
+                )
+              }
+            >
+              Delete
+            </Button>
+          </>
+        )
       }
     >
       {manager !== undefined && <ManagedNotice manager={manager} wanted={wanted} />}
-      <form
-        id={form}
-        className="form"
-        onSubmit={(event) => {
-          event.preventDefault();
-          submit();
-        }}
-      >
-        <TextField
-          label="Identifier"
-          value={identifier}
-          onChange={setIdentifier}
-          lengthMax={512}
-          isRequired
-          isMono
-          isDisabled={override !== undefined}
-          hint="Exactly this one; or a pattern, in which each * stands for any run of characters, such as premium_*."
-        />
-        <CountField
-          label="Limit"
-          value={limit}
-          onChange={setLimit}
-          hint="Units per window. 0 always denies."
-          isRequired
-        />
-        <DurationField label="Window" value={duration} onChange={setDuration} isRequired />
-        <Checkbox
-          label="Counted in each process"
-          isChecked={isAsync}
-          onChange={setAsync}
-          hint="Faster: synced in the background, so that it may admit more than the limit between two syncs."
-        />
-      </form>
-      <ChangeFailed error={set.error} doing="Setting the override" wanted={wanted} />
+      <TextField
+        label="Identifier"
+        value={identifier}
+        onChange={setIdentifier}
+        lengthMax={512}
+        isRequired
+        isMono
+        isDisabled={override !== undefined}
+        hint="Exactly this one; or a pattern, in which each * stands for any run of characters, such as premium_*."
+      />
+      <CountField
+        label="Limit"
+        value={limit}
+        onChange={setLimit}
+        hint="Units per window. 0 always denies."
+        isRequired
+      />
+      <DurationField label="Window" value={duration} onChange={setDuration} isRequired />
+      <Checkbox
+        label="Counted in each process"
+        isChecked={isAsync}
+        onChange={setAsync}
+        hint="Faster: synced in the background, so that it may admit more than the limit between two syncs."
+      />
       <ChangeFailed error={remove.error} doing="Deleting the override" />
-    </Dialog>
+    </FormDialog>
   );
 }

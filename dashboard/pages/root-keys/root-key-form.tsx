@@ -1,7 +1,5 @@
-import { type FormEvent, type ReactNode, useId, useState } from "react";
-import { Button } from "../../parts/button.tsx";
-import { Dialog } from "../../parts/dialog.tsx";
-import { ErrorNote } from "../../parts/error-note.tsx";
+import { type ReactNode, useState } from "react";
+import { FormDialog } from "../../parts/form-dialog.tsx";
 import { TextField } from "../../parts/text-field.tsx";
 import { PermissionPicker } from "./permission-picker.tsx";
 
@@ -51,53 +49,44 @@ export function RootKeyForm({
   onSubmit: (draft: RootKeyDraft) => void;
   onClose: () => void;
 }): ReactNode {
-  const form = useId();
   const [draft, setDraft] = useState(initial);
   const change = (changed: Partial<RootKeyDraft>): void => setDraft((before) => ({ ...before, ...changed }));
-  const fault = faultOf(draft);
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
-    if (fault === undefined && !isBusy) onSubmit({ ...draft, name: draft.name.trim() });
-  };
   return (
-    <Dialog
+    <FormDialog
       title={title}
-      isOpen
-      isWide
+      action={action}
+      fault={faultOf(draft)}
+      isBusy={isBusy}
+      error={error}
+      doing={doing}
+      onSubmit={() => onSubmit({ ...draft, name: draft.name.trim() })}
       onClose={onClose}
-      actions={
-        <Button kind="main" type="submit" form={form} isBusy={isBusy} unusable={fault}>
-          {action}
-        </Button>
-      }
+      isWide
     >
-      <form id={form} className="form" onSubmit={submit}>
-        <TextField
-          label="Name"
-          value={draft.name}
-          onChange={(name) => change({ name })}
-          hint="What it is for and who uses it: lists and the audit log show it."
-          lengthMax={510}
-          isRequired
-        />
-        <TextField
-          label="Environment"
-          value={draft.environment}
-          onChange={(environment) => change({ environment })}
-          placeholder="production"
-          hint="A label, to keep a root key for each environment apart. It restricts nothing."
-          lengthMax={64}
-        />
-        <TextField
-          label="Expires at the end of"
-          type="date"
-          value={draft.expiresOn}
-          onChange={(expiresOn) => change({ expiresOn })}
-          hint="UTC. Empty: never."
-        />
-        <PermissionPicker permissions={draft.permissions} onChange={(permissions) => change({ permissions })} />
-      </form>
-      {error !== null && error !== undefined && <ErrorNote error={error} doing={doing} />}
-    </Dialog>
+      <TextField
+        label="Name"
+        value={draft.name}
+        onChange={(name) => change({ name })}
+        hint="What it is for and who uses it: lists and the audit log show it."
+        lengthMax={510}
+        isRequired
+      />
+      <TextField
+        label="Environment"
+        value={draft.environment}
+        onChange={(environment) => change({ environment })}
+        placeholder="production"
+        hint="A label, to keep a root key for each environment apart. It restricts nothing."
+        lengthMax={64}
+      />
+      <TextField
+        label="Expires at the end of"
+        type="date"
+        value={draft.expiresOn}
+        onChange={(expiresOn) => change({ expiresOn })}
+        hint="UTC. Empty: never."
+      />
+      <PermissionPicker permissions={draft.permissions} onChange={(permissions) => change({ permissions })} />
+    </FormDialog>
   );
 }
