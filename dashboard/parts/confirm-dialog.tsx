@@ -1,13 +1,13 @@
-import { type ReactNode, useEffect, useId, useState } from "react";
-import { Button } from "./button.tsx";
-import { Dialog } from "./dialog.tsx";
-import { ErrorNote } from "./error-note.tsx";
+import { type ReactNode, useState } from "react";
+import { FormDialog } from "./form-dialog.tsx";
 import { TextField } from "./text-field.tsx";
 
-/** Asks before something that cannot be undone. With `typed` the person has to type a name first, so that it is the right one. */
+/**
+ * Asks before something that cannot be undone, as long as it stands in the page. With `typed` the person has to type a name first, so that
+ * it is the right one.
+ */
 export function ConfirmDialog({
   title,
-  isOpen,
   onClose,
   onConfirm,
   action,
@@ -17,7 +17,6 @@ export function ConfirmDialog({
   children,
 }: {
   title: string;
-  isOpen: boolean;
   onClose: () => void;
   onConfirm: () => void;
   /** What the button says: "Revoke the key". */
@@ -31,50 +30,31 @@ export function ConfirmDialog({
   children: ReactNode;
 }): ReactNode {
   const [text, setText] = useState("");
-  const form = useId();
-  useEffect(() => {
-    if (isOpen) setText("");
-  }, [isOpen]);
   const isRight = typed === undefined || text === typed;
   return (
-    <Dialog
+    <FormDialog
       title={title}
-      isOpen={isOpen}
+      action={action}
+      kind="danger"
+      fault={isRight ? undefined : "Type the name first."}
+      isBusy={isBusy}
+      error={error}
+      doing={action}
+      onSubmit={onConfirm}
       onClose={onClose}
-      actions={
-        <Button
-          kind="danger"
-          type="submit"
-          form={form}
-          isBusy={isBusy}
-          unusable={isRight ? undefined : "Type the name first."}
-        >
-          {action}
-        </Button>
-      }
     >
-      <form
-        id={form}
-        className="form"
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (isRight && !isBusy) onConfirm();
-        }}
-      >
-        {children}
-        {typed !== undefined && (
-          <TextField
-            label={
-              <>
-                Type <code>{typed}</code> to confirm
-              </>
-            }
-            value={text}
-            onChange={setText}
-          />
-        )}
-      </form>
-      {error !== null && error !== undefined && <ErrorNote error={error} doing={action} />}
-    </Dialog>
+      {children}
+      {typed !== undefined && (
+        <TextField
+          label={
+            <>
+              Type <code>{typed}</code> to confirm
+            </>
+          }
+          value={text}
+          onChange={setText}
+        />
+      )}
+    </FormDialog>
   );
 }

@@ -16,7 +16,6 @@ export function DeleteApi({ api, onClose }: { api: Api; onClose: () => void }): 
   return (
     <ConfirmDialog
       title={`Delete the API ${api.name}`}
-      isOpen
       onClose={onClose}
       action="Delete the API"
       typed={api.name}

@@ -181,7 +181,6 @@ function DeleteIdentity({
     <ConfirmDialog
       title={`Delete ${identity.externalId}`}
       action="Delete the identity"
-      isOpen
       onClose={onClose}
       typed={identity.externalId}
       isBusy={remove.isPending}

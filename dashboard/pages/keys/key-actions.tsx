@@ -70,7 +70,6 @@ function EnableDialog({ details, onClose }: DialogProps): ReactNode {
   return (
     <ConfirmDialog
       title={action}
-      isOpen
       onClose={onClose}
       action={action}
       isBusy={update.isPending}
@@ -105,7 +104,6 @@ function DeleteKey({ details, onClose }: DialogProps): ReactNode {
   return (
     <ConfirmDialog
       title="Delete the key"
-      isOpen
       onClose={onClose}
       action="Delete the key"
       typed={name ?? keyId}

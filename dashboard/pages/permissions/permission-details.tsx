@@ -89,7 +89,6 @@ export function PermissionDetails({
         <ConfirmDialog
           title={`Delete ${slug}`}
           action="Delete the permission"
-          isOpen
           onClose={() => setDeleting(false)}
           typed={slug}
           isBusy={remove.isPending}

@@ -128,7 +128,6 @@ export function RoleDetails({ role, onClose }: { role: MatrixRole; onClose: () =
         <ConfirmDialog
           title={`Delete ${role.name}`}
           action="Delete the role"
-          isOpen
           onClose={() => setDeleting(false)}
           typed={role.name}
           isBusy={remove.isPending}

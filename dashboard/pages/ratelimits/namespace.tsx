@@ -171,7 +171,6 @@ function DeleteNamespace({
     <ConfirmDialog
       title={`Delete ${name}`}
       action="Delete the namespace"
-      isOpen
       onClose={onClose}
       typed={name}
       isBusy={remove.isPending}

@@ -68,7 +68,6 @@ export function EnableRootKey({ rootKey, onClose }: DialogProps): ReactNode {
   return (
     <ConfirmDialog
       title={action}
-      isOpen
       onClose={onClose}
       action={action}
       isBusy={update.isPending}
@@ -108,7 +107,6 @@ export function NarrowRootKey({
   return (
     <ConfirmDialog
       title="Narrow the root key"
-      isOpen
       onClose={onClose}
       action="Narrow it"
       isBusy={update.isPending}
@@ -148,7 +146,6 @@ export function RevokeRootKey({ rootKey, onClose, onRevoked }: DialogProps & { o
   return (
     <ConfirmDialog
       title="Revoke the root key"
-      isOpen
       onClose={onClose}
       action="Revoke the root key"
       typed={nameOf(rootKey)}

@@ -32,7 +32,6 @@ export function RotateRootKey({ rootKey, onClose }: { rootKey: RootKeyDetails; o
   return (
     <ConfirmDialog
       title="Rotate the root key"
-      isOpen
       onClose={onClose}
       action="Rotate"
       isBusy={rotate.isPending}
