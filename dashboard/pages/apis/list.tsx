@@ -1,6 +1,7 @@
 import { createLazyRoute, getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import { usePages } from "../../api/queries.ts";
+import { withText } from "../../parts/address-text.ts";
 import { Ago } from "../../parts/ago.tsx";
 import { Badge } from "../../parts/badge.tsx";
 import { Button } from "../../parts/button.tsx";
@@ -42,7 +43,7 @@ function ApisPage(): ReactNode {
       <SearchField
         label="Part of the name or id"
         value={search ?? ""}
-        onChange={(text) => void navigate({ search: text === "" ? {} : { search: text }, replace: true })}
+        onChange={(text) => void navigate({ search: withText("search", text), replace: true })}
       />
       <Table
         label="APIs"

@@ -1,4 +1,5 @@
 import { createRoute } from "@tanstack/react-router";
+import { textsIn } from "../../parts/address-text.ts";
 import { rootRoute } from "../../root-route.ts";
 
 interface Search {
@@ -10,7 +11,6 @@ export const apisRoutes = [
   createRoute({
     getParentRoute: () => rootRoute,
     path: "/apis",
-    validateSearch: ({ search }: Record<string, unknown>): Search =>
-      typeof search === "string" && search !== "" ? { search } : {},
+    validateSearch: (search: Record<string, unknown>): Search => textsIn(search, "search"),
   }).lazy(() => import("./list.tsx").then(({ Route }) => Route)),
 ] as const;

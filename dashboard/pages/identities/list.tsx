@@ -3,6 +3,7 @@ import { type ReactNode, useState } from "react";
 import type { Schema } from "../../../core/api/procedures.ts";
 import { usePages } from "../../api/queries.ts";
 import { useMay } from "../../api/session.ts";
+import { withText } from "../../parts/address-text.ts";
 import { Button } from "../../parts/button.tsx";
 import { EmptyState } from "../../parts/empty-state.tsx";
 import { missing } from "../../parts/missing.ts";
@@ -49,12 +50,7 @@ function IdentitiesPage(): ReactNode {
       <SearchField
         label="External id or id contains"
         value={search ?? ""}
-        onChange={(text) =>
-          void navigate({
-            search: ({ search: _, ...rest }) => (text === "" ? rest : { ...rest, search: text }),
-            replace: true,
-          })
-        }
+        onChange={(text) => void navigate({ search: withText("search", text), replace: true })}
       />
       <Table
         label="Identities"

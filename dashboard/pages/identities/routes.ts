@@ -1,4 +1,5 @@
 import { createRoute } from "@tanstack/react-router";
+import { textsIn } from "../../parts/address-text.ts";
 import { rootRoute } from "../../root-route.ts";
 
 interface Search {
@@ -8,15 +9,10 @@ interface Search {
   readonly identity?: string;
 }
 
-const textIn = (value: unknown): value is string => typeof value === "string" && value !== "";
-
 export const identitiesRoutes = [
   createRoute({
     getParentRoute: () => rootRoute,
     path: "/identities",
-    validateSearch: ({ search, identity }: Record<string, unknown>): Search => ({
-      ...(textIn(search) ? { search } : {}),
-      ...(textIn(identity) ? { identity } : {}),
-    }),
+    validateSearch: (search: Record<string, unknown>): Search => textsIn(search, "search", "identity"),
   }).lazy(() => import("./list.tsx").then(({ Route }) => Route)),
 ] as const;

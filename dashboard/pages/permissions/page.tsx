@@ -2,6 +2,7 @@ import { createLazyRoute, getRouteApi, useBlocker, useNavigate } from "@tanstack
 import { type ReactNode, useState } from "react";
 import { usePages } from "../../api/queries.ts";
 import { useMay } from "../../api/session.ts";
+import { withText } from "../../parts/address-text.ts";
 import { Button } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { EmptyState } from "../../parts/empty-state.tsx";
@@ -51,10 +52,7 @@ function PermissionsPage(): ReactNode {
     withResolver: true,
   });
   const setSearch = (name: "search" | "roles", text: string): void =>
-    void navigate({
-      search: ({ [name]: _, ...rest }) => (text === "" ? rest : { ...rest, [name]: text }),
-      replace: true,
-    });
+    void navigate({ search: withText(name, text), replace: true });
   const lacking = missing(may, ...NEEDED_TO_CHANGE);
   const hasNext = allRoles.hasMore || allRoles.rows.length > firstRole + ROLES_SHOWN;
   return (

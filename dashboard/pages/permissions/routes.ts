@@ -1,4 +1,5 @@
 import { createRoute } from "@tanstack/react-router";
+import { textsIn } from "../../parts/address-text.ts";
 import { rootRoute } from "../../root-route.ts";
 
 interface Search {
@@ -8,15 +9,10 @@ interface Search {
   readonly roles?: string;
 }
 
-const textIn = (value: unknown): value is string => typeof value === "string" && value !== "";
-
 export const permissionsRoutes = [
   createRoute({
     getParentRoute: () => rootRoute,
     path: "/permissions",
-    validateSearch: ({ search, roles }: Record<string, unknown>): Search => ({
-      ...(textIn(search) ? { search } : {}),
-      ...(textIn(roles) ? { roles } : {}),
-    }),
+    validateSearch: (search: Record<string, unknown>): Search => textsIn(search, "search", "roles"),
   }).lazy(() => import("./page.tsx").then(({ Route }) => Route)),
 ] as const;

@@ -1,6 +1,7 @@
 import { createLazyRoute, getRouteApi, useNavigate } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { type Row, usePages } from "../../api/queries.ts";
+import { withText } from "../../parts/address-text.ts";
 import { Ago } from "../../parts/ago.tsx";
 import { Badge } from "../../parts/badge.tsx";
 import { EmptyState } from "../../parts/empty-state.tsx";
@@ -89,7 +90,7 @@ function PoliciesPage(): ReactNode {
       <SearchField
         label="Part of the name"
         value={search ?? ""}
-        onChange={(text) => void navigate({ search: text === "" ? {} : { search: text }, replace: true })}
+        onChange={(text) => void navigate({ search: withText("search", text), replace: true })}
       />
       <Table
         label="Policies"

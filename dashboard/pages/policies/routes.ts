@@ -1,4 +1,5 @@
 import { createRoute } from "@tanstack/react-router";
+import { textsIn } from "../../parts/address-text.ts";
 import { rootRoute } from "../../root-route.ts";
 
 interface Search {
@@ -10,8 +11,7 @@ export const policiesRoutes = [
   createRoute({
     getParentRoute: () => rootRoute,
     path: "/policies",
-    validateSearch: ({ search }: Record<string, unknown>): Search =>
-      typeof search === "string" && search !== "" ? { search } : {},
+    validateSearch: (search: Record<string, unknown>): Search => textsIn(search, "search"),
   }).lazy(() => import("./list.tsx").then(({ Route }) => Route)),
   createRoute({ getParentRoute: () => rootRoute, path: "/policies/$policyId" }).lazy(() =>
     import("./details.tsx").then(({ Route }) => Route),

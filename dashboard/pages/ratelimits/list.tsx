@@ -2,6 +2,7 @@ import { createLazyRoute, getRouteApi, Link, useNavigate } from "@tanstack/react
 import { type ReactNode, useState } from "react";
 import { type Row, useChange, usePages } from "../../api/queries.ts";
 import { useMay } from "../../api/session.ts";
+import { withText } from "../../parts/address-text.ts";
 import { Ago } from "../../parts/ago.tsx";
 import { Button } from "../../parts/button.tsx";
 import { EmptyState } from "../../parts/empty-state.tsx";
@@ -73,12 +74,7 @@ function NamespacesPage(): ReactNode {
       <SearchField
         label="Name or id contains"
         value={search ?? ""}
-        onChange={(text) =>
-          void navigate({
-            search: ({ search: _, ...rest }) => (text === "" ? rest : { ...rest, search: text }),
-            replace: true,
-          })
-        }
+        onChange={(text) => void navigate({ search: withText("search", text), replace: true })}
       />
       <Table
         label="Namespaces"

@@ -4,6 +4,7 @@ import type { StoredNamespace } from "../../../core/manifests/from-store/stored-
 import { parseManager } from "../../../core/manifests/manager.ts";
 import { useChange, usePages, useRead } from "../../api/queries.ts";
 import { useMay } from "../../api/session.ts";
+import { withText } from "../../parts/address-text.ts";
 import { Ago } from "../../parts/ago.tsx";
 import { Button } from "../../parts/button.tsx";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
@@ -113,12 +114,7 @@ function NamespacePage(): ReactNode {
       <SearchField
         label="Identifier or pattern contains"
         value={search ?? ""}
-        onChange={(text) =>
-          void navigate({
-            search: ({ search: _, ...rest }) => (text === "" ? rest : { ...rest, search: text }),
-            replace: true,
-          })
-        }
+        onChange={(text) => void navigate({ search: withText("search", text), replace: true })}
       />
       <Table
         label="Overrides"

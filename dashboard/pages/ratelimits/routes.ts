@@ -1,4 +1,5 @@
 import { createRoute } from "@tanstack/react-router";
+import { textsIn } from "../../parts/address-text.ts";
 import { rootRoute } from "../../root-route.ts";
 
 interface Search {
@@ -6,8 +7,7 @@ interface Search {
   readonly search?: string;
 }
 
-const readSearch = ({ search }: Record<string, unknown>): Search =>
-  typeof search === "string" && search !== "" ? { search } : {};
+const readSearch = (search: Record<string, unknown>): Search => textsIn(search, "search");
 
 export const ratelimitsRoutes = [
   createRoute({ getParentRoute: () => rootRoute, path: "/ratelimits", validateSearch: readSearch }).lazy(() =>

@@ -1,3 +1,5 @@
+import { textsIn } from "../../parts/address-text.ts";
+
 const STATES = ["active", "disabled", "expired"] as const;
 
 export interface RootKeySearch {
@@ -9,16 +11,11 @@ export interface RootKeySearch {
   readonly rootKey?: string;
 }
 
-const textOf = <Name extends string>(name: Name, value: unknown): { readonly [N in Name]?: string } =>
-  typeof value === "string" && value !== "" ? ({ [name]: value } as { readonly [N in Name]: string }) : {};
-
 /** What the address says, without what it may not. */
 export function readSearch(search: Record<string, unknown>): RootKeySearch {
   const state = STATES.find((one) => one === search.state);
   return {
-    ...textOf("search", search.search),
-    ...textOf("environment", search.environment),
-    ...textOf("rootKey", search.rootKey),
+    ...textsIn(search, "search", "environment", "rootKey"),
     ...(state === undefined ? {} : { state }),
   };
 }
