@@ -28,3 +28,12 @@ test("what is missing is named, what is held is not", () => {
   expect([holdsForSome(updateKey), holdsForSome(encryptKey)]).toEqual([true, false]);
   expect([idsHeld(updateKey), idsHeld(encryptKey), idsHeld(onRbac("read_role"))]).toEqual([["api_1"], [], "all"]);
 });
+
+test("what is given to another root key is noted as used, by the tuple that covers it", () => {
+  const noted: string[] = [];
+  const held = new Set(["api.*.update_key", "api.api_1.update_key", "api.api_1.encrypt_key"]);
+  const { beyond } = createGrants(held, "The root key", (tuple) => noted.push(tuple));
+  const given = ["api.api_1.update_key", "api.api_2.update_key", "api.api_2.encrypt_key", "api.api_1.encrypt_key"];
+  expect(beyond(given)).toEqual(["api.api_2.encrypt_key"]);
+  expect(noted).toEqual(["api.api_1.update_key", "api.*.update_key", "api.api_1.encrypt_key"]);
+});

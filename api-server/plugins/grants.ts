@@ -1,4 +1,11 @@
-import { beyond, holdsForSome, idsHeld, type RootKeyPermission, tupleHeld } from "../../core/permissions/root-key.ts";
+import {
+  beyond,
+  holdsForSome,
+  idsHeld,
+  type RootKeyPermission,
+  tupleCovering,
+  tupleHeld,
+} from "../../core/permissions/root-key.ts";
 import { type Grants, MissingPermission, type NeededPermission } from "../needed-permissions.ts";
 import type { NotesUses } from "../root-key-uses.ts";
 
@@ -41,14 +48,12 @@ export function createGrants(
       return ids;
     },
     beyond: (tuples) => {
-      const lacked = beyond(tuples, held);
       // What it gives to other root keys it must go on holding.
       for (const tuple of tuples) {
-        const star = tuple.replace(/\.[^.]+\./, ".*.");
-        if (held.has(tuple)) note(tuple);
-        else if (held.has(star)) note(star);
+        const covering = tupleCovering(tuple, held);
+        if (covering !== undefined) note(covering);
       }
-      return lacked;
+      return beyond(tuples, held);
     },
   };
 }

@@ -9,6 +9,7 @@ import {
   type RootKeyPermission,
   rootKeyPermissionProblem,
   storedTuple,
+  tupleCovering,
   WORKSPACE_GRANTS,
 } from "./root-key.ts";
 
@@ -86,6 +87,15 @@ test("ALL_GRANTS holds the `*` tuple of each action once", () => {
       "identity.*.read_identity",
     ]),
   );
+});
+
+test("by which held tuple another one is covered", () => {
+  const held = new Set(["api.*.read_key", "api.api_1.read_key", "api.api_1.create_key"]);
+  expect(tupleCovering("api.api_1.read_key", held)).toBe("api.api_1.read_key");
+  expect(tupleCovering("api.api_2.read_key", held)).toBe("api.*.read_key");
+  expect(tupleCovering("api.*.read_key", held)).toBe("api.*.read_key");
+  expect(tupleCovering("api.api_2.create_key", held)).toBeUndefined();
+  expect(tupleCovering("api.*.create_key", held)).toBeUndefined();
 });
 
 test("what goes beyond what is held", () => {

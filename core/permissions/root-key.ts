@@ -140,12 +140,17 @@ export const ALL_GRANTS: readonly string[] = Object.entries(ACTIONS).flatMap(([t
 /** The same without those that reach beyond one workspace. */
 export const WORKSPACE_GRANTS: readonly string[] = ALL_GRANTS.filter((tuple) => !tuple.startsWith("installation."));
 
-/** Of `tuples`, those that go beyond `held`: who holds the form with `*` may pass on the one with any id. Pure. */
+/** The held tuple by which one may pass on `tuple`: the same, else the form with `*`. undefined when neither is held. */
+export function tupleCovering(tuple: string, held: ReadonlySet<string>): string | undefined {
+  if (held.has(tuple)) return tuple;
+  const [type, , action] = tuple.split(".");
+  const star = `${type}.*.${action}`;
+  return held.has(star) ? star : undefined;
+}
+
+/** Of `tuples`, those that go beyond `held`, so that who holds it may not pass them on. */
 export const beyond = (tuples: readonly string[], held: ReadonlySet<string>): readonly string[] =>
-  tuples.filter((tuple) => {
-    const [type, , action] = tuple.split(".");
-    return !held.has(tuple) && !held.has(`${type}.*.${action}`);
-  });
+  tuples.filter((tuple) => tupleCovering(tuple, held) === undefined);
 
 /** A tuple as it is stored: `apis` is another spelling of `api`, which texts about v1 have. */
 export const storedTuple = (tuple: string): string => tuple.replace(/^apis\./, "api.");
