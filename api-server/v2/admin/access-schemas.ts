@@ -2,7 +2,7 @@ import * as z from "zod";
 import { Manager } from "../managed/managed-kinds.ts";
 import { Cursor, Search, unixMs } from "../schemas.ts";
 
-/* What the procedures share that show roles, permissions, identities and rate-limit namespaces to people. */
+/* What the procedures share that show keys, roles, permissions, identities and rate-limit namespaces to people. */
 
 export const ManagerOut = Manager.optional().describe(
   "`<cluster>/<kind>/<namespace>/<name>` of the manifest that manages it: it is changed there.",

@@ -11,6 +11,7 @@ import { listPermissionsOfKey, listPermissionsOfRoles } from "../../store/permis
 import { listRolesOfKey } from "../../store/roles.ts";
 import { toKeyOut } from "../key-reply.ts";
 import { ApiIdOut, KeyId, KeyOut, RatelimitOut, unixMs } from "../schemas.ts";
+import { CountOut } from "./access-schemas.ts";
 
 const Body = z.strictObject({ keyId: KeyId });
 type Body = z.output<typeof Body>;
@@ -18,20 +19,7 @@ type Body = z.output<typeof Body>;
 const Limit = RatelimitOut.extend({
   of: z.enum(["key", "identity"]).describe("Whose limit it is. Those of an identity are shared by all of its keys."),
   isReplaced: z.boolean().describe("Whether a limit of the key with the same name counts in its place."),
-  current: z
-    .strictObject({
-      used: z
-        .int()
-        .describe("Units used in the sliding window, at most `limit`.")
-        .meta({ examples: [58] }),
-      remaining: z
-        .int()
-        .describe("Units left.")
-        .meta({ examples: [42] }),
-      reset: unixMs("When the window ends, Unix milliseconds."),
-    })
-    .optional()
-    .describe("Left out while the shared counters are unreachable."),
+  current: CountOut.optional().describe("Left out while the shared counters are unreachable."),
 });
 
 const Data = z.strictObject({
