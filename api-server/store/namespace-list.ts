@@ -1,19 +1,11 @@
 import { containing } from "./like.ts";
+import type { NamedPage } from "./named-page.ts";
 import type { NamespaceRow } from "./namespaces.ts";
 import type { OverrideRow } from "./overrides.ts";
 import { USES_COUNTED_MAX } from "./permission-matrix.ts";
 import type { Queryable } from "./queryable.ts";
 
 /* Rate-limit namespaces and their overrides as people look through them: in the order of their names. */
-
-interface Page {
-  readonly workspaceId: string;
-  /** The first name of the page; the empty text is before every name. */
-  readonly cursor: string;
-  /** Part of the name; the empty text fits all. */
-  readonly search: string;
-  readonly rowsMax: number;
-}
 
 export interface ListedNamespaceRow extends NamespaceRow {
   /** At most one more than `USES_COUNTED_MAX`. */
@@ -23,7 +15,7 @@ export interface ListedNamespaceRow extends NamespaceRow {
 /** Live ones, sorted by name. Not prepared, so that each search is planned by its text. */
 export async function listNamespacesByName(
   db: Queryable,
-  { workspaceId, cursor, search, rowsMax }: Page,
+  { workspaceId, cursor, search, rowsMax }: NamedPage,
 ): Promise<ListedNamespaceRow[]> {
   const text = `select n.id, n.name, n.manager, n.created_at,
                        (select count(*)::int
@@ -49,7 +41,7 @@ export interface ListedOverrideRow extends OverrideRow {
 /** Live ones of one namespace, sorted by identifier. */
 export async function listOverridesByIdentifier(
   db: Queryable,
-  { workspaceId, namespaceId, cursor, search, rowsMax }: Page & { readonly namespaceId: string },
+  { workspaceId, namespaceId, cursor, search, rowsMax }: NamedPage & { readonly namespaceId: string },
 ): Promise<ListedOverrideRow[]> {
   const text = `select o.id, o.identifier, o.max_count, o.duration_ms, o.async, o.manager, o.created_at, o.updated_at
                   from ratelimit_overrides o

@@ -1,4 +1,5 @@
 import { containing } from "./like.ts";
+import type { NamedPage } from "./named-page.ts";
 import type { PermissionRow } from "./permissions.ts";
 import type { Queryable } from "./queryable.ts";
 import type { RoleRow } from "./roles.ts";
@@ -12,15 +13,6 @@ export interface UsedRoleRow extends RoleRow {
   /** Live keys with the role, at most one more than `USES_COUNTED_MAX`. */
   readonly keys: number;
   readonly permissions: number;
-}
-
-export interface NamedPage {
-  readonly workspaceId: string;
-  /** The first name of the page, in any case; the empty text is before every name. */
-  readonly cursor: string;
-  /** Part of any text; the empty text fits all. */
-  readonly search: string;
-  readonly rowsMax: number;
 }
 
 /** Sorted by name, ignoring case. Not prepared, so that each search is planned by its text. */
