@@ -1,9 +1,9 @@
 /** What a person can do about a refused question about usage, by the kind of the error; undefined for errors that all procedures have. */
 export function usageTodo(kind: string): string | undefined {
-  return Object.hasOwn(TODO, kind) ? TODO[kind] : undefined;
+  return Object.hasOwn(WHAT_TO_DO, kind) ? WHAT_TO_DO[kind] : undefined;
 }
 
-const TODO: Readonly<Record<string, string>> = {
+const WHAT_TO_DO: Readonly<Record<string, string>> = {
   analytics_not_configured:
     "An admin of the workspace can switch usage on, in its settings or by `postern workspace update --analytics on`. Events are counted meanwhile.",
   query_quota_exceeded:
