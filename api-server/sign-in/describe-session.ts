@@ -1,35 +1,10 @@
 import { PublicError } from "../../core/errors.ts";
-import type { PersonRole } from "../../core/permissions/person-roles.ts";
 import { isInstallationAdmin, namedWorkspaces, roleIn } from "../../core/sessions/assignments.ts";
+import type { Session } from "../../core/sessions/session.ts";
 import type { Deps } from "../deps.ts";
 import { findSignedIn, type SessionRules, type SignedIn } from "../sessions/signed-in.ts";
 import { listOpenSessions } from "../store/sessions.ts";
 import { listEnterable } from "../store/workspaces.ts";
-
-/** What the dashboard shows of the person who is signed in. Instants are Unix ms. */
-export interface DescribedSession {
-  readonly person: {
-    readonly name: string;
-    readonly email: string | null;
-    readonly signedInBy: "link" | "oidc";
-    /** As the provider named them. */
-    readonly groups: readonly string[];
-  };
-  /** Those that the person may enter, by name. */
-  readonly workspaces: readonly { readonly id: string; readonly name: string; readonly role: PersonRole }[];
-  readonly hasMoreWorkspaces: boolean;
-  readonly isInstallationAdmin: boolean;
-  /** All of the person's that have not ended, this one too, newest first. */
-  readonly sessions: readonly {
-    readonly id: string;
-    readonly isThis: boolean;
-    readonly address: string | null;
-    readonly userAgent: string | null;
-    readonly createdAt: number;
-    readonly lastSeenAt: number;
-    readonly expiresAt: number;
-  }[];
-}
 
 const WORKSPACES_MAX = 1000;
 const SESSIONS_MAX = 100;
@@ -39,7 +14,7 @@ export async function describeSession(
   deps: Deps,
   rules: SessionRules,
   token: string,
-): Promise<DescribedSession | { readonly ended: string }> {
+): Promise<Session | { readonly ended: string }> {
   let signedIn: SignedIn;
   try {
     signedIn = await findSignedIn(deps, rules, { token, workspace: undefined, isAttended: false });

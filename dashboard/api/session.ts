@@ -1,39 +1,9 @@
 import { type UseQueryResult, useQuery } from "@tanstack/react-query";
 import { createContext, useContext } from "react";
-import { GRANTS_OF_INSTALLATION_ADMIN, grantsOfPerson, type PersonRole } from "../../core/permissions/person-roles.ts";
+import { GRANTS_OF_INSTALLATION_ADMIN, grantsOfPerson } from "../../core/permissions/person-roles.ts";
+import type { Session, SessionWorkspace } from "../../core/sessions/session.ts";
 import { ApiError, UNREACHABLE } from "./api-error.ts";
 import { DASHBOARD_HEADERS } from "./client.ts";
-
-/** Who is signed in, and where that person may do what. */
-export interface Session {
-  readonly person: {
-    readonly name: string;
-    readonly email: string | null;
-    /** As the provider named them; none of a person who came by a link. */
-    readonly groups: readonly string[];
-  };
-  readonly workspaces: readonly SessionWorkspace[];
-  /** An admin of all workspaces, who administers the installation too. */
-  readonly isInstallationAdmin: boolean;
-  /** Where the person is signed in, newest first. Instants are Unix ms. */
-  readonly sessions: readonly OpenSession[];
-}
-
-export interface OpenSession {
-  readonly id: string;
-  /** Whether it is the one of this browser. */
-  readonly isThis: boolean;
-  readonly address: string | null;
-  readonly userAgent: string | null;
-  readonly createdAt: number;
-  readonly lastSeenAt: number;
-}
-
-export interface SessionWorkspace {
-  readonly id: string;
-  readonly name: string;
-  readonly role: PersonRole;
-}
 
 export const SESSION_KEY = ["session"] as const;
 

@@ -1,7 +1,8 @@
 import { useMutation } from "@tanstack/react-query";
 import { type ReactNode, useId } from "react";
+import type { OpenSession } from "../../core/sessions/session.ts";
 import { signOut } from "../api/auth.ts";
-import { type OpenSession, usePlace } from "../api/session.ts";
+import { usePlace } from "../api/session.ts";
 import { Ago } from "../parts/ago.tsx";
 import { Button } from "../parts/button.tsx";
 import { ErrorNote } from "../parts/error-note.tsx";

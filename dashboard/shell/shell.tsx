@@ -1,9 +1,10 @@
 import { Outlet, useRouter, useSearch } from "@tanstack/react-router";
 import { type ReactNode, useContext, useEffect, useMemo, useRef } from "react";
+import type { Session } from "../../core/sessions/session.ts";
 import { ApiContext } from "../api/api-context.ts";
 import { createApi } from "../api/client.ts";
 import { ConnectionContext } from "../api/connection.ts";
-import { PlaceContext, type Session, useSessionQuery } from "../api/session.ts";
+import { PlaceContext, useSessionQuery } from "../api/session.ts";
 import { ErrorNote } from "../parts/error-note.tsx";
 import { Toasts } from "../parts/toast.tsx";
 import { SignOut } from "./account-menu.tsx";
