@@ -8,6 +8,15 @@ const ToastContext = createContext<(text: string) => void>(() => undefined);
 /** Returns what says that something was done: "The key is disabled." What failed is said where it was tried, and stays. */
 export const useToast = (): ((text: string) => void) => useContext(ToastContext);
 
+/** For a window: says that what it was opened for is done, and closes it. */
+export function useDone(onClose: () => void): (text: string) => void {
+  const toast = useToast();
+  return (text) => {
+    toast(text);
+    onClose();
+  };
+}
+
 export function Toasts({ children }: { children: ReactNode }): ReactNode {
   const [toasts, setToasts] = useState<readonly { readonly id: number; readonly text: string }[]>([]);
   const lastId = useRef(0);

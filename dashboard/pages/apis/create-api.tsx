@@ -2,21 +2,18 @@ import { type ReactNode, useState } from "react";
 import { useChange } from "../../api/queries.ts";
 import { FormDialog } from "../../parts/form-dialog.tsx";
 import { TextField } from "../../parts/text-field.tsx";
-import { useToast } from "../../parts/toast.tsx";
+import { useDone } from "../../parts/toast.tsx";
 import { API_NAME_HINT, apiNameFault } from "./api-name.ts";
 
 export function CreateApi({ onClose }: { onClose: () => void }): ReactNode {
-  const toast = useToast();
+  const done = useDone(onClose);
   const [name, setName] = useState("");
   const create = useChange("apis.createApi", { refreshes: ["admin.listApis"] });
   const submit = (): void =>
     create.mutate(
       { name: name.trim() },
       {
-        onSuccess: () => {
-          toast(`The API ${name.trim()} is created.`);
-          onClose();
-        },
+        onSuccess: () => done(`The API ${name.trim()} is created.`),
       },
     );
   return (

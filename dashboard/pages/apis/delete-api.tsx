@@ -5,11 +5,11 @@ import { Button } from "../../parts/button.tsx";
 import { CodeBlock } from "../../parts/code-block.tsx";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
-import { useToast } from "../../parts/toast.tsx";
+import { useDone } from "../../parts/toast.tsx";
 import type { Api } from "./api.ts";
 
 export function DeleteApi({ api, onClose }: { api: Api; onClose: () => void }): ReactNode {
-  const toast = useToast();
+  const done = useDone(onClose);
   const remove = useChange("apis.deleteApi", { refreshes: ["admin.listApis", "admin.searchKeys"] });
   if (api.deleteProtection) return <Protected api={api} onClose={onClose} />;
   const count = `${api.keys.count.toLocaleString("en")}${api.keys.isMore ? " or more" : ""}`;
@@ -25,10 +25,7 @@ export function DeleteApi({ api, onClose }: { api: Api; onClose: () => void }): 
         remove.mutate(
           { apiId: api.apiId },
           {
-            onSuccess: () => {
-              toast(`The API ${api.name} is deleted.`);
-              onClose();
-            },
+            onSuccess: () => done(`The API ${api.name} is deleted.`),
           },
         )
       }

@@ -2,22 +2,19 @@ import { type ReactNode, useState } from "react";
 import { useChange } from "../../api/queries.ts";
 import { FormDialog } from "../../parts/form-dialog.tsx";
 import { TextField } from "../../parts/text-field.tsx";
-import { useToast } from "../../parts/toast.tsx";
+import { useDone } from "../../parts/toast.tsx";
 import type { Api } from "./api.ts";
 import { API_NAME_HINT, apiNameFault } from "./api-name.ts";
 
 export function RenameApi({ api, onClose }: { api: Pick<Api, "apiId" | "name">; onClose: () => void }): ReactNode {
-  const toast = useToast();
+  const done = useDone(onClose);
   const [name, setName] = useState(api.name);
   const rename = useChange("apis.updateApi", { refreshes: ["admin.listApis", "admin.getKeyDetails"] });
   const submit = (): void =>
     rename.mutate(
       { apiId: api.apiId, name: name.trim() },
       {
-        onSuccess: () => {
-          toast("The API is renamed.");
-          onClose();
-        },
+        onSuccess: () => done("The API is renamed."),
       },
     );
   return (

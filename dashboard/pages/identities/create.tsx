@@ -2,7 +2,7 @@ import { type ReactNode, useState } from "react";
 import { useChange } from "../../api/queries.ts";
 import { FormDialog } from "../../parts/form-dialog.tsx";
 import { TextField } from "../../parts/text-field.tsx";
-import { useToast } from "../../parts/toast.tsx";
+import { useDone } from "../../parts/toast.tsx";
 import { EMPTY, IdentityFields, readDraft } from "./form.tsx";
 
 /** As the API takes them. */
@@ -15,7 +15,7 @@ export function CreateIdentity({
   onClose: () => void;
   onCreated: (identityId: string) => void;
 }): ReactNode {
-  const toast = useToast();
+  const done = useDone(onClose);
   const [externalId, setExternalId] = useState("");
   const [draft, setDraft] = useState(EMPTY);
   const create = useChange("identities.createIdentity", { refreshes: ["identities.listIdentities"] });
@@ -28,8 +28,7 @@ export function CreateIdentity({
       { externalId, ...read },
       {
         onSuccess: ({ identityId }) => {
-          toast(`The identity ${externalId} is created.`);
-          onClose();
+          done(`The identity ${externalId} is created.`);
           onCreated(identityId);
         },
       },

@@ -11,7 +11,7 @@ import { ErrorNote } from "../../parts/error-note.tsx";
 import { Facts } from "../../parts/facts.tsx";
 import { FormDialog } from "../../parts/form-dialog.tsx";
 import { missing } from "../../parts/missing.ts";
-import { useToast } from "../../parts/toast.tsx";
+import { useDone } from "../../parts/toast.tsx";
 import { usesText } from "../../parts/uses.ts";
 import { draftOf, IdentityFields, readDraft } from "./form.tsx";
 import { KeysOfIdentity, UsageOfIdentity } from "./keys.tsx";
@@ -132,7 +132,7 @@ function Counts({ details: { limits } }: { details: Details }): ReactNode {
 const REFRESHED = ["identities.listIdentities", "admin.getIdentityDetails"] as const;
 
 function EditIdentity({ details, onClose }: { details: Details; onClose: () => void }): ReactNode {
-  const toast = useToast();
+  const done = useDone(onClose);
   const { identity, limits } = details;
   const [draft, setDraft] = useState(() => draftOf({ meta: identity.meta, ratelimits: limits }));
   const update = useChange("identities.updateIdentity", { refreshes: REFRESHED });
@@ -142,10 +142,7 @@ function EditIdentity({ details, onClose }: { details: Details; onClose: () => v
     update.mutate(
       { identity: identity.id, ...read },
       {
-        onSuccess: () => {
-          toast(`The identity ${identity.externalId} is changed.`);
-          onClose();
-        },
+        onSuccess: () => done(`The identity ${identity.externalId} is changed.`),
       },
     );
   };
@@ -175,7 +172,7 @@ function DeleteIdentity({
   onClose: () => void;
   onDeleted: () => void;
 }): ReactNode {
-  const toast = useToast();
+  const done = useDone(onDeleted);
   const remove = useChange("identities.deleteIdentity", { refreshes: ["identities.listIdentities"] });
   return (
     <ConfirmDialog
@@ -189,10 +186,7 @@ function DeleteIdentity({
         remove.mutate(
           { identity: identity.id },
           {
-            onSuccess: () => {
-              toast(`The identity ${identity.externalId} is deleted.`);
-              onDeleted();
-            },
+            onSuccess: () => done(`The identity ${identity.externalId} is deleted.`),
           },
         )
       }

@@ -1,14 +1,14 @@
 import { type ReactNode, useState } from "react";
 import { useChange } from "../../api/queries.ts";
 import { FormDialog } from "../../parts/form-dialog.tsx";
-import { useToast } from "../../parts/toast.tsx";
+import { useDone } from "../../parts/toast.tsx";
 import type { KeyDetails } from "./details.ts";
 import { draftOf, faultsOf, updateBody } from "./key-draft.ts";
 import { KeyFields } from "./key-fields.tsx";
 
 /** Sends what was changed and nothing else, so that what another person changes meanwhile stays. */
 export function ChangeKey({ details, onClose }: { details: KeyDetails; onClose: () => void }): ReactNode {
-  const toast = useToast();
+  const done = useDone(onClose);
   const [before] = useState(() => draftOf(details.key));
   const [draft, setDraft] = useState(before);
   const update = useChange("keys.updateKey", { refreshes: ["admin.getKeyDetails", "admin.searchKeys"] });
@@ -16,10 +16,7 @@ export function ChangeKey({ details, onClose }: { details: KeyDetails; onClose: 
   const [fault] = Object.values(faultsOf(draft));
   const submit = (): void =>
     update.mutate(body, {
-      onSuccess: () => {
-        toast("The key is changed.");
-        onClose();
-      },
+      onSuccess: () => done("The key is changed."),
     });
   return (
     <FormDialog

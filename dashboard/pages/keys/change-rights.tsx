@@ -3,7 +3,7 @@ import { type ReactNode, useState } from "react";
 import { useApi } from "../../api/api-context.ts";
 import { FormDialog } from "../../parts/form-dialog.tsx";
 import { TextField } from "../../parts/text-field.tsx";
-import { useToast } from "../../parts/toast.tsx";
+import { useDone } from "../../parts/toast.tsx";
 import type { KeyDetails } from "./details.ts";
 import { differenceOf } from "./links.ts";
 
@@ -11,7 +11,7 @@ import { differenceOf } from "./links.ts";
 export function ChangeRights({ details, onClose }: { details: KeyDetails; onClose: () => void }): ReactNode {
   const api = useApi();
   const client = useQueryClient();
-  const toast = useToast();
+  const done = useDone(onClose);
   const { keyId } = details.key;
   const [before] = useState(() => ({
     roles: details.roles.map(({ name }) => name),
@@ -38,8 +38,7 @@ export function ChangeRights({ details, onClose }: { details: KeyDetails; onClos
       if (ofPermissions.removed.length > 0) {
         await api.call("keys.removePermissions", { keyId, permissions: ofPermissions.removed });
       }
-      toast("The rights of the key are changed.");
-      onClose();
+      done("The rights of the key are changed.");
     } catch (thrown) {
       // Repeating is safe: what was added or taken away already is left as it is.
       setError(thrown);

@@ -3,12 +3,12 @@ import { useChange } from "../../api/queries.ts";
 import { FormDialog } from "../../parts/form-dialog.tsx";
 import { CountField } from "../../parts/quantity-field.tsx";
 import { Select } from "../../parts/select.tsx";
-import { useToast } from "../../parts/toast.tsx";
+import { useDone } from "../../parts/toast.tsx";
 import type { KeyDetails } from "./details.ts";
 
 /** Adds and takes change the number that the key has at that moment, however much it spends meanwhile. */
 export function CreditsDialog({ details, onClose }: { details: KeyDetails; onClose: () => void }): ReactNode {
-  const toast = useToast();
+  const done = useDone(onClose);
   const isLimited = details.key.credits !== undefined;
   const [operation, setOperation] = useState<"increment" | "decrement" | "set" | "unlimited">(
     isLimited ? "increment" : "set",
@@ -27,12 +27,8 @@ export function CreditsDialog({ details, onClose }: { details: KeyDetails; onClo
     change.mutate(
       operation === "unlimited" ? { keyId, operation: "set", value: null } : { keyId, operation, value: value ?? 0 },
       {
-        onSuccess: ({ remaining }) => {
-          toast(
-            remaining === null ? "The key is unlimited." : `The key has ${remaining.toLocaleString("en")} credits.`,
-          );
-          onClose();
-        },
+        onSuccess: ({ remaining }) =>
+          done(remaining === null ? "The key is unlimited." : `The key has ${remaining.toLocaleString("en")} credits.`),
       },
     );
   };

@@ -6,7 +6,7 @@ import { Checkbox } from "../../parts/checkbox.tsx";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
 import { lockedBy } from "../../parts/managed-badge.tsx";
 import { Menu } from "../../parts/menu.tsx";
-import { useToast } from "../../parts/toast.tsx";
+import { useDone, useToast } from "../../parts/toast.tsx";
 import { ChangeKey } from "./change-key.tsx";
 import { ChangeRights } from "./change-rights.tsx";
 import { CreditsDialog } from "./credits-dialog.tsx";
@@ -62,7 +62,7 @@ interface DialogProps {
 }
 
 function EnableDialog({ details, onClose }: DialogProps): ReactNode {
-  const toast = useToast();
+  const done = useDone(onClose);
   const update = useChange("keys.updateKey", { refreshes: ["admin.getKeyDetails", "admin.searchKeys"] });
   // As it was when the dialog was opened: the page reads again meanwhile.
   const [enabled] = useState(!details.key.enabled);
@@ -78,10 +78,7 @@ function EnableDialog({ details, onClose }: DialogProps): ReactNode {
         update.mutate(
           { keyId: details.key.keyId, enabled },
           {
-            onSuccess: () => {
-              toast(`The key is ${enabled ? "enabled" : "disabled"}.`);
-              onClose();
-            },
+            onSuccess: () => done(`The key is ${enabled ? "enabled" : "disabled"}.`),
           },
         )
       }

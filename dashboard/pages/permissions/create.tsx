@@ -3,7 +3,7 @@ import { useChange } from "../../api/queries.ts";
 import { FormDialog } from "../../parts/form-dialog.tsx";
 import { Notice } from "../../parts/notice.tsx";
 import { TextField } from "../../parts/text-field.tsx";
-import { useToast } from "../../parts/toast.tsx";
+import { useDone } from "../../parts/toast.tsx";
 import { starText } from "./star-note.tsx";
 
 /** As the API takes them. */
@@ -12,16 +12,13 @@ const LENGTH_MAX = 128;
 const DESCRIPTION_LENGTH_MAX = 512;
 
 export function CreateRole({ onClose }: { onClose: () => void }): ReactNode {
-  const toast = useToast();
+  const done = useDone(onClose);
   const [name, setName] = useState("");
   const [description, setDescription] = useState("");
   const create = useChange("permissions.createRole", { refreshes: ["admin.listRoles"] });
   const submit = (): void => {
-    const done = () => {
-      toast(`The role ${name} is created.`);
-      onClose();
-    };
-    create.mutate({ name, ...(description === "" ? {} : { description }) }, { onSuccess: done });
+    const onSuccess = () => done(`The role ${name} is created.`);
+    create.mutate({ name, ...(description === "" ? {} : { description }) }, { onSuccess });
   };
   return (
     <FormDialog
@@ -48,7 +45,7 @@ export function CreateRole({ onClose }: { onClose: () => void }): ReactNode {
 }
 
 export function CreatePermission({ onClose }: { onClose: () => void }): ReactNode {
-  const toast = useToast();
+  const done = useDone(onClose);
   const [slug, setSlug] = useState("");
   const [name, setName] = useState("");
   const [description, setDescription] = useState("");
@@ -57,11 +54,8 @@ export function CreatePermission({ onClose }: { onClose: () => void }): ReactNod
   const stars = isSlug ? starText(slug) : undefined;
   const submit = (): void => {
     const body = { slug, name: name === "" ? slug : name, ...(description === "" ? {} : { description }) };
-    const done = () => {
-      toast(`The permission ${slug} is created.`);
-      onClose();
-    };
-    create.mutate(body, { onSuccess: done });
+    const onSuccess = () => done(`The permission ${slug} is created.`);
+    create.mutate(body, { onSuccess });
   };
   return (
     <FormDialog

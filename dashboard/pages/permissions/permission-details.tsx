@@ -9,7 +9,7 @@ import { ChangeFailed, ManagedNotice } from "../../parts/managed-badge.tsx";
 import { missing } from "../../parts/missing.ts";
 import { Notice } from "../../parts/notice.tsx";
 import { TextField } from "../../parts/text-field.tsx";
-import { useToast } from "../../parts/toast.tsx";
+import { useDone } from "../../parts/toast.tsx";
 import { usesText } from "../../parts/uses.ts";
 import type { MatrixPermission } from "./matrix.tsx";
 import { starText } from "./star-note.tsx";
@@ -25,7 +25,7 @@ export function PermissionDetails({
 }): ReactNode {
   const { id, slug, manager, keyCount, roleCount } = permission;
   const may = useMay();
-  const toast = useToast();
+  const done = useDone(onClose);
   const [name, setName] = useState(permission.name);
   const [description, setDescription] = useState(permission.description ?? "");
   const [isDeleting, setDeleting] = useState(false);
@@ -68,12 +68,9 @@ export function PermissionDetails({
         onSubmit={(event) => {
           event.preventDefault();
           if (fault !== undefined || update.isPending) return;
-          const done = () => {
-            toast(`The permission ${slug} is changed.`);
-            onClose();
-          };
+          const onSuccess = () => done(`The permission ${slug} is changed.`);
           const body = { permission: id, name, description: description === "" ? null : description };
-          update.mutate(body, { onSuccess: done });
+          update.mutate(body, { onSuccess });
         }}
       >
         <TextField label="Name" value={name} onChange={setName} lengthMax={512} isRequired />
@@ -94,11 +91,8 @@ export function PermissionDetails({
           isBusy={remove.isPending}
           error={remove.error}
           onConfirm={() => {
-            const done = () => {
-              toast(`The permission ${slug} is deleted.`);
-              onClose();
-            };
-            remove.mutate({ permission: id }, { onSuccess: done });
+            const onSuccess = () => done(`The permission ${slug} is deleted.`);
+            remove.mutate({ permission: id }, { onSuccess });
           }}
         >
           <p>

@@ -8,7 +8,7 @@ import { Dialog } from "../../parts/dialog.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { ChangeFailed } from "../../parts/managed-badge.tsx";
 import { Notice } from "../../parts/notice.tsx";
-import { useToast } from "../../parts/toast.tsx";
+import { useDone } from "../../parts/toast.tsx";
 import { applied, changesOf, type Meanwhile, meanwhile, type Pending, type RoleChange } from "./pending.ts";
 import { starText } from "./star-note.tsx";
 
@@ -36,7 +36,7 @@ export function Review({
 }): ReactNode {
   const api = useApi();
   const client = useQueryClient();
-  const toast = useToast();
+  const done = useDone(onClose);
   const [changes] = useState(() => changesOf(pending));
   const [readings, setReadings] = useState<ReadonlyMap<string, Reading>>(new Map());
   const [saved, setSaved] = useState<ReadonlySet<string>>(new Set());
@@ -83,8 +83,7 @@ export function Review({
     }
     setSaving(false);
     if (isWhole) {
-      toast(changes.length === 1 ? "The role is changed." : `${changes.length} roles are changed.`);
-      onClose();
+      done(changes.length === 1 ? "The role is changed." : `${changes.length} roles are changed.`);
     }
   };
   const isRead = open.every(({ roleId }) => readings.get(roleId)?.granted !== undefined);

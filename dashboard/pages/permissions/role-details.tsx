@@ -10,7 +10,7 @@ import { Facts } from "../../parts/facts.tsx";
 import { ChangeFailed, ManagedNotice, type Wanted } from "../../parts/managed-badge.tsx";
 import { missing } from "../../parts/missing.ts";
 import { TextField } from "../../parts/text-field.tsx";
-import { useToast } from "../../parts/toast.tsx";
+import { useDone } from "../../parts/toast.tsx";
 import { usesText } from "../../parts/uses.ts";
 import { YamlButton } from "../../parts/yaml-view.tsx";
 import type { MatrixRole } from "./matrix.tsx";
@@ -22,7 +22,7 @@ export function RoleDetails({ role, onClose }: { role: MatrixRole; onClose: () =
   const { id, manager, keyCount } = role;
   const { data, error, refetch } = useRead("permissions.getRole", { role: id });
   const may = useMay();
-  const toast = useToast();
+  const done = useDone(onClose);
   const form = useId();
   const [name, setName] = useState(role.name);
   const [description, setDescription] = useState(role.description ?? "");
@@ -87,11 +87,8 @@ export function RoleDetails({ role, onClose }: { role: MatrixRole; onClose: () =
         onSubmit={(event) => {
           event.preventDefault();
           if (fault !== undefined || update.isPending) return;
-          const done = () => {
-            toast(`The role ${name} is changed.`);
-            onClose();
-          };
-          update.mutate({ role: id, name, description: description === "" ? null : description }, { onSuccess: done });
+          const onSuccess = () => done(`The role ${name} is changed.`);
+          update.mutate({ role: id, name, description: description === "" ? null : description }, { onSuccess });
         }}
       >
         <TextField
@@ -133,11 +130,8 @@ export function RoleDetails({ role, onClose }: { role: MatrixRole; onClose: () =
           isBusy={remove.isPending}
           error={remove.error}
           onConfirm={() => {
-            const done = () => {
-              toast(`The role ${role.name} is deleted.`);
-              onClose();
-            };
-            remove.mutate({ role: id }, { onSuccess: done });
+            const onSuccess = () => done(`The role ${role.name} is deleted.`);
+            remove.mutate({ role: id }, { onSuccess });
           }}
         >
           <p>{usesText(keyCount, "key")} lose what it grants, within a second. This cannot be undone.</p>

@@ -16,7 +16,7 @@ import { missing } from "../../parts/missing.ts";
 import { Page } from "../../parts/page.tsx";
 import { SearchField } from "../../parts/search-field.tsx";
 import { type Column, Table } from "../../parts/table.tsx";
-import { useToast } from "../../parts/toast.tsx";
+import { useDone } from "../../parts/toast.tsx";
 import { YamlButton } from "../../parts/yaml-view.tsx";
 import { OverrideDialog } from "./override.tsx";
 import type { Override } from "./override-row.ts";
@@ -161,7 +161,7 @@ function DeleteNamespace({
   onClose: () => void;
   onDeleted: () => void;
 }): ReactNode {
-  const toast = useToast();
+  const done = useDone(onDeleted);
   const remove = useChange("ratelimit.deleteNamespace", { refreshes: ["admin.listNamespaces"] });
   return (
     <ConfirmDialog
@@ -175,10 +175,7 @@ function DeleteNamespace({
         remove.mutate(
           { namespace: namespaceId },
           {
-            onSuccess: () => {
-              toast(`The namespace ${name} is deleted.`);
-              onDeleted();
-            },
+            onSuccess: () => done(`The namespace ${name} is deleted.`),
           },
         )
       }

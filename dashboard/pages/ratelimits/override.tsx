@@ -11,7 +11,7 @@ import { ChangeFailed, ManagedNotice, type Wanted } from "../../parts/managed-ba
 import { missing } from "../../parts/missing.ts";
 import { CountField, DurationField } from "../../parts/quantity-field.tsx";
 import { TextField } from "../../parts/text-field.tsx";
-import { useToast } from "../../parts/toast.tsx";
+import { useDone } from "../../parts/toast.tsx";
 import { YamlButton } from "../../parts/yaml-view.tsx";
 import type { Override } from "./override-row.ts";
 
@@ -31,7 +31,7 @@ export function OverrideDialog({
   namespace: { readonly id: string; readonly stored: StoredNamespace };
   onClose: () => void;
 }): ReactNode {
-  const toast = useToast();
+  const done = useDone(onClose);
   const may = useMay();
   const [identifier, setIdentifier] = useState(override?.identifier ?? "");
   const [limit, setLimit] = useState<number | undefined>(override?.limit);
@@ -58,10 +58,7 @@ export function OverrideDialog({
     set.mutate(
       { namespace: namespace.id, identifier, limit, duration, async: isAsync },
       {
-        onSuccess: () => {
-          toast(`The override for ${identifier} is set.`);
-          onClose();
-        },
+        onSuccess: () => done(`The override for ${identifier} is set.`),
       },
     );
   };
@@ -99,10 +96,7 @@ export function OverrideDialog({
                 remove.mutate(
                   { namespace: namespace.id, identifier: override.identifier },
                   {
-                    onSuccess: () => {
-                      toast(`The override for ${override.identifier} is deleted.`);
-                      onClose();
-                    },
+                    onSuccess: () => done(`The override for ${override.identifier} is deleted.`),
                   },
                 )
               }

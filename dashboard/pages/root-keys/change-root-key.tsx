@@ -1,7 +1,7 @@
 import { type ReactNode, useState } from "react";
 import { useChange } from "../../api/queries.ts";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
-import { useToast } from "../../parts/toast.tsx";
+import { useDone } from "../../parts/toast.tsx";
 import { nameOf, type RootKeyDetails, SHOWN_BY } from "./root-key.ts";
 import { dateOf, expiresOf, RootKeyForm } from "./root-key-form.tsx";
 import { differenceOf } from "./tuples.ts";
@@ -20,7 +20,7 @@ const useOpened = (rootKey: RootKeyDetails): RootKeyDetails => useState(rootKey)
 
 export function ChangeRootKey({ rootKey, onClose }: DialogProps): ReactNode {
   const { rootKeyId, revision, ...before } = useOpened(rootKey);
-  const toast = useToast();
+  const done = useDone(onClose);
   const update = useChange("admin.updateRootKey", { refreshes: SHOWN_BY });
   return (
     <RootKeyForm
@@ -49,10 +49,7 @@ export function ChangeRootKey({ rootKey, onClose }: DialogProps): ReactNode {
             ...(isSameDay ? {} : { expires: expiresOf(draft) ?? null }),
           },
           {
-            onSuccess: () => {
-              toast("The root key is changed.");
-              onClose();
-            },
+            onSuccess: () => done("The root key is changed."),
           },
         );
       }}
@@ -62,7 +59,7 @@ export function ChangeRootKey({ rootKey, onClose }: DialogProps): ReactNode {
 
 export function EnableRootKey({ rootKey, onClose }: DialogProps): ReactNode {
   const { rootKeyId, revision, enabled: wasEnabled } = useOpened(rootKey);
-  const toast = useToast();
+  const done = useDone(onClose);
   const update = useChange("admin.updateRootKey", { refreshes: SHOWN_BY });
   const action = wasEnabled ? "Disable the root key" : "Enable the root key";
   return (
@@ -76,10 +73,7 @@ export function EnableRootKey({ rootKey, onClose }: DialogProps): ReactNode {
         update.mutate(
           { rootKeyId, revision, enabled: !wasEnabled },
           {
-            onSuccess: () => {
-              toast(`The root key is ${wasEnabled ? "disabled" : "enabled"}.`);
-              onClose();
-            },
+            onSuccess: () => done(`The root key is ${wasEnabled ? "disabled" : "enabled"}.`),
           },
         )
       }
@@ -101,7 +95,7 @@ export function NarrowRootKey({
 }: DialogProps & { readonly narrowTo: readonly string[] }): ReactNode {
   const { rootKeyId, revision, permissions } = useOpened(rootKey);
   const [wanted] = useState(narrowTo);
-  const toast = useToast();
+  const done = useDone(onClose);
   const update = useChange("admin.updateRootKey", { refreshes: SHOWN_BY });
   const { goes, comes } = differenceOf(permissions, wanted);
   return (
@@ -115,10 +109,7 @@ export function NarrowRootKey({
         update.mutate(
           { rootKeyId, revision, permissions: [...wanted] },
           {
-            onSuccess: () => {
-              toast("The root key is narrowed.");
-              onClose();
-            },
+            onSuccess: () => done("The root key is narrowed."),
           },
         )
       }
@@ -141,7 +132,7 @@ export function NarrowRootKey({
 }
 
 export function RevokeRootKey({ rootKey, onClose, onRevoked }: DialogProps & { onRevoked: () => void }): ReactNode {
-  const toast = useToast();
+  const done = useDone(onRevoked);
   const remove = useChange("admin.deleteRootKey", { refreshes: ["admin.listRootKeys"] });
   return (
     <ConfirmDialog
@@ -155,10 +146,7 @@ export function RevokeRootKey({ rootKey, onClose, onRevoked }: DialogProps & { o
         remove.mutate(
           { rootKeyId: rootKey.rootKeyId },
           {
-            onSuccess: () => {
-              toast("The root key is revoked.");
-              onRevoked();
-            },
+            onSuccess: () => done("The root key is revoked."),
           },
         )
       }
