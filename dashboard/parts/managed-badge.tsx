@@ -24,6 +24,10 @@ export function ManagedBadge({ manager }: { manager: string | undefined }): Reac
 export const lockedBy = (manager: string | undefined): string | undefined =>
   manager === undefined ? undefined : `Managed by ${manager}: change its manifest.`;
 
+/** The same for a button beside a `ManagedNotice`, which names the manifest. */
+export const lockedThere = (manager: string | undefined): string | undefined =>
+  manager === undefined ? undefined : "A manifest manages it: change it there.";
+
 /** A change of a manifest: the field, such as `["spec", "limit"]`, and the value that it is to have. */
 export interface Wanted {
   readonly path: readonly string[];

@@ -4,12 +4,11 @@ import { FormDialog } from "../../parts/form-dialog.tsx";
 import { Notice } from "../../parts/notice.tsx";
 import { TextField } from "../../parts/text-field.tsx";
 import { useDone } from "../../parts/toast.tsx";
+import { DescriptionField, SLUG_LENGTH_MAX, TEXT_LENGTH_MAX } from "./name-form.tsx";
 import { starText } from "./star-note.tsx";
 
 /** As the API takes them. */
 const SLUG = /^[a-zA-Z0-9_:\-.*]+$/;
-const LENGTH_MAX = 128;
-const DESCRIPTION_LENGTH_MAX = 512;
 
 export function CreateRole({ onClose }: { onClose: () => void }): ReactNode {
   const done = useDone(onClose);
@@ -31,14 +30,8 @@ export function CreateRole({ onClose }: { onClose: () => void }): ReactNode {
       onSubmit={submit}
       onClose={onClose}
     >
-      <TextField label="Name" value={name} onChange={setName} lengthMax={LENGTH_MAX} isRequired />
-      <TextField
-        label="Description"
-        value={description}
-        onChange={setDescription}
-        lengthMax={DESCRIPTION_LENGTH_MAX}
-        rows={2}
-      />
+      <TextField label="Name" value={name} onChange={setName} lengthMax={SLUG_LENGTH_MAX} isRequired />
+      <DescriptionField value={description} onChange={setDescription} />
       <p className="muted">It grants nothing until cells of its column are marked and saved.</p>
     </FormDialog>
   );
@@ -72,7 +65,7 @@ export function CreatePermission({ onClose }: { onClose: () => void }): ReactNod
         label="Slug"
         value={slug}
         onChange={setSlug}
-        lengthMax={LENGTH_MAX}
+        lengthMax={SLUG_LENGTH_MAX}
         isMono
         isRequired
         hint="What requests ask for, such as documents.read. It cannot be changed later."
@@ -82,16 +75,10 @@ export function CreatePermission({ onClose }: { onClose: () => void }): ReactNod
         label="Name"
         value={name}
         onChange={setName}
-        lengthMax={DESCRIPTION_LENGTH_MAX}
+        lengthMax={TEXT_LENGTH_MAX}
         hint="For people; the slug when empty."
       />
-      <TextField
-        label="Description"
-        value={description}
-        onChange={setDescription}
-        lengthMax={DESCRIPTION_LENGTH_MAX}
-        rows={2}
-      />
+      <DescriptionField value={description} onChange={setDescription} />
       {stars !== undefined && <Notice kind="warn">{stars}</Notice>}
     </FormDialog>
   );

@@ -5,16 +5,15 @@ import { Button } from "../../parts/button.tsx";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
 import { Drawer } from "../../parts/drawer.tsx";
 import { Facts } from "../../parts/facts.tsx";
-import { ChangeFailed, ManagedNotice } from "../../parts/managed-badge.tsx";
+import { ChangeFailed, lockedThere, ManagedNotice } from "../../parts/managed-badge.tsx";
 import { missing } from "../../parts/missing.ts";
 import { Notice } from "../../parts/notice.tsx";
-import { TextField } from "../../parts/text-field.tsx";
 import { useDone } from "../../parts/toast.tsx";
 import { usesText } from "../../parts/uses.ts";
 import type { MatrixPermission } from "./matrix.tsx";
+import { NameForm, namingOf, TEXT_LENGTH_MAX } from "./name-form.tsx";
+import { SHOWN_BY } from "./shown-by.ts";
 import { starText } from "./star-note.tsx";
-
-const REFRESHED = ["admin.listPermissions", "admin.listRoles", "permissions.getRole"] as const;
 
 export function PermissionDetails({
   permission,
@@ -26,18 +25,18 @@ export function PermissionDetails({
   const { id, slug, manager, keyCount, roleCount } = permission;
   const may = useMay();
   const done = useDone(onClose);
-  const [name, setName] = useState(permission.name);
-  const [description, setDescription] = useState(permission.description ?? "");
+  const before = namingOf(permission);
+  const [naming, setNaming] = useState(before);
   const [isDeleting, setDeleting] = useState(false);
-  const update = useChange("permissions.updatePermission", { refreshes: REFRESHED });
-  const remove = useChange("permissions.deletePermission", { refreshes: REFRESHED });
-  const isChanged = name !== permission.name || description !== (permission.description ?? "");
+  const update = useChange("permissions.updatePermission", { refreshes: SHOWN_BY });
+  const remove = useChange("permissions.deletePermission", { refreshes: SHOWN_BY });
   const stars = starText(slug);
-  const locked = manager === undefined ? undefined : "A manifest manages it: change it there.";
-  const fault =
-    locked ??
-    missing(may, "rbac.*.update_permission") ??
-    (name.trim() === "" ? "Enter a name." : isChanged ? undefined : "Nothing is changed.");
+  const locked = lockedThere(manager);
+  const submit = (): void => {
+    const { name, description } = naming;
+    const onSuccess = () => done(`The permission ${slug} is changed.`);
+    update.mutate({ permission: id, name, description: description === "" ? null : description }, { onSuccess });
+  };
   return (
     <Drawer
       title={slug}
@@ -63,24 +62,15 @@ export function PermissionDetails({
           ["Granted by", usesText(roleCount, "role")],
         ]}
       />
-      <form
-        className="form"
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (fault !== undefined || update.isPending) return;
-          const onSuccess = () => done(`The permission ${slug} is changed.`);
-          const body = { permission: id, name, description: description === "" ? null : description };
-          update.mutate(body, { onSuccess });
-        }}
-      >
-        <TextField label="Name" value={name} onChange={setName} lengthMax={512} isRequired />
-        <TextField label="Description" value={description} onChange={setDescription} lengthMax={512} rows={2} />
-        <p>
-          <Button type="submit" isBusy={update.isPending} unusable={fault}>
-            Save
-          </Button>
-        </p>
-      </form>
+      <NameForm
+        before={before}
+        naming={naming}
+        onChange={setNaming}
+        nameLengthMax={TEXT_LENGTH_MAX}
+        locked={locked ?? missing(may, "rbac.*.update_permission")}
+        isBusy={update.isPending}
+        onSubmit={submit}
+      />
       <ChangeFailed error={update.error} doing="Changing the permission" />
       {isDeleting && (
         <ConfirmDialog

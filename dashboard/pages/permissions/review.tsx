@@ -10,6 +10,7 @@ import { ChangeFailed } from "../../parts/managed-badge.tsx";
 import { Notice } from "../../parts/notice.tsx";
 import { useDone } from "../../parts/toast.tsx";
 import { applied, changesOf, type Meanwhile, meanwhile, type Pending, type RoleChange } from "./pending.ts";
+import { SHOWN_BY } from "./shown-by.ts";
 import { starText } from "./star-note.tsx";
 
 /*
@@ -78,7 +79,7 @@ export function Review({
         note(change.roleId, outcome.reading);
       }
     }
-    for (const name of ["admin.listPermissions", "admin.listRoles", "permissions.getRole"]) {
+    for (const name of SHOWN_BY) {
       void client.invalidateQueries({ queryKey: [api.workspace, name] });
     }
     setSaving(false);

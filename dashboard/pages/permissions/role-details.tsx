@@ -1,4 +1,4 @@
-import { type ReactNode, useId, useState } from "react";
+import { type ReactNode, useState } from "react";
 import { parseManager } from "../../../core/manifests/manager.ts";
 import { useChange, useRead } from "../../api/queries.ts";
 import { useMay } from "../../api/session.ts";
@@ -7,37 +7,35 @@ import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
 import { Drawer } from "../../parts/drawer.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { Facts } from "../../parts/facts.tsx";
-import { ChangeFailed, ManagedNotice, type Wanted } from "../../parts/managed-badge.tsx";
+import { ChangeFailed, lockedThere, ManagedNotice, type Wanted } from "../../parts/managed-badge.tsx";
 import { missing } from "../../parts/missing.ts";
-import { TextField } from "../../parts/text-field.tsx";
 import { useDone } from "../../parts/toast.tsx";
 import { usesText } from "../../parts/uses.ts";
 import { YamlButton } from "../../parts/yaml-view.tsx";
 import type { MatrixRole } from "./matrix.tsx";
+import { isRenamed, NameForm, namingOf, SLUG_LENGTH_MAX } from "./name-form.tsx";
+import { SHOWN_BY } from "./shown-by.ts";
 import { StarNote } from "./star-note.tsx";
-
-const REFRESHED = ["admin.listRoles", "admin.listPermissions", "permissions.getRole"] as const;
 
 export function RoleDetails({ role, onClose }: { role: MatrixRole; onClose: () => void }): ReactNode {
   const { id, manager, keyCount } = role;
   const { data, error, refetch } = useRead("permissions.getRole", { role: id });
   const may = useMay();
   const done = useDone(onClose);
-  const form = useId();
-  const [name, setName] = useState(role.name);
-  const [description, setDescription] = useState(role.description ?? "");
+  const before = namingOf(role);
+  const [naming, setNaming] = useState(before);
   const [isDeleting, setDeleting] = useState(false);
-  const update = useChange("permissions.updateRole", { refreshes: REFRESHED });
-  const remove = useChange("permissions.deleteRole", { refreshes: REFRESHED });
-  const isChanged = name !== role.name || description !== (role.description ?? "");
+  const update = useChange("permissions.updateRole", { refreshes: SHOWN_BY });
+  const remove = useChange("permissions.deleteRole", { refreshes: SHOWN_BY });
+  const { name, description } = naming;
   const wanted: readonly Wanted[] = [
     { path: ["spec"], value: { name, ...(description === "" ? {} : { description }) } },
   ];
-  const locked = manager === undefined ? undefined : "A manifest manages it: change it there.";
-  const fault =
-    locked ??
-    missing(may, "rbac.*.update_role") ??
-    (name.trim() === "" ? "Enter a name." : isChanged ? undefined : "Nothing is changed.");
+  const locked = lockedThere(manager);
+  const submit = (): void => {
+    const onSuccess = () => done(`The role ${name} is changed.`);
+    update.mutate({ role: id, name, description: description === "" ? null : description }, { onSuccess });
+  };
   const permissions = data?.permissions ?? [];
   return (
     <Drawer
@@ -71,7 +69,11 @@ export function RoleDetails({ role, onClose }: { role: MatrixRole; onClose: () =
       {manager !== undefined && (
         <ManagedNotice
           manager={manager}
-          wanted={isChanged ? wanted : [{ path: ["spec", "permissions"], value: permissions.map(({ slug }) => slug) }]}
+          wanted={
+            isRenamed(before, naming)
+              ? wanted
+              : [{ path: ["spec", "permissions"], value: permissions.map(({ slug }) => slug) }]
+          }
         />
       )}
       <Facts
@@ -81,31 +83,16 @@ export function RoleDetails({ role, onClose }: { role: MatrixRole; onClose: () =
           ["Grants", usesText(role.permissionCount, "permission")],
         ]}
       />
-      <form
-        id={form}
-        className="form"
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (fault !== undefined || update.isPending) return;
-          const onSuccess = () => done(`The role ${name} is changed.`);
-          update.mutate({ role: id, name, description: description === "" ? null : description }, { onSuccess });
-        }}
-      >
-        <TextField
-          label="Name"
-          value={name}
-          onChange={setName}
-          lengthMax={128}
-          isRequired
-          hint="Keys that have the role keep it under its new name."
-        />
-        <TextField label="Description" value={description} onChange={setDescription} lengthMax={512} rows={2} />
-        <p>
-          <Button type="submit" isBusy={update.isPending} unusable={fault}>
-            Save
-          </Button>
-        </p>
-      </form>
+      <NameForm
+        before={before}
+        naming={naming}
+        onChange={setNaming}
+        nameLengthMax={SLUG_LENGTH_MAX}
+        nameHint="Keys that have the role keep it under its new name."
+        locked={locked ?? missing(may, "rbac.*.update_role")}
+        isBusy={update.isPending}
+        onSubmit={submit}
+      />
       <ChangeFailed error={update.error} doing="Changing the role" wanted={wanted} />
       <section>
         <h3>Permissions</h3>

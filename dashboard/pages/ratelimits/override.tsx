@@ -7,7 +7,7 @@ import { useMay } from "../../api/session.ts";
 import { Button } from "../../parts/button.tsx";
 import { Checkbox } from "../../parts/checkbox.tsx";
 import { FormDialog } from "../../parts/form-dialog.tsx";
-import { ChangeFailed, ManagedNotice, type Wanted } from "../../parts/managed-badge.tsx";
+import { ChangeFailed, lockedThere, ManagedNotice, type Wanted } from "../../parts/managed-badge.tsx";
 import { missing } from "../../parts/missing.ts";
 import { CountField, DurationField } from "../../parts/quantity-field.tsx";
 import { TextField } from "../../parts/text-field.tsx";
@@ -46,7 +46,7 @@ export function OverrideDialog({
     },
   ];
   const manager = override?.manager;
-  const locked = manager === undefined ? undefined : "A manifest manages it: change it there.";
+  const locked = lockedThere(manager);
   const fault =
     locked ??
     missing(may, "ratelimit.*.set_override") ??

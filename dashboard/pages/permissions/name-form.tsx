@@ -1,0 +1,83 @@
+import type { ReactNode } from "react";
+import { Button } from "../../parts/button.tsx";
+import { TextField } from "../../parts/text-field.tsx";
+
+/** Of a slug, and of the name of a role. */
+export const SLUG_LENGTH_MAX = 128;
+/** Of a description, and of the name of a permission. */
+export const TEXT_LENGTH_MAX = 512;
+
+/** What can be changed of a role or a permission, as it is typed. */
+export interface Naming {
+  readonly name: string;
+  /** Empty: none. */
+  readonly description: string;
+}
+
+export const namingOf = ({ name, description = "" }: { name: string; description?: string | undefined }): Naming => ({
+  name,
+  description,
+});
+
+export const isRenamed = (before: Naming, { name, description }: Naming): boolean =>
+  name !== before.name || description !== before.description;
+
+/** The name and the description of what is open in a drawer, with the button that saves them. */
+export function NameForm({
+  before,
+  naming,
+  onChange,
+  nameLengthMax,
+  nameHint,
+  locked,
+  isBusy,
+  onSubmit,
+}: {
+  before: Naming;
+  naming: Naming;
+  onChange: (naming: Naming) => void;
+  nameLengthMax: number;
+  nameHint?: string;
+  /** Why the person may not change it; undefined when that is possible. */
+  locked: string | undefined;
+  isBusy: boolean;
+  onSubmit: () => void;
+}): ReactNode {
+  const { name, description } = naming;
+  const fault =
+    locked ?? (name.trim() === "" ? "Enter a name." : isRenamed(before, naming) ? undefined : "Nothing is changed.");
+  return (
+    <form
+      className="form"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (fault === undefined && !isBusy) onSubmit();
+      }}
+    >
+      <TextField
+        label="Name"
+        value={name}
+        onChange={(text) => onChange({ ...naming, name: text })}
+        lengthMax={nameLengthMax}
+        isRequired
+        hint={nameHint}
+      />
+      <DescriptionField value={description} onChange={(text) => onChange({ ...naming, description: text })} />
+      <p>
+        <Button type="submit" isBusy={isBusy} unusable={fault}>
+          Save
+        </Button>
+      </p>
+    </form>
+  );
+}
+
+export function DescriptionField({
+  value,
+  onChange,
+}: {
+  value: string;
+  onChange: (description: string) => void;
+}): ReactNode {
+  return <TextField label="Description" value={value} onChange={onChange} lengthMax={TEXT_LENGTH_MAX} rows={2} />;
+}
