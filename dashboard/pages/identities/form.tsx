@@ -2,6 +2,7 @@ import { type ReactNode, useRef } from "react";
 import type { Schema } from "../../../core/api/procedures.ts";
 import { Button } from "../../parts/button.tsx";
 import { Checkbox } from "../../parts/checkbox.tsx";
+import { readJsonObject } from "../../parts/json-object.ts";
 import { CountField, DurationField } from "../../parts/quantity-field.tsx";
 import { TextField } from "../../parts/text-field.tsx";
 import "./identities.css";
@@ -60,17 +61,7 @@ export function readDraft({ meta, limits }: IdentityDraft): ReadDraft | { readon
 }
 
 /** Empty text is no data. */
-function metaIn(text: string): Record<string, unknown> | undefined {
-  if (text.trim() === "") return {};
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : undefined;
-  } catch {
-    return undefined;
-  }
-}
+const metaIn = (text: string): Record<string, unknown> | undefined => (text.trim() === "" ? {} : readJsonObject(text));
 
 export function IdentityFields({
   draft,

@@ -1,5 +1,6 @@
 import type { Input, Schema } from "../../../core/api/procedures.ts";
 import { formatDuration, parseCount, parseDuration } from "../../parts/duration.ts";
+import { readJsonObject } from "../../parts/json-object.ts";
 
 /* What a form of a key has, as it is typed, and what is sent of it. */
 
@@ -112,17 +113,8 @@ const isByteLength = (text: string): boolean => {
   return length >= 16 && length <= 255;
 };
 
-function metaOf(text: string): Record<string, unknown> | undefined | "wrong" {
-  if (text.trim() === "") return undefined;
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : "wrong";
-  } catch {
-    return "wrong";
-  }
-}
+const metaOf = (text: string): Record<string, unknown> | undefined | "wrong" =>
+  text.trim() === "" ? undefined : (readJsonObject(text) ?? "wrong");
 
 function expiresOf(text: string): number | undefined | "wrong" {
   if (text === "") return undefined;
