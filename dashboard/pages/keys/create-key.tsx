@@ -1,13 +1,11 @@
 import { type ReactNode, useState } from "react";
 import { useChange } from "../../api/queries.ts";
 import { Checkbox } from "../../parts/checkbox.tsx";
-import { curlLine } from "../../parts/curl-line.ts";
-import { Dialog } from "../../parts/dialog.tsx";
 import { FormDialog } from "../../parts/form-dialog.tsx";
-import { SecretPanel } from "../../parts/secret-panel.tsx";
 import { TextField } from "../../parts/text-field.tsx";
 import { createBody, EMPTY_DRAFT, faultsOf, type KeyDraft } from "./key-draft.ts";
 import { KeyFields } from "./key-fields.tsx";
+import { NewKey } from "./new-key.tsx";
 
 /** Makes a key, and shows it this once. */
 export function CreateKey({ apiId, onClose }: { apiId: string; onClose: () => void }): ReactNode {
@@ -67,30 +65,5 @@ export function CreateKey({ apiId, onClose }: { apiId: string; onClose: () => vo
         hint="An encrypted copy is kept, for an API that allows it. Who may decrypt keys can then read it again."
       />
     </FormDialog>
-  );
-}
-
-/** A key that was just made. */
-export function NewKey({
-  secret,
-  onClose,
-  children,
-}: {
-  secret: string;
-  onClose: () => void;
-  children?: ReactNode;
-}): ReactNode {
-  const curl = curlLine({
-    origin: location.origin,
-    procedure: "keys.verifyKey",
-    rootKey: "<a root key that may verify>",
-    body: { key: secret },
-  });
-  return (
-    <Dialog title="The new key" isOpen isKept onClose={onClose}>
-      <SecretPanel secret={secret} label="Key" curl={curl}>
-        {children}
-      </SecretPanel>
-    </Dialog>
   );
 }

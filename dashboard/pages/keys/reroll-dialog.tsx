@@ -3,8 +3,8 @@ import { type ReactNode, useState } from "react";
 import { useChange } from "../../api/queries.ts";
 import { FormDialog } from "../../parts/form-dialog.tsx";
 import { DurationField } from "../../parts/quantity-field.tsx";
-import { NewKey } from "./create-key.tsx";
 import type { KeyDetails } from "./details.ts";
+import { NewKey } from "./new-key.tsx";
 
 const DAY_MS = 86_400_000;
 

@@ -1,7 +1,6 @@
 import type { ReactNode } from "react";
 import { curlLine } from "../../parts/curl-line.ts";
-import { Dialog } from "../../parts/dialog.tsx";
-import { SecretPanel } from "../../parts/secret-panel.tsx";
+import { SecretDialog } from "../../parts/secret-dialog.tsx";
 
 /** A root key that was just made. The call of its command line needs no permission, so it works with exactly those that it has. */
 export function NewRootKey({
@@ -15,10 +14,15 @@ export function NewRootKey({
 }): ReactNode {
   const call = { origin: location.origin, procedure: "workspaces.getWorkspace", rootKey: secret, body: {} } as const;
   return (
-    <Dialog title="The new root key" isOpen isKept isWide onClose={onClose}>
-      <SecretPanel secret={secret} label="Root key" curl={curlLine(call)}>
-        {children}
-      </SecretPanel>
-    </Dialog>
+    <SecretDialog
+      title="The new root key"
+      label="Root key"
+      secret={secret}
+      curl={curlLine(call)}
+      onClose={onClose}
+      isWide
+    >
+      {children}
+    </SecretDialog>
   );
 }
