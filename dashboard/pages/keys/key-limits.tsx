@@ -3,58 +3,45 @@ import { Ago } from "../../parts/ago.tsx";
 import { Badge } from "../../parts/badge.tsx";
 import { durationText } from "../../parts/time.ts";
 import type { KeyDetails } from "./details.ts";
+import { KeyTable } from "./key-table.tsx";
 
 /** Each limit with its counter: the key's own, and those that all keys of its identity share. */
 export function KeyLimits({ details }: { details: KeyDetails }): ReactNode {
   const { limits } = details;
   if (limits.length === 0) return <p className="muted">None.</p>;
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a part that scrolls is reached by the keyboard.
-    <section className="key-table" tabIndex={0} aria-label="Limits with their counts">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Name</th>
-            <th scope="col">Of</th>
-            <th scope="col" className="number">
-              Used
-            </th>
-            <th scope="col" className="number">
-              Limit
-            </th>
-            <th scope="col">Window</th>
-          </tr>
-        </thead>
-        <tbody>
-          {limits.map((limit) => (
-            <tr key={`${limit.of} ${limit.id}`}>
-              <th scope="row">
-                {limit.name}{" "}
-                {limit.isReplaced && <Badge title="The key has a limit of its own with this name.">replaced</Badge>}
-              </th>
-              <td>{limit.of === "identity" ? "identity, shared" : "key"}</td>
-              <td className="number">
-                {limit.current === undefined ? (
-                  <span title="The counters are unreachable.">?</span>
-                ) : (
-                  limit.current.used.toLocaleString("en")
-                )}
-              </td>
-              <td className="number">{limit.limit.toLocaleString("en")}</td>
-              <td>
-                {durationText(limit.duration)}
-                {limit.autoApply ? "" : ", when a request names it"}
-                {limit.current !== undefined && limit.current.used > 0 && (
-                  <>
-                    {", ends "}
-                    <Ago atMs={limit.current.reset} />
-                  </>
-                )}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </section>
+    <KeyTable
+      label="Limits with their counts"
+      heads={["Name", "Of", "Used", "Limit", "Window"]}
+      numbers={["Used", "Limit"]}
+    >
+      {limits.map((limit) => (
+        <tr key={`${limit.of} ${limit.id}`}>
+          <th scope="row">
+            {limit.name}{" "}
+            {limit.isReplaced && <Badge title="The key has a limit of its own with this name.">replaced</Badge>}
+          </th>
+          <td>{limit.of === "identity" ? "identity, shared" : "key"}</td>
+          <td className="number">
+            {limit.current === undefined ? (
+              <span title="The counters are unreachable.">?</span>
+            ) : (
+              limit.current.used.toLocaleString("en")
+            )}
+          </td>
+          <td className="number">{limit.limit.toLocaleString("en")}</td>
+          <td>
+            {durationText(limit.duration)}
+            {limit.autoApply ? "" : ", when a request names it"}
+            {limit.current !== undefined && limit.current.used > 0 && (
+              <>
+                {", ends "}
+                <Ago atMs={limit.current.reset} />
+              </>
+            )}
+          </td>
+        </tr>
+      ))}
+    </KeyTable>
   );
 }

@@ -1,6 +1,7 @@
 import type { ReactNode } from "react";
 import { Badge } from "../../parts/badge.tsx";
 import type { KeyDetails } from "./details.ts";
+import { KeyTable } from "./key-table.tsx";
 
 /** A role can hold thousands of permissions; beyond these the page of roles has them. */
 const SHOWN_MAX = 200;
@@ -25,29 +26,16 @@ export function KeyRights({ details }: { details: KeyDetails }): ReactNode {
       {permissions.length === 0 ? (
         <p className="muted">No permissions.</p>
       ) : (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: a part that scrolls is reached by the keyboard.
-        <section className="key-table" tabIndex={0} aria-label="Permissions with their sources">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Permission</th>
-                <th scope="col">From</th>
-              </tr>
-            </thead>
-            <tbody>
-              {shown.map(({ slug, isDirect, roles: names }) => (
-                <tr key={slug}>
-                  <th scope="row">
-                    <code>{slug}</code>
-                  </th>
-                  <td>
-                    {[...(isDirect ? ["the key itself"] : []), ...names.map((name) => `role ${name}`)].join(", ")}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </section>
+        <KeyTable label="Permissions with their sources" heads={["Permission", "From"]}>
+          {shown.map(({ slug, isDirect, roles: names }) => (
+            <tr key={slug}>
+              <th scope="row">
+                <code>{slug}</code>
+              </th>
+              <td>{[...(isDirect ? ["the key itself"] : []), ...names.map((name) => `role ${name}`)].join(", ")}</td>
+            </tr>
+          ))}
+        </KeyTable>
       )}
       {permissions.length > shown.length && (
         <p className="muted">{(permissions.length - shown.length).toLocaleString("en")} more are not shown.</p>

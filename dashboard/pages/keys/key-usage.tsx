@@ -5,6 +5,7 @@ import { Button } from "../../parts/button.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { OutcomesPlot } from "../../parts/outcomes-plot.tsx";
 import { outcomeInWords } from "../../usage/series.ts";
+import { KeyTable } from "./key-table.tsx";
 import { lastRequestsQuery, readLastRequests } from "./last-requests.ts";
 
 export function KeyUsage({ keyId }: { keyId: string }): ReactNode {
@@ -38,42 +39,28 @@ export function LastRequests({ keyId }: { keyId: string }): ReactNode {
       {rows.length === 0 ? (
         <p className="muted">{read.isFetching ? "Reading …" : "None."}</p>
       ) : (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: a part that scrolls is reached by the keyboard.
-        <section className="key-table" tabIndex={0} aria-label="Last requests">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">When</th>
-                <th scope="col">Outcome</th>
-                <th scope="col">Request</th>
-                <th scope="col">Decided by</th>
-                <th scope="col">Region</th>
-                <th scope="col" className="number">
-                  Credits
-                </th>
-                <th scope="col">Tags</th>
-              </tr>
-            </thead>
-            <tbody>
-              {rows.map(({ timeMs, outcome, requestId, source, region, credits, tags }, at) => (
-                // biome-ignore lint/suspicious/noArrayIndexKey: one request can verify a key twice in a millisecond, and rows are never moved.
-                <tr key={`${requestId} ${timeMs} ${at}`}>
-                  <td>
-                    <Ago atMs={timeMs} />
-                  </td>
-                  <td title={outcome}>{outcomeInWords(outcome)}</td>
-                  <td>
-                    <code>{requestId}</code>
-                  </td>
-                  <td>{source}</td>
-                  <td>{region}</td>
-                  <td className="number">{credits}</td>
-                  <td>{tags.join(", ")}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </section>
+        <KeyTable
+          label="Last requests"
+          heads={["When", "Outcome", "Request", "Decided by", "Region", "Credits", "Tags"]}
+          numbers={["Credits"]}
+        >
+          {rows.map(({ timeMs, outcome, requestId, source, region, credits, tags }, at) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: one request can verify a key twice in a millisecond, and rows are never moved.
+            <tr key={`${requestId} ${timeMs} ${at}`}>
+              <td>
+                <Ago atMs={timeMs} />
+              </td>
+              <td title={outcome}>{outcomeInWords(outcome)}</td>
+              <td>
+                <code>{requestId}</code>
+              </td>
+              <td>{source}</td>
+              <td>{region}</td>
+              <td className="number">{credits}</td>
+              <td>{tags.join(", ")}</td>
+            </tr>
+          ))}
+        </KeyTable>
       )}
     </>
   );
