@@ -1,4 +1,4 @@
-import { type ReactNode, useEffect, useRef, useState } from "react";
+import { type ReactNode, useState } from "react";
 import { useApi } from "../../api/api-context.ts";
 import { Button } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
@@ -6,6 +6,7 @@ import { downloadCsv } from "../../parts/download.ts";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { csvOf } from "../../usage/csv.ts";
 import { EXPORT_COLUMNS, exportRow } from "./key-csv.ts";
+import { useStop } from "./use-stop.ts";
 
 /** So that a browser does not run out of memory: 100,000 keys are some 30 MB. */
 const KEYS_MAX = 100_000;
@@ -28,13 +29,10 @@ export function ExportKeys({
 }): ReactNode {
   const api = useApi();
   const [progress, setProgress] = useState<Progress>();
-  const running = useRef<AbortController>(undefined);
-  // Closing the dialog ends it.
-  useEffect(() => () => running.current?.abort(), []);
+  const { begin, stop } = useStop();
 
   const start = async (): Promise<void> => {
-    const controller = new AbortController();
-    running.current = controller;
+    const signal = begin();
     const parts: string[] = [];
     let keys = 0;
     let cursor: string | undefined;
@@ -42,7 +40,7 @@ export function ExportKeys({
     try {
       do {
         const body = { apiId, limit: 100, ...(cursor === undefined ? {} : { cursor }) };
-        const { data, next } = await api.call("apis.listKeys", body, { signal: controller.signal });
+        const { data, next } = await api.call("apis.listKeys", body, { signal });
         const csv = csvOf(EXPORT_COLUMNS, data.map(exportRow));
         // The head once.
         parts.push(cursor === undefined ? csv : csv.slice(csv.indexOf("\n") + 1));
@@ -53,7 +51,7 @@ export function ExportKeys({
       downloadCsv(`keys-${apiId}.csv`, parts.join(""));
       setProgress({ kind: "done", keys, isMore: cursor !== undefined });
     } catch (error) {
-      setProgress(controller.signal.aborted ? { kind: "cancelled" } : { kind: "failed", error });
+      setProgress(signal.aborted ? { kind: "cancelled" } : { kind: "failed", error });
     }
   };
   const isRunning = progress?.kind === "running";
@@ -64,7 +62,7 @@ export function ExportKeys({
       onClose={onClose}
       actions={
         isRunning ? (
-          <Button onClick={() => running.current?.abort()}>Stop</Button>
+          <Button onClick={stop}>Stop</Button>
         ) : (
           <Button kind="main" onClick={() => void start()}>
             Export

@@ -1,5 +1,5 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { type ReactNode, useEffect, useRef, useState } from "react";
+import { type ReactNode, useState } from "react";
 import { useApi } from "../../api/api-context.ts";
 import { ApiError } from "../../api/api-error.ts";
 import { Button } from "../../parts/button.tsx";
@@ -11,7 +11,9 @@ import { Notice } from "../../parts/notice.tsx";
 import { csvOf } from "../../usage/csv.ts";
 import { NO_HASHING } from "./hash-key.ts";
 import { FILE_BYTES_MAX, IMPORT_COLUMNS, type ImportTable, ROWS_MAX, readImport } from "./key-csv.ts";
+import { KeyTable } from "./key-table.tsx";
 import { type ImportState, NOT_STARTED, runImport } from "./run-import.ts";
+import { useStop } from "./use-stop.ts";
 
 const PREVIEW_ROWS = 5;
 const PROBLEMS_SHOWN = 10;
@@ -32,22 +34,20 @@ export function ImportKeys({
   const [state, setState] = useState<ImportState>(NOT_STARTED);
   const [error, setError] = useState<unknown>(null);
   const [isRunning, setRunning] = useState(false);
-  const running = useRef<AbortController>(undefined);
-  useEffect(() => () => running.current?.abort(), []);
+  const { begin, stop } = useStop();
   const rows = file?.table.rows ?? [];
   const isDone = file !== undefined && rows.length > 0 && state.done === rows.length;
   const cannotHash = rows.some(({ secret }) => secret !== undefined) && globalThis.crypto?.subtle === undefined;
 
   const run = async (): Promise<void> => {
-    const controller = new AbortController();
-    running.current = controller;
+    const signal = begin();
     setRunning(true);
     setError(null);
     try {
       const what = { apiId, name: `Import of ${file?.name ?? "a file"}`.slice(0, 255), rows };
-      await runImport(api, what, state, { report: setState, signal: controller.signal });
+      await runImport(api, what, state, { report: setState, signal });
     } catch (thrown) {
-      if (!controller.signal.aborted) setError(thrown);
+      if (!signal.aborted) setError(thrown);
     } finally {
       setRunning(false);
       for (const procedure of ["admin.searchKeys", "admin.listApis"]) {
@@ -65,7 +65,7 @@ export function ImportKeys({
       onClose={onClose}
       actions={
         isRunning ? (
-          <Button onClick={() => running.current?.abort()}>Stop</Button>
+          <Button onClick={stop}>Stop</Button>
         ) : isDone ? undefined : (
           <Button
             kind="main"
@@ -156,34 +156,19 @@ export function ImportKeys({
 /** The first rows, so that a wrong column is seen before anything is sent. A key itself is not shown. */
 function Preview({ table }: { table: ImportTable }): ReactNode {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a part that scrolls is reached by the keyboard.
-    <section className="key-table" tabIndex={0} aria-label="The first rows">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Line</th>
-            <th scope="col">Key</th>
-            <th scope="col">Name</th>
-            <th scope="col">Owner</th>
-            <th scope="col">Credits</th>
-            <th scope="col">Roles and permissions</th>
-          </tr>
-        </thead>
-        <tbody>
-          {table.rows.slice(0, PREVIEW_ROWS).map(({ line, secret, hash, key }) => (
-            <tr key={line}>
-              <td>{line}</td>
-              <td>
-                {secret === undefined ? <code>{hash?.slice(0, 8)}…</code> : `to be hashed, ${secret.length} characters`}
-              </td>
-              <td>{key.name ?? ""}</td>
-              <td>{key.externalId ?? ""}</td>
-              <td>{key.credits?.remaining ?? "unlimited"}</td>
-              <td>{[...(key.roles ?? []), ...(key.permissions ?? [])].join(", ")}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </section>
+    <KeyTable label="The first rows" heads={["Line", "Key", "Name", "Owner", "Credits", "Roles and permissions"]}>
+      {table.rows.slice(0, PREVIEW_ROWS).map(({ line, secret, hash, key }) => (
+        <tr key={line}>
+          <td>{line}</td>
+          <td>
+            {secret === undefined ? <code>{hash?.slice(0, 8)}…</code> : `to be hashed, ${secret.length} characters`}
+          </td>
+          <td>{key.name ?? ""}</td>
+          <td>{key.externalId ?? ""}</td>
+          <td>{key.credits?.remaining ?? "unlimited"}</td>
+          <td>{[...(key.roles ?? []), ...(key.permissions ?? [])].join(", ")}</td>
+        </tr>
+      ))}
+    </KeyTable>
   );
 }
