@@ -1,0 +1,76 @@
+import { expect } from "vitest";
+import { inDatabase } from "./database.ts";
+import { dashboardTest } from "./harness.ts";
+
+/* What every window with a form has from its one frame, tried on one of them. */
+
+const test = dashboardTest();
+
+test("Enter sends nothing while something is missing, and once while the answer is on its way", async ({
+  context,
+  open,
+}) => {
+  const names: unknown[] = [];
+  const { promise: goOn, resolve: answer } = Promise.withResolvers<void>();
+  await context.route("**/v2/apis.createApi", async (route) => {
+    names.push((route.request().postDataJSON() as { name: unknown }).name);
+    await goOn;
+    await route.continue();
+  });
+  const page = await open("/apis");
+  await page.getByRole("button", { name: "Create an API" }).click();
+  const dialog = page.getByRole("dialog", { name: "Create an API" });
+  const name = dialog.getByLabel("Name");
+  await name.fill("ab");
+  await name.press("Enter");
+  // A form can also be sent without its button.
+  await dialog.locator("form").evaluate((form: HTMLFormElement) => form.requestSubmit());
+  await name.fill("sent once");
+  await name.press("Enter");
+  await dialog.getByRole("button", { name: "Create" }).and(page.locator("[aria-busy=true]")).waitFor();
+  await name.press("Enter");
+  await dialog.locator("form").evaluate((form: HTMLFormElement) => form.requestSubmit());
+  answer();
+  await page.getByText("The API sent once is created.").waitFor();
+  await dialog.waitFor({ state: "hidden" });
+  expect(names).toEqual(["sent once"]);
+});
+
+test("what was typed and refused is gone when the window is opened again", async ({ context, open, faults }) => {
+  faults.expect(/\b409\b/);
+  await context.route("**/v2/ratelimit.createNamespace", (route) =>
+    route.fulfill({
+      status: 409,
+      json: { meta: { requestId: "req_refused" }, error: { type: "/errors/namespace_exists", detail: "It exists." } },
+    }),
+  );
+  const page = await open("/ratelimits");
+  const begin = page.getByRole("button", { name: "Create a namespace" });
+  await begin.click();
+  const dialog = page.getByRole("dialog", { name: "Create a namespace" });
+  await dialog.getByLabel("Name").fill("taken");
+  await dialog.getByRole("button", { name: "Create" }).click();
+  await dialog.getByText("req_refused").waitFor();
+  expect(await dialog.getByLabel("Name").inputValue()).toBe("taken");
+  await page.keyboard.press("Escape");
+  await dialog.waitFor({ state: "hidden" });
+  await begin.and(page.locator(":focus")).waitFor();
+  await begin.click();
+  expect(await dialog.getByLabel("Name").inputValue()).toBe("");
+  expect(await dialog.getByRole("alert").count()).toBe(0);
+});
+
+test("what a manifest has taken over meanwhile is said to be changed there", async ({ dashboard, open, faults }) => {
+  faults.expect(/\b409\b/);
+  const { apiId } = await dashboard.call("apis.createApi", { name: "taken-over" });
+  const page = await open("/apis?search=taken-over");
+  await page.getByRole("button", { name: "More of taken-over" }).click();
+  await page.getByRole("menuitem", { name: "Rename" }).click();
+  await inDatabase(dashboard, "update apis set manager = 'main/Role/shop/taken' where id = $1", [apiId]);
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Name").fill("another-name");
+  await dialog.getByRole("button", { name: "Rename" }).click();
+  await dialog.getByText("A manifest manages this.").waitFor();
+  await dialog.getByText("shop", { exact: true }).waitFor();
+  expect(await dialog.getByLabel("Name").inputValue()).toBe("another-name");
+});
