@@ -215,6 +215,8 @@ describe("roles and permissions", () => {
     await page.getByRole("button", { name: "Delete" }).click();
     await page.getByText("1 key lose what it grants").waitFor();
     await page.getByLabel(/^Type/).fill(renamed);
+    const asked: string[] = [];
+    page.on("request", (request) => void asked.push(new URL(request.url()).pathname));
     await page.getByRole("button", { name: "Delete the role" }).click();
     // Behind a dialog a head is hidden from everyone who asks by its role, so the store is asked.
     await waitFor(
@@ -223,6 +225,9 @@ describe("roles and permissions", () => {
     );
     await page.getByRole("dialog").waitFor({ state: "hidden" });
     expect(await page.getByRole("columnheader", { name: renamed }).count()).toBe(0);
+    // Of a role that is gone there is nothing to read.
+    expect(asked).toContain("/v2/permissions.deleteRole");
+    expect(asked).not.toContain("/v2/permissions.getRole");
   });
 
   test("of a role the manifest is shown, ready to apply", async ({ dashboard, open }) => {

@@ -14,7 +14,7 @@ import { usesText } from "../../parts/uses.ts";
 import { YamlButton } from "../../parts/yaml-view.tsx";
 import type { MatrixRole } from "./matrix.tsx";
 import { isRenamed, NameForm, namingOf, SLUG_LENGTH_MAX } from "./name-form.tsx";
-import { SHOWN_BY } from "./shown-by.ts";
+import { LISTED_BY, SHOWN_BY } from "./shown-by.ts";
 import { StarNote } from "./star-note.tsx";
 
 export function RoleDetails({ role, onClose }: { role: MatrixRole; onClose: () => void }): ReactNode {
@@ -26,7 +26,7 @@ export function RoleDetails({ role, onClose }: { role: MatrixRole; onClose: () =
   const [naming, setNaming] = useState(before);
   const [isDeleting, setDeleting] = useState(false);
   const update = useChange("permissions.updateRole", { refreshes: SHOWN_BY });
-  const remove = useChange("permissions.deleteRole", { refreshes: SHOWN_BY });
+  const remove = useChange("permissions.deleteRole", { refreshes: LISTED_BY });
   const { name, description } = naming;
   const wanted: readonly Wanted[] = [
     { path: ["spec"], value: { name, ...(description === "" ? {} : { description }) } },
