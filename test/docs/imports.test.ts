@@ -92,6 +92,16 @@ function isInnerFile(specifier: string): boolean {
   return exports === undefined;
 }
 
+test("no page of the dashboard imports another one: what two of them share is a part", () => {
+  const pageOf = (path: string) => /^dashboard\/pages\/[^/]+\//.exec(path)?.[0];
+  const wrong = sources("dashboard/pages").flatMap((path) =>
+    importedFiles(path)
+      .filter((imported) => pageOf(imported) !== undefined && pageOf(imported) !== pageOf(path))
+      .map((imported) => `${path} imports ${imported}`),
+  );
+  expect(wrong).toEqual([]);
+});
+
 test("no library is imported by an inner file, but for those that a decision names", () => {
   const decision = readFileSync(join(ROOT, "docs/decisions/0013-two-inner-files-of-undici.md"), "utf8");
   const inner = PARTS.flatMap((part) => sources(part)).flatMap((file) => imports(file).filter(isInnerFile));

@@ -11,7 +11,7 @@ import { Menu } from "../../parts/menu.tsx";
 import { Page } from "../../parts/page.tsx";
 import { SearchField } from "../../parts/search-field.tsx";
 import { type Column, Table } from "../../parts/table.tsx";
-import { useNeeds } from "../keys/use-needs.ts";
+import { useNeeds } from "../../parts/use-needs.ts";
 import type { Api } from "./api.ts";
 import { CreateApi } from "./create-api.tsx";
 import { DeleteApi } from "./delete-api.tsx";

@@ -2,11 +2,11 @@ import { createLazyRoute, getRouteApi, useNavigate } from "@tanstack/react-route
 import { type ReactNode, useState } from "react";
 import { useRead } from "../../api/queries.ts";
 import { Button } from "../../parts/button.tsx";
+import { NO_HASHING } from "../../parts/hash-key.ts";
 import { Notice } from "../../parts/notice.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Select } from "../../parts/select.tsx";
 import { TextField } from "../../parts/text-field.tsx";
-import { NO_HASHING } from "../keys/hash-key.ts";
 import "./explain.css";
 import { ExplainedKey } from "./explained-key.tsx";
 import { ExplainedRequest } from "./explained-request.tsx";

@@ -1,7 +1,6 @@
 import { type ReactNode, useState } from "react";
 import type { Data } from "../../../core/api/procedures.ts";
 import { useChange, useRead } from "../../api/queries.ts";
-import { useMay } from "../../api/session.ts";
 import { Ago, AgoOr } from "../../parts/ago.tsx";
 import { Button } from "../../parts/button.tsx";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
@@ -10,8 +9,8 @@ import { formatDuration } from "../../parts/duration.ts";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { Facts } from "../../parts/facts.tsx";
 import { FormDialog } from "../../parts/form-dialog.tsx";
-import { missing } from "../../parts/missing.ts";
 import { useDone } from "../../parts/toast.tsx";
+import { useNeeds } from "../../parts/use-needs.ts";
 import { usesText } from "../../parts/uses.ts";
 import { draftOf, IdentityFields, readDraft } from "./form.tsx";
 import { KeysOfIdentity, UsageOfIdentity } from "./keys.tsx";
@@ -23,7 +22,7 @@ const COUNTS_EVERY_MS = 10_000;
 
 export function IdentityDetails({ identity, onClose }: { identity: string; onClose: () => void }): ReactNode {
   const { data, error, refetch } = useRead("admin.getIdentityDetails", { identity }, { everyMs: COUNTS_EVERY_MS });
-  const may = useMay();
+  const needs = useNeeds();
   const [doing, setDoing] = useState<"edit" | "delete">();
   return (
     <Drawer
@@ -33,14 +32,10 @@ export function IdentityDetails({ identity, onClose }: { identity: string; onClo
       actions={
         data !== undefined && (
           <>
-            <Button unusable={missing(may, "identity.*.update_identity")} onClick={() => setDoing("edit")}>
+            <Button unusable={needs("identity.*.update_identity")} onClick={() => setDoing("edit")}>
               Change
             </Button>
-            <Button
-              kind="danger"
-              unusable={missing(may, "identity.*.delete_identity")}
-              onClick={() => setDoing("delete")}
-            >
+            <Button kind="danger" unusable={needs("identity.*.delete_identity")} onClick={() => setDoing("delete")}>
               Delete
             </Button>
           </>

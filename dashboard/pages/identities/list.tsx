@@ -2,14 +2,13 @@ import { createLazyRoute, getRouteApi, useNavigate } from "@tanstack/react-route
 import { type ReactNode, useState } from "react";
 import type { Schema } from "../../../core/api/procedures.ts";
 import { usePages } from "../../api/queries.ts";
-import { useMay } from "../../api/session.ts";
 import { withText } from "../../parts/address-text.ts";
 import { Button } from "../../parts/button.tsx";
 import { EmptyState } from "../../parts/empty-state.tsx";
-import { missing } from "../../parts/missing.ts";
 import { Page } from "../../parts/page.tsx";
 import { SearchField } from "../../parts/search-field.tsx";
 import { type Column, Table } from "../../parts/table.tsx";
+import { useNeeds } from "../../parts/use-needs.ts";
 import { CreateIdentity } from "./create.tsx";
 import { IdentityDetails } from "./details.tsx";
 
@@ -33,7 +32,7 @@ const COLUMNS: readonly Column<Identity>[] = [
 function IdentitiesPage(): ReactNode {
   const { search, identity } = here.useSearch();
   const navigate = useNavigate({ from: "/identities" });
-  const may = useMay();
+  const needs = useNeeds();
   const [isCreating, setCreating] = useState(false);
   const pages = usePages("identities.listIdentities", search === undefined ? {} : { search });
   const open = (id: string): void => void navigate({ search: (before) => ({ ...before, identity: id }) });
@@ -42,7 +41,7 @@ function IdentitiesPage(): ReactNode {
       title="Identities"
       about="Whom keys belong to. The limits of an identity are shared by all of its keys."
       actions={
-        <Button kind="main" unusable={missing(may, "identity.*.create_identity")} onClick={() => setCreating(true)}>
+        <Button kind="main" unusable={needs("identity.*.create_identity")} onClick={() => setCreating(true)}>
           Create an identity
         </Button>
       }

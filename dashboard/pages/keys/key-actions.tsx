@@ -7,12 +7,12 @@ import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
 import { lockedBy } from "../../parts/managed-badge.tsx";
 import { Menu } from "../../parts/menu.tsx";
 import { useDone, useToast } from "../../parts/toast.tsx";
+import { useNeeds } from "../../parts/use-needs.ts";
 import { ChangeKey } from "./change-key.tsx";
 import { ChangeRights } from "./change-rights.tsx";
 import { CreditsDialog } from "./credits-dialog.tsx";
 import type { KeyDetails } from "./details.ts";
 import { RerollDialog } from "./reroll-dialog.tsx";
-import { useNeeds } from "./use-needs.ts";
 
 /** What can be done with a key. What cannot is shown with the reason. */
 export function KeyActions({ details }: { details: KeyDetails }): ReactNode {

@@ -2,8 +2,8 @@ import { type ReactNode, useEffect, useId, useRef, useState } from "react";
 import { useApi } from "../../api/api-context.ts";
 import { Button } from "../../parts/button.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
+import { hashKey, NO_HASHING } from "../../parts/hash-key.ts";
 import { Notice } from "../../parts/notice.tsx";
-import { hashKey, NO_HASHING } from "./hash-key.ts";
 import { recognise } from "./recognise.ts";
 
 const SETTLED_MS = 250;

@@ -9,6 +9,7 @@ import { lockedBy } from "../../parts/managed-badge.tsx";
 import { Menu } from "../../parts/menu.tsx";
 import { Page } from "../../parts/page.tsx";
 import { type Column, Table } from "../../parts/table.tsx";
+import { useNeeds } from "../../parts/use-needs.ts";
 import { CreateKey } from "./create-key.tsx";
 import { ExportKeys } from "./export-keys.tsx";
 import { readFilters, searchBody } from "./filters.ts";
@@ -16,7 +17,6 @@ import { ImportKeys } from "./import-keys.tsx";
 import { KeyFilterBar } from "./key-filter-bar.tsx";
 import { OwnerDialog } from "./owner-dialog.tsx";
 import { StateBadge } from "./state-badge.tsx";
-import { useNeeds } from "./use-needs.ts";
 import "./keys.css";
 
 export const Route = createLazyRoute("/keys")({ component: KeysPage });

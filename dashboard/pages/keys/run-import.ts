@@ -1,6 +1,6 @@
 import { ApiError } from "../../api/api-error.ts";
 import type { Api } from "../../api/client.ts";
-import { hashKey, NO_HASHING } from "./hash-key.ts";
+import { hashKey, NO_HASHING } from "../../parts/hash-key.ts";
 import type { ImportProblem, ImportRow } from "./key-csv.ts";
 
 /** Rows of one call: some hundred milliseconds of the server's time, and a progress that moves. */

@@ -1,15 +1,14 @@
 import { createLazyRoute, getRouteApi, useBlocker, useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import { usePages } from "../../api/queries.ts";
-import { useMay } from "../../api/session.ts";
 import { withText } from "../../parts/address-text.ts";
 import { Button } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { EmptyState } from "../../parts/empty-state.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
-import { missing } from "../../parts/missing.ts";
 import { Page } from "../../parts/page.tsx";
 import { SearchField } from "../../parts/search-field.tsx";
+import { useNeeds } from "../../parts/use-needs.ts";
 import { CreatePermission, CreateRole } from "./create.tsx";
 import { Matrix, type MatrixPermission, type MatrixRole } from "./matrix.tsx";
 import { countOf, NOTHING_PENDING, type Pending, toggled, without } from "./pending.ts";
@@ -33,7 +32,7 @@ const NEEDED_TO_CHANGE = ["rbac.*.add_permission_to_role", "rbac.*.remove_permis
 function PermissionsPage(): ReactNode {
   const { search, roles: roleSearch } = here.useSearch();
   const navigate = useNavigate({ from: "/permissions" });
-  const may = useMay();
+  const needs = useNeeds();
   const [pending, setPending] = useState<Pending>(NOTHING_PENDING);
   const [open, setOpen] = useState<Open>();
   const [firstRole, setFirstRole] = useState(0);
@@ -53,7 +52,7 @@ function PermissionsPage(): ReactNode {
   });
   const setSearch = (name: "search" | "roles", text: string): void =>
     void navigate({ search: withText(name, text), replace: true });
-  const lacking = missing(may, ...NEEDED_TO_CHANGE);
+  const lacking = needs(...NEEDED_TO_CHANGE);
   const hasNext = allRoles.hasMore || allRoles.rows.length > firstRole + ROLES_SHOWN;
   return (
     <Page
@@ -61,13 +60,10 @@ function PermissionsPage(): ReactNode {
       about="Which role grants which permission. Mark cells, review the difference, then save it."
       actions={
         <>
-          <Button
-            unusable={missing(may, "rbac.*.create_permission")}
-            onClick={() => setOpen({ kind: "newPermission" })}
-          >
+          <Button unusable={needs("rbac.*.create_permission")} onClick={() => setOpen({ kind: "newPermission" })}>
             Create a permission
           </Button>
-          <Button unusable={missing(may, "rbac.*.create_role")} onClick={() => setOpen({ kind: "newRole" })}>
+          <Button unusable={needs("rbac.*.create_role")} onClick={() => setOpen({ kind: "newRole" })}>
             Create a role
           </Button>
           {pendingCount > 0 && <Button onClick={() => setPending(NOTHING_PENDING)}>Discard</Button>}

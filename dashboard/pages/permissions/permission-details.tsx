@@ -1,14 +1,13 @@
 import { type ReactNode, useState } from "react";
 import { useChange } from "../../api/queries.ts";
-import { useMay } from "../../api/session.ts";
 import { Button } from "../../parts/button.tsx";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
 import { Drawer } from "../../parts/drawer.tsx";
 import { Facts } from "../../parts/facts.tsx";
 import { ChangeFailed, lockedThere, ManagedNotice } from "../../parts/managed-badge.tsx";
-import { missing } from "../../parts/missing.ts";
 import { Notice } from "../../parts/notice.tsx";
 import { useDone } from "../../parts/toast.tsx";
+import { useNeeds } from "../../parts/use-needs.ts";
 import { usesText } from "../../parts/uses.ts";
 import type { MatrixPermission } from "./matrix.tsx";
 import { NameForm, namingOf, TEXT_LENGTH_MAX } from "./name-form.tsx";
@@ -23,7 +22,7 @@ export function PermissionDetails({
   onClose: () => void;
 }): ReactNode {
   const { id, slug, manager, keyCount, roleCount } = permission;
-  const may = useMay();
+  const needs = useNeeds();
   const done = useDone(onClose);
   const before = namingOf(permission);
   const [naming, setNaming] = useState(before);
@@ -43,11 +42,7 @@ export function PermissionDetails({
       isOpen
       onClose={onClose}
       actions={
-        <Button
-          kind="danger"
-          unusable={locked ?? missing(may, "rbac.*.delete_permission")}
-          onClick={() => setDeleting(true)}
-        >
+        <Button kind="danger" unusable={locked ?? needs("rbac.*.delete_permission")} onClick={() => setDeleting(true)}>
           Delete
         </Button>
       }
@@ -67,7 +62,7 @@ export function PermissionDetails({
         naming={naming}
         onChange={setNaming}
         nameLengthMax={TEXT_LENGTH_MAX}
-        locked={locked ?? missing(may, "rbac.*.update_permission")}
+        locked={locked ?? needs("rbac.*.update_permission")}
         isBusy={update.isPending}
         onSubmit={submit}
       />

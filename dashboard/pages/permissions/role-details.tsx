@@ -1,15 +1,14 @@
 import { type ReactNode, useState } from "react";
 import { parseManager } from "../../../core/manifests/manager.ts";
 import { useChange, useRead } from "../../api/queries.ts";
-import { useMay } from "../../api/session.ts";
 import { Button } from "../../parts/button.tsx";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
 import { Drawer } from "../../parts/drawer.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { Facts } from "../../parts/facts.tsx";
 import { ChangeFailed, lockedThere, ManagedNotice, type Wanted } from "../../parts/managed-badge.tsx";
-import { missing } from "../../parts/missing.ts";
 import { useDone } from "../../parts/toast.tsx";
+import { useNeeds } from "../../parts/use-needs.ts";
 import { usesText } from "../../parts/uses.ts";
 import { YamlButton } from "../../parts/yaml-view.tsx";
 import type { MatrixRole } from "./matrix.tsx";
@@ -20,7 +19,7 @@ import { StarNote } from "./star-note.tsx";
 export function RoleDetails({ role, onClose }: { role: MatrixRole; onClose: () => void }): ReactNode {
   const { id, manager, keyCount } = role;
   const { data, error, refetch } = useRead("permissions.getRole", { role: id });
-  const may = useMay();
+  const needs = useNeeds();
   const done = useDone(onClose);
   const before = namingOf(role);
   const [naming, setNaming] = useState(before);
@@ -55,11 +54,7 @@ export function RoleDetails({ role, onClose }: { role: MatrixRole; onClose: () =
               }}
             />
           )}
-          <Button
-            kind="danger"
-            unusable={locked ?? missing(may, "rbac.*.delete_role")}
-            onClick={() => setDeleting(true)}
-          >
+          <Button kind="danger" unusable={locked ?? needs("rbac.*.delete_role")} onClick={() => setDeleting(true)}>
             Delete
           </Button>
         </>
@@ -89,7 +84,7 @@ export function RoleDetails({ role, onClose }: { role: MatrixRole; onClose: () =
         onChange={setNaming}
         nameLengthMax={SLUG_LENGTH_MAX}
         nameHint="Keys that have the role keep it under its new name."
-        locked={locked ?? missing(may, "rbac.*.update_role")}
+        locked={locked ?? needs("rbac.*.update_role")}
         isBusy={update.isPending}
         onSubmit={submit}
       />

@@ -1,18 +1,17 @@
 import { createLazyRoute, getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import { type Row, useChange, usePages } from "../../api/queries.ts";
-import { useMay } from "../../api/session.ts";
 import { withText } from "../../parts/address-text.ts";
 import { Ago } from "../../parts/ago.tsx";
 import { Button } from "../../parts/button.tsx";
 import { EmptyState } from "../../parts/empty-state.tsx";
 import { FormDialog } from "../../parts/form-dialog.tsx";
 import { ManagedBadge } from "../../parts/managed-badge.tsx";
-import { missing } from "../../parts/missing.ts";
 import { Page } from "../../parts/page.tsx";
 import { SearchField } from "../../parts/search-field.tsx";
 import { type Column, Table } from "../../parts/table.tsx";
 import { TextField } from "../../parts/text-field.tsx";
+import { useNeeds } from "../../parts/use-needs.ts";
 import { usesNumber } from "../../parts/uses.ts";
 
 export const Route = createLazyRoute("/ratelimits")({ component: NamespacesPage });
@@ -52,7 +51,7 @@ const COLUMNS: readonly Column<Namespace>[] = [
 function NamespacesPage(): ReactNode {
   const { search } = here.useSearch();
   const navigate = useNavigate({ from: "/ratelimits" });
-  const may = useMay();
+  const needs = useNeeds();
   const [isCreating, setCreating] = useState(false);
   const pages = usePages("admin.listNamespaces", search === undefined ? {} : { search });
   const open = (namespaceId: string): void =>
@@ -66,7 +65,7 @@ function NamespacesPage(): ReactNode {
       title="Rate limits"
       about="Namespaces in which calls and policies count, each with overrides for some identifiers."
       actions={
-        <Button kind="main" unusable={missing(may, "ratelimit.*.create_namespace")} onClick={() => setCreating(true)}>
+        <Button kind="main" unusable={needs("ratelimit.*.create_namespace")} onClick={() => setCreating(true)}>
           Create a namespace
         </Button>
       }

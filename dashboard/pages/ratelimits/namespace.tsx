@@ -3,7 +3,6 @@ import { type ReactNode, useState } from "react";
 import type { StoredNamespace } from "../../../core/manifests/from-store/stored-object.ts";
 import { parseManager } from "../../../core/manifests/manager.ts";
 import { useChange, usePages, useRead } from "../../api/queries.ts";
-import { useMay } from "../../api/session.ts";
 import { withText } from "../../parts/address-text.ts";
 import { Ago } from "../../parts/ago.tsx";
 import { Button } from "../../parts/button.tsx";
@@ -12,11 +11,11 @@ import { formatDuration } from "../../parts/duration.ts";
 import { EmptyState } from "../../parts/empty-state.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { ManagedBadge, ManagedNotice } from "../../parts/managed-badge.tsx";
-import { missing } from "../../parts/missing.ts";
 import { Page } from "../../parts/page.tsx";
 import { SearchField } from "../../parts/search-field.tsx";
 import { type Column, Table } from "../../parts/table.tsx";
 import { useDone } from "../../parts/toast.tsx";
+import { useNeeds } from "../../parts/use-needs.ts";
 import { YamlButton } from "../../parts/yaml-view.tsx";
 import { OverrideDialog } from "./override.tsx";
 import type { Override } from "./override-row.ts";
@@ -61,7 +60,7 @@ function NamespacePage(): ReactNode {
   const { namespaceId } = here.useParams();
   const { search } = here.useSearch();
   const navigate = useNavigate({ from: "/ratelimits/$namespaceId" });
-  const may = useMay();
+  const needs = useNeeds();
   const namespace = useRead("ratelimit.getNamespace", { namespace: namespaceId });
   const managed = useRead("managed.getObject", { kind: "namespace", id: namespaceId });
   const pages = usePages("admin.listOverrides", {
@@ -92,14 +91,14 @@ function NamespacePage(): ReactNode {
               kind="danger"
               unusable={
                 manager === undefined
-                  ? missing(may, "ratelimit.*.delete_namespace")
+                  ? needs("ratelimit.*.delete_namespace")
                   : "A manifest manages it: delete the manifest."
               }
               onClick={() => setDeleting(true)}
             >
               Delete
             </Button>
-            <Button kind="main" unusable={missing(may, "ratelimit.*.set_override")} onClick={() => setOpen("new")}>
+            <Button kind="main" unusable={needs("ratelimit.*.set_override")} onClick={() => setOpen("new")}>
               Set an override
             </Button>
           </>

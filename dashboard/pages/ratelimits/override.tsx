@@ -3,15 +3,14 @@ import { formatDuration as manifestDuration } from "../../../core/manifests/from
 import type { StoredNamespace } from "../../../core/manifests/from-store/stored-object.ts";
 import { parseManager } from "../../../core/manifests/manager.ts";
 import { useChange } from "../../api/queries.ts";
-import { useMay } from "../../api/session.ts";
 import { Button } from "../../parts/button.tsx";
 import { Checkbox } from "../../parts/checkbox.tsx";
 import { FormDialog } from "../../parts/form-dialog.tsx";
 import { ChangeFailed, lockedThere, ManagedNotice, type Wanted } from "../../parts/managed-badge.tsx";
-import { missing } from "../../parts/missing.ts";
 import { CountField, DurationField } from "../../parts/quantity-field.tsx";
 import { TextField } from "../../parts/text-field.tsx";
 import { useDone } from "../../parts/toast.tsx";
+import { useNeeds } from "../../parts/use-needs.ts";
 import { YamlButton } from "../../parts/yaml-view.tsx";
 import type { Override } from "./override-row.ts";
 
@@ -32,7 +31,7 @@ export function OverrideDialog({
   onClose: () => void;
 }): ReactNode {
   const done = useDone(onClose);
-  const may = useMay();
+  const needs = useNeeds();
   const [identifier, setIdentifier] = useState(override?.identifier ?? "");
   const [limit, setLimit] = useState<number | undefined>(override?.limit);
   const [duration, setDuration] = useState<number | undefined>(override?.duration ?? HOUR_MS);
@@ -49,7 +48,7 @@ export function OverrideDialog({
   const locked = lockedThere(manager);
   const fault =
     locked ??
-    missing(may, "ratelimit.*.set_override") ??
+    needs("ratelimit.*.set_override") ??
     (identifier === "" ? "Enter the identifier." : undefined) ??
     (limit === undefined ? "Enter the limit." : undefined) ??
     (duration === undefined || duration < DURATION_MS_MIN ? "The window is at least 1s." : undefined);
@@ -91,7 +90,7 @@ export function OverrideDialog({
             <Button
               kind="danger"
               isBusy={remove.isPending}
-              unusable={locked ?? missing(may, "ratelimit.*.delete_override")}
+              unusable={locked ?? needs("ratelimit.*.delete_override")}
               onClick={() =>
                 remove.mutate(
                   { namespace: namespace.id, identifier: override.identifier },

@@ -9,7 +9,7 @@ import { Page } from "../../parts/page.tsx";
 import { SearchField } from "../../parts/search-field.tsx";
 import { Select } from "../../parts/select.tsx";
 import { type Column, Table } from "../../parts/table.tsx";
-import { useNeeds } from "../keys/use-needs.ts";
+import { useNeeds } from "../../parts/use-needs.ts";
 import { CreateRootKey } from "./create-root-key.tsx";
 import { nameOf, noticeText, type RootKey } from "./root-key.ts";
 import { RootKeyDrawer } from "./root-key-drawer.tsx";

@@ -7,7 +7,7 @@ import { Drawer } from "../../parts/drawer.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { Facts } from "../../parts/facts.tsx";
 import { Notice } from "../../parts/notice.tsx";
-import { useNeeds } from "../keys/use-needs.ts";
+import { useNeeds } from "../../parts/use-needs.ts";
 import { ChangeRootKey, EnableRootKey, NarrowRootKey, RevokeRootKey } from "./change-root-key.tsx";
 import { nameOf, noticeText, type RootKeyDetails } from "./root-key.ts";
 import { RotateRootKey } from "./rotate-root-key.tsx";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { hashKey as hashInStore } from "../../../core/keys/key-string.ts";
+import { hashKey as hashInStore } from "../../core/keys/key-string.ts";
 import { hashKey } from "./hash-key.ts";
 
 test.each(["", "prod_5Kd3NBUAdUnhyzen", "Ключ 支付 🎉"])("the hash of %j is the store's", async (key) =>
