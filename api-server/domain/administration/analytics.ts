@@ -3,6 +3,7 @@ import {
   findAnalyticsSettings,
   putAnalyticsSettings,
 } from "../../store/analytics-limits.ts";
+import { changeOf } from "../../store/audit-change.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { lockWorkspace } from "../../store/workspaces.ts";
 import { type AnalyticsSettings, completeSettings, NOTHING_SET } from "../analytics/settings.ts";
@@ -35,8 +36,26 @@ export async function changeAnalytics(
         event: "workspace.update",
         description: `Updated workspace ${workspaceId}: ${changed.map((name) => `analytics ${name} ${row[name] ?? "default"}`).join(", ")}`,
         targets: [{ type: "workspace", id: workspaceId, name: workspace.name }],
+        ...changeOf(fieldsOf(before), fieldsOf(row)),
       },
     ]);
     return completeSettings(row);
   });
 }
+
+/** What the audit log says of them; null for the default. */
+const fieldsOf = (row: AnalyticsSettingsRow) => ({
+  analytics: row.enabled,
+  rowsMax: row.rows_max,
+  timeoutMs: row.timeout_ms,
+  memoryBytesMax: row.memory_bytes_max,
+  answerBytesMax: row.answer_bytes_max,
+  queriesPerHour: row.queries_per_hour,
+  runMsPerHour: row.run_ms_per_hour,
+  verificationsDays: row.verifications_days,
+  ratelimitsDays: row.ratelimits_days,
+  ratelimitsMinuteDays: row.ratelimits_minute_days,
+  ratelimitsHourDays: row.ratelimits_hour_days,
+  ratelimitsDayDays: row.ratelimits_day_days,
+  ratelimitsMonthDays: row.ratelimits_month_days,
+});

@@ -143,4 +143,9 @@ test("a root key and a workspace, without a hash of anything", async () => {
     before: { quotaPerMinute: null },
     after: { quotaPerMinute: 5_000 },
   });
+  await t.data("admin.updateBounds", { querySeconds: 7 });
+  expect(await lastChange(workspaceId, "workspace.update")).toEqual({
+    before: { timeoutMs: null },
+    after: { timeoutMs: 7_000 },
+  });
 });
