@@ -7,6 +7,7 @@ import type { Logger } from "pino";
 import { Registry } from "prom-client";
 import { makeId } from "../core/ids.ts";
 import { utcDate } from "../core/utc-date.ts";
+import { DEFAULT_WORKSPACE } from "../core/workspaces/workspace-name.ts";
 import type { Closeable } from "../edge/closeable.ts";
 import { deciderJson } from "../edge/events/verification-line.ts";
 import type { Edge, EdgeCounters } from "../edge/open.ts";
@@ -24,12 +25,7 @@ import { createCreditService } from "./credits/postgres-credits.ts";
 import { type RefillRun, runRefill } from "./credits/refill.ts";
 import { dashboardFolder } from "./dashboard-folder.ts";
 import type { Deps } from "./deps.ts";
-import {
-  DEFAULT_WORKSPACE,
-  ensureWorkspace,
-  registerRootKey,
-  replaceDevRootKey,
-} from "./domain/administration/bootstrap.ts";
+import { ensureWorkspace, registerRootKey, replaceDevRootKey } from "./domain/administration/bootstrap.ts";
 import { makeSignInLink, signInAddress } from "./domain/administration/sign-in-links.ts";
 import { prepareDrain } from "./drain.ts";
 import { type Certificate, followCertificate } from "./follow-certificate.ts";

@@ -3,12 +3,13 @@ import { readFileSync } from "node:fs";
 import { hostname, userInfo } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Administrator } from "../api-server/domain/administration/administrator.ts";
-import { DEFAULT_WORKSPACE, ensureWorkspace } from "../api-server/domain/administration/bootstrap.ts";
+import { ensureWorkspace } from "../api-server/domain/administration/bootstrap.ts";
 import { isDatabaseUnavailable } from "../api-server/store/failures.ts";
 import { type MigrateOptions, migrate } from "../api-server/store/migrate.ts";
 import { createPool } from "../api-server/store/pool.ts";
 import { createRelayWaker } from "../api-server/store/relay-waker.ts";
 import { findWorkspace, type WorkspaceRow } from "../api-server/store/workspaces.ts";
+import { DEFAULT_WORKSPACE } from "../core/workspaces/workspace-name.ts";
 import { UsageError } from "./command.ts";
 import { findRunningDev } from "./dev-state.ts";
 

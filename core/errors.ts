@@ -119,6 +119,16 @@ export const ERROR_KINDS = {
   ),
   ratelimit_namespace_already_exists: row(409, CONFLICT, "A live rate-limit namespace has this name already."),
   workspace_already_exists: row(409, CONFLICT, "A workspace has this name already."),
+  workspace_name_fixed: row(
+    409,
+    CONFLICT,
+    "The workspace `default` keeps its name: each start looks for it, and would make a new one.",
+  ),
+  workspace_is_last: row(
+    409,
+    CONFLICT,
+    "No other workspace is enabled and has a quota above 0, so after the change nobody could call the API to undo it. Enable another workspace first, or use the command line.",
+  ),
   root_key_changed: row(
     409,
     CONFLICT,

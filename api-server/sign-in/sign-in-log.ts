@@ -1,6 +1,6 @@
 import { type Assignment, namedWorkspaces } from "../../core/sessions/assignments.ts";
+import { DEFAULT_WORKSPACE } from "../../core/workspaces/workspace-name.ts";
 import type { Deps } from "../deps.ts";
-import { DEFAULT_WORKSPACE } from "../domain/administration/bootstrap.ts";
 import type { Origin } from "../procedure.ts";
 import { actorOf } from "../sessions/actor.ts";
 import { type AuditActor, type AuditContext, type AuditEvent, insertAuditEvents } from "../store/audit.ts";

@@ -1,6 +1,6 @@
 import type { Queryable } from "./queryable.ts";
 
-/** Jobs that only one process at a time may do. The numbers name the locks in Postgres and are never reused. */
+/** What only one process at a time may do. The numbers name the locks in Postgres and are never reused. */
 export const ADVISORY_LOCKS = {
   relay: 7_053_001,
   refill: 7_053_002,
@@ -8,6 +8,7 @@ export const ADVISORY_LOCKS = {
   rollUp: 7_053_004,
   dropPartitions: 7_053_005,
   analyticsRole: 7_053_006,
+  openWorkspaces: 7_053_007,
 } as const;
 
 /** Takes the lock for the session of this connection, which must not be a pool. Returns false when another session holds it. */

@@ -1,3 +1,4 @@
+import { takeLock } from "./advisory-locks.ts";
 import type { Queryable } from "./queryable.ts";
 
 export interface WorkspaceRow {
@@ -105,10 +106,32 @@ export async function insertWorkspace(
 
 export async function updateWorkspace(
   tx: Queryable,
-  { workspaceId, enabled, quotaPerMinute }: { workspaceId: string; enabled: boolean; quotaPerMinute: number | null },
+  {
+    workspaceId,
+    name,
+    enabled,
+    quotaPerMinute,
+  }: { workspaceId: string; name: string; enabled: boolean; quotaPerMinute: number | null },
 ): Promise<void> {
   const text = `update workspaces
-                   set enabled = $2, quota_per_minute = $3
+                   set name = $2, enabled = $3, quota_per_minute = $4
                  where id = $1`;
-  await tx.query({ name: "update-workspace", text, values: [workspaceId, enabled, quotaPerMinute] });
+  await tx.query({ name: "update-workspace", text, values: [workspaceId, name, enabled, quotaPerMinute] });
+}
+
+/**
+ * Whether requests are answered in a workspace other than this one. Another transaction that asks the same waits until this one ends, so that of
+ * two that close the last two workspaces one is told of the other.
+ */
+export async function isOtherWorkspaceOpen(tx: Queryable, { workspaceId }: { workspaceId: string }): Promise<boolean> {
+  await takeLock(tx, "openWorkspaces");
+  const text = `select exists (select from workspaces
+                                where id <> $1 and deleted_at is null and enabled
+                                  and quota_per_minute is distinct from 0) as is_open`;
+  const { rows } = await tx.query<{ is_open: boolean }>({
+    name: "is-other-workspace-open",
+    text,
+    values: [workspaceId],
+  });
+  return rows[0]?.is_open === true;
 }

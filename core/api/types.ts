@@ -1048,11 +1048,12 @@ export interface paths {
       };
     };
   };
-  /** Enable or disable a workspace, or set its quota. */
+  /** Enable or disable a workspace, name it, or set its quota. */
   "/v2/admin.updateWorkspace": {
     post: {
       requestBody: { content: { "application/json": {
         workspaceId: string;
+        name?: string | undefined;
         enabled?: boolean | undefined;
         quotaPerMinute?: number | null | undefined;
       } } };

@@ -10,9 +10,6 @@ import { findWorkspace, insertWorkspace } from "../../store/workspaces.ts";
 
 /* The first workspace and its root keys, without which the API cannot be called. */
 
-/** The workspace that exists from the beginning. */
-export const DEFAULT_WORKSPACE = "default";
-
 /** Shorter ones could be guessed: 22 characters of base 58 are 128 bits. */
 export const ROOT_KEY_LENGTH_MIN = 22;
 const ROOT_KEY_PREFIX = "postern";

@@ -1,6 +1,7 @@
 import { makeId } from "../../../core/ids.ts";
 import type { AuditEvent } from "../../store/audit.ts";
 import { changeOf } from "../../store/audit-change.ts";
+import type { Queryable } from "../../store/queryable.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import {
   findWorkspace,
@@ -11,21 +12,6 @@ import {
 } from "../../store/workspaces.ts";
 import { type Administrator, insertAdministration } from "./administrator.ts";
 
-/** The most requests per minute, far above what one installation serves. */
-export const QUOTA_MAX = 1_000_000_000;
-
-/**
- * The form of a Kubernetes label value, because manifests name workspaces in a label. Underscores are allowed inside, but not a name
- * that begins like an id, because an id wins over an equal name.
- */
-export const WORKSPACE_NAME = /^(?!ws_)[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
-
-/** What is wrong with a workspace's name, as a text for the person who typed it; undefined when it is valid. */
-export function workspaceNameProblem(name: string): string | undefined {
-  if (WORKSPACE_NAME.test(name)) return undefined;
-  return "a name has 1 to 63 letters, digits, dots, dashes and underscores, begins and ends with a letter or digit, and not with ws_";
-}
-
 /** Creates a workspace. Returns undefined when one with this name exists. */
 export async function createWorkspace(
   administrator: Administrator,
@@ -34,36 +20,54 @@ export async function createWorkspace(
   return inTransaction(administrator, async (tx) => {
     const id = makeId("workspace", administrator.randomBytes(16));
     if (!(await insertWorkspace(tx, { id, name, createdAt: administrator.nowMs() }))) return undefined;
-    if (quotaPerMinute !== null) await updateWorkspace(tx, { workspaceId: id, enabled: true, quotaPerMinute });
+    if (quotaPerMinute !== null) await updateWorkspace(tx, { workspaceId: id, name, enabled: true, quotaPerMinute });
     await insertAdministration(tx, administrator, id, [event("create", `Created workspace ${id}`, { id, name })]);
     return findWorkspace(tx, { workspace: id });
   });
 }
 
-/** Changes the given settings and returns the workspace afterwards. Writes nothing when nothing changes. Throws when there is no such workspace. */
+export interface WorkspaceChange {
+  readonly name?: string;
+  readonly enabled?: boolean;
+  /** null removes it. */
+  readonly quotaPerMinute?: number | null;
+}
+
+/**
+ * Changes the given settings and returns the workspace afterwards. Writes nothing when nothing changes. `mayChange` is called with the locked
+ * workspace, and refuses by throwing. Throws when there is no such workspace, and a violation of `workspaces_name_key` when another one has the
+ * name.
+ */
 export async function changeWorkspace(
   administrator: Administrator,
-  { workspaceId, ...change }: { workspaceId: string; enabled?: boolean; quotaPerMinute?: number | null },
+  { workspaceId, ...change }: { workspaceId: string } & WorkspaceChange,
+  mayChange: (tx: Queryable, before: WorkspaceRow, after: WorkspaceRow) => Promise<void> = async () => undefined,
 ): Promise<WorkspaceRow> {
   return inTransaction(administrator, async (tx) => {
     const before = await lockWorkspace(tx, { workspaceId });
     if (before === undefined) throw new Error(`workspace ${workspaceId} was deleted meanwhile`);
-    const { enabled = before.enabled, quotaPerMinute = before.quota_per_minute } = change;
-    if (enabled === before.enabled && quotaPerMinute === before.quota_per_minute) return before;
-    await updateWorkspace(tx, { workspaceId, enabled, quotaPerMinute });
+    const { name = before.name, enabled = before.enabled, quotaPerMinute = before.quota_per_minute } = change;
+    const after = { ...before, name, enabled, quota_per_minute: quotaPerMinute };
+    const changed = changeOf(fieldsOf(before), fieldsOf(after));
+    if (changed.after === undefined) return before;
+    await mayChange(tx, before, after);
+    await updateWorkspace(tx, { workspaceId, name, enabled, quotaPerMinute });
     const what = [
+      ...(name === before.name ? [] : [`name ${name}`]),
       ...(enabled === before.enabled ? [] : [enabled ? "enabled" : "disabled"]),
       ...(quotaPerMinute === before.quota_per_minute ? [] : [`quota ${quotaPerMinute ?? "none"}`]),
     ];
     await insertAdministration(tx, administrator, workspaceId, [
-      {
-        ...event("update", `Updated workspace ${workspaceId}: ${what.join(", ")}`, before),
-        ...changeOf({ enabled: before.enabled, quotaPerMinute: before.quota_per_minute }, { enabled, quotaPerMinute }),
-      },
+      { ...event("update", `Updated workspace ${workspaceId}: ${what.join(", ")}`, after), ...changed },
     ]);
-    return { ...before, enabled, quota_per_minute: quotaPerMinute };
+    return after;
   });
 }
+
+/** What the audit log says of a workspace. */
+const fieldsOf = ({ name, enabled, quota_per_minute: quotaPerMinute }: WorkspaceRow) => ({
+  ...{ name, enabled, quotaPerMinute },
+});
 
 const event = (verb: string, description: string, { id, name }: { id: string; name: string }): AuditEvent => ({
   event: `workspace.${verb}`,

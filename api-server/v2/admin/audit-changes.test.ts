@@ -143,6 +143,11 @@ test("a root key and a workspace, without a hash of anything", async () => {
     before: { quotaPerMinute: null },
     after: { quotaPerMinute: 5_000 },
   });
+  await t.data("admin.updateWorkspace", { workspaceId, name: "renamed" });
+  expect(await lastChange(workspaceId, "workspace.update")).toEqual({
+    before: { name: workspaceId },
+    after: { name: "renamed" },
+  });
   await t.data("admin.updateBounds", { querySeconds: 7 });
   expect(await lastChange(workspaceId, "workspace.update")).toEqual({
     before: { timeoutMs: null },

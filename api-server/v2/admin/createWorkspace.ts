@@ -1,19 +1,18 @@
 import * as z from "zod";
-import { PublicError } from "../../../core/errors.ts";
 import { administratorOf } from "../../domain/administration/administrator.ts";
-import { createWorkspace as create, WORKSPACE_NAME } from "../../domain/administration/workspaces.ts";
+import { createWorkspace as create } from "../../domain/administration/workspaces.ts";
 import { onInstallation } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { QuotaPerMinute, toWorkspaceOut, WorkspaceOut } from "./workspace-schemas.ts";
+import {
+  QuotaPerMinute,
+  toWorkspaceOut,
+  WorkspaceName,
+  WorkspaceOut,
+  workspaceAlreadyExists,
+} from "./workspace-schemas.ts";
 
 const Body = z.strictObject({
-  name: z
-    .string()
-    .regex(WORKSPACE_NAME)
-    .describe(
-      "No other workspace has it. Letters, digits, dots, dashes and underscores, as in a label of Kubernetes; not with `ws_` at its beginning.",
-    )
-    .meta({ examples: ["team-shop"] }),
+  name: WorkspaceName,
   quotaPerMinute: QuotaPerMinute.optional(),
 });
 type Body = z.output<typeof Body>;
@@ -38,6 +37,6 @@ async function handle(call: Call<Body, typeof needed>): Promise<WorkspaceOut> {
   const { name, quotaPerMinute = null } = call.body;
   call.require(needed.createWorkspace);
   const row = await create(administratorOf(call), { name, quotaPerMinute });
-  if (row === undefined) throw new PublicError("workspace_already_exists", `There is a workspace ${name}.`);
+  if (row === undefined) throw workspaceAlreadyExists(name);
   return toWorkspaceOut(row);
 }

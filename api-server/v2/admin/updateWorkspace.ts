@@ -1,14 +1,25 @@
 import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
+import { DEFAULT_WORKSPACE } from "../../../core/workspaces/workspace-name.ts";
 import { administratorOf } from "../../domain/administration/administrator.ts";
-import { changeWorkspace } from "../../domain/administration/workspaces.ts";
+import { changeWorkspace, type WorkspaceChange } from "../../domain/administration/workspaces.ts";
 import { onInstallation } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { findWorkspace } from "../../store/workspaces.ts";
-import { QuotaPerMinute, toWorkspaceOut, WorkspaceId, WorkspaceOut } from "./workspace-schemas.ts";
+import type { Queryable } from "../../store/queryable.ts";
+import { isUniqueViolation } from "../../store/unique-violation.ts";
+import { findWorkspace, isOtherWorkspaceOpen, type WorkspaceRow } from "../../store/workspaces.ts";
+import {
+  QuotaPerMinute,
+  toWorkspaceOut,
+  WorkspaceId,
+  WorkspaceName,
+  WorkspaceOut,
+  workspaceAlreadyExists,
+} from "./workspace-schemas.ts";
 
 const Body = z.strictObject({
   workspaceId: WorkspaceId,
+  name: WorkspaceName.optional(),
   enabled: z.boolean().describe("false: its root keys get 403, and its keys verify as FORBIDDEN.").optional(),
   quotaPerMinute: QuotaPerMinute.optional(),
 });
@@ -19,11 +30,11 @@ const needed = { updateWorkspace: onInstallation("update_workspace") };
 export const updateWorkspace = defineProcedure({
   path: "admin.updateWorkspace",
   effect: "change",
-  summary: "Enable or disable a workspace, or set its quota",
+  summary: "Enable or disable a workspace, name it, or set its quota",
   description:
-    "Members that are left out stay as they are. Who disables the workspace of the own root key is refused from the next call on; another caller, or the command line, enables it again.",
+    "Members that are left out stay as they are. What calls a workspace by its former name no longer finds it: files of roles, and options of commands. Who disables the workspace of the own root key is refused from the next call on; another caller, or the command line, enables it again. The last workspace that answers is neither disabled nor given the quota 0.",
   permissions: needed,
-  errors: ["workspace_not_found"],
+  errors: ["workspace_not_found", "workspace_already_exists", "workspace_name_fixed", "workspace_is_last"],
   addition: true,
   body: Body,
   data: WorkspaceOut,
@@ -31,14 +42,36 @@ export const updateWorkspace = defineProcedure({
 });
 
 async function handle(call: Call<Body, typeof needed>): Promise<WorkspaceOut> {
-  const { workspaceId, enabled, quotaPerMinute } = call.body;
+  const { workspaceId, ...change } = call.body;
   call.require(needed.updateWorkspace);
   const found = await findWorkspace(call.deps.db, { workspace: workspaceId });
   if (found?.id !== workspaceId) throw new PublicError("workspace_not_found", `There is no workspace ${workspaceId}.`);
-  const row = await changeWorkspace(administratorOf(call), {
-    workspaceId,
-    ...(enabled === undefined ? {} : { enabled }),
-    ...(quotaPerMinute === undefined ? {} : { quotaPerMinute }),
-  });
-  return toWorkspaceOut(row);
+  try {
+    return toWorkspaceOut(await changeWorkspace(administratorOf(call), { workspaceId, ...given(change) }, mayChange));
+  } catch (error) {
+    if (!isUniqueViolation(error, "workspaces_name_key")) throw error;
+    throw workspaceAlreadyExists(change.name ?? found.name);
+  }
+}
+
+const given = ({ name, enabled, quotaPerMinute }: Omit<Body, "workspaceId">): WorkspaceChange => ({
+  ...(name === undefined ? {} : { name }),
+  ...(enabled === undefined ? {} : { enabled }),
+  ...(quotaPerMinute === undefined ? {} : { quotaPerMinute }),
+});
+
+/** Requests are answered in it. */
+const isOpen = ({ enabled, quota_per_minute: quota }: WorkspaceRow): boolean => enabled && quota !== 0;
+
+/** Throws PublicError, 409. The command line closes the last workspace, too: it can undo it without one that answers. */
+async function mayChange(tx: Queryable, before: WorkspaceRow, after: WorkspaceRow): Promise<void> {
+  if (before.name === DEFAULT_WORKSPACE && after.name !== before.name) {
+    throw new PublicError("workspace_name_fixed", `The workspace ${DEFAULT_WORKSPACE} keeps its name.`);
+  }
+  if (isOpen(before) && !isOpen(after) && !(await isOtherWorkspaceOpen(tx, { workspaceId: before.id }))) {
+    throw new PublicError(
+      "workspace_is_last",
+      `No other workspace than ${before.name} is enabled and has a quota above 0: nobody could call the API to undo this.`,
+    );
+  }
 }

@@ -1,5 +1,7 @@
 import * as z from "zod";
-import { QUOTA_MAX } from "../../domain/administration/workspaces.ts";
+import { PublicError } from "../../../core/errors.ts";
+import { QUOTA_MAX } from "../../../core/workspaces/quota.ts";
+import { WORKSPACE_NAME } from "../../../core/workspaces/workspace-name.ts";
 import type { WorkspaceRow } from "../../store/workspaces.ts";
 import { unixMs } from "../schemas.ts";
 
@@ -12,6 +14,14 @@ export const WorkspaceId = z
   .regex(/^[a-zA-Z0-9_]+$/)
   .describe("Id of the workspace.")
   .meta({ examples: ["ws_4mNp6Qr8St1Uv3Wx"] });
+
+export const WorkspaceName = z
+  .string()
+  .regex(WORKSPACE_NAME)
+  .describe(
+    "No other workspace has it. Letters, digits, dots, dashes and underscores, as in a label of Kubernetes; not with `ws_` at its beginning.",
+  )
+  .meta({ examples: ["team-shop"] });
 
 export const QuotaPerMinute = z
   .int()
@@ -40,3 +50,6 @@ export const toWorkspaceOut = (row: WorkspaceRow): WorkspaceOut => ({
   quotaPerMinute: row.quota_per_minute,
   createdAt: row.created_at,
 });
+
+export const workspaceAlreadyExists = (name: string): PublicError =>
+  new PublicError("workspace_already_exists", `There is a workspace ${name}.`);

@@ -54,7 +54,30 @@ describe("workspaces", () => {
     expect(events).toEqual(["workspace.update", "workspace.update", "workspace.update"]);
   });
 
-  test.each([{ quotaPerMinute: -1 }, { quotaPerMinute: 1_000_000_001 }, { name: "renamed" }])(
+  test("get another name, which no other one has, and are found by it alone", async () => {
+    const { body } = await create({ name: "before" });
+    const { workspaceId } = body.data;
+    await create({ name: "taken" });
+    const rename = (name: string) => api.call("admin.updateWorkspace", { workspaceId, name });
+    expect((await rename("after")).body.data).toMatchObject({ workspaceId, name: "after", enabled: true });
+    const refused = await rename("taken");
+    expect([refused.status, refused.body.error.detail]).toEqual([409, "There is a workspace taken."]);
+    expect((await rename("after")).status).toBe(200);
+    expect(await api.data("admin.listWorkspaces", { search: "before" })).toEqual([]);
+    // What changed twice was written once.
+    expect((await api.audit(workspaceId)).map(({ event }) => event)).toEqual(["workspace.create", "workspace.update"]);
+  });
+
+  test("keep the name default, by which each start looks for it", async () => {
+    const { body } = await create({ name: "default" });
+    const { workspaceId } = body.data;
+    const refused = await api.call("admin.updateWorkspace", { workspaceId, name: "main", enabled: false });
+    expect([refused.status, refused.body.error.type.split("/").at(-1)]).toEqual([409, "workspace_name_fixed"]);
+    const same = await api.data("admin.updateWorkspace", { workspaceId, name: "default", quotaPerMinute: 5 });
+    expect(same).toMatchObject({ name: "default", enabled: true, quotaPerMinute: 5 });
+  });
+
+  test.each([{ quotaPerMinute: -1 }, { quotaPerMinute: 1_000_000_001 }, { name: "ws_like_an_id" }, { name: "<b>" }])(
     "refuses %o",
     async (body) => {
       expect((await api.call("admin.updateWorkspace", { workspaceId: api.workspace.id, ...body })).status).toBe(400);
@@ -66,5 +89,41 @@ describe("workspaces", () => {
     for (const workspaceId of ["ws_unknown", "by_name"]) {
       expect((await api.call("admin.updateWorkspace", { workspaceId, enabled: false })).status).toBe(404);
     }
+  });
+});
+
+describe("the last workspace that answers", () => {
+  let alone: TestApp;
+  beforeAll(async () => {
+    alone = await buildTestApp();
+  });
+  afterAll(() => alone.close());
+  const update = async (workspaceId: string, body: object, rootKey = alone.workspace.rootKey) => {
+    const reply = await alone.call("admin.updateWorkspace", { workspaceId, ...body }, { rootKey });
+    return reply.status === 200 ? 200 : reply.body.error.type.split("/").at(-1);
+  };
+
+  test.each([{ enabled: false }, { quotaPerMinute: 0 }])("is not closed by %o, but another one is", async (closing) => {
+    const { id } = alone.workspace;
+    expect(await update(id, closing)).toBe("workspace_is_last");
+    expect(await update(id, { quotaPerMinute: 1_000_000 })).toBe(200);
+    const { body } = await alone.call("admin.createWorkspace", { name: `other-${Object.keys(closing)[0]}` });
+    expect(await update(body.data.workspaceId, closing)).toBe(200);
+    // One that is closed does not count.
+    expect(await update(id, closing)).toBe("workspace_is_last");
+    expect(await update(id, { ...closing, enabled: true, quotaPerMinute: null })).toBe(200);
+    expect((await alone.audit()).filter(({ event }) => event === "workspace.update").length).toBeGreaterThan(0);
+  });
+
+  test("stays when two callers close the last two at once", async () => {
+    const [one, two] = await Promise.all([alone.makeWorkspace(), alone.makeWorkspace()]);
+    const installation = ["installation.*.update_workspace"];
+    const keys = await Promise.all([one, two].map(({ id }) => alone.rootKey(installation, { workspaceId: id })));
+    expect(await update(alone.workspace.id, { enabled: false })).toBe(200);
+    const closed = await Promise.all([
+      update(one.id, { enabled: false }, keys[0]),
+      update(two.id, { enabled: false }, keys[1]),
+    ]);
+    expect(closed.map(String).sort()).toEqual(["200", "workspace_is_last"]);
   });
 });

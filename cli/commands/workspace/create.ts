@@ -1,4 +1,5 @@
-import { createWorkspace, workspaceNameProblem } from "../../../api-server/domain/administration/workspaces.ts";
+import { createWorkspace } from "../../../api-server/domain/administration/workspaces.ts";
+import { workspaceNameProblem } from "../../../core/workspaces/workspace-name.ts";
 import { withDatabase } from "../../administration.ts";
 import { defineCommand, UsageError } from "../../command.ts";
 import { objectShape } from "../../fields.ts";

@@ -1,4 +1,4 @@
-import { QUOTA_MAX } from "../../../api-server/domain/administration/workspaces.ts";
+import { QUOTA_MAX } from "../../../core/workspaces/quota.ts";
 import { parseWhole } from "../../values.ts";
 
 export const quotaPerMinute = {

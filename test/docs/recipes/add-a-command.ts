@@ -54,7 +54,7 @@ export const addACommand: Recipe = {
     {
       step: 2,
       file: USE_CASES,
-      after: "export const QUOTA_MAX = 1_000_000_000;\n",
+      after: 'import { type Administrator, insertAdministration } from "./administrator.ts";\n',
       text: `
 /** Returns the workspace under its new name; undefined when another has that name. Throws when there is none. */
 export async function renameWorkspace(
