@@ -7,7 +7,7 @@ import {
   useQuery,
   useQueryClient,
 } from "@tanstack/react-query";
-import { useMemo } from "react";
+import { useCallback, useMemo, useRef } from "react";
 import type { Data, Input, Procedure } from "../../core/api/procedures.ts";
 import { useApi } from "./api-context.ts";
 import type { ApiError } from "./api-error.ts";
@@ -114,7 +114,7 @@ export function usePages<P extends ListProcedure>(
 
 /**
  * Changes something, and then reads again what the named procedures returned. What it returns is not kept past its component: it may
- * be a secret.
+ * be a secret. While a change is on its way another one is not sent: a second click is quicker than the button that it turns off.
  */
 export function useChange<P extends Procedure>(
   procedure: P,
@@ -122,11 +122,25 @@ export function useChange<P extends Procedure>(
 ): UseMutationResult<Data<P>, ApiError, Input<P>> {
   const api = useApi();
   const client = useQueryClient();
-  return useMutation<Data<P>, ApiError, Input<P>>({
+  const isSent = useRef(false);
+  const change = useMutation<Data<P>, ApiError, Input<P>>({
     mutationFn: async (body) => (await api.call(procedure, body, options)).data,
     gcTime: 0,
+    onSettled: () => {
+      isSent.current = false;
+    },
     onSuccess: () => {
       for (const name of refreshes) void client.invalidateQueries({ queryKey: [api.workspace, name] });
     },
   });
+  const { mutate } = change;
+  const send = useCallback<typeof mutate>(
+    (...sent) => {
+      if (isSent.current) return;
+      isSent.current = true;
+      mutate(...sent);
+    },
+    [mutate],
+  );
+  return { ...change, mutate: send };
 }
