@@ -39,8 +39,8 @@ export interface Dashboard {
   /** Where its manifests are: a test may edit them. */
   readonly manifests: string;
   readonly browser: Browser;
-  /** The cookies of its sessions, by role. */
-  readonly sessions: Map<PersonRole, Cookies>;
+  /** The cookies of its sessions, by role and workspace. */
+  readonly sessions: Map<string, Cookies>;
   /** Calls the API with the root key, to prepare and to look at what became of it. Throws when it is refused. */
   call<P extends Procedure>(procedure: P, body: Input<P>): Promise<Data<P>>;
 }
@@ -56,6 +56,8 @@ export interface DashboardSetting {
 export interface OpenSetting {
   /** `admin` when left out. */
   readonly role?: PersonRole;
+  /** Where the person has that role, by name. When it is left out, an admin has it in all workspaces, others in `default`. */
+  readonly roleIn?: string;
   readonly width?: number;
   readonly height?: number;
   readonly colorScheme?: "light" | "dark";
@@ -136,8 +138,8 @@ export function dashboardTest(setting: DashboardSetting = {}) {
       expect(faults.list()).toEqual([]);
     },
     open: async ({ dashboard, context, faults: _watched }, use) => {
-      await use(async (path, { role = "admin", width = 1280, height = 800, colorScheme = "light" } = {}) => {
-        await signIn(dashboard, context, role);
+      await use(async (path, { role = "admin", roleIn, width = 1280, height = 800, colorScheme = "light" } = {}) => {
+        await signIn(dashboard, context, { role, where: roleIn ?? (role === "admin" ? "*" : "default") });
         const page = await context.newPage();
         page.setDefaultTimeout(TIMEOUT_MS);
         await page.setViewportSize({ width, height });
@@ -158,19 +160,25 @@ async function showPages(context: BrowserContext): Promise<void> {
   }
 }
 
-/** Signs the context in with a role: as admin of all workspaces, else in `default` alone. */
-async function signIn(dashboard: Dashboard, context: BrowserContext, role: PersonRole): Promise<void> {
+interface Assigned {
+  readonly role: PersonRole;
+  /** `*` is all workspaces. */
+  readonly where: string;
+}
+
+/** Signs the context in, unless it is. */
+async function signIn(dashboard: Dashboard, context: BrowserContext, assigned: Assigned): Promise<void> {
   if ((await context.cookies()).length > 0) return;
-  const cookies = dashboard.sessions.get(role) ?? (await newSession(dashboard, role));
-  dashboard.sessions.set(role, cookies);
+  const name = `${assigned.role} of ${assigned.where}`;
+  const cookies = dashboard.sessions.get(name) ?? (await newSession(dashboard, assigned));
+  dashboard.sessions.set(name, cookies);
   await context.addCookies(cookies);
 }
 
 type Cookies = Awaited<ReturnType<BrowserContext["cookies"]>>;
 
 /** By a link, as a person would: a file asks for one of each role. */
-async function newSession({ browser, url, databaseUrl }: Dashboard, role: PersonRole): Promise<Cookies> {
-  const where = role === "admin" ? "*" : "default";
+async function newSession({ browser, url, databaseUrl }: Dashboard, { role, where }: Assigned): Promise<Cookies> {
   const args = ["dashboard", "link", "--json", "--role", role, "--workspace", where, "--name", `Ada (${role})`];
   const { stdout } = await run(process.execPath, ["cli/main.ts", ...args, "--dashboard-url", url], {
     cwd: ROOT,
