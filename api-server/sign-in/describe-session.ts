@@ -36,9 +36,9 @@ export async function describeSession(
       signedInBy: session.signed_in_by,
       groups: session.groups,
     },
-    workspaces: workspaces.slice(0, WORKSPACES_MAX).flatMap(({ id, name }) => {
+    workspaces: workspaces.slice(0, WORKSPACES_MAX).flatMap(({ id, name, enabled }) => {
       const role = roleIn(assignments, { id, name });
-      return role === undefined ? [] : [{ id, name, role }];
+      return role === undefined ? [] : [{ id, name, enabled, role }];
     }),
     hasMoreWorkspaces: workspaces.length > WORKSPACES_MAX,
     isInstallationAdmin: isInstallationAdmin(assignments),

@@ -397,7 +397,7 @@ describe("what the dashboard shows of a session", () => {
     const { body } = await get(withCookie(here.token));
     expect(body.data.session).toMatchObject({
       person: { name, email: null, signedInBy: "link", groups: [] },
-      workspaces: [{ id, name: id, role: "viewer" }],
+      workspaces: [{ id, name: id, enabled: true, role: "viewer" }],
       hasMoreWorkspaces: false,
       isInstallationAdmin: false,
       sessions: [{ isThis: false }, { isThis: true, address: "127.0.0.1" }],

@@ -22,6 +22,8 @@ export interface Session {
 export interface SessionWorkspace {
   readonly id: string;
   readonly name: string;
+  /** false: every call in it is refused. */
+  readonly enabled: boolean;
   readonly role: PersonRole;
 }
 

@@ -1,4 +1,4 @@
-import { type UseQueryResult, useQuery } from "@tanstack/react-query";
+import { type UseQueryResult, useQuery, useQueryClient } from "@tanstack/react-query";
 import { createContext, useContext } from "react";
 import { GRANTS_OF_INSTALLATION_ADMIN, grantsOfPerson } from "../../core/permissions/person-roles.ts";
 import type { Session, SessionWorkspace } from "../../core/sessions/session.ts";
@@ -16,6 +16,12 @@ export function useSessionQuery(report: (reached: boolean) => void): UseQueryRes
     queryFn: ({ signal }) => readSession(signal, report),
     refetchInterval: ASKED_EVERY_MS,
   });
+}
+
+/** Returns what asks for the session again, after a change of what it says. */
+export function useSessionAgain(): () => void {
+  const client = useQueryClient();
+  return () => void client.invalidateQueries({ queryKey: SESSION_KEY });
 }
 
 async function readSession(signal: AbortSignal, report: (reached: boolean) => void): Promise<Session | null> {

@@ -47,7 +47,9 @@ export function Shell(): ReactNode {
 function SignedIn({ session, children }: { session: Session; children: ReactNode }): ReactNode {
   const { report } = useContext(ConnectionContext);
   const wanted = useSearch({ from: "__root__", select: (search) => search.workspace });
-  const workspace = session.workspaces.find(({ id }) => id === wanted) ?? session.workspaces[0];
+  const { workspaces } = session;
+  const workspace =
+    workspaces.find(({ id }) => id === wanted) ?? workspaces.find(({ enabled }) => enabled) ?? workspaces[0];
   const id = workspace?.id;
   const api = useMemo(() => createApi({ workspace: id, report }), [id, report]);
   const place = useMemo(() => (workspace === undefined ? undefined : { session, workspace }), [session, workspace]);

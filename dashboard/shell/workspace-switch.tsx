@@ -13,7 +13,10 @@ export function WorkspaceSwitch(): ReactNode {
       label="Workspace"
       isLabelUnseen
       value={workspace.id}
-      options={session.workspaces.map(({ id, name }) => ({ value: id, label: name }))}
+      options={session.workspaces.map(({ id, name, enabled }) => ({
+        value: id,
+        label: enabled ? name : `${name} (disabled)`,
+      }))}
       onChange={(id) => void navigate({ to: "/", search: { workspace: id } })}
     />
   );
