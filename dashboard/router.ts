@@ -9,6 +9,7 @@ import { permissionsRoutes } from "./pages/permissions/routes.ts";
 import { policiesRoutes } from "./pages/policies/routes.ts";
 import { ratelimitsRoutes } from "./pages/ratelimits/routes.ts";
 import { rootKeysRoutes } from "./pages/root-keys/routes.ts";
+import { settingsRoutes } from "./pages/settings/routes.ts";
 import { signInRoute } from "./pages/sign-in/route.tsx";
 import { usageRoutes } from "./pages/usage/routes.ts";
 import { rootRoute } from "./root-route.ts";
@@ -28,6 +29,7 @@ const routeTree = rootRoute.addChildren([
   ...explainRoutes,
   ...auditRoutes,
   ...installationRoutes,
+  ...settingsRoutes,
   ...permissionsRoutes,
   ...ratelimitsRoutes,
   ...usageRoutes,

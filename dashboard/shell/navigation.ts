@@ -25,6 +25,12 @@ export const NAVIGATION: readonly { readonly title: string; readonly entries: re
       { to: "/policies", label: "Policies and pods" },
       { to: "/explain", label: "Explain" },
       { to: "/audit", label: "Audit log" },
+    ],
+  },
+  {
+    title: "Administration",
+    entries: [
+      { to: "/settings", label: "Settings" },
       { to: "/installation", label: "Installation" },
     ],
   },

@@ -1,0 +1,56 @@
+import { describe, expect, test } from "vitest";
+import { type Bound, boundText, fieldLabel, readBounds, wordsOf } from "./bound.ts";
+
+const aBound = (more: Partial<Bound> = {}): Bound => ({
+  name: "queriesPerHour",
+  about: "queries in an hour, 0 refuses every one",
+  value: 500,
+  byDefault: 1000,
+  min: 0,
+  max: 100_000,
+  ...more,
+});
+
+describe("the form of bounds", () => {
+  test.each([
+    { name: "what is as it was is not sent", text: "500", changes: [] },
+    { name: "the same number in another spelling is not sent", text: " 5 00", changes: [] },
+    { name: "another number is sent", text: "20,000", changes: [20_000] },
+    { name: "the least is sent", text: "0", changes: [0] },
+    { name: "the most is sent", text: "100000", changes: [100_000] },
+    { name: "nothing is the default", text: " ", changes: [null] },
+  ])("$name", ({ text, changes }) => {
+    const read = readBounds([aBound()], { queriesPerHour: text });
+    expect(read.changes.map(({ to }) => to)).toEqual(changes);
+    expect(read.faults.size).toBe(0);
+  });
+
+  test.each(["-1", "1.5", "100001", "many", "1e3", "٣"])("%s is a fault that says what is possible", (text) => {
+    const { changes, faults } = readBounds([aBound()], { queriesPerHour: text });
+    expect(changes).toEqual([]);
+    expect(faults.get("queriesPerHour")).toBe("A whole number from 0 to 100,000, or nothing for the default.");
+  });
+
+  test("nothing in the place of the default changes nothing", () => {
+    expect(readBounds([aBound({ value: 1000 })], { queriesPerHour: "" }).changes).toEqual([]);
+  });
+
+  test("a value that nobody could type, of another release, is left as it is", () => {
+    const read = readBounds([aBound({ value: 4.5 }), aBound({ name: "queryRows" })], { queryRows: "7" });
+    expect(read.changes.map(({ bound: { name }, to }) => [name, to])).toEqual([["queryRows", 7]]);
+    expect(read.faults.size).toBe(0);
+  });
+});
+
+test("a bound has words, and one that is not known those of the server", () => {
+  expect(boundText(aBound(), 1000)).toBe("1,000 queries");
+  expect(["queriesPerHour", "querySecondsPerHour"].map((name) => fieldLabel(aBound({ name })))).toEqual([
+    "Queries per hour",
+    "Run time of all queries per hour (s)",
+  ]);
+  const unknown = aBound({ name: "toString", about: "something new" });
+  expect([wordsOf(unknown), boundText(unknown, 5)]).toEqual([
+    { label: "toString", unit: "", about: "something new" },
+    "5",
+  ]);
+});

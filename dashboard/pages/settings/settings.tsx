@@ -1,0 +1,131 @@
+import { createLazyRoute } from "@tanstack/react-router";
+import { type ReactNode, useState } from "react";
+import type { Data } from "../../../core/api/procedures.ts";
+import { useRead } from "../../api/queries.ts";
+import { useMay, usePlace } from "../../api/session.ts";
+import { Ago } from "../../parts/ago.tsx";
+import { Button } from "../../parts/button.tsx";
+import { ErrorNote } from "../../parts/error-note.tsx";
+import { Facts } from "../../parts/facts.tsx";
+import { Page } from "../../parts/page.tsx";
+import { AnalyticsSwitch } from "./analytics-switch.tsx";
+import { type Bound, boundText, wordsOf } from "./bound.ts";
+import { ChangeBounds } from "./change-bounds.tsx";
+import { quotaText } from "./workspace.ts";
+import "./settings.css";
+
+export const Route = createLazyRoute("/settings")({ component: SettingsPage });
+
+function SettingsPage(): ReactNode {
+  const { data, error, refetch, dataUpdatedAt } = useRead("admin.getSettings", {});
+  return (
+    <Page title="Settings" about="Of this workspace: its quota, whether its usage can be queried, and how much of it.">
+      {error !== null && <ErrorNote error={error} doing="Reading the settings" again={() => void refetch()} />}
+      {data === undefined && error === null && <p className="muted">Loading …</p>}
+      {data !== undefined && (
+        <>
+          <Sections settings={data} />
+          <p className="muted">
+            Read <Ago atMs={dataUpdatedAt} />
+          </p>
+        </>
+      )}
+    </Page>
+  );
+}
+
+type Settings = Data<"admin.getSettings">;
+
+function Sections({ settings }: { settings: Settings }): ReactNode {
+  const may = useMay();
+  const mayBound = may("installation.*.update_workspace");
+  const maySwitch = may("workspace.*.update_workspace");
+  return (
+    <div className="settings">
+      <section aria-labelledby="settings-workspace">
+        <h2 id="settings-workspace">This workspace</h2>
+        <ThisWorkspace settings={settings} />
+      </section>
+      <section aria-labelledby="settings-analytics">
+        <h2 id="settings-analytics">Usage analytics</h2>
+        <AnalyticsSwitch isOn={settings.analytics} mayChange={maySwitch} />
+        {!maySwitch && <WhoChanges needed="workspace.*.update_workspace" who="admins of the workspace" />}
+      </section>
+      <section aria-labelledby="settings-bounds">
+        <h2 id="settings-bounds">Bounds of queries of usage</h2>
+        <Bounds bounds={settings.bounds} mayChange={mayBound} />
+      </section>
+    </div>
+  );
+}
+
+function ThisWorkspace({ settings }: { settings: Settings }): ReactNode {
+  const { workspace } = usePlace();
+  const { workspaceId, name, quotaPerMinute } = settings;
+  return (
+    <>
+      <Facts
+        facts={[
+          ["Name", <bdi key="name">{name}</bdi>],
+          ["Id", <code key="id">{workspaceId}</code>],
+          ["Your role", workspace.role],
+          ["Quota", `${quotaText(quotaPerMinute)} (by default unlimited)`],
+        ]}
+      />
+      <p>
+        The quota is how many requests to the API are answered in a minute, over all root keys and the people at this
+        dashboard; more get 429. Requests to apps behind gates do not count.
+      </p>
+    </>
+  );
+}
+
+function Bounds({ bounds, mayChange }: { bounds: readonly Bound[]; mayChange: boolean }): ReactNode {
+  const [isOpen, setIsOpen] = useState(false);
+  return (
+    <>
+      <table className="bounds" aria-labelledby="settings-bounds">
+        <thead>
+          <tr>
+            <th scope="col">What is bounded</th>
+            <th scope="col">In force</th>
+            <th scope="col">By default</th>
+          </tr>
+        </thead>
+        <tbody>
+          {bounds.map((bound) => (
+            <tr key={bound.name}>
+              <th scope="row">
+                {wordsOf(bound).label}
+                <div className="field-hint">{wordsOf(bound).about}</div>
+              </th>
+              <td>
+                {bound.value === bound.byDefault ? (
+                  boundText(bound, bound.value)
+                ) : (
+                  <strong>{boundText(bound, bound.value)}</strong>
+                )}
+              </td>
+              <td>{boundText(bound, bound.byDefault)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {mayChange ? (
+        <div>
+          <Button onClick={() => setIsOpen(true)}>Change the bounds</Button>
+        </div>
+      ) : (
+        <WhoChanges needed="installation.*.update_workspace" who="admins of all workspaces" />
+      )}
+      {isOpen && <ChangeBounds bounds={bounds} onClose={() => setIsOpen(false)} />}
+    </>
+  );
+}
+
+/** In the place of a control that the person has no permission for. */
+const WhoChanges = ({ needed, who }: { needed: string; who: string }): ReactNode => (
+  <p className="muted">
+    To change it you need <code>{needed}</code>, which {who} hold.
+  </p>
+);
