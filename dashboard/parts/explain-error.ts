@@ -40,9 +40,7 @@ function todoByStatus({ status, kind, retryAfterMs, faults }: ApiError): string 
     case 404:
       return "It may have been deleted in the meantime: go back to the list.";
     case 409:
-      return kind.startsWith("managed")
-        ? "Change its manifest instead: a change made here would be undone."
-        : "Somebody changed it in the meantime, or the name is taken: read it again, then decide.";
+      return todoForConflict(kind);
     case 412:
       return "It is protected: lift the protection first.";
     case 413:
@@ -55,5 +53,19 @@ function todoByStatus({ status, kind, retryAfterMs, faults }: ApiError): string 
       return status >= 500
         ? "This is a fault of the server. Its log has more by the request id."
         : "Read it again, then try once more.";
+  }
+}
+
+function todoForConflict(kind: string): string {
+  if (kind.startsWith("managed")) return "Change its manifest instead: a change made here would be undone.";
+  switch (kind) {
+    case "workspace_is_last":
+      return "Enable another workspace first, and raise its quota above 0; or use the command line.";
+    case "workspace_name_fixed":
+      return "Leave it, and make a workspace with the name that you want.";
+    case "workspace_already_exists":
+      return "Choose another name.";
+    default:
+      return "Somebody changed it in the meantime, or the name is taken: read it again, then decide.";
   }
 }

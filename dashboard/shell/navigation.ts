@@ -31,6 +31,7 @@ export const NAVIGATION: readonly { readonly title: string; readonly entries: re
     title: "Administration",
     entries: [
       { to: "/settings", label: "Settings" },
+      { to: "/workspaces", label: "Workspaces" },
       { to: "/installation", label: "Installation" },
     ],
   },

@@ -14,6 +14,7 @@ import { linkToken } from "./link-token.ts";
 import { PageLoading } from "./page-loading.tsx";
 import { SessionEnded } from "./session-ended.tsx";
 import { SignIn } from "./sign-in.tsx";
+import { WorkspaceDisabled } from "./workspace-disabled.tsx";
 
 /** What stands around every page: who is signed in, in which workspace, and whether the server answers. */
 export function Shell(): ReactNode {
@@ -65,7 +66,14 @@ function SignedIn({ session, children }: { session: Session; children: ReactNode
     <ApiContext value={api}>
       <PlaceContext value={place}>
         <Toasts>
-          <Frame notices={children}>
+          <Frame
+            notices={
+              <>
+                {children}
+                <WorkspaceDisabled />
+              </>
+            }
+          >
             {/* Another workspace is another world: nothing of a page outlives the switch. */}
             <Outlet key={id} />
           </Frame>

@@ -1,4 +1,4 @@
-import { createLazyRoute } from "@tanstack/react-router";
+import { createLazyRoute, Link } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import type { Data } from "../../../core/api/procedures.ts";
 import { useRead } from "../../api/queries.ts";
@@ -11,6 +11,7 @@ import { Page } from "../../parts/page.tsx";
 import { AnalyticsSwitch } from "./analytics-switch.tsx";
 import { type Bound, boundText, wordsOf } from "./bound.ts";
 import { ChangeBounds } from "./change-bounds.tsx";
+import { ChangeQuota } from "./change-quota.tsx";
 import { quotaText } from "./workspace.ts";
 import "./settings.css";
 
@@ -44,7 +45,7 @@ function Sections({ settings }: { settings: Settings }): ReactNode {
     <div className="settings">
       <section aria-labelledby="settings-workspace">
         <h2 id="settings-workspace">This workspace</h2>
-        <ThisWorkspace settings={settings} />
+        <ThisWorkspace settings={settings} mayChange={mayBound} />
       </section>
       <section aria-labelledby="settings-analytics">
         <h2 id="settings-analytics">Usage analytics</h2>
@@ -59,8 +60,9 @@ function Sections({ settings }: { settings: Settings }): ReactNode {
   );
 }
 
-function ThisWorkspace({ settings }: { settings: Settings }): ReactNode {
+function ThisWorkspace({ settings, mayChange }: { settings: Settings; mayChange: boolean }): ReactNode {
   const { workspace } = usePlace();
+  const [isOpen, setIsOpen] = useState(false);
   const { workspaceId, name, quotaPerMinute } = settings;
   return (
     <>
@@ -76,6 +78,17 @@ function ThisWorkspace({ settings }: { settings: Settings }): ReactNode {
         The quota is how many requests to the API are answered in a minute, over all root keys and the people at this
         dashboard; more get 429. Requests to apps behind gates do not count.
       </p>
+      {mayChange ? (
+        <p className="field-row">
+          <Button onClick={() => setIsOpen(true)}>Change the quota</Button>
+          <Link to="/workspaces" search={{ search: workspaceId }}>
+            Rename or disable it
+          </Link>
+        </p>
+      ) : (
+        <WhoChanges needed="installation.*.update_workspace" who="admins of all workspaces" />
+      )}
+      {isOpen && <ChangeQuota workspace={settings} onClose={() => setIsOpen(false)} />}
     </>
   );
 }

@@ -1,2 +1,20 @@
+import type { Procedure } from "../../../core/api/procedures.ts";
+import { workspaceNameProblem } from "../../../core/workspaces/workspace-name.ts";
+import type { Row } from "../../api/queries.ts";
+
+export type Workspace = Row<"admin.listWorkspaces">;
+
+/** What a change of a workspace makes old. */
+export const SHOWN_BY: readonly Procedure[] = ["admin.listWorkspaces", "admin.getSettings"];
+
 export const quotaText = (perMinute: number | null): string =>
   perMinute === null ? "unlimited" : `${perMinute.toLocaleString("en")} per minute`;
+
+export const NAME_HINT =
+  "1 to 63 letters, digits, dots, dashes and underscores; not with ws_ at its beginning. Labels of Namespaces can have it.";
+
+/** What is wrong with a name that was typed, to be said at its field; undefined while it is empty. */
+export function nameFault(name: string): string | undefined {
+  const problem = name === "" ? undefined : workspaceNameProblem(name);
+  return problem === undefined ? undefined : `${problem[0]?.toUpperCase()}${problem.slice(1)}.`;
+}

@@ -1,0 +1,92 @@
+import { type FormEvent, type ReactNode, useId, useState } from "react";
+import { QUOTA_MAX } from "../../../core/workspaces/quota.ts";
+import { usePlace } from "../../api/session.ts";
+import { Button } from "../../parts/button.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { parseCount } from "../../parts/duration.ts";
+import { ErrorNote } from "../../parts/error-note.tsx";
+import { Notice } from "../../parts/notice.tsx";
+import { TextField } from "../../parts/text-field.tsx";
+import { faultAt } from "./fault-at.ts";
+import { useUpdateWorkspace } from "./use-update-workspace.ts";
+import { quotaText, type Workspace } from "./workspace.ts";
+
+/** A page asks this often in a minute, when somebody works at it. */
+const PAGES_NEED_PER_MINUTE = 60;
+
+/** null: unlimited; undefined: it means nothing. */
+function readQuota(text: string): number | null | undefined {
+  if (text.trim() === "") return null;
+  const typed = parseCount(text);
+  return typed === undefined || typed > QUOTA_MAX ? undefined : typed;
+}
+
+export function ChangeQuota({
+  workspace,
+  onClose,
+}: {
+  workspace: Pick<Workspace, "workspaceId" | "name" | "quotaPerMinute">;
+  onClose: () => void;
+}): ReactNode {
+  const form = useId();
+  const { workspace: shown } = usePlace();
+  const [{ workspaceId, name, quotaPerMinute }] = useState(workspace);
+  const [text, setText] = useState(quotaPerMinute === null ? "" : String(quotaPerMinute));
+  const { save, isBusy, error } = useUpdateWorkspace(workspaceId, onClose);
+  const quota = readQuota(text);
+  const unusable =
+    quota === undefined ? "Mend the quota first." : quota === quotaPerMinute ? "Nothing is changed yet." : undefined;
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    if (unusable === undefined && quota !== undefined) {
+      save({ quotaPerMinute: quota }, `The quota of ${name} is ${quotaText(quota)}.`);
+    }
+  };
+  return (
+    <Dialog
+      title={`The quota of ${name}`}
+      isOpen
+      onClose={onClose}
+      actions={
+        <Button kind="main" type="submit" form={form} isBusy={isBusy} unusable={unusable}>
+          Save
+        </Button>
+      }
+    >
+      <form id={form} className="form" onSubmit={submit}>
+        <TextField
+          label="Requests per minute"
+          value={text}
+          onChange={setText}
+          inputMode="numeric"
+          placeholder="unlimited"
+          hint="Over all root keys and the people at this dashboard. Empty: unlimited, which is the default."
+          fault={
+            quota === undefined
+              ? `A whole number from 0 to ${QUOTA_MAX.toLocaleString("en")}, or nothing.`
+              : faultAt(error, "quotaPerMinute")
+          }
+          lengthMax={20}
+        />
+      </form>
+      {unusable === undefined && quota !== undefined && (
+        <p>
+          Before: {quotaText(quotaPerMinute)}. After: <strong>{quotaText(quota)}</strong>.
+        </p>
+      )}
+      {quota === 0 && (
+        <Notice kind="warn">
+          Every request of its root keys gets 429, the operator's too, and nobody can open it at the dashboard.
+          {shown.id === workspaceId && " You look at this workspace now, and go on in another one."}
+        </Notice>
+      )}
+      {typeof quota === "number" && quota > 0 && quota < PAGES_NEED_PER_MINUTE && shown.id === workspaceId && (
+        <Notice kind="warn">
+          You look at this workspace now, and pages ask some {PAGES_NEED_PER_MINUTE} times in a minute: with less they
+          are refused at times, this one too.
+        </Notice>
+      )}
+      {error !== null && <ErrorNote error={error} doing="Changing the quota" />}
+    </Dialog>
+  );
+}

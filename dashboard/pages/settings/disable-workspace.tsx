@@ -1,0 +1,148 @@
+import { useQuery } from "@tanstack/react-query";
+import { type ReactNode, useContext, useMemo, useState } from "react";
+import { OPERATOR_PERMISSIONS } from "../../../core/permissions/operator.ts";
+import type { ApiError } from "../../api/api-error.ts";
+import { createApi } from "../../api/client.ts";
+import { ConnectionContext } from "../../api/connection.ts";
+import type { Row } from "../../api/queries.ts";
+import { usePlace } from "../../api/session.ts";
+import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { ErrorNote } from "../../parts/error-note.tsx";
+import { Notice } from "../../parts/notice.tsx";
+import { nameOf } from "../root-keys/root-key.ts";
+import { useOtherWorkspace, useUpdateWorkspace } from "./use-update-workspace.ts";
+import type { Workspace } from "./workspace.ts";
+
+interface DialogProps {
+  readonly workspace: Workspace;
+  readonly onClose: () => void;
+}
+
+export function DisableWorkspace({ workspace, onClose }: DialogProps): ReactNode {
+  const { workspace: shown } = usePlace();
+  const [{ workspaceId, name }] = useState(workspace);
+  const other = useOtherWorkspace(workspaceId);
+  const { save, isBusy, error } = useUpdateWorkspace(workspaceId, onClose);
+  if (other === undefined) {
+    return (
+      <Dialog title={`The workspace ${name} stays enabled`} isOpen onClose={onClose}>
+        <p>
+          It is the only one that is enabled. Nobody, you included, could call the API to enable it again. Enable or
+          create another workspace first, or use <code>postern workspace disable</code>, which works without one.
+        </p>
+      </Dialog>
+    );
+  }
+  return (
+    <ConfirmDialog
+      title={`Disable the workspace ${name}`}
+      isOpen
+      onClose={onClose}
+      action="Disable the workspace"
+      typed={name}
+      isBusy={isBusy}
+      error={error}
+      onConfirm={() => save({ enabled: false }, `The workspace ${name} is disabled.`)}
+    >
+      {shown.id === workspaceId && (
+        <Notice kind="warn">
+          <strong>You look at this workspace now.</strong> Its pages are closed to you as well; you go on in{" "}
+          <bdi>{other.name}</bdi>, where you can enable it again.
+        </Notice>
+      )}
+      <p>Everywhere within half a minute, until it is enabled again:</p>
+      <ul>
+        <li>its root keys get 403: backends cannot verify or change keys, and the operator cannot apply manifests;</li>
+        <li>its keys verify as FORBIDDEN, also at the gates of pods, so requests of customers are refused;</li>
+        <li>its people can open none of its pages.</li>
+      </ul>
+      <p>Nothing is deleted.</p>
+      <ItsRootKeys workspaceId={workspaceId} />
+    </ConfirmDialog>
+  );
+}
+
+const ROOT_KEYS_READ = 100;
+const NAMES_SHOWN = 5;
+
+/** Who is locked out: the root keys that work now, and of them what may be the operator's. */
+function ItsRootKeys({ workspaceId }: { workspaceId: string }): ReactNode {
+  const { data, error, refetch } = useRootKeysOf(workspaceId);
+  if (error !== null) return <ErrorNote error={error} doing="Reading its root keys" again={() => void refetch()} />;
+  if (data === undefined) return <p className="muted">Reading its root keys …</p>;
+  if (data.rows.length === 0) return <p>It has no root key that works.</p>;
+  const operators = data.rows.filter(mayOperate);
+  return (
+    <>
+      {operators.length > 0 && (
+        <Notice kind="warn">
+          <strong>An operator may use {operators.length === 1 ? "this root key" : "one of these root keys"}:</strong>{" "}
+          <Names rootKeys={operators} hasMore={false} />. It may do all that the operator does, and would be refused:
+          the manifests of this workspace would stay as they are.
+        </Notice>
+      )}
+      <p>
+        Root keys that stop working: <Names rootKeys={data.rows} hasMore={data.hasMore} />.
+      </p>
+    </>
+  );
+}
+
+type RootKey = Row<"admin.listRootKeys">;
+
+const mayOperate = ({ permissions }: RootKey): boolean =>
+  OPERATOR_PERMISSIONS.every((tuple) => permissions.includes(tuple));
+
+/** Those first that were used last. */
+function Names({ rootKeys, hasMore }: { rootKeys: readonly RootKey[]; hasMore: boolean }): ReactNode {
+  const sorted = rootKeys.toSorted((one, other) => (other.lastUsedOn ?? "").localeCompare(one.lastUsedOn ?? ""));
+  const more = sorted.length - NAMES_SHOWN;
+  return (
+    <>
+      {sorted.slice(0, NAMES_SHOWN).map((rootKey, at) => (
+        <span key={rootKey.rootKeyId}>
+          {at > 0 && ", "}
+          <bdi>{nameOf(rootKey)}</bdi> ({rootKey.lastUsedOn === undefined ? "never used" : `used ${rootKey.lastUsedOn}`}
+          )
+        </span>
+      ))}
+      {more > 0 && ` and ${more}${hasMore ? " or more" : ""} others`}
+    </>
+  );
+}
+
+/** Of any workspace, not of the one that the page shows. */
+function useRootKeysOf(workspace: string) {
+  const { report } = useContext(ConnectionContext);
+  const api = useMemo(() => createApi({ workspace, report }), [workspace, report]);
+  return useQuery<{ readonly rows: readonly RootKey[]; readonly hasMore: boolean }, ApiError>({
+    queryKey: [workspace, "admin.listRootKeys", "to be disabled"],
+    queryFn: async ({ signal }) => {
+      const { data, next } = await api.call(
+        "admin.listRootKeys",
+        { state: "active", limit: ROOT_KEYS_READ },
+        { signal },
+      );
+      return { rows: data, hasMore: next !== undefined };
+    },
+  });
+}
+
+export function EnableWorkspace({ workspace, onClose }: DialogProps): ReactNode {
+  const [{ workspaceId, name }] = useState(workspace);
+  const { save, isBusy, error } = useUpdateWorkspace(workspaceId, onClose);
+  return (
+    <ConfirmDialog
+      title={`Enable the workspace ${name}`}
+      isOpen
+      onClose={onClose}
+      action="Enable the workspace"
+      isBusy={isBusy}
+      error={error}
+      onConfirm={() => save({ enabled: true }, `The workspace ${name} is enabled.`)}
+    >
+      <p>Its root keys and keys work again, everywhere within half a minute, and its people can open it.</p>
+    </ConfirmDialog>
+  );
+}

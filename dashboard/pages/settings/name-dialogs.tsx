@@ -1,0 +1,136 @@
+import { type FormEvent, type ReactNode, useId, useState } from "react";
+import type { ApiError } from "../../api/api-error.ts";
+import { useChange } from "../../api/queries.ts";
+import { useSessionAgain } from "../../api/session.ts";
+import { Button } from "../../parts/button.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { ErrorNote } from "../../parts/error-note.tsx";
+import { TextField } from "../../parts/text-field.tsx";
+import { useToast } from "../../parts/toast.tsx";
+import { faultAt } from "./fault-at.ts";
+import { useUpdateWorkspace } from "./use-update-workspace.ts";
+import { NAME_HINT, nameFault, SHOWN_BY, type Workspace } from "./workspace.ts";
+
+export function CreateWorkspace({ onClose }: { onClose: () => void }): ReactNode {
+  const toast = useToast();
+  const sessionAgain = useSessionAgain();
+  const create = useChange("admin.createWorkspace", { refreshes: SHOWN_BY });
+  return (
+    <NameDialog
+      title="Create a workspace"
+      action="Create"
+      doing="Creating the workspace"
+      initial=""
+      isBusy={create.isPending}
+      error={create.error}
+      onClose={onClose}
+      onSubmit={(name) =>
+        create.mutate(
+          { name },
+          {
+            onSuccess: () => {
+              toast(`The workspace ${name} is created.`);
+              sessionAgain();
+              onClose();
+            },
+          },
+        )
+      }
+    >
+      <p>
+        Everything in a workspace is separate from all others: keys, root keys, limits, usage and its audit log. Choose
+        it above, once it is there, and make its first root key.
+      </p>
+    </NameDialog>
+  );
+}
+
+export function RenameWorkspace({ workspace, onClose }: { workspace: Workspace; onClose: () => void }): ReactNode {
+  const [{ workspaceId, name: before }] = useState(workspace);
+  const { save, isBusy, error } = useUpdateWorkspace(workspaceId, onClose);
+  return (
+    <NameDialog
+      title={`Rename the workspace ${before}`}
+      action="Rename"
+      doing="Renaming the workspace"
+      initial={before}
+      isBusy={isBusy}
+      error={error}
+      onClose={onClose}
+      onSubmit={(name) => save({ name }, `The workspace is renamed to ${name}.`)}
+    >
+      <p>
+        Its id, root keys, gates and manifests go on as before. The file of roles, and commands with{" "}
+        <code>--workspace</code>, that say <code>{before}</code> no longer find it: people whose role is given by this
+        name lose it at once, until the file has the new one.
+      </p>
+    </NameDialog>
+  );
+}
+
+function NameDialog({
+  title,
+  action,
+  doing,
+  initial,
+  isBusy,
+  error,
+  onSubmit,
+  onClose,
+  children,
+}: {
+  title: string;
+  action: string;
+  doing: string;
+  initial: string;
+  isBusy: boolean;
+  error: ApiError | null;
+  onSubmit: (name: string) => void;
+  onClose: () => void;
+  children: ReactNode;
+}): ReactNode {
+  const form = useId();
+  const [name, setName] = useState(initial);
+  // What the server refused is said at the field until it is changed.
+  const [sent, setSent] = useState<string>();
+  const refused = sent === name && error !== null ? (takenText(error) ?? faultAt(error, "name")) : undefined;
+  const fault = nameFault(name);
+  const unusable =
+    fault ?? (name === "" ? "Give it a name." : name === initial ? "Nothing is changed yet." : undefined);
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    if (unusable !== undefined || isBusy) return;
+    setSent(name);
+    onSubmit(name);
+  };
+  return (
+    <Dialog
+      title={title}
+      isOpen
+      onClose={onClose}
+      actions={
+        <Button kind="main" type="submit" form={form} isBusy={isBusy} unusable={unusable}>
+          {action}
+        </Button>
+      }
+    >
+      {children}
+      <form id={form} className="form" onSubmit={submit}>
+        <TextField
+          label="Name"
+          value={name}
+          onChange={setName}
+          hint={NAME_HINT}
+          fault={fault ?? refused}
+          placeholder="team-shop"
+          lengthMax={63}
+          isRequired
+        />
+      </form>
+      {error !== null && <ErrorNote error={error} doing={doing} />}
+    </Dialog>
+  );
+}
+
+const takenText = ({ kind }: ApiError): string | undefined =>
+  kind === "workspace_already_exists" ? "Another workspace has this name, or had it." : undefined;

@@ -1,0 +1,57 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { useApi } from "../../api/api-context.ts";
+import type { ApiError } from "../../api/api-error.ts";
+import { useChange } from "../../api/queries.ts";
+import { type SessionWorkspace, usePlace, useSessionAgain } from "../../api/session.ts";
+import { useToast } from "../../parts/toast.tsx";
+import { SHOWN_BY } from "./workspace.ts";
+
+export interface WorkspaceChange {
+  readonly name?: string;
+  readonly enabled?: boolean;
+  readonly quotaPerMinute?: number | null;
+}
+
+/** The first that the person can go to when this one answers no more. */
+export function useOtherWorkspace(workspaceId: string): SessionWorkspace | undefined {
+  return usePlace().session.workspaces.find(({ id, enabled }) => enabled && id !== workspaceId);
+}
+
+/** Whether requests in the workspace are refused after the change. */
+const closes = ({ enabled, quotaPerMinute }: WorkspaceChange): boolean => enabled === false || quotaPerMinute === 0;
+
+/**
+ * Changes a workspace and says so in a toast. When it is the one that the page shows and the change closes it, the page goes on to another one,
+ * where it can be undone.
+ */
+export function useUpdateWorkspace(
+  workspaceId: string,
+  onClose: () => void,
+): { readonly isBusy: boolean; readonly error: ApiError | null; save(change: WorkspaceChange, text: string): void } {
+  const { workspace: shown } = usePlace();
+  const api = useApi();
+  const client = useQueryClient();
+  const navigate = useNavigate();
+  const toast = useToast();
+  const sessionAgain = useSessionAgain();
+  const other = useOtherWorkspace(workspaceId);
+  const update = useChange("admin.updateWorkspace", { refreshes: [] });
+  const onDone = (change: WorkspaceChange, text: string): void => {
+    toast(text);
+    sessionAgain();
+    onClose();
+    if (shown.id === workspaceId && closes(change) && other !== undefined) {
+      void navigate({ to: "/workspaces", search: { workspace: other.id } });
+      return;
+    }
+    for (const name of SHOWN_BY) void client.invalidateQueries({ queryKey: [api.workspace, name] });
+  };
+  return {
+    isBusy: update.isPending,
+    error: update.error,
+    save(change, text) {
+      if (!update.isPending) update.mutate({ workspaceId, ...change }, { onSuccess: () => onDone(change, text) });
+    },
+  };
+}

@@ -1,0 +1,178 @@
+import { createLazyRoute, getRouteApi, Link, useNavigate } from "@tanstack/react-router";
+import { type ReactNode, useState } from "react";
+import { DEFAULT_WORKSPACE } from "../../../core/workspaces/workspace-name.ts";
+import { usePages } from "../../api/queries.ts";
+import { useMay, usePlace } from "../../api/session.ts";
+import { Ago } from "../../parts/ago.tsx";
+import { Badge } from "../../parts/badge.tsx";
+import { Button } from "../../parts/button.tsx";
+import { EmptyState } from "../../parts/empty-state.tsx";
+import { Menu } from "../../parts/menu.tsx";
+import { Notice } from "../../parts/notice.tsx";
+import { Page } from "../../parts/page.tsx";
+import { SearchField } from "../../parts/search-field.tsx";
+import { type Column, Table } from "../../parts/table.tsx";
+import { useNeeds } from "../keys/use-needs.ts";
+import { ChangeQuota } from "./change-quota.tsx";
+import { DisableWorkspace, EnableWorkspace } from "./disable-workspace.tsx";
+import { CreateWorkspace, RenameWorkspace } from "./name-dialogs.tsx";
+import { quotaText, type Workspace } from "./workspace.ts";
+
+export const Route = createLazyRoute("/workspaces")({ component: WorkspacesPage });
+const here = getRouteApi("/workspaces");
+
+/** A window that is open, and over which workspace. */
+type Opened =
+  | { readonly kind: "create" }
+  | { readonly kind: "rename" | "quota" | "disable" | "enable"; readonly workspace: Workspace };
+
+const NEEDED = "installation.*.read_workspace";
+
+function WorkspacesPage(): ReactNode {
+  const { search } = here.useSearch();
+  const navigate = useNavigate({ from: "/workspaces" });
+  const mayList = useMay()(NEEDED);
+  const needs = useNeeds();
+  const { workspace: shown } = usePlace();
+  const [opened, setOpened] = useState<Opened>();
+  const pages = usePages("admin.listWorkspaces", search === undefined ? {} : { search }, { enabled: mayList });
+  const close = (): void => setOpened(undefined);
+  return (
+    <Page
+      title="Workspaces"
+      about="Of the installation. Everything in a workspace is separate from all others."
+      actions={
+        mayList && (
+          <Button
+            kind="main"
+            unusable={needs("installation.*.create_workspace")}
+            onClick={() => setOpened({ kind: "create" })}
+          >
+            Create a workspace
+          </Button>
+        )
+      }
+    >
+      {mayList ? (
+        <>
+          <SearchField
+            label="Part of the name or id"
+            value={search ?? ""}
+            onChange={(text) => void navigate({ search: text === "" ? {} : { search: text }, replace: true })}
+          />
+          <Table
+            label="Workspaces"
+            columns={columnsOf({
+              shownId: shown.id,
+              onOpen: setOpened,
+              mayUpdate: needs("installation.*.update_workspace"),
+            })}
+            pages={pages}
+            rowId={({ workspaceId }) => workspaceId}
+            doing="Reading the workspaces"
+            empty={<EmptyState title={`None has “${search ?? ""}” in its name or id.`} />}
+          />
+        </>
+      ) : (
+        <Notice>
+          The workspaces of the installation are not for everybody. To see them you need <code>{NEEDED}</code>, which
+          admins of all workspaces hold: ask one of them. Those that you may enter are at the top of the page.
+        </Notice>
+      )}
+      {opened?.kind === "create" && <CreateWorkspace onClose={close} />}
+      {opened?.kind === "rename" && <RenameWorkspace workspace={opened.workspace} onClose={close} />}
+      {opened?.kind === "quota" && <ChangeQuota workspace={opened.workspace} onClose={close} />}
+      {opened?.kind === "disable" && <DisableWorkspace workspace={opened.workspace} onClose={close} />}
+      {opened?.kind === "enable" && <EnableWorkspace workspace={opened.workspace} onClose={close} />}
+    </Page>
+  );
+}
+
+const columnsOf = ({
+  shownId,
+  onOpen,
+  mayUpdate,
+}: {
+  /** The one that the page shows. */
+  shownId: string;
+  onOpen: (opened: Opened) => void;
+  /** Why it is not allowed; undefined when it is. */
+  mayUpdate: string | undefined;
+}): readonly Column<Workspace>[] => [
+  {
+    id: "name",
+    header: "Name",
+    width: "minmax(8rem, 2fr)",
+    // Of one that is disabled nothing can be opened.
+    cell: ({ workspaceId, name, enabled }) =>
+      enabled ? (
+        <Link to="/settings" search={{ workspace: workspaceId }} title={name}>
+          <bdi>{name}</bdi>
+        </Link>
+      ) : (
+        <bdi title={name}>{name}</bdi>
+      ),
+  },
+  {
+    id: "id",
+    header: "Id",
+    width: "minmax(8rem, 1fr)",
+    fromPx: 640,
+    cell: ({ workspaceId }) => <code>{workspaceId}</code>,
+  },
+  {
+    id: "state",
+    header: "State",
+    width: "minmax(5.5rem, 1fr)",
+    cell: ({ workspaceId, enabled }) => (
+      <>
+        <Badge kind={enabled ? "good" : "warn"}>{enabled ? "enabled" : "disabled"}</Badge>{" "}
+        {workspaceId === shownId && <Badge title="The one that this page shows.">this one</Badge>}
+      </>
+    ),
+  },
+  {
+    id: "quota",
+    header: "Quota",
+    width: "9rem",
+    fromPx: 560,
+    cell: ({ quotaPerMinute }) => quotaText(quotaPerMinute),
+  },
+  { id: "created", header: "Created", width: "6rem", fromPx: 800, cell: ({ createdAt }) => <Ago atMs={createdAt} /> },
+  {
+    id: "actions",
+    header: "",
+    width: "5rem",
+    cell: (workspace) => (
+      <Menu
+        label={
+          <>
+            More <span className="unseen">of {workspace.name}</span>
+          </>
+        }
+        items={[
+          {
+            label: "Rename",
+            onChoose: () => onOpen({ kind: "rename", workspace }),
+            unusable:
+              mayUpdate ??
+              (workspace.name === DEFAULT_WORKSPACE ? "It keeps its name: each start looks for it." : undefined),
+          },
+          {
+            label: "Change the quota",
+            onChoose: () => onOpen({ kind: "quota", workspace }),
+            unusable: mayUpdate,
+          },
+          workspace.enabled
+            ? {
+                label: "Disable",
+                isDanger: true,
+                onChoose: () => onOpen({ kind: "disable", workspace }),
+                unusable: mayUpdate,
+              }
+            : { label: "Enable", onChoose: () => onOpen({ kind: "enable", workspace }), unusable: mayUpdate },
+        ]}
+      />
+    ),
+  },
+];

@@ -1,0 +1,27 @@
+import { Link } from "@tanstack/react-router";
+import type { ReactNode } from "react";
+import { usePlace } from "../api/session.ts";
+import { Notice } from "../parts/notice.tsx";
+
+/** Says why nothing of the workspace can be read or changed, and who ends that. */
+export function WorkspaceDisabled(): ReactNode {
+  const { session, workspace } = usePlace();
+  if (workspace.enabled) return null;
+  const other = session.workspaces.find(({ enabled }) => enabled);
+  return (
+    <Notice kind="warn">
+      <p>
+        The workspace <bdi>{workspace.name}</bdi> is disabled: whatever is asked in it is refused.{" "}
+        {session.isInstallationAdmin && other !== undefined ? (
+          <Link to="/workspaces" search={{ workspace: other.id, search: workspace.id }}>
+            Enable it from another one
+          </Link>
+        ) : (
+          <>
+            An admin of all workspaces can enable it, or <code>postern workspace enable</code>.
+          </>
+        )}
+      </p>
+    </Notice>
+  );
+}
