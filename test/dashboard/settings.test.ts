@@ -1,0 +1,531 @@
+import type { Page } from "playwright-core";
+import { afterEach, beforeEach, describe, expect } from "vitest";
+import { createRootKey } from "../../api-server/domain/administration/bootstrap.ts";
+import { createPool } from "../../api-server/store/pool.ts";
+import { OPERATOR_PERMISSIONS } from "../../core/permissions/operator.ts";
+import { expectAccessible, expectNoSideways } from "./accessible.ts";
+import { inDatabase } from "./database.ts";
+import { type Dashboard, dashboardTest } from "./harness.ts";
+
+const test = dashboardTest();
+
+const HOSTILE = `<img src=x onerror=alert(1)>"'& \u202Egnp.exe`;
+
+const idOf = async (dashboard: Dashboard, name: string): Promise<string> => {
+  const [row] = await inDatabase(dashboard, "select id from workspaces where name = $1", [name]);
+  return String(row?.id);
+};
+
+const makeWorkspace = async ({ call }: Dashboard, name: string): Promise<string> =>
+  (await call("admin.createWorkspace", { name })).workspaceId;
+
+/** What is stored of a workspace, and of its analytics; undefined for the default. */
+async function stored(dashboard: Dashboard, workspaceId: string) {
+  const text = `select w.name, w.enabled, w.quota_per_minute::int as quota, s.enabled as analytics, s.queries_per_hour::int as queries,
+                       s.timeout_ms::int as timeout
+                  from workspaces w left join analytics_settings s on s.workspace_id = w.id
+                 where w.id = $1`;
+  return (await inDatabase(dashboard, text, [workspaceId]))[0];
+}
+
+/** The newest row of a workspace's audit log: who, and what. */
+async function lastAudit(dashboard: Dashboard, workspaceId: string) {
+  const text = `select event, actor ->> 'type' as type, actor ->> 'name' as name, before, after
+                  from audit_log where workspace_id = $1 order by time desc, id limit 1`;
+  return (await inDatabase(dashboard, text, [workspaceId]))[0];
+}
+
+/** The bodies of the calls that the page sends from now on. */
+function sentTo(page: Page, procedure: string): unknown[] {
+  const sent: unknown[] = [];
+  page.on("request", (request) => {
+    if (request.url().endsWith(`/v2/${procedure}`)) sent.push(request.postDataJSON());
+  });
+  return sent;
+}
+
+const rowOf = (page: Page, label: string) => page.getByRole("row").filter({ hasText: label });
+const choose = async (page: Page, workspace: string, item: string): Promise<void> => {
+  await page.getByRole("button", { name: `More of ${workspace}` }).click();
+  await page.getByRole("menuitem", { name: item }).click();
+};
+
+describe("the settings", () => {
+  test("have each bound with its value, default and unit", async ({ dashboard, open }) => {
+    const { bounds } = await dashboard.call("admin.getSettings", {});
+    const page = await open("/settings");
+    const table = page.getByRole("table", { name: "Bounds of queries of usage" });
+    await table.getByText("1,000 queries").first().waitFor();
+    const rows = await table.getByRole("row").allTextContents();
+    expect(rows).toHaveLength(bounds.length + 1);
+    for (const [at, { name, byDefault }] of bounds.entries()) {
+      const row = rows[at + 1] ?? "";
+      // In words, not by the name of the member.
+      expect(row).not.toContain(name);
+      expect(row).toMatch(new RegExp(`${byDefault.toLocaleString("en")} (?:rows|s|MB|MiB|queries|days)$`));
+    }
+    const id = await idOf(dashboard, "default");
+    await page.getByText(id).waitFor();
+    await page.getByText("unlimited (by default unlimited)").waitFor();
+    await expectAccessible(page);
+  });
+
+  test("say at the field what is wrong, show what changes, and are saved once", async ({ dashboard, open }) => {
+    const id = await idOf(dashboard, "default");
+    const page = await open("/settings");
+    await page.getByRole("button", { name: "Change the bounds" }).click();
+    const dialog = page.getByRole("dialog");
+    const sent = sentTo(page, "admin.updateBounds");
+    const save = dialog.getByRole("button", { name: "Save" });
+    expect(await save.getAttribute("title")).toBe("Nothing is changed yet.");
+    const perHour = dialog.getByLabel("Queries per hour", { exact: true });
+    const seconds = dialog.getByLabel("Run time of a query (s)");
+    await perHour.fill("250");
+    await seconds.fill("31");
+    await dialog.getByText("A whole number from 1 to 30, or nothing for the default.").waitFor();
+    expect([await perHour.getAttribute("aria-invalid"), await seconds.getAttribute("aria-invalid")]).toEqual([
+      null,
+      "true",
+    ]);
+    await save.click({ force: true });
+    await expectAccessible(page);
+    await seconds.fill("7");
+    const changes = dialog.getByRole("table", { name: "What changes" }).getByRole("row");
+    expect((await changes.allTextContents()).slice(1)).toEqual([
+      "Run time of a query10 s7 s",
+      "Queries per hour1,000 queries250 queries",
+    ]);
+    await save.dblclick();
+    await page.getByText("2 bounds are changed.").waitFor();
+    expect(sent).toEqual([{ querySeconds: 7, queriesPerHour: 250 }]);
+    await rowOf(page, "Queries per hour").getByText("250 queries").waitFor();
+    expect(await stored(dashboard, id)).toMatchObject({ queries: 250, timeout: 7000 });
+    expect(await lastAudit(dashboard, id)).toEqual({
+      event: "workspace.update",
+      ...{ type: "user", name: "Ada (admin)" },
+      before: { queriesPerHour: null, timeoutMs: null },
+      after: { queriesPerHour: 250, timeoutMs: 7000 },
+    });
+
+    await page.getByRole("button", { name: "Change the bounds" }).click();
+    await perHour.fill("");
+    await seconds.fill("");
+    await dialog.getByText("1,000 queries, the default", { exact: true }).waitFor();
+    await save.click();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    expect(await stored(dashboard, id)).toMatchObject({ queries: null, timeout: null });
+  });
+
+  test("switch usage off and on by keyboard alone, and say what off means", async ({ dashboard, open, faults }) => {
+    // The page of usage is refused then.
+    faults.expect(/status of 412/);
+    const id = await idOf(dashboard, "default");
+    const page = await open("/settings");
+    await page.getByText("Queries of usage are on").waitFor();
+    const tabTo = async (name: string): Promise<void> => {
+      for (let presses = 0; presses < 60; presses += 1) {
+        await page.keyboard.press("Tab");
+        if ((await page.evaluate(() => document.activeElement?.textContent)) === name) return;
+      }
+      throw new Error(`Tab does not lead to ${name}`);
+    };
+    await tabTo("Switch off");
+    await page.keyboard.press("Enter");
+    await page.getByText("usage is counted all the same.").waitFor();
+    await tabTo("Switch usage off");
+    await page.keyboard.press("Enter");
+    await page.getByText("Queries of usage are off.").waitFor();
+    await page.getByText("They are refused with 412").waitFor();
+    expect(await stored(dashboard, id)).toMatchObject({ analytics: false });
+    expect(await lastAudit(dashboard, id)).toMatchObject({
+      name: "Ada (admin)",
+      before: { analytics: true },
+      after: { analytics: false },
+    });
+    const usage = await open("/usage");
+    await usage.getByText("An admin of the workspace can switch it on").first().waitFor();
+    await usage.close();
+    await tabTo("Switch on");
+    await page.keyboard.press("Enter");
+    await tabTo("Switch usage on");
+    await page.keyboard.press("Enter");
+    await page.getByText("Queries of usage are on.").waitFor();
+    expect(await stored(dashboard, id)).toMatchObject({ analytics: true });
+  });
+
+  test("set the quota, and warn of one that refuses the page itself", async ({ dashboard, open }) => {
+    const id = await idOf(dashboard, "default");
+    const page = await open("/settings");
+    await page.getByRole("button", { name: "Change the quota" }).click();
+    const dialog = page.getByRole("dialog");
+    const field = dialog.getByLabel("Requests per minute");
+    await field.fill("many");
+    await dialog.getByText("A whole number from 0 to 1,000,000,000, or nothing.").waitFor();
+    expect(await field.getAttribute("aria-invalid")).toBe("true");
+    await field.fill("5");
+    await dialog.getByText("You look at this workspace now, and pages ask some 60 times").waitFor();
+    await field.fill("0");
+    await dialog.getByText("Every request of its root keys gets 429").waitFor();
+    await field.fill("100,000");
+    expect(await dialog.getByRole("alert").count()).toBe(0);
+    await dialog.getByText("Before: unlimited.").waitFor();
+    await page.keyboard.press("Enter");
+    await page.getByText("100,000 per minute (by default unlimited)").waitFor();
+    expect(await stored(dashboard, id)).toMatchObject({ quota: 100_000 });
+    expect(await lastAudit(dashboard, id)).toMatchObject({
+      name: "Ada (admin)",
+      before: { quotaPerMinute: null },
+      after: { quotaPerMinute: 100_000 },
+    });
+    await page.getByRole("button", { name: "Change the quota" }).click();
+    await field.fill("");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await page.getByText("unlimited (by default unlimited)").waitFor();
+    expect(await stored(dashboard, id)).toMatchObject({ quota: null });
+  });
+
+  test("of another workspace are its own", async ({ dashboard, open }) => {
+    const id = await makeWorkspace(dashboard, "second-one");
+    const page = await open(`/settings?workspace=${id}`);
+    await page.getByText(id).waitFor();
+    await page.getByRole("button", { name: "Change the bounds" }).click();
+    await page.getByRole("dialog").getByLabel("Queries per hour", { exact: true }).fill("0");
+    await page.keyboard.press("Enter");
+    await page.getByText("1 bound is changed.").waitFor();
+    expect(await stored(dashboard, id)).toMatchObject({ name: "second-one", queries: 0 });
+    expect(await stored(dashboard, await idOf(dashboard, "default"))).toMatchObject({ queries: null });
+    expect(await lastAudit(dashboard, id)).toMatchObject({ name: "Ada (admin)", after: { queriesPerHour: 0 } });
+  });
+
+  test.for(["viewer", "operator"] as const)(
+    "are read by a %s, who has no control and is told what is missing",
+    async (role, { open }) => {
+      const page = await open("/settings", { role });
+      await rowOf(page, "Queries per hour").getByText("1,000 queries").first().waitFor();
+      await page.getByText("workspace.*.update_workspace").waitFor();
+      expect(await page.getByText("installation.*.update_workspace").count()).toBe(2);
+      expect(await page.getByRole("main").getByRole("button").count()).toBe(0);
+      await expectAccessible(page);
+    },
+  );
+
+  test("let an admin of one workspace switch its usage, and bound nothing", async ({ dashboard, open }) => {
+    const id = await idOf(dashboard, "default");
+    const page = await open("/settings", { roleIn: "default" });
+    const buttons = page.getByRole("main").getByRole("button");
+    await page.getByRole("button", { name: "Switch off" }).click();
+    await page.getByRole("button", { name: "Switch usage off" }).click();
+    await page.getByRole("button", { name: "Switch on" }).click();
+    await page.getByRole("button", { name: "Switch usage on" }).click();
+    await page.getByText("Queries of usage are on.").waitFor();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    expect(await buttons.allTextContents()).toEqual(["Switch off"]);
+    expect(await stored(dashboard, id)).toMatchObject({ analytics: true });
+  });
+});
+
+describe("a change that fails", () => {
+  test("for the connection or the session keeps what was typed, and is sent again", async ({
+    dashboard,
+    open,
+    context,
+    faults,
+  }) => {
+    faults.expect(/ERR_FAILED|status of 401/);
+    const page = await open("/settings");
+    await page.getByRole("button", { name: "Change the bounds" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Queries per hour", { exact: true }).fill("77");
+    await context.route("**/v2/admin.updateBounds", (route) => route.abort());
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await dialog.getByText("Check the connection to the server, then try again.").waitFor();
+    await context.unroute("**/v2/admin.updateBounds");
+    const cookies = await context.cookies();
+    await context.clearCookies();
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await dialog.getByText("Your session has ended: sign in again.").waitFor();
+    await context.addCookies(cookies);
+    expect(await dialog.getByLabel("Queries per hour", { exact: true }).inputValue()).toBe("77");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await page.getByText("1 bound is changed.").waitFor();
+    const id = await idOf(dashboard, "default");
+    expect(await stored(dashboard, id)).toMatchObject({ queries: 77 });
+    await dashboard.call("admin.updateBounds", { queriesPerHour: null });
+  });
+
+  test("for a role that was taken away says whom to ask", async ({ dashboard, open, faults }) => {
+    faults.expect(/status of 403/);
+    const id = await makeWorkspace(dashboard, "role-taken");
+    const page = await open("/settings", { roleIn: "role-taken" });
+    await page.getByRole("button", { name: "Switch off" }).click();
+    const roles = (role: string) => JSON.stringify([{ workspace: id, role }]);
+    await inDatabase(dashboard, "update sessions set roles = $1 where roles = $2", [roles("viewer"), roles("admin")]);
+    await page.getByRole("button", { name: "Switch usage off" }).click();
+    await page.getByRole("dialog").getByText("Your role does not include this permission here.").waitFor();
+    await page.getByRole("dialog").getByText("workspace.*.update_workspace").waitFor();
+    expect(await stored(dashboard, id)).toMatchObject({ analytics: null });
+  });
+});
+
+describe("workspaces", () => {
+  test("are made, found and chosen; a name that is taken or impossible is said at the field", async ({
+    dashboard,
+    open,
+    faults,
+  }) => {
+    faults.expect(/status of 409/);
+    const page = await open("/workspaces");
+    await page.getByRole("button", { name: "Create a workspace" }).click();
+    const dialog = page.getByRole("dialog");
+    const name = dialog.getByLabel("Name");
+    const sent = sentTo(page, "admin.createWorkspace");
+    for (const refused of [HOSTILE, "ws_like_an_id", "-x", "a b"]) {
+      await name.fill(refused);
+      await dialog.getByText("A name has 1 to 63 letters").waitFor();
+      await page.keyboard.press("Enter");
+    }
+    expect(sent).toEqual([]);
+    await name.fill("default");
+    await page.keyboard.press("Enter");
+    await dialog.getByText("Another workspace has this name").waitFor();
+    await dialog.getByText("Choose another name.").waitFor();
+    expect(await name.getAttribute("aria-invalid")).toBe("true");
+    await name.fill("team-shop");
+    expect(await name.getAttribute("aria-invalid")).toBeNull();
+    await page.keyboard.press("Enter");
+    await page.getByText("The workspace team-shop is created.").waitFor();
+    const id = await idOf(dashboard, "team-shop");
+    expect(await stored(dashboard, id)).toMatchObject({ enabled: true, quota: null });
+    expect(await lastAudit(dashboard, id)).toMatchObject({
+      event: "workspace.create",
+      ...{ type: "user", name: "Ada (admin)" },
+    });
+
+    await page.getByLabel("Part of the name or id").fill("TEAM-sh");
+    await expect.poll(() => page.getByRole("button", { name: /^More of/ }).count()).toBe(1);
+    await page.getByRole("link", { name: "team-shop" }).click();
+    await page.getByRole("heading", { name: "Settings" }).waitFor();
+    await page.getByText(id).waitFor();
+    expect(await page.getByRole("combobox", { name: "Workspace" }).inputValue()).toBe(id);
+  });
+
+  test("are renamed, but for default", async ({ dashboard, open }) => {
+    const id = await makeWorkspace(dashboard, "before-it");
+    const page = await open(`/workspaces?search=${id}`);
+    await choose(page, "before-it", "Rename");
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("people whose role is given by this name").waitFor();
+    expect(await dialog.getByRole("button", { name: "Rename" }).getAttribute("title")).toBe("Nothing is changed yet.");
+    await dialog.getByLabel("Name").fill("after-it");
+    await dialog.getByRole("button", { name: "Rename" }).click();
+    await page.getByText("The workspace is renamed to after-it.").waitFor();
+    await page.getByRole("link", { name: "after-it" }).waitFor();
+    await expect.poll(() => page.getByRole("combobox", { name: "Workspace" }).textContent()).toContain("after-it");
+    expect(await stored(dashboard, id)).toMatchObject({ name: "after-it", enabled: true });
+    expect(await lastAudit(dashboard, id)).toMatchObject({
+      ...{ type: "user", name: "Ada (admin)" },
+      before: { name: "before-it" },
+      after: { name: "after-it" },
+    });
+
+    await page.getByLabel("Part of the name or id").fill("default");
+    await page.getByRole("button", { name: "More of default" }).click();
+    const rename = page.getByRole("menuitem", { name: "Rename" });
+    expect(await rename.getAttribute("title")).toBe("It keeps its name: each start looks for it.");
+    expect(await rename.getAttribute("aria-disabled")).toBe("true");
+  });
+
+  test("are disabled with the name typed, which stops root keys and keys, and enabled again", async ({
+    dashboard,
+    open,
+  }) => {
+    const id = await makeWorkspace(dashboard, "to-stop");
+    const pool = createPool(dashboard.databaseUrl, { connectionsMax: 1 });
+    const make = (name: string, permissions: readonly string[]) =>
+      createRootKey(pool, { workspaceId: id, permissions, name });
+    const [{ rootKey }] = await Promise.all([
+      make("backend", ["api.*.create_api", "api.*.create_key", "api.*.verify_key"]),
+      make("of the operator", OPERATOR_PERMISSIONS),
+    ]);
+    await pool.end();
+    const call = async (procedure: string, body: object) => {
+      const headers = { authorization: `Bearer ${rootKey}`, "content-type": "application/json" };
+      const init = { method: "POST", headers, body: JSON.stringify(body) };
+      const response = await fetch(`${dashboard.url}/v2/${procedure}`, init);
+      return { status: response.status, data: ((await response.json()) as { data?: Record<string, string> }).data };
+    };
+    const { data: { apiId } = {} } = await call("apis.createApi", { name: "of to-stop" });
+    const { data: { key } = {} } = await call("keys.createKey", { apiId });
+    expect((await call("keys.verifyKey", { key })).data).toMatchObject({ code: "VALID" });
+
+    const page = await open(`/workspaces?search=${id}`);
+    await choose(page, "to-stop", "Disable");
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("its keys verify as FORBIDDEN").waitFor();
+    await dialog.getByText("An operator may use this root key").waitFor();
+    expect(await dialog.getByRole("alert").textContent()).toContain("of the operator");
+    expect(await dialog.textContent()).toMatch(
+      /Root keys that stop working:.*backend \(used \d{4}|backend \(never used/,
+    );
+    expect(await dialog.textContent()).not.toContain("You look at this workspace now");
+    await expectAccessible(page);
+    await dialog.getByLabel(/to confirm/).fill("to-sto");
+    await page.keyboard.press("Enter");
+    expect(await dialog.getByRole("button", { name: "Disable the workspace" }).getAttribute("aria-disabled")).toBe(
+      "true",
+    );
+    expect(await stored(dashboard, id)).toMatchObject({ enabled: true });
+    await dialog.getByLabel(/to confirm/).fill("to-stop");
+    await dialog.getByRole("button", { name: "Disable the workspace" }).click();
+    await page.getByText("The workspace to-stop is disabled.").waitFor();
+    await rowOf(page, "to-stop").getByText("disabled").waitFor();
+    expect(await stored(dashboard, id)).toMatchObject({ enabled: false });
+    expect((await call("keys.verifyKey", { key })).status).toBe(403);
+    expect(await lastAudit(dashboard, id)).toMatchObject({
+      ...{ type: "user", name: "Ada (admin)" },
+      before: { enabled: true },
+      after: { enabled: false },
+    });
+
+    await choose(page, "to-stop", "Enable");
+    await page.getByRole("button", { name: "Enable the workspace" }).click();
+    await rowOf(page, "to-stop").getByText("enabled").waitFor();
+    expect(await stored(dashboard, id)).toMatchObject({ enabled: true });
+    expect((await call("keys.verifyKey", { key })).data).toMatchObject({ code: "VALID" });
+  });
+
+  test("get a quota from the list", async ({ dashboard, open }) => {
+    const id = await makeWorkspace(dashboard, "metered");
+    const page = await open(`/workspaces?search=${id}`);
+    await choose(page, "metered", "Change the quota");
+    await page.getByLabel("Requests per minute").fill("0");
+    // It is not the one that the page shows, so the page goes on in its own.
+    expect(await page.getByRole("dialog").textContent()).not.toContain("You look at this workspace now");
+    await page.keyboard.press("Enter");
+    await rowOf(page, "metered").getByText("0 per minute").waitFor();
+    expect(await stored(dashboard, id)).toMatchObject({ quota: 0 });
+  });
+
+  test("with hostile names are shown as text", async ({ dashboard, open }) => {
+    const id = await makeWorkspace(dashboard, "hostile");
+    const long = await makeWorkspace(dashboard, "long");
+    const rename = "update workspaces set name = $2 where id = $1";
+    await inDatabase(dashboard, rename, [id, HOSTILE]);
+    await inDatabase(dashboard, rename, [long, "W".repeat(300)]);
+    const page = await open("/workspaces", { width: 375 });
+    await page.locator("bdi").filter({ hasText: "<img src=x" }).waitFor();
+    await expectNoSideways(page);
+    for (const item of ["Rename", "Change the quota", "Disable"]) {
+      await choose(page, HOSTILE, item);
+      await page.getByRole("dialog").getByRole("heading").filter({ hasText: "<img src=x" }).waitFor();
+      await expectNoSideways(page);
+      await page.keyboard.press("Escape");
+      await page.getByRole("dialog").waitFor({ state: "detached" });
+    }
+    const settings = await open(`/settings?workspace=${id}`, { width: 375 });
+    await settings.locator("main bdi").filter({ hasText: "<img src=x" }).waitFor();
+    await expectNoSideways(settings);
+    for (const one of [page, settings]) expect(await one.locator('img[src="x"]').count()).toBe(0);
+    const move = "update workspaces set name = id where id = any($1)";
+    await inDatabase(dashboard, move, [[id, long]]);
+  });
+
+  test.for(["viewer", "operator", "admin"] as const)(
+    "are not asked for by a %s of one workspace, who is told what is missing",
+    async (role, { open }) => {
+      const page = await open("/workspaces", { role, roleIn: "default" });
+      await page.getByText("installation.*.read_workspace").waitFor();
+      expect(await page.getByRole("main").getByRole("button").count()).toBe(0);
+      expect(await page.getByRole("table").count()).toBe(0);
+    },
+  );
+});
+
+describe("a person who would be locked out", () => {
+  // What other tests made would be other workspaces to go to.
+  beforeEach<{ dashboard: Dashboard }>(async ({ dashboard }) => {
+    await inDatabase(dashboard, "update workspaces set enabled = (name = 'default'), quota_per_minute = null");
+  });
+  afterEach<{ dashboard: Dashboard }>(async ({ dashboard }) => {
+    await inDatabase(dashboard, "update workspaces set enabled = true, quota_per_minute = null");
+  });
+
+  test("of the last workspace is told before, and nothing is asked", async ({ dashboard, open }) => {
+    const id = await idOf(dashboard, "default");
+    const page = await open("/workspaces?search=default");
+    await choose(page, "default", "Disable");
+    await page.getByText("It is the only one that is enabled.").waitFor();
+    expect(await page.getByRole("button", { name: "Disable the workspace" }).count()).toBe(0);
+    await page.getByRole("button", { name: "Close" }).click();
+    expect(await stored(dashboard, id)).toMatchObject({ enabled: true });
+  });
+
+  test.for([
+    { item: "Disable", field: /to confirm/, text: "default", button: "Disable the workspace" },
+    { item: "Change the quota", field: /Requests per minute/, text: "0", button: "Save" },
+  ])(
+    "of the last one is refused by the server when the page does not know it: $item",
+    async ({ item, field, text, button }, { dashboard, open, faults }) => {
+      faults.expect(/status of 409/);
+      const id = await idOf(dashboard, "default");
+      const other = await makeWorkspace(dashboard, `closed-since-${text}`);
+      const page = await open(`/workspaces?workspace=${id}&search=default`);
+      await choose(page, "default", item);
+      await inDatabase(dashboard, "update workspaces set enabled = false where id = $1", [other]);
+      const dialog = page.getByRole("dialog");
+      await dialog.getByLabel(field).fill(text);
+      await dialog.getByRole("button", { name: button }).click();
+      await dialog.getByText("nobody could call the API to undo this").waitFor();
+      await dialog.getByText("Enable another workspace first").waitFor();
+      expect(await stored(dashboard, id)).toMatchObject({ enabled: true, quota: null });
+    },
+  );
+
+  test("of the workspace that the page shows is warned, and goes on in another one", async ({
+    dashboard,
+    open,
+    faults,
+  }) => {
+    // Of the page that is opened in it when it is disabled.
+    faults.expect(/status of 403/);
+    const id = await makeWorkspace(dashboard, "looked-at");
+    const page = await open(`/workspaces?workspace=${id}&search=looked`);
+    await choose(page, "looked-at", "Disable");
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("You look at this workspace now.").waitFor();
+    expect(await dialog.getByRole("alert").first().textContent()).toContain("default");
+    await dialog.getByLabel(/to confirm/).fill("looked-at");
+    await dialog.getByRole("button", { name: "Disable the workspace" }).click();
+    await page.getByText("The workspace looked-at is disabled.").waitFor();
+    await rowOf(page, "looked-at").getByText("disabled").waitFor();
+    expect(new URL(page.url()).searchParams.get("workspace")).toBe(await idOf(dashboard, "default"));
+    expect(await stored(dashboard, id)).toMatchObject({ enabled: false });
+
+    const closed = await open(`/apis?workspace=${id}`);
+    await closed.getByText("The workspace looked-at is disabled").waitFor();
+    await closed.getByRole("combobox", { name: "Workspace" }).waitFor();
+    expect(await closed.getByRole("combobox", { name: "Workspace" }).textContent()).toContain("looked-at (disabled)");
+    await closed.getByRole("link", { name: "Enable it from another one" }).click();
+    await choose(closed, "looked-at", "Enable");
+    await closed.getByRole("button", { name: "Enable the workspace" }).click();
+    await rowOf(closed, "looked-at").getByText("enabled").waitFor();
+    expect(await stored(dashboard, id)).toMatchObject({ enabled: true });
+    expect(await lastAudit(dashboard, id)).toMatchObject({ name: "Ada (admin)", after: { enabled: true } });
+  });
+
+  test("opens the first workspace that is enabled, and a person of a disabled one alone is told who can help", async ({
+    dashboard,
+    open,
+    faults,
+  }) => {
+    faults.expect(/status of 403/);
+    await makeWorkspace(dashboard, "zz-open");
+    await inDatabase(dashboard, "update workspaces set enabled = (name = 'zz-open')");
+    const page = await open("/settings");
+    await page.getByText(await idOf(dashboard, "zz-open")).waitFor();
+    await page.context().clearCookies();
+    const viewer = await open("/settings", { role: "viewer" });
+    await viewer.getByText("The workspace default is disabled").waitFor();
+    await viewer.getByText("postern workspace enable").waitFor();
+  });
+});
