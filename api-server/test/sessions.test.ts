@@ -406,6 +406,9 @@ describe("what the dashboard shows of a session", () => {
       expect(JSON.stringify(body)).not.toContain(token);
       expect(JSON.stringify(body)).not.toContain(hashKey(token));
     }
+    await t.deps.db.query("update workspaces set enabled = false where id = $1", [id]);
+    const disabled = await get(withCookie(here.token));
+    expect(disabled.body.data.session.workspaces).toEqual([{ id, name: id, enabled: false, role: "viewer" }]);
     const admin = await get(withCookie(there.token));
     expect(admin.body.data.session.isInstallationAdmin).toBe(true);
     expect(admin.body.data.session.workspaces.length).toBeGreaterThan(1);

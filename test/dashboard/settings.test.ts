@@ -224,6 +224,32 @@ describe("the settings", () => {
   });
 });
 
+test("every dialog fits a phone, and is accessible in the dark", async ({ dashboard, open }) => {
+  await makeWorkspace(dashboard, "of-dialogs");
+  const how = { width: 375, colorScheme: "dark" } as const;
+  const closed = async (page: Page): Promise<void> => {
+    await page.getByRole("dialog").waitFor();
+    await expectAccessible(page);
+    await expectNoSideways(page);
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+  };
+  const settings = await open("/settings", how);
+  for (const name of ["Change the quota", "Switch off", "Change the bounds"]) {
+    await settings.getByRole("button", { name }).click();
+    const field = settings.getByRole("dialog").getByRole("textbox").first();
+    if ((await field.count()) > 0) await field.fill("-1");
+    await closed(settings);
+  }
+  const page = await open("/workspaces?search=of-dialogs", how);
+  await page.getByRole("button", { name: "Create a workspace" }).click();
+  await closed(page);
+  for (const item of ["Rename", "Change the quota", "Disable"]) {
+    await choose(page, "of-dialogs", item);
+    await closed(page);
+  }
+});
+
 describe("a change that fails", () => {
   test("for the connection or the session keeps what was typed, and is sent again", async ({
     dashboard,
