@@ -3,7 +3,7 @@ import { useChange } from "../../api/queries.ts";
 import { Badge } from "../../parts/badge.tsx";
 import { Button } from "../../parts/button.tsx";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
-import { useToast } from "../../parts/toast.tsx";
+import { useDone } from "../../parts/toast.tsx";
 
 /** Whether usage can be queried, and what it means. */
 export function AnalyticsSwitch({ isOn, mayChange }: { isOn: boolean; mayChange: boolean }): ReactNode {
@@ -27,7 +27,7 @@ export function AnalyticsSwitch({ isOn, mayChange }: { isOn: boolean; mayChange:
 }
 
 function Ask({ isOn, onClose }: { isOn: boolean; onClose: () => void }): ReactNode {
-  const toast = useToast();
+  const done = useDone(onClose);
   // The dialog keeps what it asks while it closes over the answer.
   const [wasOn] = useState(isOn);
   const update = useChange("admin.updateSettings", { refreshes: ["admin.getSettings", "admin.getUsageState"] });
@@ -35,21 +35,12 @@ function Ask({ isOn, onClose }: { isOn: boolean; onClose: () => void }): ReactNo
   return (
     <ConfirmDialog
       title={action}
-      isOpen
       onClose={onClose}
       action={action}
       isBusy={update.isPending}
       error={update.error}
       onConfirm={() =>
-        update.mutate(
-          { analytics: !wasOn },
-          {
-            onSuccess: () => {
-              toast(`Queries of usage are ${wasOn ? "off" : "on"}.`);
-              onClose();
-            },
-          },
-        )
+        update.mutate({ analytics: !wasOn }, { onSuccess: () => done(`Queries of usage are ${wasOn ? "off" : "on"}.`) })
       }
     >
       <p>

@@ -1,10 +1,8 @@
-import { type FormEvent, type ReactNode, useId, useState } from "react";
+import { type ReactNode, useState } from "react";
 import { useChange } from "../../api/queries.ts";
-import { Button } from "../../parts/button.tsx";
-import { Dialog } from "../../parts/dialog.tsx";
-import { ErrorNote } from "../../parts/error-note.tsx";
+import { FormDialog } from "../../parts/form-dialog.tsx";
 import { TextField } from "../../parts/text-field.tsx";
-import { useToast } from "../../parts/toast.tsx";
+import { useDone } from "../../parts/toast.tsx";
 import { countText } from "../../parts/uses.ts";
 import { type Bound, type BoundChange, boundText, fieldLabel, readBounds, textOf, wordsOf } from "./bound.ts";
 import { faultAt } from "./fault-at.ts";
@@ -12,37 +10,29 @@ import "../../parts/plain-table.css";
 
 /** All bounds in one form, of which only what was changed is sent, at once. */
 export function ChangeBounds({ bounds, onClose }: { bounds: readonly Bound[]; onClose: () => void }): ReactNode {
-  const form = useId();
-  const toast = useToast();
+  const done = useDone(onClose);
   // What somebody else changes meanwhile is not mixed into what is typed here, and not sent either.
   const [opened] = useState(bounds);
   const [texts, setTexts] = useState<Readonly<Record<string, string>>>({});
   const update = useChange("admin.updateBounds", { refreshes: ["admin.getSettings", "admin.getUsageState"] });
   const { changes, faults } = readBounds(opened, texts);
-  const unusable = unusableFor(changes.length, faults.size);
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
-    if (unusable !== undefined || update.isPending) return;
-    update.mutate(Object.fromEntries(changes.map(({ bound, to }) => [bound.name, to])), {
-      onSuccess: () => {
-        toast(`${countText(changes.length, "bound is", "bounds are")} changed.`);
-        onClose();
-      },
-    });
-  };
   return (
-    <Dialog
+    <FormDialog
       title="Change the bounds"
-      isOpen
+      action={changes.length === 0 ? "Save" : `Save ${countText(changes.length, "change")}`}
+      doing="Changing the bounds"
+      fault={faultOf(changes.length, faults.size)}
+      isBusy={update.isPending}
+      error={update.error}
       isWide
       onClose={onClose}
-      actions={
-        <Button kind="main" type="submit" form={form} isBusy={update.isPending} unusable={unusable}>
-          {changes.length === 0 ? "Save" : `Save ${countText(changes.length, "change")}`}
-        </Button>
+      onSubmit={() =>
+        update.mutate(Object.fromEntries(changes.map(({ bound, to }) => [bound.name, to])), {
+          onSuccess: () => done(`${countText(changes.length, "bound is", "bounds are")} changed.`),
+        })
       }
     >
-      <form id={form} className="form bound-fields" onSubmit={submit}>
+      <div className="form bound-fields">
         {opened.map((bound) => {
           const { name, byDefault } = bound;
           return (
@@ -59,14 +49,13 @@ export function ChangeBounds({ bounds, onClose }: { bounds: readonly Bound[]; on
             />
           );
         })}
-      </form>
+      </div>
       <WhatChanges changes={changes} />
-      {update.error !== null && <ErrorNote error={update.error} doing="Changing the bounds" />}
-    </Dialog>
+    </FormDialog>
   );
 }
 
-function unusableFor(changes: number, faults: number): string | undefined {
+function faultOf(changes: number, faults: number): string | undefined {
   if (faults > 0) return "Mend what is marked first.";
   return changes === 0 ? "Nothing is changed yet." : undefined;
 }

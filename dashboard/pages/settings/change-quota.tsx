@@ -1,10 +1,8 @@
-import { type FormEvent, type ReactNode, useId, useState } from "react";
+import { type ReactNode, useState } from "react";
 import { QUOTA_MAX } from "../../../core/workspaces/quota.ts";
 import { usePlace } from "../../api/session.ts";
-import { Button } from "../../parts/button.tsx";
-import { Dialog } from "../../parts/dialog.tsx";
 import { parseCount } from "../../parts/duration.ts";
-import { ErrorNote } from "../../parts/error-note.tsx";
+import { FormDialog } from "../../parts/form-dialog.tsx";
 import { Notice } from "../../parts/notice.tsx";
 import { TextField } from "../../parts/text-field.tsx";
 import { faultAt } from "./fault-at.ts";
@@ -28,7 +26,6 @@ export function ChangeQuota({
   workspace: Pick<Workspace, "workspaceId" | "name" | "quotaPerMinute">;
   onClose: () => void;
 }): ReactNode {
-  const form = useId();
   const { workspace: shown } = usePlace();
   const [{ workspaceId, name, quotaPerMinute }] = useState(workspace);
   const [text, setText] = useState(quotaPerMinute === null ? "" : String(quotaPerMinute));
@@ -36,39 +33,33 @@ export function ChangeQuota({
   const quota = readQuota(text);
   const unusable =
     quota === undefined ? "Mend the quota first." : quota === quotaPerMinute ? "Nothing is changed yet." : undefined;
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
-    if (unusable === undefined && quota !== undefined) {
-      save({ quotaPerMinute: quota }, `The quota of ${name} is ${quotaText(quota)}.`);
-    }
-  };
   return (
-    <Dialog
+    <FormDialog
       title={`The quota of ${name}`}
-      isOpen
+      action="Save"
+      doing="Changing the quota"
+      fault={unusable}
+      isBusy={isBusy}
+      error={error}
       onClose={onClose}
-      actions={
-        <Button kind="main" type="submit" form={form} isBusy={isBusy} unusable={unusable}>
-          Save
-        </Button>
-      }
+      onSubmit={() => {
+        if (quota !== undefined) save({ quotaPerMinute: quota }, `The quota of ${name} is ${quotaText(quota)}.`);
+      }}
     >
-      <form id={form} className="form" onSubmit={submit}>
-        <TextField
-          label="Requests per minute"
-          value={text}
-          onChange={setText}
-          inputMode="numeric"
-          placeholder="unlimited"
-          hint="Over all root keys and the people at this dashboard. Empty: unlimited, which is the default."
-          fault={
-            quota === undefined
-              ? `A whole number from 0 to ${QUOTA_MAX.toLocaleString("en")}, or nothing.`
-              : faultAt(error, "quotaPerMinute")
-          }
-          lengthMax={20}
-        />
-      </form>
+      <TextField
+        label="Requests per minute"
+        value={text}
+        onChange={setText}
+        inputMode="numeric"
+        placeholder="unlimited"
+        hint="Over all root keys and the people at this dashboard. Empty: unlimited, which is the default."
+        fault={
+          quota === undefined
+            ? `A whole number from 0 to ${QUOTA_MAX.toLocaleString("en")}, or nothing.`
+            : faultAt(error, "quotaPerMinute")
+        }
+        lengthMax={20}
+      />
       {unusable === undefined && quota !== undefined && (
         <p>
           Before: {quotaText(quotaPerMinute)}. After: <strong>{quotaText(quota)}</strong>.
@@ -86,7 +77,6 @@ export function ChangeQuota({
           are refused at times, this one too.
         </Notice>
       )}
-      {error !== null && <ErrorNote error={error} doing="Changing the quota" />}
-    </Dialog>
+    </FormDialog>
   );
 }

@@ -37,7 +37,6 @@ export function DisableWorkspace({ workspace, onClose }: DialogProps): ReactNode
   return (
     <ConfirmDialog
       title={`Disable the workspace ${name}`}
-      isOpen
       onClose={onClose}
       action="Disable the workspace"
       typed={name}
@@ -135,7 +134,6 @@ export function EnableWorkspace({ workspace, onClose }: DialogProps): ReactNode 
   return (
     <ConfirmDialog
       title={`Enable the workspace ${name}`}
-      isOpen
       onClose={onClose}
       action="Enable the workspace"
       isBusy={isBusy}

@@ -1,18 +1,16 @@
-import { type FormEvent, type ReactNode, useId, useState } from "react";
+import { type ReactNode, useState } from "react";
 import type { ApiError } from "../../api/api-error.ts";
 import { useChange } from "../../api/queries.ts";
 import { useSessionAgain } from "../../api/session.ts";
-import { Button } from "../../parts/button.tsx";
-import { Dialog } from "../../parts/dialog.tsx";
-import { ErrorNote } from "../../parts/error-note.tsx";
+import { FormDialog } from "../../parts/form-dialog.tsx";
 import { TextField } from "../../parts/text-field.tsx";
-import { useToast } from "../../parts/toast.tsx";
+import { useDone } from "../../parts/toast.tsx";
 import { faultAt } from "./fault-at.ts";
 import { useUpdateWorkspace } from "./use-update-workspace.ts";
 import { NAME_HINT, nameFault, SHOWN_BY, type Workspace } from "./workspace.ts";
 
 export function CreateWorkspace({ onClose }: { onClose: () => void }): ReactNode {
-  const toast = useToast();
+  const done = useDone(onClose);
   const sessionAgain = useSessionAgain();
   const create = useChange("admin.createWorkspace", { refreshes: SHOWN_BY });
   return (
@@ -29,9 +27,8 @@ export function CreateWorkspace({ onClose }: { onClose: () => void }): ReactNode
           { name },
           {
             onSuccess: () => {
-              toast(`The workspace ${name} is created.`);
+              done(`The workspace ${name} is created.`);
               sessionAgain();
-              onClose();
             },
           },
         )
@@ -89,7 +86,6 @@ function NameDialog({
   onClose: () => void;
   children: ReactNode;
 }): ReactNode {
-  const form = useId();
   const [name, setName] = useState(initial);
   // What the server refused is said at the field until it is changed.
   const [sent, setSent] = useState<string>();
@@ -97,38 +93,32 @@ function NameDialog({
   const fault = nameFault(name);
   const unusable =
     fault ?? (name === "" ? "Give it a name." : name === initial ? "Nothing is changed yet." : undefined);
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
-    if (unusable !== undefined || isBusy) return;
-    setSent(name);
-    onSubmit(name);
-  };
   return (
-    <Dialog
+    <FormDialog
       title={title}
-      isOpen
+      action={action}
+      doing={doing}
+      fault={unusable}
+      isBusy={isBusy}
+      error={error}
       onClose={onClose}
-      actions={
-        <Button kind="main" type="submit" form={form} isBusy={isBusy} unusable={unusable}>
-          {action}
-        </Button>
-      }
+      onSubmit={() => {
+        setSent(name);
+        onSubmit(name);
+      }}
     >
       {children}
-      <form id={form} className="form" onSubmit={submit}>
-        <TextField
-          label="Name"
-          value={name}
-          onChange={setName}
-          hint={NAME_HINT}
-          fault={fault ?? refused}
-          placeholder="team-shop"
-          lengthMax={63}
-          isRequired
-        />
-      </form>
-      {error !== null && <ErrorNote error={error} doing={doing} />}
-    </Dialog>
+      <TextField
+        label="Name"
+        value={name}
+        onChange={setName}
+        hint={NAME_HINT}
+        fault={fault ?? refused}
+        placeholder="team-shop"
+        lengthMax={63}
+        isRequired
+      />
+    </FormDialog>
   );
 }
 

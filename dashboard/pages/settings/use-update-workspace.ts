@@ -1,10 +1,11 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
+import type { SessionWorkspace } from "../../../core/sessions/session.ts";
 import { useApi } from "../../api/api-context.ts";
 import type { ApiError } from "../../api/api-error.ts";
 import { useChange } from "../../api/queries.ts";
-import { type SessionWorkspace, usePlace, useSessionAgain } from "../../api/session.ts";
-import { useToast } from "../../parts/toast.tsx";
+import { usePlace, useSessionAgain } from "../../api/session.ts";
+import { useDone } from "../../parts/toast.tsx";
 import { SHOWN_BY } from "./workspace.ts";
 
 export interface WorkspaceChange {
@@ -33,14 +34,13 @@ export function useUpdateWorkspace(
   const api = useApi();
   const client = useQueryClient();
   const navigate = useNavigate();
-  const toast = useToast();
+  const done = useDone(onClose);
   const sessionAgain = useSessionAgain();
   const other = useOtherWorkspace(workspaceId);
   const update = useChange("admin.updateWorkspace", { refreshes: [] });
   const onDone = (change: WorkspaceChange, text: string): void => {
-    toast(text);
+    done(text);
     sessionAgain();
-    onClose();
     if (shown.id === workspaceId && closes(change) && other !== undefined) {
       void navigate({ to: "/workspaces", search: { workspace: other.id } });
       return;

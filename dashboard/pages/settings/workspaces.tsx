@@ -12,7 +12,7 @@ import { Notice } from "../../parts/notice.tsx";
 import { Page } from "../../parts/page.tsx";
 import { SearchField } from "../../parts/search-field.tsx";
 import { type Column, Table } from "../../parts/table.tsx";
-import { useNeeds } from "../keys/use-needs.ts";
+import { useNeeds } from "../../parts/use-needs.ts";
 import { ChangeQuota } from "./change-quota.tsx";
 import { DisableWorkspace, EnableWorkspace } from "./disable-workspace.tsx";
 import { CreateWorkspace, RenameWorkspace } from "./name-dialogs.tsx";
