@@ -3,6 +3,7 @@ import { ERROR_KINDS, type ErrorKind } from "../../core/errors.ts";
 import { PolicyInput } from "../../core/policies/policy.ts";
 import { StoredPolicy } from "../../core/policies/stored-policy.ts";
 import { Code } from "../../core/verification/codes.ts";
+import { SESSION_COOKIE } from "../sessions/cookies.ts";
 import { RootKeyDetails, RootKeyOut } from "../v2/admin/root-key-schemas.ts";
 import { WorkspaceOut } from "../v2/admin/workspace-schemas.ts";
 import { PermissionOut, RoleOut } from "../v2/permissions/schemas.ts";
@@ -62,6 +63,27 @@ export const ErrorResponse = z
       .describe("What went wrong."),
   })
   .describe("Every error has this form.");
+
+/** Who may call a procedure: a root key, or a person at the dashboard with both other schemes (api-v2.md section 3). */
+export const SECURITY: readonly JsonSchema[] = [{ rootKey: [] }, { session: [], dashboard: [] }];
+
+export const SECURITY_SCHEMES: JsonSchema = {
+  rootKey: { type: "http", scheme: "bearer", description: "A root key of the workspace that the call is about." },
+  session: {
+    type: "apiKey",
+    in: "cookie",
+    name: SESSION_COOKIE,
+    description:
+      "The session of a person at the dashboard. It is looked at only without the header `Authorization`. `Postern-Workspace`, the id or the name of a workspace, says in which one the call acts.",
+  },
+  dashboard: {
+    type: "apiKey",
+    in: "header",
+    name: "Postern-Dashboard",
+    description:
+      "No secret: its value is `1`. A page of another site cannot send it, so the call comes from the dashboard itself. An `Origin` that is the dashboard's own is needed too, or `Sec-Fetch-Site: same-origin` without one.",
+  },
+};
 
 /** Names of the types that generated clients have. */
 export const SCHEMA_NAMES: ReadonlyMap<z.ZodType, string> = new Map<z.ZodType, string>([

@@ -14,6 +14,8 @@ import {
   PROPAGATION_HEADER,
   QUOTA_HEADERS,
   SCHEMA_NAMES,
+  SECURITY,
+  SECURITY_SCHEMES,
 } from "./openapi-components.ts";
 import { exampleOf, requestExamples } from "./openapi-examples.ts";
 import { ResponseMeta, successBody } from "./serve-v2.ts";
@@ -29,7 +31,10 @@ const COMMON_ERRORS: readonly ErrorKind[] = [
   "invalid_input",
   "request_body_unreadable",
   "unauthorized",
+  "session_ended",
   "forbidden",
+  "foreign_request",
+  "no_role",
   "request_timeout",
   "request_body_too_large",
   "workspace_rate_limited",
@@ -37,7 +42,7 @@ const COMMON_ERRORS: readonly ErrorKind[] = [
   "service_unavailable",
 ];
 
-const DESCRIPTION = `API keys, roles, rate limits and usage analytics. Every procedure is a POST with a JSON body and a root key in the \`Authorization\` header.
+const DESCRIPTION = `API keys, roles, rate limits and usage analytics. Every procedure is a POST with a JSON body and a root key in the \`Authorization\` header. The dashboard sends the session of a person in its place.
 
 The last segment of \`error.type\` is the kind of the error; the whole is the address of a page about it. A path that does not exist is 404 \`not_found\`. Another method than the documented one is 405 \`method_not_allowed\` with an \`Allow\` header. With \`Accept: application/problem+json\`, errors have that content type.
 
@@ -61,13 +66,11 @@ export function buildOpenApi(procedures: readonly AnyProcedure[]): JsonSchema {
       license: { name: "Apache-2.0", identifier: "Apache-2.0" },
     },
     servers: [{ url: "/", description: "The server that serves this document." }],
-    security: [{ rootKey: [] }],
+    security: SECURITY,
     tags: describeServices(new Set([...procedures.map(serviceOf), "liveness"])),
     paths,
     components: {
-      securitySchemes: {
-        rootKey: { type: "http", scheme: "bearer", description: "A root key of the workspace that the call is about." },
-      },
+      securitySchemes: SECURITY_SCHEMES,
       schemas: schemas.components(),
       parameters: MANAGEMENT_PARAMETERS,
       headers: HEADERS,

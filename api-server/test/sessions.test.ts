@@ -220,6 +220,36 @@ describe("a call with a session", () => {
     }
   });
 
+  test("is taken with what the OpenAPI document names, and not with less", async () => {
+    const { token } = await signIn(t);
+    const { security, components } = (await t.app.inject({ url: "/openapi.json" })).json();
+    const [, ofPersons] = security;
+    const values: Readonly<Record<string, string>> = { "__Host-postern": token, "Postern-Dashboard": "1" };
+    const named = Object.keys(ofPersons).map((scheme) => components.securitySchemes[scheme]);
+    expect(named.map(({ in: place, name }) => [place, name])).toEqual([
+      ["cookie", "__Host-postern"],
+      ["header", "Postern-Dashboard"],
+    ]);
+    const send = (schemes: readonly { in: string; name: string }[]) =>
+      post(
+        t,
+        `/v2/${whoami}`,
+        {},
+        {
+          host: OWN_PAGE.host,
+          origin: ORIGIN,
+          ...Object.fromEntries(
+            schemes.map(({ in: place, name }) =>
+              place === "cookie" ? ["cookie", `${name}=${values[name]}`] : [name, values[name]],
+            ),
+          ),
+        },
+      );
+    expect((await send(named)).status).toBe(200);
+    expect(kindOf(await send(named.slice(0, 1)))).toBe("foreign_request");
+    expect(kindOf(await send(named.slice(1)))).toBe("unauthorized");
+  });
+
   test("is never one of v1", async () => {
     const person = await signIn(t);
     const { apiId } = await t.data("apis.createApi", { name: "old" });
