@@ -170,6 +170,36 @@ export async function findRootKeySummary(
   return rows[0];
 }
 
+/** The last of the root keys of which each replaces the one before, revoked ones too. */
+export interface LastSuccessor {
+  /** Whether the first of them, the successor itself, is not revoked. */
+  readonly is_succeeded: boolean;
+  readonly created_at: number;
+  readonly expires_at: number | null;
+}
+
+/** What became of a successor. Returns undefined when there is no root key with this id. */
+export async function findLastSuccessor(
+  db: Queryable,
+  { workspaceId, successorId }: { workspaceId: string; successorId: string },
+): Promise<LastSuccessor | undefined> {
+  const text = `with recursive line as (
+                  select 1 as place, r.successor_id, r.created_at, r.expires_at, r.deleted_at is null as is_succeeded
+                    from root_keys r
+                   where r.workspace_id = $1 and r.id = $2
+                   union all
+                  select l.place + 1, r.successor_id, r.created_at, r.expires_at, l.is_succeeded
+                    from line l
+                    join root_keys r on r.workspace_id = $1 and r.id = l.successor_id)
+                select l.is_succeeded, l.created_at, l.expires_at
+                  from line l
+                 order by l.place desc
+                 limit 1`;
+  const values = [workspaceId, successorId];
+  const { rows } = await db.query<LastSuccessor>({ name: "find-last-successor", text, values });
+  return rows[0];
+}
+
 /** A root key that is not revoked, with a lock: no other transaction can change the row until this one ends. */
 export async function lockRootKey(
   tx: Queryable,

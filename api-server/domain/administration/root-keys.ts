@@ -1,9 +1,10 @@
+import { EXPIRES_MAX_MS } from "../../../core/keys/expires-max.ts";
 import { rootKeyPermissionProblem, storedTuple } from "../../../core/permissions/root-key.ts";
 import type { AuditEvent } from "../../store/audit.ts";
 import { changeOf } from "../../store/audit-change.ts";
 import {
   deleteRootKey,
-  findRootKeySummary,
+  findLastSuccessor,
   lockRootKey,
   type RootKeyRef,
   type RootKeySettings,
@@ -110,7 +111,7 @@ export async function changeRootKey(
       ...(environment === before.environment ? [] : [`environment ${environment ?? "none"}`]),
       ...(enabled === before.enabled ? [] : [enabled ? "enabled" : "disabled"]),
       ...(expiresAt === before.expires_at ? [] : [`expires ${expiresAt ?? "never"}`]),
-      ...(isAllowedTheSame ? [] : [`permissions ${[...permissions].sort().join(", ")}`]),
+      ...(isAllowedTheSame ? [] : [`permissions ${someOf(permissions)}`]),
     ];
     if (what.length === 0) return before;
     await updateRootKey(tx, { workspaceId, rootKeyId, settings });
@@ -146,29 +147,41 @@ export async function rotateRootKey(
     const before = await lockRootKey(tx, { workspaceId, rootKeyId });
     if (before === undefined) return "NOT_FOUND";
     mayRotate(before);
-    const { name, environment, permissions, successor_id: successorId, created_at: createdAt } = before;
-    if (successorId !== null && (await findRootKeySummary(tx, { workspaceId, rootKeyId: successorId })) !== undefined) {
-      return "ROTATED";
-    }
+    const { name, environment, permissions, successor_id: successorId } = before;
+    const last = successorId === null ? undefined : await findLastSuccessor(tx, { workspaceId, successorId });
+    if (last?.is_succeeded === true) return "ROTATED";
     const nowMs = administrator.nowMs();
-    const sameLife = before.expires_at === null ? null : nowMs + Math.max(before.expires_at - createdAt, 0);
-    const expiresAt = options.expiresAt === undefined ? sameLife : options.expiresAt;
+    // Of one that has had a successor, the own end may be that of an overlap.
+    const expiresAt =
+      options.expiresAt === undefined ? endOfSameLife(before, last ?? before, nowMs) : options.expiresAt;
     const made = await createRootKey(tx, {
       ...{ workspaceId, permissions, name, environment, predecessorId: rootKeyId },
       ...{ expiresAtMs: expiresAt, createdAt: nowMs },
     });
     const endsAt = Math.min(nowMs + overlapMs, before.expires_at ?? Number.POSITIVE_INFINITY);
     const settings = { ...before, expires_at: endsAt, successor_id: made.rootKeyId };
+    const ended = {
+      ...event("update", `Updated root key ${rootKeyId}: successor ${made.rootKeyId}, expires ${endsAt}`, before),
+      ...changeOf(fieldsOf(before), fieldsOf(settings)),
+    };
     await updateRootKey(tx, { workspaceId, rootKeyId, settings });
     await insertAdministration(tx, administrator, workspaceId, [
       event("create", `Created root key ${made.rootKeyId}, the successor of ${rootKeyId}`, {
         id: made.rootKeyId,
         name,
       }),
-      event("update", `Updated root key ${rootKeyId}: successor ${made.rootKeyId}, expires ${endsAt}`, before),
+      ended,
     ]);
     return { ...made, name, environment, permissions, expiresAt, endsAt };
   });
+}
+
+type Life = Pick<RootKeySummary, "created_at" | "expires_at">;
+
+/** When a root key ends that begins now and lives for as long as `model` was made to live. */
+function endOfSameLife(old: Life, model: Life, nowMs: number): number | null {
+  if (old.expires_at === null || model.expires_at === null) return null;
+  return Math.min(nowMs + Math.max(model.expires_at - model.created_at, 0), EXPIRES_MAX_MS);
 }
 
 /** Revokes a root key permanently. Returns undefined when the workspace has no such root key. */
@@ -185,6 +198,14 @@ export async function revokeRootKey(
     ]);
     return before;
   });
+}
+
+const NAMED_MAX = 50;
+
+/** A row of the log names no more than a person reads. */
+function someOf(permissions: readonly string[]): string {
+  const named = permissions.toSorted().slice(0, NAMED_MAX).join(", ");
+  return permissions.length > NAMED_MAX ? `${named} and ${permissions.length - NAMED_MAX} more` : named;
 }
 
 const sameTexts = (a: readonly string[], b: readonly string[]): boolean =>
