@@ -138,11 +138,19 @@ export interface RootKeyPage {
   readonly state: RootKeyState | null;
   readonly nowMs: number;
   readonly rowsMax: number;
+  /** Of the permissions of all of them, but for the last. */
+  readonly bytesMax: number;
 }
 
-/** Root keys that are not revoked, from `cursor` on, sorted by id. */
-export async function pageRootKeys(db: Queryable, page: RootKeyPage): Promise<RootKeySummary[]> {
-  const text = `select ${SUMMARY}
+export interface PagedRootKey extends RootKeySummary {
+  /** Id of the one after it; null when there is none, or no more than `rowsMax` were wanted. */
+  readonly next_id: string | null;
+}
+
+/** Root keys that are not revoked, from `cursor` on, sorted by id: as many as fit, at least the first. */
+export async function pageRootKeys(db: Queryable, page: RootKeyPage): Promise<PagedRootKey[]> {
+  const text = `with page as (
+                select ${SUMMARY}
                  where r.workspace_id = $1 and r.deleted_at is null
                    and r.id >= $2
                    and (position(lower($3) in lower(r.id)) > 0 or position(lower($3) in lower(r.start)) > 0
@@ -151,10 +159,19 @@ export async function pageRootKeys(db: Queryable, page: RootKeyPage): Promise<Ro
                    and ($5::text is null
                         or $5 = case when not r.enabled then 'disabled' when r.expires_at < $6 then 'expired' else 'active' end)
                  order by r.id
-                 limit $7`;
-  const { workspaceId, cursor, search, environment, state, nowMs, rowsMax } = page;
-  const values = [workspaceId, cursor, search, environment, state, nowMs, rowsMax];
-  const { rows } = await db.query<RootKeySummary>({ name: "page-root-keys", text, values });
+                 limit $7),
+                placed as (
+                select p.*, lead(p.id) over (order by p.id) as next_id,
+                       coalesce(sum(octet_length(array_to_string(p.permissions, ' ')))
+                                  over (order by p.id rows between unbounded preceding and 1 preceding), 0) as bytes_before
+                  from page p)
+                select p.*
+                  from placed p
+                 where p.bytes_before <= $8
+                 order by p.id`;
+  const { workspaceId, cursor, search, environment, state, nowMs, rowsMax, bytesMax } = page;
+  const values = [workspaceId, cursor, search, environment, state, nowMs, rowsMax, bytesMax];
+  const { rows } = await db.query<PagedRootKey>({ name: "page-root-keys", text, values });
   return rows;
 }
 

@@ -146,3 +146,18 @@ test("identities with large meta come in pages of bounded size, each once, searc
     expect(mostRead).toBeLessThan(ANSWER_BYTES_MAX + 100_000);
   }
 });
+
+test("root keys with a thousand long permissions do too", async () => {
+  const made: string[] = [];
+  for (let i = 0; i < 40; i++) {
+    const permissions = Array.from({ length: 1000 }, (_, at) => `api.${"a".repeat(240)}${at}.read_key`);
+    made.push((await t.data("admin.createRootKey", { name: `large ${i}`, permissions })).rootKeyId);
+  }
+  for (const body of [{}, { search: "large" }]) {
+    const { items, pageSizes, largestAnswer, mostRead } = await readAll("admin.listRootKeys", body);
+    expect(items.map(({ rootKeyId }) => rootKeyId).filter((id) => made.includes(id))).toEqual(made.toSorted());
+    expect(pageSizes.length).toBeGreaterThan(3);
+    expect(largestAnswer).toBeLessThan(ANSWER_BYTES_MAX + 100_000);
+    expect(mostRead).toBeLessThan(ANSWER_BYTES_MAX + 100_000);
+  }
+});

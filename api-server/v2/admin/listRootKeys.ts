@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { PAGE_BYTES_MAX } from "../../domain/lists/list-page.ts";
 import { readPage } from "../../domain/lists/search.ts";
 import { onWorkspace } from "../../needed-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
@@ -17,6 +18,9 @@ const Body = z.strictObject({
   state: RootKeyStateField.describe("Only those in this state now.").optional(),
 });
 type Body = z.output<typeof Body>;
+
+/** Notices and uses name them again. */
+const PERMISSIONS_BYTES_MAX = PAGE_BYTES_MAX / 4;
 
 const needed = { readRootKey: onWorkspace("read_root_key") };
 
@@ -39,12 +43,13 @@ async function handle(call: Call<Body, typeof needed>): Promise<Page<RootKeyOut>
   call.require(needed.readRootKey);
   const nowMs = call.deps.nowMs();
   const { workspaceId } = call.caller;
-  // Reads one row more than the page: it shows that there is a next page, and is its cursor.
-  const page = { workspaceId, cursor, environment, state, nowMs, rowsMax: limit + 1 };
+  // One row more than the page shows that there is a next page, and is its cursor.
+  const page = { workspaceId, cursor, environment, state, nowMs, rowsMax: limit + 1, bytesMax: PERMISSIONS_BYTES_MAX };
   const rows = await readPage(call, search, {
     all: (db) => pageRootKeys(db, { ...page, search: "" }),
     fitting: (db, part) => pageRootKeys(db, { ...page, search: part }),
   });
-  const shown = { workspaceId, rows: rows.slice(0, limit), nowMs };
-  return { items: await describeRootKeys(call.deps.db, shown), cursor: rows[limit]?.id };
+  const shown = rows.slice(0, limit);
+  const items = await describeRootKeys(call.deps.db, { workspaceId, rows: shown, nowMs });
+  return { items, cursor: shown.at(-1)?.next_id ?? undefined };
 }
