@@ -1,4 +1,4 @@
-import { createSign, generateKeyPairSync } from "node:crypto";
+import { createSign, generateKeyPairSync, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -321,6 +321,18 @@ describe("an ID token", () => {
     ],
     ["for another client", (iss: string, nonce: string) => ({ ...honest(iss, nonce), aud: "other" }), "known", "token"],
     ["without a nonce", (iss: string) => ({ ...honest(iss, ""), nonce: undefined }), "known", "token"],
+    [
+      "whose subject no database can store",
+      (iss: string, nonce: string) => ({ ...honest(iss, nonce), sub: "eve\0" }),
+      "known",
+      "token",
+    ],
+    [
+      "whose subject is longer than subjects are",
+      (iss: string, nonce: string) => ({ ...honest(iss, nonce), sub: randomBytes(10_000).toString("hex") }),
+      "known",
+      "token",
+    ],
     [
       "that has expired",
       (iss: string, nonce: string) => ({ ...honest(iss, nonce), exp: now() - 120 }),
