@@ -1,0 +1,271 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { followRoles } from "../sign-in/roles-file.ts";
+import { buildTestApp, type Reply, type TestApp } from "./app.ts";
+import { browserWith, cookieOf, followLink, makeLink, OWN_PAGE, post, signIn } from "./people.ts";
+
+/* Sessions while what they rely on goes wrong: the clock, Postgres, the file of roles, the browser, and who is asked first. */
+
+const HOUR_MS = 3_600_000;
+const NO_BOUNDS = { windowMs: 60_000, address: 1e6, all: 1e6, failed: 0, nowMs: Date.now };
+
+let t: TestApp;
+beforeAll(async () => {
+  t = await buildTestApp({ signIn: { bounds: NO_BOUNDS } });
+});
+afterAll(() => t.close());
+
+const kindOf = ({ status, body }: Reply) => [status, body.error?.type.split("/").at(-1)];
+const whoami = "workspaces.getWorkspace";
+
+describe("a clock", () => {
+  test.each([-48, -3, 3, 48])(
+    "that goes wrong by %i hours and comes back leaves sessions as they were",
+    async (hours) => {
+      const person = await signIn(t);
+      t.advance(hours * HOUR_MS);
+      const wrong = await person.call(whoami);
+      expect(kindOf(wrong)).toEqual(hours < 0 ? [200, undefined] : [401, "session_ended"]);
+      t.advance(-hours * HOUR_MS);
+      expect((await person.call(whoami)).status).toBe(200);
+      t.advance(12 * HOUR_MS + 60_000);
+      expect(kindOf(await person.call(whoami))).toEqual([401, "session_ended"]);
+      t.advance(-12 * HOUR_MS - 60_000);
+    },
+  );
+
+  test("that goes forth while somebody works does not make the session last longer than it may", async () => {
+    const person = await signIn(t);
+    t.advance(HOUR_MS);
+    expect((await person.call(whoami)).status).toBe(200);
+    t.advance(-HOUR_MS);
+    t.advance(12 * HOUR_MS + 60_000);
+    expect(kindOf(await person.call(whoami))).toEqual([401, "session_ended"]);
+    t.advance(-12 * HOUR_MS - 60_000);
+  });
+
+  test("that goes back does not bring back what was signed out, nor a link that was used", async () => {
+    const link = await makeLink(t);
+    const person = browserWith(t, cookieOf(await followLink(t, link)) ?? "");
+    await person.signOut();
+    t.advance(-HOUR_MS);
+    expect(kindOf(await person.call(whoami))).toEqual([401, "session_ended"]);
+    expect(kindOf(await followLink(t, link))).toEqual([401, "sign_in_refused"]);
+    t.advance(HOUR_MS);
+  });
+});
+
+describe("while Postgres is away", () => {
+  test("nobody is signed in or out, no cookie is changed, and all is as it was when it is back", async () => {
+    const away = await buildTestApp({ signIn: { bounds: NO_BOUNDS } });
+    const person = await signIn(away);
+    const link = await makeLink(away);
+    const cookie = `__Host-postern=${person.token}`;
+    const { db } = away.deps;
+    const [query, connect] = [db.query.bind(db), db.connect.bind(db)];
+    const refused = Object.assign(new Error("connect ECONNREFUSED 127.0.0.1:5432"), { code: "ECONNREFUSED" });
+    const fail = () => Promise.reject(refused);
+    Object.assign(db, { query: fail, connect: fail });
+    const replies = [
+      await followLink(away, link),
+      await person.call(whoami),
+      await person.signOut(),
+      await person.signOut(true),
+    ];
+    const session = await away.app.inject({ url: "/dashboard/session", headers: { ...OWN_PAGE, cookie } });
+    Object.assign(db, { query, connect });
+    for (const reply of replies) {
+      expect(kindOf(reply)).toEqual([500, "service_unavailable"]);
+      expect(reply.headers["set-cookie"]).toBeUndefined();
+    }
+    expect([session.statusCode, session.headers["set-cookie"]]).toEqual([500, undefined]);
+    expect((await person.call(whoami)).status).toBe(200);
+    expect((await followLink(away, link)).status).toBe(200);
+    await away.close();
+  });
+
+  test("a link whose session could not be stored can be used again", async () => {
+    const link = await makeLink(t);
+    await t.deps.db.query("alter table sessions rename to sessions_away");
+    const failed = await followLink(t, link);
+    await t.deps.db.query("alter table sessions_away rename to sessions");
+    expect([failed.status, cookieOf(failed)]).toEqual([500, undefined]);
+    expect((await followLink(t, link)).status).toBe(200);
+  });
+});
+
+describe("a link", () => {
+  test("of a workspace that was disabled signs in, but nothing can be done there", async () => {
+    const { id } = await t.makeWorkspace();
+    const link = await makeLink(t, { workspaceId: id });
+    await t.deps.db.query("update workspaces set enabled = false where id = $1", [id]);
+    const person = browserWith(t, cookieOf(await followLink(t, link)) ?? "");
+    expect(kindOf(await person.call(whoami))).toEqual([403, "forbidden"]);
+  });
+
+  test("of a workspace that was deleted leads nowhere, also when another one takes its name", async () => {
+    const { id } = await t.makeWorkspace();
+    await t.deps.db.query("update workspaces set name = 'taken-over' where id = $1", [id]);
+    const link = await makeLink(t, { workspaceId: id });
+    await t.deps.db.query("update workspaces set deleted_at = 1, name = 'gone' where id = $1", [id]);
+    const next = await t.makeWorkspace();
+    await t.deps.db.query("update workspaces set name = 'taken-over' where id = $1", [next.id]);
+    const person = browserWith(t, cookieOf(await followLink(t, link)) ?? "");
+    for (const workspace of [undefined, id, next.id, "taken-over"]) {
+      const reply = await person.call(whoami, {}, workspace === undefined ? {} : { "postern-workspace": workspace });
+      expect(kindOf(reply)).toEqual([403, "no_role"]);
+    }
+  });
+
+  test("goes on to lead into a workspace that was renamed", async () => {
+    const { id } = await t.makeWorkspace();
+    const person = await signIn(t, { workspaceId: id, role: "viewer" });
+    await t.deps.db.query("update workspaces set name = 'new-name' where id = $1", [id]);
+    expect((await person.call(whoami, {}, { "postern-workspace": "new-name" })).body.data.id).toBe(id);
+  });
+});
+
+describe("the roles of a group", () => {
+  const ROLES = `groups: {team: {"*": viewer}}`;
+  let text = ROLES;
+  let of: TestApp;
+  beforeAll(async () => {
+    of = await buildTestApp({ signIn: { bounds: NO_BOUNDS, rolesOfGroups: followRoles(() => text) } });
+  });
+  afterAll(() => of.close());
+
+  /** Somebody of the provider, whose groups are kept with the session. */
+  async function withGroups(...groups: string[]) {
+    const person = await signIn(of, { name: groups.join() });
+    await of.deps.db.query(
+      "update sessions set signed_in_by = 'oidc', issuer = 'https://id.test', roles = '[]', groups = $2 where name = $1",
+      [groups.join(), JSON.stringify(groups)],
+    );
+    return person;
+  }
+
+  test("that is removed while its people are signed in are worth nothing from the next call on", async () => {
+    const person = await withGroups("team");
+    expect((await person.call(whoami)).status).toBe(200);
+    text = "groups: {}";
+    expect(kindOf(await person.call(whoami))).toEqual([403, "no_role"]);
+    text = ROLES;
+    expect((await person.call(whoami)).status).toBe(200);
+  });
+
+  test.each(["__proto__", "constructor", "toString", "hasOwnProperty", "*", "team ", "TEAM", "team\u200b", ""])(
+    "%j, which the file does not name, are nothing",
+    async (group) => {
+      expect(kindOf(await (await withGroups(group)).call(whoami))).toEqual([403, "no_role"]);
+    },
+  );
+
+  test.each(["__proto__", "constructor"])("of a workspace named %j are for that alone", async (workspace) => {
+    text = `groups: {odd: {"${workspace}": admin}}`;
+    expect(kindOf(await (await withGroups("odd")).call(whoami))).toEqual([403, "no_role"]);
+    text = ROLES;
+  });
+});
+
+describe("a header that a stranger sets", () => {
+  test("says neither that the request came by https, nor for which host", async () => {
+    for (const trustedProxies of [undefined, ["127.0.0.1"]]) {
+      const app = await buildTestApp({ signIn: { bounds: NO_BOUNDS }, ...(trustedProxies && { trustedProxies }) });
+      const forwarded = {
+        ...OWN_PAGE,
+        host: "postern.example.com",
+        "x-forwarded-proto": "https",
+        "x-forwarded-host": "127.0.0.1:8080",
+        forwarded: "proto=https;host=127.0.0.1:8080",
+      };
+      for (const origin of ["https://postern.example.com", "http://127.0.0.1:8080"]) {
+        const reply = await followLink(app, await makeLink(app), { ...forwarded, origin });
+        expect([reply.status, cookieOf(reply)]).toEqual([412, undefined]);
+      }
+      await app.close();
+    }
+  });
+
+  test("gives no address another allowance, unless a proxy that is trusted sets it", async () => {
+    const bounds = { windowMs: 60_000, address: 60, all: 1_000, failed: 5, nowMs: () => 0 };
+    const app = await buildTestApp({ signIn: { bounds } });
+    const replies = await Promise.all(
+      Array.from({ length: 100 }, (_, i) =>
+        followLink(app, "a".repeat(43), {
+          ...OWN_PAGE,
+          "x-forwarded-for": `192.0.2.${i}`,
+          "x-real-ip": `192.0.2.${i}`,
+        }),
+      ),
+    );
+    const count = (kind: string) => replies.filter((reply) => kindOf(reply)[1] === kind).length;
+    expect([count("sign_in_refused"), count("sign_in_limited")]).toEqual([60, 40]);
+    expect(kindOf(await followLink(app, await makeLink(app)))).toEqual([429, "sign_in_limited"]);
+    await app.close();
+  });
+
+  test.each([
+    "unknown",
+    "192.0.2.1.evil",
+    "::ffff:192.0.2.1",
+    "[2001:db8::1]:80",
+    "x".repeat(4_000),
+    "192.0.2.1, ,",
+    "\u00ff",
+  ])("is an address to a proxy that is trusted, whatever it is: %j", async (address) => {
+    const app = await buildTestApp({ trustedProxies: ["127.0.0.1"], signIn: { bounds: NO_BOUNDS } });
+    const headers = { ...OWN_PAGE, "x-forwarded-for": address };
+    expect((await followLink(app, await makeLink(app), headers)).status).toBe(200);
+    expect(kindOf(await followLink(app, "a".repeat(43), headers))).toEqual([401, "sign_in_refused"]);
+    await app.close();
+  });
+});
+
+test("100 people who sign in at once from as many addresses are all signed in, each as themselves", async () => {
+  const app = await buildTestApp({ trustedProxies: ["127.0.0.1"] });
+  const links = await Promise.all(Array.from({ length: 100 }, (_, i) => makeLink(app, { name: `person ${i}` })));
+  const replies = await Promise.all(
+    links.map((link, i) => followLink(app, link, { ...OWN_PAGE, "x-forwarded-for": `192.0.2.${i}` })),
+  );
+  expect(replies.map(({ status }) => status)).toEqual(Array(100).fill(200));
+  const tokens = replies.map((reply) => cookieOf(reply) ?? "");
+  expect(new Set(tokens).size).toBe(100);
+  for (const i of [0, 50, 99]) {
+    const cookie = `__Host-postern=${tokens[i]}`;
+    const { data } = (await app.app.inject({ url: "/dashboard/session", headers: { ...OWN_PAGE, cookie } })).json();
+    expect(data.session.person.name).toBe(`person ${i}`);
+  }
+  await app.close();
+});
+
+describe("a cookie", () => {
+  test.each([
+    ["without its prefix", (token: string) => `postern=${token}`],
+    ["with a prefix that a page over http can set", (token: string) => `__Secure-postern=${token}`],
+    ["in other letters", (token: string) => `__HOST-POSTERN=${token}`],
+    ["with its name encoded", (token: string) => `__Host%2Dpostern=${token}`],
+    ["of the sign-in", (token: string) => `__Host-postern-sign-in=${token}`],
+    ["in another's value", (token: string) => `a="__Host-postern=${token}"`],
+    [
+      "with its value encoded",
+      (token: string) => `__Host-postern=%${token.charCodeAt(0).toString(16)}${token.slice(1)}`,
+    ],
+    ["behind one that is no token", (token: string) => `__Host-postern=; __Host-postern=${token}`],
+  ])("%s signs nobody in", async (_, cookieWith) => {
+    const { token } = await signIn(t);
+    const reply = await post(t, `/v2/${whoami}`, {}, { ...OWN_PAGE, cookie: cookieWith(token) });
+    expect(kindOf(reply)).toEqual([401, "unauthorized"]);
+  });
+
+  test("is found among as many others as a request can have", async () => {
+    const { token } = await signIn(t);
+    const others = Array.from({ length: 400 }, (_, i) => `c${i}=${"x".repeat(20)}`).join("; ");
+    const reply = await post(t, `/v2/${whoami}`, {}, { ...OWN_PAGE, cookie: `${others}; __Host-postern=${token}` });
+    expect(reply.status).toBe(200);
+  });
+
+  test.each(["1, 1", "1,1", "1;1", "01", "1.0", "１"])("with Postern-Dashboard: %s is a stranger's", async (value) => {
+    const person = await signIn(t);
+    const reply = await person.call(whoami, {}, { "postern-dashboard": Buffer.from(value).toString("latin1") });
+    expect(kindOf(reply)).toEqual([403, "foreign_request"]);
+  });
+});
