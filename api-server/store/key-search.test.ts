@@ -2,6 +2,7 @@ import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
 import { type KeyFilter, searchKeys } from "./key-search.ts";
+import { listMatrixRows, listUsedRoles } from "./permission-matrix.ts";
 import type { Queryable } from "./queryable.ts";
 
 /*
@@ -32,12 +33,10 @@ beforeAll(async () => {
   await db.query(
     `insert into roles (id, workspace_id, name, created_at) values ('role_rare', 'ws', 'rare', 0), ('role_common', 'ws', 'common', 0)`,
   );
-  await db.query(
-    `insert into permissions (id, workspace_id, slug, name, created_at) values ('perm', 'ws', 'docs.read', 'docs.read', 0)`,
-  );
-  await db.query(
-    `insert into role_permissions (role_id, permission_id, workspace_id) values ('role_rare', 'perm', 'ws')`,
-  );
+  await db.query(`insert into permissions (id, workspace_id, slug, name, created_at)
+                  values ('perm', 'ws', 'docs.read', 'docs.read', 0), ('perm_common', 'ws', 'docs.list', 'docs.list', 0)`);
+  await db.query(`insert into role_permissions (role_id, permission_id, workspace_id)
+                  values ('role_rare', 'perm', 'ws'), ('role_common', 'perm_common', 'ws')`);
   await db.query(`insert into key_roles (key_id, role_id, workspace_id)
                   select k.id, 'role_common', 'ws' from keys k where k.workspace_id = 'ws'
                   union all
@@ -63,6 +62,7 @@ async function indexesOf(filter: Partial<KeyFilter>): Promise<string[]> {
   const found = new Set<string>();
   const explaining: Queryable = {
     query: async ({ text, values }: { text: string; values: unknown[] }) => {
+      if (!text.includes("with page as")) return db.query(text, values);
       const { rows } = await db.query(`explain (format json) ${text}`, values);
       // The page alone: what it is joined with is found by ids.
       const [{ Plan: plan }] = rows[0]["QUERY PLAN"];
@@ -92,7 +92,30 @@ describe("is answered by an index:", () => {
     { name: "a rare role", filter: { roleId: "role_rare" }, indexes: [] },
     { name: "a common role", filter: { roleId: "role_common" }, indexes: ["keys_newest"] },
     { name: "a rare permission", filter: { permissionId: "perm" }, indexes: [] },
+    { name: "a common permission", filter: { permissionId: "perm_common" }, indexes: ["keys_newest"] },
   ])("$name", async ({ filter, indexes }) => expect(await indexesOf(filter)).toEqual(indexes));
+});
+
+test("of a beginning that no name has, the planner knows that it is rare", async () => {
+  const { rows } = await db.query(
+    `explain (format json) select from keys k where k.workspace_id = 'ws' and lower(k.name) like 'zz%'`,
+  );
+  expect(rows[0]["QUERY PLAN"][0].Plan["Plan Rows"]).toBeLessThan(10);
+});
+
+test("roles are counted by the index of the role, however few roles there are", async () => {
+  let plan = "";
+  const explaining: Queryable = {
+    query: async ({ text, values }: { text: string; values: unknown[] }) => {
+      plan = JSON.stringify((await db.query(`explain (format json) ${text}`, values)).rows);
+      return { rows: [], rowCount: 0 };
+    },
+  } as never;
+  await listUsedRoles(explaining, { workspaceId: "ws", cursor: "", search: "", rowsMax: 101 });
+  expect(plan).toContain("key_roles_by_role");
+  expect(plan).not.toContain("key_roles_pkey");
+  await listMatrixRows(explaining, { workspaceId: "ws", cursor: "", search: "", rowsMax: 101, roleIds: [] });
+  expect(plan).not.toContain("key_permissions_pkey");
 });
 
 describe("finds", () => {
@@ -133,6 +156,12 @@ describe("finds", () => {
       filter: { permissionId: "perm" },
       where: "id in (select key_id from key_roles where role_id = 'role_rare')",
     },
+    {
+      name: "a permission that all hold through a role, each once",
+      filter: { permissionId: "perm_common" },
+      where: "true",
+    },
+    { name: "no key with a permission that is none", filter: { permissionId: "perm_none" }, where: "false" },
   ])("$name", async ({ filter, where }) => {
     const ids = await idsOf(filter);
     expect(new Set(ids)).toEqual(await expected(where));

@@ -49,13 +49,33 @@ export interface FoundKeyRow {
   readonly remaining: number | null;
 }
 
+/** A permission that more keys have is on many pages: it is asked of each key, the newest first. */
+const HOLDERS_MAX = 5_000;
+
+/** The keys that hold a permission, directly or through a role, some twice; undefined when they are many. */
+async function findHolders(db: Queryable, permissionId: string): Promise<readonly string[] | undefined> {
+  const text = `select kp.key_id as id
+                  from key_permissions kp
+                 where kp.permission_id = $1
+                 union all
+                select kr.key_id
+                  from role_permissions rp
+                  join key_roles kr on kr.role_id = rp.role_id
+                 where rp.permission_id = $1
+                 limit $2`;
+  const { rows } = await db.query<{ id: string }>({ text, values: [permissionId, HOLDERS_MAX + 1] });
+  return rows.length > HOLDERS_MAX ? undefined : rows.map(({ id }) => id);
+}
+
 /** At most `rowsMax` keys after a position. The statement has no name, so that it is planned for the values of this search. */
 export async function searchKeys(
   db: Queryable,
   filter: KeyFilter,
   { after, rowsMax }: { readonly after: KeyPosition | undefined; readonly rowsMax: number },
 ): Promise<FoundKeyRow[]> {
-  const { conditions, values } = conditionsOf(filter, after);
+  const { permissionId } = filter;
+  const holders = permissionId === undefined ? undefined : await findHolders(db, permissionId);
+  const { conditions, values } = conditionsOf(filter, { after, holders });
   values.push(rowsMax);
   const text = `with page as (
                   select k.id
@@ -77,7 +97,7 @@ export async function searchKeys(
 
 function conditionsOf(
   filter: KeyFilter,
-  after: KeyPosition | undefined,
+  { after, holders }: { readonly after: KeyPosition | undefined; readonly holders: readonly string[] | undefined },
 ): { readonly conditions: readonly string[]; readonly values: unknown[] } {
   const values: unknown[] = [filter.workspaceId];
   const conditions = ["k.deleted_at is null"];
@@ -115,14 +135,14 @@ function conditionsOf(
   if (filter.roleId !== undefined) {
     conditions.push(`k.id in (select kr.key_id from key_roles kr where kr.role_id = ${at(filter.roleId)})`);
   }
-  if (filter.permissionId !== undefined) {
+  if (holders !== undefined) conditions.push(`k.id = any (${at(holders)}::text[])`);
+  else if (filter.permissionId !== undefined) {
     const permission = at(filter.permissionId);
-    conditions.push(`k.id in (select kp.key_id from key_permissions kp where kp.permission_id = ${permission}
-                              union all
-                              select kr.key_id
-                                from role_permissions rp
-                                join key_roles kr on kr.role_id = rp.role_id
-                               where rp.permission_id = ${permission})`);
+    conditions.push(`(exists (select from key_permissions kp where kp.key_id = k.id and kp.permission_id = ${permission})
+                      or exists (select
+                                   from key_roles kr
+                                   join role_permissions rp on rp.role_id = kr.role_id
+                                  where kr.key_id = k.id and rp.permission_id = ${permission}))`);
   }
   if (after !== undefined) {
     conditions.push(`(k.created_at, k.id) < (${at(after.createdAt)}::bigint, ${at(after.keyId)}::text)`);
