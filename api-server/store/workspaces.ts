@@ -48,14 +48,14 @@ export async function listWorkspaces(db: Queryable, { rowsMax }: { rowsMax: numb
   return rows;
 }
 
-/** Those of the workspaces that are named by id or name, or all of them, sorted by name. */
+/** Those of the workspaces that are named by id or name, or all of them, sorted by name. What looks like an id is no name. */
 export async function listEnterable(
   db: Queryable,
   { named, rowsMax }: { named: "all" | readonly string[]; rowsMax: number },
 ): Promise<WorkspaceRow[]> {
   const text = `select id, name, enabled, quota_per_minute, created_at
                   from workspaces
-                 where deleted_at is null and ($1::text[] is null or id = any($1) or name = any($1))
+                 where deleted_at is null and ($1::text[] is null or id = any($1) or (name = any($1) and not starts_with(name, 'ws_')))
                  order by name
                  limit $2`;
   const values = [named === "all" ? null : named, rowsMax];

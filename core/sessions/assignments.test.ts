@@ -20,6 +20,12 @@ test.each<{ name: string; of: Assignment[]; role: Assignment["role"] | undefined
   expect(grantsIn(of, shop)).toEqual(role === undefined ? undefined : grantsOfPerson(role));
 });
 
+test("a workspace that is called like the id of another one is not entered by that one's people", () => {
+  const disguised = { id: "ws_2", name: "ws_1" };
+  expect(roleIn([at("ws_1", "admin")], disguised)).toBeUndefined();
+  expect(roleIn([at("ws_2", "viewer"), at("ws_1", "admin")], disguised)).toBe("viewer");
+});
+
 test("an admin of all workspaces administers the installation, whatever else the person is", () => {
   expect(grantsIn([at("shop", "viewer"), at("*", "admin")], shop)).toBe(GRANTS_OF_INSTALLATION_ADMIN);
 });

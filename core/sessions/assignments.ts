@@ -1,3 +1,4 @@
+import { ID_PREFIXES } from "../ids.ts";
 import {
   GRANTS_OF_INSTALLATION_ADMIN,
   grantsOfPerson,
@@ -15,12 +16,18 @@ export interface Assignment {
   readonly role: PersonRole;
 }
 
-/** The highest role of these in one workspace; undefined when the person has none there. A name never looks like an id. */
+const ID = new RegExp(`^${ID_PREFIXES.workspace}_`);
+
+/**
+ * The highest role of these in one workspace; undefined when the person has none there. What looks like an id is no name, also where a workspace has it as
+ * its name: else the people of one workspace could enter another one.
+ */
 export function roleIn(
   assignments: readonly Assignment[],
   { id, name }: { readonly id: string; readonly name: string },
 ): PersonRole | undefined {
-  return highest(assignments.filter(({ workspace }) => [EVERY_WORKSPACE, id, name].includes(workspace)));
+  const names = ID.test(name) ? [EVERY_WORKSPACE, id] : [EVERY_WORKSPACE, id, name];
+  return highest(assignments.filter(({ workspace }) => names.includes(workspace)));
 }
 
 /**
