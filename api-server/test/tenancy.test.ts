@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { buildTestApp, type Reply, type TestApp, type Workspace } from "./app.ts";
+import { dumpWorkspace } from "./dump-workspace.ts";
 import { dataOf, everyProcedure, everyReference, isSuccess, sampleCallsOf } from "./every-procedure.ts";
 import {
   absent,
@@ -26,7 +27,7 @@ let rowsBefore: string;
 beforeAll(async () => {
   t = await buildTestApp();
   theirs = await oneOfEach(thingsOf(t.workspace));
-  rowsBefore = await dump(t.workspace.id);
+  rowsBefore = await dumpWorkspace(t.deps.db, t.workspace.id);
 });
 afterAll(() => t.close());
 
@@ -369,35 +370,6 @@ test("listing by the externalId of another workspace shows only own keys with th
 });
 
 test("nothing of the other workspace has changed", async () => {
-  expect(await dump(t.workspace.id)).toBe(rowsBefore);
+  expect(await dumpWorkspace(t.deps.db, t.workspace.id)).toBe(rowsBefore);
   expect((await t.data("keys.verifyKey", { key: theirs.key.key })).code).toBe("VALID");
 });
-
-/** Tables without a workspace, which belong to the installation. */
-const OF_INSTALLATION = new Set(["settings", "schema_migrations", "sessions", "sign_in_flows"]);
-
-/** All rows of a workspace in all tables, as text. */
-async function dump(workspaceId: string): Promise<string> {
-  const { rows: tables } = await t.deps.db.query<{ table_name: string; has_workspace: boolean }>(
-    `select t.table_name,
-            exists (select from information_schema.columns c
-                     where c.table_schema = t.table_schema and c.table_name = t.table_name and c.column_name = 'workspace_id')
-              as has_workspace
-       from information_schema.tables t
-      where t.table_schema = 'public' and t.table_type = 'BASE TABLE'
-      order by t.table_name`,
-  );
-  const parts: string[] = [];
-  for (const { table_name: table, has_workspace } of tables) {
-    if (OF_INSTALLATION.has(table)) continue;
-    const column = table === "workspaces" ? "id" : has_workspace ? "workspace_id" : undefined;
-    if (column === undefined)
-      throw new Error(`whose are the rows of ${table}? It has no workspace_id: say so in tenancy.test.ts`);
-    const { rows } = await t.deps.db.query(
-      `select to_jsonb(one)::text as row from ${table} one where ${column} = $1 order by 1`,
-      [workspaceId],
-    );
-    parts.push(table, ...rows.map(({ row }) => row));
-  }
-  return parts.join("\n");
-}
