@@ -266,3 +266,73 @@ describe("a request", () => {
     expect(found).toMatchObject({ verifications: [], ratelimits: [], changes: [] });
   });
 });
+
+describe("who asks about a secret of another workspace", () => {
+  test("gets the answer of one that never was, at a gate too", async () => {
+    const other = await t.makeWorkspace();
+    const theirs = makeThings(t.deps.db, {
+      workspaceId: other.id,
+      ask: (path, body) => t.data(path, body, { rootKey: other.rootKey }),
+    });
+    const foreign = await theirs.key({ credits: { remaining: 3 }, permissions: ["docs.read"] });
+    const deleted = await theirs.key();
+    await theirs.ask("keys.deleteKey", { keyId: deleted.keyId });
+    const { policyId } = await things.policy();
+    for (const at of [{}, { policyId, method: "GET", path: "/" }, { permissions: "docs.read", credits: { cost: 1 } }]) {
+      const [never, ...others] = await Promise.all(
+        ["never", foreign.key, deleted.key, other.rootKey, t.workspace.rootKey].map((secret) =>
+          explain({ keyHash: hashOf(secret), ...at }),
+        ),
+      );
+      const shown = (answer: object) => ({
+        ...answer,
+        now: 0,
+        stores: { ...(answer as typeof never).stores, stalenessMs: 0 },
+      });
+      for (const answer of others) expect(shown(answer)).toEqual(shown(never));
+    }
+    const byId = await t.call("admin.explainVerification", { keyId: foreign.keyId });
+    const byNoId = await t.call("admin.explainVerification", { keyId: "key_never00000000000" });
+    expect([byId.status, byId.body.error.detail.replace(foreign.keyId, "…")]).toEqual([
+      byNoId.status,
+      byNoId.body.error.detail.replace("key_never00000000000", "…"),
+    ]);
+  });
+
+  test("leaves no trace in the database, of any key", async () => {
+    const { key, keyId } = await things.key({
+      credits: { remaining: 2, refill: { interval: "daily", amount: 5 } },
+      externalId: "traced",
+      ratelimits: [{ name: "many", limit: 2, duration: HOUR_MS, autoApply: true }],
+    });
+    const { namespace } = await things.override();
+    const { policyId } = await things.policy();
+    const rows = async () => {
+      const { rows: tables } = await t.deps.db.query<{ table_name: string }>(
+        "select table_name from information_schema.tables where table_schema = 'public' and table_type = 'BASE TABLE' order by 1",
+      );
+      const all: string[] = [];
+      for (const { table_name: table } of tables) {
+        const { rows } = await t.deps.db.query(`select to_jsonb(one)::text as row from "${table}" one order by 1`);
+        all.push(table, ...rows.map(({ row }) => row));
+      }
+      return all;
+    };
+    const before = await rows();
+    for (const asked of [{ keyId }, { keyHash: hashOf(key) }, { keyHash: hashOf("never") }]) {
+      await explain({ ...asked, ratelimits: [{ name: "made-up", limit: 1, duration: HOUR_MS }] });
+      await explain({ ...asked, policyId, method: "GET", path: "/" });
+    }
+    await t.data("admin.explainOverride", { namespace, identifier: "somebody", limit: 3, duration: HOUR_MS });
+    await t.ingest();
+    expect(await rows()).toEqual(before);
+    const counted = await t.data("ratelimit.limit", { namespace, identifier: "somebody", limit: 3, duration: HOUR_MS });
+    expect(counted.remaining).toBe(2);
+  });
+});
+
+test("neither a secret nor a hash is in an explanation", async () => {
+  const { key, keyId } = await things.key({ credits: { remaining: 2 }, meta: { note: "private words" } });
+  const text = JSON.stringify([await explain({ keyId }), await explain({ keyHash: hashOf(key) })]);
+  for (const word of [key, hashOf(key), "private words"]) expect(text).not.toContain(word);
+});
