@@ -23,12 +23,13 @@ beforeAll(async () => {
   await db.query("set session_replication_role = replica");
   await db.query(`insert into identities (id, workspace_id, external_id, created_at)
                   select 'id_' || i, 'ws', 'user_' || i, 0 from generate_series(1, 1000) as i`);
-  await db.query(`insert into keys (id, workspace_id, api_id, hash, start, name, identity_id, owner_id, enabled, created_at)
+  await db.query(`insert into keys (id, workspace_id, api_id, hash, start, name, identity_id, owner_id, enabled, expires_at, created_at)
                   select 'key_' || md5(i::text), case when i % 4 = 0 then 'other' else 'ws' end,
                          case when i % 4 = 0 then 'api_other' when i % 100 = 1 then 'api_small' else 'api_large' end,
                          'hash_' || i, 'prod_' || left(md5(i::text || 's'), 4), 'Key ' || left(md5(i::text || 'n'), 6) || ' 50%',
                          case when i % 3 = 0 then 'id_' || (i % 1000 + 1) end, case when i % 1000 = 7 then 'user_8' end,
-                         i % 10 <> 0, 1000000 + (i * 7919) % 40000
+                         i % 500 <> 1, case when i % 1000 = 3 then 1500000 when i % 20 = 5 then 3000000 end,
+                         1000000 + (i * 7919) % 40000
                     from generate_series(1, 40000) as i`);
   await db.query(
     `insert into roles (id, workspace_id, name, created_at) values ('role_rare', 'ws', 'rare', 0), ('role_common', 'ws', 'common', 0)`,
@@ -89,6 +90,9 @@ describe("is answered by an index:", () => {
       filter: { owner: { identityId: "id_8", externalId: "user_8" } },
       indexes: ["keys_by_identity", "keys_by_owner"],
     },
+    { name: "disabled ones, which are few", filter: { enabled: false }, indexes: ["keys_disabled"] },
+    { name: "expired ones, which are few", filter: { expired: true }, indexes: ["keys_by_expiry"] },
+    { name: "enabled ones, which are many", filter: { enabled: true }, indexes: ["keys_newest"] },
     { name: "a rare role", filter: { roleId: "role_rare" }, indexes: [] },
     { name: "a common role", filter: { roleId: "role_common" }, indexes: ["keys_newest"] },
     { name: "a rare permission", filter: { permissionId: "perm" }, indexes: [] },
@@ -141,6 +145,8 @@ describe("finds", () => {
     { name: "percent signs as they are", filter: { apiIds: ["api_large"], name: "%%" }, where: "false" },
     { name: "an underscore as it is", filter: { start: "prod-" }, where: "false" },
     { name: "disabled ones", filter: { enabled: false }, where: "not enabled" },
+    { name: "expired ones", filter: { expired: true }, where: "expires_at < 2000000" },
+    { name: "no expired ones", filter: { expired: false }, where: "expires_at is null or expires_at > 2000000" },
     {
       name: "an owner by its identity and as v1 was told it, each once",
       filter: { owner: { identityId: "id_8", externalId: "user_8" } },
