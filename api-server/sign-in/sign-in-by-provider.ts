@@ -146,7 +146,9 @@ function describe(error: unknown): string {
   for (let at = error; at instanceof Error && parts.length < CAUSES_MAX; at = at.cause) {
     const { code, error: kind } = at as { code?: unknown; error?: unknown };
     const codes = [code, kind].filter((one) => typeof one === "string").map((one) => ` [${String(one).slice(0, 100)}]`);
-    parts.push(`${at.message.slice(0, 200)}${codes.join("")}`);
+    // That of JSON quotes what it could not read, which may be a token.
+    const message = at instanceof SyntaxError ? "what was sent is no JSON" : at.message.slice(0, 200);
+    parts.push(`${message}${codes.join("")}`);
   }
   return parts.join(": ");
 }

@@ -84,6 +84,9 @@ const call = (reply: Answered, path: string, headers: Readonly<Record<string, st
   post(of, `/v2/${path}`, {}, { ...OWN, cookie: `__Host-postern=${cookieOf(reply)}`, ...headers });
 const kindOf = ({ body }: Reply): string | undefined => body.error?.type.split("/").at(-1);
 
+/** A token as a provider may send it whose answers are broken. */
+const UNQUOTED = "zQ7xK9vW2pL4mN8bR6tY";
+
 /** That no session was opened, and which word the page gets. */
 function refusedWith(reply: Answered, word: string): void {
   expect([reply.status, reply.location]).toEqual([303, `/dashboard/sign-in?error=${word}`]);
@@ -279,6 +282,8 @@ describe("an ID token", () => {
             keys: [{ ...keys.publicKey.export({ format: "jwk" }), kid: "known", use: "sig", alg: "RS256" }],
           }),
         );
+      } else if (pathname === "/token" && kid === "unquoted") {
+        response.end(`{"access_token": ${UNQUOTED}, "token_type": "bearer"}`);
       } else if (pathname === "/token") {
         const text = `${base64({ alg: "RS256", kid: "known" })}.${base64(claims(issuer, nonce))}`;
         const signature = createSign("RSA-SHA256")
@@ -300,6 +305,16 @@ describe("an ID token", () => {
       follow: async (url) => new URL((await fetch(url, { redirect: "manual" })).headers.get("location") ?? ""),
     };
   }
+
+  test("that is no JSON is refused, and no part of it is in the log", async () => {
+    const liar = await lying(() => ({}), "unquoted");
+    const of = await buildWith(liar);
+    onTestFinished(() => of.close());
+    refusedWith(await signIn(undefined, of, liar), "token");
+    const logged = of.logs.join("\n");
+    expect(logged).toContain("a sign-in with the provider failed");
+    for (let at = 0; at + 4 <= UNQUOTED.length; at++) expect(logged).not.toContain(UNQUOTED.slice(at, at + 4));
+  });
 
   const honest = (issuer: string, nonce: string) => ({
     iss: issuer,
