@@ -1,4 +1,4 @@
-import { mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
@@ -82,4 +82,33 @@ test("while a file cannot be read, or has no valid value, the last one stays, an
   file("postgres://you:b@host/db?sslmode=disable");
   nowMs += 1000;
   expect(value()).toBe("postgres://you:b@host/db?sslmode=disable");
+});
+
+test("a text that was refused is not looked at again until it is another one", () => {
+  const looked: string[] = [];
+  const accept = (text: string): string => {
+    looked.push(text);
+    if (text.startsWith("bad")) throw new Error("bad");
+    return text;
+  };
+  const value = followFile(file("good"), { name: "x-file", log, accept });
+  for (const text of ["bad one", "bad one", "bad two", "good", "bad two", "better", "bad one"]) {
+    file(text);
+    nowMs += 1000;
+    expect(value()).toBe(looked.includes("better") ? "better" : "good");
+  }
+  expect(looked).toEqual(["good", "bad one", "bad two", "bad two", "better", "bad one"]);
+});
+
+test("a folder in the place of a file, and a file without a text, leave what was in force", () => {
+  const path = file("good");
+  const value = followFile(path, { name: "x-file", log });
+  file("");
+  nowMs += 1000;
+  expect(value()).toBe("good");
+  unlinkSync(path);
+  mkdirSync(path);
+  nowMs += 1000;
+  expect(value()).toBe("good");
+  expect(lines.map((line) => line.split(": ").at(-1))).toEqual([expect.stringContaining("empty"), "EISDIR"]);
 });

@@ -39,7 +39,7 @@ export interface FollowOptions {
   readonly value: string | undefined;
   readonly file: string | undefined;
   readonly log: Pick<Logger, "info" | "warn">;
-  /** Throws when a text is no valid value; returns what is used of it, given the value so far. */
+  /** Throws when a text is no valid value, the same each time; returns what is used of it, given the value so far. */
   readonly accept?: (text: string, last: string | undefined) => string;
 }
 
@@ -62,15 +62,20 @@ export function followFile(
   let current = accept(text, undefined);
   let readAtMs = performance.now();
   let problem: string | undefined;
+  /** Not looked at again, because that may take long. */
+  let refused: string | undefined;
   return () => {
     const nowMs = performance.now();
     if (nowMs - readAtMs < READ_EVERY_MS) return current;
     readAtMs = nowMs;
     try {
       const fresh = read(file, name);
+      if (fresh === refused) return current;
+      refused = undefined;
       if (fresh !== text) {
+        refused = fresh;
         current = accept(fresh, current);
-        text = fresh;
+        [text, refused] = [fresh, undefined];
         log.info({ file }, `--${name} has changed`);
       }
       problem = undefined;

@@ -28,6 +28,9 @@ test.each(["unknown", "Payments", "payments ", "__proto__", "constructor", "toSt
 test.each([
   ["groups: {a: {b: owner}}", /^line 1, column 17: groups\.a\.b: /],
   ["groups:\n  a:\n    b: admin\n  a:\n    c: viewer\n", /^line 4, column 3: /],
+  ["groups:\n  a: {b: admin, 'b': viewer}\n", /^line 2, column 17: Map keys must be unique/],
+  ["groups: {}\ngroups: {a: {b: admin}}\n", /^line 2, column 1: /],
+  [`groups: {a: {b: viewer}} # ${"x".repeat(1_048_576)}`, /more than 1048576 characters/],
   ["groups:\n  a: [viewer]\n", /^line 2, column 6: groups\.a: /],
   ["groups: {}\nmore: 1\n", /^(line 1, column 1: )?the file: .*more/],
   ["", /groups/],
@@ -38,6 +41,13 @@ test.each([
   ["just text", /./],
 ])("%j is refused with its place", (text, message) => {
   expect(() => parseRolesFile(text)).toThrow(message);
+});
+
+test("as many groups as a file holds are read in time", () => {
+  const text = `groups:\n${Array.from({ length: 25_000 }, (_, i) => `  group-${i}: {shop-${i}: viewer}\n`).join("")}`;
+  const startedMs = performance.now();
+  expect(parseRolesFile(text)(["group-24999"])).toEqual([{ workspace: "shop-24999", role: "viewer" }]);
+  expect(performance.now() - startedMs).toBeLessThan(10_000);
 });
 
 test("a text that changes is read again, and only then", () => {

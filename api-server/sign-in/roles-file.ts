@@ -1,4 +1,4 @@
-import { isNode, LineCounter, parseDocument } from "yaml";
+import { isMap, isNode, isScalar, LineCounter, type Node, parseDocument } from "yaml";
 import * as z from "zod";
 import { PERSON_ROLES } from "../../core/permissions/person-roles.ts";
 import type { Assignment } from "../../core/sessions/assignments.ts";
@@ -23,17 +23,23 @@ export type RolesFile = z.infer<typeof RolesFile>;
 /** What a person with these groups may do. A group that the file does not name gives nothing. */
 export type RolesOfGroups = (groups: readonly string[]) => readonly Assignment[];
 
+/** What a ConfigMap of Kubernetes holds at most. */
+const LENGTH_MAX = 1_048_576;
+
 /** Throws an Error that names the line and the column. */
 export function parseRolesFile(text: string): RolesOfGroups {
+  if (text.length > LENGTH_MAX) throw new Error(`the file has more than ${LENGTH_MAX} characters`);
   const lines = new LineCounter();
-  // A group that is named twice would have one of its entries overlooked.
-  const document = parseDocument(text, { lineCounter: lines, uniqueKeys: true, prettyErrors: false });
+  // The library compares each key with each other one, which takes minutes for some ten thousand.
+  const document = parseDocument(text, { lineCounter: lines, uniqueKeys: false, prettyErrors: false });
   const placeAt = (offset: number): string => {
     const { line, col } = lines.linePos(offset);
     return `line ${line}, column ${col}`;
   };
   const [fault] = document.errors;
   if (fault !== undefined) throw new Error(`${placeAt(fault.pos[0])}: ${fault.message}`);
+  const repeated = findRepeatedKey(document.contents);
+  if (repeated !== undefined) throw new Error(`${placeAt(repeated.range?.[0] ?? 0)}: Map keys must be unique`);
   const parsed = RolesFile.safeParse(document.toJS({ maxAliasCount: 0 }) ?? {});
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
@@ -48,6 +54,22 @@ export function parseRolesFile(text: string): RolesOfGroups {
     ]),
   );
   return (groups) => groups.flatMap((group) => assignments.get(group) ?? []);
+}
+
+/** A group that is named twice would have one of its entries overlooked. */
+function findRepeatedKey(node: unknown): Node | undefined {
+  if (!isMap(node)) return undefined;
+  const seen = new Set<string>();
+  for (const { key, value } of node.items) {
+    if (isScalar(key)) {
+      const name = String(key.value);
+      if (seen.has(name)) return key;
+      seen.add(name);
+    }
+    const within = findRepeatedKey(value);
+    if (within !== undefined) return within;
+  }
+  return undefined;
 }
 
 /** The same for a text that may change: it is read again when it does. */
