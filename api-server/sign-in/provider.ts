@@ -174,7 +174,7 @@ function toClaimed(
 ): Claimed {
   const { iss, name, preferred_username: username, email } = claims;
   const sub = plainText(claims.sub);
-  // OpenID Connect Core 1.0, section 2: at most 255 characters.
+  // OpenID Connect Core 1.0 allows no more.
   if (sub === undefined) throw new Error("the subject is no text of at most 255 characters");
   const given = [name, username, email, sub].map(plainText).find((text) => text !== undefined);
   const groups = [claims[groupsClaim] ?? []].flat().map(plainText);

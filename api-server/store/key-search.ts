@@ -53,17 +53,20 @@ export interface FoundKeyRow {
 const HOLDERS_MAX = 5_000;
 
 /** The keys that hold a permission, directly or through a role, some twice; undefined when they are many. */
-async function findHolders(db: Queryable, permissionId: string): Promise<readonly string[] | undefined> {
+async function findHolders(
+  db: Queryable,
+  { workspaceId, permissionId }: { workspaceId: string; permissionId: string },
+): Promise<readonly string[] | undefined> {
   const text = `select kp.key_id as id
                   from key_permissions kp
-                 where kp.permission_id = $1
+                 where kp.workspace_id = $1 and kp.permission_id = $2
                  union all
                 select kr.key_id
                   from role_permissions rp
                   join key_roles kr on kr.role_id = rp.role_id
-                 where rp.permission_id = $1
-                 limit $2`;
-  const { rows } = await db.query<{ id: string }>({ text, values: [permissionId, HOLDERS_MAX + 1] });
+                 where rp.workspace_id = $1 and rp.permission_id = $2
+                 limit $3`;
+  const { rows } = await db.query<{ id: string }>({ text, values: [workspaceId, permissionId, HOLDERS_MAX + 1] });
   return rows.length > HOLDERS_MAX ? undefined : rows.map(({ id }) => id);
 }
 
@@ -73,8 +76,8 @@ export async function searchKeys(
   filter: KeyFilter,
   { after, rowsMax }: { readonly after: KeyPosition | undefined; readonly rowsMax: number },
 ): Promise<FoundKeyRow[]> {
-  const { permissionId } = filter;
-  const holders = permissionId === undefined ? undefined : await findHolders(db, permissionId);
+  const { workspaceId, permissionId } = filter;
+  const holders = permissionId === undefined ? undefined : await findHolders(db, { workspaceId, permissionId });
   const { conditions, values } = conditionsOf(filter, { after, holders });
   values.push(rowsMax);
   const text = `with page as (

@@ -7,7 +7,7 @@ import { type OneOfEach, oneOfEach, valueIn, withValue } from "./references.ts";
 import { makeThings, type Things } from "./things.ts";
 
 /*
- * Two workspaces that are as alike as can be: each has the other's id as its name, and what they have is called the same. Whoever belongs to
+ * Two workspaces that are as alike as can be: each has the other's id as its name, and what they have is called the same. Each caller of
  * one of them goes through everything that administrators may do.
  */
 

@@ -55,7 +55,7 @@ describe("a clock", () => {
 });
 
 describe("while Postgres is away", () => {
-  test("nobody is signed in or out, no cookie is changed, and all is as it was when it is back", async () => {
+  test("no person is signed in or out, no cookie is changed, and all is as it was when it is back", async () => {
     const away = await buildTestApp({ signIn: { bounds: NO_BOUNDS } });
     const person = await signIn(away);
     const link = await makeLink(away);
@@ -250,7 +250,7 @@ describe("a cookie", () => {
       (token: string) => `__Host-postern=%${token.charCodeAt(0).toString(16)}${token.slice(1)}`,
     ],
     ["behind one that is no token", (token: string) => `__Host-postern=; __Host-postern=${token}`],
-  ])("%s signs nobody in", async (_, cookieWith) => {
+  ])("%s signs no person in", async (_, cookieWith) => {
     const { token } = await signIn(t);
     const reply = await post(t, `/v2/${whoami}`, {}, { ...OWN_PAGE, cookie: cookieWith(token) });
     expect(kindOf(reply)).toEqual([401, "unauthorized"]);
