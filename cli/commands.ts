@@ -183,6 +183,11 @@ export const COMMANDS: readonly CommandRow[] = [
     load: async () => (await import("./commands/dashboard/link.ts")).dashboardLink,
   },
   {
+    name: "dashboard sign-out",
+    summary: "sign a person out of the dashboard, everywhere",
+    load: async () => (await import("./commands/dashboard/sign-out.ts")).dashboardSignOut,
+  },
+  {
     name: "audit",
     summary: "list the changes in a workspace and who made them, newest first",
     load: async () => (await import("./commands/audit.ts")).audit,

@@ -4,6 +4,7 @@ import { apiSet } from "../commands/api/set.ts";
 import { apiServer } from "../commands/api-server.ts";
 import { audit } from "../commands/audit.ts";
 import { dashboardLink } from "../commands/dashboard/link.ts";
+import { dashboardSignOut } from "../commands/dashboard/sign-out.ts";
 import { ingest } from "../commands/ingest.ts";
 import { keyReencrypt } from "../commands/key/reencrypt.ts";
 import { managedList } from "../commands/managed/list.ts";
@@ -64,5 +65,6 @@ export const API_SERVER_COMMANDS = [
   redisAcl,
   analytics,
   dashboardLink,
+  dashboardSignOut,
   audit,
 ] as const;

@@ -1,0 +1,37 @@
+import { endLinksFor, endSessionsNamed } from "../../store/sign-in-ends.ts";
+import { inTransaction } from "../../store/transaction.ts";
+import { type Administrator, insertAdministration } from "./administrator.ts";
+
+export interface SignedOutPerson {
+  readonly sessions: number;
+  /** Links that were not used yet. */
+  readonly links: number;
+}
+
+/** A row of the log names no more sessions than a person reads. */
+const TARGETS_MAX = 20;
+
+/**
+ * Ends all sessions of the people with this name, e-mail address or subject, and the links that were made for this name. It holds for the next call.
+ * @param logWorkspaceId the workspace whose audit log has it.
+ */
+export async function signOutPerson(
+  administrator: Administrator,
+  { person, logWorkspaceId }: { person: string; logWorkspaceId: string },
+): Promise<SignedOutPerson> {
+  return inTransaction(administrator, async (tx) => {
+    const endedAt = administrator.nowMs();
+    const sessions = await endSessionsNamed(tx, { person, endedAt });
+    const links = await endLinksFor(tx, { person, endedAt });
+    if (sessions.length > 0 || links > 0) {
+      await insertAdministration(tx, administrator, logWorkspaceId, [
+        {
+          event: "session.delete",
+          description: `Signed ${person} out of ${sessions.length} sessions; ${links} links ended`,
+          targets: sessions.slice(0, TARGETS_MAX).map(({ id, name }) => ({ type: "session", id, name })),
+        },
+      ]);
+    }
+    return { sessions: sessions.length, links };
+  });
+}
