@@ -200,12 +200,12 @@ export async function revokeRootKey(
   });
 }
 
-const NAMED_MAX = 50;
+const PERMISSIONS_NAMED = 50;
 
 /** A row of the log names no more than a person reads. */
 function someOf(permissions: readonly string[]): string {
-  const named = permissions.toSorted().slice(0, NAMED_MAX).join(", ");
-  return permissions.length > NAMED_MAX ? `${named} and ${permissions.length - NAMED_MAX} more` : named;
+  const named = permissions.toSorted().slice(0, PERMISSIONS_NAMED).join(", ");
+  return permissions.length > PERMISSIONS_NAMED ? `${named} and ${permissions.length - PERMISSIONS_NAMED} more` : named;
 }
 
 const sameTexts = (a: readonly string[], b: readonly string[]): boolean =>
