@@ -25,14 +25,14 @@ test("a statement that takes too long is given up", async () => {
 
 test("many that take long leave half of the connections to others, and end in bounded time", async () => {
   const startedMs = performance.now();
-  const many = Promise.all(Array.from({ length: 20 }, () => sleep(60_000, 1_000)));
+  const many = Promise.all(Array.from({ length: 20 }, () => sleep(60_000, 3_000)));
   for (let i = 0; i < 10; i++) {
     expect((await db.query("select 1")).rowCount).toBe(1);
     expect(db.totalCount - db.idleCount).toBeLessThanOrEqual(2);
   }
-  expect(performance.now() - startedMs).toBeLessThan(900);
+  expect(performance.now() - startedMs).toBeLessThan(2_900);
   expect(new Set(await many)).toEqual(new Set(["TOO_SLOW"]));
-  expect(performance.now() - startedMs).toBeLessThan(5_000);
+  expect(performance.now() - startedMs).toBeLessThan(15_000);
 });
 
 test("those that wait have their turn, also after one that failed", async () => {
