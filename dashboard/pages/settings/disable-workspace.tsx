@@ -10,7 +10,6 @@ import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { Notice } from "../../parts/notice.tsx";
-import { nameOf } from "../root-keys/root-key.ts";
 import { useOtherWorkspace, useUpdateWorkspace } from "./use-update-workspace.ts";
 import type { Workspace } from "./workspace.ts";
 
@@ -102,8 +101,8 @@ function Names({ rootKeys, hasMore }: { rootKeys: readonly RootKey[]; hasMore: b
       {sorted.slice(0, NAMES_SHOWN).map((rootKey, at) => (
         <span key={rootKey.rootKeyId}>
           {at > 0 && ", "}
-          <bdi>{nameOf(rootKey)}</bdi> ({rootKey.lastUsedOn === undefined ? "never used" : `used ${rootKey.lastUsedOn}`}
-          )
+          <bdi>{rootKey.name ?? rootKey.rootKeyId}</bdi> (
+          {rootKey.lastUsedOn === undefined ? "never used" : `used ${rootKey.lastUsedOn}`})
         </span>
       ))}
       {more > 0 && ` and ${more}${hasMore ? " or more" : ""} others`}
