@@ -1,5 +1,8 @@
+import type { UsageEvent } from "../../edge/events/contract.ts";
+import { aVerificationEvent } from "../builders/usage-event.ts";
 import { waitFor } from "../harness/wait.ts";
 import type { Dashboard } from "./harness.ts";
+import { storeUsage } from "./usage-events.ts";
 
 const CUSTOMERS = [
   "acme",
@@ -16,7 +19,7 @@ const CUSTOMERS = [
 const ENVIRONMENTS = ["production", "staging"] as const;
 
 /** A workspace as a small company has it. */
-export async function fillExample({ call, sidecarUrl }: Dashboard): Promise<void> {
+export async function fillExample({ call, sidecarUrl, databaseUrl }: Dashboard): Promise<void> {
   const { apiId } = await call("apis.createApi", { name: "billing" });
   const { apiId: reports } = await call("apis.createApi", { name: "reports" });
   for (const slug of ["invoices.read", "invoices.write", "reports.read", "reports.export", "members.invite"]) {
@@ -31,6 +34,7 @@ export async function fillExample({ call, sidecarUrl }: Dashboard): Promise<void
     await call("permissions.setRolePermissions", { roleId, permissions: [...permissions] });
   }
   const keys: string[] = [];
+  const used: KeyInUse[] = [];
   for (const [index, externalId] of CUSTOMERS.entries()) {
     const ratelimits = [{ name: "requests", limit: 100 * (index + 1), duration: 60_000 }];
     await call("identities.createIdentity", {
@@ -39,8 +43,9 @@ export async function fillExample({ call, sidecarUrl }: Dashboard): Promise<void
       meta: { plan: index % 3 === 0 ? "pro" : "free" },
     });
     for (const environment of ENVIRONMENTS) {
-      const { key } = await call("keys.createKey", {
-        apiId: index % 4 === 3 ? reports : apiId,
+      const ofApi = index % 4 === 3 ? reports : apiId;
+      const { key, keyId } = await call("keys.createKey", {
+        apiId: ofApi,
         prefix: environment === "production" ? "live" : "test",
         name: `${externalId} ${environment}`,
         externalId,
@@ -50,6 +55,7 @@ export async function fillExample({ call, sidecarUrl }: Dashboard): Promise<void
         ratelimits: [{ name: "burst", limit: 5, duration: 10_000, autoApply: true }],
       });
       keys.push(key);
+      used.push({ keyId, apiId: ofApi, externalId });
     }
   }
   for (const [pattern, limit] of [
@@ -60,7 +66,10 @@ export async function fillExample({ call, sidecarUrl }: Dashboard): Promise<void
     await call("ratelimit.limit", { namespace: "emails", identifier: pattern, limit: 10, duration: 60_000 });
     await call("ratelimit.setOverride", { namespace: "emails", identifier: pattern, limit, duration: 60_000 });
   }
-  let verified = 0;
+  const { id: workspaceId } = await call("workspaces.getWorkspace", {});
+  const events = usageOfDay(workspaceId, used);
+  await storeUsage(databaseUrl, events);
+  let verified = events.length;
   for (const [index, key] of keys.entries()) {
     for (let count = 0; count < 3 + (index % 5); count++, verified++) await call("keys.verifyKey", { key });
     if (sidecarUrl !== null) await fetch(`${sidecarUrl}/orders`, { headers: { authorization: `Bearer ${key}` } });
@@ -75,4 +84,33 @@ export async function fillExample({ call, sidecarUrl }: Dashboard): Promise<void
     },
     { deadlineMs: 30_000 },
   );
+}
+
+interface KeyInUse {
+  readonly keyId: string;
+  readonly apiId: string;
+  readonly externalId: string;
+}
+
+const QUARTER_MS = 15 * 60_000;
+
+/** Of the last 24 hours: more by day than by night, some of it refused. */
+function usageOfDay(workspaceId: string, keys: readonly KeyInUse[]): UsageEvent[] {
+  const beganMs = Date.now() - 96 * QUARTER_MS;
+  return Array.from({ length: 96 }, (_, quarter) => {
+    const count = Math.round(14 + 11 * Math.sin((quarter / 96) * 2 * Math.PI - 1));
+    return Array.from({ length: count }, (_, n) => {
+      const at = quarter * 31 + n;
+      // The first keys are used most.
+      const key = keys[Math.floor(((at * 7) % keys.length) ** 2 / keys.length)];
+      return aVerificationEvent({
+        ...key,
+        id: `ev_${quarter}_${n}`,
+        workspaceId,
+        requestId: `req_${quarter}_${n}`,
+        timeMs: beganMs + quarter * QUARTER_MS + n * 1000,
+        outcome: at % 9 === 0 ? "RATE_LIMITED" : at % 31 === 0 ? "EXPIRED" : "VALID",
+      });
+    });
+  }).flat();
 }
