@@ -92,6 +92,13 @@ export function PlotCanvas(props: CanvasProps): ReactNode {
 const withEnd = <T,>(values: readonly T[], end: T | undefined): T[] =>
   end === undefined ? [...values] : [...values, end];
 
+/** By the ms between two ticks: the text of each, and what stands below the first, and below each where a year or a day begins. */
+const TIMES: uPlot.Axis.Values = [
+  [86_400_000, "{MM}-{DD}", "\n{YYYY}", null, null, null, null, null, 1],
+  [60_000, "{HH}:{mm}", "\n{YYYY}-{MM}-{DD}", null, "\n{MM}-{DD}", null, null, null, 1],
+  [1000, "{HH}:{mm}:{ss}", "\n{YYYY}-{MM}-{DD}", null, "\n{MM}-{DD}", null, null, null, 1],
+];
+
 interface Making {
   readonly element: HTMLElement;
   readonly width: number;
@@ -131,7 +138,10 @@ function optionsOf({ element, width, heightPx, isTime, isStacked, series, endX, 
       x: { time: isTime },
       y: { range: (_, min, max) => [Math.min(0, min ?? 0), Math.max(1e-9, (max ?? 1) * 1.05)] },
     },
-    axes: [axis, { ...axis, size: 56, values: (_, values) => values.map((value) => shortNumber(value)) }],
+    axes: [
+      isTime ? { ...axis, values: TIMES } : axis,
+      { ...axis, size: 56, values: (_, values) => values.map((value) => shortNumber(value)) },
+    ],
     series: [
       {},
       ...series.map(({ name, mark }, place) => ({
