@@ -146,6 +146,7 @@ export default defineConfig({
           ...LONG,
           name: "whole",
           include: WHOLE,
+          exclude: [...NEVER, ...PURE],
           // One more than elsewhere: most of their time passes in waiting.
           maxWorkers: 3,
           sequence: { groupOrder: 3 },

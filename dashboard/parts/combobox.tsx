@@ -36,7 +36,9 @@ export function Combobox({
   const chosen = options.find((option) => option.value === value) ?? (value === null ? null : { value, label: value });
   return (
     <div className="field">
-      <label htmlFor={id}>{label}</label>
+      <label id={`${id}-label`} htmlFor={id}>
+        {label}
+      </label>
       <Base.Root
         items={options}
         value={chosen}
@@ -56,6 +58,8 @@ export function Combobox({
           id={id}
           className="input"
           placeholder={placeholder}
+          // While the list is open, all else is hidden from screen readers: this names the field nevertheless.
+          aria-labelledby={`${id}-label`}
           aria-describedby={hint === undefined ? undefined : `${id}-hint`}
         />
         <Base.Portal>

@@ -1,0 +1,119 @@
+import { policyBody } from "../../api-server/test/things.ts";
+import { inDatabase } from "./database.ts";
+import type { Dashboard } from "./harness.ts";
+
+/** The objects that the windows are about. */
+export interface Made {
+  readonly apiId: string;
+  readonly protectedApiId: string;
+  readonly keyId: string;
+  readonly externalId: string;
+  readonly identityId: string;
+  readonly rootKeyId: string;
+  /** Holds more than it was asked for. */
+  readonly wideRootKeyId: string;
+  readonly roleName: string;
+  readonly slug: string;
+  readonly namespaceId: string;
+  readonly policyId: string;
+  /** Another one that is enabled, and one that is not; their names sort after `default`. */
+  readonly workspaceId: string;
+  readonly disabledWorkspaceId: string;
+}
+
+const DAY_MS = 86_400_000;
+const LIMIT = { name: "requests", limit: 5, duration: 60_000 };
+
+/** Makes them, with names and descriptions by `text`. Where the API takes no free text they have plain ones. */
+export async function makeObjects(
+  dashboard: Dashboard,
+  text: (what: string, lengthMax: number) => string,
+): Promise<Made> {
+  const { call } = dashboard;
+  const unique = String(Date.now());
+  const externalId = `owner-${unique}`;
+  const slug = `documents.read.${unique}`;
+  const meta = { [text("meta", 100)]: text("meta", 1000), list: [text("meta", 1000)] };
+  const { apiId } = await call("apis.createApi", { name: text("before", 255) });
+  await call("apis.updateApi", { apiId, name: text("api", 255) });
+  const { apiId: protectedApiId } = await call("apis.createApi", { name: text("protected", 255) });
+  await inDatabase(dashboard, "update apis set delete_protection = true where id = $1", [protectedApiId]);
+  const { identityId } = await call("identities.createIdentity", {
+    externalId,
+    meta,
+    ratelimits: [{ ...LIMIT, name: text("limit", 128) }],
+  });
+  const role = { name: text("role", 128), description: text("role", 512) };
+  await call("permissions.createPermission", { slug, name: text("permission", 512), description: text("what", 512) });
+  await call("permissions.createRole", { ...role, permissions: [slug] });
+  const { keyId } = await call("keys.createKey", {
+    apiId,
+    externalId,
+    name: text("key", 255),
+    meta,
+    credits: { remaining: 5 },
+    ratelimits: [{ ...LIMIT, name: text("limit", 128) }],
+    roles: [role.name],
+    permissions: [slug],
+  });
+  const permissions = ["api.*.create_api", "api.*.read_api"];
+  const { rootKeyId } = await call("admin.createRootKey", { name: text("root key", 255), permissions });
+  const { rootKeyId: wideRootKeyId } = await call("admin.createRootKey", { name: text("wide", 255), permissions });
+  await holdTooMuch(dashboard, wideRootKeyId, permissions[1] ?? "");
+  const { namespaceId } = await call("ratelimit.createNamespace", { name: text("namespace", 255) });
+  const limit = { namespace: namespaceId, limit: 5, duration: 60_000 };
+  await call("ratelimit.setOverride", { ...limit, identifier: text("identifier", 255) });
+  const rule = {
+    access: "Key",
+    creditCost: 1,
+    path: { prefix: "/" },
+    permissions: slug,
+    ratelimits: [
+      {
+        scope: { kind: "name", name: text("limit", 128) },
+        identifier: "key",
+        limit: 5,
+        durationMs: 60_000,
+        cost: 1,
+        accuracy: "strict",
+      },
+    ],
+  };
+  const { policyId } = await call("policies.setPolicy", policyBody(apiId, `policy-${unique}`, [rule]) as never);
+  const { workspaceId } = await call("admin.createWorkspace", { name: `enabled-${unique}` });
+  const { workspaceId: disabledWorkspaceId } = await call("admin.createWorkspace", { name: `off-${unique}` });
+  await call("admin.updateWorkspace", { workspaceId: disabledWorkspaceId, enabled: false });
+  return {
+    apiId,
+    protectedApiId,
+    keyId,
+    externalId,
+    identityId,
+    rootKeyId,
+    wideRootKeyId,
+    roleName: role.name,
+    slug,
+    namespaceId,
+    policyId,
+    workspaceId,
+    disabledWorkspaceId,
+  };
+}
+
+/** As if it had been made 40 days ago, and asked for one of its permissions alone since then. */
+async function holdTooMuch(dashboard: Dashboard, rootKeyId: string, tuple: string): Promise<void> {
+  const agoMs = Date.now() - 40 * DAY_MS;
+  await inDatabase(dashboard, "update settings set value = to_jsonb($1::bigint) where name = 'root-key-uses-since'", [
+    agoMs,
+  ]);
+  await inDatabase(dashboard, "update root_keys set created_at = $2, permissions_changed_at = null where id = $1", [
+    rootKeyId,
+    agoMs,
+  ]);
+  await inDatabase(
+    dashboard,
+    `insert into root_key_uses (root_key_id, tuple, workspace_id, last_used_on)
+     select id, $2, workspace_id, current_date from root_keys where id = $1`,
+    [rootKeyId, tuple],
+  );
+}

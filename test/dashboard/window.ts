@@ -1,0 +1,150 @@
+import type { Locator, Page } from "playwright-core";
+import { describe, expect } from "vitest";
+import { waitFor } from "../harness/wait.ts";
+import { expectAccessible } from "./accessible.ts";
+import { EVERY_WINDOW, type Opening, openWindow } from "./every-window.ts";
+import { dashboardTest } from "./harness.ts";
+import { type Made, makeObjects } from "./window-objects.ts";
+
+const NARROW_PX = 375;
+const WIDE = { width: 1280, height: 800 } as const;
+/** A window with more stops than this is not gone around. */
+const STOPS_MAX = 80;
+
+const focusIn = (window: Locator): Promise<boolean> =>
+  window.evaluate((element) => element.contains(document.activeElement));
+/** Fails with what `problem` says when it does not become true soon. */
+async function until(isSo: () => Promise<boolean>, problem: () => Promise<string>): Promise<void> {
+  try {
+    await waitFor("it", isSo, { deadlineMs: 3000, everyMs: 20 });
+  } catch {
+    throw new Error(await problem());
+  }
+}
+
+const focused = (page: Page): Promise<string> =>
+  page.evaluate(() => document.activeElement?.outerHTML.slice(0, 160) ?? "nothing");
+
+/** What is to hold of each window of one part of the table. */
+export function testWindows(of: keyof typeof EVERY_WINDOW): void {
+  const test = dashboardTest();
+  let made: Made;
+  let count = 0;
+  test.beforeAll(async ({ dashboard }) => {
+    made = await makeObjects(dashboard, (what, lengthMax) => `${what} of somebody ${++count}`.slice(0, lengthMax));
+  });
+  describe("is accessible in light and dark, keeps the focus, closes by Escape, gives the focus back, and fits 375 px", () => {
+    test.for<Opening>(EVERY_WINDOW[of])("$name", async (opening, { open }) => {
+      await expectGoodWindow(await open(opening.at(made)), opening, made);
+    });
+  });
+}
+
+async function expectGoodWindow(page: Page, opening: Opening, made: Made): Promise<void> {
+  const { kind = "dialog", isKept = false } = opening;
+  const { window, opener } = await openWindow(page, opening, made);
+  if (kind === "dialog" || kind === "menu") {
+    await until(
+      () => focusIn(window),
+      async () => `opened, the focus is on ${await focused(page)}`,
+    );
+  }
+  for (const colorScheme of ["light", "dark"] as const) {
+    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+    // While a list is open all else is hidden from screen readers, and shown to them again as soon as the focus leaves its field.
+    await expectAccessible(page, kind === "list" ? ["aria-hidden-focus"] : []);
+  }
+  await expectInside(page, window, kind);
+  await page.setViewportSize({ width: NARROW_PX, height: WIDE.height });
+  await expectFits(window);
+  await page.setViewportSize(WIDE);
+  await page.keyboard.press("Escape");
+  if (isKept) {
+    await window.waitFor();
+    expect(await focusIn(window)).toBe(true);
+    const close = window.getByRole("button", { name: "Close" });
+    await close.focus();
+    await close.press("Enter");
+  }
+  await window.waitFor({ state: "hidden" });
+  const isBack = () => opener.evaluate((element) => element === document.activeElement);
+  await until(isBack, async () => `closed, the focus is on ${await focused(page)}`);
+  if (kind === "list") {
+    await page.keyboard.press("ArrowDown");
+    await page.getByRole("listbox").waitFor();
+    await page.keyboard.press("Tab");
+    await page.getByRole("listbox").waitFor({ state: "hidden" });
+    expect(await page.locator("[aria-hidden=true] :focus").count()).toBe(0);
+  }
+}
+
+/** The keys that go around in a window leave the focus in it. */
+async function expectInside(page: Page, window: Locator, kind: NonNullable<Opening["kind"]> | "dialog"): Promise<void> {
+  const stays = async (press: string): Promise<void> => {
+    await page.keyboard.press(press);
+    // At an end the focus is for a moment on what leads it to the other.
+    await until(
+      () => focusIn(window),
+      async () => `after ${press} the focus is on ${await focused(page)}`,
+    );
+  };
+  switch (kind) {
+    case "dialog": {
+      for (const press of ["Tab", "Shift+Tab"]) {
+        const first = await focused(page);
+        let stops = 0;
+        do {
+          await stays(press);
+          stops += 1;
+        } while ((await focused(page)) !== first && stops < STOPS_MAX);
+        expect(stops, `${press} goes around`).toBeLessThan(STOPS_MAX);
+      }
+      return;
+    }
+    case "menu":
+      for (const press of ["ArrowDown", "ArrowUp", "ArrowUp", "End", "Home"]) await stays(press);
+      return;
+    case "popover":
+      await stays("Tab");
+      return;
+    case "list": {
+      await page.keyboard.press("ArrowDown");
+      const active = page.locator(":focus");
+      expect(await active.getAttribute("role")).toBe("combobox");
+      expect(await active.getAttribute("aria-activedescendant")).not.toBeNull();
+    }
+  }
+}
+
+/** Nothing of a window is beyond the edge of the page, or of the window itself but for what scrolls by itself. */
+async function expectFits(window: Locator): Promise<void> {
+  // What is placed beside its opener follows when that has moved.
+  await expect.poll(() => beyondEdges(window)).toEqual([]);
+}
+
+const beyondEdges = (window: Locator): Promise<string[]> =>
+  window.evaluate((element) => {
+    const within = (rect: DOMRect, left: number, right: number) => rect.left >= left - 1 && rect.right <= right + 1;
+    const room = document.documentElement.clientWidth;
+    const found: string[] = [];
+    if (!within(element.getBoundingClientRect(), 0, room)) found.push(`the window: ${element.outerHTML.slice(0, 160)}`);
+    if (document.documentElement.scrollWidth > room) found.push(`the page: ${document.documentElement.scrollWidth} px`);
+    const isOwnScroller = (one: Element): boolean =>
+      one !== element &&
+      one.matches("pre, [tabindex='0'], .plot *, .input") &&
+      getComputedStyle(one).overflowX !== "visible";
+    const { left, right } = element.getBoundingClientRect();
+    const walk = (one: Element): void => {
+      for (const child of one.children) {
+        // Seen by screen readers alone, it takes no room.
+        if (child.matches(".unseen") || !child.checkVisibility()) continue;
+        if (!within(child.getBoundingClientRect(), left, right)) found.push(child.outerHTML.slice(0, 160));
+        else if (!isOwnScroller(child)) walk(child);
+      }
+      if (one.scrollWidth > one.clientWidth + 1 && getComputedStyle(one).overflowX === "auto") {
+        found.push(`scrolls sideways: ${one.outerHTML.slice(0, 160)}`);
+      }
+    };
+    walk(element);
+    return found;
+  });

@@ -1,0 +1,3 @@
+import { testWindows } from "./window.ts";
+
+testWindows("keys");
