@@ -1,17 +1,17 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { Pool } from "pg";
-import type { Page } from "playwright-core";
 import { expect } from "vitest";
 import { SAMPLE_CALLS } from "../../api-server/test/sample-calls.ts";
 import { type Ask, makeThings, type Things } from "../../api-server/test/things.ts";
-import { expectNoSideways } from "./accessible.ts";
+import { expectHarmless } from "./harmless.ts";
 import { type Dashboard, dashboardTest } from "./harness.ts";
 import { type TextField, textFields, withText } from "./text-fields.ts";
 
 /*
  * A caller with a root key can store texts that people then look at. Every text field of every procedure that stores something gets hostile
- * ones, and then every page of the dashboard is visited: no script of theirs runs, and none of them breaks a page.
+ * ones, and then every page of the dashboard is visited: no script of theirs runs, and none of them breaks a page. The windows that pages open are
+ * opened in xss-in-windows.test.ts.
  */
 
 const test = dashboardTest();
@@ -215,28 +215,3 @@ test("no text of an API caller runs as a script or breaks a page", { timeout: 90
     await pool.end();
   }
 });
-
-async function expectHarmless(page: Page, where: string): Promise<void> {
-  await page.waitForLoadState("networkidle").catch(() => undefined);
-  const found = await page.evaluate(() => {
-    const links = [...document.querySelectorAll("a[href], form[action], iframe[src], img[src], object, embed, base")];
-    return {
-      mark: (globalThis as { hacked?: unknown }).hacked,
-      // What a page has of its own comes from this server.
-      foreign: links
-        .filter((one) => {
-          const address = one.getAttribute("href") ?? one.getAttribute("src") ?? one.getAttribute("action") ?? "";
-          return new URL(address, location.href).origin !== location.origin && !address.startsWith("blob:");
-        })
-        .map((one) => one.outerHTML.slice(0, 200)),
-      scripts: [...document.scripts].filter(({ src }) => src === "").length,
-      handlers: [...document.querySelectorAll("*")].filter((one) =>
-        one.getAttributeNames().some((name) => name.startsWith("on")),
-      ).length,
-      title: document.querySelector("main h1")?.textContent ?? "",
-    };
-  });
-  expect(found, where).toMatchObject({ mark: undefined, foreign: [], scripts: 0, handlers: 0 });
-  expect(found.title, where).not.toBe("");
-  await expectNoSideways(page);
-}
