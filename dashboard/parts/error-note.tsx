@@ -17,7 +17,7 @@ export function ErrorNote({
   again?: () => void;
 }): ReactNode {
   const { happened, todo } = explainError(error, doing);
-  const { faults = [], requestId } = error instanceof ApiError ? error : {};
+  const { faults = [], requestId, status } = error instanceof ApiError ? error : {};
   return (
     <Notice kind="bad" actions={again !== undefined && <Button onClick={again}>Try again</Button>}>
       <p>
@@ -32,7 +32,14 @@ export function ErrorNote({
           ))}
         </ul>
       )}
-      <p>{todo}</p>
+      <p>
+        {todo}{" "}
+        {status === 401 && (
+          <a href="/dashboard/sign-in" target="_blank" rel="noreferrer">
+            Sign in in another tab
+          </a>
+        )}
+      </p>
       {requestId !== undefined && (
         <p className="field-row">
           <span className="muted">
