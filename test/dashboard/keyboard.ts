@@ -1,4 +1,4 @@
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { expect } from "vitest";
 
 /** A page that needs more presses than this to be gone through is not one for the keyboard. */
@@ -45,4 +45,14 @@ export async function expectReachable(page: Page): Promise<void> {
       .map((element) => element.outerHTML.slice(0, 160));
   });
   expect(left).toEqual([]);
+}
+
+/** Goes by Tab, or by Shift and Tab, to what is to be operated. Fails when it is not reached. */
+export async function tabTo(page: Page, target: Locator, press: "Tab" | "Shift+Tab" = "Tab"): Promise<void> {
+  await target.waitFor();
+  const isThere = () => target.evaluate((element) => element.matches(":focus"));
+  for (let presses = 0; !(await isThere()); presses += 1) {
+    expect(presses, `${press} reaches ${String(target)}`).toBeLessThan(PRESSES_MAX);
+    await page.keyboard.press(press);
+  }
 }
