@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { type IdentityProvider, startIdentityProvider } from "../../api-server/test/identity-provider.ts";
 import { freePort } from "../harness/ports.ts";
+import { EVERY_PAGE } from "./every-page.ts";
 import { type Dashboard, startDashboard } from "./harness.ts";
 
 /*
@@ -60,6 +61,16 @@ describe("with a provider on another site", () => {
       location.href = url;
     }, `${dashboard.url}/dashboard/identities`);
     await page.getByRole("button", { name: "Ada Lovelace" }).waitFor();
+  });
+
+  test("the way there from every page leads back to it", async () => {
+    const { page } = await open("/");
+    for (const path of [...EVERY_PAGE, "/keys/key_1?workspace=ws_1", "/usage/sql"]) {
+      await page.goto(`${dashboard.url}/dashboard${path}`);
+      const way = page.getByRole("link", { name: /Sign in with/ });
+      const { pathname, searchParams } = new URL((await way.getAttribute("href")) ?? "", dashboard.url);
+      expect([pathname, [...searchParams.values()]]).toEqual(["/dashboard/auth/start", [`/dashboard${path}`]]);
+    }
   });
 
   test("a person without a role sees the groups, and gets in when the file gives one a role", async () => {
