@@ -91,6 +91,44 @@ describe("with a provider on another site", () => {
       .toBe(1);
   });
 
+  test("a person whose role is taken in the file while a form is open is told so, and can send it when the role is back", async () => {
+    const OPERATOR = "groups: {platform: {default: operator}}";
+    writeFileSync(rolesFile, OPERATOR);
+    onTestFinished(() => writeFileSync(rolesFile, OPERATOR));
+    idp.person = ada(["platform"]);
+    const { page } = await open("/identities");
+    await page.getByRole("link", { name: /Sign in with/ }).click();
+    const create = page.getByRole("button", { name: "Create an identity" }).and(page.locator(":not([aria-disabled])"));
+    await expect
+      .poll(
+        async () => {
+          if ((await create.count()) === 0) await page.reload();
+          await page.locator("main h1").first().waitFor();
+          return create.count();
+        },
+        { timeout: 10_000 },
+      )
+      .toBe(1);
+    await create.click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("External id").fill("typed.by.a.viewer");
+    writeFileSync(rolesFile, "groups: {platform: {default: viewer}}");
+    const isViewer = () =>
+      page.evaluate(async () => {
+        const headers = { "Postern-Dashboard": "1" };
+        const { data } = await (await fetch("/dashboard/session", { headers })).json();
+        return data.session.workspaces[0].role === "viewer";
+      });
+    await expect.poll(isViewer, { timeout: 10_000 }).toBe(true);
+    await dialog.getByRole("button", { name: "Create", exact: true }).click();
+    await dialog.getByText("An admin of the workspace can give you a role that does.").waitFor();
+    expect(await dialog.getByLabel("External id").inputValue()).toBe("typed.by.a.viewer");
+    writeFileSync(rolesFile, OPERATOR);
+    await expect.poll(isViewer, { timeout: 10_000 }).toBe(false);
+    await dialog.getByRole("button", { name: "Create", exact: true }).click();
+    await page.getByRole("dialog", { name: "typed.by.a.viewer" }).waitFor();
+  });
+
   test("a person who says no is told so, and may try again", async () => {
     idp.person = "refuses";
     const { context, page } = await open("/");

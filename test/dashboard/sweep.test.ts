@@ -13,6 +13,9 @@ import { expectReachable } from "./keyboard.ts";
 const test = dashboardTest();
 test.beforeAll(async ({ dashboard }) => fillWorkspace(dashboard));
 
+/** Beside the pages of the navigation, one that a link in a page leads to. */
+const SWEPT = [...EVERY_PAGE, "/usage/sql"];
+
 const WIDTHS = [375, 768, 1280, 1920] as const;
 
 /** What a page asks for at its start has come. */
@@ -24,7 +27,13 @@ async function settled(page: Page): Promise<void> {
     .waitFor({ state: "hidden" });
 }
 
-describe.each(EVERY_PAGE)("%s", (path) => {
+/** What unfolds is open: tables of plots, queries, lists of what a query may name. */
+const unfolded = (page: Page): Promise<void> =>
+  page.evaluate(() => {
+    for (const details of document.querySelectorAll("details")) details.open = true;
+  });
+
+describe.each(SWEPT)("%s", (path) => {
   test("is accessible in light and in dark, and is reached by keyboard alone", async ({ open }) => {
     const page = await open(path);
     await settled(page);
@@ -32,11 +41,14 @@ describe.each(EVERY_PAGE)("%s", (path) => {
     await page.emulateMedia({ colorScheme: "dark", reducedMotion: "reduce" });
     await expectAccessible(page);
     await expectReachable(page);
+    await unfolded(page);
+    await expectAccessible(page);
   });
 
   test("fits a phone, a tablet and a wide screen", async ({ open }) => {
     const page = await open(path);
     await settled(page);
+    await unfolded(page);
     for (const width of WIDTHS) {
       await page.setViewportSize({ width, height: 800 });
       await expectNoSideways(page);

@@ -98,6 +98,8 @@ interface Trouble {
   readonly name: string;
   /** What the page says: of the attempt, or of all that it shows. */
   readonly says: RegExp;
+  /** A link leads to signing in without leaving the page. */
+  readonly hasWayIn?: boolean;
   /** Of the browser's console. */
   readonly fault: RegExp;
   /** Returns what ends it. */
@@ -146,6 +148,7 @@ const TROUBLES: readonly Trouble[] = [
   {
     name: "the session has ended",
     says: /Your session has ended: sign in again\. What you typed stays in this page/,
+    hasWayIn: true,
     fault: /\b401\b/,
     begin: ({ dashboard }) => changeSessions(dashboard, "delete from sessions"),
   },
@@ -175,6 +178,11 @@ describe("a page says what to do when a trouble begins, keeps what was typed, an
         const before = field === undefined ? "" : await textOf(field);
         await go();
         await (begin === undefined ? page : page.getByRole("dialog")).getByText(trouble.says).first().waitFor();
+        if (trouble.hasWayIn)
+          await page
+            .getByRole("link", { name: /[Ss]ign in.* in another tab/ })
+            .first()
+            .waitFor();
         if (field !== undefined) expect(await textOf(field), trouble.name).toBe(`${before}${letter}`);
       } finally {
         await end();
