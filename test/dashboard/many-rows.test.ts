@@ -2,7 +2,7 @@ import { expect } from "vitest";
 import { createPool } from "../../api-server/store/pool.ts";
 import { dashboardTest } from "./harness.ts";
 
-/* A list of a hundred thousand. What the document holds is bounded and held; times are figures of this machine, and printed. */
+/* A list of a hundred thousand. What the document holds is bounded, and so are times. */
 
 const test = dashboardTest();
 const ROWS = 100_000;
@@ -15,6 +15,7 @@ test.beforeAll(async ({ dashboard }) => {
        from generate_series(1, $1) as n`,
     [ROWS],
   );
+  await db.query("analyze identities");
   await db.end();
 });
 
@@ -45,4 +46,8 @@ test("the first rows of 100,000 come quickly, and scrolling keeps the document s
       `tasks of 50 ms and more while scrolling: ${tasks.map((ms) => ms.toFixed(0)).join(", ") || "none"}`,
   );
   expect(rows).toBeLessThan(100);
+  // What is promised is 500 and 100 ms on a machine that does nothing else; tests share theirs with others.
+  const isQuiet = process.env.QUIET_MACHINE === "1";
+  expect(firstMs).toBeLessThan(isQuiet ? 500 : 10_000);
+  expect(Math.max(0, ...tasks)).toBeLessThan(isQuiet ? 100 : 1000);
 });
