@@ -9,7 +9,7 @@ export interface SignedOutPerson {
 }
 
 /** A row of the log names no more sessions than a person reads. */
-const TARGETS_MAX = 20;
+const SESSIONS_NAMED = 20;
 
 /**
  * Ends all sessions of the people with this name, e-mail address or subject, and the links that were made for this name. It holds for the next call.
@@ -28,7 +28,7 @@ export async function signOutPerson(
         {
           event: "session.delete",
           description: `Signed ${person} out of ${sessions.length} sessions; ${links} links ended`,
-          targets: sessions.slice(0, TARGETS_MAX).map(({ id, name }) => ({ type: "session", id, name })),
+          targets: sessions.slice(0, SESSIONS_NAMED).map(({ id, name }) => ({ type: "session", id, name })),
         },
       ]);
     }

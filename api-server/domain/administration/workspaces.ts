@@ -66,7 +66,9 @@ export async function changeWorkspace(
 
 /** What the audit log says of a workspace. */
 const fieldsOf = ({ name, enabled, quota_per_minute: quotaPerMinute }: WorkspaceRow) => ({
-  ...{ name, enabled, quotaPerMinute },
+  name,
+  enabled,
+  quotaPerMinute,
 });
 
 const event = (verb: string, description: string, { id, name }: { id: string; name: string }): AuditEvent => ({
