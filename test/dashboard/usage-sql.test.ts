@@ -17,7 +17,8 @@ const FORMULA = '=HYPERLINK("http://x","<b>名")';
 const RAW = "key_verifications_v1";
 /** Rows that a cross join makes out of the events: more than an answer has. */
 const MANY = `SELECT t0.request_id AS request, t0.outcome AS outcome, t1.time AS time FROM ${RAW} AS t0 CROSS JOIN ${RAW} AS t1`;
-const ENDLESS = `SELECT count() AS endless FROM ${RAW} AS t0 ${Array.from({ length: 7 }, (_, at) => `CROSS JOIN ${RAW} AS t${at + 1}`).join(" ")} WHERE concat(t0.request_id, t7.request_id) = t5.key_id`;
+/** No condition, which a clever plan would look at before it joins the rest. */
+const ENDLESS = `SELECT count() AS endless FROM ${RAW} AS t0 ${Array.from({ length: 7 }, (_, at) => `CROSS JOIN ${RAW} AS t${at + 1}`).join(" ")}`;
 
 async function seed({ call, databaseUrl }: Dashboard): Promise<{ workspaceId: string }> {
   const { id: workspaceId } = await call("workspaces.getWorkspace", {});
