@@ -14,7 +14,7 @@ import { anEvent } from "../edge/an-event.ts";
 const NOW_MS = Date.UTC(2042, 4, 31, 12);
 const RAW = "key_verifications_v1";
 /** Runs for far longer than any limit. */
-const ENDLESS = `SELECT count() AS endless FROM ${RAW} AS t0 ${Array.from({ length: 9 }, (_, at) => `CROSS JOIN ${RAW} AS t${at + 1}`).join(" ")} WHERE concat(t0.request_id, t9.request_id) = t5.key_id`;
+const ENDLESS = `SELECT count() AS endless FROM ${RAW} AS t0 ${Array.from({ length: 9 }, (_, at) => `CROSS JOIN ${RAW} AS t${at + 1}`).join(" ")}`;
 /** Runs for a second or so. */
 const SLOW = `SELECT count() AS n FROM ${RAW} AS t0 CROSS JOIN ${RAW} AS t1 CROSS JOIN ${RAW} AS t2 CROSS JOIN (SELECT request_id FROM ${RAW} LIMIT 5) AS t3 WHERE concat(t0.request_id, t3.request_id, t1.key_id) != t2.request_id`;
 const QUICK = `SELECT count() AS n FROM ${RAW}`;
