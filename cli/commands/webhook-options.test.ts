@@ -18,7 +18,7 @@ test("without an image of gates there is no webhook; with one the defaults are c
       gateImage: "image",
       gatePort: 19_080,
       adminPort: 19_081,
-      resources: { cpuRequest: "10m", memoryRequest: "64Mi", memoryLimit: "256Mi" },
+      resources: { cpuRequest: "10m", memoryRequest: "64Mi", memoryLimit: "320Mi" },
       preStopSeconds: 5,
     },
   });

@@ -89,7 +89,7 @@ export const webhookOptions = {
     type: "string",
     placeholder: "NAME=QUANTITY,…",
     help: "resources of the gates: cpu-request, cpu-limit, memory-request, memory-limit; annotations of a pod win",
-    default: "cpu-request=10m,memory-request=64Mi,memory-limit=256Mi",
+    default: "cpu-request=10m,memory-request=64Mi,memory-limit=320Mi",
     env: "POSTERN_GATE_RESOURCES",
   },
   "redirect-image": {

@@ -26,7 +26,7 @@ export interface GateResources {
   readonly memoryLimit: string;
 }
 
-export const DEFAULT_RESOURCES: GateResources = { cpuRequest: "10m", memoryRequest: "64Mi", memoryLimit: "256Mi" };
+export const DEFAULT_RESOURCES: GateResources = { cpuRequest: "10m", memoryRequest: "64Mi", memoryLimit: "320Mi" };
 /** Below the ports that kernels hand out, and not those of common servers. */
 export const DEFAULT_GATE_PORT = 19_080;
 export const DEFAULT_GATE_ADMIN_PORT = 19_081;

@@ -29,7 +29,7 @@ describe("the gate", () => {
       image: "registry.example/postern-sidecar:1",
       startupProbe: { httpGet: { path: "/livez", port: 19_081 } },
       readinessProbe: { httpGet: { path: "/readyz", port: 19_081 } },
-      resources: { requests: { cpu: "10m", memory: "64Mi" }, limits: { memory: "256Mi" } },
+      resources: { requests: { cpu: "10m", memory: "64Mi" }, limits: { memory: "320Mi" } },
       securityContext: {
         runAsNonRoot: true,
         runAsUser: 65_532,

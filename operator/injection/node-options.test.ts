@@ -3,7 +3,7 @@ import { DEFAULT_RESOURCES } from "./config.ts";
 import { nodeOptionsFor } from "./node-options.ts";
 
 test.each([
-  { limit: DEFAULT_RESOURCES.memoryLimit, heapMib: 64 },
+  { limit: DEFAULT_RESOURCES.memoryLimit, heapMib: 80 },
   { limit: "1Gi", heapMib: 256 },
   { limit: "512M", heapMib: 122 },
   { limit: "64Mi", heapMib: 40 },

@@ -195,7 +195,7 @@ export const Values = z.strictObject({
       }),
       gatePort: count("Port of the gates; the next free one in pods that use it themselves.", 19_080, 1),
       gateAdminPort: count("Port of the gates for probes and metrics, likewise.", 19_081, 1),
-      gateResources: resources("10m", "64Mi", "256Mi"),
+      gateResources: resources("10m", "64Mi", "320Mi"),
       preStopSleepSeconds: count("How long apps of guarded pods without a preStop hook sleep before their end.", 5),
       redisUrl: text(
         "Address of Redis for gates, without a user; that of `redis.url` when empty. Each gate gets a user of its own for some hours.",
