@@ -43,19 +43,10 @@ export async function changeAnalytics(
   });
 }
 
-/** What the audit log says of them; null for the default. */
-const fieldsOf = (row: AnalyticsSettingsRow) => ({
-  analytics: row.enabled,
-  rowsMax: row.rows_max,
-  timeoutMs: row.timeout_ms,
-  memoryBytesMax: row.memory_bytes_max,
-  answerBytesMax: row.answer_bytes_max,
-  queriesPerHour: row.queries_per_hour,
-  runMsPerHour: row.run_ms_per_hour,
-  verificationsDays: row.verifications_days,
-  ratelimitsDays: row.ratelimits_days,
-  ratelimitsMinuteDays: row.ratelimits_minute_days,
-  ratelimitsHourDays: row.ratelimits_hour_days,
-  ratelimitsDayDays: row.ratelimits_day_days,
-  ratelimitsMonthDays: row.ratelimits_month_days,
+/** What the audit log says of them, `rowsMax` of `rows_max`; null for the default. */
+const fieldsOf = ({ enabled, ...bounds }: AnalyticsSettingsRow) => ({
+  analytics: enabled,
+  ...Object.fromEntries(Object.entries(bounds).map(([column, value]) => [camelCase(column), value])),
 });
+
+const camelCase = (column: string): string => column.replace(/_(.)/g, (_line, letter: string) => letter.toUpperCase());
