@@ -2,6 +2,7 @@ import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import type { Row } from "../../api/queries.ts";
 import { Ago } from "../../parts/ago.tsx";
+import { Difference } from "../../parts/difference.tsx";
 import { Facts } from "../../parts/facts.tsx";
 import { exactText } from "../../parts/time.ts";
 
@@ -19,7 +20,7 @@ export function ChangeDetails({ change }: { change: Change }): ReactNode {
   return (
     <>
       <p>{change.description}</p>
-      <Difference change={change} />
+      <ChangedFields change={change} />
       <Facts
         facts={[
           [
@@ -70,34 +71,11 @@ export function ChangeDetails({ change }: { change: Change }): ReactNode {
 }
 
 /** Each field that was changed, before and after. */
-function Difference({ change: { before, after } }: { change: Change }): ReactNode {
+function ChangedFields({ change: { before, after } }: { change: Change }): ReactNode {
   if (before === undefined || after === undefined) return null;
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
-  return (
-    <table className="difference">
-      <caption>What was changed</caption>
-      <thead>
-        <tr>
-          <th scope="col">Field</th>
-          <th scope="col">Before</th>
-          <th scope="col">After</th>
-        </tr>
-      </thead>
-      <tbody>
-        {names.map((name) => (
-          <tr key={name}>
-            <th scope="row">{name}</th>
-            <td>
-              <del>{valueText(before[name])}</del>
-            </td>
-            <td>
-              <ins>{valueText(after[name])}</ins>
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  );
+  const changes = names.map((name) => ({ name, before: valueText(before[name]), after: valueText(after[name]) }));
+  return <Difference caption="What was changed" of="Field" changes={changes} />;
 }
 
 /** A value of any kind as text; instants are kept as numbers, because a field's name does not say what it is. */

@@ -99,7 +99,7 @@ const sameText = ({ isSame, gates }: Explained["stores"]): string =>
 
 function Limits({ limits }: { limits: Explained["limits"] }): ReactNode {
   return (
-    <table className="difference">
+    <table className="plain-table">
       <caption>Limits</caption>
       <thead>
         <tr>

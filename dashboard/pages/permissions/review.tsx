@@ -106,7 +106,7 @@ export function Review({
       }
     >
       {changes.map((change) => (
-        <Difference
+        <ChangesOfRole
           key={change.roleId}
           change={change}
           reading={readings.get(change.roleId)}
@@ -141,7 +141,7 @@ async function saveRole(api: Api, change: RoleChange, granted: readonly string[]
   }
 }
 
-function Difference({
+function ChangesOfRole({
   change,
   reading,
   isSaved,
@@ -158,19 +158,19 @@ function Difference({
     return has.has(slug.toLowerCase()) === isAdded ? " (somebody did so already)" : "";
   };
   return (
-    <section className="difference" aria-label={`Changes of ${roleName}`}>
+    <section className="role-changes" aria-label={`Changes of ${roleName}`}>
       <h3>
-        {roleName} {isSaved && <span className="difference-add">saved</span>}
+        {roleName} {isSaved && <span className="role-change-add">saved</span>}
       </h3>
       <ul>
         {added.map((slug) => (
-          <li key={slug} className="difference-add">
+          <li key={slug} className="role-change-add">
             + <code>{slug}</code>
             {noteOf(slug, true)} {starText(slug) !== undefined && <strong>{starText(slug)}</strong>}
           </li>
         ))}
         {removed.map((slug) => (
-          <li key={slug} className="difference-remove">
+          <li key={slug} className="role-change-remove">
             − <code>{slug}</code>
             {noteOf(slug, false)}
           </li>

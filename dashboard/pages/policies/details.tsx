@@ -114,7 +114,7 @@ function Refusals({ policy: { refusals, dataPlane } }: { policy: Policy }): Reac
   if (counts.length === 0 && others === 0) return <p>Nothing, as far as its pods report.</p>;
   return (
     <>
-      <table className="difference">
+      <table className="plain-table">
         <thead>
           <tr>
             <th scope="col">Rule</th>

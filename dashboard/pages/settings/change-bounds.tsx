@@ -1,12 +1,12 @@
 import { type ReactNode, useState } from "react";
 import { useChange } from "../../api/queries.ts";
+import { Difference } from "../../parts/difference.tsx";
 import { FormDialog } from "../../parts/form-dialog.tsx";
 import { TextField } from "../../parts/text-field.tsx";
 import { useDone } from "../../parts/toast.tsx";
 import { countText } from "../../parts/uses.ts";
 import { type Bound, type BoundChange, boundText, fieldLabel, readBounds, textOf, wordsOf } from "./bound.ts";
 import { faultAt } from "./fault-at.ts";
-import "../../parts/plain-table.css";
 
 /** All bounds in one form, of which only what was changed is sent, at once. */
 export function ChangeBounds({ bounds, onClose }: { bounds: readonly Bound[]; onClose: () => void }): ReactNode {
@@ -63,31 +63,14 @@ function faultOf(changes: number, faults: number): string | undefined {
 function WhatChanges({ changes }: { changes: readonly BoundChange[] }): ReactNode {
   if (changes.length === 0) return <p className="muted">Nothing is changed yet.</p>;
   return (
-    <table className="difference">
-      <caption>What changes</caption>
-      <thead>
-        <tr>
-          <th scope="col">Bound</th>
-          <th scope="col">Before</th>
-          <th scope="col">After</th>
-        </tr>
-      </thead>
-      <tbody>
-        {changes.map(({ bound, to }) => (
-          <tr key={bound.name}>
-            <th scope="row">{wordsOf(bound).label}</th>
-            <td>
-              <del>{boundText(bound, bound.value)}</del>
-            </td>
-            <td>
-              <ins>
-                {boundText(bound, to ?? bound.byDefault)}
-                {to === null && ", the default"}
-              </ins>
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <Difference
+      caption="What changes"
+      of="Bound"
+      changes={changes.map(({ bound, to }) => ({
+        name: wordsOf(bound).label,
+        before: boundText(bound, bound.value),
+        after: `${boundText(bound, to ?? bound.byDefault)}${to === null ? ", the default" : ""}`,
+      }))}
+    />
   );
 }
