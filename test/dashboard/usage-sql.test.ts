@@ -111,6 +111,46 @@ describe("a query", () => {
     await expect.poll(() => editor(page).textContent()).toContain("ORDER BY refused DESC");
   });
 
+  test("keeps what is typed while the query that was run goes into the address", async ({ open, seeded, context }) => {
+    expect(seeded.workspaceId).toMatch(/^ws_/);
+    const sql = "SELECT count() AS n FROM key_verifications_v1";
+    const page = await open(at(sql));
+    const devtools = await context.newCDPSession(page);
+    await devtools.send("Emulation.setCPUThrottlingRate", { rate: 20 });
+    await editor(page).focus();
+    await page.keyboard.press("Control+End");
+    await page.keyboard.type(" ");
+    await page.evaluate(() => {
+      // The button becomes "Cancel" when the query has begun, and the address follows.
+      new MutationObserver((_changes, observer) => {
+        observer.disconnect();
+        document.execCommand("insertText", false, "/* later */");
+      }).observe(document.querySelector(".sql-bar") as Element, {
+        childList: true,
+        characterData: true,
+        subtree: true,
+      });
+    });
+    await page.keyboard.press("Control+Enter");
+    await page.getByText(/^1 row in/).waitFor();
+    expect(new URL(page.url()).hash).not.toContain("later");
+    expect(await editor(page).textContent()).toBe(`${sql} /* later */`);
+  });
+
+  test("follows the address from one query to another and back", async ({ open, seeded }) => {
+    expect(seeded.workspaceId).toMatch(/^ws_/);
+    const [one, other] = ["SELECT 1 AS one FROM key_verifications_v1", "SELECT 2 AS two FROM key_verifications_v1"];
+    const page = await open(at(one));
+    await run(page);
+    await page.getByText(/^[\d,]+ rows? in/).waitFor();
+    for (const sql of [other, one, other]) {
+      await page.evaluate((fragment) => location.assign(`#${fragment}`), fragmentOf(sql));
+      await expect.poll(() => editor(page).textContent()).toBe(sql);
+    }
+    await page.goBack();
+    await expect.poll(() => editor(page).textContent()).toBe(one);
+  });
+
   test.for(EXAMPLES.map(({ title }) => title))("of the examples is answered: %s", async (title, { open, seeded }) => {
     expect(seeded.workspaceId).toMatch(/^ws_/);
     const page = await open("/usage/sql");

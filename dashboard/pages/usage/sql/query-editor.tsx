@@ -88,8 +88,14 @@ const fault = StateField.define<DecorationSet>({
   provide: (field) => EditorView.decorations.from(field),
 });
 
+/** A text that takes the place of what was typed: an example, an older query, one that came by an address. */
+export interface GivenText {
+  readonly text: string;
+}
+
 export interface QueryEditorProps {
-  readonly value: string;
+  /** Another object each time a text is given. What is typed is the editor's, and only told. */
+  readonly given: GivenText;
   readonly schema: QuerySchema | undefined;
   /** Offset of an error. */
   readonly faultAt: number | undefined;
@@ -99,13 +105,11 @@ export interface QueryEditorProps {
 }
 
 export function QueryEditor(props: QueryEditorProps): ReactNode {
-  const { value, faultAt, describedBy } = props;
+  const { given, faultAt, describedBy } = props;
   const host = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | undefined>(undefined);
   const latest = useRef(props);
   latest.current = props;
-  // What was typed and told, oldest first, until the page gives it back as `value`.
-  const told = useRef<string[]>([]);
 
   useEffect(() => {
     const element = host.current;
@@ -115,7 +119,7 @@ export function QueryEditor(props: QueryEditorProps): ReactNode {
       root,
       parent: root,
       state: EditorState.create({
-        doc: latest.current.value,
+        doc: latest.current.given.text,
         extensions: [
           Prec.highest(
             keymap.of([
@@ -151,10 +155,9 @@ export function QueryEditor(props: QueryEditorProps): ReactNode {
           EditorView.contentAttributes.of({ "aria-label": "Query", spellcheck: "false", autocapitalize: "off" }),
           placeholder("SELECT …"),
           EditorView.updateListener.of(({ docChanged, state, transactions }) => {
-            if (!docChanged || transactions.every((one) => one.annotation(fromPage))) return;
-            const text = state.doc.toString();
-            told.current.push(text);
-            latest.current.onChange(text);
+            if (docChanged && !transactions.every((one) => one.annotation(fromPage))) {
+              latest.current.onChange(state.doc.toString());
+            }
           }),
         ],
       }),
@@ -166,16 +169,12 @@ export function QueryEditor(props: QueryEditorProps): ReactNode {
     };
   }, []);
 
-  // An example or an older query takes the place of the text. What was typed is there already, and may be older than what is there: a slow
-  // page comes back with one letter when the next has been typed.
   useEffect(() => {
     const current = view.current;
-    const at = told.current.lastIndexOf(value);
-    told.current.splice(0, at === -1 ? told.current.length : at + 1);
-    if (at !== -1 || current === undefined || current.state.doc.toString() === value) return;
-    const changes = { from: 0, to: current.state.doc.length, insert: value };
+    if (current === undefined || current.state.doc.toString() === given.text) return;
+    const changes = { from: 0, to: current.state.doc.length, insert: given.text };
     current.dispatch({ changes, annotations: fromPage.of(true) });
-  }, [value]);
+  }, [given]);
 
   useEffect(() => {
     view.current?.dispatch({ effects: setFault.of(faultAt) });

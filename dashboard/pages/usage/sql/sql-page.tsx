@@ -1,5 +1,5 @@
 import { createLazyRoute, Link, useLocation, useNavigate } from "@tanstack/react-router";
-import { type ReactNode, useEffect, useId, useState } from "react";
+import { type ReactNode, useEffect, useId, useRef, useState } from "react";
 import { ApiError } from "../../../api/api-error.ts";
 import { useRead } from "../../../api/queries.ts";
 import { usePlace } from "../../../api/session.ts";
@@ -17,7 +17,7 @@ import { csvOf } from "../../../usage/csv.ts";
 import { errorPlace, offsetOf } from "../../../usage/error-place.ts";
 import { EXAMPLES } from "../../../usage/examples.ts";
 import { fragmentOf, readFragment } from "../../../usage/sql-fragment.ts";
-import { QueryEditor } from "./query-editor.tsx";
+import { type GivenText, QueryEditor } from "./query-editor.tsx";
 import { ResultPlot } from "./result-plot.tsx";
 import { ResultTable } from "./result-table.tsx";
 import { SchemaPanel } from "./schema-panel.tsx";
@@ -32,11 +32,21 @@ function SqlPage(): ReactNode {
   const { hash } = useLocation();
   const navigate = useNavigate({ from: "/usage/sql" });
   const { workspace } = usePlace();
-  const [sql, setSql] = useState(() => readFragment(hash) ?? EXAMPLES[0]?.sql ?? "");
+  const [given, setGiven] = useState<GivenText>(() => ({ text: readFragment(hash) ?? EXAMPLES[0]?.sql ?? "" }));
+  const [sql, setSql] = useState(given.text);
+  const show = (text: string): void => {
+    setSql(text);
+    setGiven({ text });
+  };
+  /** The query of the address, as far as the page knows. What it put there itself when that was run is not shown again: more may have been typed since. */
+  const addressed = useRef(given.text);
   // Somebody opened another query by its address, or went back.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: it follows the address, and not what is shown.
   useEffect(() => {
     const shared = readFragment(hash);
-    if (shared !== undefined) setSql(shared);
+    if (shared === undefined || shared === addressed.current) return;
+    addressed.current = shared;
+    show(shared);
   }, [hash]);
   const schema = useRead("admin.getAnalyticsSchema", {});
   const state = useUsageState();
@@ -49,6 +59,7 @@ function SqlPage(): ReactNode {
       : undefined;
   const runIt = (): void => {
     if (sql.trim() === "") return;
+    addressed.current = sql;
     start(sql);
     add(sql);
     void navigate({ hash: fragmentOf(sql), replace: true });
@@ -71,7 +82,7 @@ function SqlPage(): ReactNode {
       <div className="sql-layout">
         <div className="sql-main">
           <QueryEditor
-            value={sql}
+            given={given}
             schema={schema.data}
             faultAt={place && offsetOf(sql, place)}
             describedBy={hintId}
@@ -101,7 +112,7 @@ function SqlPage(): ReactNode {
             <ul>
               {EXAMPLES.map((example) => (
                 <li key={example.title}>
-                  <Button kind="quiet" onClick={() => setSql(example.sql)}>
+                  <Button kind="quiet" onClick={() => show(example.sql)}>
                     {example.title}
                   </Button>
                 </li>
@@ -117,7 +128,7 @@ function SqlPage(): ReactNode {
                 <ul>
                   {history.map((past) => (
                     <li key={past.sql}>
-                      <Button kind="quiet" className="sql-past" title={past.sql} onClick={() => setSql(past.sql)}>
+                      <Button kind="quiet" className="sql-past" title={past.sql} onClick={() => show(past.sql)}>
                         {past.sql.replace(/\s+/g, " ")}
                       </Button>{" "}
                       <span className="muted">
