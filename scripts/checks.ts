@@ -1,7 +1,8 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, readFile, rm } from "node:fs/promises";
-import { join } from "node:path";
+import { join, relative } from "node:path";
+import { stripVTControlCharacters } from "node:util";
 import { findAdapter } from "../test/cluster/main.ts";
 import { findChromium } from "../test/harness/chromium.ts";
 import { dockerAnswers } from "../test/harness/parts/find.ts";
@@ -9,6 +10,9 @@ import { kubernetesPrograms } from "../test/harness/parts/kubernetes.ts";
 
 // `make test`: the type check, the linter and all tests, one after another, also after a failure.
 // The last line, "N passed, N failed", counts every test, and the type check and the linter as one each.
+
+/** A line for each test that failed, with the first line of why: all that is left when only the end of the output is kept. */
+const failures: string[] = [];
 
 type Count = { passed: number; failed: number };
 
@@ -20,7 +24,12 @@ type Report = {
   numPassedTests: number;
   numFailedTests: number;
   numPendingTests: number;
-  testResults: { name: string; status: string; assertionResults: { status: string }[] }[];
+  testResults: {
+    name: string;
+    status: string;
+    message: string;
+    assertionResults: { status: string; fullName: string; failureMessages: string[] }[];
+  }[];
 };
 
 async function runScript(name: string, args: string[] = []): Promise<number> {
@@ -65,6 +74,7 @@ async function countedTests(script: "test" | "e2e"): Promise<Count & { skipped: 
     (file) => file.status === "failed" && !file.assertionResults.some(({ status }) => status === "failed"),
   );
   const failed = report.numFailedTests + brokenFiles.length;
+  failures.push(...failuresOf(report));
   // An error outside of all tests also fails the run.
   return {
     passed: report.numPassedTests,
@@ -72,6 +82,17 @@ async function countedTests(script: "test" | "e2e"): Promise<Count & { skipped: 
     skipped: report.numPendingTests,
   };
 }
+
+function failuresOf(report: Report): string[] {
+  return report.testResults.flatMap(({ name, status, message, assertionResults }) => {
+    const file = relative(root, name);
+    const tests = assertionResults.filter((test) => test.status === "failed");
+    if (status === "failed" && tests.length === 0) return [`${file}: ${firstLine(message)}`];
+    return tests.map((test) => `${file} > ${test.fullName}: ${firstLine(test.failureMessages[0] ?? "")}`);
+  });
+}
+
+const firstLine = (text: string): string => stripVTControlCharacters(text).split("\n", 1)[0]?.slice(0, 300) ?? "";
 
 /** Gets a part that the machine may have to build or to install first, before the time limit of a test starts. */
 async function prepare(get: () => Promise<unknown>): Promise<void> {
@@ -96,6 +117,7 @@ const all = [check, lint, tested, ...(whole === undefined ? [] : [whole])];
 const passed = all.reduce((sum, count) => sum + count.passed, 0);
 const failed = all.reduce((sum, count) => sum + count.failed, 0);
 
+if (failures.length > 0) process.stdout.write(`\nFailed:\n${failures.map((line) => `  ${line}\n`).join("")}`);
 const said = ({ failed }: Count) => (failed === 0 ? "passed" : "FAILED");
 process.stdout.write(
   `\ntype check ${said(check)}, lint ${said(lint)}, tests ${said(tested)}, ${tested.skipped} skipped, ` +
