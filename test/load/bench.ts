@@ -8,6 +8,7 @@ import { clickhouseIngest } from "./clickhouse-ingest-section.ts";
 import { openEnvironment } from "./environment.ts";
 import { hasWrk } from "./generator.ts";
 import { ingest, ingestBeside } from "./ingest-section.ts";
+import { peers } from "./peers-section.ts";
 import { rebuild } from "./rebuild-section.ts";
 import { refill } from "./refill-section.ts";
 import type { Figure, Section } from "./section.ts";
@@ -23,6 +24,7 @@ import { usage } from "./usage-section.ts";
 
 const SECTIONS: Readonly<Record<string, Section>> = {
   proxy,
+  peers,
   verifyKey,
   replicas,
   propagation,

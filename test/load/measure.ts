@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { type Load, sendLoad } from "./generator.ts";
 
 /*
@@ -33,8 +33,28 @@ export interface Comparison {
 /** Kernel clock ticks a second; 100 on every Linux that Node runs on. */
 const TICKS_PER_SECOND = 100;
 
-/** User and system time of a process, all its threads, in microseconds. Linux only. */
+/**
+ * User and system time of a process, all its threads, in microseconds. Linux only. A kernel with statistics of its scheduler tells it
+ * in nanoseconds; in others it comes in ticks, which are too coarse for a process that uses a twentieth of a core.
+ */
 export function cpuMicros(pid: number): number {
+  return scheduledMicros(pid) ?? tickedMicros(pid);
+}
+
+function scheduledMicros(pid: number): number | undefined {
+  try {
+    const threads = readdirSync(`/proc/${pid}/task`);
+    return sum(
+      threads.map(
+        (thread) => Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8").split(" ")[0]) / 1000,
+      ),
+    );
+  } catch {
+    return undefined;
+  }
+}
+
+function tickedMicros(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
   // The command may contain spaces and parentheses, so the fields are counted from its closing one.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");

@@ -1,6 +1,6 @@
 import type { Environment } from "./environment.ts";
 import type { Load } from "./generator.ts";
-import { type Comparison, type Contestant, median } from "./measure.ts";
+import { type Comparison, type Contestant, median, type Sample } from "./measure.ts";
 import type { Running } from "./stack.ts";
 
 /* The type of a section of `npm run bench`, and what sections share. */
@@ -43,19 +43,22 @@ export function contestant(
 }
 
 export function toFigures(results: readonly Comparison[], bounds: readonly number[]): Figure[] {
-  return results.map(({ name, baseline, samples, ratio, ratios }, index) => ({
+  return results.map(({ name, baseline, samples, baselineSamples, ratio, ratios }, index) => ({
     name: `${name} / ${baseline}`,
     unit: "ratio" as const,
     value: ratio,
     max: bounds[index] ?? Number.NaN,
     detail: [
-      `${median(samples.map((sample) => sample.cpuMicrosPerRequest)).toFixed(1)} µs CPU a request`,
+      `${medianCpu(samples)} µs CPU a request against ${medianCpu(baselineSamples)}`,
       `${median(samples.map((sample) => sample.requestsPerSecond)).toFixed(0)} requests/s`,
       `p99 ${median(samples.map((sample) => sample.p99Ms)).toFixed(1)} ms`,
       `pairs ${Math.min(...ratios).toFixed(2)}–${Math.max(...ratios).toFixed(2)}`,
     ].join(", "),
   }));
 }
+
+const medianCpu = (samples: readonly Sample[]): string =>
+  median(samples.map(({ cpuMicrosPerRequest }) => cpuMicrosPerRequest)).toFixed(1);
 
 /** Returns how long it took, ms. */
 export async function timed(work: () => Promise<unknown>): Promise<number> {

@@ -1,0 +1,73 @@
+import { startOwnRedis } from "../harness/redis.ts";
+import { startSidecar } from "./environment.ts";
+import { STRICT, untilPasses, untilStatus } from "./gate-load.ts";
+import { compare } from "./measure.ts";
+import { findNginx, MISSING, peersOf } from "./peers/start.ts";
+import { storeKeys } from "./peers/store-keys.ts";
+import { contestant, type Section, toFigures } from "./section.ts";
+import type { Running } from "./stack.ts";
+
+/**
+ * CPU of the sidecar per request, beside what a user would take in its place: nginx of Debian's packages, in front of the same app,
+ * with the same connections and one worker process. The bounds are goals.
+ */
+export const peers: Section = async (environment, options) => {
+  const programs = await findNginx();
+  if (programs === undefined) {
+    options.progress(`peers: left out, ${MISSING}`);
+    return [];
+  }
+  if (!programs.hasLua)
+    options.progress(`peers: nginx with Lua and Redis is left out; ${MISSING.replace("is", "has them")}`);
+  const nginx = peersOf(programs);
+  const keys = await environment.createKeys(1000);
+  const authorization = { authorization: `Bearer ${keys[0]?.key}` };
+  const running: Running[] = [];
+  const started = async (starting: Promise<Running>): Promise<Running> => {
+    const one = await starting;
+    running.push(one);
+    return one;
+  };
+  const redis = await startOwnRedis();
+  try {
+    await storeKeys(redis.url, keys);
+    const app = await started(nginx.app());
+    const guarded = async (name: string, ratelimits: Parameters<typeof environment.createPolicy>[1]) =>
+      started(startSidecar(environment, { policyId: await environment.createPolicy(name, ratelimits), upstream: app }));
+    const verified = await guarded("peers-verified", []);
+    const limited = await guarded("peers-limited", [STRICT]);
+    const plainPolicy = await environment.createPolicy("peers-unchecked", []);
+    const unchecked = await started(
+      environment.startChild("unchecked-sidecar.ts", [app.url, environment.workspaceId, plainPolicy]),
+    );
+    const [bare, map] = [await started(nginx.bare(app)), await started(nginx.map(app, keys))];
+    const lua = programs.hasLua ? await started(nginx.lua(app, redis.url)) : undefined;
+    for (const each of running) await untilPasses(each.url, authorization);
+    for (const each of [verified, limited, map, lua]) {
+      if (each !== undefined) await untilStatus(each.url, { authorization: "Bearer unknown" }, 401);
+    }
+
+    const as = contestant(options, ({ url }) => ({ url: `${url}/orders/1`, headers: authorization }));
+    const pairs = [
+      ...(lua === undefined
+        ? []
+        : [{ contestant: as("key + strict limit", limited), baseline: as("nginx + lua + Redis", lua), max: 0.85 }]),
+      { contestant: as("verified key", verified), baseline: as("nginx with map and limit_req", map), max: 1.5 },
+      { contestant: as("checks off", unchecked), baseline: as("nginx, bare proxy", bare), max: 1.4 },
+    ];
+    // As in the section `proxy`: storing the events of this load would take cores from the measured processes.
+    process.kill(environment.apiServer.pid, "SIGSTOP");
+    const results = await compare({
+      contestants: pairs,
+      rounds: options.rounds,
+      onRound: (round) => options.progress(`peers: round ${round} of ${options.rounds}`),
+    }).finally(() => process.kill(environment.apiServer.pid, "SIGCONT"));
+    return toFigures(
+      results,
+      pairs.map(({ max }) => max),
+    );
+  } finally {
+    for (const each of running.toReversed()) await each.stop();
+    await redis.stop();
+  }
+};
