@@ -9,11 +9,15 @@ import { openEnvironment } from "./environment.ts";
 import { hasWrk } from "./generator.ts";
 import { ingest, ingestBeside } from "./ingest-section.ts";
 import { peers } from "./peers-section.ts";
+import { raw } from "./raw-section.ts";
 import { rebuild } from "./rebuild-section.ts";
+import { redisCost } from "./redis-cost-section.ts";
 import { refill } from "./refill-section.ts";
 import type { Figure, Section } from "./section.ts";
 import { footprint, propagation, proxy, verifyKey } from "./sections.ts";
+import { steady } from "./steady-section.ts";
 import { creation, replicas, scale } from "./store-sections.ts";
+import { twoGates } from "./two-gates-section.ts";
 import { usage } from "./usage-section.ts";
 
 /*
@@ -25,7 +29,11 @@ import { usage } from "./usage-section.ts";
 const SECTIONS: Readonly<Record<string, Section>> = {
   proxy,
   peers,
+  redisCost,
+  steady,
+  twoGates,
   verifyKey,
+  raw,
   replicas,
   propagation,
   footprint,

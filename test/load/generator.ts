@@ -28,6 +28,9 @@ export interface LoadResult {
   readonly p99Ms: number;
 }
 
+/** Anything else that sends requests for a while. */
+export type Work = () => Promise<LoadResult>;
+
 export const hasWrk = await run("wrk", ["--version"]).then(
   () => true,
   (error: { code?: unknown }) => error.code !== "ENOENT",

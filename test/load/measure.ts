@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { type Load, sendLoad } from "./generator.ts";
+import { type Load, sendLoad, type Work } from "./generator.ts";
 
 /*
  * CPU per request of a measured process, as a ratio to another one in the same run. Shared machines change their speed from
@@ -11,7 +11,7 @@ export interface Contestant {
   /** The processes whose CPU time is summed. */
   readonly pids: readonly number[];
   /** Sent at the same time. */
-  readonly loads: readonly Load[];
+  readonly loads: ReadonlyArray<Load | Work>;
 }
 
 export interface Sample {
@@ -73,10 +73,13 @@ function statusMb(pid: number, field: "VmRSS" | "VmHWM"): number {
   return (Number(kilobytes) * 1024) / 1_000_000;
 }
 
+const begin = (load: Load | Work, durationMs?: number) =>
+  typeof load === "function" ? load() : sendLoad({ ...load, durationMs: durationMs ?? load.durationMs });
+
 async function sample({ pids, loads }: Contestant): Promise<Sample> {
   const used = () => sum(pids.map(cpuMicros));
   const before = used();
-  const results = await Promise.all(loads.map(sendLoad));
+  const results = await Promise.all(loads.map((load) => begin(load)));
   return {
     cpuMicrosPerRequest: (used() - before) / sum(results.map(({ requests }) => requests)),
     requestsPerSecond: sum(results.map(({ requestsPerSecond }) => requestsPerSecond)),
@@ -93,9 +96,7 @@ export async function compare(options: {
   onRound: (round: number) => void;
 }): Promise<Comparison[]> {
   const everybody = [...new Set(options.contestants.flatMap(({ contestant, baseline }) => [baseline, contestant]))];
-  for (const each of everybody) {
-    await Promise.all(each.loads.map((load) => sendLoad({ ...load, durationMs: 1000 })));
-  }
+  for (const each of everybody) await Promise.all(each.loads.map((load) => begin(load, 1000)));
   const samples = new Map<Contestant, Sample[]>(everybody.map((each) => [each, []]));
   for (let round = 1; round <= options.rounds; round += 1) {
     options.onRound(round);

@@ -51,7 +51,7 @@ export function toFigures(results: readonly Comparison[], bounds: readonly numbe
     detail: [
       `${medianCpu(samples)} µs CPU a request against ${medianCpu(baselineSamples)}`,
       `${median(samples.map((sample) => sample.requestsPerSecond)).toFixed(0)} requests/s`,
-      `p99 ${median(samples.map((sample) => sample.p99Ms)).toFixed(1)} ms`,
+      ...(Number.isNaN(samples[0]?.p99Ms) ? [] : [`p99 ${median(samples.map(({ p99Ms }) => p99Ms)).toFixed(1)} ms`]),
       `pairs ${Math.min(...ratios).toFixed(2)}–${Math.max(...ratios).toFixed(2)}`,
     ].join(", "),
   }));

@@ -133,9 +133,10 @@ export const propagation: Section = async (environment, options) => {
 export const footprint: Section = async (environment, options) => {
   const policyId = await environment.createPolicy("footprint", []);
   const figures: Figure[] = [];
-  for (const [name, main, maxMb] of [
-    ["from sources", ["cli/main.ts", "sidecar"], 130],
-    ["as one file", ["dist/sidecar/main.mjs"], 90],
+  for (const [name, main, maxMb, maxMs] of [
+    ["from sources", ["cli/main.ts", "sidecar"], 130, 700],
+    // The goals of what is released.
+    ["as one file", ["dist/sidecar/main.mjs"], 60, 120],
   ] as const) {
     const starts: number[] = [];
     const sizes: number[] = [];
@@ -156,7 +157,7 @@ export const footprint: Section = async (environment, options) => {
       name: `start to ready ${name}`,
       unit: "ms",
       value: median(starts),
-      max: 700,
+      max: maxMs,
       detail: detail(starts),
     });
   }

@@ -14,6 +14,7 @@ export interface Running {
 export interface Stack {
   readonly databaseUrl: string;
   readonly redisUrl: string;
+  readonly redisPid: number;
   readonly workspaceId: string;
   readonly rootKey: string;
   /** The first api-server; `startApiServer` adds replicas. */
@@ -72,7 +73,8 @@ export async function openStack(
       if (!response.ok) throw new Error(`${procedure}: ${response.status} ${JSON.stringify(reply)}`);
       return reply.data;
     };
-    return { databaseUrl, redisUrl: redis.url, workspaceId, rootKey, apiServer, startApiServer, call, start, close };
+    const { url: redisUrl, pid: redisPid } = redis;
+    return { databaseUrl, redisUrl, redisPid, workspaceId, rootKey, apiServer, startApiServer, call, start, close };
   } catch (error) {
     await close();
     throw error;

@@ -1,0 +1,45 @@
+import { startSidecar } from "./environment.ts";
+import { STRICT, untilPasses } from "./gate-load.ts";
+import { type Contestant, compare, median } from "./measure.ts";
+import { findNginx, peersOf } from "./peers/start.ts";
+import { CONNECTIONS, type Section, toFigures } from "./section.ts";
+import type { Running } from "./stack.ts";
+
+/** Two gates that share the load, and one that has it alone, each with a strict limit and the Redis beside it: CPU of both, and the rate. */
+export const twoGates: Section = async (environment, options) => {
+  const programs = await findNginx();
+  const app = programs === undefined ? environment.upstream : await peersOf(programs).app();
+  const running: Running[] = [];
+  try {
+    const policyId = await environment.createPolicy("two-gates", [STRICT]);
+    const [key] = await environment.createKeys(1);
+    const headers = { authorization: `Bearer ${key?.key}` };
+    for (let each = 0; each < 2; each += 1) running.push(await startSidecar(environment, { policyId, upstream: app }));
+    for (const { url } of running) await untilPasses(url, headers);
+    const gates = (name: string, sidecars: readonly Running[]): Contestant => ({
+      name,
+      pids: [...sidecars.map(({ pid }) => pid), environment.redisPid],
+      loads: sidecars.map(({ url }) => ({
+        url: `${url}/orders/1`,
+        headers,
+        connections: CONNECTIONS / sidecars.length,
+        durationMs: options.durationMs,
+      })),
+    });
+    const baseline = gates("one gate and Redis", running.slice(0, 1));
+    process.kill(environment.apiServer.pid, "SIGSTOP");
+    const results = await compare({
+      contestants: [{ contestant: gates("two gates and Redis", running), baseline }],
+      rounds: options.rounds,
+      onRound: (round) => options.progress(`twoGates: round ${round} of ${options.rounds}`),
+    }).finally(() => process.kill(environment.apiServer.pid, "SIGCONT"));
+    const alone = results[0]?.baselineSamples.map(({ requestsPerSecond }) => requestsPerSecond) ?? [];
+    return toFigures(results, [1.15]).map((figure) => ({
+      ...figure,
+      detail: `${figure.detail}, one alone ${median(alone).toFixed(0)} requests/s`,
+    }));
+  } finally {
+    for (const each of running) await each.stop();
+    if (app !== environment.upstream) await app.stop();
+  }
+};
