@@ -1,0 +1,187 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { MessageParser } from "./message-parser.ts";
+
+/** A message as it was read, whatever the pieces. */
+interface Read {
+  method: string;
+  target: string;
+  headers: string[];
+  trailers: string[] | undefined;
+  body: string;
+  keepsAlive: boolean;
+}
+
+/** Reads requests from pieces of a connection; the fault comes last. */
+function readAll(pieces: readonly Buffer[], headBytesMax = 16 * 1024): unknown[] {
+  const parser = new MessageParser("request", headBytesMax);
+  const read: unknown[] = [];
+  let body = "";
+  for (const piece of pieces) {
+    for (let at = 0; at < piece.length; ) {
+      at = parser.execute(piece, at);
+      if (parser.body !== undefined) body += parser.body.toString("latin1");
+      if (parser.phase === "failed") return [...read, parser.fault?.kind];
+      if (parser.phase !== "complete") continue;
+      const { method, target, headers, trailers, keepsAlive } = parser;
+      read.push({ method, target, headers, trailers, body, keepsAlive } satisfies Read);
+      body = "";
+    }
+  }
+  parser.free();
+  return read;
+}
+
+const MESSAGES = Buffer.from(
+  [
+    "\r\n\r\nGET /a?b=c HTTP/1.1\r\nHost: a\r\nX-Empty:\r\nX-Odd: \xff\t\xe9\r\n\r\n",
+    "POST /chunks HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n2;a=b\r\nxy\r\n0\r\nX-Sum: 1\r\nX-Other: 2\r\n\r\n",
+    "PUT /length HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nbytes",
+    "GET /upgrade HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n",
+    `GET /long HTTP/1.1\r\nHost: a\r\nX-Long: ${"l".repeat(3_000)}\r\nX-After: 1\r\n\r\n`,
+    "M-SEARCH /last HTTP/1.0\r\n\r\n",
+  ].join(""),
+  "latin1",
+);
+
+describe("messages that follow one another", () => {
+  const whole = readAll([MESSAGES]) as Read[];
+
+  test("are read as they are", () => {
+    expect(whole.map(({ method, target, body }) => [method, target, body])).toEqual([
+      ["GET", "/a?b=c", ""],
+      ["POST", "/chunks", "bodyxy"],
+      ["PUT", "/length", "bytes"],
+      ["GET", "/upgrade", ""],
+      ["GET", "/long", ""],
+      ["M-SEARCH", "/last", ""],
+    ]);
+    expect(whole[0]?.headers).toEqual(["Host", "a", "X-Empty", "", "X-Odd", "\xff\t\xe9"]);
+    expect(whole[1]?.trailers).toEqual(["X-Sum", "1", "X-Other", "2"]);
+    expect(whole[4]?.headers.slice(2)).toEqual(["X-Long", "l".repeat(3_000), "X-After", "1"]);
+    expect(whole.map(({ keepsAlive }) => keepsAlive)).toEqual([true, true, true, true, true, false]);
+  });
+
+  test("are the same in pieces of every size", () => {
+    for (const size of [1, 2, 3, 5, 7, 64, 1_000]) {
+      const pieces = Array.from({ length: Math.ceil(MESSAGES.length / size) }, (_, i) =>
+        MESSAGES.subarray(i * size, (i + 1) * size),
+      );
+      expect(readAll(pieces)).toEqual(whole);
+    }
+  });
+
+  test("are the same wherever they are cut", () => {
+    const cuts = fc.uniqueArray(fc.integer({ min: 1, max: MESSAGES.length - 1 }), { maxLength: 20 });
+    fc.assert(
+      fc.property(cuts, (at) => {
+        const places = [0, ...at.sort((a, b) => a - b), MESSAGES.length];
+        expect(readAll(places.slice(1).map((to, i) => MESSAGES.subarray(places[i], to)))).toEqual(whole);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
+
+test("many chunks of one read are one piece, and a single one is not copied", () => {
+  const parser = new MessageParser("request", 1_000);
+  const head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+  const many = Buffer.from(`${head}${"1\r\nx\r\n".repeat(500)}3\r\nend\r\n`);
+  expect(parser.execute(many, 0)).toBe(many.length);
+  expect([parser.body?.toString(), parser.pieces]).toEqual([`${"x".repeat(500)}end`, 501]);
+  const single = Buffer.from("5\r\nalone\r\n");
+  parser.execute(single, 0);
+  expect(parser.body?.toString()).toBe("alone");
+  expect(parser.body?.buffer).toBe(single.buffer);
+  // What was joined is not changed by what comes later.
+  expect(many.toString().endsWith("end\r\n")).toBe(true);
+});
+
+test("input of more than one execution is parsed whole", () => {
+  const parser = new MessageParser("request", 1_000);
+  const body = "b".repeat(300_000);
+  const input = Buffer.from(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 300000\r\n\r\n${body}GET`);
+  expect(parser.execute(input, 0)).toBe(input.length - 3);
+  expect([parser.phase, parser.body?.toString() === body]).toEqual(["complete", true]);
+});
+
+describe("a head that is too long", () => {
+  const request = (line: string) => Buffer.from(`GET /${line.startsWith("/") ? line : ""} HTTP/1.1\r\n${line}`);
+  test.each([
+    { name: "by its target", bytes: Buffer.from(`GET /${"t".repeat(2_000)} HTTP/1.1\r\n`) },
+    { name: "by a name", bytes: request(`${"N".repeat(2_000)}: a\r\n`) },
+    { name: "by a value that does not end", bytes: request(`Host: ${"v".repeat(2_000)}`) },
+    { name: "by many short headers", bytes: request("a:b\r\n".repeat(300)) },
+    { name: "by its trailers", bytes: Buffer.concat([chunkedHead(), Buffer.from(`0\r\n${"t: 1\r\n".repeat(300)}`)]) },
+  ])("$name is refused, at once and byte by byte", ({ bytes }) => {
+    expect(readAll([bytes], 1_000)).toEqual(["overflow"]);
+    expect(
+      readAll(
+        [...bytes].map((byte) => Buffer.from([byte])),
+        1_000,
+      ),
+    ).toEqual(["overflow"]);
+  });
+
+  test("up to the bound is none", () => {
+    expect(readAll([request(`Host: ${"v".repeat(900)}\r\n\r\n`)], 1_000)).toHaveLength(1);
+  });
+});
+
+function chunkedHead(): Buffer {
+  return Buffer.from("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+}
+
+test.each([
+  { line: "GET / HTTP/1.2", kind: "version" },
+  { line: "GET / HTTP/3.0", kind: "version" },
+  { line: "GET / http/1.1", kind: "malformed" },
+  { line: "G\x01T / HTTP/1.1", kind: "malformed" },
+])("$line is refused as $kind", ({ line, kind }) => {
+  expect(readAll([Buffer.from(`${line}\r\nHost: a\r\n\r\n`, "latin1")])).toEqual([kind]);
+});
+
+test("other versions that the parser knows are left to those who read the head", () => {
+  const parser = new MessageParser("request", 1_000);
+  parser.execute(Buffer.from("GET / HTTP/2.0\r\nHost: a\r\n\r\n"), 0);
+  expect([parser.phase, parser.version]).toEqual(["complete", 20]);
+});
+
+describe("responses", () => {
+  const response = (text: string, { isBodyless = false } = {}) => {
+    const parser = new MessageParser("response", 10_000);
+    parser.isBodyless = isBodyless;
+    parser.execute(Buffer.from(text), 0);
+    return parser;
+  };
+
+  test.each(["HTTP/1.1 204 No\r\nContent-Length: 5", "HTTP/1.1 304 No\r\nContent-Length: 5", "HTTP/1.1 103 Early"])(
+    "%j has no body, whatever its head says",
+    (head) => expect(response(`${head}\r\n\r\n`).phase).toBe("complete"),
+  );
+
+  test("to HEAD have none either", () => {
+    const head = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n";
+    expect(response(head, { isBodyless: true }).phase).toBe("complete");
+    expect(response(head).phase).toBe("body");
+  });
+
+  test("may end with their connection only where nothing else says how they end", () => {
+    expect(response("HTTP/1.1 200 OK\r\n\r\nall of it").finish()).toBe(true);
+    expect(response("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\na part").finish()).toBe(false);
+    expect(response("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n").finish()).toBe(false);
+    expect(response("HTTP/1.1 200 OK\r\nX-Head: of w").finish()).toBe(false);
+  });
+});
+
+test("thousands of parsers, each in the middle of its message, do not disturb each other", () => {
+  const parsers = Array.from({ length: 5_000 }, () => new MessageParser("request", 10_000));
+  for (const [i, parser] of parsers.entries()) parser.execute(Buffer.from(`GET /${i} HTTP/1.1\r\nX-Num`), 0);
+  for (const [i, parser] of parsers.entries()) parser.execute(Buffer.from(`ber: ${i}\r\n\r\n`), 0);
+  expect(parsers.every(({ target, headers }, i) => target === `/${i}` && headers[1] === String(i))).toBe(true);
+  expect(parsers[17]?.headers).toEqual(["X-Number", "17"]);
+  for (const parser of parsers) {
+    parser.free();
+    parser.free();
+  }
+});

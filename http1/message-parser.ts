@@ -1,0 +1,264 @@
+import {
+  INPUT_BYTES_MAX,
+  INVALID_VERSION,
+  type LlhttpCallbacks,
+  LlhttpState,
+  OK,
+  PAUSED,
+  PAUSED_UPGRADE,
+  REQUEST,
+  RESPONSE,
+} from "./llhttp.ts";
+
+/*
+ * Reads one message after another from the bytes of a connection. llhttp, in its strict mode, is the only judge of framing; what it
+ * accepts although it is ambiguous is refused by those who read the head.
+ *
+ *   head ──complete──► body ──complete──► complete ──execute──► head
+ *     │                  │                    └── with `isUpgrade`, the rest is not HTTP
+ *     └── error ──► failed ◄──┘
+ *
+ * What an execution found stands in the fields until the next one. It stops at the end of a message, so that the next one is parsed when
+ * its time has come.
+ */
+
+export type Phase = "head" | "body" | "complete" | "failed";
+
+/** Why a message is none. `reason` describes the format and quotes nothing. */
+export interface ParseFault {
+  readonly kind: "malformed" | "version" | "overflow";
+  readonly reason: string;
+}
+
+/** A head is decoded at once up to this length, and its parts are taken from that text. */
+const DECODED_BYTES = 2048;
+/** What a header costs besides its name and value. */
+const HEADER_BYTES = 4;
+
+export class MessageParser implements LlhttpCallbacks {
+  phase: Phase = "head";
+  fault: ParseFault | undefined;
+  /** Set by the execution in which the head was completed; the owner takes it back. */
+  isHeadNew = false;
+  target = "";
+  status = 0;
+  reason = "";
+  /** Names and values alternating, as they came. */
+  headers: string[] = [];
+  /** As `headers`; undefined when there are none. */
+  trailers: string[] | undefined;
+  isUpgrade = false;
+  /** Whether another message may follow on the connection. */
+  keepsAlive = false;
+  /** What the last execution found of the body, as one piece: a view of its input, or joined when there were several chunks. */
+  body: Buffer | undefined;
+  /** How many chunks, or parts of some, were in it. */
+  pieces = 0;
+  /** For responses: the request says that there is no body. */
+  isBodyless = false;
+
+  readonly #state: LlhttpState;
+  readonly #isResponse: boolean;
+  readonly #headBytesMax: number;
+  #headBytes = 0;
+  #hasBegun = false;
+  /** What names and values are added to: the headers, then the trailers. */
+  #fields: string[] = this.headers;
+  #isAtValue = true;
+  #input: Buffer = NOTHING;
+  /** Of the present part of the input. */
+  #from = 0;
+  #to = 0;
+  #text = "";
+  #bodyBytes = 0;
+  #isFreed = false;
+
+  constructor(type: "request" | "response", headBytesMax: number) {
+    this.#isResponse = type === "response";
+    this.#state = new LlhttpState(this.#isResponse ? RESPONSE : REQUEST);
+    this.#headBytesMax = headBytesMax;
+  }
+
+  /** A head has begun to arrive. */
+  get isMidHead(): boolean {
+    return this.phase === "head" && this.#hasBegun;
+  }
+
+  /** Of a request. */
+  get method(): string {
+    return this.#state.method;
+  }
+
+  /** 11 for HTTP/1.1. */
+  get version(): number {
+    return this.#state.version;
+  }
+
+  /**
+   * Parses from `from` on, until the message is complete, it fails, or the input ends. Returns up to where it parsed. After a message it
+   * begins with the next one, but for the rest of an upgrade: that is never parsed by `isUpgrade` being left alone.
+   */
+  execute(input: Buffer, from: number): number {
+    if (this.phase === "complete") this.#begin();
+    this.body = undefined;
+    this.pieces = 0;
+    this.#bodyBytes = 0;
+    this.#input = input;
+    for (let at = from; at < input.length; ) {
+      this.#from = at;
+      this.#to = Math.min(input.length, at + INPUT_BYTES_MAX);
+      this.#text = "";
+      this.#hasBegun = true;
+      const result = this.#state.execute(this, input, at, this.#to);
+      if (result === OK) {
+        at = this.#to;
+        continue;
+      }
+      at += this.#state.stoppedAt;
+      // An upgrade that is not made: the message goes on, or the next one follows.
+      if (result === PAUSED_UPGRADE) this.#state.resumeAfterUpgrade();
+      else if (result === PAUSED) {
+        this.#state.resume();
+        return this.#over(at);
+      } else {
+        this.#fail(result);
+        return this.#over(at);
+      }
+    }
+    return this.#over(input.length);
+  }
+
+  /** The connection ends. Returns whether the message may end with it. */
+  finish(): boolean {
+    if (this.phase === "head" || this.phase === "failed") return false;
+    if (this.phase === "complete") return true;
+    this.body = undefined;
+    const result = this.#state.finish(this);
+    return (result === OK || result === PAUSED) && this.#phaseNow === "complete";
+  }
+
+  free(): void {
+    if (this.#isFreed) return;
+    this.#isFreed = true;
+    this.#state.free();
+  }
+
+  get #phaseNow(): Phase {
+    return this.phase;
+  }
+
+  #begin(): void {
+    this.phase = "head";
+    this.#hasBegun = false;
+  }
+
+  #over(at: number): number {
+    if (this.body !== undefined && this.body.length !== this.#bodyBytes)
+      this.body = this.body.subarray(0, this.#bodyBytes);
+    // Nothing here keeps a buffer or a text alive.
+    this.#input = NOTHING;
+    this.#text = "";
+    return at;
+  }
+
+  #fail(result: number): void {
+    this.phase = "failed";
+    if (this.#headBytes > this.#headBytesMax) this.fault = { kind: "overflow", reason: "" };
+    else if (result === INVALID_VERSION) this.fault = { kind: "version", reason: this.#state.reason };
+    else this.fault = { kind: "malformed", reason: this.#state.reason };
+  }
+
+  onMessageBegin(): number {
+    this.#headBytes = 0;
+    this.target = "";
+    this.reason = "";
+    this.headers = [];
+    this.#fields = this.headers;
+    this.#isAtValue = true;
+    this.trailers = undefined;
+    return 0;
+  }
+
+  onTarget(at: number, length: number): number {
+    this.target = this.target === "" ? this.#textOf(at, length) : this.target + this.#textOf(at, length);
+    return this.#counted(length);
+  }
+
+  onReason(at: number, length: number): number {
+    this.reason += this.#textOf(at, length);
+    return this.#counted(length);
+  }
+
+  onHeaderName(at: number, length: number): number {
+    const fields = this.#fields;
+    if (this.#isAtValue) {
+      this.#isAtValue = false;
+      fields.push(this.#textOf(at, length));
+      return this.#counted(length + HEADER_BYTES);
+    }
+    fields[fields.length - 1] += this.#textOf(at, length);
+    return this.#counted(length);
+  }
+
+  onHeaderValue(at: number, length: number): number {
+    const fields = this.#fields;
+    if (!this.#isAtValue) {
+      this.#isAtValue = true;
+      fields.push(this.#textOf(at, length));
+    } else fields[fields.length - 1] += this.#textOf(at, length);
+    return this.#counted(length);
+  }
+
+  onHeadComplete(status: number, isUpgrade: boolean, keepsAlive: boolean): number {
+    this.status = status;
+    this.isUpgrade = isUpgrade;
+    this.keepsAlive = keepsAlive;
+    this.phase = "body";
+    this.isHeadNew = true;
+    this.trailers = undefined;
+    this.#fields = [];
+    if (!this.#isResponse) return 0;
+    // RFC 9112, 6.3: these have no body, whatever their headers say.
+    const hasNone = this.isBodyless || status < 200 || status === 204 || status === 304;
+    return hasNone ? 1 : 0;
+  }
+
+  onBody(at: number, length: number): number {
+    const start = this.#from + at;
+    const piece = this.#input.subarray(start, start + length);
+    this.pieces += 1;
+    if (this.body === undefined) this.body = piece;
+    else {
+      // The first piece is a view that is exactly full, so it is not written to.
+      const joined = this.body;
+      if (joined.length < this.#bodyBytes + length) {
+        this.body = Buffer.allocUnsafe(this.#bodyBytes + this.#input.length - start);
+        joined.copy(this.body, 0, 0, this.#bodyBytes);
+      }
+      piece.copy(this.body, this.#bodyBytes);
+    }
+    this.#bodyBytes += length;
+    return 0;
+  }
+
+  onMessageComplete(): number {
+    if (this.#fields.length > 0 && this.#fields !== this.headers) this.trailers = this.#fields;
+    this.phase = "complete";
+    return PAUSED;
+  }
+
+  #counted(bytes: number): number {
+    this.#headBytes += bytes;
+    return this.#headBytes > this.#headBytesMax ? -1 : 0;
+  }
+
+  #textOf(at: number, length: number): string {
+    if (this.#text === "") {
+      this.#text = this.#input.toString("latin1", this.#from, Math.min(this.#to, this.#from + DECODED_BYTES));
+    }
+    if (at + length <= this.#text.length) return this.#text.substring(at, at + length);
+    return this.#input.toString("latin1", this.#from + at, this.#from + at + length);
+  }
+}
+
+const NOTHING = Buffer.alloc(0);
