@@ -2,7 +2,7 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { Socket } from "node:net";
 // See `upstream.ts` for why these are not taken from the package's entry.
 import buildConnector from "undici/lib/core/connect.js";
-import { guardSocket, type OnFault } from "../http/guard.ts";
+import { guardSocket, type OnFault } from "../../http1/guard.ts";
 import type { AppWatch } from "./app-watch.ts";
 import { ContinueFilter } from "./continue-filter.ts";
 

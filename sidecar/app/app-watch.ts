@@ -1,5 +1,5 @@
 import { connect } from "node:net";
-import { guardRun, type OnFault } from "../http/guard.ts";
+import { guardRun, type OnFault } from "../../http1/guard.ts";
 
 /*
  * Whether the app takes connections, learned from those that the gate makes for requests.

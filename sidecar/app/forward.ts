@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import { guardRun, type OnFault } from "../../http1/guard.ts";
 import type { AnswerParts } from "../http/answering.ts";
 import { Gathered } from "../http/gathered.ts";
-import { guardRun, type OnFault } from "../http/guard.ts";
 import type { Head } from "../http/head.ts";
 import { drainBody } from "../http/linger.ts";
 import type { Admission, Ongoing, OngoingSet } from "../http/ongoing.ts";

@@ -2,7 +2,7 @@ import { type ClientRequest, request as httpRequest, type IncomingMessage, type 
 import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Places } from "../../edge/places.ts";
-import { guardEmits, guardSocket, type OnFault } from "../http/guard.ts";
+import { guardEmits, guardSocket, type OnFault } from "../../http1/guard.ts";
 import type { Head } from "../http/head.ts";
 import type { Ongoing, OngoingSet } from "../http/ongoing.ts";
 import { passableHead, type ReceivedHead } from "./answer-head.ts";

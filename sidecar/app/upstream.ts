@@ -4,7 +4,7 @@ import type { Dispatcher } from "undici";
 // Only the pool: the package's entry also loads fetch, WebSocket and caches, which costs each pod 50 ms and 6 MB (decision 0013).
 import Pool from "undici/lib/dispatcher/pool.js";
 import { type PlaceSeeker, Places } from "../../edge/places.ts";
-import type { OnFault } from "../http/guard.ts";
+import type { OnFault } from "../../http1/guard.ts";
 import { type AppConnector, openAppConnector } from "./app-connection.ts";
 import { AppWatch } from "./app-watch.ts";
 

@@ -1,10 +1,10 @@
 import { createServer, type IncomingMessage, type Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { guardedMessages, guardServer, type OnFault } from "../../http1/guard.ts";
 import { endWithProblem, type RefuseParts, refuse } from "./answering.ts";
 import type { Problem } from "./answers.ts";
 import { onClientError } from "./client-errors.ts";
-import { guardedMessages, guardServer, type OnFault } from "./guard.ts";
 import { endReading } from "./linger.ts";
 import { type Begin, inTurn, owesAnswer } from "./turns.ts";
 

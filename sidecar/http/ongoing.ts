@@ -1,5 +1,5 @@
 import type { Slots, Slotted } from "../../edge/slots.ts";
-import { guardRun, type OnFault } from "./guard.ts";
+import { guardRun, type OnFault } from "../../http1/guard.ts";
 
 /*
  * Requests and connections in flight, checked once a second: which ones are open so long that their key must

@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import { guardRun, type OnFault } from "./guard.ts";
+import { guardRun, type OnFault } from "../../http1/guard.ts";
 
 /*
  * Bodies of clients, by turns of the event loop. All bytes of a body in one turn are passed on as one piece. The

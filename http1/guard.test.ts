@@ -2,7 +2,7 @@ import { EventEmitter, once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { afterEach, expect, test } from "vitest";
-import { call, readAll } from "../../test/harness/gate.ts";
+import { call, readAll } from "../test/harness/gate.ts";
 import { guardEmits, guardedMessages, guardRun, guardServer } from "./guard.ts";
 
 let server: Server;

@@ -1,0 +1,99 @@
+import { once } from "node:events";
+import { type AddressInfo, createServer, type Server, Socket } from "node:net";
+import { guardEmits, guardRun, guardSocket, type OnFault } from "./guard.ts";
+import { type ConnectionHandlers, type ConnectionLimits, ServerConnection } from "./server-connection.ts";
+
+/* A server of HTTP/1.1: it accepts connections, looks at all of them now and then for what waits too long, and closes them. */
+
+export interface ServerHandlers extends ConnectionHandlers {
+  readonly connected: (socket: Socket) => void;
+  /** Counts and logs what was thrown. Never throws. Its connection is closed. */
+  readonly onFault: OnFault;
+}
+
+const LOOK_MS_MAX = 1_000;
+const LOOK_MS_MIN = 10;
+/** How often an ending server looks for connections that have become idle. */
+const CLOSE_LOOK_MS = 20;
+/** For the last response of a connection to be taken. */
+const LAST_MS = 100;
+
+export class HttpServer {
+  readonly #server: Server;
+  readonly #connections = new Set<ServerConnection>();
+  readonly #handlers: ServerHandlers;
+  readonly #limits: ConnectionLimits;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(limits: Omit<ConnectionLimits, "keepAliveLines">, handlers: ServerHandlers) {
+    const seconds = Math.floor(limits.keepAliveMs / 1000);
+    this.#limits = { ...limits, keepAliveLines: `connection: keep-alive\r\nkeep-alive: timeout=${seconds}\r\n` };
+    this.#handlers = handlers;
+    // A client that ends its direction after its request gets its response.
+    this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#connected(socket));
+    guardEmits(this.#server, ({ error, args }) => {
+      handlers.onFault(error);
+      for (const arg of args) if (arg instanceof Socket) arg.destroy();
+    });
+  }
+
+  get isListening(): boolean {
+    return this.#server.listening;
+  }
+
+  /** Returns the URL. Port 0 picks a free port. Throws when the port is not available. */
+  async listen({ host, port }: { host: string; port: number }): Promise<string> {
+    this.#server.listen(port, host);
+    // Rejects with the `error` event.
+    await once(this.#server, "listening");
+    const { requestHeadMs, keepAliveMs, answerIdleMs } = this.#limits;
+    const shortest = Math.min(requestHeadMs, keepAliveMs, answerIdleMs);
+    this.#timer = setInterval(this.#look, Math.max(LOOK_MS_MIN, Math.min(LOOK_MS_MAX, shortest / 4)));
+    this.#timer.unref();
+    const { address, family, port: taken } = this.#server.address() as AddressInfo;
+    return `http://${family === "IPv6" ? `[${address}]` : address}:${taken}`;
+  }
+
+  closeIdle(): void {
+    for (const connection of this.#connections) if (connection.isIdle) connection.socket.destroy();
+  }
+
+  /** Stops accepting, waits up to `graceMs` while `isBusy`, then calls `cutOff`, and closes every connection. */
+  async close(graceMs: number, isBusy: () => boolean, cutOff: () => void): Promise<void> {
+    if (!this.isListening) return;
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    this.closeIdle();
+    const giveUpAt = performance.now() + graceMs;
+    while (isBusy() && performance.now() < giveUpAt) {
+      await new Promise((resolve) => setTimeout(resolve, CLOSE_LOOK_MS));
+      this.closeIdle();
+    }
+    const wasBusy = isBusy();
+    cutOff();
+    const closeAll = setTimeout(() => this.#closeAll(), wasBusy ? 0 : LAST_MS);
+    await closed;
+    clearTimeout(closeAll);
+    clearInterval(this.#timer);
+  }
+
+  #closeAll(): void {
+    for (const { socket } of this.#connections) socket.destroy();
+  }
+
+  #connected(socket: Socket): void {
+    const { onFault } = this.#handlers;
+    guardSocket(socket, onFault);
+    const connection = new ServerConnection(socket, this.#limits, this.#handlers, onFault);
+    this.#connections.add(connection);
+    socket.once("close", () => {
+      this.#connections.delete(connection);
+      connection.closed();
+    });
+    this.#handlers.connected(socket);
+  }
+
+  readonly #look = (): void => {
+    const nowMs = performance.now();
+    for (const connection of this.#connections) guardRun(() => connection.look(nowMs), this.#handlers.onFault);
+  };
+}
