@@ -62,17 +62,16 @@ export function assembleExchange(given: Given): ExchangeParts {
       decidedBy: deciderJson({ region: config.region, source: "sidecar", appId: config.policyId }),
     },
     answering,
-    forwarding: { upstream, ongoing, bodies, answering, failing, answerIdleMs, halfClosedMs, onFault },
-    upgrading: { origin: upstream.origin, places: upgradePlaces, ongoing, failing, headersMs, onFault },
+    forwarding: { upstream, ongoing, bodies, failing, answerIdleMs, halfClosedMs, onFault },
+    upgrading: { upstream, places: upgradePlaces, ongoing, failing, answerIdleMs, onFault },
     metrics,
     refusals: given.refusals,
     onFault,
   };
 }
 
-const assembleAnswers = ({ config, limits, faults, isEnding }: Given, upstream: Upstream): AnswerParts => ({
+const assembleAnswers = ({ config, faults, isEnding }: Given, upstream: Upstream): AnswerParts => ({
   docsUrl: config.errorDocsUrl,
-  drainBytesMax: limits.drainBytesMax,
   pieceTurns: new PieceTurns(faults.exchange),
   nextId: makeIdSource(),
   // While the app is away another pod can do more for the client.

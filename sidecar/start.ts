@@ -1,5 +1,4 @@
 import type { Logger } from "pino";
-import { Slots } from "../edge/slots.ts";
 import { createAdminServer } from "./admin.ts";
 import { forwardUnchecked } from "./app/unchecked.ts";
 import { assembleExchange } from "./assemble.ts";
@@ -51,7 +50,7 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
     { ...limits, ...timeouts },
     checks ? createGate(exchange) : withoutChecks(exchange),
   );
-  const closeIdle = (): void => server.closeIdleConnections();
+  const closeIdle = (): void => server.closeIdle();
   const ending = new Ending({
     drainMs: timeouts.drainMs,
     closeIdle,
@@ -83,20 +82,23 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
   });
 
   async function close(): Promise<void> {
-    if (server.listening) await ending.drained();
+    if (server.isListening) await ending.drained();
     knowledge.follower.close();
     reports.stop();
-    await endServer(server, exchange.forwarding.ongoing, timeouts.closeMs);
+    const { ongoing } = exchange.forwarding;
+    await server.close(
+      timeouts.closeMs,
+      () => ongoing.size > 0,
+      () => {
+        for (const one of ongoing) one.cut();
+      },
+    );
     stopWatching();
-    await Promise.all([
-      endServer(admin, new Slots(), 0),
-      exchange.forwarding.upstream.close(),
-      leave(config, knowledge),
-    ]);
+    await Promise.all([endServer(admin), exchange.forwarding.upstream.close(), leave(config, knowledge)]);
   }
 
   try {
-    const url = await listen(server, config.listen);
+    const url = await server.listen(config.listen);
     const adminUrl = await listen(admin, config.admin);
     return { url, adminUrl, close, noteStrayFault: faults.stray };
   } catch (error) {

@@ -4,14 +4,15 @@ import { HOP_BY_HOP, namedInConnection } from "../http/hop-by-hop.ts";
 
 /*
  * The part of an app's response head that a client gets, for requests and upgrades. The app may send any response. What cannot be
- * written as HTTP/1.1 is corrected where that loses nothing, and refused otherwise.
+ * written as HTTP/1.1 is corrected where that loses nothing, and refused otherwise. Apps send few different names, so the meaning of
+ * each is looked up and not computed.
  */
 
 export interface ReceivedHead {
   readonly status: number;
   readonly reason: string | undefined;
-  /** Names are in lower case. */
-  readonly headers: Readonly<NodeJS.Dict<string | string[]>>;
+  /** Names and values alternating, as they came. */
+  readonly headers: readonly string[];
 }
 
 /** Headers that the gate adds to those of the app. */
@@ -25,14 +26,57 @@ export type PassableHead =
       readonly kind: "passable";
       /** undefined: the standard phrase. */
       readonly reason: string | undefined;
-      /** Names and values alternating. */
-      readonly headers: string[];
+      /** Whole lines, without those that say how the response ends, but for Content-Length. */
+      readonly lines: string;
+      /** By Content-Length. */
+      readonly length: number | undefined;
+      readonly isDated: boolean;
       /** Fields that `Connection` removed; they are removed from the trailers too. */
       readonly named: ReadonlySet<string> | undefined;
+      /** The trailers that were announced. */
+      readonly trailer: string | undefined;
     }
   | { readonly kind: "unusable"; readonly why: string };
 
-const LIMIT_HEADERS: ReadonlySet<string> = new Set(["ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"]);
+const PASS = 0;
+const DROP = 1;
+const LENGTH = 2;
+const CODING = 3;
+const CONNECTION = 4;
+const LIMIT = 5;
+const REQUEST_ID = 6;
+const DATE = 7;
+const TRAILER = 8;
+
+const SPECIAL: ReadonlyMap<string, number> = new Map([
+  ...[...HOP_BY_HOP].map((name) => [name, DROP] as const),
+  ["content-length", LENGTH],
+  ["transfer-encoding", CODING],
+  ["connection", CONNECTION],
+  ["ratelimit-limit", LIMIT],
+  ["ratelimit-remaining", LIMIT],
+  ["ratelimit-reset", LIMIT],
+  ["x-request-id", REQUEST_ID],
+  ["date", DATE],
+  ["trailer", TRAILER],
+]);
+
+interface KnownName {
+  readonly lower: string;
+  readonly meaning: number;
+}
+
+const KNOWN_NAMES_MAX = 1024;
+const known = new Map<string, KnownName>();
+
+function lookUp(name: string): KnownName {
+  const lower = name.toLowerCase();
+  const found = { lower, meaning: SPECIAL.get(lower) ?? PASS };
+  // A copy: the name may be a part of a longer text, which it would keep.
+  if (known.size < KNOWN_NAMES_MAX) known.set(Buffer.from(name, "latin1").toString("latin1"), found);
+  return found;
+}
+
 const SWITCHING_PROTOCOLS = 101;
 const NO_CONTENT = 204;
 
@@ -45,36 +89,87 @@ export function passableHead(
   if (isSwitching ? status !== SWITCHING_PROTOCOLS : !isFinalStatus(status)) {
     return { kind: "unusable", why: `its status is ${status}` };
   }
+  let head = collect(status, headers, shown !== undefined, undefined);
+  const named = namedInConnection(head.connection);
+  if (named !== undefined) head = collect(status, headers, shown !== undefined, named);
   // A transfer coding concerns one connection only. A client that did not ask for one could not decode it, and the gate does not.
-  const codings = headers["transfer-encoding"];
-  if (codings !== undefined && [codings].flat().join().trim().toLowerCase() !== "chunked") {
+  if (head.coding !== undefined && head.coding.trim().toLowerCase() !== "chunked") {
     return { kind: "unusable", why: "its transfer coding is another than `chunked`" };
   }
-  const named = namedInConnection(headers.connection);
-  const out: string[] = [];
-  for (const name in headers) {
-    const value = headers[name];
-    if (value === undefined || HOP_BY_HOP.has(name) || named?.has(name)) continue;
-    if (shown !== undefined && LIMIT_HEADERS.has(name)) continue;
-    // RFC 9110, 8.6: a 204 has no content, and no Content-Length.
-    if (status === NO_CONTENT && name === "content-length") continue;
-    if (typeof value === "string") out.push(name, value);
-    else for (const one of value) out.push(name, one);
+  let { lines } = head;
+  if (requestId !== undefined && !head.hasRequestId) lines += `x-request-id: ${requestId}\r\n`;
+  if (shown !== undefined) lines += limitLines(shown);
+  const { length, isDated, trailer } = head;
+  return { kind: "passable", reason: writableReason(reason), lines, length, isDated, named, trailer };
+}
+
+interface Collected {
+  readonly lines: string;
+  readonly length: number | undefined;
+  readonly coding: string | undefined;
+  readonly connection: string | undefined;
+  readonly trailer: string | undefined;
+  readonly isDated: boolean;
+  readonly hasRequestId: boolean;
+}
+
+/** Makes the lines of the fields that are passed on, without those of `named`. */
+function collect(
+  status: number,
+  headers: readonly string[],
+  hasLimit: boolean,
+  named: ReadonlySet<string> | undefined,
+): Collected {
+  let lines = "";
+  let length: number | undefined;
+  let coding: string | undefined;
+  let connection: string | undefined;
+  let trailer: string | undefined;
+  let isDated = false;
+  let hasRequestId = false;
+  for (let at = 0; at < headers.length; at += 2) {
+    const name = headers[at] as string;
+    const value = headers[at + 1] as string;
+    const { lower, meaning } = known.get(name) ?? lookUp(name);
+    if (named?.has(lower)) continue;
+    if (meaning === PASS) lines += `${lower}: ${value}\r\n`;
+    else if (meaning === LENGTH) {
+      length = Number(value);
+      // RFC 9110, 8.6: a 204 has no content, and no Content-Length.
+      if (status !== NO_CONTENT) lines += `content-length: ${value}\r\n`;
+    } else if (meaning === CODING) coding = coding === undefined ? value : `${coding},${value}`;
+    else if (meaning === CONNECTION) connection = connection === undefined ? value : `${connection},${value}`;
+    else if (meaning === TRAILER) trailer = trailer === undefined ? value : `${trailer}, ${value}`;
+    else if (meaning === LIMIT && hasLimit) continue;
+    else if (meaning !== DROP) {
+      if (meaning === DATE) isDated = true;
+      else if (meaning === REQUEST_ID) hasRequestId = true;
+      lines += `${lower}: ${value}\r\n`;
+    }
   }
-  if (requestId !== undefined && (headers["x-request-id"] === undefined || named?.has("x-request-id"))) {
-    out.push("x-request-id", requestId);
-  }
-  if (shown !== undefined) pushLimitHeaders(out, shown);
-  return { kind: "passable", reason: writableReason(reason), headers: out, named };
+  return { lines, length, coding, connection, trailer, isDated, hasRequestId };
+}
+
+function limitLines(shown: ShownLimit): string {
+  const headers: string[] = [];
+  pushLimitHeaders(headers, shown);
+  let lines = "";
+  for (let at = 0; at < headers.length; at += 2) lines += `${headers[at]}: ${headers[at + 1]}\r\n`;
+  return lines;
 }
 
 /** Returns a whole informational response for the client. */
-export function interimText(status: number, headers: ReceivedHead["headers"]): string {
-  const named = namedInConnection(headers.connection);
+export function interimText(status: number, headers: readonly string[]): string {
+  let connection: string | undefined;
+  for (let at = 0; at < headers.length; at += 2) {
+    if (headers[at]?.toLowerCase() === "connection") connection = `${connection ?? ""},${headers[at + 1]}`;
+  }
+  const named = namedInConnection(connection);
   let text = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n`;
-  for (const [name, value = []] of Object.entries(headers)) {
+  for (let at = 0; at < headers.length; at += 2) {
+    const name = (headers[at] as string).toLowerCase();
     if (HOP_BY_HOP.has(name) || named?.has(name) || name === "content-length") continue;
-    for (const one of [value].flat()) text += `${name}: ${one}\r\n`;
+    text += `${name}: ${headers[at + 1]}\r\n`;
   }
   return `${text}\r\n`;
 }
@@ -82,17 +177,15 @@ export function interimText(status: number, headers: ReceivedHead["headers"]): s
 /** RFC 9110, 6.5.1: these fields say how to read a message, so they are removed from trailers. */
 const NEVER_TRAILERS: ReadonlySet<string> = new Set(["content-length", "content-type", "host", "set-cookie"]);
 
-/** Returns the trailers of a response that a client gets. */
-export function passableTrailers(
-  trailers: Readonly<NodeJS.Dict<string | string[]>>,
-  named: ReadonlySet<string> | undefined,
-): Record<string, string> {
-  const out: Record<string, string> = {};
-  for (const [name, value] of Object.entries(trailers)) {
-    if (value === undefined || HOP_BY_HOP.has(name) || NEVER_TRAILERS.has(name) || named?.has(name)) continue;
-    out[name] = typeof value === "string" ? value : value.join(", ");
+/** Returns the trailers of a response that a client gets, as lines. */
+export function passableTrailers(trailers: readonly string[], named: ReadonlySet<string> | undefined): string {
+  let lines = "";
+  for (let at = 0; at < trailers.length; at += 2) {
+    const name = (trailers[at] as string).toLowerCase();
+    if (HOP_BY_HOP.has(name) || NEVER_TRAILERS.has(name) || named?.has(name)) continue;
+    lines += `${name}: ${trailers[at + 1]}\r\n`;
   }
-  return out;
+  return lines;
 }
 
 /** Bytes beyond ASCII are allowed too (RFC 9112, 4), but client libraries decode them differently. */

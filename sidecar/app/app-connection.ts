@@ -1,71 +1,268 @@
-import { subscribe, unsubscribe } from "node:diagnostics_channel";
-import type { Socket } from "node:net";
-// See `upstream.ts` for why these are not taken from the package's entry.
-import buildConnector from "undici/lib/core/connect.js";
+import { connect, type Socket } from "node:net";
 import { guardSocket, type OnFault } from "../../http1/guard.ts";
+import { MessageParser } from "../../http1/message-parser.ts";
 import type { AppWatch } from "./app-watch.ts";
-import { ContinueFilter } from "./continue-filter.ts";
 
 /*
- * Connections to the app, prepared for undici: their listeners cannot end the process, an unrequested `100 Continue` does not end
- * the connection, and a response that was cut off does not look complete.
+ * A connection to the app, with one exchange at a time.
+ *
+ *   idle ──begin──► asking ──head──► answering ──complete──► idle, or closed: the app says so, or its request was not sent whole
+ *                      │                 │
+ *                      └── broken, timeout, unusable: the exchange fails, and the connection is closed ──┘
  */
 
-export interface AppConnector {
-  readonly connect: ReturnType<typeof buildConnector>;
-  close(): void;
+/** The exchange on a connection. After `onComplete`, `onUpgrade` or `onBroken` it is told nothing more. */
+export interface AppExchange {
+  onInterim(status: number, headers: readonly string[]): void;
+  onHead(status: number, reason: string, headers: readonly string[]): void;
+  /** The bytes are others' when it returns: what is kept is copied. false: pause. */
+  onData(bytes: Buffer): boolean;
+  onDrain(): void;
+  onComplete(trailers: readonly string[]): void;
+  /** A 101: the socket is the exchange's from now on, with what came after the head. */
+  onUpgrade(headers: readonly string[], reason: string, socket: Socket, rest: Buffer): void;
+  onBroken(failure: "unreachable" | "unusable" | "timeout", error: Error): void;
 }
 
-/** Published for each request with its connection, just before it is sent. */
-const SENDING = "undici:client:sendHeaders";
-
-export function openAppConnector(options: { timeoutMs: number; watch: AppWatch; onFault: OnFault }): AppConnector {
-  const { timeoutMs, watch, onFault } = options;
-  const connect = buildConnector({ timeout: timeoutMs, allowH2: false });
-  const filters = new WeakMap<object, ContinueFilter>();
-  const onSending = (message: unknown): void => filters.get((message as { socket: object }).socket)?.expectHead();
-  subscribe(SENDING, onSending);
-  return {
-    connect: (options, callback) =>
-      connect(options, (...outcome) => {
-        const [error, socket] = outcome;
-        // After an error there is no socket, although the types say `null`.
-        if (!socket) watch.failed(error);
-        else {
-          watch.connected();
-          guardSocket(socket, onFault);
-          tellResets(socket);
-          filters.set(socket, filterReads(socket));
-        }
-        callback(...outcome);
-      }),
-    close: () => void unsubscribe(SENDING, onSending),
-  };
+export interface AppConnectionOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly connectMs: number;
+  readonly headersMs: number;
+  readonly bodyIdleMs: number;
+  readonly headBytesMax: number;
+  /** The app's end does not end our direction: for upgrades. */
+  readonly isHalfOpen?: boolean;
+  readonly watch: AppWatch;
+  readonly onFault: OnFault;
+  /** The connection has nothing under way and may be used again. */
+  readonly onIdle: (connection: AppConnection) => void;
+  readonly onClosed: (connection: AppConnection) => void;
 }
+
+/** An app that closes idle connections after 5 s (the default of Node's server) must not do so during a request. */
+const IDLE_MS = 4_000;
+const IDLE_MS_MAX = 600_000;
+/** How much earlier than the app says. */
+const IDLE_MARGIN_MS = 1_000;
+const PROBE_MS = 60_000;
 
 /**
- * undici treats a reset as the end of a response that lasts until the connection ends, so a client would get a part of it as the
- * whole. With another error code undici treats it as a failure.
+ * What is read of all connections, each time from the beginning: it is parsed, passed on or copied before the next read. A buffer of its own for each
+ * read would cost as much as parsing what is in it.
  */
-function tellResets(socket: Socket): void {
-  socket.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code === "ECONNRESET") error.code = "ERR_APP_RESET";
-  });
+const INPUT = Buffer.allocUnsafeSlow(64 * 1024);
+
+export class AppConnection {
+  readonly socket: Socket;
+  /** `performance.now()` until when it may be idle. */
+  idleUntilMs = 0;
+  readonly #options: AppConnectionOptions;
+  readonly #parser: MessageParser;
+  #exchange: AppExchange | undefined;
+  #isRequestSent = true;
+  #isHeadReceived = false;
+  #isConnected = false;
+  #isPaused = false;
+  /** `performance.now()` when the present wait is too long. */
+  #deadlineMs = 0;
+  #idleMs: number | undefined;
+  #connectTimer: NodeJS.Timeout | undefined;
+
+  constructor(options: AppConnectionOptions) {
+    const { host, port, connectMs, headBytesMax, watch, onFault } = options;
+    this.#options = options;
+    this.#parser = new MessageParser("response", headBytesMax);
+    const socket = connect({
+      host,
+      port,
+      noDelay: true,
+      keepAlive: true,
+      keepAliveInitialDelay: PROBE_MS,
+      ...(options.isHalfOpen === true
+        ? { allowHalfOpen: true }
+        : { onread: { buffer: INPUT, callback: this.#onRead } }),
+    });
+    this.socket = socket;
+    guardSocket(socket, onFault);
+    this.#connectTimer = setTimeout(
+      () => this.#break("timeout", new Error("the app took no connection in time")),
+      connectMs,
+    );
+    socket.once("connect", () => {
+      this.#isConnected = true;
+      clearTimeout(this.#connectTimer);
+      watch.connected();
+    });
+    if (options.isHalfOpen === true) socket.on("data", this.#onData);
+    socket.on("end", this.#onEnd);
+    socket.on("drain", () => this.#exchange?.onDrain());
+    socket.on("error", (error) => {
+      if (!this.#isConnected) watch.failed(error);
+      this.#break("unreachable", error);
+    });
+    socket.once("close", () => {
+      clearTimeout(this.#connectTimer);
+      this.#break("unreachable", new Error("the app closed the connection"));
+      this.#parser.free();
+      options.onClosed(this);
+    });
+  }
+
+  get isUsable(): boolean {
+    return !this.socket.destroyed && this.socket.writable;
+  }
+
+  /** Begins an exchange with the head of its request, and with the whole of its body, if it is there. `isHead`: the response has no body. */
+  begin(exchange: AppExchange, head: string, body: Buffer | undefined, isHead: boolean): void {
+    this.#exchange = exchange;
+    this.#isHeadReceived = false;
+    this.#parser.isBodyless = isHead;
+    const { socket } = this;
+    if (body === undefined || body.length === 0) socket.write(head, "latin1");
+    else if (body.length <= JOINED_BYTES_MAX) socket.write(head + body.toString("latin1"), "latin1");
+    else {
+      socket.cork();
+      socket.write(head, "latin1");
+      socket.write(body);
+      socket.uncork();
+    }
+    this.requestSent();
+  }
+
+  /** Begins an exchange whose body follows by `write`, and `requestSent` when it is over. */
+  beginStream(exchange: AppExchange, head: string, isHead: boolean): void {
+    this.begin(exchange, head, undefined, isHead);
+    this.#isRequestSent = false;
+  }
+
+  /** The app has the whole request: its time to respond begins. */
+  requestSent(): void {
+    this.#isRequestSent = true;
+    if (!this.#isHeadReceived) this.#deadlineMs = performance.now() + this.#options.headersMs;
+  }
+
+  resume(): void {
+    if (!this.#isPaused) return;
+    this.#isPaused = false;
+    this.#deadlineMs = performance.now() + this.#options.bodyIdleMs;
+    this.socket.resume();
+  }
+
+  /** Gives up: the connection is closed, and the exchange is told nothing more. */
+  abort(): void {
+    this.#exchange = undefined;
+    this.socket.destroy();
+  }
+
+  /** Fails an exchange that waits too long, and closes a connection that is idle for too long. Called now and then. */
+  look(nowMs: number): void {
+    if (this.#exchange === undefined) {
+      if (nowMs > this.idleUntilMs) this.socket.destroy();
+    } else if (this.#isConnected && this.#isRequestSent && !this.#isPaused && nowMs > this.#deadlineMs) {
+      this.#break("timeout", new Error("the app did not answer in time"));
+    }
+  }
+
+  readonly #onRead = (bytes: number): boolean => {
+    try {
+      this.#onData(INPUT.subarray(0, bytes));
+    } catch (error) {
+      this.#options.onFault(error);
+      this.socket.destroy();
+    }
+    return !this.#isPaused;
+  };
+
+  readonly #onData = (bytes: Buffer): void => {
+    const parser = this.#parser;
+    for (let at = 0; at < bytes.length; ) {
+      const exchange = this.#exchange;
+      // Bytes that no request asked for.
+      if (exchange === undefined) {
+        this.socket.destroy();
+        return;
+      }
+      at = parser.execute(bytes, at);
+      if (parser.phase === "failed") {
+        this.#break("unusable", new Error(parser.fault?.reason || "the head is too long"));
+        return;
+      }
+      if (parser.isHeadNew) {
+        parser.isHeadNew = false;
+        const { status, headers } = parser;
+        if (status >= 100 && status < 200 && status !== 101) {
+          exchange.onInterim(status, headers);
+          continue;
+        }
+        if (status === 101 && parser.isUpgrade && this.#options.isHalfOpen === true) {
+          this.#upgrade(exchange, bytes.subarray(at));
+          return;
+        }
+        this.#isHeadReceived = true;
+        this.#idleMs ??= idleMsOf(headers);
+        exchange.onHead(status, parser.reason, headers);
+      }
+      if (parser.body !== undefined && this.#exchange === exchange && !exchange.onData(parser.body)) {
+        this.#isPaused = true;
+        this.socket.pause();
+      }
+      if (this.#exchange === exchange && parser.phase === "complete") this.#complete(exchange);
+    }
+    if (this.#isHeadReceived && this.#exchange !== undefined)
+      this.#deadlineMs = performance.now() + this.#options.bodyIdleMs;
+  };
+
+  readonly #onEnd = (): void => {
+    const exchange = this.#exchange;
+    if (exchange === undefined) {
+      this.socket.destroy();
+      return;
+    }
+    const isWhole = this.#isHeadReceived && this.#parser.finish();
+    if (isWhole) this.#complete(exchange);
+    else this.#break(this.#isHeadReceived ? "unusable" : "unreachable", new Error("the app ended the connection"));
+    this.socket.destroy();
+  };
+
+  #upgrade(exchange: AppExchange, rest: Buffer): void {
+    const { socket } = this;
+    this.#exchange = undefined;
+    socket.off("data", this.#onData).off("end", this.#onEnd);
+    this.#options.onClosed(this);
+    exchange.onUpgrade(this.#parser.headers, this.#parser.reason, socket, rest);
+  }
+
+  #complete(exchange: AppExchange): void {
+    const { socket } = this;
+    this.#exchange = undefined;
+    if (this.#parser.keepsAlive && this.#isRequestSent && this.isUsable) {
+      this.idleUntilMs = performance.now() + (this.#idleMs ?? IDLE_MS);
+      if (this.#isPaused) socket.resume();
+      this.#isPaused = false;
+      this.#options.onIdle(this);
+    } else socket.destroy();
+    exchange.onComplete(this.#parser.trailers ?? NO_TRAILERS);
+  }
+
+  #break(failure: "unreachable" | "unusable" | "timeout", error: Error): void {
+    const exchange = this.#exchange;
+    this.#exchange = undefined;
+    this.socket.destroy();
+    exchange?.onBroken(failure, error);
+  }
 }
 
-function filterReads(socket: Socket): ContinueFilter {
-  const filter = new ContinueFilter();
-  const read = socket.read.bind(socket);
-  socket.read = (size?: number) => {
-    // undici reads whole chunks when there are some. The stream itself calls with a size, and then with 0 to fetch more: the result of
-    // such a call would be lost, so it is passed on unchanged.
-    if (size !== undefined) return read(size);
-    for (;;) {
-      const chunk: Buffer | null = read();
-      if (chunk === null) return null;
-      const passed = filter.pass(chunk);
-      if (passed !== undefined) return passed;
-    }
-  };
-  return filter;
+const JOINED_BYTES_MAX = 16 * 1024;
+const NO_TRAILERS: readonly string[] = [];
+const TIMEOUT = /(?:^|[,\s])timeout=(\d{1,9})/i;
+
+/** How long the app says that an idle connection lasts, less a margin. */
+function idleMsOf(headers: readonly string[]): number {
+  for (let at = 0; at < headers.length; at += 2) {
+    if (headers[at]?.length !== 10 || headers[at]?.toLowerCase() !== "keep-alive") continue;
+    const seconds = TIMEOUT.exec(headers[at + 1] as string)?.[1];
+    if (seconds !== undefined) return Math.min(IDLE_MS_MAX, Number(seconds) * 1000 - IDLE_MARGIN_MS);
+  }
+  return IDLE_MS;
 }

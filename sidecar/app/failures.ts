@@ -1,4 +1,4 @@
-import type { ServerResponse } from "node:http";
+import type { ServerExchange } from "../../http1/server-exchange.ts";
 import { type AnswerParts, answerProblem } from "../http/answering.ts";
 import type { Problem } from "../http/answers.ts";
 import type { Additions } from "./answer-head.ts";
@@ -38,11 +38,11 @@ const PROBLEMS: Readonly<Record<Failure, Problem>> = {
 /** Responds in place of the app, and counts it. `close` ends the connection afterwards. */
 export function answerFailure(
   { answering, counts, onUnusableAnswer }: FailureParts,
-  res: ServerResponse,
+  client: ServerExchange,
   { failure, why }: Failed,
   { requestId = `req_${answering.nextId()}`, shown, close = false }: Additions & { close?: boolean },
 ): void {
   if (failure !== "aborted") counts[failure] += 1;
   if (failure === "unusable") onUnusableAnswer(why, requestId);
-  answerProblem(answering, res, PROBLEMS[failure], { requestId, shown, close: close || failure === "stalled" });
+  answerProblem(answering, client, PROBLEMS[failure], { requestId, shown, close: close || failure === "stalled" });
 }

@@ -1,13 +1,10 @@
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { guardRun, type OnFault } from "../../http1/guard.ts";
-import type { AnswerParts } from "../http/answering.ts";
+import { JOINED_BYTES_MAX, type ServerExchange } from "../../http1/server-exchange.ts";
 import { Gathered } from "../http/gathered.ts";
 import type { Head } from "../http/head.ts";
-import { drainBody } from "../http/linger.ts";
 import type { Admission, Ongoing, OngoingSet } from "../http/ongoing.ts";
 import { type BodyParts, RequestBody } from "../http/request-body.ts";
 import { type Additions, passableHead, passableTrailers } from "./answer-head.ts";
-import { breakOff } from "./break-off.ts";
 import { answerFailure, type Failure, type FailureParts } from "./failures.ts";
 import { InterimAnswers } from "./interim-answers.ts";
 import type { AnswerReceiver, Sent, Upstream, UpstreamFailure, UpstreamRequest } from "./upstream.ts";
@@ -31,7 +28,6 @@ export interface ForwardParts {
   readonly upstream: Upstream;
   readonly ongoing: OngoingSet;
   readonly bodies: BodyParts;
-  readonly answering: AnswerParts;
   readonly failing: FailureParts;
   /** For a client to take what was written of a response. */
   readonly answerIdleMs: number;
@@ -50,7 +46,6 @@ export interface ForwardedRequest extends Pick<UpstreamRequest, "method" | "targ
 }
 
 const UNKNOWN = -1;
-const JOINED_BYTES_MAX = 16 * 1024;
 /** From this size on, gathered bytes are written without waiting for the end of the turn. */
 const WRITTEN_BYTES = 16 * 1024;
 /** When this much is gathered while the client has not taken the last write, the app is paused. */
@@ -59,15 +54,20 @@ const GATHERED_BYTES_MAX = 64 * 1024;
 /** Sends a request to the app and its response to the client. `request.head.forwarded` are the headers. */
 export function forward(
   parts: ForwardParts,
-  req: IncomingMessage,
-  res: ServerResponse,
+  client: ServerExchange,
   { method, target, address, head }: ForwardedRequest,
   extras: Extras,
   startedMs: number,
 ): void {
-  const body = head.hasBody ? new RequestBody(parts.bodies, req, head.bodyLength) : null;
-  const forwarding = new Forwarding(parts, res, body, extras, startedMs);
-  forwarding.send({ method, target, headers: head.forwarded, address });
+  const body = head.hasBody ? new RequestBody(parts.bodies, client, head.bodyLength) : undefined;
+  const forwarding = new Forwarding(parts, client, body, extras, startedMs);
+  forwarding.send({
+    method,
+    target,
+    lines: linesFor(parts.upstream.origin, client, head),
+    bodyLength: head.bodyLength,
+    address,
+  });
 }
 
 class Forwarding implements AnswerReceiver, Ongoing {
@@ -76,8 +76,8 @@ class Forwarding implements AnswerReceiver, Ongoing {
   checkedMs: number;
   readonly admission: Admission | undefined;
   readonly #parts: ForwardParts;
-  readonly #res: ServerResponse;
-  readonly #body: RequestBody | null;
+  readonly #client: ServerExchange;
+  readonly #body: RequestBody | undefined;
   readonly #extras: Extras;
   #sent: Sent | undefined;
   #isOver = false;
@@ -85,7 +85,6 @@ class Forwarding implements AnswerReceiver, Ongoing {
   /** Received from the app and not written to the connection yet. */
   readonly #gathered = new Gathered();
   #isFlushDue = false;
-  #isHeadSent = false;
   /** Bytes of the response that are still to come, by its Content-Length. */
   #left = UNKNOWN;
   #namedInConnection: ReadonlySet<string> | undefined;
@@ -96,73 +95,76 @@ class Forwarding implements AnswerReceiver, Ongoing {
   #halfClosed = { bytes: -1, sinceMs: 0 };
   readonly #interim: InterimAnswers;
 
-  constructor(parts: ForwardParts, res: ServerResponse, body: RequestBody | null, extras: Extras, startedMs: number) {
+  constructor(
+    parts: ForwardParts,
+    client: ServerExchange,
+    body: RequestBody | undefined,
+    extras: Extras,
+    startedMs: number,
+  ) {
     this.#parts = parts;
-    this.#res = res;
+    this.#client = client;
     this.#body = body;
     this.#extras = extras;
     this.admission = extras.admission;
     this.startedMs = startedMs;
     this.checkedMs = startedMs;
-    this.#interim = new InterimAnswers(res);
+    this.#interim = new InterimAnswers(client);
   }
 
   /** Sends it to the app as soon as there is something to send: at once without a body. */
   send(request: Omit<UpstreamRequest, "body">): void {
-    const res = this.#res;
-    if (res.destroyed) return;
+    const client = this.#client;
+    if (client.isOver) return;
     this.#parts.ongoing.add(this);
-    res.on("close", this.#onClose);
-    if (this.#body === null) this.#sendWith(request, null);
+    client.onClose = this.#onClose;
+    if (this.#body === undefined) this.#sendWith(request, undefined);
     else this.#body.whenThere((body) => this.#sendWith(request, body));
   }
 
-  #sendWith({ method, target, headers, address }: Omit<UpstreamRequest, "body">, body: UpstreamRequest["body"]): void {
-    this.#sent = this.#parts.upstream.send({ method, target, headers, address, body }, this);
+  #sendWith(request: Omit<UpstreamRequest, "body">, body: UpstreamRequest["body"]): void {
+    const { method, target, lines, bodyLength, address } = request;
+    const sent = this.#parts.upstream.send({ method, target, lines, bodyLength, address, body }, this);
+    this.#sent = sent;
   }
 
-  onInterim(status: number, headers: IncomingHttpHeaders): void {
+  onInterim(status: number, headers: readonly string[]): void {
     if (!this.#isOver) this.#interim.pass(status, headers);
   }
 
-  onHead(status: number, statusText: string | undefined, headers: IncomingHttpHeaders): void {
-    const res = this.#res;
-    const head = passableHead({ status, reason: statusText, headers }, this.#extras);
+  onHead(status: number, received: string, headers: readonly string[]): void {
+    const client = this.#client;
+    const head = passableHead({ status, reason: received, headers }, this.#extras);
     if (head.kind === "unusable") {
       this.#leave();
       this.#sent?.abort();
       this.#fail("unusable", head.why);
       return;
     }
-    const { reason, headers: out } = head;
+    const { reason, length, isDated } = head;
     this.#namedInConnection = head.named;
-
-    const hasContent = res.req.method !== "HEAD" && status !== 204 && status !== 304;
-    const length = headers["content-length"];
-    if (hasContent && typeof length === "string") this.#left = Number(length);
-    // Node sends trailers only with chunked coding, and requires that when they are announced.
-    const announced = headers.trailer;
-    if (hasContent && announced !== undefined && length === undefined && res.req.httpVersion === "1.1") {
-      out.push("trailer", announced);
-    }
-    if (this.#parts.answering.isClosing()) res.shouldKeepAlive = false;
+    const hasContent = client.method !== "HEAD" && status !== 204 && status !== 304;
+    let { lines } = head;
+    if (hasContent && length !== undefined) this.#left = length;
+    // Only chunked coding has trailers.
+    else if (hasContent && head.trailer !== undefined && client.httpVersion === "1.1")
+      lines += `trailer: ${head.trailer}\r\n`;
     this.#answered = true;
-    if (reason === undefined) res.writeHead(status, out);
-    else res.writeHead(status, reason, out);
-    // Node holds the head back to send it with the first data, which may take a long time to come.
+    client.begin({ status, reason, lines, length, isDated });
+    // The head is held back to be sent with the first data, which may take a long time to come.
     if (hasContent && this.#left !== 0) this.#flushSoon();
   }
 
-  onData(chunk: Buffer): boolean {
+  onData(bytes: Buffer): boolean {
     if (this.#left !== UNKNOWN) {
-      this.#left -= chunk.length;
+      this.#left -= bytes.length;
       if (this.#left === 0) {
         // The last byte is sent together with the end, so a short response goes out in one piece.
-        this.#finish(chunk);
+        this.#finish(bytes);
         return true;
       }
     }
-    this.#gathered.add(chunk);
+    this.#gathered.add(Buffer.from(bytes));
     if (this.#gathered.bytes < WRITTEN_BYTES) this.#flushSoon();
     else this.#flush();
     this.#isPaused = this.#gathered.bytes >= GATHERED_BYTES_MAX;
@@ -183,13 +185,11 @@ class Forwarding implements AnswerReceiver, Ongoing {
     this.#isFlushDue = false;
     if (this.#isOver || this.#writingMs > 0) return;
     if (this.#gathered.bytes === 0) {
-      if (!this.#isHeadSent) this.#res.flushHeaders();
-      this.#isHeadSent = true;
+      this.#client.flushHead();
       return;
     }
-    this.#isHeadSent = true;
     this.#writingMs = performance.now();
-    this.#res.write(this.#gathered.take(), this.#onWritten);
+    this.#client.write(this.#gathered.take(), this.#onWritten);
   };
 
   readonly #onWritten = (error?: Error | null): void => {
@@ -202,16 +202,15 @@ class Forwarding implements AnswerReceiver, Ongoing {
     this.#sent?.resume();
   };
 
-  onEnd(trailers: IncomingHttpHeaders): void {
+  onEnd(trailers: readonly string[]): void {
     if (this.#isOver) return;
-    this.#res.addTrailers(passableTrailers(trailers, this.#namedInConnection));
-    this.#finish();
+    this.#finish(undefined, trailers.length === 0 ? "" : passableTrailers(trailers, this.#namedInConnection));
   }
 
   onFailure(failure: UpstreamFailure, error: Error): void {
     if (this.#isOver) return;
     this.#leave();
-    if (this.#answered) breakOff(this.#res);
+    if (this.#answered) this.#client.breakOff();
     else this.#fail(failure, error.message);
   }
 
@@ -225,7 +224,7 @@ class Forwarding implements AnswerReceiver, Ongoing {
     if (!isReadStalled && !isSendStalled) return;
     this.#leave();
     this.#sent?.abort();
-    if (this.#answered) breakOff(this.#res);
+    if (this.#answered) this.#client.breakOff();
     else this.#fail("stalled");
   }
 
@@ -234,8 +233,8 @@ class Forwarding implements AnswerReceiver, Ongoing {
    * counts as gone when nothing could be sent to it for a while.
    */
   #isClientGone(nowMs: number): boolean {
-    const { socket } = this.#res;
-    if (socket?.readableEnded !== true) return false;
+    const { socket } = this.#client;
+    if (!socket.readableEnded) return false;
     if (socket.bytesWritten !== this.#halfClosed.bytes) {
       this.#halfClosed = { bytes: socket.bytesWritten, sinceMs: nowMs };
       return false;
@@ -247,35 +246,24 @@ class Forwarding implements AnswerReceiver, Ongoing {
     if (this.#isOver) return;
     this.#leave();
     this.#sent?.abort();
-    breakOff(this.#res);
+    this.#client.breakOff();
   }
 
-  #finish(chunk?: Buffer): void {
+  #finish(bytes?: Buffer, trailers = ""): void {
     this.#leave();
-    const lastChunk = this.#gathered.bytes === 0 ? chunk : this.#joinedWith(chunk);
-    if (lastChunk === undefined) this.#res.end();
-    // Node joins the head and a string into one piece; a buffer would be a second piece.
-    else if (lastChunk.length <= JOINED_BYTES_MAX) this.#res.end(lastChunk.toString("latin1"), "latin1");
-    else this.#res.end(lastChunk);
-    // The app is done; only the connection still waits for a slow client. The next request, or the keep-alive time, sets
-    // another timeout.
-    const { socket } = this.#res;
-    if (socket !== null && socket.writableLength > 0) socket.setTimeout(this.#parts.answerIdleMs);
-    const { req } = this.#res;
-    if (this.#body === null || req.complete) return;
-    // The app responded before it had read everything.
-    this.#body.drop();
-    const { drainBytesMax: bytesMax, pieceTurns: turns } = this.#parts.answering;
-    drainBody(req, { bytesMax, turns });
+    const last = this.#gathered.bytes === 0 ? kept(bytes) : this.#joinedWith(bytes);
+    // The app may respond before it has read everything; the rest is discarded by the connection.
+    this.#body?.drop();
+    this.#client.end(last, trailers);
   }
 
-  #joinedWith(chunk: Buffer | undefined): Buffer {
-    if (chunk !== undefined) this.#gathered.add(chunk);
+  #joinedWith(bytes: Buffer | undefined): Buffer {
+    if (bytes !== undefined) this.#gathered.add(Buffer.from(bytes));
     return this.#gathered.take();
   }
 
   #fail(failure: Failure, why = ""): void {
-    answerFailure(this.#parts.failing, this.#res, { failure, why }, this.#extras);
+    answerFailure(this.#parts.failing, this.#client, { failure, why }, this.#extras);
   }
 
   #leave(): void {
@@ -290,4 +278,15 @@ class Forwarding implements AnswerReceiver, Ongoing {
     this.#leave();
     this.#sent?.abort();
   };
+}
+
+/** What is short is written at once, as text; what is not is copied first. */
+const kept = (bytes: Buffer | undefined): Buffer | undefined =>
+  bytes === undefined || bytes.length <= JOINED_BYTES_MAX ? bytes : Buffer.from(bytes);
+
+/** The head of a request as the app gets it, in whole lines. A client of HTTP/1.0 may have named no Host. */
+export function linesFor(origin: URL, client: ServerExchange, { forwarded }: Pick<Head, "forwarded">): string {
+  let lines = client.httpVersion === "1.0" && !forwarded.includes("host") ? `host: ${origin.host}\r\n` : "";
+  for (let at = 0; at < forwarded.length; at += 2) lines += `${forwarded[at]}: ${forwarded[at + 1]}\r\n`;
+  return lines;
 }

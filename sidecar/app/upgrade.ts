@@ -1,17 +1,16 @@
-import { type ClientRequest, request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
-import { connect, type Socket } from "node:net";
-import type { Duplex } from "node:stream";
+import type { Socket } from "node:net";
 import type { Places } from "../../edge/places.ts";
-import { guardEmits, guardSocket, type OnFault } from "../../http1/guard.ts";
-import type { Head } from "../http/head.ts";
+import { guardSocket, type OnFault } from "../../http1/guard.ts";
+import type { ServerExchange } from "../../http1/server-exchange.ts";
+import { headerIn } from "../http/header-in.ts";
 import type { Ongoing, OngoingSet } from "../http/ongoing.ts";
-import { passableHead, type ReceivedHead } from "./answer-head.ts";
-import { breakOff as breakOffAnswer } from "./break-off.ts";
-import { answerFailure, type Failed, type FailureParts } from "./failures.ts";
-import type { Extras } from "./forward.ts";
+import { passableHead } from "./answer-head.ts";
+import type { AppConnection, AppExchange } from "./app-connection.ts";
+import { answerFailure, type Failure, type FailureParts } from "./failures.ts";
+import { type Extras, type ForwardedRequest, linesFor } from "./forward.ts";
 import { InterimAnswers } from "./interim-answers.ts";
 import { Tunnel } from "./tunnel.ts";
-import { ANSWER_HEAD_BYTES_MAX, failureOf } from "./upstream.ts";
+import type { Upstream } from "./upstream.ts";
 
 /*
  * An upgrade (WebSocket) that was admitted: requested from the app, and after its 101 two sockets joined in both directions.
@@ -26,157 +25,166 @@ import { ANSWER_HEAD_BYTES_MAX, failureOf } from "./upstream.ts";
  */
 
 export interface UpgradeParts {
-  readonly origin: URL;
+  readonly upstream: Pick<Upstream, "connectForUpgrade" | "origin">;
   /** For connections that are upgraded, or being upgraded. */
   readonly places: Places;
   readonly ongoing: OngoingSet;
   readonly failing: FailureParts;
-  /** From the end of the request to the head of the app's response. */
-  readonly headersMs: number;
+  /** For a client to take what was written of a response. */
+  readonly answerIdleMs: number;
   readonly onFault: OnFault;
 }
-
-interface Client {
-  readonly req: IncomingMessage;
-  /** Owns the socket, and is used for the response when the app declines. */
-  readonly res: ServerResponse;
-  readonly socket: Duplex;
-  /** Bytes after the request's head. */
-  readonly head: Buffer;
-}
-
-const EARLY_BYTES_MAX = 64 * 1024;
 
 /** Requests the upgrade from the app, if there is a place for one more such connection. `request.head.forwarded` are the headers. */
 export function openUpgrade(
   parts: UpgradeParts,
-  client: Client,
-  request: { readonly target: string; readonly address: string; readonly head: Pick<Head, "forwarded"> },
-  { requestId, shown, admission }: Extras,
+  client: ServerExchange,
+  request: ForwardedRequest,
+  extras: Extras,
   startedMs: number,
 ): void {
-  const { origin, places, ongoing, onFault } = parts;
-  const { req, res, socket, head } = client;
-  if (socket.destroyed) return;
-  const fail = (failed: Failed): void => answerFailure(parts.failing, res, failed, { requestId, shown, close: true });
+  if (client.isOver) return;
+  const { places } = parts;
   const { address } = request;
+  // Whatever the app says, the connection is not used for another request.
+  client.keepsAlive = false;
+  client.lingers = true;
   if (!places.tryTake(address)) {
-    fail({ failure: "busy", why: "" });
+    answerFailure(parts.failing, client, { failure: "busy", why: "" }, { ...extras, close: true });
     return;
   }
-  socket.once("close", () => places.release(address));
-  const asked: ClientRequest = httpRequest({
-    method: req.method,
-    path: request.target,
-    headers: [...request.head.forwarded, "Connection", "Upgrade", "Upgrade", "websocket"],
-    // Without an agent's pool. Half open, because the end of the app's direction must not end the client's.
-    createConnection: () => {
-      const { headersMs: timeout } = parts;
-      const appSocket = connect({ host: hostOf(origin), port: portOf(origin), allowHalfOpen: true, timeout });
-      guardSocket(appSocket, onFault);
-      return appSocket;
-    },
-    timeout: parts.headersMs,
-    maxHeaderSize: ANSWER_HEAD_BYTES_MAX,
-  });
-  const breakOff = ({ error }: { error: unknown }): void => {
-    onFault(error);
-    asked.destroy();
-    socket.destroy();
-  };
-  guardEmits(asked, breakOff);
-  // As for the server: headers beyond the limit would be dropped silently.
-  asked.maxHeadersCount = 0;
-  const ongoingAsk: Ongoing = {
-    slot: -1,
-    startedMs,
-    checkedMs: startedMs,
-    admission,
-    breakIfStalled() {},
-    cut() {
-      asked.destroy();
-      socket.destroy();
-    },
-  };
-  ongoing.add(ongoingAsk);
-  let isAnswered = false;
-  let hasTimedOut = false;
-
-  // Only reading shows whether the client is still there. What it sends too early is kept, up to a bound.
-  const early: Buffer[] = [head];
-  let earlyBytes = head.length;
-  const onEarly = (chunk: Buffer): void => {
-    early.push(chunk);
-    earlyBytes += chunk.length;
-    if (earlyBytes > EARLY_BYTES_MAX) socket.pause();
-  };
-  const onClientGone = (): void => {
-    stopWaiting();
-    asked.destroy();
-    socket.destroy();
-  };
-  const stopWaiting = (): void => {
-    isAnswered = true;
-    socket.off("data", onEarly).off("end", onClientGone).off("close", onClientGone);
-    ongoing.remove(ongoingAsk);
-  };
-  socket.on("data", onEarly).on("end", onClientGone).on("close", onClientGone);
-
-  asked.on("timeout", () => {
-    hasTimedOut = true;
-    asked.destroy(new Error("the app did not answer in time"));
-  });
-  asked.on("error", (error) => {
-    if (isAnswered) return;
-    stopWaiting();
-    fail({ failure: hasTimedOut ? "timeout" : failureOf(error), why: error.message });
-  });
-  const interim = new InterimAnswers(res);
-  asked.on("information", ({ statusCode, headers: received }) => interim.pass(statusCode, received));
-  asked.on("response", (answer) => {
-    stopWaiting();
-    guardEmits(answer, breakOff);
-    const head = passableHead(receivedHead(answer), { requestId, shown });
-    if (head.kind === "unusable") {
-      asked.destroy();
-      fail({ failure: "unusable", why: head.why });
-      return;
-    }
-    res.shouldKeepAlive = false;
-    res.writeHead(answer.statusCode ?? 0, head.reason, head.headers);
-    answer.on("error", () => breakOffAnswer(res));
-    res.on("close", () => answer.destroy());
-    answer.pipe(res, { end: false });
-    // Node treats a reset as the end of a response that lasts until the connection ends.
-    answer.on("end", () => (answer.socket.errored === null ? res.end() : breakOffAnswer(res)));
-  });
-  asked.on("upgrade", (answer, appSocket, appHead) => {
-    stopWaiting();
-    const head = passableHead(receivedHead(answer), { requestId, shown }, { isSwitching: true });
-    const protocol = answer.headers.upgrade ?? "websocket";
-    if (head.kind === "unusable" || protocol.trim().toLowerCase() !== "websocket") {
-      appSocket.destroy();
-      const why = head.kind === "unusable" ? head.why : "it switches to another protocol than was asked for";
-      fail({ failure: "unusable", why });
-      return;
-    }
-    const out = ["Connection", "Upgrade", "Upgrade", protocol, ...head.headers];
-    res.detachSocket(socket as Socket);
-    let text = `HTTP/1.1 101 ${head.reason ?? "Switching Protocols"}\r\n`;
-    for (let i = 0; i < out.length; i += 2) text += `${out[i]}: ${out[i + 1]}\r\n`;
-    socket.write(`${text}\r\n`, "latin1");
-    if (appHead.length > 0) socket.write(appHead);
-    if (earlyBytes > 0) appSocket.write(Buffer.concat(early));
-    ongoing.add(new Tunnel(socket, appSocket, ongoing, { startedMs, admission }));
-  });
-  asked.end();
+  client.socket.once("close", () => places.release(address));
+  new Asking(parts, client, extras, startedMs).ask(request);
 }
 
-const receivedHead = ({ statusCode, statusMessage, headersDistinct }: IncomingMessage): ReceivedHead => ({
-  status: statusCode ?? 0,
-  reason: statusMessage,
-  headers: headersDistinct,
-});
+class Asking implements AppExchange, Ongoing {
+  slot = -1;
+  readonly startedMs: number;
+  checkedMs: number;
+  readonly admission: Ongoing["admission"];
+  readonly #parts: UpgradeParts;
+  readonly #client: ServerExchange;
+  readonly #extras: Extras;
+  readonly #interim: InterimAnswers;
+  #app: AppConnection | undefined;
+  #isOver = false;
+  #isPaused = false;
+  #pausedMs = 0;
 
-const hostOf = (origin: URL): string => origin.hostname.replace(/^\[|\]$/g, "");
-const portOf = (origin: URL): number => Number(origin.port || 80);
+  constructor(parts: UpgradeParts, client: ServerExchange, extras: Extras, startedMs: number) {
+    this.#parts = parts;
+    this.#client = client;
+    this.#extras = extras;
+    this.admission = extras.admission;
+    this.startedMs = startedMs;
+    this.checkedMs = startedMs;
+    this.#interim = new InterimAnswers(client);
+  }
+
+  ask(request: ForwardedRequest): void {
+    const { upstream, ongoing } = this.#parts;
+    ongoing.add(this);
+    this.#client.onClose = () => this.#leave();
+    // Only its end shows that the client is gone: it waits, and has nothing to send.
+    this.#client.onInputEnd = () => this.cut();
+    const app = upstream.connectForUpgrade();
+    this.#app = app;
+    const lines = linesFor(upstream.origin, this.#client, request.head);
+    const head = `${request.method} ${request.target} HTTP/1.1\r\n${lines}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`;
+    app.begin(this, head, undefined, false);
+  }
+
+  breakIfStalled(nowMs: number): void {
+    if (this.#isPaused && nowMs - this.#pausedMs > this.#parts.answerIdleMs) this.cut();
+  }
+
+  cut(): void {
+    this.#leave();
+    this.#client.socket.destroy();
+  }
+
+  onInterim(status: number, headers: readonly string[]): void {
+    if (!this.#isOver) this.#interim.pass(status, headers);
+  }
+
+  /** The app declines. */
+  onHead(status: number, received: string, headers: readonly string[]): void {
+    const client = this.#client;
+    const head = passableHead({ status, reason: received, headers }, this.#extras);
+    if (head.kind === "unusable") {
+      this.#leave();
+      this.#fail("unusable", head.why);
+      return;
+    }
+    client.onInputEnd = undefined;
+    client.begin({ status, ...head });
+  }
+
+  onData(bytes: Buffer): boolean {
+    this.#isPaused = this.#client.socket.writableLength > 0;
+    this.#pausedMs = performance.now();
+    this.#client.write(Buffer.from(bytes), this.#onWritten);
+    return !this.#isPaused;
+  }
+
+  readonly #onWritten = (): void => {
+    if (!this.#isPaused) return;
+    this.#isPaused = false;
+    this.#app?.resume();
+  };
+
+  onDrain(): void {}
+
+  onComplete(): void {
+    if (this.#isOver) return;
+    this.#leave();
+    this.#client.end();
+  }
+
+  onBroken(failure: Failure, error: Error): void {
+    if (this.#isOver) return;
+    this.#leave();
+    if (this.#client.headersSent) this.#client.breakOff();
+    else this.#fail(failure, error.message);
+  }
+
+  onUpgrade(headers: readonly string[], received: string, app: Socket, rest: Buffer): void {
+    const { ongoing, onFault } = this.#parts;
+    const client = this.#client;
+    const head = passableHead({ status: 101, reason: received, headers }, this.#extras, { isSwitching: true });
+    const protocol = headerIn(headers, "upgrade") ?? "websocket";
+    if (head.kind === "unusable" || protocol.trim().toLowerCase() !== "websocket") {
+      app.destroy();
+      this.#leave();
+      this.#fail(
+        "unusable",
+        head.kind === "unusable" ? head.why : "it switches to another protocol than was asked for",
+      );
+      return;
+    }
+    this.#leave({ keepsApp: true });
+    const early = client.detach();
+    const { socket } = client;
+    guardSocket(app, onFault);
+    socket.write(
+      `HTTP/1.1 101 ${head.reason ?? "Switching Protocols"}\r\nConnection: Upgrade\r\nUpgrade: ${protocol}\r\n${head.lines}\r\n`,
+      "latin1",
+    );
+    if (rest.length > 0) socket.write(rest);
+    if (early.length > 0) app.write(early);
+    ongoing.add(new Tunnel(socket, app, ongoing, { startedMs: this.startedMs, admission: this.admission }));
+  }
+
+  #leave({ keepsApp = false } = {}): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#client.onClose = undefined;
+    this.#client.onInputEnd = undefined;
+    this.#parts.ongoing.remove(this);
+    if (!keepsApp) this.#app?.abort();
+  }
+
+  #fail(failure: Failure, why: string): void {
+    answerFailure(this.#parts.failing, this.#client, { failure, why }, { ...this.#extras, close: true });
+  }
+}

@@ -1,26 +1,24 @@
-import type { IncomingHttpHeaders } from "node:http";
-import type { Readable } from "node:stream";
-import type { Dispatcher } from "undici";
-// Only the pool: the package's entry also loads fetch, WebSocket and caches, which costs each pod 50 ms and 6 MB (decision 0013).
-import Pool from "undici/lib/dispatcher/pool.js";
+import type { Socket } from "node:net";
 import { type PlaceSeeker, Places } from "../../edge/places.ts";
-import type { OnFault } from "../../http1/guard.ts";
-import { type AppConnector, openAppConnector } from "./app-connection.ts";
+import { guardRun, type OnFault } from "../../http1/guard.ts";
+import type { BodySink, RequestBody } from "../http/request-body.ts";
+import { AppConnection, type AppConnectionOptions, type AppExchange } from "./app-connection.ts";
 import { AppWatch } from "./app-watch.ts";
 
 /*
- * The connection to the app. The rest of the sidecar uses only this interface, so that the HTTP client behind it can
- * be replaced. A request is sent once and never repeated.
+ * The way to the app: a pool of connections, and who may use one. A request is sent once and never repeated.
  */
 
 export interface UpstreamRequest {
   readonly method: string;
   /** Path and query, in the bytes that were checked. */
   readonly target: string;
-  /** Names and values alternating. Content-Length unchanged, no hop-by-hop headers. */
-  readonly headers: string[];
+  /** Whole lines. Content-Length unchanged, no hop-by-hop headers, and a Host. */
+  readonly lines: string;
   /** A whole body, or one that has begun to arrive, because a request takes a place even while its body does not. */
-  readonly body: Buffer | Readable | null;
+  readonly body: Buffer | RequestBody | undefined;
+  /** By Content-Length. */
+  readonly bodyLength: number | undefined;
   /** The address for which places at the app are counted. */
   readonly address: string;
 }
@@ -35,12 +33,13 @@ export type UpstreamFailure = "unreachable" | "unusable" | "timeout" | "busy" | 
 /** Receives the response: `onInterim`, one `onHead`, then data, then one `onEnd`; or at any point one `onFailure`, and nothing after it. */
 export interface AnswerReceiver {
   /** An informational response (1xx). There may be any number before the head. */
-  onInterim(status: number, headers: IncomingHttpHeaders): void;
-  /** `status` is any three-digit number; `headers` have lower-case names. */
-  onHead(status: number, statusText: string | undefined, headers: IncomingHttpHeaders): void;
-  /** false: pause, until `resume` is called. */
-  onData(chunk: Buffer): boolean;
-  onEnd(trailers: IncomingHttpHeaders): void;
+  onInterim(status: number, headers: readonly string[]): void;
+  /** `status` is any three-digit number; `headers` are names and values alternating, as they came. */
+  onHead(status: number, reason: string, headers: readonly string[]): void;
+  /** The bytes are others' when it returns: what is kept is copied. false: pause, until `resume` is called. */
+  onData(bytes: Buffer): boolean;
+  /** `trailers` as `headers`. */
+  onEnd(trailers: readonly string[]): void;
   onFailure(failure: UpstreamFailure, error: Error): void;
 }
 
@@ -53,6 +52,8 @@ export interface Sent {
 export interface Upstream {
   readonly origin: URL;
   send(request: UpstreamRequest, receiver: AnswerReceiver): Sent;
+  /** Opens a connection of its own, for an upgrade. It needs no place here. */
+  connectForUpgrade(): AppConnection;
   readonly places: Places;
   /** Whether the app takes connections. */
   readonly watch: AppWatch;
@@ -61,7 +62,7 @@ export interface Upstream {
 }
 
 /** Larger than for a client's head: an app may set many cookies, and policies are long. */
-export const ANSWER_HEAD_BYTES_MAX = 64 * 1024;
+const ANSWER_HEAD_BYTES_MAX = 64 * 1024;
 
 export interface UpstreamOptions {
   /** To connect to the app; and to wait for a place at it. */
@@ -77,42 +78,47 @@ export interface UpstreamOptions {
   readonly onFault: OnFault;
 }
 
+/** `origin` is `http://host:port`. */
 export function openUpstream(origin: string, options: UpstreamOptions): Upstream {
   return new PooledUpstream(new URL(origin), options);
 }
 
-/**
- * The app has at most `connectionsMax` requests. The others wait in our own queue, not in the pool's, where
- * they would have no deadline and could not be removed.
- */
+const LOOK_MS_MAX = 1_000;
+const LOOK_MS_MIN = 10;
+
+/** The app has at most `connectionsMax` requests, each on a connection of the pool. The others wait for a place. */
 class PooledUpstream implements Upstream {
   readonly origin: URL;
   readonly onFault: OnFault;
-  readonly pool: Dispatcher;
   readonly places: Places;
   readonly watch: AppWatch;
-  readonly #connector: AppConnector;
+  readonly #options: AppConnectionOptions;
+  /** The one used last is used next, so that those that are not needed end. */
+  readonly #idle: AppConnection[] = [];
+  readonly #connections = new Set<AppConnection>();
+  readonly #timer: NodeJS.Timeout;
 
   constructor(origin: URL, options: UpstreamOptions) {
-    const { connectMs, headBytesMax, connectionsMax, addressShare, onFault } = options;
+    const { connectMs, headersMs, bodyIdleMs, headBytesMax, connectionsMax, addressShare, onFault } = options;
     this.origin = origin;
     this.onFault = onFault;
     this.places = new Places({ max: connectionsMax, share: addressShare, waitMs: connectMs });
     this.watch = new AppWatch(origin, onFault);
-    this.#connector = openAppConnector({ timeoutMs: connectMs, watch: this.watch, onFault });
-    this.pool = new Pool(origin.origin, {
-      // One request may start a moment before the connection of the previous one is free.
-      connections: connectionsMax,
-      connect: this.#connector.connect,
-      headersTimeout: options.headersMs,
-      bodyTimeout: options.bodyIdleMs,
-      maxHeaderSize: Math.max(headBytesMax, ANSWER_HEAD_BYTES_MAX),
-      pipelining: 1,
-      // An app that closes idle connections after 5 s (the default of Node's server) must not do so during a request.
-      keepAliveTimeout: 4_000,
-      keepAliveMaxTimeout: 600_000,
-      keepAliveTimeoutThreshold: 1_000,
-    });
+    this.#options = {
+      host: origin.hostname.replace(/^\[|\]$/g, ""),
+      port: Number(origin.port || 80),
+      connectMs,
+      headersMs,
+      bodyIdleMs,
+      headBytesMax: Math.max(headBytesMax, ANSWER_HEAD_BYTES_MAX),
+      watch: this.watch,
+      onFault,
+      onIdle: (connection) => void this.#idle.push(connection),
+      onClosed: (connection) => void this.#connections.delete(connection),
+    };
+    const shortest = Math.min(headersMs, bodyIdleMs);
+    this.#timer = setInterval(this.#look, Math.max(LOOK_MS_MIN, Math.min(LOOK_MS_MAX, shortest / 4)));
+    this.#timer.unref();
   }
 
   send(request: UpstreamRequest, receiver: AnswerReceiver): Sent {
@@ -121,39 +127,44 @@ class PooledUpstream implements Upstream {
     return sent;
   }
 
+  take(): AppConnection {
+    for (;;) {
+      const connection = this.#idle.pop();
+      if (connection === undefined) return this.#open(this.#options);
+      if (connection.isUsable && performance.now() < connection.idleUntilMs) return connection;
+      connection.socket.destroy();
+    }
+  }
+
+  connectForUpgrade(): AppConnection {
+    return this.#open({ ...this.#options, isHalfOpen: true, onIdle: (connection) => connection.socket.destroy() });
+  }
+
   async close(): Promise<void> {
     this.places.close();
     this.watch.close();
-    await this.pool.destroy();
-    this.#connector.close();
+    clearInterval(this.#timer);
+    for (const { socket } of this.#connections) socket.destroy();
   }
+
+  #open(options: AppConnectionOptions): AppConnection {
+    const connection = new AppConnection(options);
+    this.#connections.add(connection);
+    return connection;
+  }
+
+  readonly #look = (): void => {
+    const nowMs = performance.now();
+    for (const connection of this.#connections) guardRun(() => connection.look(nowMs), this.onFault);
+  };
 }
 
-/** Error codes of undici. Any other code means that the app was unreachable or broke off. */
-const FAILURES: Readonly<Record<string, UpstreamFailure>> = {
-  UND_ERR_CONNECT_TIMEOUT: "timeout",
-  UND_ERR_HEADERS_TIMEOUT: "timeout",
-  UND_ERR_BODY_TIMEOUT: "timeout",
-  UND_ERR_HEADERS_OVERFLOW: "unusable",
-  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: "unusable",
-};
-
-/** Returns what an error of a client library means. */
-export function failureOf(error: Error): UpstreamFailure {
-  // For invalid HTTP, undici sets only a name, and Node a code of llhttp.
-  const { name, code = "" } = error as { name: string; code?: string };
-  if (name === "HTTPParserError" || code.startsWith("HPE_")) return "unusable";
-  return FAILURES[code] ?? "unreachable";
-}
-
-class PoolRequest implements Sent, PlaceSeeker, Dispatcher.DispatchHandler {
+class PoolRequest implements Sent, PlaceSeeker, AppExchange, BodySink {
   readonly address: string;
   readonly #upstream: PooledUpstream;
   readonly #receiver: AnswerReceiver;
-  /** undefined once it is handed to undici, which then holds what it needs. */
-  #request: UpstreamRequest | undefined;
-  #controller: Dispatcher.DispatchController | undefined;
-  #isAborted = false;
+  readonly #request: UpstreamRequest;
+  #connection: AppConnection | undefined;
   #isOver = false;
 
   constructor(upstream: PooledUpstream, request: UpstreamRequest, receiver: AnswerReceiver) {
@@ -164,62 +175,101 @@ class PoolRequest implements Sent, PlaceSeeker, Dispatcher.DispatchHandler {
   }
 
   onPlace(): void {
-    const { method, target, headers, body } = this.#request as UpstreamRequest;
-    this.#request = undefined;
-    this.#upstream.pool.dispatch({ method: method as Dispatcher.HttpMethod, path: target, headers, body }, this);
+    const { method, target, lines, body, bodyLength } = this.#request;
+    const connection = this.#upstream.take();
+    this.#connection = connection;
+    const head = `${method} ${target} HTTP/1.1\r\n${lines}connection: keep-alive\r\n`;
+    const isHead = method === "HEAD";
+    if (body === undefined || Buffer.isBuffer(body)) {
+      const length = body === undefined || bodyLength !== undefined ? "" : `content-length: ${body.length}\r\n`;
+      connection.begin(this, `${head}${length}\r\n`, body, isHead);
+      return;
+    }
+    const coding = bodyLength === undefined ? "transfer-encoding: chunked\r\n" : "";
+    connection.beginStream(this, `${head}${coding}\r\n`, isHead);
+    body.flowTo(this);
   }
 
   onNoPlace(): void {
-    this.fail("busy", new Error("no place at the app became free"));
-  }
-
-  fail(failure: UpstreamFailure, error: Error): void {
-    this.#guard(() => this.#receiver.onFailure(failure, error));
+    this.#isOver = true;
+    this.#fail("busy", new Error("no place at the app became free"));
   }
 
   resume(): void {
-    this.#controller?.resume();
+    this.#connection?.resume();
   }
 
   abort(): void {
-    if (this.#isAborted) return;
-    this.#isAborted = true;
+    if (this.#isOver) return;
     const error = new Error("given up");
-    if (this.#upstream.places.leave(this)) this.fail("aborted", error);
-    else this.#controller?.abort(error);
+    if (this.#upstream.places.leave(this)) this.#isOver = true;
+    else {
+      this.#release();
+      this.#connection?.abort();
+    }
+    this.#fail("aborted", error);
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller;
-    // Given up while its connection was made.
-    if (this.#isAborted) controller.abort(new Error("given up"));
+  /** A part of the body. */
+  write(bytes: Buffer): boolean {
+    const socket = this.#connection?.socket;
+    if (socket === undefined || this.#isOver) return true;
+    if (this.#request.bodyLength !== undefined) return socket.write(bytes);
+    socket.cork();
+    socket.write(`${bytes.length.toString(16)}\r\n`, "latin1");
+    socket.write(bytes);
+    const hasRoom = socket.write("\r\n", "latin1");
+    socket.uncork();
+    return hasRoom;
   }
 
-  onResponseStart(
-    _controller: Dispatcher.DispatchController,
-    status: number,
-    headers: IncomingHttpHeaders,
-    statusText?: string,
-  ): void {
-    // After a 101 that was not requested there is no final response, and no further interim one.
-    if (status >= 100 && status < 200 && status !== 101) this.#guard(() => this.#receiver.onInterim(status, headers));
-    else this.#guard(() => this.#receiver.onHead(status, statusText, headers));
+  /** The body is complete. */
+  end(): void {
+    const connection = this.#connection;
+    if (connection === undefined || this.#isOver) return;
+    if (this.#request.bodyLength === undefined) connection.socket.write("0\r\n\r\n", "latin1");
+    connection.requestSent();
   }
 
-  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+  onDrain(): void {
+    const { body } = this.#request;
+    if (body !== undefined && !Buffer.isBuffer(body)) body.want();
+  }
+
+  onInterim(status: number, headers: readonly string[]): void {
+    this.#guard(() => this.#receiver.onInterim(status, headers));
+  }
+
+  onHead(status: number, reason: string, headers: readonly string[]): void {
+    this.#guard(() => this.#receiver.onHead(status, reason, headers));
+  }
+
+  onData(bytes: Buffer): boolean {
+    let goesOn = true;
     this.#guard(() => {
-      if (!this.#receiver.onData(chunk)) controller.pause();
+      goesOn = this.#receiver.onData(bytes);
     });
+    return goesOn;
   }
 
-  onResponseEnd(_controller: Dispatcher.DispatchController, trailers: IncomingHttpHeaders): void {
+  onComplete(trailers: readonly string[]): void {
     this.#release();
     this.#guard(() => this.#receiver.onEnd(trailers));
   }
 
-  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+  onUpgrade(_headers: readonly string[], _reason: string, socket: Socket): void {
+    socket.destroy();
+    this.onBroken("unusable", new Error("it switches protocols without being asked to"));
+  }
+
+  onBroken(failure: UpstreamFailure, error: Error): void {
+    if (this.#isOver) return;
     this.#release();
-    this.fail(this.#isAborted ? "aborted" : failureOf(error), error);
+    this.#fail(failure, error);
+  }
+
+  #fail(failure: UpstreamFailure, error: Error): void {
+    this.#guard(() => this.#receiver.onFailure(failure, error));
   }
 
   /** What the receiver throws is our own fault, not the app's: it ends this exchange. */
@@ -228,7 +278,7 @@ class PoolRequest implements Sent, PlaceSeeker, Dispatcher.DispatchHandler {
       receive();
     } catch (error) {
       this.#upstream.onFault(error);
-      this.#controller?.abort(error instanceof Error ? error : new Error(String(error)));
+      this.abort();
     }
   }
 

@@ -1,14 +1,13 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Duplex } from "node:stream";
 import { identityHeaders } from "../../core/policies/identity-headers.ts";
 import { type ShownLimit, showTightest } from "../../core/ratelimits/limit-headers.ts";
 import type { KeyView } from "../../core/verification/key-view.ts";
 import { type RecordingParts, recordVerification } from "../../edge/verification/record.ts";
 import type { Verdict } from "../../edge/verification/verify.ts";
+import type { ServerExchange } from "../../http1/server-exchange.ts";
 import { type ForwardParts, forward } from "../app/forward.ts";
 import { openUpgrade, type UpgradeParts } from "../app/upgrade.ts";
 import { type AnswerParts, answerProblem } from "../http/answering.ts";
-import type { RequestHandlers } from "../http/listener.ts";
+import { CONTINUE, type RequestHandlers } from "../http/listener.ts";
 import type { PolicyInForce } from "../policy/in-force.ts";
 import {
   type Decision,
@@ -51,29 +50,18 @@ export interface RefusalSink {
   note(inForce: PolicyInForce, rule: number, decision: Decision): void;
 }
 
-/** The kind of the request, and for an upgrade the rest of its connection. */
-export type Passage =
-  | { readonly kind: Exclude<RequestKind, "upgrade"> }
-  | { readonly kind: "upgrade"; readonly socket: Duplex; readonly head: Buffer };
-
 /** Begins an exchange with each request. */
 export function createGate(parts: ExchangeParts): RequestHandlers {
-  const begin = (passage: Passage) => (req: IncomingMessage, res: ServerResponse) =>
-    new Exchange(parts, req, res, passage).begin();
-  return {
-    request: begin({ kind: "request" }),
-    expectant: begin({ kind: "expectant" }),
-    upgrade: (req, res, socket, head) => new Exchange(parts, req, res, { kind: "upgrade", socket, head }).begin(),
-  };
+  const begin = (kind: RequestKind) => (client: ServerExchange) => new Exchange(parts, client, kind).begin();
+  return { request: begin("request"), expectant: begin("expectant"), upgrade: begin("upgrade") };
 }
 
 /** One request, from its head to the app or to a response of our own. */
 export class Exchange {
   readonly requestId: string;
   readonly #parts: ExchangeParts;
-  readonly #req: IncomingMessage;
-  readonly #res: ServerResponse;
-  readonly #passage: Passage;
+  readonly #client: ServerExchange;
+  readonly #kind: RequestKind;
   readonly #startedMs = performance.now();
   readonly #idEnding: string;
   /** `performance.now()` when the decision was made; 0 before. */
@@ -82,11 +70,10 @@ export class Exchange {
   /** The policy that the request was judged by. */
   #inForce: PolicyInForce | undefined;
 
-  constructor(parts: ExchangeParts, req: IncomingMessage, res: ServerResponse, passage: Passage) {
+  constructor(parts: ExchangeParts, client: ServerExchange, kind: RequestKind) {
     this.#parts = parts;
-    this.#req = req;
-    this.#res = res;
-    this.#passage = passage;
+    this.#client = client;
+    this.#kind = kind;
     this.#idEnding = parts.answering.nextId();
     this.requestId = `req_${this.#idEnding}`;
   }
@@ -95,7 +82,7 @@ export class Exchange {
   begin(): void {
     try {
       this.#inForce = this.#parts.policy();
-      const judgment = judge(this.#req, this.#passage.kind, this.#inForce);
+      const judgment = judge(this.#client, this.#kind, this.#inForce);
       if (judgment.kind === "verify") this.#verify(judgment);
       else if (judgment.kind === "pass") this.#pass(judgment, judgment);
       else this.#refuse(judgment);
@@ -141,43 +128,41 @@ export class Exchange {
     this.#observe(decision, rule);
     if (isAudited) this.#parts.metrics.auditedRefusals += 1;
     // Its body turned out to be malformed meanwhile, which was the response.
-    if (this.#res.headersSent) return;
+    if (this.#client.headersSent || this.#client.isOver) return;
     const { requestId } = this;
     onward.head.forwarded.push("X-Postern-Request-Id", requestId);
     const shown = this.#shown;
-    const passage = this.#passage;
-    if (passage.kind === "upgrade") {
+    if (this.#kind === "upgrade") {
       // An upgraded connection may stay for days. It must not keep the policy that let it in.
       const { method, path, hash, clientIp } = onward;
       const additions = { requestId, shown, admission: { method, path, hash, clientIp } };
-      const client = { req: this.#req, res: this.#res, socket: passage.socket, head: passage.head };
-      openUpgrade(this.#parts.upgrading, client, onward, additions, this.#startedMs);
+      openUpgrade(this.#parts.upgrading, this.#client, onward, additions, this.#startedMs);
       return;
     }
     const additions = { requestId, shown, admission: onward };
-    if (passage.kind === "expectant") this.#res.writeContinue();
-    forward(this.#parts.forwarding, this.#req, this.#res, onward, additions, this.#startedMs);
+    if (this.#kind === "expectant") this.#client.writeInterim(CONTINUE);
+    forward(this.#parts.forwarding, this.#client, onward, additions, this.#startedMs);
   }
 
   #refuse({ decision, problem, closes, rule }: Refuse): void {
     this.#observe(decision, rule);
     const { requestId } = this;
     // A client that waits for 100 Continue may send its body or not (RFC 9110, 10.1.1).
-    const close = closes || this.#passage.kind !== "request";
-    answerProblem(this.#parts.answering, this.#res, problem, { requestId, shown: this.#shown, close });
+    const close = closes || this.#kind !== "request";
+    answerProblem(this.#parts.answering, this.#client, problem, { requestId, shown: this.#shown, close });
   }
 
   #fail(error: unknown): void {
     this.#parts.onFault(error, this.requestId);
     try {
-      if (!this.#res.headersSent) {
+      if (!this.#client.headersSent) {
         this.#refuse(FAILED);
         return;
       }
     } catch (answerError) {
       this.#parts.onFault(answerError, this.requestId);
     }
-    this.#req.socket.destroy();
+    this.#client.socket.destroy();
   }
 
   /** `rule`: what refused the request, or would have. */

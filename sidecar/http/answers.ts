@@ -1,7 +1,7 @@
-import type { ServerResponse } from "node:http";
 import { ERROR_KINDS, type ErrorKind } from "../../core/errors.ts";
-
 import { pushLimitHeaders, type ShownLimit } from "../../core/ratelimits/limit-headers.ts";
+import type { ServerExchange } from "../../http1/server-exchange.ts";
+import { headerIn } from "./header-in.ts";
 
 /*
  * The sidecar's own responses: error bodies in the form of the v2 API (api-v2.md section 4.1).
@@ -63,26 +63,29 @@ export function problemAnswer(
 const wantsProblemJson = (accept: string | undefined): boolean =>
   accept !== undefined && (accept.includes("application/problem+json") || accept.includes("application/*"));
 
-/** Sends a problem as the whole response to a request. `close` ends the connection afterwards. */
+/** Sends a problem as the whole response to a request. */
 export function sendProblem(
-  res: ServerResponse,
+  exchange: ServerExchange,
   problem: Problem,
-  context: { requestId: string; docsUrl: string; shown?: ShownLimit | undefined; close?: boolean },
+  context: { requestId: string; docsUrl: string; shown?: ShownLimit | undefined },
 ): void {
-  const answer = problemAnswer(problem, { ...context, accept: res.req.headers.accept });
-  if (context.shown !== undefined) pushLimitHeaders(answer.headers, context.shown);
-  if (context.close === true) {
-    res.shouldKeepAlive = false;
-    answer.headers.push("Connection", "close");
-  }
-  res.writeHead(answer.status, answer.headers);
-  res.end(answer.body);
+  const { status, headers, body } = problemAnswer(problem, { ...context, accept: acceptOf(exchange.rawHeaders) });
+  if (context.shown !== undefined) pushLimitHeaders(headers, context.shown);
+  const content = Buffer.from(body);
+  exchange.begin({ status, reason: undefined, lines: linesOf(headers), length: content.length, isDated: false });
+  exchange.end(content);
+}
+
+const acceptOf = (rawHeaders: readonly string[]): string | undefined => headerIn(rawHeaders, "accept");
+
+function linesOf(headers: readonly string[]): string {
+  let lines = "";
+  for (let at = 0; at < headers.length; at += 2) lines += `${headers[at]}: ${headers[at + 1]}\r\n`;
+  return lines;
 }
 
 /** The same as bytes, for a connection on which no request could be read. The connection ends with it. */
 export function rawProblem(problem: Problem, context: { requestId: string; docsUrl: string }): string {
   const { status, headers, body } = problemAnswer(problem, { ...context, accept: undefined });
-  const lines = [`HTTP/1.1 ${status} ${ERROR_KINDS[problem.kind].title}`, "Connection: close"];
-  for (let i = 0; i < headers.length; i += 2) lines.push(`${headers[i]}: ${headers[i + 1]}`);
-  return `${lines.join("\r\n")}\r\n\r\n${body}`;
+  return `HTTP/1.1 ${status} ${ERROR_KINDS[problem.kind].title}\r\nConnection: close\r\n${linesOf(headers)}\r\n${body}`;
 }

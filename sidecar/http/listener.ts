@@ -1,109 +1,109 @@
-import { createServer, type IncomingMessage, type Server, ServerResponse } from "node:http";
-import type { Socket } from "node:net";
-import type { Duplex } from "node:stream";
-import { guardedMessages, guardServer, type OnFault } from "../../http1/guard.ts";
-import { endWithProblem, type RefuseParts, refuse } from "./answering.ts";
-import type { Problem } from "./answers.ts";
-import { onClientError } from "./client-errors.ts";
-import { endReading } from "./linger.ts";
-import { type Begin, inTurn, owesAnswer } from "./turns.ts";
+import type { OnFault } from "../../http1/guard.ts";
+import type { ParseFault } from "../../http1/message-parser.ts";
+import { HttpServer } from "../../http1/server.ts";
+import type { ConnectionLimits, ServerConnection } from "../../http1/server-connection.ts";
+import type { ServerExchange } from "../../http1/server-exchange.ts";
+import { answerProblem, endWithProblem, type RefuseParts } from "./answering.ts";
+import { type Problem, versionProblem } from "./answers.ts";
+import { headerIn } from "./header-in.ts";
 
 /*
- * The listening side: HTTP/1.1 by Node's parser, in its strict mode. What the parser refuses is answered here; what
- * it accepts although it is ambiguous is refused by `head.ts`.
+ * The listening side: HTTP/1.1 by a strict parser. What the parser refuses is answered here; what it accepts although it is ambiguous is
+ * refused by `head.ts`.
  */
 
 export interface ListenerParts extends RefuseParts {
   readonly onFault: OnFault;
 }
 
-export interface ListenerLimits {
-  readonly headBytesMax: number;
-  /** For a client to send the head of a request. */
-  readonly requestHeadMs: number;
-  /** How long a connection may be idle between requests. */
-  readonly keepAliveMs: number;
-}
+/** Begins an exchange. Never throws. */
+export type Begin = (exchange: ServerExchange) => void;
 
 /** Receives the requests, one at a time per connection. */
 export interface RequestHandlers {
   readonly request: Begin;
   /** The client waits for `100 Continue` before it sends its body. undefined: it is told to continue, and `request` is called. */
   readonly expectant: Begin | undefined;
-  /** For WebSocket. `res` responds on the connection, which is no longer parsed; `socket` and `head` are what follows. */
-  readonly upgrade: (req: IncomingMessage, res: ServerResponse, socket: Duplex, head: Buffer) => void;
+  /** For WebSocket. The connection is HTTP's until the exchange is detached. */
+  readonly upgrade: Begin;
 }
 
-export function createListener(parts: ListenerParts, limits: ListenerLimits, handlers: RequestHandlers): Server {
-  const { answering, onFault } = parts;
+export const CONTINUE = "HTTP/1.1 100 Continue\r\n\r\n";
+
+export function createListener(
+  parts: ListenerParts,
+  limits: Omit<ConnectionLimits, "keepAliveLines">,
+  handlers: RequestHandlers,
+): HttpServer {
+  const { answering, onFault, onMalformed } = parts;
   const { pieceTurns } = answering;
-  const server = createServer({
-    maxHeaderSize: limits.headBytesMax,
-    headersTimeout: limits.requestHeadMs,
-    connectionsCheckingInterval: Math.min(CHECK_HEADS_MS, limits.requestHeadMs),
-    // A long upload is not a slow one; `watchOngoing` finds bodies that do not move.
-    requestTimeout: 0,
-    keepAliveTimeout: limits.keepAliveMs,
-    insecureHTTPParser: false,
-    // Answered by us, in the form of all other problems.
-    requireHostHeader: false,
-    ...guardedMessages(onFault),
-    // Other upgrades are ignored, as RFC 9110 (7.8) allows: `h2c` would carry requests past the gate. Node before 24.9 has
-    // no such option; there, `onUpgrade` refuses them.
-    ...{ shouldUpgradeCallback: isWebSocket },
-  });
-  // Headers beyond this count would be dropped silently, including credentials and identity headers. Size is the limit instead.
-  server.maxHeadersCount = 0;
-  guardServer(server, onFault);
-  server.on("connection", (socket: Socket) => pieceTurns.watch(socket));
-  // A client that ends its direction after its request gets its response; `Forwarding` finds out whether it is gone.
-  // (Node has no type for this property.)
-  (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
-
   const { request, expectant, upgrade } = handlers;
-  server.on("request", (req, res) => inTurn(parts, req, res, request));
-  if (expectant !== undefined) server.on("checkContinue", (req, res) => inTurn(parts, req, res, expectant));
-  server.on("checkExpectation", (req, res) => inTurn(parts, req, res, refuseExpectation));
-  server.on("upgrade", (req, socket, head) => {
-    pieceTurns.leave(socket as Socket);
-    // The connection is no longer HTTP's, so a response that is still owed cannot be sent on it.
-    if (owesAnswer(socket)) socket.destroy();
-    else onUpgrade(req, socket, head);
-  });
-  server.on("connect", (_req, socket) => {
-    if (owesAnswer(socket)) socket.destroy();
-    else endWithProblem(answering, socket, CONNECT_REFUSED);
-  });
-  server.on("clientError", (error: NodeJS.ErrnoException, socket) => onClientError(parts, error, socket));
-  return server;
 
-  function refuseExpectation(_req: IncomingMessage, res: ServerResponse): void {
-    refuse(parts, res, EXPECTATION_REFUSED);
+  function begin(exchange: ServerExchange): void {
+    const { isUpgrade, method, rawHeaders, httpVersion } = exchange;
+    const expectation = httpVersion === "1.1" ? headerIn(rawHeaders, "expect") : undefined;
+    if (isUpgrade && method === "CONNECT") refuse(exchange, CONNECT_REFUSED);
+    // Other upgrades are ignored, as RFC 9110 (7.8) allows: `h2c` would carry requests past the gate.
+    else if (isUpgrade && method === "GET" && isWebSocket(rawHeaders)) {
+      pieceTurns.leave(exchange.socket);
+      upgrade(exchange);
+    } else if (expectation === undefined) request(exchange);
+    else if (!CONTINUE_EXPECTED.test(expectation)) refuse(exchange, EXPECTATION_REFUSED);
+    else if (expectant !== undefined) expectant(exchange);
+    else {
+      exchange.writeInterim(CONTINUE);
+      request(exchange);
+    }
   }
 
-  function onUpgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void {
-    socket.on("error", () => socket.destroy());
-    if (isWebSocket(req)) upgrade(req, answerOn(socket as Socket, req), socket, head);
-    else endWithProblem(answering, socket, UPGRADE_REFUSED);
+  function refuse(exchange: ServerExchange, problem: Problem): void {
+    onMalformed();
+    answerProblem(answering, exchange, problem, { requestId: `req_${answering.nextId()}`, close: true });
   }
-}
 
-/** A response on the socket, so that refusals and an app that declines are answered like other requests. */
-function answerOn(socket: Socket, req: IncomingMessage): ServerResponse {
-  const res = new ServerResponse(req);
-  res.assignSocket(socket);
-  res.on("finish", () => {
-    res.detachSocket(socket);
-    endReading(socket);
+  function malformed(
+    fault: ParseFault | "late",
+    connection: ServerConnection,
+    exchange: ServerExchange | undefined,
+  ): void {
+    const problem = fault === "late" ? HEAD_TOO_SLOW : describeFault(fault);
+    // When the response to the broken request has begun, no other response can follow it.
+    if (exchange === undefined) {
+      onMalformed();
+      endWithProblem(answering, connection, problem);
+    } else if (exchange.headersSent) exchange.socket.destroy();
+    else {
+      exchange.abandon();
+      refuse(exchange, problem);
+    }
+  }
+
+  return new HttpServer(limits, {
+    connected: (socket) => pieceTurns.watch(socket),
+    request: begin,
+    malformed,
+    isClosing: answering.isClosing,
+    onDiscarded: (socket, chunks) => pieceTurns.count(socket, chunks),
+    onFault,
   });
-  return res;
 }
 
-/** With Node's own 30 s a head could take twice its time. */
-const CHECK_HEADS_MS = 5_000;
+const CONTINUE_EXPECTED = /^\s*100-continue\s*$/i;
 
-const isWebSocket = (req: IncomingMessage): boolean =>
-  req.method === "GET" && req.headers.upgrade?.trim().toLowerCase() === "websocket";
+const isWebSocket = (rawHeaders: readonly string[]): boolean =>
+  headerIn(rawHeaders, "upgrade")?.trim().toLowerCase() === "websocket";
+
+const HEAD_TOO_SLOW: Problem = { kind: "request_timeout", detail: "The head of the request did not come in time." };
+
+/** The parser's reasons describe only the format, and quote nothing of what was sent. */
+function describeFault({ kind, reason }: ParseFault): Problem {
+  if (kind === "version") return versionProblem;
+  const detail =
+    kind === "overflow"
+      ? "The head of the request is too long."
+      : `The request is not HTTP/1.1${reason === "" ? "" : `: ${reason}`}.`;
+  return { kind: "malformed_request", detail };
+}
 
 const EXPECTATION_REFUSED: Problem = {
   kind: "expectation_failed",
@@ -115,5 +115,3 @@ const CONNECT_REFUSED: Problem = {
   detail: "The gate stands in front of one app; it opens no tunnels.",
   location: "method",
 };
-
-const UPGRADE_REFUSED: Problem = { kind: "malformed_request", detail: "The only upgrade made here is to WebSocket." };

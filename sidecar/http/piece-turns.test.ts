@@ -23,38 +23,10 @@ const sockets = <N extends number>(count: N) =>
     return socket;
   });
 const count = (socket: Socket | undefined, pieces: number): void => {
-  for (let i = 0; i < pieces; i++) turns.count(socket as Socket);
+  for (let i = 0; i < pieces; i++) turns.count(socket as Socket, 1);
 };
 const endTurn = (): void => void vi.advanceTimersByTime(0);
 const held = (all: readonly Socket[]): boolean[] => all.map((socket) => socket.isPaused());
-
-test("a registered callback is called once at the end of its turn, however many pieces came", () => {
-  const [a, b] = sockets(2);
-  const told: string[] = [];
-  turns.whenOver({ endTurn: () => void told.push("a") });
-  count(a, 3);
-  turns.whenOver({ endTurn: () => void told.push("b") });
-  count(b, 500);
-  count(a, 2);
-  expect(told).toEqual([]);
-  endTurn();
-  expect(told).toEqual(["a", "b"]);
-  count(a, 1);
-  endTurn();
-  expect(told).toEqual(["a", "b"]);
-});
-
-test("an error in one callback is reported, and the others are still called", () => {
-  const told = vi.fn();
-  turns.whenOver({
-    endTurn: () => {
-      throw new Error("no");
-    },
-  });
-  turns.whenOver({ endTurn: told });
-  endTurn();
-  expect([told.mock.calls.length, faults.splice(0).length]).toEqual([1, 1]);
-});
 
 test("after very many pieces nothing more is read in that turn; light connections continue after it", () => {
   const all = sockets(3);

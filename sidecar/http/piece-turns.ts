@@ -24,11 +24,6 @@ interface Inflow {
   readonly onResume: () => void;
 }
 
-/** Called when the turn is over in which it was registered. */
-export interface TurnEnd {
-  endTurn(): void;
-}
-
 const TURN_PIECES_MAX = 2_048;
 /** With reads of 64 KiB: chunks of fewer than 60 bytes. */
 const HEAVY_PIECES = 1_024;
@@ -42,7 +37,6 @@ const LOOK_MS = 50;
 export class PieceTurns {
   readonly #onFault: OnFault;
   readonly #inflows = new Map<Socket, Inflow>();
-  #ends: TurnEnd[] = [];
   /** Those with pieces in this turn. */
   #touched: Inflow[] = [];
   #pieces = 0;
@@ -90,29 +84,23 @@ export class PieceTurns {
     return inflow !== undefined && this.#line.has(inflow);
   }
 
-  /** A piece of a body arrived on this connection. */
-  count(socket: Socket): void {
-    this.#pieces += 1;
+  /** So many pieces of a body arrived on this connection, in one read. */
+  count(socket: Socket, pieces: number): void {
+    const wasFull = this.#isFull;
+    this.#pieces += pieces;
     const inflow = this.#inflows.get(socket);
     if (inflow !== undefined) {
-      inflow.pieces += 1;
-      if (inflow.pieces === 1) this.#touched.push(inflow);
+      if (inflow.pieces === 0) this.#touched.push(inflow);
+      inflow.pieces += pieces;
     }
     this.#endSoon();
-    if (this.#pieces === TURN_PIECES_MAX) for (const one of this.#inflows.values()) hold(one);
-  }
-
-  /** Calls `end` when this turn is over. */
-  whenOver(end: TurnEnd): void {
-    this.#ends.push(end);
-    this.#endSoon();
+    if (this.#isFull && !wasFull) for (const one of this.#inflows.values()) hold(one);
   }
 
   #endSoon(): void {
     if (this.#isEndDue) return;
     this.#isEndDue = true;
     this.#sinceMs = performance.now();
-    // Not the next tick, because the parser runs ticks between two chunks.
     setImmediate(this.#endTurn);
   }
 
@@ -121,9 +109,8 @@ export class PieceTurns {
   }
 
   readonly #endTurn = (): void => {
-    const [ends, touched, wasFull] = [this.#ends, this.#touched, this.#isFull];
-    [this.#ends, this.#touched, this.#pieces, this.#isEndDue] = [[], [], 0, false];
-    for (const end of ends) guardRun(() => end.endTurn(), this.#onFault);
+    const [touched, wasFull] = [this.#touched, this.#isFull];
+    [this.#touched, this.#pieces, this.#isEndDue] = [[], 0, false];
     const share = wasFull ? Math.max(LIGHT_PIECES, TURN_PIECES_MAX / touched.length) : HEAVY_PIECES;
     let isRestDue = false;
     for (const inflow of touched) {

@@ -1,15 +1,14 @@
-import type { IncomingMessage } from "node:http";
-import { Readable } from "node:stream";
+import type { BodyReceiver, ServerExchange } from "../../http1/server-exchange.ts";
 import { BodyPace, type PaceLimits } from "./body-pace.ts";
 import { Gathered } from "./gathered.ts";
-import type { PieceTurns, TurnEnd } from "./piece-turns.ts";
+import type { PieceTurns } from "./piece-turns.ts";
 
 /*
  * The body of a request on its way to the app.
  *
  *   gathering ──all of a small one──► handed over whole
  *       │
- *       └──first bytes of another───► handed over as a stream
+ *       └──first bytes of another───► handed over ──flowTo──► flowing
  *
  * Nothing is handed over before there is something to send: a head that announces a body costs its sender nothing, and
  * handing over takes a place at the app.
@@ -25,126 +24,110 @@ export interface BodyParts {
   readonly pieceTurns: PieceTurns;
 }
 
-export class RequestBody implements TurnEnd {
-  readonly #request: IncomingMessage;
+/** Where a body flows to. */
+export interface BodySink {
+  /** false: no more, until `want` is called. */
+  write(bytes: Buffer): boolean;
+  end(): void;
+}
+
+/** What waits for a place at the app keeps no more than this and one read. */
+const WAITING_BYTES_MAX = 64 * 1024;
+
+export class RequestBody implements BodyReceiver {
+  readonly #exchange: ServerExchange;
   readonly #turns: PieceTurns;
   readonly #isSmall: boolean;
   readonly #pace: BodyPace;
-  #onThere: ((body: Buffer | Readable) => void) | undefined;
-  /** The bytes of this turn, or all bytes so far of a small body. */
+  #onThere: ((body: Buffer | RequestBody) => void) | undefined;
+  /** The bytes that wait to be handed over, or for a sink. */
   readonly #gathered = new Gathered();
-  #stream: BodyStream | undefined;
+  #sink: BodySink | undefined;
+  #hasEnded = false;
+  #isDropped = false;
   /** The app waits for more than the client has sent. */
   #isWanted = true;
 
   /** `length` is the Content-Length; undefined with chunked coding. */
-  constructor({ bodyLimits, pieceTurns }: BodyParts, request: IncomingMessage, length: number | undefined) {
-    this.#request = request;
+  constructor({ bodyLimits, pieceTurns }: BodyParts, exchange: ServerExchange, length: number | undefined) {
+    this.#exchange = exchange;
     this.#turns = pieceTurns;
     this.#isSmall = length !== undefined && length <= bodyLimits.wholeBytesMax;
     this.#pace = new BodyPace(bodyLimits, performance.now());
   }
 
   /** Starts to read. Calls `onThere` once, when there is something to send; never if the client breaks off before. */
-  whenThere(onThere: (body: Buffer | Readable) => void): void {
+  whenThere(onThere: (body: Buffer | RequestBody) => void): void {
     this.#onThere = onThere;
-    const request = this.#request;
-    request.on("data", this.#onData);
-    request.on("end", this.#onEnd);
-    request.on("error", this.#onBroken);
-    request.on("close", this.#onBroken);
+    this.#exchange.read(this);
+  }
+
+  /** Writes to the sink what is there, and from then on what comes. */
+  flowTo(sink: BodySink): void {
+    if (this.#isDropped) return;
+    this.#sink = sink;
+    if (this.#gathered.bytes > 0) this.#give(sink, this.#gathered.take());
+    if (this.#hasEnded) sink.end();
   }
 
   /** Call it about once a second. */
   isTooSlow(nowMs: number): boolean {
-    return this.#pace.isTooSlow(nowMs, this.#isWanted && !this.#turns.isInLine(this.#request.socket));
+    return this.#pace.isTooSlow(nowMs, this.#isWanted && !this.#turns.isInLine(this.#exchange.socket));
   }
 
   /** Accepts nothing any more. The rest of the body is for others to read. */
   drop(): void {
+    this.#isDropped = true;
     this.#isWanted = false;
     this.#onThere = undefined;
+    this.#sink = undefined;
     this.#gathered.take();
-    this.#request.off("data", this.#onData);
-    this.#request.off("end", this.#onEnd);
-    this.#request.off("close", this.#onBroken);
-    this.#stream?.destroy();
   }
 
-  /** The app has room for more. */
+  /** The sink has room for more. */
   want(): void {
+    if (this.#isDropped || this.#hasEnded) return;
     if (!this.#isWanted) this.#pace.waitFrom(performance.now());
     this.#isWanted = true;
-    this.#request.resume();
+    this.#exchange.resume();
   }
 
-  endTurn(): void {
-    if (this.#gathered.bytes === 0) return;
-    const bytes = this.#gathered.take();
+  onPiece(bytes: Buffer, chunks: number, isLast: boolean): void {
+    if (!this.#isSmall) this.#turns.count(this.#exchange.socket, chunks);
+    if (this.#isDropped) return;
     this.#pace.moved(bytes.length, performance.now());
-    const isFirst = this.#stream === undefined;
-    this.#stream ??= new BodyStream(this);
-    if (!this.#stream.push(bytes)) {
-      this.#isWanted = false;
-      this.#request.pause();
-    }
-    if (isFirst) this.#handOver(this.#stream);
-  }
-
-  readonly #onData = (piece: Buffer): void => {
-    if (this.#isSmall) this.#pace.moved(piece.length, performance.now());
-    else {
-      this.#turns.count(this.#request.socket);
-      if (this.#gathered.bytes === 0) this.#turns.whenOver(this);
-    }
-    this.#gathered.add(piece);
-  };
-
-  readonly #onEnd = (): void => {
-    if (this.#isSmall || this.#stream === undefined) {
-      // All of it is here before any of it was handed over.
-      this.#isWanted = false;
-      this.#handOver(this.#gathered.take());
+    if (this.#sink !== undefined) {
+      this.#give(this.#sink, bytes);
       return;
     }
-    this.endTurn();
-    this.#isWanted = false;
-    this.#stream.push(null);
-  };
+    this.#gathered.add(bytes);
+    if (this.#isSmall) return;
+    if (this.#gathered.bytes > WAITING_BYTES_MAX) this.#stopReading();
+    // All of a body that came at once is handed over whole.
+    if (this.#onThere !== undefined && !isLast) this.#handOver(this);
+  }
 
-  readonly #onBroken = (): void => {
-    if (this.#request.complete) return;
+  onEnd(): void {
+    if (this.#isDropped) return;
+    this.#hasEnded = true;
     this.#isWanted = false;
-    this.#stream?.destroy(new Error("the client broke off"));
-  };
+    // All of it is here before any of it was handed over.
+    if (this.#onThere !== undefined) this.#handOver(this.#gathered.take());
+    else this.#sink?.end();
+  }
 
-  #handOver(body: Buffer | Readable): void {
+  #give(sink: BodySink, bytes: Buffer): void {
+    if (!sink.write(bytes)) this.#stopReading();
+  }
+
+  #stopReading(): void {
+    this.#isWanted = false;
+    this.#exchange.pause();
+  }
+
+  #handOver(body: Buffer | RequestBody): void {
     const onThere = this.#onThere;
     this.#onThere = undefined;
     onThere?.(body);
-  }
-}
-
-/**
- * A separate stream between the client's message and the app, because a client library destroys the stream it is given, and
- * destroying an `IncomingMessage` closes the connection on which the response must still be sent.
- */
-class BodyStream extends Readable {
-  readonly #body: RequestBody;
-
-  constructor(body: RequestBody) {
-    super({ highWaterMark: 64 * 1024 });
-    this.#body = body;
-    // The app's client may be gone by the time the client breaks off.
-    this.on("error", () => {});
-  }
-
-  override _read(): void {
-    this.#body.want();
-  }
-
-  override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
-    this.#body.drop();
-    callback(error);
   }
 }

@@ -151,12 +151,12 @@ describe("chunks of one byte", () => {
     beforeEach(() => {
       seen = { most: 0, all: 0 };
       let pieces = 0;
-      vi.spyOn(PieceTurns.prototype, "count").mockImplementation(function (this: PieceTurns, socket) {
+      vi.spyOn(PieceTurns.prototype, "count").mockImplementation(function (this: PieceTurns, socket, came) {
         if (pieces === 0) setImmediate(() => (pieces = 0));
-        pieces += 1;
-        seen.all += 1;
+        pieces += came;
+        seen.all += came;
         seen.most = Math.max(seen.most, pieces);
-        count.call(this, socket);
+        count.call(this, socket, came);
       });
     });
     afterEach(() => void vi.restoreAllMocks());
