@@ -94,7 +94,9 @@ export class PieceTurns {
       inflow.pieces += pieces;
     }
     this.#endSoon();
-    if (this.#isFull && !wasFull) for (const one of this.#inflows.values()) hold(one);
+    if (!this.#isFull) return;
+    if (!wasFull) for (const one of this.#inflows.values()) hold(one);
+    else if (inflow !== undefined) hold(inflow);
   }
 
   #endSoon(): void {
@@ -135,6 +137,11 @@ export class PieceTurns {
     this.#timer = undefined;
     const [inflow] = this.#line;
     if (inflow === undefined) return;
+    // The next turn has room.
+    if (this.#isFull) {
+      this.#timer = setTimeout(this.#next, 1);
+      return;
+    }
     this.#line.delete(inflow);
     guardRun(() => letGo(inflow), this.#onFault);
     // Only a turn with many pieces delays this.
