@@ -51,20 +51,20 @@ export const PAUSED_UPGRADE = 22;
 /** The most bytes of input of one execution: as many as Node reads from a socket at once. */
 export const INPUT_BYTES_MAX = 64 * 1024;
 
-let current: LlhttpCallbacks | undefined;
-const told = (): LlhttpCallbacks => current as LlhttpCallbacks;
+/** The parser that executes. */
+let current: LlhttpCallbacks;
 
 const instance = new WebAssembly.Instance(new WebAssembly.Module(wasm), {
   env: {
-    wasm_on_message_begin: () => told().onMessageBegin(),
-    wasm_on_url: (_parser: number, at: number, length: number) => told().onTarget(at - input, length),
-    wasm_on_status: (_parser: number, at: number, length: number) => told().onReason(at - input, length),
-    wasm_on_header_field: (_parser: number, at: number, length: number) => told().onHeaderName(at - input, length),
-    wasm_on_header_value: (_parser: number, at: number, length: number) => told().onHeaderValue(at - input, length),
+    wasm_on_message_begin: () => current.onMessageBegin(),
+    wasm_on_url: (_parser: number, at: number, length: number) => current.onTarget(at - input, length),
+    wasm_on_status: (_parser: number, at: number, length: number) => current.onReason(at - input, length),
+    wasm_on_header_field: (_parser: number, at: number, length: number) => current.onHeaderName(at - input, length),
+    wasm_on_header_value: (_parser: number, at: number, length: number) => current.onHeaderValue(at - input, length),
     wasm_on_headers_complete: (_parser: number, status: number, isUpgrade: number, keepsAlive: number) =>
-      told().onHeadComplete(status, isUpgrade === 1, keepsAlive === 1),
-    wasm_on_body: (_parser: number, at: number, length: number) => told().onBody(at - input, length),
-    wasm_on_message_complete: () => told().onMessageComplete(),
+      current.onHeadComplete(status, isUpgrade === 1, keepsAlive === 1),
+    wasm_on_body: (_parser: number, at: number, length: number) => current.onBody(at - input, length),
+    wasm_on_message_complete: () => current.onMessageComplete(),
   },
 });
 const llhttp = instance.exports as unknown as Exports;
@@ -94,24 +94,14 @@ export class LlhttpState {
     // The memory has another buffer when it grew.
     if (area.length === 0) area = new Uint8Array(llhttp.memory.buffer, input, INPUT_BYTES_MAX);
     area.set(from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to));
-    const before = current;
     current = callbacks;
-    try {
-      return llhttp.llhttp_execute(this.#pointer, input, to - from);
-    } finally {
-      current = before;
-    }
+    return llhttp.llhttp_execute(this.#pointer, input, to - from);
   }
 
   /** The connection has ended. Returns `OK` when the message may end with it. */
   finish(callbacks: LlhttpCallbacks): number {
-    const before = current;
     current = callbacks;
-    try {
-      return llhttp.llhttp_finish(this.#pointer);
-    } finally {
-      current = before;
-    }
+    return llhttp.llhttp_finish(this.#pointer);
   }
 
   /** Where the last execution stopped, as an offset in its input. */

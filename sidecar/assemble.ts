@@ -62,7 +62,7 @@ export function assembleExchange(given: Given): ExchangeParts {
       decidedBy: deciderJson({ region: config.region, source: "sidecar", appId: config.policyId }),
     },
     answering,
-    forwarding: { upstream, ongoing, bodies, failing, answerIdleMs, halfClosedMs, onFault },
+    forwarding: { upstream, ongoing, bodies, failing, answerIdleMs, halfClosedMs },
     upgrading: { upstream, places: upgradePlaces, ongoing, failing, answerIdleMs, onFault },
     metrics,
     refusals: given.refusals,

@@ -17,6 +17,8 @@ export interface AppExchange {
   onHead(status: number, reason: string, headers: readonly string[]): void;
   /** The bytes are others' when it returns: what is kept is copied. false: pause. */
   onData(bytes: Buffer): boolean;
+  /** For now the app has sent no more. */
+  onReadEnd(): void;
   onDrain(): void;
   onComplete(trailers: readonly string[]): void;
   /** A 101: the socket is the exchange's from now on, with what came after the head. */
@@ -209,8 +211,9 @@ export class AppConnection {
       }
       if (this.#exchange === exchange && parser.phase === "complete") this.#complete(exchange);
     }
-    if (this.#isHeadReceived && this.#exchange !== undefined)
-      this.#deadlineMs = performance.now() + this.#options.bodyIdleMs;
+    if (!this.#isHeadReceived || this.#exchange === undefined) return;
+    this.#deadlineMs = performance.now() + this.#options.bodyIdleMs;
+    this.#exchange.onReadEnd();
   };
 
   readonly #onEnd = (): void => {

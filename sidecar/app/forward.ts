@@ -1,4 +1,3 @@
-import { guardRun, type OnFault } from "../../http1/guard.ts";
 import { JOINED_BYTES_MAX, type ServerExchange } from "../../http1/server-exchange.ts";
 import { Gathered } from "../http/gathered.ts";
 import type { Head } from "../http/head.ts";
@@ -33,7 +32,6 @@ export interface ForwardParts {
   readonly answerIdleMs: number;
   /** For a response to a client that has ended its own direction, while no byte of it can be sent. */
   readonly halfClosedMs: number;
-  readonly onFault: OnFault;
 }
 
 /** Added to the response; `requestId` is undefined when checks are off. */
@@ -46,7 +44,7 @@ export interface ForwardedRequest extends Pick<UpstreamRequest, "method" | "targ
 }
 
 const UNKNOWN = -1;
-/** From this size on, gathered bytes are written without waiting for the end of the turn. */
+/** From this size on, gathered bytes are written without waiting for the end of the read. */
 const WRITTEN_BYTES = 16 * 1024;
 /** When this much is gathered while the client has not taken the last write, the app is paused. */
 const GATHERED_BYTES_MAX = 64 * 1024;
@@ -84,7 +82,6 @@ class Forwarding implements AnswerReceiver, Ongoing {
   #answered = false;
   /** Received from the app and not written to the connection yet. */
   readonly #gathered = new Gathered();
-  #isFlushDue = false;
   /** Bytes of the response that are still to come, by its Content-Length. */
   #left = UNKNOWN;
   #namedInConnection: ReadonlySet<string> | undefined;
@@ -151,8 +148,6 @@ class Forwarding implements AnswerReceiver, Ongoing {
       lines += `trailer: ${head.trailer}\r\n`;
     this.#answered = true;
     client.begin({ status, reason, lines, length, isDated });
-    // The head is held back to be sent with the first data, which may take a long time to come.
-    if (hasContent && this.#left !== 0) this.#flushSoon();
   }
 
   onData(bytes: Buffer): boolean {
@@ -165,24 +160,21 @@ class Forwarding implements AnswerReceiver, Ongoing {
       }
     }
     this.#gathered.add(Buffer.from(bytes));
-    if (this.#gathered.bytes < WRITTEN_BYTES) this.#flushSoon();
-    else this.#flush();
+    if (this.#gathered.bytes >= WRITTEN_BYTES) this.#flush();
     this.#isPaused = this.#gathered.bytes >= GATHERED_BYTES_MAX;
     return !this.#isPaused;
   }
 
-  #flushSoon(): void {
-    if (this.#isFlushDue) return;
-    this.#isFlushDue = true;
-    process.nextTick(guardRun, this.#flush, this.#parts.onFault);
+  /** The head is held back to be sent with the first data, but data may take a long time to come. */
+  onReadEnd(): void {
+    this.#flush();
   }
 
   /**
    * Writes the gathered bytes, or only the head. One write at a time is in progress: bytes that arrive meanwhile are
    * joined, so that for a client that does not read, many small pieces cost no more than a few large ones.
    */
-  readonly #flush = (): void => {
-    this.#isFlushDue = false;
+  #flush(): void {
     if (this.#isOver || this.#writingMs > 0) return;
     if (this.#gathered.bytes === 0) {
       this.#client.flushHead();
@@ -190,7 +182,7 @@ class Forwarding implements AnswerReceiver, Ongoing {
     }
     this.#writingMs = performance.now();
     this.#client.write(this.#gathered.take(), this.#onWritten);
-  };
+  }
 
   readonly #onWritten = (error?: Error | null): void => {
     this.#writingMs = 0;

@@ -133,6 +133,10 @@ class Asking implements AppExchange, Ongoing {
     this.#app?.resume();
   };
 
+  onReadEnd(): void {
+    this.#client.flushHead();
+  }
+
   onDrain(): void {}
 
   onComplete(): void {

@@ -30,7 +30,7 @@ export interface UpstreamRequest {
  */
 export type UpstreamFailure = "unreachable" | "unusable" | "timeout" | "busy" | "aborted";
 
-/** Receives the response: `onInterim`, one `onHead`, then data, then one `onEnd`; or at any point one `onFailure`, and nothing after it. */
+/** Receives the response: `onInterim`, one `onHead`, then data, with an `onReadEnd` after each read, then one `onEnd`; or at any point one `onFailure`, and nothing after it. */
 export interface AnswerReceiver {
   /** An informational response (1xx). There may be any number before the head. */
   onInterim(status: number, headers: readonly string[]): void;
@@ -38,6 +38,8 @@ export interface AnswerReceiver {
   onHead(status: number, reason: string, headers: readonly string[]): void;
   /** The bytes are others' when it returns: what is kept is copied. false: pause, until `resume` is called. */
   onData(bytes: Buffer): boolean;
+  /** For now there is no more data. */
+  onReadEnd(): void;
   /** `trailers` as `headers`. */
   onEnd(trailers: readonly string[]): void;
   onFailure(failure: UpstreamFailure, error: Error): void;
@@ -250,6 +252,10 @@ class PoolRequest implements Sent, PlaceSeeker, AppExchange, BodySink {
       goesOn = this.#receiver.onData(bytes);
     });
     return goesOn;
+  }
+
+  onReadEnd(): void {
+    this.#guard(() => this.#receiver.onReadEnd());
   }
 
   onComplete(trailers: readonly string[]): void {
