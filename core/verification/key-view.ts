@@ -22,6 +22,8 @@ export class KeyView {
   readonly permissions: readonly string[];
   /** Names of the roles, sorted. */
   readonly roles: readonly string[];
+  /** The roles themselves, in the order of the key's ids. */
+  readonly roleRecords: readonly RoleRecord[];
   readonly grants: Grants;
   /** Values derived from this view, by the slot of their maker. */
   readonly #made: unknown[] = [];
@@ -33,6 +35,7 @@ export class KeyView {
     this.identity = identity;
     this.permissions = [...new Set([...key.permissions, ...roles.flatMap((role) => role.permissions)])].sort();
     this.roles = roles.map((role) => role.name).sort();
+    this.roleRecords = roles;
     this.grants = compileGrants(this.permissions);
   }
 

@@ -1,12 +1,8 @@
-import type { Query } from "../../core/permissions/query.ts";
 import { judgeFreshness } from "../../core/policies/freshness.ts";
-import type { CompiledRule } from "../../core/policies/match-rule.ts";
-import { planRule } from "../../core/policies/plan-rule.ts";
-import type { KeyRecord } from "../../core/records.ts";
 import { KeyView } from "../../core/verification/key-view.ts";
 import type { ChargePlan } from "../../core/verification/plan-charges.ts";
-import type { Lookup, Projection } from "../../edge/projection/contract.ts";
-import type { WithoutStore } from "../../edge/verification/count.ts";
+import type { Projection } from "../../edge/projection/contract.ts";
+import { type RuleQuestion, RuleVerification } from "../../edge/verification/rule-verification.ts";
 import * as edge from "../../edge/verification/verify.ts";
 import type { PolicyInForce } from "../policy/in-force.ts";
 
@@ -22,19 +18,15 @@ export interface VerifyParts extends edge.VerifyParts {
   readonly onDeparted: () => void;
 }
 
-export interface Question {
+export interface Question extends RuleQuestion {
   readonly inForce: PolicyInForce;
-  readonly rule: CompiledRule;
-  /** Base64 SHA-256 of the key. */
-  readonly hash: string;
-  readonly clientIp: string | undefined;
 }
 
 const TOO_OLD: edge.Verdict = { kind: "unknown", reason: "What the gate knows of API keys is too old." };
 
 /** Returns at once for a cached key without counting, which is the case for most requests. */
 export function verify(parts: VerifyParts, question: Question): edge.Verdict | Promise<edge.Verdict> {
-  return judgeStaleness(parts, question) ?? edge.verify(parts, new RuleVerification(parts, question));
+  return judgeStaleness(parts, question) ?? edge.verify(parts, new GateVerification(parts, question));
 }
 
 /**
@@ -43,7 +35,7 @@ export function verify(parts: VerifyParts, question: Question): edge.Verdict | P
  */
 export async function mayGoOn(parts: VerifyParts, question: Question): Promise<boolean> {
   if (judgeStaleness(parts, question) !== undefined) return false;
-  const verdict = await edge.verifyAgain(parts, new RuleVerification(parts, question));
+  const verdict = await edge.verifyAgain(parts, new GateVerification(parts, question));
   return verdict.kind !== "decided" || verdict.code === "VALID";
 }
 
@@ -53,52 +45,6 @@ function judgeStaleness(parts: VerifyParts, { inForce }: Question): edge.Verdict
   if (freshness === "Denied") return TOO_OLD;
   if (freshness === "Departed") parts.onDeparted();
   return undefined;
-}
-
-const UNKNOWN: Lookup<KeyView> = { status: "unusable", reason: "The gate cannot look the API key up now." };
-
-class RuleVerification implements edge.Verification {
-  readonly clientIp: string | undefined;
-  readonly #workspaceId: string;
-  readonly #projection: Projection;
-  readonly #question: Question;
-
-  constructor({ workspaceId, projection }: VerifyParts, question: Question) {
-    this.#workspaceId = workspaceId;
-    this.clientIp = question.clientIp;
-    this.#projection = projection;
-    this.#question = question;
-  }
-
-  find(): Lookup<KeyView> | Promise<Lookup<KeyView>> {
-    const found = this.#projection.findKey(this.#workspaceId, this.#question.hash);
-    return found instanceof Promise ? found.then((late) => this.#judgeAbsence(late)) : found;
-  }
-
-  maySee({ workspaceId, apiId }: KeyRecord): boolean {
-    return workspaceId === this.#workspaceId && apiId === this.#question.inForce.policy.apiId;
-  }
-
-  readQuery(): Query | undefined {
-    return this.#question.rule.query;
-  }
-
-  plan(view: KeyView): ChargePlan {
-    const { inForce, rule } = this.#question;
-    return planFor(inForce, rule, view);
-  }
-
-  withoutStore(): WithoutStore {
-    return this.#question.inForce.policy;
-  }
-
-  /** Absence is used only while the gate's data is fresh, because the key may have been created since. */
-  #judgeAbsence(lookup: Lookup<KeyView>): Lookup<KeyView> {
-    if (lookup.status === "found") return lookup;
-    if (lookup.status === "unusable") return UNKNOWN;
-    const { onStale } = this.#question.inForce.policy;
-    return judgeFreshness(onStale, this.#projection.stalenessMs()) === "Fresh" ? lookup : UNKNOWN;
-  }
 }
 
 interface KeptPlans {
@@ -111,17 +57,20 @@ interface KeptPlans {
 /** A view and a rule do not change, so the plan of both is made once. Kept are those of one policy: the one in force. */
 const keptPlans = KeyView.remember((): KeptPlans => ({ policy: 0, byRule: [] }));
 
-function planFor(inForce: PolicyInForce, rule: CompiledRule, view: KeyView): ChargePlan {
-  const kept = keptPlans(view);
-  if (kept.policy !== inForce.serial) {
-    kept.policy = inForce.serial;
-    kept.byRule = [];
+class GateVerification extends RuleVerification<Question> {
+  override plan(view: KeyView): ChargePlan {
+    const { inForce, rule } = this.question;
+    const kept = keptPlans(view);
+    if (kept.policy !== inForce.serial) {
+      kept.policy = inForce.serial;
+      kept.byRule = [];
+    }
+    const at = rule.index + 1;
+    let plan = kept.byRule[at];
+    if (plan === undefined) {
+      plan = super.plan(view);
+      kept.byRule[at] = plan;
+    }
+    return plan;
   }
-  const at = rule.index + 1;
-  let plan = kept.byRule[at];
-  if (plan === undefined) {
-    plan = planRule(view, rule, { audit: inForce.policy.mode === "Audit" });
-    kept.byRule[at] = plan;
-  }
-  return plan;
 }

@@ -1,0 +1,75 @@
+import type { Query } from "../../core/permissions/query.ts";
+import { judgeFreshness } from "../../core/policies/freshness.ts";
+import type { CompiledRule } from "../../core/policies/match-rule.ts";
+import { planRule } from "../../core/policies/plan-rule.ts";
+import type { CompiledPolicy } from "../../core/policies/policy.ts";
+import type { KeyRecord } from "../../core/records.ts";
+import type { KeyView } from "../../core/verification/key-view.ts";
+import type { ChargePlan } from "../../core/verification/plan-charges.ts";
+import type { Lookup, Projection } from "../projection/contract.ts";
+import type { WithoutStore } from "./count.ts";
+import type { Verification } from "./verify.ts";
+
+/** What a gate asks about the key of a request. */
+export interface RuleQuestion {
+  readonly inForce: { readonly policy: CompiledPolicy };
+  readonly rule: CompiledRule;
+  /** Base64 SHA-256 of the key. */
+  readonly hash: string;
+  readonly clientIp: string | undefined;
+}
+
+interface RuleParts {
+  readonly projection: Pick<Projection, "findKey" | "stalenessMs">;
+  readonly workspaceId: string;
+}
+
+const UNKNOWN: Lookup<KeyView> = { status: "unusable", reason: "The gate cannot look the API key up now." };
+
+/**
+ * A request for which a rule of a policy asks for a key: the key must belong to the policy's API, and the rule defines the required
+ * permissions and the charges.
+ */
+export class RuleVerification<Question extends RuleQuestion = RuleQuestion> implements Verification {
+  readonly clientIp: string | undefined;
+  protected readonly question: Question;
+  readonly #workspaceId: string;
+  readonly #projection: RuleParts["projection"];
+
+  constructor({ workspaceId, projection }: RuleParts, question: Question) {
+    this.#workspaceId = workspaceId;
+    this.clientIp = question.clientIp;
+    this.#projection = projection;
+    this.question = question;
+  }
+
+  find(): Lookup<KeyView> | Promise<Lookup<KeyView>> {
+    const found = this.#projection.findKey(this.#workspaceId, this.question.hash);
+    return found instanceof Promise ? found.then((late) => this.#judgeAbsence(late)) : found;
+  }
+
+  maySee({ workspaceId, apiId }: KeyRecord): boolean {
+    return workspaceId === this.#workspaceId && apiId === this.question.inForce.policy.apiId;
+  }
+
+  readQuery(): Query | undefined {
+    return this.question.rule.query;
+  }
+
+  plan(view: KeyView): ChargePlan {
+    const { inForce, rule } = this.question;
+    return planRule(view, rule, { audit: inForce.policy.mode === "Audit" });
+  }
+
+  withoutStore(): WithoutStore {
+    return this.question.inForce.policy;
+  }
+
+  /** Absence is used only while the gate's data is fresh, because the key may have been created since. */
+  #judgeAbsence(lookup: Lookup<KeyView>): Lookup<KeyView> {
+    if (lookup.status === "found") return lookup;
+    if (lookup.status === "unusable") return UNKNOWN;
+    const { onStale } = this.question.inForce.policy;
+    return judgeFreshness(onStale, this.#projection.stalenessMs()) === "Fresh" ? lookup : UNKNOWN;
+  }
+}
