@@ -1,0 +1,121 @@
+import type { LimitCharge, LimitOutcome } from "../charges.ts";
+import { formatDuration } from "../manifests/from-store/format-duration.ts";
+import type { KeyView } from "../verification/key-view.ts";
+import type { ChargePlan } from "../verification/plan-charges.ts";
+import { counterSource, keySource, requestSource, said, UNANSWERED, UNKNOWN_AGE, type Undecided } from "./said.ts";
+import type { ExplainedLimit, SeenCounts, SeenVerification, Source } from "./shapes.ts";
+
+/** Each limit as it was counted, with what an override replaced. */
+export function explainLimits(
+  { check: { view }, policy }: SeenVerification,
+  plan: ChargePlan,
+  { limits, consumed, overrides }: SeenCounts,
+): ExplainedLimit[] {
+  return limits.map((charge, i) => {
+    const sharedAt = i - plan.limits.length;
+    const asked = sharedAt < 0 ? undefined : plan.shared[sharedAt];
+    const override = sharedAt < 0 ? undefined : overrides[sharedAt];
+    return {
+      ...explainLimit(charge, consumed.limits[i]),
+      source: sourceOf(charge, { view, plan, own: policy === undefined ? "request" : "rule" }),
+      overridden: override !== undefined,
+      ...(override === undefined || asked === undefined
+        ? {}
+        : {
+            override: {
+              id: override.id,
+              identifier: override.identifier,
+              limitBefore: asked.limit,
+              durationBefore: asked.durationMs,
+            },
+          }),
+    };
+  });
+}
+
+function explainLimit(
+  { scope, identifier, limit, durationMs, cost, accuracy }: LimitCharge,
+  outcome: LimitOutcome | undefined,
+): Omit<ExplainedLimit, "source" | "overridden"> {
+  const remaining = Math.max(0, outcome?.remaining ?? 0);
+  const retryAt = outcome?.passed === false ? outcome.retryAtMs : undefined;
+  return {
+    name: scope.value,
+    identifier,
+    limit,
+    duration: durationMs,
+    cost,
+    used: Math.max(0, limit - remaining),
+    remaining,
+    passed: outcome?.passed ?? false,
+    reset: outcome?.resetMs ?? 0,
+    ...(retryAt === undefined || !Number.isFinite(retryAt) ? {} : { retryAt }),
+    async: accuracy === "local",
+  };
+}
+
+/** Where a limit comes from: an identity's, a key's own, one that the request or the rule defines, or a namespace's. */
+function sourceOf(
+  charge: LimitCharge,
+  { view, plan, own }: { readonly view: KeyView; readonly plan: ChargePlan; readonly own: "request" | "rule" },
+): ExplainedLimit["source"] {
+  if (charge.scope.kind === "namespace") return "namespace";
+  const selected = plan.selected.find(({ name }) => name === charge.scope.value);
+  if (selected === undefined || selected.id === "") return own;
+  return selected.identifier === view.identity?.id ? "identity" : "key";
+}
+
+export function limitsStep(seen: SeenVerification, limits: readonly ExplainedLimit[]): Undecided {
+  const { check, plan, counted, recordsAgeMs, admitsUncounted } = seen;
+  if (typeof plan === "string") return { ...said("limits", "skipped", "", plan), sources: [requestSource] };
+  const isNone = plan.limits.length + plan.shared.length === 0;
+  if (isNone) return { ...said("limits", true, "", "No limit applies."), sources: [keySource(check, recordsAgeMs)] };
+  if (counted === undefined) {
+    const detail = admitsUncounted.limits
+      ? "The shared counters do not answer; the policy lets requests through uncounted."
+      : "The shared counters do not answer.";
+    return { ...said("limits", "skipped", UNANSWERED, detail), sources: [counterSource(UNKNOWN_AGE)] };
+  }
+  const refusing = limits.filter(({ passed }) => !passed);
+  const passed = refusing.length === 0;
+  const saw = limits.map(({ name, used, limit }) => `${name} ${used}/${limit}`).join(", ");
+  const detail = passed
+    ? `Every limit would let it through: ${limits.map(sayLimit).join("; ")}.`
+    : `Used up: ${refusing.map(sayLimit).join("; ")}.`;
+  return {
+    ...said("limits", passed, saw, detail),
+    sources: [...limitSources(seen, passed ? limits : refusing), counterSource(0)],
+  };
+}
+
+function sayLimit({ name, used, limit, duration, cost, override, source }: ExplainedLimit): string {
+  const by =
+    override === undefined
+      ? `of the ${source}`
+      : `by the override ${JSON.stringify(override.identifier)}, instead of ${override.limitBefore}`;
+  return `${name}, ${used} of ${limit} used in ${formatDuration(duration)} (${by}), it costs ${cost}`;
+}
+
+/** Each once, in the order of the limits. */
+function limitSources(seen: SeenVerification, limits: readonly ExplainedLimit[]): Source[] {
+  const sources = limits.map((limit) => limitSource(seen, limit));
+  return [...new Map(sources.map((source) => [`${source.kind} ${source.id}`, source])).values()];
+}
+
+function limitSource(
+  { check: { view }, policy, recordsAgeMs: ageMs }: SeenVerification,
+  { source, name, override }: ExplainedLimit,
+): Source {
+  switch (source) {
+    case "key":
+      return keySource({ view }, ageMs);
+    case "identity":
+      return { kind: "identity", id: view.identity?.id ?? "", name: view.identity?.externalId ?? "", ageMs };
+    case "namespace":
+      if (override === undefined) return { kind: "namespace", id: name, ageMs };
+      return { kind: "override", id: override.id, name: override.identifier, ageMs };
+    case "rule":
+    case "request":
+      return policy === undefined ? requestSource : { kind: "policy", ...policy };
+  }
+}

@@ -1,0 +1,62 @@
+import { checkTarget } from "../policies/check-path.ts";
+import { type CompiledRule, compileRules, type RuleMatcher } from "../policies/match-rule.ts";
+import type { CompiledPolicy } from "../policies/policy.ts";
+import { said } from "./said.ts";
+import type { Source, Step } from "./shapes.ts";
+
+/** The rule of a policy for a request: what a gate finds before it looks at a key. */
+export interface ExplainedRule {
+  readonly steps: Step[];
+  /** undefined: the path itself is refused, or the rule needs no key. */
+  readonly rule: CompiledRule | undefined;
+  /** The code when no key is asked for. */
+  readonly code: "MALFORMED" | "ANONYMOUS" | undefined;
+  /** Index of the rule, −1 for the implicit one; undefined when the path is refused. */
+  readonly index: number | undefined;
+}
+
+/** `path` may have a query. `source` is the policy. */
+export function explainRule(
+  policy: CompiledPolicy,
+  { method, path, source }: { readonly method: string; readonly path: string; readonly source: Omit<Source, "kind"> },
+  rules: RuleMatcher = compileRules(policy),
+): ExplainedRule {
+  const sources: Source[] = [{ kind: "policy", ...source }];
+  const checked = checkTarget(path, { allow: policy.allowPaths, pathDecides: rules.pathDecides });
+  if ("refused" in checked) {
+    const step = {
+      ...said("path", false, path, `The path is refused because ${checked.refused}.`),
+      sources,
+      decides: true,
+    };
+    return { steps: [step], rule: undefined, code: "MALFORMED", index: undefined };
+  }
+  const rule = rules.match(method, checked.path);
+  const isOpen = rule.access === "Anonymous";
+  const steps: Step[] = [
+    { ...said("path", true, checked.path, "The path is read as the app reads it."), sources, decides: false },
+    { ...said("rule", true, `${method} ${checked.path}`, sayRule(policy, rule)), sources, decides: isOpen },
+  ];
+  return { steps, rule: isOpen ? undefined : rule, code: isOpen ? "ANONYMOUS" : undefined, index: rule.index };
+}
+
+function sayRule({ rules }: CompiledPolicy, { index, access, creditCost, ratelimits }: CompiledRule): string {
+  const stored = rules[index];
+  if (stored === undefined) return `None of the ${rules.length} rules matches, so a valid key is needed.`;
+  const { methods, path, permissions } = stored;
+  const matched = [
+    methods === undefined ? "every method" : methods.join(", "),
+    path === undefined ? "every path" : "exact" in path ? `exactly ${path.exact}` : `what is under ${path.prefix}`,
+  ].join(", ");
+  const head = `Rule ${index + 1} of ${rules.length} is the first that matches (${matched})`;
+  if (access === "Anonymous") return `${head}: requests pass without a key.`;
+  const asked = [
+    "a key",
+    ...(permissions === undefined ? [] : [`the permissions ${permissions}`]),
+    ...(creditCost === 0 ? [] : [`${creditCost} ${creditCost === 1 ? "credit" : "credits"} where they are limited`]),
+    ...(ratelimits.length === 0
+      ? []
+      : [`room in ${ratelimits.length} ${ratelimits.length === 1 ? "limit" : "limits"}`]),
+  ];
+  return `${head}: it needs ${asked.join(", ")}.`;
+}
