@@ -55,6 +55,7 @@ export const EXPECTED: Readonly<Record<string, Expected>> = {
   },
   "keys.getKey": { needs: [api("read_key")], also: { decrypt: [api("decrypt_key")] }, lookedUpFirst: ["keyId"] },
   "keys.whoami": { needs: [api("read_key")], lookedUpFirst: ["key"] },
+  "keys.explainVerification": { needs: [api("verify_key"), api("read_key")], strangersLearnNoId: true },
   "keys.verifyKey": { needs: [api("verify_key")], hidesIds: true },
   "keys.updateKey": { needs: [api("update_key")], lookedUpFirst: ["keyId"] },
   "keys.updateCredits": { needs: [api("update_key")], lookedUpFirst: ["keyId"] },

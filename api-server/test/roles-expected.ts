@@ -86,6 +86,8 @@ const OPERATOR = [
   "keys.rerollKey recoverable",
   "keys.migrateKeys",
   "keys.verifyKey",
+  "keys.explainVerification",
+  "keys.explainVerification atGate",
   "keys.addPermissions",
   "keys.addPermissions newSlug",
   "keys.removePermissions",

@@ -133,6 +133,14 @@ export const SAMPLE_CALLS: SampleCalls = {
       return { body: { key }, apiId };
     },
   },
+  "keys.explainVerification": {
+    always: ofKey(),
+    atGate: async (things) => {
+      const { apiId, keyId } = await things.key();
+      const { policyId } = await things.policy(apiId);
+      return { body: { keyId, policyId }, apiId };
+    },
+  },
   "keys.verifyKey": {
     always: async (things) => {
       const { apiId, key } = await things.key();

@@ -65,6 +65,7 @@ const NOT_404: Readonly<Record<string, string>> = {
   "keys.migrateKeys keys[].roles": "roles are made",
   "keys.migrateKeys keys[].hash": "DIFFERS: a key has one owner, so its hash counts as failed wherever it is",
   "keys.verifyKey key": "NOT_FOUND is an outcome",
+  "keys.explainVerification key": "NOT_FOUND is an outcome",
   "admin.explainVerification keyHash": "NOT_FOUND is an outcome",
   "keys.verifyKey migrationId": "NOT_FOUND is an outcome",
   "identities.createIdentity externalId": "each workspace has its own",
@@ -229,7 +230,7 @@ const shapeOf = (path: string, tried: Tried | undefined): unknown => [
     .replaceAll(tried?.name ?? "", "<name>")
     .replaceAll(/"[a-z]+_[A-Za-z0-9]{16}"/g, '"<id>"')
     .replaceAll(/[a-z]+_[0-9a-f]{12}/g, "<text>")
-    .replaceAll(/"(key|hash|reset|now|stalenessMs|createdAt|requestId)":("[^"]+"|\d+)/g, '"$1":"<new>"'),
+    .replaceAll(/"(key|hash|reset|now|stalenessMs|ageMs|createdAt|requestId)":("[^"]+"|\d+)/g, '"$1":"<new>"'),
 ];
 
 /** No response contains anything of the other workspace, except what the request itself sent. */

@@ -48,6 +48,7 @@ import { addPermissions } from "./keys/addPermissions.ts";
 import { addRoles } from "./keys/addRoles.ts";
 import { createKey } from "./keys/createKey.ts";
 import { deleteKey } from "./keys/deleteKey.ts";
+import { explainVerification as explainKeyVerification } from "./keys/explainVerification.ts";
 import { getKey } from "./keys/getKey.ts";
 import { migrateKeys } from "./keys/migrateKeys.ts";
 import { removePermissions } from "./keys/removePermissions.ts";
@@ -107,6 +108,7 @@ export const procedures: readonly AnyProcedure[] = [
   rerollKey,
   migrateKeys,
   verifyKey,
+  explainKeyVerification,
   addPermissions,
   removePermissions,
   setPermissions,

@@ -204,11 +204,76 @@ export interface paths {
         200: { headers: Record<string, unknown>; content: { "application/json": {
           data: {
             code: components["schemas"]["VerificationCode"] | "ANONYMOUS" | "MALFORMED" | "UNKNOWN";
+            passes: boolean;
             status: number;
+            retryAfter?: number | undefined;
             keyId?: string | undefined;
             keyName?: string | undefined;
             externalId?: string | undefined;
             apiId?: string | undefined;
+            rule?: number | undefined;
+            mode?: string | undefined;
+            steps: Array<{
+              step: "path" | "rule" | "found" | "api" | "workspace" | "enabled" | "ofApi" | "expiry" | "address" | "permissions" | "limits" | "credits";
+              result: "passed" | "refused" | "skipped";
+              decides: boolean;
+              saw: string;
+              detail: string;
+              sources: Array<{
+                kind: "request" | "policy" | "workspace" | "api" | "key" | "identity" | "role" | "namespace" | "override" | "counter" | "credits";
+                id: string;
+                name?: string | undefined;
+                ageMs: number;
+              }>;
+            }>;
+            permissions: {
+              needed: Array<{
+                slug: string;
+                isHeld: boolean;
+                by: Array<{
+                  slug: string;
+                  role?: string | undefined;
+                }>;
+              }>;
+              held: Array<{
+                slug: string;
+                isDirect: boolean;
+                roles: Array<string>;
+              }>;
+              heldCount: number;
+            };
+            limits: Array<{
+              name: string;
+              source: "key" | "identity" | "request" | "rule" | "namespace";
+              identifier: string;
+              limit: number;
+              duration: number;
+              cost: number;
+              used: number;
+              remaining: number;
+              passed: boolean;
+              reset: number;
+              retryAt?: number | undefined;
+              async: boolean;
+              overridden: boolean;
+              override?: {
+                id: string;
+                identifier: string;
+                limitBefore: number;
+                durationBefore: number;
+              } | undefined;
+            }>;
+            credits?: {
+              remaining: number;
+              cost: number;
+              passed: boolean;
+              refill?: {
+                interval: "daily" | "monthly";
+                amount: number;
+                refillDay?: number | undefined;
+              } | undefined;
+            } | undefined;
+            now: number;
             stores: {
               postgres: {
                 state: "found" | "gone" | "missing" | "unreadable" | "away";
@@ -223,45 +288,6 @@ export interface paths {
               isSame: boolean;
               stalenessMs: number;
             };
-            rule?: number | undefined;
-            mode?: string | undefined;
-            steps: Array<{
-              step: "path" | "found" | "api" | "workspace" | "enabled" | "ofApi" | "expiry" | "address" | "permissions" | "limits" | "credits";
-              result: "passed" | "refused" | "skipped";
-              decides: boolean;
-              detail: string;
-            }>;
-            permissions: {
-              needed: Array<{
-                slug: string;
-                isHeld: boolean;
-              }>;
-              held: Array<{
-                slug: string;
-                isDirect: boolean;
-                roles: Array<string>;
-              }>;
-              heldCount: number;
-            };
-            limits: Array<{
-              name: string;
-              source: "key" | "identity" | "request" | "namespace";
-              identifier: string;
-              limit: number;
-              duration: number;
-              cost: number;
-              used: number;
-              remaining: number;
-              passed: boolean;
-              reset: number;
-              overridden: boolean;
-            }>;
-            credits?: {
-              remaining: number;
-              cost: number;
-              passed: boolean;
-            } | undefined;
-            now: number;
           };
           meta: components["schemas"]["ResponseMeta"];
         } } };
@@ -1339,6 +1365,122 @@ export interface paths {
       responses: {
         200: { headers: Record<string, unknown>; content: { "application/json": {
           data: Record<string, never>;
+          meta: components["schemas"]["ResponseMeta"];
+        } } };
+        default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
+      };
+    };
+  };
+  /** Explain what a verification would decide. */
+  "/v2/keys.explainVerification": {
+    post: {
+      requestBody: { content: { "application/json": {
+        key?: string | undefined;
+        keyId?: string | undefined;
+        policyId?: string | undefined;
+        method?: string | undefined;
+        path?: string | undefined;
+        clientIp?: string | undefined;
+        permissions?: string | undefined;
+        credits?: {
+          cost: number;
+        } | undefined;
+        ratelimits?: Array<{
+          name: string;
+          cost?: number | undefined;
+          limit?: number | undefined;
+          duration?: number | undefined;
+        }> | undefined;
+      } } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: { "application/json": {
+          data: {
+            code: components["schemas"]["VerificationCode"] | "ANONYMOUS" | "MALFORMED" | "UNKNOWN";
+            passes: boolean;
+            status: number;
+            retryAfter?: number | undefined;
+            keyId?: string | undefined;
+            keyName?: string | undefined;
+            externalId?: string | undefined;
+            apiId?: string | undefined;
+            rule?: number | undefined;
+            mode?: string | undefined;
+            steps: Array<{
+              step: "path" | "rule" | "found" | "api" | "workspace" | "enabled" | "ofApi" | "expiry" | "address" | "permissions" | "limits" | "credits";
+              result: "passed" | "refused" | "skipped";
+              decides: boolean;
+              saw: string;
+              detail: string;
+              sources: Array<{
+                kind: "request" | "policy" | "workspace" | "api" | "key" | "identity" | "role" | "namespace" | "override" | "counter" | "credits";
+                id: string;
+                name?: string | undefined;
+                ageMs: number;
+              }>;
+            }>;
+            permissions: {
+              needed: Array<{
+                slug: string;
+                isHeld: boolean;
+                by: Array<{
+                  slug: string;
+                  role?: string | undefined;
+                }>;
+              }>;
+              held: Array<{
+                slug: string;
+                isDirect: boolean;
+                roles: Array<string>;
+              }>;
+              heldCount: number;
+            };
+            limits: Array<{
+              name: string;
+              source: "key" | "identity" | "request" | "rule" | "namespace";
+              identifier: string;
+              limit: number;
+              duration: number;
+              cost: number;
+              used: number;
+              remaining: number;
+              passed: boolean;
+              reset: number;
+              retryAt?: number | undefined;
+              async: boolean;
+              overridden: boolean;
+              override?: {
+                id: string;
+                identifier: string;
+                limitBefore: number;
+                durationBefore: number;
+              } | undefined;
+            }>;
+            credits?: {
+              remaining: number;
+              cost: number;
+              passed: boolean;
+              refill?: {
+                interval: "daily" | "monthly";
+                amount: number;
+                refillDay?: number | undefined;
+              } | undefined;
+            } | undefined;
+            now: number;
+            stores?: {
+              postgres: {
+                state: "found" | "gone" | "missing" | "unreadable" | "away";
+                version?: number | undefined;
+                problem?: string | undefined;
+              };
+              gates: {
+                state: "found" | "gone" | "missing" | "unreadable" | "away";
+                version?: number | undefined;
+                problem?: string | undefined;
+              };
+              isSame: boolean;
+              stalenessMs: number;
+            } | undefined;
+          };
           meta: components["schemas"]["ResponseMeta"];
         } } };
         default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };

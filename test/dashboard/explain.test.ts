@@ -105,7 +105,7 @@ describe("explain", () => {
     const name = `<img src=x onerror="document.title='stolen'">`;
     const { keyId } = await newKey(dashboard, { name });
     const page = await open(`/explain?keyId=${keyId}`);
-    await page.getByText(name).waitFor();
+    await page.getByText(name).first().waitFor();
     expect(await page.title()).toBe("Explain · Postern");
   });
 

@@ -11,6 +11,7 @@ type Explained = Data<"admin.explainVerification">;
 
 const STEP_TITLES: Readonly<Record<Explained["steps"][number]["step"], string>> = {
   path: "Path",
+  rule: "Rule",
   found: "Found",
   api: "API",
   workspace: "Workspace",
@@ -50,13 +51,14 @@ export function ExplainedKey({ body }: { body: Input<"admin.explainVerification"
         <p>The policy is in mode Audit: the request is let through, and only counted.</p>
       )}
       <ol className="steps" aria-label="Steps">
-        {steps.map(({ step, result, decides, detail }) => (
+        {steps.map(({ step, result, decides, detail, sources }) => (
           <li key={step} className={decides ? "step step-decides" : "step"}>
             <Badge kind={result === "passed" ? "good" : result === "refused" ? "bad" : "warn"}>{result}</Badge>
             <span className="step-name">{STEP_TITLES[step]}</span>
             <span>
               {detail}
               {decides && !isGood && <strong> This decides.</strong>}
+              <span className="muted"> {sourcesText(sources)}</span>
             </span>
           </li>
         ))}
@@ -82,6 +84,16 @@ export function ExplainedKey({ body }: { body: Input<"admin.explainVerification"
       />
     </section>
   );
+}
+
+/** `role editor, at most 850ms old` */
+function sourcesText(sources: Explained["steps"][number]["sources"]): string {
+  const names = sources.map(({ kind, id, name }) => [kind, name ?? id].filter(Boolean).join(" "));
+  const agesMs = sources.map(({ ageMs }) => ageMs);
+  const age = agesMs.some((ageMs) => ageMs < 0)
+    ? "age not known"
+    : `at most ${durationText(Math.max(0, ...agesMs))} old`;
+  return `${names.join(", ")}: ${age}`;
 }
 
 export const ruleText = (rule: number): string =>
@@ -111,12 +123,12 @@ function Limits({ limits }: { limits: Explained["limits"] }): ReactNode {
         </tr>
       </thead>
       <tbody>
-        {limits.map(({ name, source, identifier, limit, duration, cost, used, passed, overridden }) => (
+        {limits.map(({ name, source, identifier, limit, duration, cost, used, passed, override }) => (
           <tr key={`${source} ${name} ${identifier}`}>
             <th scope="row">{name}</th>
             <td>
               {source} {identifier}
-              {overridden && " (override)"}
+              {override !== undefined && ` (override ${override.identifier}, instead of ${override.limitBefore})`}
             </td>
             <td>
               {used} of {limit} in {durationText(duration)}
@@ -141,9 +153,15 @@ function Permissions({
         Permissions: {needed.length} asked for, {heldCount} held
       </summary>
       <ul className="plain-list">
-        {needed.map(({ slug, isHeld }) => (
+        {needed.map(({ slug, isHeld, by: [first] }) => (
           <li key={slug}>
             <Badge kind={isHeld ? "good" : "bad"}>{isHeld ? "held" : "missing"}</Badge> <code>{slug}</code>
+            {first !== undefined && first.slug !== slug && (
+              <>
+                {" "}
+                as <code>{first.slug}</code>
+              </>
+            )}
           </li>
         ))}
         {held.map(({ slug, isDirect, roles }) => (

@@ -1,0 +1,181 @@
+import { PublicError } from "../../../core/errors.ts";
+import { explainRule } from "../../../core/explanation/explain-rule.ts";
+import type { CompiledRule } from "../../../core/policies/match-rule.ts";
+import type { CompiledPolicy } from "../../../core/policies/policy.ts";
+import { readStoredPolicy } from "../../../core/policies/stored-policy.ts";
+import type { KeyRecord } from "../../../core/records.ts";
+import { STATUS_AT_A_GATE } from "../../../core/verification/gate-status.ts";
+import type { KeyView } from "../../../core/verification/key-view.ts";
+import type { Lookup } from "../../../edge/projection/contract.ts";
+import { type Explained, explain } from "../../../edge/verification/explain.ts";
+import { RuleVerification } from "../../../edge/verification/rule-verification.ts";
+import type { Verification } from "../../../edge/verification/verify.ts";
+import type { Deps } from "../../deps.ts";
+import { seeRecord } from "../../domain/explain/stores.ts";
+import { toCreditsState } from "../../domain/keys/credits.ts";
+import { invalidField } from "../../domain/refusals/invalid-field.ts";
+import { policyNotFound } from "../../domain/refusals/not-found.ts";
+import { findKey, type KeyRow } from "../../store/keys.ts";
+import { findPolicy, type PolicyRow } from "../../store/policies.ts";
+import { CallVerification } from "./call-verification.ts";
+import type { Asked, ExplainedOut } from "./explain-schemas.ts";
+
+/* What keys.explainVerification and admin.explainVerification do alike, once they know whose key it is. */
+
+export interface ExplainedCall {
+  readonly deps: Deps;
+  readonly workspaceId: string;
+  /** Base64 SHA-256 of the key. */
+  readonly hash: string;
+  readonly asked: Asked;
+  /** At whose gate the request is; undefined for a call of keys.verifyKey. */
+  readonly gate: PolicyRow | undefined;
+  /** Whether the caller may know of keys of this API; "all" who may know of every key of the workspace. */
+  readonly mayVerify: ((apiId: string) => boolean) | "all";
+  /** Of a call of keys.verifyKey. */
+  readonly clientIp: string | undefined;
+}
+
+/** The policy that the body names; undefined when it names none. Throws PublicError 404, and 400 for what the policy's rules say. */
+export async function findGate(deps: Deps, workspaceId: string, asked: Asked): Promise<PolicyRow | undefined> {
+  const { policyId } = asked;
+  if (policyId === undefined) return undefined;
+  const said = (["permissions", "credits", "ratelimits"] as const).find((name) => asked[name] !== undefined);
+  if (said !== undefined) throw invalidField(`body.${said}`, "expected only without policyId, whose rules say it");
+  const row = await findPolicy(deps.db, { workspaceId, policyId });
+  if (row === undefined) throw policyNotFound(policyId);
+  return row;
+}
+
+/** Explains what a verification would decide, and charges nothing. Throws what keys.verifyKey throws of its body. */
+export async function explainCall(call: ExplainedCall): Promise<ExplainedOut> {
+  const { deps, workspaceId, hash, gate } = call;
+  const policy = gate === undefined ? undefined : readPolicy(gate);
+  const stalenessMs = deps.projection.stalenessMs(workspaceId);
+  const stores = {
+    ...(await seeRecord(deps, { workspaceId, hash })),
+    stalenessMs: Number.isFinite(stalenessMs) ? Math.ceil(stalenessMs) : -1,
+  };
+  const base = { stores, ...(policy === undefined ? {} : { mode: policy.mode }) };
+  const source = gate === undefined ? undefined : { id: gate.id, name: gate.name, ageMs: 0 };
+  const sayNotFound = (hidden: KeyRecord | undefined): string => notFound(call, stores, hidden);
+  if (policy === undefined || source === undefined) {
+    const explained = await explain(partsOf(call), new ExplainedCallVerification(call), { sayNotFound });
+    return { ...base, ...(await toOut(call, explained)), passes: explained.code === "VALID" };
+  }
+
+  const { method, path } = call.asked;
+  const found = explainRule(policy, { method, path, source });
+  const passesAll = policy.mode === "Audit";
+  const rule = found.index === undefined ? {} : { rule: found.index };
+  if (found.rule === undefined) {
+    const code = found.code ?? "MALFORMED";
+    const passes = code === "ANONYMOUS" || passesAll;
+    return {
+      ...base,
+      ...NOTHING,
+      ...rule,
+      code,
+      passes,
+      status: passes ? 200 : 400,
+      steps: found.steps,
+      now: deps.nowMs(),
+    };
+  }
+  const explained = await explain(partsOf(call), atGate(call, policy, found.rule), { policy: source, sayNotFound });
+  const out = await toOut(call, explained);
+  const passes = out.code === "VALID" || passesAll;
+  return { ...base, ...out, ...rule, passes, status: passes ? 200 : out.status, steps: [...found.steps, ...out.steps] };
+}
+
+const NOTHING = { permissions: { needed: [], held: [], heldCount: 0 }, limits: [] };
+
+const partsOf = ({ deps, workspaceId }: ExplainedCall) => ({
+  nowMs: deps.nowMs,
+  projection: deps.projection,
+  recordsAgeMs: () => deps.projection.stalenessMs(workspaceId),
+  peekLimits: deps.peekLimits,
+  readCredits: deps.credits.readRemaining.bind(deps.credits),
+});
+
+class ExplainedCallVerification extends CallVerification {
+  readonly #call: ExplainedCall;
+
+  constructor(call: ExplainedCall) {
+    super(call.asked, call, call.clientIp);
+    this.#call = call;
+  }
+
+  find(): Lookup<KeyView> | Promise<Lookup<KeyView>> {
+    return this.#call.deps.projection.findKey(this.workspaceId, this.#call.hash);
+  }
+
+  protected mayVerify(apiId: string): boolean {
+    return maySee(this.#call, apiId);
+  }
+}
+
+/** As the gate asks: whether its API may be seen was asked before. What gates know is taken for fresh. */
+function atGate(
+  { deps, workspaceId, hash, asked }: ExplainedCall,
+  policy: CompiledPolicy,
+  rule: CompiledRule,
+): Verification {
+  const projection = { findKey: deps.projection.findKey.bind(deps.projection), stalenessMs: () => 0 };
+  const clientIp = policy.clientAddress === undefined ? undefined : asked.clientIp;
+  return new RuleVerification({ projection, workspaceId }, { inForce: { policy }, rule, hash, clientIp });
+}
+
+/** Throws PublicError 412 for a policy of a later release. */
+function readPolicy(row: PolicyRow): CompiledPolicy {
+  const { policy, problem } = readStoredPolicy(row.policy);
+  if (policy !== undefined) return policy;
+  throw new PublicError("precondition_failed", `The policy cannot be read by this release: ${problem}.`);
+}
+
+const maySee = ({ mayVerify }: ExplainedCall, apiId: string): boolean => mayVerify === "all" || mayVerify(apiId);
+
+function notFound(
+  call: ExplainedCall,
+  { postgres, gates }: ExplainedOut["stores"],
+  hidden: KeyRecord | undefined,
+): string {
+  if (hidden !== undefined && call.gate !== undefined && maySee(call, hidden.apiId)) {
+    return "The key exists, but is of another API than the policy's, so its gate does not know it.";
+  }
+  if (call.mayVerify !== "all")
+    return "There is no such key, or it is of an API whose keys the root key may not verify.";
+  if (postgres.state === "gone" && gates.state === "found") {
+    return "Postgres has no such key. Gates still know it, and learn within 30 s that it is gone.";
+  }
+  return "No key of this workspace has this hash. It was deleted, or was never one of ours.";
+}
+
+const refillOf = ({ remaining, refill_amount: refillAmount, refill_day: refillDay }: KeyRow) =>
+  toCreditsState({ remaining: remaining ?? 0, refillAmount, refillDay }).refill;
+
+async function toOut(
+  { deps, workspaceId }: ExplainedCall,
+  { code, view, explained, retryAfterS, nowMs }: Explained,
+): Promise<Omit<ExplainedOut, "stores" | "passes">> {
+  const { credits, ...rest } = explained;
+  const base = {
+    ...rest,
+    code,
+    status: code === "UNKNOWN" ? 503 : STATUS_AT_A_GATE[code],
+    ...(retryAfterS === undefined ? {} : { retryAfter: retryAfterS }),
+    now: nowMs,
+  };
+  if (view === undefined) return base;
+  const { keyId, apiId, name } = view.key;
+  const row = credits === undefined ? undefined : await findKey(deps.db, { workspaceId, keyId });
+  const refill = row === undefined ? undefined : refillOf(row);
+  return {
+    ...base,
+    keyId,
+    apiId,
+    ...(name === undefined ? {} : { keyName: name }),
+    ...(view.identity === undefined ? {} : { externalId: view.identity.externalId }),
+    ...(credits === undefined ? {} : { credits: { ...credits, ...(refill === undefined ? {} : { refill }) } }),
+  };
+}

@@ -1,0 +1,89 @@
+import * as z from "zod";
+import { hashKey } from "../../../core/keys/key-string.ts";
+import { invalidField } from "../../domain/refusals/invalid-field.ts";
+import { keyNotFound } from "../../domain/refusals/not-found.ts";
+import { onApi } from "../../needed-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { findKey, findKeyHash } from "../../store/keys.ts";
+import { KeyId } from "../schemas.ts";
+import { explainCall, findGate } from "./explain-call.ts";
+import { ASKED, ExplainedOut, StoresOut } from "./explain-schemas.ts";
+import { VERIFY_KEY } from "./key-verification.ts";
+import { Body as VerifyBody } from "./verify-schemas.ts";
+
+const Body = z.strictObject({
+  key: VerifyBody.shape.key
+    .optional()
+    .describe("The secret; or give `keyId`. It is hashed at once, and is neither kept nor answered."),
+  keyId: KeyId.optional(),
+  ...ASKED,
+  clientIp: ASKED.clientIp.describe(
+    "The client's address. Without it that of this call, as in `keys.verifyKey`; at a gate the allow-list of the API is then not checked.",
+  ),
+});
+type Body = z.output<typeof Body>;
+
+const Data = ExplainedOut.extend({
+  stores: StoresOut.optional().describe("The key's record in each store; left out for a key that is not found."),
+});
+type Data = z.input<typeof Data>;
+
+const needed = { verifyKey: VERIFY_KEY, readKey: onApi("read_key") };
+
+export const explainVerification = defineProcedure({
+  path: "keys.explainVerification",
+  effect: "read",
+  summary: "Explain what a verification would decide",
+  description:
+    "Says what `keys.verifyKey`, or with `policyId` a request at a gate, would answer now: each step with the value that it saw, where that comes from and how old it is, and limits and credits as they stand. The code that verifies decides it, as a dry run: nothing is counted, spent, stored or recorded. With `policyId` the permissions are needed on the API of the policy too.",
+  permissions: needed,
+  errors: ["permissions_query_syntax_error", "precondition_failed", "policy_not_found", "key_not_found"],
+  addition: true,
+  body: Body,
+  data: Data,
+  handle,
+});
+
+type ExplainCall = Call<Body, typeof needed>;
+
+async function handle(call: ExplainCall): Promise<Data> {
+  // Before the lookup, so that the refusal reveals nothing about the key.
+  for (const one of [needed.verifyKey, needed.readKey]) if (!call.holdsForSome(one)) call.require(one);
+  const { body, caller, deps, origin } = call;
+  const { workspaceId } = caller;
+  if ((body.key === undefined) === (body.keyId === undefined)) {
+    throw invalidField("body.keyId", "expected this or body.key, and not both");
+  }
+  const gate = await findGate(deps, workspaceId, body);
+  if (gate !== undefined) requireBoth(call, gate.api_id);
+  const hash = body.key === undefined ? await findHash(call, body.keyId ?? "") : hashKey(body.key);
+  const mayVerify = (apiId: string): boolean =>
+    call.holds(needed.verifyKey, apiId) && call.holds(needed.readKey, apiId);
+  const clientIp = body.clientIp ?? (gate === undefined ? origin.clientIp : undefined);
+  const { stores, ...explained } = await explainCall({
+    deps,
+    workspaceId,
+    hash,
+    asked: body,
+    gate,
+    mayVerify,
+    clientIp,
+  });
+  return explained.keyId === undefined ? explained : { ...explained, stores };
+}
+
+function requireBoth(call: ExplainCall, apiId: string): void {
+  call.require(needed.readKey, apiId);
+  call.require(needed.verifyKey, apiId);
+}
+
+/** Throws PublicError: 404, then 403, as keys.getKey does. */
+async function findHash(call: ExplainCall, keyId: string): Promise<string> {
+  const ref = { workspaceId: call.caller.workspaceId, keyId };
+  const row = await findKey(call.deps.db, ref);
+  if (row === undefined) throw keyNotFound(keyId);
+  requireBoth(call, row.api_id);
+  const hash = await findKeyHash(call.deps.db, ref);
+  if (hash === undefined) throw keyNotFound(keyId);
+  return hash;
+}
