@@ -1,0 +1,240 @@
+import * as fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { hashKey } from "../../../core/keys/key-string.ts";
+import { buildTestApp, type TestApp } from "../../test/app.ts";
+import { makeThings, policyBody, type Things } from "../../test/things.ts";
+
+const HOUR_MS = 3_600_000;
+
+let t: TestApp;
+let things: Things;
+beforeAll(async () => {
+  t = await buildTestApp();
+  things = makeThings(t.deps.db, { workspaceId: t.workspace.id, ask: (path, body) => t.data(path, body) });
+});
+afterAll(() => t.close());
+
+const explain = (body: object, options?: { rootKey: string }) => t.data("keys.explainVerification", body, options);
+
+interface StepOut {
+  readonly step: string;
+  readonly result: string;
+  readonly decides: boolean;
+  readonly detail: string;
+}
+const deciding = ({ steps }: { steps: StepOut[] }) => steps.filter(({ decides }) => decides).map(({ step }) => step);
+
+describe("the same as keys.verifyKey, called right after it", () => {
+  const aCase = fc.record({
+    enabled: fc.constantFrom(true, true, true, false),
+    isExpired: fc.constantFrom(false, false, false, true),
+    credits: fc.constantFrom(undefined, undefined, 0, 2, 9),
+    own: fc.constantFrom(undefined, 1, 3),
+    owner: fc.constantFrom(undefined, "one", "two"),
+    before: fc.integer({ min: 0, max: 3 }),
+    asked: fc.record(
+      {
+        permissions: fc.constantFrom("a.b", "a.b AND c.d", "x.y"),
+        credits: fc.record({ cost: fc.constantFrom(0, 1, 3) }),
+        ratelimits: fc.constantFrom(
+          [{ name: "adhoc", limit: 2, duration: HOUR_MS }],
+          [{ name: "of-owner", cost: 2 }],
+          [{ name: "own", limit: 2 }],
+        ),
+      },
+      { requiredKeys: [] },
+    ),
+  });
+  const limit = (name: string, max: number) => ({ name, limit: max, duration: HOUR_MS, autoApply: true });
+
+  test("for random keys, requests and counters", { timeout: 120_000 }, async () => {
+    const role = await things.role(["c.*"]);
+    for (const externalId of ["one", "two"]) {
+      await t.data("identities.createIdentity", { externalId, ratelimits: [limit("of-owner", 4)] });
+    }
+    const codes = new Set<unknown>();
+    await fc.assert(
+      fc.asyncProperty(aCase, async ({ before, asked, own, owner, credits, enabled, isExpired }) => {
+        const { keyId, key } = await things.key({
+          enabled,
+          permissions: ["a.b"],
+          roles: [role.name],
+          ...(own === undefined ? {} : { ratelimits: [limit("own", own)] }),
+          ...(owner === undefined ? {} : { externalId: owner }),
+          ...(credits === undefined ? {} : { credits: { remaining: credits } }),
+        });
+        if (isExpired) await t.deps.db.query("update keys set expires_at = 5 where id = $1", [keyId]);
+        t.deps.projection.forgetAll();
+        for (let i = 0; i < before; i++) await t.call("keys.verifyKey", { key });
+
+        const explained = await t.call("keys.explainVerification", { keyId, ...asked });
+        const again = await t.call("keys.explainVerification", { key, ...asked });
+        const verified = await t.call("keys.verifyKey", { key, ...asked });
+        expect([explained.status, again.status]).toEqual([verified.status, verified.status]);
+        if (verified.status !== 200) return;
+        const { code, limits } = explained.body.data;
+        expect(again.body.data.code).toBe(code);
+        expect(code).toBe(verified.body.data.code);
+        codes.add(code);
+        expect(deciding(explained.body.data)).toHaveLength(code === "VALID" ? 0 : 1);
+        const counted: { name: string; exceeded: boolean; remaining: number }[] = verified.body.data.ratelimits ?? [];
+        for (const { name, exceeded, remaining } of counted) {
+          const said = limits.find((one: { name: string }) => one.name === name);
+          expect(said.passed).toBe(!exceeded);
+          if (code === "VALID") expect(said.remaining - said.cost).toBe(remaining);
+        }
+      }),
+      { numRuns: 80, seed: 13 },
+    );
+    const all = ["VALID", "DISABLED", "EXPIRED", "INSUFFICIENT_PERMISSIONS", "RATE_LIMITED", "USAGE_EXCEEDED"];
+    expect([...codes].sort()).toEqual(all.sort());
+  });
+
+  test("an address that is not given is that of the call", async () => {
+    const { keyId, key, apiId } = await things.key();
+    await t.deps.db.query("update apis set ip_allow_list = '{192.0.2.1}' where id = $1", [apiId]);
+    t.deps.projection.forgetAll();
+    expect((await t.data("keys.verifyKey", { key })).code).toBe("FORBIDDEN");
+    expect(deciding(await explain({ keyId }))).toEqual(["address"]);
+    expect((await explain({ keyId, clientIp: "192.0.2.1" })).code).toBe("VALID");
+  });
+});
+
+describe("at a gate", () => {
+  const rules = [
+    { access: "Anonymous", creditCost: 1, ratelimits: [], path: { prefix: "/open" } },
+    {
+      access: "Key",
+      creditCost: 2,
+      ratelimits: [
+        {
+          scope: { kind: "name", name: "orders" },
+          identifier: "key",
+          limit: 1,
+          durationMs: HOUR_MS,
+          cost: 1,
+          accuracy: "strict",
+        },
+      ],
+      methods: ["POST"],
+      path: { prefix: "/orders" },
+    },
+  ];
+  const aGate = async (apiId: string, more: object = {}) => {
+    const body = policyBody(apiId, things.name("policy"), rules as never);
+    const made = await t.data("policies.setPolicy", {
+      ...body,
+      policy: { ...(body as { policy: object }).policy, ...more },
+    });
+    return made.policyId as string;
+  };
+
+  test("the rule that matched and its limit are said, and the policy they are of", async () => {
+    const { keyId, apiId } = await things.key({ credits: { remaining: 5, refill: { interval: "daily", amount: 7 } } });
+    const policyId = await aGate(apiId);
+    const explained = await explain({ keyId, policyId, method: "POST", path: "/orders/1" });
+    expect(explained).toMatchObject({
+      code: "VALID",
+      passes: true,
+      status: 200,
+      rule: 1,
+      limits: [{ name: "orders", source: "rule", limit: 1, used: 0 }],
+      credits: { remaining: 5, cost: 2, passed: true, refill: { interval: "daily", amount: 7 } },
+    });
+    const rule = explained.steps.find(({ step }: StepOut) => step === "rule");
+    expect(rule).toMatchObject({ sources: [{ kind: "policy", id: policyId, ageMs: 0 }] });
+    expect(rule.detail).toBe(
+      "Rule 2 of 2 is the first that matches (POST, what is under /orders): it needs a key, 2 credits where they are limited, room in 1 limit.",
+    );
+  });
+
+  test("a policy that does not say how the client's address is found checks none", async () => {
+    const { keyId, apiId } = await things.key();
+    await t.deps.db.query("update apis set ip_allow_list = '{192.0.2.1}' where id = $1", [apiId]);
+    t.deps.projection.forgetAll();
+    const blind = await aGate(apiId);
+    expect((await explain({ keyId, policyId: blind, clientIp: "192.0.2.2" })).code).toBe("VALID");
+    const seeing = await aGate(apiId, { clientAddress: { from: "connection" } });
+    expect((await explain({ keyId, policyId: seeing, clientIp: "192.0.2.2" })).code).toBe("FORBIDDEN");
+  });
+
+  test("in mode Audit everything passes, and the code says what is counted", async () => {
+    const { keyId, apiId } = await things.key({ enabled: false });
+    const policyId = await aGate(apiId, { mode: "Audit" });
+    const audited = { mode: "Audit", passes: true, status: 200 };
+    expect(await explain({ keyId, policyId })).toMatchObject({ ...audited, code: "DISABLED" });
+    expect(await explain({ keyId, policyId, path: "/a//b" })).toMatchObject({ ...audited, code: "MALFORMED" });
+  });
+
+  test("what the rules say cannot be asked for beside them", async () => {
+    const { keyId, apiId } = await things.key();
+    const policyId = await aGate(apiId);
+    for (const more of [{ permissions: "a.b" }, { credits: { cost: 1 } }, { ratelimits: [] }]) {
+      const { status, body } = await t.call("keys.explainVerification", { keyId, policyId, ...more });
+      expect([status, body.error.errors[0].location]).toEqual([400, `body.${Object.keys(more)[0]}`]);
+    }
+  });
+});
+
+describe("who asks", () => {
+  test("needs both permissions on the API of the key, and learns nothing of a key of another API from its secret", async () => {
+    const mine = await things.key();
+    const other = await things.key({ enabled: false });
+    const on = (apiId: string) => [`api.${apiId}.read_key`, `api.${apiId}.verify_key`];
+    const rootKey = await t.rootKey(on(mine.apiId));
+    expect((await explain({ key: mine.key }, { rootKey })).code).toBe("VALID");
+    const shown = (answer: object) => JSON.stringify(answer).replaceAll(/"(now|ageMs)":\d+/g, '"$1":0');
+    const never = await explain({ key: "never" }, { rootKey });
+    expect(never).toMatchObject({ code: "NOT_FOUND", status: 401 });
+    expect(never).not.toHaveProperty("stores");
+    expect(shown(await explain({ key: other.key }, { rootKey }))).toBe(shown(never));
+    for (const lacking of on(mine.apiId)) {
+      const half = await t.rootKey(on(mine.apiId).filter((tuple) => tuple !== lacking));
+      expect((await t.call("keys.explainVerification", { key: mine.key }, { rootKey: half })).status).toBe(403);
+    }
+    const byId = await t.call("keys.explainVerification", { keyId: other.keyId }, { rootKey });
+    expect(byId.status).toBe(403);
+  });
+
+  test("needs them on the API of a policy, too", async () => {
+    const [mine, other] = [await things.key(), await things.policy()];
+    const rootKey = await t.rootKey([`api.${mine.apiId}.read_key`, `api.${mine.apiId}.verify_key`]);
+    const { policyId } = other;
+    expect((await t.call("keys.explainVerification", { keyId: mine.keyId, policyId }, { rootKey })).status).toBe(403);
+  });
+
+  test("of another workspace gets what it gets of a key that never was", async () => {
+    const { key, keyId } = await things.key();
+    const { rootKey } = await t.makeWorkspace();
+    expect((await explain({ key }, { rootKey })).code).toBe("NOT_FOUND");
+    expect((await t.call("keys.explainVerification", { keyId }, { rootKey })).status).toBe(404);
+  });
+});
+
+test.each([
+  { name: "neither a key nor an id", body: {} },
+  { name: "both", body: { keyId: "key_4fGh7Jk2LmN8pQrS", key: "a" } },
+  { name: "a key that is too long", body: { key: "k".repeat(513) } },
+  { name: "a method that is none", body: { key: "a", method: "get" } },
+  { name: "a path that is too long", body: { key: "a", path: `/${"a".repeat(4_096)}` } },
+])("$name is 400", async ({ body }) => {
+  expect((await t.call("keys.explainVerification", body)).status).toBe(400);
+});
+
+test("neither the secret nor its hash nor meta is in an answer, nor an event or an audit row left", async () => {
+  const { key, keyId } = await things.key({ credits: { remaining: 2 }, meta: { note: "private words" } });
+  const before = (await t.audit()).length;
+  const text = JSON.stringify([await explain({ keyId }), await explain({ key }), await explain({ key: `${key}x` })]);
+  for (const word of [key, hashKey(key), "private words"]) expect(text).not.toContain(word);
+  expect((await t.audit()).length).toBe(before);
+  const lines: string[] = [];
+  const { addLine } = t.edge.sink;
+  t.edge.sink.addLine = (workspaceId, line) => {
+    lines.push(line);
+    return addLine.call(t.edge.sink, workspaceId, line);
+  };
+  await explain({ key });
+  t.edge.sink.addLine = addLine;
+  expect(lines).toEqual([]);
+  expect((await t.data("keys.getKey", { keyId })).credits.remaining).toBe(2);
+});
