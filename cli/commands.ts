@@ -48,6 +48,11 @@ export const COMMANDS: readonly CommandRow[] = [
     load: async () => (await import("./commands/validate.ts")).validate,
   },
   {
+    name: "explain",
+    summary: "say step by step what a verification would decide now, and why",
+    load: async () => (await import("./commands/explain.ts")).explain,
+  },
+  {
     name: "workspace create",
     summary: "make a workspace",
     load: async () => (await import("./commands/workspace/create.ts")).workspaceCreate,

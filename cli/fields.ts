@@ -43,7 +43,7 @@ const UNPRINTABLE = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e
  * Customers choose names freely, and a terminal interprets control characters. So control characters, invisible ones and those that
  * change the direction of text are shown by their number.
  */
-const printable = (text: string): string =>
+export const printable = (text: string): string =>
   text.replace(UNPRINTABLE, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`);
 
 /** `2026-11-21 09:30:00Z`: whole seconds, UTC. `none` is the text for null. */

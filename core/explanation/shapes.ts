@@ -29,7 +29,7 @@ export const SOURCE_KINDS = [
 export interface Source {
   readonly kind: (typeof SOURCE_KINDS)[number];
   readonly id: string;
-  readonly name?: string;
+  readonly name?: string | undefined;
   /** How old what is known of it may be, ms; −1 when that is not known. */
   readonly ageMs: number;
 }

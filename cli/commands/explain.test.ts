@@ -1,0 +1,150 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { buildTestApp, type TestApp } from "../../api-server/test/app.ts";
+import { makeThings, policyBody, type Things } from "../../api-server/test/things.ts";
+import { COMMANDS } from "../commands.ts";
+import { runCommand } from "../run-command.ts";
+
+const HOUR_MS = 3_600_000;
+
+let t: TestApp;
+let things: Things;
+let url: string;
+let dir: string;
+beforeAll(async () => {
+  t = await buildTestApp();
+  things = makeThings(t.deps.db, { workspaceId: t.workspace.id, ask: (path, body) => t.data(path, body) });
+  url = await t.app.listen({ host: "127.0.0.1", port: 0 });
+  dir = mkdtempSync(join(tmpdir(), "postern-explain-"));
+});
+afterAll(async () => {
+  await t.close();
+  rmSync(dir, { recursive: true });
+});
+
+async function run(
+  args: readonly string[],
+  { rootKey = t.workspace.rootKey, columns }: { rootKey?: string; columns?: number } = {},
+) {
+  const out: string[] = [];
+  const notes: string[] = [];
+  const env = { POSTERN_API_URL: url, POSTERN_ROOT_KEY: rootKey };
+  const io = {
+    env,
+    out: (line: string) => void out.push(line),
+    note: (line: string) => void notes.push(line),
+    columns,
+  };
+  const code = await runCommand(COMMANDS, ["explain", ...args], io);
+  return { code, out, notes };
+}
+
+test("each step is a line with what it saw, its source and its age, and the outcome is the exit code", async () => {
+  const role = await things.role(["orders.write"]);
+  const { keyId } = await things.key({ name: "Billing", roles: [role.name], credits: { remaining: 3 } });
+  const good = await run(["--key-id", keyId, "--permissions", "orders.write"]);
+  expect(good).toMatchObject({ code: 0, notes: [] });
+  expect(good.out[0]).toBe("✓ VALID, 200 at a gate");
+  expect(good.out.find((line) => line.includes("permissions"))).toMatch(
+    new RegExp(`^✓ {2}permissions {2}orders.write +role ${role.name} +\\d+`),
+  );
+  const poor = await run(["--key-id", keyId, "--credits", "4"]);
+  expect(poor.code).toBe(16);
+  expect(poor.out.slice(0, 2)).toEqual([
+    expect.stringMatching(/^✗ USAGE_EXCEEDED, 429 at a gate, may pass in \d+s$/),
+    "  credits: 3 credits are left, the request costs 4.",
+  ]);
+  expect(poor.out.at(-1)).toContain(`key ${keyId}, named Billing`);
+});
+
+test("the key itself is read from a file, and stands in no line", async () => {
+  const { key } = await things.key({ enabled: false });
+  const file = join(dir, "key");
+  writeFileSync(file, `${key}\n`);
+  const ran = await run(["--key-file", file]);
+  expect(ran.code).toBe(11);
+  expect(JSON.stringify(ran)).not.toContain(key);
+});
+
+test("a request at a gate is explained by its policy, and --json prints the answer of the API", async () => {
+  const { keyId, apiId } = await things.key();
+  const ratelimits = [
+    {
+      scope: { kind: "name", name: "few" },
+      identifier: "key",
+      limit: 0,
+      durationMs: HOUR_MS,
+      cost: 1,
+      accuracy: "strict",
+    },
+  ];
+  const rules = [{ access: "Key", creditCost: 1, ratelimits, methods: ["POST"], path: { prefix: "/orders" } }];
+  const { policyId } = await t.data("policies.setPolicy", policyBody(apiId, things.name("policy"), rules as never));
+  const args = ["--key-id", keyId, "--policy", policyId];
+  expect((await run([...args, "--request", "GET /orders"])).code).toBe(0);
+  const refused = await run([...args, "--request", "POST /orders?a=b", "--json"]);
+  expect(refused.code).toBe(15);
+  expect(refused.out).toHaveLength(1);
+  expect(JSON.parse(refused.out[0] ?? "")).toMatchObject({ code: "RATE_LIMITED", rule: 0, keyId });
+  expect((await run([...args, "--request", "POST //x"])).code).toBe(17);
+});
+
+test("a request is found by its id, with what is stored of it and what its key would be now", async () => {
+  const { key, keyId } = await things.key();
+  const { body } = await t.call("keys.verifyKey", { key });
+  await t.ingest();
+  await t.data("keys.updateKey", { keyId, enabled: false });
+  const ran = await run(["--request-id", body.meta.requestId]);
+  expect(ran.code).toBe(11);
+  expect(ran.out.slice(0, 3)).toEqual([
+    expect.stringMatching(new RegExp(`^then: VALID, decided .* by the API for ${keyId}$`)),
+    "now:",
+    "✗ DISABLED, 401 at a gate",
+  ]);
+  expect((await run(["--request-id", "req_never"])).notes.join()).toContain("nothing is stored of req_never");
+});
+
+test.each([
+  { name: "no key", args: [], says: "give one of --key-id" },
+  { name: "two keys", args: ["--key-id", "key_1", "--key-file", "x"], says: "give one of --key-id" },
+  {
+    name: "a path without a policy",
+    args: ["--key-id", "key_1", "--request", "GET /"],
+    says: "--request is for a gate",
+  },
+  {
+    name: "a request that is none",
+    args: ["--key-id", "k", "--policy", "p", "--request", "/orders"],
+    says: "'POST /orders'",
+  },
+  {
+    name: "a cost beside a policy",
+    args: ["--key-id", "key_1", "--policy", "pol_1", "--credits", "1"],
+    says: "with --policy its rules say them",
+  },
+])("$name is a wrong call, and the message says what is wanted", async ({ args, says }) => {
+  const ran = await run(args);
+  expect(ran).toMatchObject({ code: 2, out: [] });
+  expect(ran.notes.join()).toContain(says);
+});
+
+test("what the API refuses is said in its words, with exit code 1", async () => {
+  const absent = await run(["--key-id", "key_4fGh7Jk2LmN8pQrS"]);
+  expect(absent).toMatchObject({ code: 1, out: [] });
+  expect(absent.notes.join()).toContain("key_4fGh7Jk2LmN8pQrS");
+  const { keyId } = await things.key();
+  const unread = await run(["--key-id", keyId, "--permissions", "a AND"]);
+  expect(unread.notes.join()).toContain("Position 5");
+  const rootKey = await t.rootKey(["api.*.verify_key"]);
+  const refused = await run(["--key-id", keyId], { rootKey });
+  expect(refused.code).toBe(1);
+  expect(refused.notes.join()).toContain("read_key");
+});
+
+test("names that customers chose cannot write to the terminal", async () => {
+  const { keyId } = await things.key({ name: "\u001b[2Jgone" });
+  const { out } = await run(["--key-id", keyId]);
+  expect(out.join("\n")).not.toContain("\u001b");
+});

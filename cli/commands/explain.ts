@@ -1,0 +1,165 @@
+import { readFileSync } from "node:fs";
+import type { Data, Input } from "../../core/api/procedures.ts";
+import { createStoreApi, type StoreApi } from "../../operator/api/client.ts";
+import { defineCommand, type Io, UsageError } from "../command.ts";
+import { formatExplanation } from "../explanation.ts";
+import { instantText, printable } from "../fields.ts";
+import { json, required } from "../options.ts";
+import { EXIT_CODES_HELP, exitCodeOf } from "../outcomes.ts";
+import { parseRequestLine } from "../request-line.ts";
+import { parseHttpUrl, parseWhole } from "../values.ts";
+
+const SECRET_LENGTH_MAX = 512;
+const CREDITS_MAX = 1_000_000_000_000;
+
+export const explain = defineCommand({
+  name: "explain",
+  summary: "say step by step what a verification would decide now, and why",
+  description: `Asks an api-server for the explanation of keys.explainVerification: each step with the value that it saw, its source and how old that knowledge may be. Nothing is counted or spent. Without --policy of a call of keys.verifyKey, with it of a request at its gate. The root key needs read_key and verify_key on the API; with --request-id also workspace.*.explain. ${EXIT_CODES_HELP}`,
+  options: {
+    "api-url": { type: "string", placeholder: "URL", help: "the api-server", required: true, env: "POSTERN_API_URL" },
+    "root-key-file": {
+      type: "string",
+      placeholder: "PATH",
+      help: "file with what POSTERN_ROOT_KEY is",
+      env: "POSTERN_ROOT_KEY_FILE",
+    },
+    "key-id": { type: "string", placeholder: "ID", help: "the key, key_…" },
+    "key-file": {
+      type: "string",
+      placeholder: "PATH",
+      help: "file with the key itself, instead of --key-id; - reads it from standard input",
+    },
+    "request-id": {
+      type: "string",
+      placeholder: "ID",
+      help: "a request of the last 7 days, req_…, whose stored verification is shown, and its key explained as of now",
+    },
+    policy: { type: "string", placeholder: "ID", help: "the policy whose gate is asked, pol_…" },
+    request: { type: "string", placeholder: "'METHOD PATH'", help: "the request at the gate; 'GET /' when left out" },
+    "client-ip": { type: "string", placeholder: "ADDRESS", help: "the client's address" },
+    permissions: { type: "string", placeholder: "QUERY", help: "the permissions of a call of keys.verifyKey" },
+    credits: { type: "string", placeholder: "N", help: "the credits that such a call costs; 1 when left out" },
+    json,
+  },
+  answer: '{"code","passes","status","steps","permissions","limits","now", and what there is of the key}',
+  run: async (options, io) => {
+    const named = ["key-id", "key-file", "request-id"].filter((name) => options[name as "key-id"] !== undefined);
+    if (named.length !== 1) throw new UsageError("give one of --key-id, --key-file and --request-id");
+    const circumstances = readCircumstances(options);
+    const rootKey = readRootKey(options["root-key-file"], io.env);
+    const api = createStoreApi({ url: parseHttpUrl("api-url", options["api-url"]), rootKey: () => rootKey });
+    const requestId = options["request-id"];
+    if (requestId !== undefined) return explainRequest(api, io, { requestId, circumstances, json: options.json });
+    const key = options["key-file"] === undefined ? { keyId: options["key-id"] ?? "" } : readKey(options["key-file"]);
+    return show(io, await ask(api, { ...key, ...circumstances }), options.json);
+  },
+});
+
+type Explained = Data<"keys.explainVerification">;
+type Body = Input<"keys.explainVerification">;
+
+interface Options {
+  readonly policy: string | undefined;
+  readonly request: string | undefined;
+  readonly "client-ip": string | undefined;
+  readonly permissions: string | undefined;
+  readonly credits: string | undefined;
+}
+
+function readCircumstances({
+  policy,
+  request,
+  "client-ip": clientIp,
+  permissions,
+  credits,
+}: Options): Omit<Body, "key"> {
+  if (policy === undefined && request !== undefined) {
+    throw new UsageError("--request is for a gate, so it wants --policy; a call of keys.verifyKey has no path");
+  }
+  if (policy !== undefined && (permissions ?? credits) !== undefined) {
+    throw new UsageError(
+      "--permissions and --credits are of a call of keys.verifyKey; with --policy its rules say them",
+    );
+  }
+  return {
+    ...(policy === undefined ? {} : { policyId: policy }),
+    ...(request === undefined ? {} : parseRequestLine("request", request)),
+    ...(clientIp === undefined ? {} : { clientIp }),
+    ...(permissions === undefined ? {} : { permissions }),
+    ...(credits === undefined
+      ? {}
+      : { credits: { cost: parseWhole("credits", credits, { min: 0, max: CREDITS_MAX }) } }),
+  };
+}
+
+function readRootKey(file: string | undefined, env: Io["env"]): string {
+  const text = file === undefined ? env.POSTERN_ROOT_KEY : readFileSync(file, "utf8");
+  return required(text?.trim(), "set POSTERN_ROOT_KEY to a root key of the workspace, or --root-key-file");
+}
+
+/** Not an option, because a command line is visible to all. */
+function readKey(path: string): { key: string } {
+  const key = readFileSync(path === "-" ? 0 : path, "utf8").trim();
+  if (key === "" || key.length > SECRET_LENGTH_MAX) {
+    throw new UsageError(`--key-file wants a file with one key of at most ${SECRET_LENGTH_MAX} characters`);
+  }
+  return { key };
+}
+
+async function ask(api: StoreApi, body: Body): Promise<Explained> {
+  const { data, refusal } = await api.call("keys.explainVerification", body);
+  if (refusal === undefined) return data;
+  const faults = refusal.faults?.map(({ location, message }) => `${location}: ${message}`).join("; ");
+  throw new Error(faults === undefined || faults === "" ? refusal.detail : `${refusal.detail} ${faults}`);
+}
+
+function show(io: Io, explained: Explained, asJson: boolean): number {
+  if (asJson) io.out(JSON.stringify(explained));
+  else for (const line of [...formatExplanation(explained, io.columns), ...aboutKey(explained)]) io.out(line);
+  return exitCodeOf(explained.code, explained.passes);
+}
+
+function aboutKey({ keyId, keyName, externalId, apiId, stores }: Explained): string[] {
+  if (keyId === undefined) return [];
+  const parts = [
+    `key ${keyId}`,
+    ...(keyName === undefined ? [] : [`named ${printable(keyName)}`]),
+    ...(externalId === undefined ? [] : [`of ${printable(externalId)}`]),
+    ...(apiId === undefined ? [] : [`for ${apiId}`]),
+  ];
+  const gates =
+    stores === undefined ? [] : [stores.isSame ? "gates have the same record" : `gates: ${stores.gates.state}`];
+  return ["", [...parts, ...gates].join(", ")];
+}
+
+const DAY_MS = 86_400_000;
+
+async function explainRequest(
+  api: StoreApi,
+  io: Io,
+  of: { readonly requestId: string; readonly circumstances: Omit<Body, "key">; readonly json: boolean },
+): Promise<number> {
+  const { requestId, circumstances, json: asJson } = of;
+  // The server's time decides; its clock may be a little behind or ahead of this one.
+  const since = Date.now() - 7 * DAY_MS + 60_000;
+  const { data, refusal } = await api.call("admin.explainRequest", { requestId, since });
+  if (refusal !== undefined) throw new Error(refusal.detail);
+  if (data.problem !== undefined) throw new Error(data.problem);
+  const [first] = data.verifications;
+  if (first === undefined) {
+    throw new Error(`nothing is stored of ${requestId} in the last 7 days; events arrive some seconds after a request`);
+  }
+  const atGate = first.policyId === "" || circumstances.permissions !== undefined ? {} : { policyId: first.policyId };
+  const explained = await ask(api, { keyId: first.keyId, ...atGate, ...circumstances });
+  if (asJson) {
+    io.out(JSON.stringify({ ...explained, request: data }));
+    return exitCodeOf(explained.code, explained.passes);
+  }
+  for (const { time, outcome, source, policyId, keyId } of data.verifications) {
+    const by = source === "sidecar" ? `the gate of ${policyId}` : "the API";
+    io.out(`then: ${outcome}, decided ${instantText(time)} by ${by} for ${keyId}`);
+  }
+  io.out("now:");
+  return show(io, explained, false);
+}

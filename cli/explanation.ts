@@ -1,0 +1,53 @@
+import type { ExplainedKey, Step } from "../core/explanation/shapes.ts";
+import { formatDuration } from "../core/manifests/from-store/format-duration.ts";
+import { type Fields, printable } from "./fields.ts";
+import type { Outcome } from "./outcomes.ts";
+import { formatTable } from "./table.ts";
+
+/* An explanation in the terminal: the outcome, what decided it, and a line for each step. */
+
+export interface ShownExplanation extends Pick<ExplainedKey, "steps"> {
+  readonly code: Outcome;
+  readonly passes: boolean;
+  readonly status: number;
+  readonly mode?: string | undefined;
+  readonly retryAfter?: number | undefined;
+}
+
+const MARKS: Readonly<Record<Step["result"], string>> = { passed: "✓", refused: "✗", skipped: "-" };
+
+const STEP_FIELDS: Fields<Step> = [
+  { name: "result", title: "", value: ({ result }) => MARKS[result] },
+  { name: "step", title: "step", value: ({ step }) => step },
+  { name: "saw", title: "saw", value: ({ saw }) => (saw === "" ? null : saw), shrinks: true },
+  { name: "source", title: "source", value: sourceText, shrinks: true },
+  { name: "age", title: "age", value: ageText },
+];
+
+/** The lines for a person. `width` is that of the terminal. */
+export function formatExplanation(shown: ShownExplanation, width: number | undefined): string[] {
+  const { code, passes, status, mode, retryAfter, steps } = shown;
+  const audited = passes && mode === "Audit" && code !== "VALID" && code !== "ANONYMOUS";
+  const head = [
+    `${passes ? "✓" : "✗"} ${code}`,
+    audited ? "passes all the same, because the policy is in mode Audit" : `${status} at a gate`,
+    ...(retryAfter === undefined ? [] : [`may pass in ${retryAfter}s`]),
+  ].join(", ");
+  const deciding = steps.find(({ decides }) => decides);
+  return [
+    head,
+    ...(deciding === undefined ? [] : [`  ${deciding.step}: ${printable(deciding.detail)}`]),
+    "",
+    ...formatTable(STEP_FIELDS, steps, width),
+  ];
+}
+
+function sourceText({ sources }: Step): string {
+  return sources.map(({ kind, id, name }) => [kind, name ?? id].filter(Boolean).join(" ")).join(", ");
+}
+
+/** Of the oldest of its sources. */
+function ageText({ sources }: Step): string {
+  const agesMs = sources.map(({ ageMs }) => ageMs);
+  return agesMs.some((ageMs) => ageMs < 0) ? "?" : formatDuration(Math.max(0, ...agesMs));
+}

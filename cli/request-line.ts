@@ -1,0 +1,22 @@
+import { UsageError } from "./command.ts";
+
+/** `POST /orders`: what a request asks for. The path may have a query. */
+export interface RequestLine {
+  readonly method: string;
+  readonly path: string;
+}
+
+const LINE = /^([A-Z]{1,20}) (\/\S{0,4095})$/;
+
+/** undefined for what is no method, one blank and a path. */
+export function findRequestLine(text: string): RequestLine | undefined {
+  const [, method, path] = LINE.exec(text) ?? [];
+  return method === undefined || path === undefined ? undefined : { method, path };
+}
+
+/** The value of an option. Throws `UsageError`. */
+export function parseRequestLine(option: string, text: string): RequestLine {
+  const found = findRequestLine(text);
+  if (found !== undefined) return found;
+  throw new UsageError(`--${option} wants a method and a path such as 'POST /orders', got "${text}"`);
+}
