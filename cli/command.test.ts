@@ -8,6 +8,7 @@ const command = defineCommand({
     file: { type: "string", short: "f", placeholder: "PATH", help: "what to read", required: true, env: "TRY_FILE" },
     depth: { type: "string", help: "how deep", default: "3" },
     json: { type: "boolean", help: "as JSON" },
+    word: { type: "string", help: "a word", env: "TRY_WORD", repeats: true },
   },
   answer: '{"file","depth"}',
   run: async () => 0,
@@ -15,8 +16,24 @@ const command = defineCommand({
 
 describe("options", () => {
   test("come from the arguments, else from the environment, else from the default", () => {
-    expect(parseOptions(command, ["-f", "a"], { TRY_FILE: "b" })).toEqual({ file: "a", depth: "3", json: false });
-    expect(parseOptions(command, ["--json"], { TRY_FILE: "b" })).toEqual({ file: "b", depth: "3", json: true });
+    expect(parseOptions(command, ["-f", "a"], { TRY_FILE: "b" })).toEqual({
+      file: "a",
+      depth: "3",
+      json: false,
+      word: [],
+    });
+    expect(parseOptions(command, ["--json"], { TRY_FILE: "b" })).toMatchObject({
+      file: "b",
+      depth: "3",
+      json: true,
+    });
+  });
+
+  test("that may be repeated are all kept, in order; one of the environment is a list of one", () => {
+    const wordsOf = (args: string[], env = {}) => parseOptions(command, ["-f", "a", ...args], env).word;
+    expect(wordsOf(["--word", "b", "--word", "a"], { TRY_WORD: "c" })).toEqual(["b", "a"]);
+    expect(wordsOf([], { TRY_WORD: "c" })).toEqual(["c"]);
+    expect(helpText(command)).toContain("a word (or TRY_WORD; may be repeated)");
   });
 
   test.each([

@@ -16,17 +16,21 @@ export interface OptionRow {
   /** The environment variable with the value when the option is absent. */
   readonly env?: string;
   readonly required?: true;
+  /** May be given several times: all values, in order. */
+  readonly repeats?: true;
 }
 
 export type OptionTable = Readonly<Record<string, OptionRow>>;
 
-/** Parsed options: a string is undefined when it is neither given nor has a default; a boolean is always present. */
+/** Parsed options: a string is undefined when it is neither given nor has a default; a boolean is always present, and so is a list. */
 export type OptionValues<T extends OptionTable> = {
   readonly [K in keyof T]: T[K]["type"] extends "boolean"
     ? boolean
-    : T[K] extends { readonly default: string } | { readonly required: true }
-      ? string
-      : string | undefined;
+    : T[K] extends { readonly repeats: true }
+      ? readonly string[]
+      : T[K] extends { readonly default: string } | { readonly required: true }
+        ? string
+        : string | undefined;
 };
 
 export interface Command<T extends OptionTable = OptionTable> {
@@ -66,16 +70,19 @@ export const defineCommand = <T extends OptionTable>(command: Command<T>): Comma
 
 /** Reads the arguments and the environment by the command's table. Throws `UsageError` that names the wrong option. */
 export function parseOptions(command: Command, args: readonly string[], env: Io["env"]): OptionValues<OptionTable> {
-  let given: Record<string, string | boolean | undefined>;
+  let given: Record<string, string | boolean | string[] | undefined>;
   try {
     const options = Object.fromEntries(
-      Object.entries(command.options).map(([name, { type, short }]) => [name, short ? { type, short } : { type }]),
+      Object.entries(command.options).map(([name, { type, short, repeats: multiple = false }]) => [
+        name,
+        { type, multiple, ...(short === undefined ? {} : { short }) },
+      ]),
     );
     given = parseArgs({ args: [...args], options, strict: true, allowPositionals: false }).values as typeof given;
   } catch (error) {
     throw new UsageError(error instanceof Error ? error.message : String(error));
   }
-  const values: Record<string, string | boolean | undefined> = {};
+  const values: Record<string, string | boolean | string[] | undefined> = {};
   for (const [name, row] of Object.entries(command.options)) {
     const fromEnv = row.env === undefined ? undefined : env[row.env];
     if (row.type === "boolean") {
@@ -86,7 +93,8 @@ export function parseOptions(command: Command, args: readonly string[], env: Io[
     if (value === undefined && row.required === true) {
       throw new UsageError(`--${name} is missing${row.env === undefined ? "" : ` (or set ${row.env})`}`);
     }
-    values[name] = value;
+    // One of the environment is a list of one.
+    values[name] = row.repeats !== true || Array.isArray(value) ? value : value === undefined ? [] : [String(value)];
   }
   return values as OptionValues<OptionTable>;
 }
@@ -100,6 +108,7 @@ export function helpText(command: Command): string {
       row.default === undefined ? undefined : `default ${row.default}`,
       row.env === undefined ? undefined : `or ${row.env}`,
       row.required === true ? "required" : undefined,
+      row.repeats === true ? "may be repeated" : undefined,
     ].filter((note) => note !== undefined);
     return { left, right: notes.length === 0 ? row.help : `${row.help} (${notes.join("; ")})` };
   });

@@ -65,7 +65,7 @@ describe("the program of an image", () => {
 });
 
 test("the image of the api-server has every command that works on the database", () => {
-  const others = ["dev", "operator", "sidecar", "status", "validate", "explain"];
+  const others = ["dev", "operator", "sidecar", "status", "validate", "explain", "decide"];
   const expected = COMMANDS.map(({ name }) => name).filter((name) => !others.includes(name));
   expect(API_SERVER_COMMANDS.map(({ name }) => name).sort()).toEqual(expected.sort());
 });

@@ -53,6 +53,11 @@ export const COMMANDS: readonly CommandRow[] = [
     load: async () => (await import("./commands/explain.ts")).explain,
   },
   {
+    name: "decide",
+    summary: "decide requests offline, by manifests and a file of keys, for tests of policies",
+    load: async () => (await import("./commands/decide.ts")).decide,
+  },
+  {
     name: "workspace create",
     summary: "make a workspace",
     load: async () => (await import("./commands/workspace/create.ts")).workspaceCreate,

@@ -1,7 +1,8 @@
-import type { Code } from "../core/verification/codes.ts";
+import { Code } from "../core/verification/codes.ts";
 
 /** How a request may end at a gate or at `keys.verifyKey`. */
-export type Outcome = Code | "ANONYMOUS" | "MALFORMED" | "MISSING_KEY" | "UNKNOWN";
+export const OUTCOMES = [...Code.options, "ANONYMOUS", "MALFORMED", "MISSING_KEY", "UNKNOWN"] as const;
+export type Outcome = (typeof OUTCOMES)[number];
 
 /** The exit codes of commands that decide: those below 10 are of every command. They never change. */
 const EXIT_CODES: Readonly<Record<Outcome, number>> = {

@@ -34,11 +34,18 @@ export function explainRule(
   const rule = rules.match(method, checked.path);
   const isOpen = rule.access === "Anonymous";
   const steps: Step[] = [
-    { ...said("path", true, checked.path, "The path is read as the app reads it."), sources, decides: false },
-    { ...said("rule", true, `${method} ${checked.path}`, sayRule(policy, rule)), sources, decides: isOpen },
+    {
+      ...said("path", true, `${method} ${checked.path}`, "The path is read as the app reads it."),
+      sources,
+      decides: false,
+    },
+    { ...said("rule", true, nameRule(policy, rule), sayRule(policy, rule)), sources, decides: isOpen },
   ];
   return { steps, rule: isOpen ? undefined : rule, code: isOpen ? "ANONYMOUS" : undefined, index: rule.index };
 }
+
+const nameRule = ({ rules }: CompiledPolicy, { index }: CompiledRule): string =>
+  index < 0 ? "no rule" : `rule ${index + 1} of ${rules.length}`;
 
 function sayRule({ rules }: CompiledPolicy, { index, access, creditCost, ratelimits }: CompiledRule): string {
   const stored = rules[index];

@@ -1,0 +1,85 @@
+import { readFileSync } from "node:fs";
+import { type Document, LineCounter, parseDocument } from "yaml";
+import type * as z from "zod";
+import { problemsOf } from "../core/manifests/check.ts";
+
+/* A YAML file of a command, read by its schema, so that each problem has the line that it is on. */
+
+export interface FileProblem {
+  readonly file: string;
+  /** From 1. */
+  readonly line: number;
+  /** `keys[0].name`; empty for the whole file. */
+  readonly location: string;
+  readonly message: string;
+}
+
+export interface CheckedYaml<T> {
+  readonly value: T;
+  /** A problem that no schema can say, at the line of what `path` names. */
+  problemAt(path: readonly (string | number)[], message: string): FileProblem;
+}
+
+/** The file is not what it should be. The message has a line for each problem. */
+export class WrongFile extends Error {
+  override name = "WrongFile";
+  readonly problems: readonly FileProblem[];
+
+  constructor(problems: readonly FileProblem[]) {
+    super(problems.map(sayFileProblem).join("; "));
+    this.problems = problems;
+  }
+}
+
+/** `fixtures.yaml:3: keys[0].name: is required` */
+export const sayFileProblem = ({ file, line, location, message }: FileProblem): string =>
+  `${file}:${line}: ${location === "" ? "" : `${location}: `}${message}`;
+
+const FILE_LENGTH_MAX = 4 * 1024 * 1024;
+
+/** Throws `WrongFile`, and the file system's errors. */
+export function readCheckedYaml<S extends z.ZodType>(file: string, schema: S): CheckedYaml<z.output<S>> {
+  const text = readFileSync(file, "utf8");
+  const whole = (message: string, line = 1) => new WrongFile([{ file, line, location: "", message }]);
+  if (text.length > FILE_LENGTH_MAX) throw whole(`the file is larger than ${FILE_LENGTH_MAX} characters`);
+  const lines = new LineCounter();
+  const document = parseDocument(text, { lineCounter: lines, logLevel: "error" });
+  const [syntax] = document.errors;
+  if (syntax !== undefined) throw whole(syntax.message.split("\n")[0] ?? "is not YAML", syntax.linePos?.[0].line);
+
+  const lineOf = (path: readonly PropertyKey[]): number => {
+    // What is missing has no line of its own; that of what should have it is the nearest.
+    for (let length = path.length; length > 0; length--) {
+      const node = document.getIn(path.slice(0, length), true) as { range?: [number, number, number] } | undefined;
+      if (node?.range != null) return lines.linePos(node.range[0]).line;
+    }
+    return 1;
+  };
+  const parsed = schema.safeParse(contentOf(document, whole));
+  if (parsed.success) {
+    const problemAt = (path: readonly (string | number)[], message: string): FileProblem => ({
+      file,
+      line: lineOf(path),
+      location: locationOf(path),
+      message,
+    });
+    return { value: parsed.data, problemAt };
+  }
+  throw new WrongFile(
+    parsed.error.issues.flatMap((issue) =>
+      problemsOf({ issues: [issue] }).map((problem) => ({ file, line: lineOf(issue.path), ...problem })),
+    ),
+  );
+}
+
+function contentOf(document: Document, whole: (message: string) => WrongFile): unknown {
+  try {
+    return document.toJS();
+  } catch (error) {
+    // Too many aliases, or an alias of an unknown anchor.
+    throw whole(error instanceof Error ? error.message : "the file cannot be read");
+  }
+}
+
+const locationOf = (path: readonly (string | number)[]): string =>
+  path.map((part, i) => (typeof part === "number" ? `[${part}]` : i === 0 ? part : `.${part}`)).join("");

@@ -1,0 +1,234 @@
+import type { CheckedYaml, FileProblem } from "../checked-yaml.ts";
+import { readCheckedYaml, sayFileProblem, WrongFile } from "../checked-yaml.ts";
+import { defineCommand, type Io, UsageError } from "../command.ts";
+import { Cases, TIMES_MAX } from "../decide/cases.ts";
+import { Fixtures } from "../decide/fixtures.ts";
+import { OfflineGate } from "../decide/gate.ts";
+import { type AskedRequest, type CaseResult, type ResolvedRequest, resolve, runCase, send } from "../decide/run.ts";
+import { makeWorld, type World } from "../decide/world.ts";
+import { formatExplanation } from "../explanation.ts";
+import { printable } from "../fields.ts";
+import { manifestFiles, readManifestFile, sayProblem } from "../manifests.ts";
+import { json } from "../options.ts";
+import { EXIT_CODES_HELP, exitCodeOf } from "../outcomes.ts";
+import { parseInstant, parseWhole } from "../values.ts";
+
+export const decide = defineCommand({
+  name: "decide",
+  summary: "decide requests offline, by manifests and a file of keys, for tests of policies",
+  description: `Decides as a sidecar does, in this process: with the policies, roles, overrides and keys of the manifests, the keys and owners of --as, and counters that begin empty. Several requests are charged one after the other. With --cases each case begins fresh, and the exit code is 1 when one ends otherwise than expected. docs/explain.md describes both files. ${EXIT_CODES_HELP}`,
+  options: {
+    file: {
+      type: "string",
+      short: "f",
+      placeholder: "PATH",
+      help: "a manifest file or a directory",
+      required: true,
+      repeats: true,
+    },
+    as: { type: "string", placeholder: "FILE", help: "fixtures: keys, owners and what else manifests do not have" },
+    request: { type: "string", placeholder: "'METHOD PATH'", help: "a request, such as 'POST /orders'", repeats: true },
+    cases: { type: "string", placeholder: "FILE", help: "requests with their expected outcomes, instead of --request" },
+    policy: {
+      type: "string",
+      placeholder: "NAMESPACE/NAME",
+      help: "the ApiKeyPolicy, when the manifests have several",
+    },
+    key: { type: "string", placeholder: "NAME", help: "the key that is sent, when there are several" },
+    "no-key": { type: "boolean", help: "send no key" },
+    header: { type: "string", placeholder: "'NAME: VALUE'", help: "a header of the requests", repeats: true },
+    "client-address": {
+      type: "string",
+      placeholder: "ADDRESS",
+      help: "the address of the connection",
+      default: "127.0.0.1",
+    },
+    at: {
+      type: "string",
+      placeholder: "TIME",
+      help: "when: 2026-11-21T09:30:00Z; `now` of the fixtures, or the present, when left out",
+    },
+    times: {
+      type: "string",
+      placeholder: "N",
+      help: "how often each request is sent; the last one is shown",
+      default: "1",
+    },
+    json,
+  },
+  answer: '{"decisions":[…]} with the steps of each request, or {"cases":[…],"differ"}',
+  run: async (options, io) => {
+    const { request: lines, cases: casesFile } = options;
+    if ((lines.length === 0) === (casesFile === undefined)) throw new UsageError("give --request or --cases");
+    const read = readWorld(options.file, options.as, io);
+    if (read === undefined) return 1;
+    const { world, fixtures } = read;
+    const nowMs =
+      options.at === undefined
+        ? (fixtures.value.now ?? Date.now())
+        : parseInstant("at", options.at, { nowMs: Date.now(), spans: "ahead" });
+    if (casesFile !== undefined) return runCases(io, { file: casesFile, world, nowMs, asJson: options.json });
+    const times = parseWhole("times", options.times, { min: 1, max: TIMES_MAX });
+    const asked = {
+      policy: options.policy,
+      key: options["no-key"] ? (false as const) : options.key,
+      headers: readHeaders(options.header),
+      clientAddress: options["client-address"],
+    };
+    const requests = lines.map((request) => resolveOption(world, { ...asked, request }));
+    return decideRequests(io, { world, nowMs, lines, requests, times, asJson: options.json });
+  },
+});
+
+/** Prints what is wrong with the files, and then returns undefined. */
+function readWorld(
+  paths: readonly string[],
+  fixturesFile: string | undefined,
+  io: Io,
+): { readonly world: World; readonly fixtures: CheckedYaml<Fixtures> } | undefined {
+  const documents = paths
+    .flatMap((path) => manifestFiles(path))
+    .flatMap((file) => readManifestFile(file).map((read) => ({ ...read, file })));
+  const problems = documents.flatMap((document) => document.problems);
+  for (const problem of problems) io.note(sayProblem(problem));
+  const fixtures = orProblems(io, () =>
+    fixturesFile === undefined ? NO_FIXTURES : readCheckedYaml(fixturesFile, Fixtures),
+  );
+  if (problems.length > 0 || fixtures === undefined) return undefined;
+  const objects = documents.flatMap(({ desired, file, line }) =>
+    desired === undefined ? [] : [{ desired, file, line }],
+  );
+  const made = makeWorld(objects, fixtures);
+  if ("world" in made) return { world: made.world, fixtures };
+  say(io, made.problems);
+  return undefined;
+}
+
+const NO_FIXTURES: CheckedYaml<Fixtures> = {
+  value: Fixtures.parse({}),
+  problemAt: (_path, message) => ({ file: "fixtures", line: 1, location: "", message }),
+};
+
+function orProblems<T>(io: Io, read: () => T): T | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof WrongFile)) throw error;
+    say(io, error.problems);
+    return undefined;
+  }
+}
+
+function say(io: Io, problems: readonly FileProblem[]): void {
+  for (const problem of problems) io.note(printable(sayFileProblem(problem)));
+}
+
+function readHeaders(texts: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    texts.map((text) => {
+      const [, name, value] = /^([A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}):[ \t]*([\t\x20-\x7e]{0,8192})$/.exec(text) ?? [];
+      if (name === undefined || value === undefined)
+        throw new UsageError(`--header wants 'NAME: VALUE', got "${text}"`);
+      return [name, value];
+    }),
+  );
+}
+
+function resolveOption(world: World, asked: AskedRequest): ResolvedRequest {
+  const resolved = resolve(world, asked);
+  if ("inForce" in resolved) return resolved;
+  throw new UsageError(`--${resolved.field}: ${resolved.message}`);
+}
+
+interface Requests {
+  readonly world: World;
+  readonly nowMs: number;
+  readonly lines: readonly string[];
+  readonly requests: readonly ResolvedRequest[];
+  readonly times: number;
+  readonly asJson: boolean;
+}
+
+async function decideRequests(io: Io, { world, nowMs, lines, requests, times, asJson }: Requests): Promise<number> {
+  const gate = await OfflineGate.open(world, nowMs);
+  try {
+    const decisions: object[] = [];
+    let exitCode = 0;
+    for (const [i, request] of requests.entries()) {
+      const { foreseen, ...decision } = await send(gate, request, times);
+      const { record, policy } = request.inForce;
+      const shown = { ...foreseen, ...decision, mode: policy.mode };
+      exitCode = exitCodeOf(decision.code, decision.passes);
+      const about = { request: lines[i], key: request.key?.name ?? null, policy: record.name };
+      decisions.push({ ...about, ...shown });
+      if (asJson) continue;
+      if (i > 0) io.out("");
+      const sent = times === 1 ? "" : `, request ${times} of ${times}, ${decision.passed} passed`;
+      io.out(printable(`${about.request} as ${about.key ?? "no key"} at ${about.policy}${sent}`));
+      for (const line of formatExplanation(shown, io.columns)) io.out(line);
+    }
+    if (asJson) io.out(JSON.stringify({ decisions }));
+    return exitCode;
+  } finally {
+    await gate.close();
+  }
+}
+
+interface CasesRun {
+  readonly file: string;
+  readonly world: World;
+  readonly nowMs: number;
+  readonly asJson: boolean;
+}
+
+async function runCases(io: Io, { file, world, nowMs, asJson }: CasesRun): Promise<number> {
+  const read = orProblems(io, () => readCheckedYaml(file, Cases));
+  if (read === undefined) return 1;
+  const { cases } = read.value;
+  const problems: FileProblem[] = [];
+  const resolved = cases.map(({ steps }, i) =>
+    steps.flatMap((step, j): ResolvedRequest[] => {
+      const found = resolve(world, step);
+      if ("inForce" in found) return [found];
+      problems.push(read.problemAt(["cases", i, "steps", j, found.field], found.message));
+      return [];
+    }),
+  );
+  say(io, problems);
+  if (problems.length > 0) return 1;
+  const results: CaseResult[] = [];
+  for (const [i, one] of cases.entries()) {
+    const result = await runCase(world, one, { requests: resolved[i] ?? [], nowMs });
+    results.push(result);
+    if (!asJson) for (const line of resultLines(result, read.problemAt(["cases", i], ""))) io.out(line);
+  }
+  const differ = results.filter(isDifferent).length;
+  if (asJson) io.out(JSON.stringify({ cases: results.map(toJson), differ }));
+  else io.out(`${results.length} cases, ${differ} ended otherwise than expected`);
+  return differ === 0 ? 0 : 1;
+}
+
+const isDifferent = ({ steps }: CaseResult): boolean => steps.some(({ differences }) => differences.length > 0);
+
+function resultLines(result: CaseResult, { file, line }: FileProblem): string[] {
+  const { name, steps } = result;
+  if (!isDifferent(result)) return [`✓ ${printable(name)}`];
+  const last = steps.at(-1);
+  const deciding = last?.decision.foreseen.steps.find(({ decides }) => decides);
+  return [
+    `✗ ${printable(name)} (${file}:${line})`,
+    ...(last?.differences ?? []).map((difference) => `    ${last?.step.request}: ${difference}`),
+    ...(deciding === undefined ? [] : [`    ${deciding.step}: ${printable(deciding.detail)}`]),
+  ];
+}
+
+const toJson = ({ name, steps }: CaseResult) => ({
+  name,
+  steps: steps.map(({ step, decision: { foreseen, ...decision }, differences }) => ({
+    request: step.request,
+    ...decision,
+    rule: foreseen.rule ?? null,
+    decides: foreseen.steps.find(({ decides }) => decides)?.step ?? null,
+    differences,
+  })),
+});

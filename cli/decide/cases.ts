@@ -1,0 +1,86 @@
+import * as z from "zod";
+import { durationOf, parseDuration } from "../../core/manifests/duration.ts";
+import { OUTCOMES } from "../outcomes.ts";
+import { findRequestLine } from "../request-line.ts";
+
+/* The table of `postern decide --cases`: requests, and how each is to end. */
+
+const CASES_MAX = 1_000;
+const STEPS_MAX = 100;
+export const TIMES_MAX = 10_000;
+
+const Outcome = z.enum(OUTCOMES);
+
+const Expected = z
+  .union([
+    Outcome.transform((code) => ({ code })),
+    z.strictObject({
+      code: Outcome.optional().describe("How the last request ends."),
+      status: z
+        .int()
+        .min(100)
+        .max(599)
+        .optional()
+        .describe("The status at the gate; 200 stands for what the app answers."),
+      rule: z.int().min(-1).max(255).optional().describe("The rule that matches, from 0, −1 for the implicit one."),
+      decides: z.string().min(1).max(32).optional().describe("The step that decides, as the explanation names it."),
+      passed: z.int().min(0).max(TIMES_MAX).optional().describe("How many of `times` requests pass."),
+    }),
+  ])
+  .describe("A code, or an object.");
+export type Expected = z.output<typeof Expected>;
+
+const STEP = {
+  request: z
+    .string()
+    .max(5_000)
+    .refine((text) => findRequestLine(text) !== undefined, {
+      error: "expected a method and a path such as POST /orders",
+    })
+    .describe("METHOD PATH."),
+  policy: z.string().min(1).max(507).optional().describe("The ApiKeyPolicy; the only one when left out."),
+  key: z
+    .union([z.string().min(1).max(253), z.literal(false)])
+    .optional()
+    .describe("Name of the key; the only one when left out, false for none."),
+  headers: z
+    .record(
+      z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/),
+      z
+        .string()
+        .max(8_192)
+        .regex(/^[\t\x20-\x7e]*$/),
+    )
+    .optional()
+    .describe("More headers of the request."),
+  clientAddress: z
+    .string()
+    .min(2)
+    .max(64)
+    .optional()
+    .describe("The address of the connection; 127.0.0.1 when left out."),
+  after: durationOf({ msMin: 0 })
+    .transform((text) => parseDuration(text))
+    .optional()
+    .describe("How long after the step before it the request comes."),
+  times: z.int().min(1).max(TIMES_MAX).default(1).describe("How often it is sent; the last one is compared."),
+  expect: Expected,
+};
+const Step = z.strictObject(STEP);
+export type CaseStep = z.output<typeof Step>;
+
+const name = z.string().min(1).max(255).describe("What it shows.");
+const at = z.iso
+  .datetime({ offset: true })
+  .transform((text) => Date.parse(text))
+  .optional()
+  .describe("The time at which it begins; `now` of the fixtures when left out.");
+
+const Case = z.union([
+  z.strictObject({ name, at, steps: z.array(Step).min(1).max(STEPS_MAX).describe("Requests in order.") }),
+  z.strictObject({ name, at, ...STEP }).transform(({ name, at, ...step }) => ({ name, at, steps: [step] })),
+]);
+export type Case = z.output<typeof Case>;
+
+/** Each case begins with fresh counters and credits. */
+export const Cases = z.strictObject({ cases: z.array(Case).min(1).max(CASES_MAX).describe("Each by itself.") });

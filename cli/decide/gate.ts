@@ -1,0 +1,143 @@
+import { ERROR_KINDS } from "../../core/errors.ts";
+import { notFoundStep } from "../../core/explanation/explain-key.ts";
+import { explainRule } from "../../core/explanation/explain-rule.ts";
+import type { ExplainedKey } from "../../core/explanation/shapes.ts";
+import { createMemoryEdge, type Edge } from "../../edge/open.ts";
+import type { Projection } from "../../edge/projection/contract.ts";
+import { openProjection } from "../../edge/projection/projection.ts";
+import { explain } from "../../edge/verification/explain.ts";
+import { RuleVerification } from "../../edge/verification/rule-verification.ts";
+import { createCounting } from "../../sidecar/gate/counting.ts";
+import { type Judgment, judge, judgeVerdict, type Pass, type Refuse } from "../../sidecar/gate/judge.ts";
+import { type VerifyParts, verify } from "../../sidecar/gate/verify.ts";
+import type { PolicyInForce } from "../../sidecar/policy/in-force.ts";
+import type { Outcome } from "../outcomes.ts";
+import { WORKSPACE, type World } from "./world.ts";
+
+/*
+ * A gate without a network: the sidecar's own judgment and verification, over the in-process store of `postern dev`, with a clock that
+ * stands still until it is moved.
+ */
+
+export interface GateRequest {
+  readonly method: string;
+  readonly path: string;
+  /** Names and values in turn. */
+  readonly rawHeaders: readonly string[];
+  /** Of the connection. */
+  readonly clientAddress: string;
+}
+
+export interface Decided {
+  readonly code: Outcome;
+  readonly passes: boolean;
+  /** 200 stands for what the app answers. */
+  readonly status: number;
+  readonly retryAfter: number | undefined;
+}
+
+export interface Foreseen extends ExplainedKey {
+  /** What a verification of the key would end with; undefined when none is made. */
+  readonly code: Outcome | undefined;
+  /** −1 for the implicit one; undefined when no rule was reached. */
+  readonly rule: number | undefined;
+}
+
+const PROJECTION = "prj_decide";
+const NOTHING = { permissions: { needed: [], held: [], heldCount: 0 }, limits: [] };
+/** The store is in this process, so it answers at once. */
+const TIMEOUT_MS = 10_000;
+
+export class OfflineGate {
+  readonly #clock: { nowMs: number };
+  readonly #edge: Edge;
+  readonly #projection: Projection;
+  readonly #parts: VerifyParts;
+
+  private constructor(clock: { nowMs: number }, edge: Edge, projection: Projection) {
+    this.#clock = clock;
+    this.#edge = edge;
+    this.#projection = projection;
+    const nowMs = (): number => clock.nowMs;
+    const counters = edge.counters({ timeoutMs: TIMEOUT_MS });
+    const counting = createCounting({ projection, counters, nowMs, creditLoadMs: 0, onFailure: () => undefined });
+    this.#parts = { ...counting, projection, workspaceId: WORKSPACE, nowMs, onDeparted: () => undefined };
+  }
+
+  /** With fresh counters, and the credits of the world. */
+  static async open({ writes, keys }: World, nowMs: number): Promise<OfflineGate> {
+    const clock = { nowMs };
+    const edge = createMemoryEdge({ nowMs: () => clock.nowMs });
+    const { writer, source, feed } = edge;
+    await writer.begin(PROJECTION, [WORKSPACE]);
+    await writer.write({ projectionId: PROJECTION, version: 1, writes: [...writes] });
+    await writer.complete(PROJECTION, [WORKSPACE]);
+    const limited = keys.flatMap(({ keyId, credits: granted }) =>
+      granted === undefined ? [] : [{ ref: { workspaceId: WORKSPACE, keyId }, counter: { rev: 1, granted, spent: 0 } }],
+    );
+    await edge.credits.load(limited);
+    const projection = await openProjection({ source, feed, follow: { workspaceId: WORKSPACE } });
+    const gate = new OfflineGate(clock, edge, projection);
+    await gate.advance(0);
+    return gate;
+  }
+
+  /** Moves the clock, and what the gate knows is as fresh as before. */
+  async advance(ms: number): Promise<void> {
+    this.#clock.nowMs += ms;
+    await this.#edge.writer.heartbeat(PROJECTION, this.#clock.nowMs, [WORKSPACE]);
+  }
+
+  /** Explains what `decide` would say of the request now. Charges nothing. */
+  async foresee(inForce: PolicyInForce, request: GateRequest): Promise<Foreseen> {
+    const { policy, record, rules } = inForce;
+    const source = { id: record.policyId, name: record.name, ageMs: 0 };
+    const found = explainRule(policy, { ...request, source }, rules);
+    const judgment = this.#judge(inForce, request);
+    if (judgment.kind === "verify") {
+      const verification = new RuleVerification(this.#parts, judgment);
+      const { code, explained } = await explain(this.#explainParts(), verification, { policy: source });
+      return { ...explained, code, rule: found.index, steps: [...found.steps, ...explained.steps] };
+    }
+    const isSaid = found.code !== undefined;
+    const why = judgment.kind === "refuse" ? judgment.problem.detail : "The request carries no API key.";
+    const steps = isSaid ? found.steps : [...found.steps, notFoundStep(why, 0, false)];
+    return { ...NOTHING, code: undefined, rule: found.index, steps };
+  }
+
+  /** Decides the request as a sidecar does, and charges it. */
+  async decide(inForce: PolicyInForce, request: GateRequest): Promise<Decided> {
+    const judgment = this.#judge(inForce, request);
+    const outcome: Refuse | Pass =
+      judgment.kind === "verify" ? judgeVerdict(judgment, await verify(this.#parts, judgment)) : judgment;
+    const code = outcome.decision === "UNAVAILABLE" ? "UNKNOWN" : outcome.decision;
+    if (outcome.kind === "pass") return { code, passes: true, status: 200, retryAfter: undefined };
+    const { kind, retryAfterS } = outcome.problem;
+    return { code, passes: false, status: ERROR_KINDS[kind].status, retryAfter: retryAfterS };
+  }
+
+  async close(): Promise<void> {
+    await this.#projection.close();
+    await this.#edge.close();
+  }
+
+  #judge(inForce: PolicyInForce, { method, path, rawHeaders, clientAddress }: GateRequest): Judgment {
+    const socket = { remoteAddress: clientAddress };
+    return judge({ method, url: path, httpVersion: "1.1", rawHeaders, socket }, "request", inForce);
+  }
+
+  #explainParts() {
+    const edge = this.#edge;
+    return {
+      nowMs: this.#parts.nowMs,
+      projection: this.#projection,
+      // The files were read just now.
+      recordsAgeMs: () => 0,
+      peekLimits: edge.counters({ timeoutMs: TIMEOUT_MS }).peek,
+      readCredits: async (ref: { readonly workspaceId: string; readonly keyId: string }) => {
+        const [counter] = await edge.credits.read([ref]);
+        return counter && Math.max(0, counter.granted - counter.spent);
+      },
+    };
+  }
+}

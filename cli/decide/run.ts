@@ -1,0 +1,134 @@
+import type { PolicyInForce } from "../../sidecar/policy/in-force.ts";
+import { findRequestLine } from "../request-line.ts";
+import type { Case, CaseStep } from "./cases.ts";
+import { type Decided, type Foreseen, type GateRequest, OfflineGate } from "./gate.ts";
+import { type DecidedKey, findPolicy, type World } from "./world.ts";
+
+/* Requests and cases, decided in a world. */
+
+/** A request as a case or an option names it. */
+export interface AskedRequest {
+  readonly request: string;
+  readonly policy?: string | undefined;
+  readonly key?: string | false | undefined;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  readonly clientAddress?: string | undefined;
+}
+
+export interface ResolvedRequest {
+  readonly inForce: PolicyInForce;
+  readonly key: DecidedKey | undefined;
+  readonly sent: GateRequest;
+}
+
+/** What is wrong with a request, and in which field. */
+export interface Unresolved {
+  readonly field: "request" | "policy" | "key";
+  readonly message: string;
+}
+
+const CLIENT_ADDRESS = "127.0.0.1";
+
+/** Finds what a request names, and puts the key where the policy looks for it first. */
+export function resolve(world: World, asked: AskedRequest): ResolvedRequest | Unresolved {
+  const line = findRequestLine(asked.request);
+  if (line === undefined) return { field: "request", message: `${asked.request} is no method with a path` };
+  const inForce = findPolicy(world.policies, asked.policy);
+  if (typeof inForce === "string") return { field: "policy", message: inForce };
+  const key = findKey(world, asked.key);
+  if (typeof key === "string") return { field: "key", message: key };
+  const { policy } = inForce;
+  const rawHeaders = ["Host", "app", ...Object.entries(asked.headers ?? {}).flat()];
+  let { path } = line;
+  const [place] = policy.credentials;
+  if (key !== undefined && place?.in === "header") {
+    rawHeaders.push(place.name, place.scheme === undefined ? key.secret : `${place.scheme} ${key.secret}`);
+  }
+  if (key !== undefined && place?.in === "query") {
+    path += `${path.includes("?") ? "&" : "?"}${encodeURIComponent(place.name)}=${key.secret}`;
+  }
+  const { clientAddress = CLIENT_ADDRESS } = asked;
+  return { inForce, key, sent: { method: line.method, path, rawHeaders, clientAddress } };
+}
+
+function findKey({ keys }: World, name: string | false | undefined): DecidedKey | undefined | string {
+  if (name === false) return undefined;
+  if (name === undefined) {
+    if (keys.length > 1) return `say which key: ${keys.map((key) => key.name).join(", ")}; or that none is sent`;
+    return keys[0];
+  }
+  return (
+    keys.find((key) => key.name === name) ??
+    `there is no key ${name}; there is ${keys.map((key) => key.name).join(", ") || "none"}`
+  );
+}
+
+export interface Decision extends Decided {
+  /** How many of the requests passed. */
+  readonly passed: number;
+  /** Before the last request was charged. */
+  readonly foreseen: Foreseen;
+}
+
+/** Sends a request `times` times, and explains the last one. Throws when the explanation and the decision differ, which would be our fault. */
+export async function send(
+  gate: OfflineGate,
+  { inForce, sent }: Pick<ResolvedRequest, "inForce" | "sent">,
+  times: number,
+): Promise<Decision> {
+  let passed = 0;
+  for (let i = 1; i < times; i++) if ((await gate.decide(inForce, sent)).passes) passed += 1;
+  const foreseen = await gate.foresee(inForce, sent);
+  const decided = await gate.decide(inForce, sent);
+  if (foreseen.code !== undefined && foreseen.code !== decided.code) {
+    throw new Error(`the explanation says ${foreseen.code}, and the gate ${decided.code}; please report it`);
+  }
+  return { ...decided, passed: passed + (decided.passes ? 1 : 0), foreseen };
+}
+
+export interface StepResult {
+  readonly step: CaseStep;
+  readonly decision: Decision;
+  /** What is not as expected: `code: expected VALID, got EXPIRED`. */
+  readonly differences: readonly string[];
+}
+
+export interface CaseResult {
+  readonly name: string;
+  /** Those that were sent: none after the first that differs. */
+  readonly steps: readonly StepResult[];
+}
+
+/** Decides a case with fresh counters. Its requests have been resolved before. */
+export async function runCase(
+  world: World,
+  { name, at, steps }: Case,
+  { requests, nowMs }: { readonly requests: readonly ResolvedRequest[]; readonly nowMs: number },
+): Promise<CaseResult> {
+  const gate = await OfflineGate.open(world, at ?? nowMs);
+  try {
+    const results: StepResult[] = [];
+    for (const [i, step] of steps.entries()) {
+      const request = requests[i];
+      if (request === undefined) throw new Error(`step ${i} of ${name} was not resolved`);
+      await gate.advance(step.after ?? 0);
+      const decision = await send(gate, request, step.times);
+      const differences = compare(step, decision);
+      results.push({ step, decision, differences });
+      // What follows would only repeat it.
+      if (differences.length > 0) break;
+    }
+    return { name, steps: results };
+  } finally {
+    await gate.close();
+  }
+}
+
+function compare({ expect }: CaseStep, { code, status, passed, foreseen }: Decision): string[] {
+  const decides = foreseen.steps.find((step) => step.decides)?.step;
+  const got = { code, status, passed, rule: foreseen.rule, decides };
+  return Object.entries(expect).flatMap(([name, wanted]) => {
+    const value = got[name as keyof typeof got];
+    return value === wanted ? [] : [`${name}: expected ${wanted}, got ${value ?? "none"}`];
+  });
+}
