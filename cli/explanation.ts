@@ -14,6 +14,8 @@ export interface ShownExplanation extends Pick<ExplainedKey, "steps"> {
   readonly retryAfter?: number | undefined;
 }
 
+const SECOND_MS = 1000;
+
 const MARKS: Readonly<Record<Step["result"], string>> = { passed: "✓", refused: "✗", skipped: "-" };
 
 const STEP_FIELDS: Fields<Step> = [
@@ -31,7 +33,7 @@ export function formatExplanation(shown: ShownExplanation, width: number | undef
   const head = [
     `${passes ? "✓" : "✗"} ${code}`,
     audited ? "passes all the same, because the policy is in mode Audit" : `${status} at a gate`,
-    ...(retryAfter === undefined ? [] : [`may pass in ${retryAfter}s`]),
+    ...(retryAfter === undefined ? [] : [`may pass in ${formatDuration(retryAfter * SECOND_MS)}`]),
   ].join(", ");
   const deciding = steps.find(({ decides }) => decides);
   return [
@@ -49,5 +51,7 @@ function sourceText({ sources }: Step): string {
 /** Of the oldest of its sources. */
 function ageText({ sources }: Step): string {
   const agesMs = sources.map(({ ageMs }) => ageMs);
-  return agesMs.some((ageMs) => ageMs < 0) ? "?" : formatDuration(Math.max(0, ...agesMs));
+  if (agesMs.some((ageMs) => ageMs < 0)) return "?";
+  const oldestMs = Math.max(0, ...agesMs);
+  return formatDuration(oldestMs < SECOND_MS ? oldestMs : Math.ceil(oldestMs / SECOND_MS) * SECOND_MS);
 }

@@ -95,7 +95,7 @@ describe("the exit code and the first line say how it ends", () => {
     {
       args: ["--request", "POST /orders", "--key", "editor", "--times", "11"],
       code: 15,
-      first: expect.stringMatching(/^✗ RATE_LIMITED, 429 at a gate, may pass in \d+s$/),
+      first: expect.stringMatching(/^✗ RATE_LIMITED, 429 at a gate, may pass in [\dhms]+$/),
     },
     {
       args: ["--request", "GET /", "--no-key", "--header", "X-API-Key: never"],

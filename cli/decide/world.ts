@@ -72,6 +72,11 @@ export function makeWorld(
     const id = idOf("role", name);
     writes.push(write("role", id, { id, name, permissions }));
   }
+  const named = [...policies.values()].flatMap(({ spec }) => namespacesOf(spec));
+  for (const name of new Set([...named, ...ofKind("RatelimitNamespace").map(({ spec }) => spec.name)])) {
+    const id = namespaceIdOf(name);
+    writes.push(write("namespace", id, { id, name, deleted: false }));
+  }
   writes.push(...overridesOf(ofKind("RatelimitNamespace"), ofKind("RatelimitOverride"), faultOf));
 
   const allowLists = new Map<string, readonly string[]>();

@@ -244,6 +244,7 @@ export interface paths {
             };
             limits: Array<{
               name: string;
+              namespace?: string | undefined;
               source: "key" | "identity" | "request" | "rule" | "namespace";
               identifier: string;
               limit: number;
@@ -1436,6 +1437,7 @@ export interface paths {
             };
             limits: Array<{
               name: string;
+              namespace?: string | undefined;
               source: "key" | "identity" | "request" | "rule" | "namespace";
               identifier: string;
               limit: number;

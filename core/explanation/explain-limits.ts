@@ -9,14 +9,16 @@ import type { ExplainedLimit, SeenCounts, SeenVerification, Source } from "./sha
 export function explainLimits(
   { check: { view }, policy }: SeenVerification,
   plan: ChargePlan,
-  { limits, consumed, overrides }: SeenCounts,
+  { limits, consumed, overrides, namespaces }: SeenCounts,
 ): ExplainedLimit[] {
   return limits.map((charge, i) => {
     const sharedAt = i - plan.limits.length;
     const asked = sharedAt < 0 ? undefined : plan.shared[sharedAt];
     const override = sharedAt < 0 ? undefined : overrides[sharedAt];
+    const namespace = sharedAt < 0 ? undefined : namespaces.get(charge.scope.value);
     return {
       ...explainLimit(charge, consumed.limits[i]),
+      ...(namespace === undefined ? {} : { namespace }),
       source: sourceOf(charge, { view, plan, own: policy === undefined ? "request" : "rule" }),
       overridden: override !== undefined,
       ...(override === undefined || asked === undefined
@@ -78,7 +80,7 @@ export function limitsStep(seen: SeenVerification, limits: readonly ExplainedLim
   }
   const refusing = limits.filter(({ passed }) => !passed);
   const passed = refusing.length === 0;
-  const saw = limits.map(({ name, used, limit }) => `${name} ${used}/${limit}`).join(", ");
+  const saw = limits.map(({ name, namespace = name, used, limit }) => `${namespace} ${used}/${limit}`).join(", ");
   const detail = passed
     ? `Every limit would let it through: ${limits.map(sayLimit).join("; ")}.`
     : `Used up: ${refusing.map(sayLimit).join("; ")}.`;
@@ -88,12 +90,12 @@ export function limitsStep(seen: SeenVerification, limits: readonly ExplainedLim
   };
 }
 
-function sayLimit({ name, used, limit, duration, cost, override, source }: ExplainedLimit): string {
+function sayLimit({ name, namespace = name, used, limit, duration, cost, override, source }: ExplainedLimit): string {
   const by =
     override === undefined
       ? `of the ${source}`
       : `by the override ${JSON.stringify(override.identifier)}, instead of ${override.limitBefore}`;
-  return `${name}, ${used} of ${limit} used in ${formatDuration(duration)} (${by}), it costs ${cost}`;
+  return `${namespace}, ${used} of ${limit} used in ${formatDuration(duration)} (${by}), it costs ${cost}`;
 }
 
 /** Each once, in the order of the limits. */
@@ -104,7 +106,7 @@ function limitSources(seen: SeenVerification, limits: readonly ExplainedLimit[])
 
 function limitSource(
   { check: { view }, policy, recordsAgeMs: ageMs }: SeenVerification,
-  { source, name, override }: ExplainedLimit,
+  { source, name, namespace, override }: ExplainedLimit,
 ): Source {
   switch (source) {
     case "key":
@@ -112,7 +114,7 @@ function limitSource(
     case "identity":
       return { kind: "identity", id: view.identity?.id ?? "", name: view.identity?.externalId ?? "", ageMs };
     case "namespace":
-      if (override === undefined) return { kind: "namespace", id: name, ageMs };
+      if (override === undefined) return { kind: "namespace", id: name, name: namespace, ageMs };
       return { kind: "override", id: override.id, name: override.identifier, ageMs };
     case "rule":
     case "request":

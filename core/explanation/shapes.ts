@@ -64,6 +64,8 @@ export interface Step {
 export interface ExplainedLimit {
   /** Name of the limit, or id of its namespace. */
   readonly name: string;
+  /** Name of its namespace, where that is known. */
+  readonly namespace?: string;
   /** Whose limit it is; `rule`: of the rule that matched. */
   readonly source: "key" | "identity" | "request" | "rule" | "namespace";
   /** Who is counted. */
@@ -142,4 +144,6 @@ export interface SeenCounts {
   readonly consumed: Consumed;
   /** By the place of the limit in `shared` of the plan. */
   readonly overrides: readonly (OverrideRecord | undefined)[];
+  /** The names of namespaces, by id. */
+  readonly namespaces: ReadonlyMap<string, string>;
 }

@@ -24,7 +24,10 @@ function partsOf({ overrides = {}, ...given }: Given = {}) {
   const parts: ExplainParts = {
     nowMs: () => NOW_MS,
     recordsAgeMs: () => 849.2,
-    projection: { findOverride: async (_ws, _ns, identifier) => overrides[identifier] ?? { status: "absent" } },
+    projection: {
+      findOverride: async (_ws, _ns, identifier) => overrides[identifier] ?? { status: "absent" },
+      findNamespace: async (_ws, id) => ({ status: "found", value: { id, name: "public", deleted: false } }),
+    },
     peekLimits: (limits) => counters.consume({ limits }, { dryRun: true }),
     readCredits: async () => 5,
     ...given,
@@ -103,6 +106,7 @@ describe("where a value comes from", () => {
     expect(explained.limits).toEqual([
       {
         name: "rlns_6",
+        namespace: "public",
         source: "namespace",
         identifier: "alice",
         limit: 3,

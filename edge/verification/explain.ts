@@ -21,7 +21,7 @@ import { type Verdict, type Verification, type VerifyParts, verify } from "./ver
 export interface ExplainParts {
   /** Clock of the shared store, Unix ms. */
   readonly nowMs: () => number;
-  readonly projection: Pick<Projection, "findOverride">;
+  readonly projection: Pick<Projection, "findOverride" | "findNamespace">;
   /** How old the records may be, ms; Infinity when that is not known. */
   readonly recordsAgeMs: () => number;
   /** Decides limits in the shared store and counts nothing. Throws `CountersUnavailable`. */
@@ -83,7 +83,7 @@ export async function explain(
     code,
     recordsAgeMs,
     plan,
-    counted: dry.counts,
+    counted: dry.counts && { ...dry.counts, namespaces: await nameNamespaces(parts, dry.counts.limits) },
     policy,
     admitsUncounted: typeof plan === "string" ? ADMITS_NONE : admits(verification.withoutStore(plan)),
   });
@@ -114,6 +114,18 @@ async function decide(dry: DryParts, watched: WatchedVerification): Promise<Verd
     if (!(error instanceof CountersUnavailable)) throw error;
     return { kind: "uncountable", what: "limits", cause: error };
   }
+}
+
+/** The names of the namespaces of limits, by id; a name that cannot be read is left out. */
+async function nameNamespaces(
+  { projection }: ExplainParts,
+  limits: readonly LimitCharge[],
+): Promise<ReadonlyMap<string, string>> {
+  const charged = limits.filter(({ scope }) => scope.kind === "namespace");
+  const found = await Promise.all(
+    charged.map(({ workspaceId, scope }) => projection.findNamespace(workspaceId, scope.value)),
+  );
+  return new Map(found.flatMap((one) => (one.status === "found" ? [[one.value.id, one.value.name]] : [])));
 }
 
 function orReason<T>(read: () => T): T | string {
@@ -178,7 +190,7 @@ class WatchedVerification implements Verification {
 /** Counts as a verification does, but nothing is charged. The time stands still, so that every step is of one moment. */
 class DryParts implements VerifyParts {
   /** What was counted; undefined while nothing was, or when the counters do not answer. */
-  counts: SeenCounts | undefined;
+  counts: Omit<SeenCounts, "namespaces"> | undefined;
   /** Whether the counters were asked, answering or not. */
   hasAsked = false;
   readonly nowMs: () => number;

@@ -78,6 +78,7 @@ const StepOut = z.strictObject({
 
 const LimitOut = z.strictObject({
   name: text("Name of the limit, or id of its namespace.", "requests"),
+  namespace: text("Name of its namespace, where that is known.", "public-api").optional(),
   source: z.enum(["key", "identity", "request", "rule", "namespace"]).describe("Whose limit it is."),
   identifier: text("Who is counted.", "key_4fGh7Jk2LmN8pQrS"),
   limit: number("Units per window.", 100),

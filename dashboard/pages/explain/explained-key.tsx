@@ -123,9 +123,9 @@ function Limits({ limits }: { limits: Explained["limits"] }): ReactNode {
         </tr>
       </thead>
       <tbody>
-        {limits.map(({ name, source, identifier, limit, duration, cost, used, passed, override }) => (
+        {limits.map(({ name, namespace = name, source, identifier, limit, duration, cost, used, passed, override }) => (
           <tr key={`${source} ${name} ${identifier}`}>
-            <th scope="row">{name}</th>
+            <th scope="row">{namespace}</th>
             <td>
               {source} {identifier}
               {override !== undefined && ` (override ${override.identifier}, instead of ${override.limitBefore})`}
