@@ -120,7 +120,7 @@ function show(io: Io, explained: Explained, asJson: boolean): number {
   return exitCodeOf(explained.code, explained.passes);
 }
 
-function aboutKey({ keyId, keyName, externalId, apiId, stores }: Explained): string[] {
+function aboutKey({ keyId, keyName, externalId, apiId, stores, dataPlane }: Explained): string[] {
   if (keyId === undefined) return [];
   const parts = [
     `key ${keyId}`,
@@ -130,7 +130,17 @@ function aboutKey({ keyId, keyName, externalId, apiId, stores }: Explained): str
   ];
   const gates =
     stores === undefined ? [] : [stores.isSame ? "gates have the same record" : `gates: ${stores.gates.state}`];
-  return ["", [...parts, ...gates].join(", ")];
+  return ["", [...parts, ...gates].join(", "), ...aboutGates(dataPlane)];
+}
+
+function aboutGates(dataPlane: Explained["dataPlane"]): string[] {
+  if (dataPlane === undefined) return [];
+  const { pods, current, oldestLagMs, refused } = dataPlane;
+  if (pods === 0) return ["no sidecar reports that it enforces the policy"];
+  const refusing = refused === undefined ? "" : `; ${refused.pods} cannot enforce it: ${printable(refused.reason)}`;
+  return [
+    `${current} of ${pods} sidecars enforce this version, their data is at most ${oldestLagMs} ms old${refusing}`,
+  ];
 }
 
 const DAY_MS = 86_400_000;

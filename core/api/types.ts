@@ -212,6 +212,15 @@ export interface paths {
             externalId?: string | undefined;
             apiId?: string | undefined;
             rule?: number | undefined;
+            dataPlane?: {
+              pods: number;
+              current: number;
+              oldestLagMs: number;
+              refused?: {
+                pods: number;
+                reason: string;
+              } | undefined;
+            } | undefined;
             mode?: string | undefined;
             steps: Array<{
               step: "path" | "rule" | "found" | "api" | "workspace" | "enabled" | "ofApi" | "expiry" | "address" | "permissions" | "limits" | "credits";
@@ -1405,6 +1414,15 @@ export interface paths {
             externalId?: string | undefined;
             apiId?: string | undefined;
             rule?: number | undefined;
+            dataPlane?: {
+              pods: number;
+              current: number;
+              oldestLagMs: number;
+              refused?: {
+                pods: number;
+                reason: string;
+              } | undefined;
+            } | undefined;
             mode?: string | undefined;
             steps: Array<{
               step: "path" | "rule" | "found" | "api" | "workspace" | "enabled" | "ofApi" | "expiry" | "address" | "permissions" | "limits" | "credits";

@@ -98,6 +98,13 @@ describe("where a value comes from", () => {
     });
   });
 
+  test("roles that do not give what is asked for are no source", async () => {
+    const explained = await explain(partsOf().parts, asking(aKeyView(), { readQuery: () => parseQuery("audit.read") }));
+    expect(stepOf(explained, "permissions")?.sources).toMatchObject([{ kind: "role", id: "role_8" }]);
+    const lacking = await explain(partsOf().parts, asking(aKeyView(), { readQuery: () => parseQuery("no.such") }));
+    expect(stepOf(lacking, "permissions")?.sources).toMatchObject([{ kind: "key", id: "key_7" }]);
+  });
+
   test("an override is said with its pattern and with what it replaces, and the count as it stands", async () => {
     const override = { id: "rlor_1", identifier: "al*", limit: 3, durationMs: MINUTE, async: true };
     const { parts, counters } = partsOf({ overrides: { alice: { status: "found", value: override } } });

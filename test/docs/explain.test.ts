@@ -82,7 +82,11 @@ describe("postern explain", () => {
       },
     ];
     const policy = await t.data("policies.setPolicy", policyBody(apiId, "orders", rules as never));
-    ids.pol_8wXy1Za3Bc5De7Fg = policy.policyId;
+    const { policyId } = policy;
+    ids.pol_8wXy1Za3Bc5De7Fg = policyId;
+    const { version, generation } = await t.data("policies.getPolicy", { policyId });
+    const report = { workspaceId: t.workspace.id, policyId, version, generation, stalenessMs: 640 };
+    for (const podId of ["shop/a", "shop/b", "shop/c"]) await t.edge.pods.report({ ...report, podId });
     for (let i = 0; i < 3; i++) await t.data("ratelimit.limit", limit);
     // As the relay would: the gates have what Postgres has.
     const ref = { workspaceId: t.workspace.id, kind: "key", id: hashKey(made.key) } as const;

@@ -17,6 +17,7 @@ import { invalidField } from "../../domain/refusals/invalid-field.ts";
 import { policyNotFound } from "../../domain/refusals/not-found.ts";
 import { findKey, type KeyRow } from "../../store/keys.ts";
 import { findPolicy, type PolicyRow } from "../../store/policies.ts";
+import { describePolicy } from "../policies/schemas.ts";
 import { CallVerification } from "./call-verification.ts";
 import type { Asked, ExplainedOut } from "./explain-schemas.ts";
 
@@ -50,42 +51,62 @@ export async function findGate(deps: Deps, workspaceId: string, asked: Asked): P
 /** Explains what a verification would decide, and charges nothing. Throws what keys.verifyKey throws of its body. */
 export async function explainCall(call: ExplainedCall): Promise<ExplainedOut> {
   const { deps, workspaceId, hash, gate } = call;
+  // Before anything is asked: a policy of a later release ends it.
   const policy = gate === undefined ? undefined : readPolicy(gate);
   const stalenessMs = deps.projection.stalenessMs(workspaceId);
   const stores = {
     ...(await seeRecord(deps, { workspaceId, hash })),
     stalenessMs: Number.isFinite(stalenessMs) ? Math.ceil(stalenessMs) : -1,
   };
-  const base = { stores, ...(policy === undefined ? {} : { mode: policy.mode }) };
-  const source = gate === undefined ? undefined : { id: gate.id, name: gate.name, ageMs: 0 };
   const sayNotFound = (hidden: KeyRecord | undefined): string => notFound(call, stores, hidden);
-  if (policy === undefined || source === undefined) {
-    const explained = await explain(partsOf(call), new ExplainedCallVerification(call), { sayNotFound });
-    return { ...base, ...(await toOut(call, explained)), passes: explained.code === "VALID" };
+  if (gate !== undefined && policy !== undefined) {
+    return { stores, ...(await explainAtGate(call, { gate, policy, sayNotFound })) };
   }
+  const explained = await explain(partsOf(call), new ExplainedCallVerification(call), { sayNotFound });
+  return { stores, ...(await toOut(call, explained)), passes: explained.code === "VALID" };
+}
 
-  const { method, path } = call.asked;
-  const found = explainRule(policy, { method, path, source });
+interface AtGate {
+  readonly gate: PolicyRow;
+  readonly policy: CompiledPolicy;
+  readonly sayNotFound: (hidden: KeyRecord | undefined) => string;
+}
+
+async function explainAtGate(
+  call: ExplainedCall,
+  { gate, policy, sayNotFound }: AtGate,
+): Promise<Omit<ExplainedOut, "stores">> {
+  const { deps, workspaceId, asked } = call;
+  const source = { id: gate.id, name: gate.name, ageMs: 0 };
+  const { method, path } = asked;
+  const { rule, index, code, steps } = explainRule(policy, { method, path, source });
+  const base = {
+    mode: policy.mode,
+    ...(index === undefined ? {} : { rule: index }),
+    ...(await describeGates(deps, workspaceId, gate)),
+  };
   const passesAll = policy.mode === "Audit";
-  const rule = found.index === undefined ? {} : { rule: found.index };
-  if (found.rule === undefined) {
-    const code = found.code ?? "MALFORMED";
-    const passes = code === "ANONYMOUS" || passesAll;
-    return {
-      ...base,
-      ...NOTHING,
-      ...rule,
-      code,
-      passes,
-      status: passes ? 200 : 400,
-      steps: found.steps,
-      now: deps.nowMs(),
-    };
+  if (rule === undefined) {
+    const passes = passesAll || code === "ANONYMOUS";
+    const ended = { code: code ?? "MALFORMED", passes, status: passes ? 200 : 400, steps, now: deps.nowMs() };
+    return { ...NOTHING, ...base, ...ended };
   }
-  const explained = await explain(partsOf(call), atGate(call, policy, found.rule), { policy: source, sayNotFound });
+  const explained = await explain(partsOf(call), atGate(call, policy, rule), { policy: source, sayNotFound });
   const out = await toOut(call, explained);
-  const passes = out.code === "VALID" || passesAll;
-  return { ...base, ...out, ...rule, passes, status: passes ? 200 : out.status, steps: [...found.steps, ...out.steps] };
+  const passes = passesAll || out.code === "VALID";
+  return { ...out, ...base, passes, status: passes ? 200 : out.status, steps: [...steps, ...out.steps] };
+}
+
+/** What the policy's sidecars report, without their names. */
+async function describeGates(
+  deps: Deps,
+  workspaceId: string,
+  gate: PolicyRow,
+): Promise<Pick<ExplainedOut, "dataPlane">> {
+  const { dataPlane } = await describePolicy(deps, workspaceId, gate);
+  if (dataPlane === undefined) return {};
+  const { podIds: _, ...shown } = dataPlane;
+  return { dataPlane: shown };
 }
 
 const NOTHING = { permissions: { needed: [], held: [], heldCount: 0 }, limits: [] };

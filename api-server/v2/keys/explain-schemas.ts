@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { SOURCE_KINDS, STEPS } from "../../../core/explanation/shapes.ts";
 import { Code } from "../../../core/verification/codes.ts";
-import { PolicyId } from "../policies/schemas.ts";
+import { DataPlane, PolicyId } from "../policies/schemas.ts";
 import { KeyId, unixMs } from "../schemas.ts";
 import { Body as VerifyBody } from "./verify-schemas.ts";
 
@@ -156,6 +156,9 @@ export const ExplainedOut = z.strictObject({
   externalId: text("Your own id of its owner.", "user_123").optional(),
   apiId: text("Its API.", "api_9xKp3Rt6VwY1zAbC").optional(),
   rule: number("At a gate: the rule that matched, from 0, −1 for the implicit one.", 0).optional(),
+  dataPlane: DataPlane.omit({ podIds: true })
+    .optional()
+    .describe("At a gate: what its sidecars report; left out while the store that they report to is away."),
   mode: text("At a gate: `Audit` lets the request through whatever the code is.", "Enforce").optional(),
   steps: z.array(StepOut).describe("Each step, also those after the one that decides."),
   permissions: PermissionsOut.describe("What is asked for, and what the key holds."),

@@ -132,7 +132,16 @@ describe("at a gate", () => {
   test("the rule that matched and its limit are said, and the policy they are of", async () => {
     const { keyId, apiId } = await things.key({ credits: { remaining: 5, refill: { interval: "daily", amount: 7 } } });
     const policyId = await aGate(apiId);
+    await t.edge.pods.report({
+      workspaceId: t.workspace.id,
+      policyId,
+      podId: "shop/secret-name",
+      generation: 1,
+      version: 0,
+      stalenessMs: 1_234,
+    });
     const explained = await explain({ keyId, policyId, method: "POST", path: "/orders/1" });
+    expect(explained.dataPlane).toEqual({ pods: 1, current: 0, oldestLagMs: 1_234 });
     expect(explained).toMatchObject({
       code: "VALID",
       passes: true,
@@ -226,6 +235,7 @@ test("neither the secret nor its hash nor meta is in an answer, nor an event or 
   const before = (await t.audit()).length;
   const text = JSON.stringify([await explain({ keyId }), await explain({ key }), await explain({ key: `${key}x` })]);
   for (const word of [key, hashKey(key), "private words"]) expect(text).not.toContain(word);
+  expect(t.logs.join("\n")).not.toContain(key);
   expect((await t.audit()).length).toBe(before);
   const lines: string[] = [];
   const { addLine } = t.edge.sink;
