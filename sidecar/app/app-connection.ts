@@ -1,4 +1,5 @@
-import { connect, type Socket } from "node:net";
+import { connect, isIP, type Socket } from "node:net";
+import { type ConnectionOptions, connect as connectTls } from "node:tls";
 import { guardSocket, type OnFault } from "../../http1/guard.ts";
 import { MessageParser } from "../../http1/message-parser.ts";
 import type { AppWatch } from "./app-watch.ts";
@@ -29,6 +30,8 @@ export interface AppExchange {
 export interface AppConnectionOptions {
   readonly host: string;
   readonly port: number;
+  /** The app speaks TLS; its certificate has to be one that Node trusts. */
+  readonly isTls: boolean;
   readonly connectMs: number;
   readonly headersMs: number;
   readonly bodyIdleMs: number;
@@ -72,31 +75,22 @@ export class AppConnection {
   #connectTimer: NodeJS.Timeout | undefined;
 
   constructor(options: AppConnectionOptions) {
-    const { host, port, connectMs, headBytesMax, watch, onFault } = options;
+    const { connectMs, headBytesMax, watch, onFault, isTls, isHalfOpen } = options;
     this.#options = options;
     this.#parser = new MessageParser("response", headBytesMax);
-    const socket = connect({
-      host,
-      port,
-      noDelay: true,
-      keepAlive: true,
-      keepAliveInitialDelay: PROBE_MS,
-      ...(options.isHalfOpen === true
-        ? { allowHalfOpen: true }
-        : { onread: { buffer: INPUT, callback: this.#onRead } }),
-    });
+    const socket = isTls ? openTls(options) : openPlain(options, this.#onRead);
     this.socket = socket;
     guardSocket(socket, onFault);
     this.#connectTimer = setTimeout(
       () => this.#break("timeout", new Error("the app took no connection in time")),
       connectMs,
     );
-    socket.once("connect", () => {
+    socket.once(isTls ? "secureConnect" : "connect", () => {
       this.#isConnected = true;
       clearTimeout(this.#connectTimer);
       watch.connected();
     });
-    if (options.isHalfOpen === true) socket.on("data", this.#onData);
+    if (isTls || isHalfOpen === true) socket.on("data", this.#onData);
     socket.on("end", this.#onEnd);
     socket.on("drain", () => this.#exchange?.onDrain());
     socket.on("error", (error) => {
@@ -254,6 +248,23 @@ export class AppConnection {
     this.socket.destroy();
     exchange?.onBroken(failure, error);
   }
+}
+
+function openPlain({ host, port, isHalfOpen }: AppConnectionOptions, onRead: (bytes: number) => boolean): Socket {
+  const kept = isHalfOpen === true ? { allowHalfOpen: true } : { onread: { buffer: INPUT, callback: onRead } };
+  return connect({ host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: PROBE_MS, ...kept });
+}
+
+function openTls({ host, port, isHalfOpen = false }: AppConnectionOptions): Socket {
+  const options: ConnectionOptions & { allowHalfOpen: boolean } = {
+    host,
+    port,
+    ALPNProtocols: ["http/1.1"],
+    allowHalfOpen: isHalfOpen,
+    ...(isIP(host) === 0 ? { servername: host } : {}),
+  };
+  const socket = connectTls(options);
+  return socket.setNoDelay(true).setKeepAlive(true, PROBE_MS);
 }
 
 const JOINED_BYTES_MAX = 16 * 1024;

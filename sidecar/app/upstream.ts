@@ -80,7 +80,7 @@ export interface UpstreamOptions {
   readonly onFault: OnFault;
 }
 
-/** `origin` is `http://host:port`. */
+/** `origin` is `http://host:port`, or with https. */
 export function openUpstream(origin: string, options: UpstreamOptions): Upstream {
   return new PooledUpstream(new URL(origin), options);
 }
@@ -108,7 +108,8 @@ class PooledUpstream implements Upstream {
     this.watch = new AppWatch(origin, onFault);
     this.#options = {
       host: origin.hostname.replace(/^\[|\]$/g, ""),
-      port: Number(origin.port || 80),
+      port: Number(origin.port || (origin.protocol === "https:" ? 443 : 80)),
+      isTls: origin.protocol === "https:",
       connectMs,
       headersMs,
       bodyIdleMs,
