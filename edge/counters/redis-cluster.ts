@@ -5,9 +5,10 @@ import type { RedisClient } from "../redis/connect.ts";
 import { DeadlineClock } from "../redis/deadline-clock.ts";
 import type { RedisKeys } from "../redis/keys.ts";
 import { readNumbers, runScript } from "../redis/script.ts";
+import { consumeText } from "./consume-text.ts";
 import { type ConsumeRequest, CountersUnavailable } from "./contract.ts";
 import { CounterKeys } from "./counter-keys.ts";
-import { countsAt, creditOutcome, TOO_LATE, WAIT_MS } from "./redis.ts";
+import { countsAt, creditOutcome, type Replies, TOO_LATE, WAIT_MS } from "./redis.ts";
 import { CONSUME, GIVE_BACK, SPEND_CREDITS } from "./scripts.ts";
 import { type Caller, type ConsumeOptions, reportRefused, type StrictCounters } from "./strict.ts";
 
@@ -83,11 +84,13 @@ export class RedisClusterCounters implements StrictCounters {
   }
 
   async #ask(group: Group, { dryRun, caller }: { dryRun: boolean; caller: Caller }): Promise<Share> {
-    const triples = group.charges.flatMap(({ limit, cost }) => [1, limit, cost]);
-    const argv = [group.counterKey, 1, dryRun ? "1" : "0", "", "", group.durationMs, ...triples];
+    const { counterKey, durationMs, charges } = group;
+    const text = consumeText({ durations: [durationMs], charges, counters: charges.map(() => 0), dryRun });
     const reply = await this.#clock.inTime(this.#client, caller, async (deadlineMs) => {
       const sentAtMs = performance.now();
-      const told = readNumbers(await runScript(this.#client, CONSUME, 1, [...argv, deadlineMs]));
+      const replies = await runScript(this.#client, CONSUME, 1, [counterKey, text, deadlineMs]);
+      const [told] = JSON.parse(replies as string) as Replies;
+      if (told == null) throw new Error("the script failed");
       this.#clock.observe({ sentAtMs, receivedAtMs: performance.now(), storeMs: told[0] ?? 0 });
       return told[1] === TOO_LATE ? undefined : told;
     });

@@ -4,10 +4,11 @@ import type { WindowCounts } from "../../core/ratelimits/window.ts";
 import type { RedisClient } from "../redis/connect.ts";
 import { DeadlineClock } from "../redis/deadline-clock.ts";
 import type { RedisKeys } from "../redis/keys.ts";
-import { readNumbers, runScript } from "../redis/script.ts";
+import { runScript } from "../redis/script.ts";
+import { consumeText } from "./consume-text.ts";
 import { type ConsumeRequest, CountersUnavailable } from "./contract.ts";
 import { CounterKeys } from "./counter-keys.ts";
-import { CONSUME, CONSUME_MANY } from "./scripts.ts";
+import { CONSUME } from "./scripts.ts";
 import { type Caller, type ConsumeOptions, reportRefused, type StrictCounters } from "./strict.ts";
 
 /** More requests in one script would block other clients for too long. */
@@ -26,7 +27,7 @@ interface Waiting {
 }
 
 /** The script's replies to the requests of a group, in order; null for a request whose script call failed. */
-type Replies = readonly (readonly number[] | null)[];
+export type Replies = readonly (readonly number[] | null)[];
 
 /**
  * Decides all limits and the credits of a request in one call of one script on one Redis. A single request is sent at once. Under
@@ -119,17 +120,12 @@ export class RedisCounters implements StrictCounters {
   async #run(group: readonly Waiting[], nowMs: number): Promise<Replies> {
     // A deadline of 0 for an unknown clock: the script then does nothing.
     const deadlineOf = ({ caller }: Waiting) => this.#clock.deadlineOf(caller.dueMs, nowMs) ?? 0;
-    const [first] = group;
-    if (first !== undefined && group.length === 1) {
-      const { keys, args } = first.command;
-      const argv = [...keys, ...args, deadlineOf(first)];
-      return [readNumbers(await runScript(this.#client, CONSUME, keys.length, argv))];
-    }
     const argv: (string | number)[] = [];
     for (const { command } of group) argv.push(...command.keys);
     const numberOfKeys = argv.length;
-    for (const waiting of group) argv.push(`${waiting.command.text}${deadlineOf(waiting)} `);
-    const reply = await runScript(this.#client, CONSUME_MANY, numberOfKeys, argv);
+    for (const { command } of group) argv.push(command.text);
+    for (const waiting of group) argv.push(deadlineOf(waiting));
+    const reply = await runScript(this.#client, CONSUME, numberOfKeys, argv);
     return JSON.parse(reply as string) as Replies;
   }
 
@@ -156,7 +152,7 @@ export class RedisCounters implements StrictCounters {
     const counterKeys: string[] = [];
     const charges: CounterCharge[] = [];
     const durations: number[] = [];
-    const triples: number[] = [];
+    const counters: number[] = [];
     for (const charge of limits) {
       const { limit, durationMs, cost } = charge;
       const counterKey = this.#counterKeys.of(charge);
@@ -166,21 +162,12 @@ export class RedisCounters implements StrictCounters {
         durations.push(durationMs);
       }
       charges.push({ counterKey, limit, durationMs, cost });
-      triples.push(counter + 1, limit, cost);
+      counters.push(counter);
     }
-    const spends = credits !== undefined && !dryRun;
-    const args = [counterKeys.length, dryRun ? "1" : "0", spends ? credits.cost : "", spends ? credits.keyId : ""];
-    args.push(...durations, ...triples);
-    const keys = spends ? this.#withCredits(counterKeys, credits) : counterKeys;
-    return {
-      keys,
-      args,
-      text: `${keys.length} ${args.join(" ")} `,
-      counterKeys,
-      charges,
-      spends,
-      dryRun,
-    };
+    const spent = dryRun ? undefined : credits;
+    const keys = spent === undefined ? counterKeys : this.#withCredits(counterKeys, spent);
+    const text = consumeText({ durations, charges, counters, dryRun, credits: spent });
+    return { keys, text, counterKeys, charges, spends: spent !== undefined, dryRun };
   }
 
   #withCredits(counterKeys: readonly string[], { workspaceId, keyId }: CreditCharge): string[] {
@@ -200,8 +187,6 @@ function giveUp({ reject }: Waiting): false {
 
 interface ConsumeCommand {
   readonly keys: readonly string[];
-  readonly args: readonly (string | number)[];
-  /** The same arguments as one text, for CONSUME_MANY. */
   readonly text: string;
   readonly counterKeys: readonly string[];
   readonly charges: readonly CounterCharge[];

@@ -62,31 +62,26 @@ end
 `;
 
 /**
- * Decides all limits and the credits of one request, atomically.
- * KEYS: the C counters; then, if credits are spent: the credits, the set of dirty ones, the set of those to be loaded.
- * ARGV: C, '1' to decide without consuming, the cost in credits or '', the key's id, C durations, for each charge
- *       the number of its counter, its limit and its cost, and the deadline. From the deadline on the caller no longer waits,
- *       so nothing must be consumed.
- * Reply, by `exact`: now, 1 if all limits passed, and for each counter the window, current and previous from before; with credits
- *        also their status (0: a limit refused first) and what remains (-1: unknown). After the deadline: now, -1.
+ * Any request. `consume(first, text, deadline)`: the request whose keys follow KEYS[first], decided, as text.
  */
-const CONSUME_ONE = `${READ_COUNTER}${SPEND}
-local function consume(KEYS, ARGV)
-  local counters = tonumber(ARGV[1])
-  local now = now_ms()
-  if now >= tonumber(ARGV[#ARGV]) then return {now, -1} end
+const CONSUME_ANY = `${READ_COUNTER}${SPEND}
+local function consume(first, text, deadline)
+  local args = {}
+  for arg in string.gmatch(text, '([^ ]*) ') do args[#args + 1] = arg end
+  local counters, now = tonumber(args[2]), now_ms()
+  if now >= deadline then return exact({now, -1}) end
   local reply = {now, 1}
   local durations, windows, currents, previouses, moments, costs = {}, {}, {}, {}, {}, {}
   for i = 1, counters do
-    local duration = tonumber(ARGV[4 + i])
+    local duration = tonumber(args[5 + i])
     durations[i], costs[i] = duration, 0
-    windows[i], currents[i], previouses[i], moments[i] = read_counter(KEYS[i], duration, now)
+    windows[i], currents[i], previouses[i], moments[i] = read_counter(KEYS[first + i], duration, now)
     local at = 3 * i
     reply[at], reply[at + 1], reply[at + 2] = windows[i], currents[i], previouses[i]
   end
   local passed = true
-  for a = 5 + counters, #ARGV - 1, 3 do
-    local i, limit, cost = tonumber(ARGV[a]), tonumber(ARGV[a + 1]), tonumber(ARGV[a + 2])
+  for a = 6 + counters, #args, 3 do
+    local i, limit, cost = tonumber(args[a]), tonumber(args[a + 1]), tonumber(args[a + 2])
     local effective = used(windows[i], currents[i] + costs[i], previouses[i], durations[i], moments[i]) + cost
     if limit <= 0 or effective > limit then
       passed = false
@@ -94,53 +89,90 @@ local function consume(KEYS, ARGV)
     end
     costs[i] = costs[i] + cost
   end
-  if passed and ARGV[2] ~= '1' then
+  if passed and args[3] ~= '1' then
     for i = 1, counters do
       if costs[i] > 0 then
-        write_counter(KEYS[i], durations[i], windows[i], currents[i] + costs[i], previouses[i])
+        write_counter(KEYS[first + i], durations[i], windows[i], currents[i] + costs[i], previouses[i])
       end
     end
   end
   if not passed then reply[2] = 0 end
-  if ARGV[3] ~= '' then
-    local status, remaining = 0, -1
+  if args[4] ~= '' then
+    local credits, status, remaining = first + counters, 0, -1
     if passed then
-      status, remaining = spend(KEYS[counters + 1], tonumber(ARGV[3]))
-      if status == 1 and tonumber(ARGV[3]) > 0 then add_to_set(KEYS[counters + 2], ARGV[4]) end
-      if status == 3 then add_to_set(KEYS[counters + 3], ARGV[4]) end
+      status, remaining = spend(KEYS[credits + 1], tonumber(args[4]))
+      if status == 1 and tonumber(args[4]) > 0 then add_to_set(KEYS[credits + 2], args[5]) end
+      if status == 3 then add_to_set(KEYS[credits + 3], args[5]) end
     else
-      local granted, spent = open_credits(KEYS[counters + 1])
+      local granted, spent = open_credits(KEYS[credits + 1])
       if granted then remaining = math.max(0, granted - spent) end
     end
     reply[#reply + 1] = status
     reply[#reply + 1] = remaining
   end
-  return reply
+  return exact(reply)
 end
 `;
 
-export const CONSUME = defineScript(`${CONSUME_ONE}
-return exact(consume(KEYS, ARGV))
-`);
-
 /**
- * Several requests, one after the other, each as by CONSUME. One command for all, because a command costs client and server more
- * than the work in it. A request that fails does not affect the others.
- * KEYS: those of all requests. ARGV: one text per request, because an argument costs the client more than a number in a text:
- *       the number of its keys and then its arguments, each followed by a space.
- * Reply: one text, a JSON array with CONSUME's reply for each request, or null for one that failed.
+ * Decides the limits and the credits of one request or several, one after the other. Each is atomic, and one that fails does not affect the
+ * others. One command for all, because a command costs client and server more than the work in it.
+ *
+ * Nearly every request is plain: one limit, on a counter whose window has begun. Then two commands decide it: the expiry that the first
+ * of the window set is late enough for all of them. What is not plain, a new window among it, is decided by `consume`, which is
+ * made when it is first needed, because making its functions takes longer than the plain request.
+ *
+ * KEYS: those of all requests. Of each the C counters; then, if credits are spent: the credits, the set of dirty ones, the set of those
+ *       to be loaded.
+ * ARGV: for each request a text; then for each its deadline. From the deadline on the caller no longer waits, so nothing must be
+ *       consumed. The text of a plain request: the duration, the limit and the cost, with spaces between them. Of any other, each
+ *       followed by a space: the number of its keys, C, '1' to decide without consuming, the cost in credits or '', the key's
+ *       id, C durations, and for each charge the number of its counter, its limit and its cost.
+ * Reply: a JSON array of one array for each request, or null for one that failed: now, 1 if all limits passed, and for each counter
+ *        the window, current and previous from before; with credits also their status (0: a limit refused first) and
+ *        what remains (-1: unknown). After the deadline: now, -1.
  */
-export const CONSUME_MANY = defineScript(`${CONSUME_ONE}
-local replies, key = {}, 0
-for at = 1, #ARGV do
-  local keys, args, key_count = {}, {}, nil
-  for arg in string.gmatch(ARGV[at], '([^ ]*) ') do
-    if key_count then args[#args + 1] = arg else key_count = tonumber(arg) end
+export const CONSUME = defineScript(`
+local pcall_redis, floor, format = redis.pcall, math.floor, string.format
+local time = redis.call('TIME')
+local now = time[1] * 1000 + floor(time[2] / 1000)
+local function is_count(number) return number and number >= 0 and number <= 9007199254740991 and number % 1 == 0 end
+local function consume_plain(key, deadline, duration, limit, cost)
+  if now >= deadline then return format('[%d,-1]', now) end
+  local stored = pcall_redis('HMGET', key, 'window', 'current', 'previous')
+  local window, current, previous = tonumber(stored[1]), tonumber(stored[2]), tonumber(stored[3])
+  if window ~= floor(now / duration) or not is_count(current) or not is_count(previous) then return nil end
+  local carried = previous * (duration - (now - window * duration))
+  if carried > 9007199254740991 then return nil end
+  local passed = 0
+  if limit > 0 and current + floor(carried / duration) + cost <= limit then
+    passed = 1
+    -- It replaces a field, or answers an error.
+    if cost > 0 and pcall_redis('HSET', key, 'current', format('%d', current + cost)) ~= 0 then return 'null' end
   end
-  for i = 1, key_count do keys[i] = KEYS[key + i] end
-  key = key + key_count
-  local decided, reply = pcall(consume, keys, args)
-  replies[#replies + 1] = decided and exact(reply) or 'null'
+  return format('[%d,%d,%d,%d,%d]', now, passed, window, current, previous)
+end
+local function any() ${CONSUME_ANY} return consume end
+local count = #ARGV / 2
+local replies, first, consume = {}, 0, nil
+local read, duration, limit, cost
+for at = 1, count do
+  local text, deadline, reply = ARGV[at], tonumber(ARGV[count + at]), nil
+  if text ~= read then
+    read = text
+    duration, limit, cost = string.match(text, '^(%d+) (%d+) (%d+)$')
+    if duration then duration, limit, cost = tonumber(duration), tonumber(limit), tonumber(cost) end
+  end
+  if duration then reply = consume_plain(KEYS[first + 1], deadline, duration, limit, cost) end
+  if not reply then
+    consume = consume or any()
+    if duration then text = '1 1 0   ' .. ARGV[at]:gsub(' ', ' 1 ', 1) .. ' ' end
+    local decided
+    decided, reply = pcall(consume, first, text, deadline)
+    if not decided then reply = 'null' end
+  end
+  replies[at] = reply
+  first = first + (duration and 1 or tonumber(string.match(text, '^%d+')))
 end
 return '[' .. table.concat(replies, ',') .. ']'
 `);

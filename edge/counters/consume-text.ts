@@ -1,0 +1,30 @@
+import type { CreditCharge } from "../../core/charges.ts";
+
+/** What one request asks of CONSUME, but for its keys and its deadline. */
+export interface Asked {
+  /** Of each counter, in the order of its keys. */
+  readonly durations: readonly number[];
+  readonly charges: ReadonlyArray<{ readonly limit: number; readonly cost: number }>;
+  /** For each charge the position of its counter, from 0. */
+  readonly counters: readonly number[];
+  readonly dryRun: boolean;
+  /** Their three keys follow those of the counters. */
+  readonly credits?: CreditCharge | undefined;
+}
+
+/** The text of a request for CONSUME, which says what is in it. A plain request has the short one. */
+export function consumeText({ durations, charges, counters, dryRun, credits }: Asked): string {
+  const [charge] = charges;
+  if (charge !== undefined && charges.length === 1 && !dryRun && credits === undefined && isPlain(charge)) {
+    return `${durations[0]} ${charge.limit} ${charge.cost}`;
+  }
+  const keys = durations.length + (credits === undefined ? 0 : 3);
+  const args = [keys, durations.length, dryRun ? "1" : "0", credits?.cost ?? "", credits?.keyId ?? "", ...durations];
+  for (const [i, { limit, cost }] of charges.entries()) args.push((counters[i] ?? 0) + 1, limit, cost);
+  return `${args.join(" ")} `;
+}
+
+/** The script tells the two texts apart by their numbers, so these must be such. */
+const isPlain = ({ limit, cost }: { limit: number; cost: number }): boolean => isCount(limit) && isCount(cost);
+
+const isCount = (value: number): boolean => Number.isSafeInteger(value) && value >= 0;
