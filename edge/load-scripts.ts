@@ -1,12 +1,21 @@
 import { CONSUME, GIVE_BACK, SPEND_CREDITS, SYNC_COUNTS } from "./counters/scripts.ts";
-import { APPEND } from "./events/redis-sink.ts";
+import { APPEND, TAKE_ROOM } from "./events/redis-sink.ts";
 import { REPORT } from "./pods/redis.ts";
 import { POSITION } from "./projection/scripts.ts";
 import { isCluster, type RedisClient } from "./redis/connect.ts";
 import type { Script } from "./redis/script.ts";
 
 /** The scripts of pods. A pod's user may run a loaded script, but not load one. */
-const OF_PODS: readonly Script[] = [CONSUME, GIVE_BACK, SPEND_CREDITS, SYNC_COUNTS, POSITION, REPORT, APPEND];
+const OF_PODS: readonly Script[] = [
+  CONSUME,
+  GIVE_BACK,
+  SPEND_CREDITS,
+  SYNC_COUNTS,
+  POSITION,
+  REPORT,
+  APPEND,
+  TAKE_ROOM,
+];
 
 /** Loads the scripts of pods into every server that has lost them, for example by a restart. Throws when one does not answer. */
 export async function loadPodScripts(client: RedisClient): Promise<void> {

@@ -174,6 +174,7 @@ for at = 1, count do
   replies[at] = reply
   first = first + (duration and 1 or tonumber(string.match(text, '^%d+')))
 end
+if count == 1 then return '[' .. replies[1] .. ']' end
 return '[' .. table.concat(replies, ',') .. ']'
 `);
 

@@ -30,12 +30,46 @@ redis.call('DECRBY', KEYS[2], string.format('%.0f', cost))
 return 1
 `);
 
-/** Appends a batch to the stream of its workspace. Throws when the store does not answer. */
+/**
+ * Takes the room that an entry will need. KEYS: the room. ARGV: the room of a workspace that has none yet, the cost of the entry.
+ * Reply: 1 taken, 0 no room.
+ */
+export const TAKE_ROOM = defineScript(`
+local room = redis.pcall('GET', KEYS[1])
+room = type(room) == 'string' and tonumber(room) or false
+if not room then
+  room = tonumber(ARGV[1])
+  redis.call('SET', KEYS[1], ARGV[1])
+end
+-- Not a number is not less either.
+if not (room >= tonumber(ARGV[2])) then return 0 end
+redis.call('DECRBY', KEYS[1], ARGV[2])
+return 1
+`);
+
+/**
+ * Larger batches are appended by a command of their own. Measured, a script takes 80 µs of Redis to be given 64 KiB, which is more than all
+ * that is done with them; a second command takes 10 µs.
+ */
+const BY_SCRIPT_BYTES = 4 * 1024;
+
+/**
+ * Appends a batch to the stream of its workspace. Throws when the store does not answer. Room that was taken for an entry that did not
+ * come about is given back when an api-server next compares the room with the memory in use.
+ */
 export async function appendToRedis(client: RedisClient, keys: RedisKeys, batch: EventBatch): Promise<Sent> {
-  const { workspaceId, lines } = batch;
+  return within(SEND_TIMEOUT_MS, append(client, keys, batch));
+}
+
+async function append(client: RedisClient, keys: RedisKeys, { workspaceId, lines }: EventBatch): Promise<Sent> {
   const withoutLast = lines.subarray(0, -1);
-  const args = [FIRST_ROOM_BYTES, ENTRY_COST_BYTES, COST_PER_BYTE, withoutLast];
-  const named = [keys.events(workspaceId), keys.eventsRoom(workspaceId)];
-  const reply = await within(SEND_TIMEOUT_MS, runScript(client, APPEND, 2, [...named, ...args]));
-  return reply === 1 ? "stored" : "refused";
+  const [stream, room] = [keys.events(workspaceId), keys.eventsRoom(workspaceId)];
+  if (withoutLast.length <= BY_SCRIPT_BYTES) {
+    const args = [FIRST_ROOM_BYTES, ENTRY_COST_BYTES, COST_PER_BYTE, withoutLast];
+    return (await runScript(client, APPEND, 2, [stream, room, ...args])) === 1 ? "stored" : "refused";
+  }
+  const cost = Math.ceil(withoutLast.length * COST_PER_BYTE) + ENTRY_COST_BYTES;
+  if ((await runScript(client, TAKE_ROOM, 1, [room, FIRST_ROOM_BYTES, cost])) !== 1) return "refused";
+  await client.xadd(stream, "*", "e", withoutLast);
+  return "stored";
 }

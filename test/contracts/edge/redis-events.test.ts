@@ -129,6 +129,39 @@ describe("events over a Redis that others write to, and that becomes unreachable
     expect(taken.length).toBeGreaterThan(0);
   });
 
+  test.each([
+    { size: "a small batch", count: 1, entries: 1 },
+    { size: "a batch that no script is given", count: 60, entries: 2 },
+  ])("$size takes its room, and is refused and counted where there is none", async ({ count, entries }) => {
+    const workspaceId = aName("ws");
+    const [stream, room] = [own.keys.events(workspaceId), own.keys.eventsRoom(workspaceId)];
+    const add = async () => {
+      const dropped = own.edge.sink.dropped();
+      for (let i = 0; i < count; i++) own.edge.sink.add(anEvent({ workspaceId }));
+      await own.edge.sink.flush();
+      return own.edge.sink.dropped() - dropped;
+    };
+    await own.raw.set(room, "1000000");
+    expect(await add()).toBe(0);
+    expect(await own.raw.xlen(stream)).toBe(entries);
+    const bytes = (await own.raw.xrange(stream, "-", "+")).map(([, [, lines = ""]]) => lines.length);
+    const cost = bytes.reduce((sum, each) => sum + Math.ceil(1.25 * each) + 512, 0);
+    expect(Number(await own.raw.get(room))).toBe(1_000_000 - cost);
+
+    for (const none of ["200", "-5", "nan"]) {
+      await own.raw.set(room, none);
+      expect(await add()).toBe(count);
+      expect(await own.raw.get(room)).toBe(none);
+    }
+    expect(await own.raw.xlen(stream)).toBe(entries);
+    // What is no number at all is replaced by the room of a workspace that has none yet.
+    await own.raw.del(room);
+    await own.raw.lpush(room, "1");
+    expect(await add()).toBe(0);
+    expect(Number(await own.raw.get(room))).toBeGreaterThan(0);
+    expect(await takeAll(own.edge.events, [workspaceId])).toHaveLength(2 * count);
+  });
+
   test("readers that close or were killed leave the group, and those that hold entries stay", async () => {
     const workspaceId = aName("ws");
     const stream = own.keys.events(workspaceId);
