@@ -4,11 +4,12 @@ import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import type { LimitCharge } from "../../core/charges.ts";
 import { decideLimits } from "../../core/ratelimits/decide-limits.ts";
-import type { WindowCounts } from "../../core/ratelimits/window.ts";
+import { decideLimit, type WindowCounts } from "../../core/ratelimits/window.ts";
 import { createTestRedis, type TestRedis } from "../../test/harness/redis.ts";
 import { RedisKeys } from "../redis/keys.ts";
 import { CounterKeys } from "./counter-keys.ts";
 import { RedisCounters } from "./redis.ts";
+import { CONSUME } from "./scripts.ts";
 
 /*
  * The script and core/ratelimits implement the same arithmetic. Redis's clock cannot be set, so the counts are set
@@ -124,6 +125,43 @@ test("the script decides, counts and reports exactly as core does", async () => 
       },
     ),
     { numRuns: 400 },
+  );
+});
+
+/** The script, at a time that we choose: a limit that just suffices, or just does not, depends on the millisecond. */
+const scriptAt = (nowMs: number): string =>
+  CONSUME.lua.replaceAll("redis.call('TIME')", `{'${Math.floor(nowMs / 1000)}', '${(nowMs % 1000) * 1000}'}`);
+
+test("a single limit passes exactly where core lets it pass, whatever the numbers", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.record({
+        durationMs: fc.oneof(fc.integer({ min: 1_000, max: 5_000 }), fc.integer({ min: 10 ** 6, max: 2 ** 34 })),
+        nowMs: fc.integer({ min: 1_700_000_000_000, max: 1_900_000_000_000 }),
+        windowsAhead: fc.integer({ min: -2, max: 1 }),
+        current: fc.oneof(fc.nat(5), amount),
+        previous: fc.oneof(fc.nat(100), amount),
+        cost: fc.nat(3),
+        over: fc.integer({ min: -1, max: 1 }),
+      }),
+      async ({ durationMs, nowMs, windowsAhead, current, previous, cost, over }) => {
+        const window = Math.floor(nowMs / durationMs) + windowsAhead;
+        const counts = { window, current, previous };
+        const limit = decideLimit({ limit: 1, durationMs, counts, cost, nowMs }).effective - over;
+        fc.pre(limit >= 0 && Number.isSafeInteger(limit));
+        const key = keys.of({ ...aBystander, identifier: "edge", durationMs });
+        await redis.hset(key, counts);
+        const text = `${durationMs} ${limit} ${cost}`;
+        const [reply] = JSON.parse((await redis.eval(scriptAt(nowMs), 1, key, text, nowMs + 1)) as string);
+        const expected = decideLimit({ limit, durationMs, counts, cost, nowMs });
+        expect(reply.slice(0, 2)).toEqual([nowMs, expected.passed ? 1 : 0]);
+        const stored = expected.passed && cost > 0 ? expected.counts : counts;
+        expect(await redis.hgetall(key)).toEqual(
+          Object.fromEntries(Object.entries(stored).map(([name, value]) => [name, `${value}`])),
+        );
+      },
+    ),
+    { numRuns: 1000 },
   );
 });
 
