@@ -4,8 +4,7 @@ import { STRICT, untilPasses, untilStatus } from "./gate-load.ts";
 import { compare } from "./measure.ts";
 import { findNginx, MISSING, peersOf } from "./peers/start.ts";
 import { storeKeys } from "./peers/store-keys.ts";
-import { contestant, type Section, toFigures } from "./section.ts";
-import type { Running } from "./stack.ts";
+import { contestant, type Section, Started, toFigures } from "./section.ts";
 
 /**
  * CPU of the sidecar per request, beside what a user would take in its place: nginx of Debian's packages, in front of the same app,
@@ -22,30 +21,26 @@ export const peers: Section = async (environment, options) => {
   const nginx = peersOf(programs);
   const keys = await environment.createKeys(1000);
   const authorization = { authorization: `Bearer ${keys[0]?.key}` };
-  const running: Running[] = [];
-  const started = async (starting: Promise<Running>): Promise<Running> => {
-    const one = await starting;
-    running.push(one);
-    return one;
-  };
-  const redis = await startOwnRedis();
+  const started = new Started();
   try {
+    const redis = await started.add(startOwnRedis());
     await storeKeys(redis.url, keys);
-    const app = await started(nginx.app());
+    const app = await started.add(nginx.app());
     const guarded = async (name: string, ratelimits: Parameters<typeof environment.createPolicy>[1]) =>
-      started(startSidecar(environment, { policyId: await environment.createPolicy(name, ratelimits), upstream: app }));
+      started.add(
+        startSidecar(environment, { policyId: await environment.createPolicy(name, ratelimits), upstream: app }),
+      );
     const verified = await guarded("peers-verified", []);
     const limited = await guarded("peers-limited", [STRICT]);
     const plainPolicy = await environment.createPolicy("peers-unchecked", []);
-    const unchecked = await started(
+    const unchecked = await started.add(
       environment.startChild("unchecked-sidecar.ts", [app.url, environment.workspaceId, plainPolicy]),
     );
-    const [bare, map] = [await started(nginx.bare(app)), await started(nginx.map(app, keys))];
-    const lua = programs.hasLua ? await started(nginx.lua(app, redis.url)) : undefined;
-    for (const each of running) await untilPasses(each.url, authorization);
-    for (const each of [verified, limited, map, lua]) {
-      if (each !== undefined) await untilStatus(each.url, { authorization: "Bearer unknown" }, 401);
-    }
+    const [bare, map] = [await started.add(nginx.bare(app)), await started.add(nginx.map(app, keys))];
+    const lua = programs.hasLua ? await started.add(nginx.lua(app, redis.url)) : undefined;
+    const checking = [verified, limited, map, ...(lua === undefined ? [] : [lua])];
+    for (const { url } of [...checking, unchecked, bare]) await untilPasses(url, authorization);
+    for (const { url } of checking) await untilStatus(url, { authorization: "Bearer unknown" }, 401);
 
     const as = contestant(options, ({ url }) => ({ url: `${url}/orders/1`, headers: authorization }));
     const pairs = [
@@ -67,7 +62,6 @@ export const peers: Section = async (environment, options) => {
       pairs.map(({ max }) => max),
     );
   } finally {
-    for (const each of running.toReversed()) await each.stop();
-    await redis.stop();
+    await started.stop();
   }
 };

@@ -2,71 +2,38 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { LimitCharge } from "../../core/charges.ts";
 import { RedisCounters } from "../../edge/counters/redis.ts";
-import { connectRedis, whenReady } from "../../edge/redis/connect.ts";
+import { BufferedSink } from "../../edge/events/buffer.ts";
+import { appendToRedis } from "../../edge/events/redis-sink.ts";
+import { connectRedis, type RedisClient, whenReady } from "../../edge/redis/connect.ts";
 import { RedisKeys } from "../../edge/redis/keys.ts";
 import { defineScript, runScript } from "../../edge/redis/script.ts";
 import { startOwnRedis } from "../harness/redis.ts";
+import { type Environment, startSidecar } from "./environment.ts";
 import { STRICT, untilPasses } from "./gate-load.ts";
 import type { Work } from "./generator.ts";
 import { type Contestant, compare } from "./measure.ts";
-import { CONNECTIONS, contestant, type Section, toFigures } from "./section.ts";
+import { findNginx, MISSING, peersOf } from "./peers/start.ts";
+import { storeKeys } from "./peers/store-keys.ts";
+import { CONNECTIONS, contestant, type Section, type SectionOptions, Started, toFigures } from "./section.ts";
+import { eventLines } from "./usage-events.ts";
 
 const MINIMAL = defineScript(readFileSync(join(import.meta.dirname, "peers", "sliding-window.lua"), "utf8"));
 /** Callers that are counted in turn. */
 const IDENTIFIERS = 1000;
+const WORKSPACE_ID = "ws_bench";
 
 /**
  * CPU time of Redis for each strict check, compared with that of the least script that counts a sliding window: with one call after the
- * other, and with as many at once as a gate's clients. Then that of a whole gate, with its events and heartbeats. The bounds are goals.
+ * other, and with as many at once as a gate's clients, also with the event of each. Then behind a whole gate, compared with behind
+ * nginx with Lua, where that is installed. The bounds are goals.
  */
 export const redisCost: Section = async (environment, options) => {
-  const redis = await startOwnRedis();
+  const started = new Started();
+  const redis = await started.add(startOwnRedis());
   const client = connectRedis({ url: redis.url, clientName: "bench" });
-  const policyId = await environment.createPolicy("redis-cost", [STRICT]);
-  const [key] = await environment.createKeys(1);
-  const authorization = { authorization: `Bearer ${key?.key}` };
-  const sidecar = await environment.startSidecar(policyId);
   try {
     await whenReady(client, AbortSignal.timeout(5_000));
-    await untilPasses(sidecar.url, authorization);
-    const counters = new RedisCounters(client, new RedisKeys());
-    const charges = Array.from({ length: IDENTIFIERS }, (_, n): LimitCharge[] => [
-      {
-        ...STRICT,
-        scope: { kind: "name", value: "bench" },
-        workspaceId: environment.workspaceId,
-        identifier: `key_${n}`,
-      },
-    ]);
-    const checked = (turn: number) => counters.consume({ limits: charges[turn % IDENTIFIERS] ?? [] });
-    const minimal = (turn: number) => {
-      const nowMs = Date.now();
-      const window = Math.floor(nowMs / STRICT.durationMs);
-      const name = `minimal:{${turn % IDENTIFIERS}}`;
-      const argv = [`${name}:${window}`, `${name}:${window - 1}`, STRICT.limit, STRICT.durationMs];
-      return runScript(client, MINIMAL, 2, [...argv, nowMs % STRICT.durationMs, STRICT.cost]);
-    };
-    const inRedis = (name: string, call: (turn: number) => Promise<unknown>, atOnce: number): Contestant => ({
-      name,
-      pids: [redis.pid],
-      loads: [repeat(call, { atOnce, durationMs: options.durationMs })],
-    });
-    const together = inRedis(`minimal script, ${CONNECTIONS} at once`, minimal, CONNECTIONS);
-    const whole = contestant(options, ({ url }) => ({ url: `${url}/orders/1`, headers: authorization }));
-    const gate = { ...whole("Redis per request of a gate, with events", sidecar), pids: [environment.redisPid] };
-    const pairs = [
-      {
-        contestant: inRedis("Redis per strict check, one at a time", checked, 1),
-        baseline: inRedis("minimal script, one at a time", minimal, 1),
-        max: 1.1,
-      },
-      {
-        contestant: inRedis(`Redis per strict check, ${CONNECTIONS} at once`, checked, CONNECTIONS),
-        baseline: together,
-        max: 1.1,
-      },
-      { contestant: gate, baseline: together, max: 1.4 },
-    ];
+    const pairs = [...inOneRedis(client, redis.pid, options), ...(await behindGates(environment, started, options))];
     process.kill(environment.apiServer.pid, "SIGSTOP");
     const results = await compare({
       contestants: pairs,
@@ -79,10 +46,93 @@ export const redisCost: Section = async (environment, options) => {
     );
   } finally {
     client.disconnect();
-    await sidecar.stop();
-    await redis.stop();
+    await started.stop();
   }
 };
+
+interface Pair {
+  readonly contestant: Contestant;
+  readonly baseline: Contestant;
+  readonly max: number;
+}
+
+/** The calls of a gate, and the least script, on one connection to one Redis. */
+function inOneRedis(client: RedisClient, pid: number, { durationMs }: SectionOptions): Pair[] {
+  const keys = new RedisKeys();
+  const counters = new RedisCounters(client, keys);
+  const sink = new BufferedSink({ send: (batch) => appendToRedis(client, keys, batch) });
+  const charges = Array.from({ length: IDENTIFIERS }, (_, n): LimitCharge[] => [
+    { ...STRICT, scope: { kind: "name", value: "bench" }, workspaceId: WORKSPACE_ID, identifier: `key_${n}` },
+  ]);
+  const checked = (turn: number) => counters.consume({ limits: charges[turn % IDENTIFIERS] ?? [] });
+  const [event = ""] = eventLines({ workspaceId: WORKSPACE_ID, apiId: "api_bench", keys: IDENTIFIERS }, 1);
+  const recorded = async (turn: number) => {
+    await checked(turn);
+    sink.addLine(WORKSPACE_ID, event);
+  };
+  /** Its events are not read, so those of a round go before the next. */
+  const emptied = (work: Work): Work => {
+    return async () => {
+      await client.unlink(keys.events(WORKSPACE_ID));
+      await client.set(keys.eventsRoom(WORKSPACE_ID), "1000000000000");
+      return work();
+    };
+  };
+  const minimal = (turn: number) => {
+    const nowMs = Date.now();
+    const window = Math.floor(nowMs / STRICT.durationMs);
+    const name = `minimal:{${turn % IDENTIFIERS}}`;
+    const argv = [`${name}:${window}`, `${name}:${window - 1}`, STRICT.limit, STRICT.durationMs];
+    return runScript(client, MINIMAL, 2, [...argv, nowMs % STRICT.durationMs, STRICT.cost]);
+  };
+  const by = (name: string, work: Work): Contestant => ({ name, pids: [pid], loads: [work] });
+  const one = { atOnce: 1, durationMs };
+  const many = { atOnce: CONNECTIONS, durationMs };
+  const least = by(`least script, ${CONNECTIONS} at once`, repeat(minimal, many));
+  return [
+    {
+      contestant: by("Redis per strict check, one at a time", repeat(checked, one)),
+      baseline: by("least script, one at a time", repeat(minimal, one)),
+      max: 1.1,
+    },
+    {
+      contestant: by(`Redis per strict check, ${CONNECTIONS} at once`, repeat(checked, many)),
+      baseline: least,
+      max: 1.1,
+    },
+    {
+      contestant: by("with the events", emptied(repeat(recorded, many))),
+      baseline: least,
+      max: 1.4,
+    },
+  ];
+}
+
+async function behindGates(environment: Environment, started: Started, options: SectionOptions): Promise<Pair[]> {
+  const programs = await findNginx();
+  if (programs?.hasLua !== true) {
+    options.progress(`redisCost: what is behind whole gates is left out, ${MISSING}`);
+    return [];
+  }
+  const nginx = peersOf(programs);
+  const keys = await environment.createKeys(1);
+  const headers = { authorization: `Bearer ${keys[0]?.key}` };
+  const redis = await started.add(startOwnRedis());
+  await storeKeys(redis.url, keys);
+  const app = await started.add(nginx.app());
+  const policyId = await environment.createPolicy("redis-cost", [STRICT]);
+  const gate = await started.add(startSidecar(environment, { policyId, upstream: app }));
+  const lua = await started.add(nginx.lua(app, redis.url));
+  for (const { url } of [gate, lua]) await untilPasses(url, headers);
+  const whole = contestant(options, ({ url }) => ({ url: `${url}/orders/1`, headers }));
+  return [
+    {
+      contestant: { ...whole("Redis per request of a gate", gate), pids: [environment.redisPid] },
+      baseline: { ...whole("of nginx + lua", lua), pids: [redis.pid] },
+      max: 1,
+    },
+  ];
+}
 
 /** Calls for so long, each time with the next number, with `atOnce` calls under way. */
 function repeat(

@@ -30,6 +30,21 @@ export type Section = (environment: Environment, options: SectionOptions) => Pro
 
 export const CONNECTIONS = 32;
 
+/** What a section has started, which ends with it. */
+export class Started {
+  readonly #all: Array<{ stop(): Promise<unknown> }> = [];
+
+  async add<T extends { stop(): Promise<unknown> }>(starting: Promise<T>): Promise<T> {
+    const one = await starting;
+    this.#all.push(one);
+    return one;
+  }
+
+  async stop(): Promise<void> {
+    for (const each of this.#all.splice(0).reverse()) await each.stop();
+  }
+}
+
 /** Names a process and its load; all of one section have the same connections and time. */
 export function contestant(
   options: SectionOptions,

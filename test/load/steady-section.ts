@@ -6,7 +6,7 @@ import { STRICT, untilPasses } from "./gate-load.ts";
 import { sendLoad } from "./generator.ts";
 import { median } from "./measure.ts";
 import { findNginx, peersOf } from "./peers/start.ts";
-import { CONNECTIONS, type Figure, type Section } from "./section.ts";
+import { CONNECTIONS, type Figure, type Section, Started } from "./section.ts";
 import type { Running } from "./stack.ts";
 
 const run = promisify(execFile);
@@ -29,26 +29,23 @@ export const steady: Section = async (environment, options) => {
   const nginx = programs && peersOf(programs);
   const keys = await environment.createKeys(1);
   const authorization = `Bearer ${keys[0]?.key}`;
-  const running: Running[] = [];
+  const started = new Started();
   try {
-    const app = (await nginx?.app()) ?? environment.upstream;
-    if (app !== environment.upstream) running.push(app);
-    const bare = await nginx?.bare(app);
-    if (bare !== undefined) running.push(bare);
+    const app = nginx === undefined ? environment.upstream : await started.add(nginx.app());
+    const bare = nginx === undefined ? undefined : await started.add(nginx.bare(app));
     const figures: Figure[] = [];
     for (const [name, ratelimits] of [
       ["verified key", []],
       ["key + strict limit", [STRICT]],
     ] as const) {
       const policyId = await environment.createPolicy(`steady-${ratelimits.length}`, ratelimits);
-      const sidecar = await startSidecar(environment, { policyId, upstream: app });
-      running.push(sidecar);
+      const sidecar = await started.add(startSidecar(environment, { policyId, upstream: app }));
       await untilPasses(sidecar.url, { authorization });
       figures.push(await measure(name, { sidecar, bare }, { authorization, ...options }));
     }
     return figures;
   } finally {
-    for (const each of running.toReversed()) await each.stop();
+    await started.stop();
   }
 };
 

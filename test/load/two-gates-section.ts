@@ -2,19 +2,22 @@ import { startSidecar } from "./environment.ts";
 import { STRICT, untilPasses } from "./gate-load.ts";
 import { type Contestant, compare, median } from "./measure.ts";
 import { findNginx, peersOf } from "./peers/start.ts";
-import { CONNECTIONS, type Section, toFigures } from "./section.ts";
+import { CONNECTIONS, type Section, Started, toFigures } from "./section.ts";
 import type { Running } from "./stack.ts";
 
 /** Two gates that share the load, and one that has it alone, each with a strict limit and the Redis beside it: CPU of both, and the rate. */
 export const twoGates: Section = async (environment, options) => {
   const programs = await findNginx();
-  const app = programs === undefined ? environment.upstream : await peersOf(programs).app();
-  const running: Running[] = [];
+  const started = new Started();
   try {
+    const app = programs === undefined ? environment.upstream : await started.add(peersOf(programs).app());
+    const running: Running[] = [];
     const policyId = await environment.createPolicy("two-gates", [STRICT]);
     const [key] = await environment.createKeys(1);
     const headers = { authorization: `Bearer ${key?.key}` };
-    for (let each = 0; each < 2; each += 1) running.push(await startSidecar(environment, { policyId, upstream: app }));
+    for (let each = 0; each < 2; each += 1) {
+      running.push(await started.add(startSidecar(environment, { policyId, upstream: app })));
+    }
     for (const { url } of running) await untilPasses(url, headers);
     const gates = (name: string, sidecars: readonly Running[]): Contestant => ({
       name,
@@ -39,7 +42,6 @@ export const twoGates: Section = async (environment, options) => {
       detail: `${figure.detail}, one alone ${median(alone).toFixed(0)} requests/s`,
     }));
   } finally {
-    for (const each of running) await each.stop();
-    if (app !== environment.upstream) await app.stop();
+    await started.stop();
   }
 };
