@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import type { GateProbes } from "../core/gates/probes.ts";
 import type { Edge } from "../edge/open.ts";
+import type { CacheSize } from "./cache-limits.ts";
 
 export interface SidecarConfig {
   /** Access to everything shared. The caller opens and closes it. */
@@ -20,6 +21,7 @@ export interface SidecarConfig {
   readonly region: string;
   readonly timeouts?: Partial<Timeouts>;
   readonly limits?: Partial<Limits>;
+  readonly cache?: CacheSize | undefined;
   /** The base URL of error types: `{errorDocsUrl}/errors/<kind>`. */
   readonly errorDocsUrl: string;
   readonly logger: Logger;

@@ -20,7 +20,7 @@ export async function openKnowledge(config: SidecarConfig, timeouts: Timeouts): 
     source: edge.source,
     feed: edge.feed,
     follow: { workspaceId },
-    limits: cacheLimits(),
+    limits: cacheLimits(config.cache),
   });
   const follower = followPolicy({ projection, workspaceId, policyId, logger });
   const counters = edge.counters({ timeoutMs: timeouts.counterMs, extraPoll: true });

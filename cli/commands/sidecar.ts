@@ -12,6 +12,7 @@ import { adminPort, docsUrl, listenHost, redisPrefix, region } from "../options.
 import { runService } from "../process.ts";
 import { redisAddress, redisOptions } from "../stores.ts";
 import { parseHttpUrl, parsePort, parseWhole } from "../values.ts";
+import { cacheOptions, parseCache } from "./cache-options.ts";
 
 const PLACES = { min: 1, max: 1_000_000 };
 
@@ -102,6 +103,7 @@ export const sidecar = defineCommand({
       default: "240",
       env: "POSTERN_BODY_RATE",
     },
+    ...cacheOptions,
     // A second less than the webhook lets an app sleep before its end: the gate closes idle connections while the app still serves.
     drain: {
       type: "string",
@@ -141,6 +143,7 @@ export const sidecar = defineCommand({
           addressShare: parseWhole("address-share", options["address-share"], { min: 1, max: 100 }) / 100,
           bodyBytesPerSecondMin: parseWhole("body-rate", options["body-rate"], { min: 0, max: 1_000_000 }),
         },
+        cache: parseCache(options),
         podId: options["pod-id"] ?? hostname(),
         // Not an option, because a command line is visible to all.
         hookToken: io.env.POSTERN_HOOK_TOKEN,

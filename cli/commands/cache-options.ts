@@ -1,0 +1,43 @@
+import { type CacheSize, cacheBytesMax } from "../../sidecar/cache-limits.ts";
+import { UsageError } from "../command.ts";
+import { parseWhole } from "../values.ts";
+
+/* How many keys a gate caches, and how much memory they may take. */
+
+const KEYS = { min: 1, max: 10_000_000 };
+const BYTES_MIN = 1024 * 1024;
+
+export const cacheOptions = {
+  "cache-keys": {
+    type: "string",
+    placeholder: "COUNT",
+    help: "keys that are kept ready, as far as their memory allows; 20000 when left out",
+    env: "POSTERN_CACHE_KEYS",
+  },
+  "cache-bytes": {
+    type: "string",
+    placeholder: "BYTES",
+    help: "memory that cached keys may take: at most half of what the heap has to spare, a quarter of it when left out",
+    env: "POSTERN_CACHE_BYTES",
+  },
+} as const;
+
+/** Throws UsageError, also for more bytes than this process's heap has room for: it would end when the cache is full. */
+export function parseCache(
+  options: Readonly<Record<keyof typeof cacheOptions, string | undefined>>,
+  bytesMax = cacheBytesMax(),
+): CacheSize {
+  const { "cache-keys": keys, "cache-bytes": bytes } = options;
+  return {
+    keys: keys === undefined ? undefined : parseWhole("cache-keys", keys, KEYS),
+    bytes: bytes === undefined ? undefined : parseBytes(bytes, bytesMax),
+  };
+}
+
+function parseBytes(text: string, bytesMax: number): number {
+  const bytes = parseWhole("cache-bytes", text, { min: BYTES_MIN, max: Number.MAX_SAFE_INTEGER });
+  if (bytes <= bytesMax) return bytes;
+  throw new UsageError(
+    `--cache-bytes ${text} is more than the ${bytesMax} that this heap has room for: give the gate more memory, and NODE_OPTIONS=--max-old-space-size with it`,
+  );
+}
