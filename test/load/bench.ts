@@ -4,6 +4,7 @@ import { dirname } from "node:path";
 import { parseArgs } from "node:util";
 import { against } from "./against-section.ts";
 import { backlog } from "./backlog-section.ts";
+import { cache } from "./cache-section.ts";
 import { clickhouseIngest } from "./clickhouse-ingest-section.ts";
 import { openEnvironment } from "./environment.ts";
 import { hasWrk } from "./generator.ts";
@@ -39,6 +40,7 @@ const SECTIONS: Readonly<Record<string, Section>> = {
   footprint,
   creation,
   scale,
+  cache,
   rebuild,
   refill,
   ingest,
@@ -53,6 +55,7 @@ const { values } = parseArgs({
     only: { type: "string", default: Object.keys(SECTIONS).join(",") },
     rounds: { type: "string", default: "9" },
     seconds: { type: "string", default: "2" },
+    keys: { type: "string", default: "1000000" },
     "usage-events": { type: "string", default: "10000000" },
     "clickhouse-events": { type: "string", default: "1000000" },
     "backlog-events": { type: "string", default: "1000000" },
@@ -63,7 +66,7 @@ const { values } = parseArgs({
 });
 if (values.help) {
   console.log(
-    `npm run bench -- [--only ${Object.keys(SECTIONS).join(",")}] [--against FOLDER] [--rounds 9] [--seconds 2]\n` +
+    `npm run bench -- [--only ${Object.keys(SECTIONS).join(",")}] [--against FOLDER] [--rounds 9] [--seconds 2] [--keys 1000000]\n` +
       "                 [--usage-events 10000000] [--clickhouse-events 1000000] [--backlog-events 1000000] [--json FILE]",
   );
   process.exit(0);
@@ -91,6 +94,7 @@ try {
   const options = {
     rounds: Number(values.rounds),
     durationMs: Number(values.seconds) * 1000,
+    keys: Number(values.keys),
     usageEvents: Number(values["usage-events"]),
     clickhouseEvents: Number(values["clickhouse-events"]),
     backlogEvents: Number(values["backlog-events"]),

@@ -16,6 +16,8 @@ export interface Load {
   readonly url: string;
   readonly method?: "GET" | "POST";
   readonly headers?: Readonly<Record<string, string>>;
+  /** A header of which each request has another value, in turn. Not together with bodies. */
+  readonly varied?: { readonly name: string; readonly values: readonly string[] };
   /** Sent in turn; several bodies spread the load over several keys. */
   readonly bodies?: readonly string[];
   readonly connections: number;
@@ -46,7 +48,9 @@ async function sendWithWrk(load: Load): Promise<LoadResult> {
   const folder = mkdtempSync(join(tmpdir(), "postern-wrk-"));
   try {
     const script = join(folder, "load.lua");
-    writeFileSync(script, luaScript(load));
+    const values = join(folder, "values");
+    writeFileSync(values, load.varied?.values.join("\n") ?? "");
+    writeFileSync(script, luaScript(load, values));
     const seconds = Math.max(1, Math.round(load.durationMs / 1000));
     const args = ["-t1", `-c${load.connections}`, `-d${seconds}s`, "--latency", "-s", script, load.url];
     const { stdout } = await run("wrk", args, { timeout: load.durationMs + 30_000 });
@@ -62,7 +66,7 @@ async function sendWithWrk(load: Load): Promise<LoadResult> {
   }
 }
 
-function luaScript(load: Load): string {
+function luaScript(load: Load, values: string): string {
   const headers = Object.entries(load.headers ?? {}).map(
     ([name, value]) => `wrk.headers[${lua(name)}] = ${lua(value)}`,
   );
@@ -72,8 +76,19 @@ function luaScript(load: Load): string {
     ...headers,
     `local bodies = { ${bodies.map(lua).join(", ")} }`,
     "local formatted, turn = {}, 0",
-    "function init() for i, body in ipairs(bodies) do formatted[i] = wrk.format(nil, nil, nil, body) end end",
-    "if #bodies > 0 then function request() turn = turn % #formatted + 1; return formatted[turn] end end",
+    "function init()",
+    "  for i, body in ipairs(bodies) do formatted[i] = wrk.format(nil, nil, nil, body) end",
+    ...(load.varied === undefined
+      ? []
+      : [
+          // From a file, because a function of Lua has a limited number of constants.
+          `  for value in io.lines(${lua(values)}) do`,
+          `    wrk.headers[${lua(load.varied.name)}] = value`,
+          "    formatted[#formatted + 1] = wrk.format()",
+          "  end",
+        ]),
+    "end",
+    `if #bodies > 0 or ${load.varied !== undefined} then function request() turn = turn % #formatted + 1; return formatted[turn] end end`,
   ].join("\n");
 }
 
@@ -81,7 +96,7 @@ function luaScript(load: Load): string {
 const lua = (text: string): string => JSON.stringify(text);
 
 async function sendWithAutocannon(load: Load): Promise<LoadResult> {
-  const { url, method = "GET", headers = {}, bodies } = load;
+  const { url, method = "GET", headers = {}, bodies, varied } = load;
   const result = await autocannon({
     url,
     method,
@@ -89,6 +104,9 @@ async function sendWithAutocannon(load: Load): Promise<LoadResult> {
     connections: load.connections,
     duration: Math.max(1, Math.round(load.durationMs / 1000)),
     ...(bodies === undefined ? {} : { requests: bodies.map((body) => ({ body })) }),
+    ...(varied === undefined
+      ? {}
+      : { requests: varied.values.map((value) => ({ headers: { ...headers, [varied.name]: value } })) }),
   });
   if (result.non2xx > 0 || result.errors > 0) {
     throw new Error(`${url}: autocannon met ${result.non2xx} refusals and ${result.errors} errors`);

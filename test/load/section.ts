@@ -17,6 +17,8 @@ export interface Figure {
 export interface SectionOptions {
   readonly rounds: number;
   readonly durationMs: number;
+  /** Keys of the section `cache`. */
+  readonly keys: number;
   /** Verifications over which questions are asked; also over a tenth of them. */
   readonly usageEvents: number;
   /** The most verifications with which a ClickHouse is filled, too. */

@@ -49,8 +49,8 @@ const TURNS = 2000;
 
 /** Duration of single calls with a million keys, compared with a thousand. */
 export const scale: Section = async (environment, options) => {
-  const few = await openSeeded(environment, "few", FEW, options.progress);
-  const many = await openSeeded(environment, "many", MANY, options.progress);
+  const few = await openSeeded(environment, { name: "few", count: FEW, progress: options.progress });
+  const many = await openSeeded(environment, { name: "many", count: MANY, progress: options.progress });
   const calls = [
     {
       name: "verifyKey of any key",
@@ -98,21 +98,20 @@ interface Seeded {
 
 const any = ({ count }: Seeded): number => Math.floor(Math.random() * count);
 
-async function openSeeded(
+/** A stack of its own with so many keys, all of them projected. */
+export async function openSeeded(
   environment: Parameters<Section>[0],
-  name: string,
-  count: number,
-  progress: (line: string) => void,
+  { name, count, progress }: { name: string; count: number; progress: (line: string) => void },
 ): Promise<Seeded> {
   let apiId = "";
   const startedAt = performance.now();
   const stack = await environment.openSecond(name, async ({ databaseUrl, workspaceId }) => {
     apiId = await seedKeys(databaseUrl, { workspaceId, count });
-    progress(`scale: ${count} keys seeded in ${((performance.now() - startedAt) / 1000).toFixed(1)} s`);
+    progress(`${name}: ${count} keys seeded in ${((performance.now() - startedAt) / 1000).toFixed(1)} s`);
   });
   const ids = Array.from({ length: count }, (_, n) => seededKeyId(apiId, n)).sort();
   await untilProjected(stack, seededKey(apiId, count - 1));
-  progress(`scale: ${count} keys ready after ${((performance.now() - startedAt) / 1000).toFixed(1)} s`);
+  progress(`${name}: ${count} keys ready after ${((performance.now() - startedAt) / 1000).toFixed(1)} s`);
   return { stack, apiId, count, lastPage: ids[count - PAGE] ?? "" };
 }
 
