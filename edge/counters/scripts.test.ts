@@ -165,6 +165,16 @@ test("a single limit passes exactly where core lets it pass, whatever the number
   );
 });
 
+test("a key's id that looks like a number is marked as it is", async () => {
+  const ids = ["0012", "1e5", "0x10", "9007199254740993"];
+  for (const keyId of ids) {
+    const credits = { workspaceId: "ws_numbers", keyId, cost: 1 };
+    expect(await counters.consume({ limits: [], credits })).toMatchObject({ credits: { status: "unknown" } });
+  }
+  const marked = new RedisKeys(store.prefix.slice(0, -1)).creditsLoad("ws_numbers");
+  expect((await redis.smembers(marked)).sort()).toEqual(ids.toSorted());
+});
+
 test("a request that cannot be decided does not affect others", async () => {
   const broken = { ...aBystander, identifier: "broken", cost: "no number" as unknown as number };
   const good = { ...aBystander, identifier: "good" };

@@ -8,8 +8,11 @@ import { defineScript } from "../redis/script.ts";
  */
 
 /**
- * Returns window, current, previous and the time to use: if the clock is behind the stored window, the start of that window. Counts
- * that are not whole numbers, or that belong to a window that no clock can reach, were not written by us and are ignored.
+ * `read_counter(key, duration, now)`: window, current, previous and the time to use: if the clock is behind the stored window, the start of
+ * that window; and true if the stored window is that of now. Counts that are not whole numbers, or that belong to a window that no
+ * clock can reach, were not written by us and are ignored.
+ * `write_counter(key, duration, window, current, previous, is_current)`: the expiry that the first call of a window sets is past the end of
+ * the next window, so it is not set again.
  */
 const READ_COUNTER = `${SHARED_LUA}
 local function read_counter(key, duration, now)
@@ -18,7 +21,7 @@ local function read_counter(key, duration, now)
   local window, current, previous = whole(stored[1]), whole(stored[2]), whole(stored[3])
   if not (window and current and previous and whole((window + 2) * duration)) then return seq, 0, 0, now end
   if window > seq then return window, current, previous, window * duration end
-  if window == seq then return window, current, previous, now end
+  if window == seq then return window, current, previous, now, true end
   if window == seq - 1 then return seq, 0, current, now end
   return seq, 0, 0, now
 end
@@ -34,10 +37,11 @@ local function used(window, current, previous, duration, at)
   if previous == 0 then return current end
   return current + portion_of(previous, duration - (at - window * duration), duration)
 end
-local function write_counter(key, duration, window, current, previous)
-  redis.call('HSET', key, 'window', string.format('%.0f', window), 'current', string.format('%.0f', current),
-    'previous', string.format('%.0f', previous))
-  redis.call('PEXPIRE', key, string.format('%.0f', 2 * duration))
+local function write_counter(key, duration, window, current, previous, is_current)
+  local counts = {'current', string.format('%d', current), 'previous', string.format('%d', previous)}
+  if is_current then return redis.call('HSET', key, unpack(counts)) end
+  redis.call('HSET', key, 'window', string.format('%d', window), unpack(counts))
+  redis.call('PEXPIRE', key, string.format('%d', 2 * duration))
 end
 `;
 
@@ -62,37 +66,44 @@ end
 `;
 
 /**
- * Any request. `consume(first, text, deadline)`: the request whose keys follow KEYS[first], decided, as text.
+ * Any request. `consume(first, text, deadline)`: the request whose keys follow KEYS[first], decided at `now`, as text. Requests of one
+ * rule have equal texts, which are taken apart once.
  */
 const CONSUME_ANY = `${READ_COUNTER}${SPEND}
+local function words_of(text)
+  local words = {}
+  -- The fifth is the key's id, which may look like a number.
+  for word in string.gmatch(text, '([^ ]*) ') do words[#words + 1] = #words ~= 4 and tonumber(word) or word end
+  return words
+end
+local known = {}
 local function consume(first, text, deadline)
-  local args = {}
-  for arg in string.gmatch(text, '([^ ]*) ') do args[#args + 1] = arg end
-  local counters, now = tonumber(args[2]), now_ms()
+  local args = known[text] or words_of(text)
+  known[text] = args
+  local counters = args[2]
   if now >= deadline then return exact({now, -1}) end
   local reply = {now, 1}
-  local durations, windows, currents, previouses, moments, costs = {}, {}, {}, {}, {}, {}
+  local windows, currents, previouses, moments, are_current, costs = {}, {}, {}, {}, {}, {}
   for i = 1, counters do
-    local duration = tonumber(args[5 + i])
-    durations[i], costs[i] = duration, 0
-    windows[i], currents[i], previouses[i], moments[i] = read_counter(KEYS[first + i], duration, now)
+    costs[i] = 0
+    windows[i], currents[i], previouses[i], moments[i], are_current[i] = read_counter(KEYS[first + i], args[5 + i], now)
     local at = 3 * i
     reply[at], reply[at + 1], reply[at + 2] = windows[i], currents[i], previouses[i]
   end
   local passed = true
   for a = 6 + counters, #args, 3 do
-    local i, limit, cost = tonumber(args[a]), tonumber(args[a + 1]), tonumber(args[a + 2])
-    local effective = used(windows[i], currents[i] + costs[i], previouses[i], durations[i], moments[i]) + cost
+    local i, limit, cost = args[a], args[a + 1], args[a + 2]
+    local effective = used(windows[i], currents[i] + costs[i], previouses[i], args[5 + i], moments[i]) + cost
     if limit <= 0 or effective > limit then
       passed = false
       break
     end
     costs[i] = costs[i] + cost
   end
-  if passed and args[3] ~= '1' then
+  if passed and args[3] ~= 1 then
     for i = 1, counters do
       if costs[i] > 0 then
-        write_counter(KEYS[first + i], durations[i], windows[i], currents[i] + costs[i], previouses[i])
+        write_counter(KEYS[first + i], args[5 + i], windows[i], currents[i] + costs[i], previouses[i], are_current[i])
       end
     end
   end
@@ -100,8 +111,8 @@ local function consume(first, text, deadline)
   if args[4] ~= '' then
     local credits, status, remaining = first + counters, 0, -1
     if passed then
-      status, remaining = spend(KEYS[credits + 1], tonumber(args[4]))
-      if status == 1 and tonumber(args[4]) > 0 then add_to_set(KEYS[credits + 2], args[5]) end
+      status, remaining = spend(KEYS[credits + 1], args[4])
+      if status == 1 and args[4] > 0 then add_to_set(KEYS[credits + 2], args[5]) end
       if status == 3 then add_to_set(KEYS[credits + 3], args[5]) end
     else
       local granted, spent = open_credits(KEYS[credits + 1])
