@@ -6,6 +6,7 @@ import { openUpstream, type Upstream } from "./app/upstream.ts";
 import type { Limits, SidecarConfig, Timeouts } from "./config.ts";
 import type { FaultLog } from "./faults.ts";
 import { createCounting } from "./gate/counting.ts";
+import type { DecisionParts } from "./gate/decide.ts";
 import type { ExchangeParts } from "./gate/exchange.ts";
 import type { RefusalCounts } from "./gate/refusal-counts.ts";
 import type { VerifyParts } from "./gate/verify.ts";
@@ -28,17 +29,34 @@ interface Given {
   readonly isEnding: () => boolean;
 }
 
-/** Assembles the parts of an exchange, each with only what it needs. */
-export function assembleExchange(given: Given): ExchangeParts {
-  const { config, timeouts, limits, knowledge, metrics, faults } = given;
-  const onFault = faults.exchange;
+/** Assembles what every decision needs, the same for the proxy and for the doors. */
+export function assembleDecision(given: Given): DecisionParts {
+  const { config, knowledge, metrics, refusals, faults } = given;
+  return {
+    policy: () => knowledge.follower.current,
+    verifying: assembleVerification(given),
+    recording: {
+      events: config.edge.sink,
+      decidedBy: deciderJson({ region: config.region, source: "sidecar", appId: config.policyId }),
+    },
+    nextId: makeIdSource(),
+    metrics,
+    refusals,
+    onFault: faults.exchange,
+  };
+}
+
+/** Assembles the parts of an exchange with the app at `upstream`, each with only what it needs. */
+export function assembleExchange(given: Given, decision: DecisionParts, upstreamUrl: string): ExchangeParts {
+  const { timeouts, limits, metrics, faults } = given;
+  const { onFault, nextId } = decision;
   const ongoing: OngoingSet = new Slots();
   const { headersMs, answerIdleMs, halfClosedMs } = timeouts;
   const { headBytesMax, upstreamConnectionsMax: connectionsMax, addressShare } = limits;
   const { connectMs, bodyIdleMs } = timeouts;
   const upstreamOptions = { connectMs, headersMs, bodyIdleMs, headBytesMax, connectionsMax, addressShare, onFault };
-  const upstream = openUpstream(config.upstream, upstreamOptions);
-  const answering = assembleAnswers(given, upstream);
+  const upstream = openUpstream(upstreamUrl, upstreamOptions);
+  const answering = assembleAnswers(given, upstream, nextId);
   const failing: FailureParts = {
     answering,
     counts: metrics.upstreamFailures,
@@ -55,25 +73,21 @@ export function assembleExchange(given: Given): ExchangeParts {
   // Upgrades do not wait for a place, because an upgraded connection lasts long.
   const upgradePlaces = new Places({ max: limits.upgradesMax, share: addressShare, waitMs: 0 });
   return {
-    policy: () => knowledge.follower.current,
-    verifying: assembleVerification(given),
-    recording: {
-      events: config.edge.sink,
-      decidedBy: deciderJson({ region: config.region, source: "sidecar", appId: config.policyId }),
-    },
+    ...decision,
     answering,
     forwarding: { upstream, ongoing, bodies, failing, answerIdleMs, halfClosedMs },
     upgrading: { upstream, places: upgradePlaces, ongoing, failing, answerIdleMs, onFault },
-    metrics,
-    refusals: given.refusals,
-    onFault,
   };
 }
 
-const assembleAnswers = ({ config, faults, isEnding }: Given, upstream: Upstream): AnswerParts => ({
+const assembleAnswers = (
+  { config, faults, isEnding }: Given,
+  upstream: Upstream,
+  nextId: () => string,
+): AnswerParts => ({
   docsUrl: config.errorDocsUrl,
   pieceTurns: new PieceTurns(faults.exchange),
-  nextId: makeIdSource(),
+  nextId,
   // While the app is away another pod can do more for the client.
   isClosing: () => isEnding() || upstream.watch.state === "away",
 });

@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import { createAdminServer } from "./admin.ts";
 import { forwardUnchecked } from "./app/unchecked.ts";
-import { assembleExchange } from "./assemble.ts";
+import { assembleDecision, assembleExchange } from "./assemble.ts";
 import { DEFAULT_LIMITS, DEFAULT_TIMEOUTS, type SidecarConfig } from "./config.ts";
 import { Ending } from "./ending.ts";
 import { FaultLog } from "./faults.ts";
@@ -41,7 +41,7 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
   const knowledge = await openKnowledge(config, timeouts);
   const refusals = new RefusalCounts(knowledge.nowMs);
   const given = { config, timeouts, limits, knowledge, metrics, refusals, faults, isEnding: () => ending.hasBegun };
-  const exchange = assembleExchange(given);
+  const exchange = assembleExchange(given, assembleDecision(given), config.upstream);
   const { watch } = exchange.forwarding.upstream;
   const { answering, onFault } = exchange;
 

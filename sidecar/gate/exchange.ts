@@ -1,53 +1,19 @@
-import { identityHeaders } from "../../core/policies/identity-headers.ts";
-import { type ShownLimit, showTightest } from "../../core/ratelimits/limit-headers.ts";
-import type { KeyView } from "../../core/verification/key-view.ts";
-import { type RecordingParts, recordVerification } from "../../edge/verification/record.ts";
-import type { Verdict } from "../../edge/verification/verify.ts";
 import type { ServerExchange } from "../../http1/server-exchange.ts";
 import { type ForwardParts, forward } from "../app/forward.ts";
 import { openUpgrade, type UpgradeParts } from "../app/upgrade.ts";
 import { type AnswerParts, answerProblem } from "../http/answering.ts";
 import { CONTINUE, type RequestHandlers } from "../http/listener.ts";
-import type { PolicyInForce } from "../policy/in-force.ts";
-import {
-  type Decision,
-  judge,
-  judgeVerdict,
-  type Onward,
-  type Pass,
-  type Refuse,
-  type RequestKind,
-  type Verify,
-} from "./judge.ts";
-import { internalProblem } from "./problems.ts";
-import { type VerifyParts, verify } from "./verify.ts";
+import { type Decided, type DecisionParts, decide, FAILED, type Passed } from "./decide.ts";
+import type { Refuse, RequestKind } from "./judge.ts";
 
 /*
- * One request: its head is judged, its key is verified if it needs one, and then it is forwarded to the app or gets a response
- * of our own. `judge.ts` decides; this file acts.
+ * One request of the proxy: it is decided (`decide.ts`), and then it is forwarded to the app or gets a response of our own.
  */
 
-export interface ExchangeParts {
-  readonly policy: () => PolicyInForce | undefined;
-  readonly verifying: VerifyParts;
-  readonly recording: RecordingParts;
+export interface ExchangeParts extends DecisionParts {
   readonly answering: AnswerParts;
   readonly forwarding: ForwardParts;
   readonly upgrading: UpgradeParts;
-  readonly metrics: DecisionMetrics;
-  readonly refusals: RefusalSink;
-  /** Counts and logs an unexpected error. Never throws. */
-  readonly onFault: (error: unknown, requestId?: string) => void;
-}
-
-export interface DecisionMetrics {
-  observe(decision: Decision, tookMs: number): void;
-  auditedRefusals: number;
-}
-
-/** Where what rules refuse, or would, is counted. */
-export interface RefusalSink {
-  note(inForce: PolicyInForce, rule: number, decision: Decision): void;
 }
 
 /** Begins an exchange with each request. */
@@ -58,80 +24,39 @@ export function createGate(parts: ExchangeParts): RequestHandlers {
 
 /** One request, from its head to the app or to a response of our own. */
 export class Exchange {
-  readonly requestId: string;
   readonly #parts: ExchangeParts;
   readonly #client: ServerExchange;
   readonly #kind: RequestKind;
   readonly #startedMs = performance.now();
-  readonly #idEnding: string;
-  /** `performance.now()` when the decision was made; 0 before. */
-  #decidedMs = 0;
-  #shown: ShownLimit | undefined;
-  /** The policy that the request was judged by. */
-  #inForce: PolicyInForce | undefined;
 
   constructor(parts: ExchangeParts, client: ServerExchange, kind: RequestKind) {
     this.#parts = parts;
     this.#client = client;
     this.#kind = kind;
-    this.#idEnding = parts.answering.nextId();
-    this.requestId = `req_${this.#idEnding}`;
   }
 
   /** Never throws: a failure here affects only this request. */
   begin(): void {
+    const decided = decide(this.#parts, this.#client, this.#kind, this.#startedMs);
+    if (decided instanceof Promise) void decided.then((late) => this.#act(late));
+    else this.#act(decided);
+  }
+
+  /** Never throws. */
+  #act(decided: Decided): void {
     try {
-      this.#inForce = this.#parts.policy();
-      const judgment = judge(this.#client, this.#kind, this.#inForce);
-      if (judgment.kind === "verify") this.#verify(judgment);
-      else if (judgment.kind === "pass") this.#pass(judgment, judgment);
-      else this.#refuse(judgment);
+      if (decided.kind === "pass") this.#pass(decided);
+      else this.#refuse(decided, decided.refusal);
     } catch (error) {
-      this.#fail(error);
+      this.#fail(decided, error);
     }
   }
 
-  #verify(verification: Verify): void {
-    const verdict = verify(this.#parts.verifying, verification);
-    if (verdict instanceof Promise) {
-      verdict.then((late) => this.#act(verification, late)).catch((error: unknown) => this.#fail(error));
-    } else this.#act(verification, verdict);
-  }
-
-  #act(verification: Verify, verdict: Verdict): void {
-    if (verdict.kind === "decided") {
-      const { counted } = verdict;
-      if (counted?.consumed !== undefined) this.#shown = showTightest(counted.limits, counted.consumed);
-      if (verdict.view !== undefined) this.#tellWho(verification, verdict, verdict.view);
-    }
-    const judgment = judgeVerdict(verification, verdict);
-    if (judgment.kind === "pass") this.#pass(judgment, verification);
-    else this.#refuse(judgment);
-  }
-
-  /** Reports one event for each decision about a known key; tells the app by headers if the key is valid. */
-  #tellWho({ head }: Verify, { code, counted }: Verdict & { kind: "decided" }, view: KeyView): void {
-    const { recording, verifying } = this.#parts;
-    recordVerification(recording, view, {
-      id: `ev_${this.#idEnding}`,
-      requestId: this.requestId,
-      timeMs: verifying.nowMs(),
-      outcome: code,
-      tags: NO_TAGS,
-      spentCredits: counted?.spentCredits ?? 0,
-      latencyMs: Math.round(this.#tookMs()),
-    });
-    if (code === "VALID") for (const text of identityHeaders(view)) head.forwarded.push(text);
-  }
-
-  #pass({ decision, isAudited, rule }: Pass, onward: Onward): void {
-    this.#observe(decision, rule);
-    if (isAudited) this.#parts.metrics.auditedRefusals += 1;
+  #pass({ requestId, shown, onward, identity }: Passed): void {
     // Its body turned out to be malformed meanwhile, which was the response.
     if (this.#client.headersSent || this.#client.isOver) return;
-    const { requestId } = this;
+    for (const text of identity) onward.head.forwarded.push(text);
     onward.head.forwarded.push("X-Postern-Request-Id", requestId);
-    const shown = this.#shown;
     if (this.#kind === "upgrade") {
       // An upgraded connection may stay for days. It must not keep the policy that let it in.
       const { method, path, hash, clientIp } = onward;
@@ -144,40 +69,23 @@ export class Exchange {
     forward(this.#parts.forwarding, this.#client, onward, additions, this.#startedMs);
   }
 
-  #refuse({ decision, problem, closes, rule }: Refuse): void {
-    this.#observe(decision, rule);
-    const { requestId } = this;
+  #refuse({ requestId, shown }: Decided, { problem, closes }: Refuse): void {
     // A client that waits for 100 Continue may send its body or not (RFC 9110, 10.1.1).
     const close = closes || this.#kind !== "request";
-    answerProblem(this.#parts.answering, this.#client, problem, { requestId, shown: this.#shown, close });
+    answerProblem(this.#parts.answering, this.#client, problem, { requestId, shown, close });
   }
 
-  #fail(error: unknown): void {
-    this.#parts.onFault(error, this.requestId);
+  #fail(decided: Decided, error: unknown): void {
+    const { onFault } = this.#parts;
+    onFault(error, decided.requestId);
     try {
       if (!this.#client.headersSent) {
-        this.#refuse(FAILED);
+        this.#refuse(decided, FAILED);
         return;
       }
     } catch (answerError) {
-      this.#parts.onFault(answerError, this.requestId);
+      onFault(answerError, decided.requestId);
     }
     this.#client.socket.destroy();
   }
-
-  /** `rule`: what refused the request, or would have. */
-  #observe(decision: Decision, rule: number | undefined): void {
-    this.#parts.metrics.observe(decision, this.#tookMs());
-    if (rule !== undefined && this.#inForce !== undefined) this.#parts.refusals.note(this.#inForce, rule, decision);
-  }
-
-  /** Returns how long the decision took. The clock is read once, so that event and metrics have the same value. */
-  #tookMs(): number {
-    if (this.#decidedMs === 0) this.#decidedMs = performance.now();
-    return this.#decidedMs - this.#startedMs;
-  }
 }
-
-const FAILED: Refuse = { kind: "refuse", decision: "UNAVAILABLE", problem: internalProblem, closes: false };
-
-const NO_TAGS: readonly string[] = [];
