@@ -1,11 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { UsageError } from "./command.ts";
 import {
+  parseBlocks,
   parseChoice,
   parseDurationOption,
   parseHttpUrl,
   parseInstant,
   parseLimit,
+  parseListen,
   parseName,
   parsePort,
   parseSwitch,
@@ -14,6 +16,26 @@ import {
 
 test.each(["-1", "65536", "http", ""])("a port of %j is refused", (text) => {
   expect(() => parsePort("port", text)).toThrow("--port wants a port");
+});
+
+test.each([
+  ["8002", { host: "0.0.0.0", port: 8002 }],
+  ["127.0.0.1:8002", { host: "127.0.0.1", port: 8002 }],
+  ["[::1]:0", { host: "::1", port: 0 }],
+  ["gate.local:80", { host: "gate.local", port: 80 }],
+])("%s is an address to listen at", (text, expected) => {
+  expect(parseListen("grpc-listen", text, "0.0.0.0")).toEqual(expected);
+});
+
+test.each(["", "host", ":8002", "::1:8002", "127.0.0.1:70000", "a b:1"])("%j is none", (text) => {
+  expect(() => parseListen("grpc-listen", text, "0.0.0.0")).toThrow(UsageError);
+});
+
+test("blocks are separated by commas, and each must be one", () => {
+  expect(parseBlocks("trusted-gateways", "10.0.0.0/8, ::1").map(({ bits }) => bits)).toEqual([8, 128]);
+  for (const wrong of ["", "10.0.0.0/8,", "10.0.0.0/33", "gateway"]) {
+    expect(() => parseBlocks("trusted-gateways", wrong)).toThrow("--trusted-gateways wants addresses");
+  }
 });
 
 test("only the origin of an address is kept, and it must be http or https", () => {

@@ -1,5 +1,6 @@
 import { EXPIRES_MAX_MS } from "../core/keys/expires-max.ts";
 import { parseDuration } from "../core/manifests/duration.ts";
+import { type IpRange, parseIpRange } from "../core/verification/ip-address.ts";
 import { UsageError } from "./command.ts";
 
 /* Parsers of option values. Each throws a `UsageError` that says what was expected. */
@@ -11,6 +12,26 @@ export function parsePort(option: string, text: string): number {
     throw new UsageError(`--${option} wants a port from 0 to 65535, got "${text}"`);
   }
   return port;
+}
+
+/** `PORT`, or `HOST:PORT` with an IPv6 address in brackets; `host` is that of a port alone. */
+export function parseListen(option: string, text: string, host: string): { host: string; port: number } {
+  const [, bracketed, named, port] = /^(?:\[([\da-fA-F:.]+)\]:|([^:[\]\s]+):)?(\d{1,5})$/.exec(text) ?? [];
+  if (port === undefined) throw new UsageError(`--${option} wants a port or HOST:PORT, got "${text}"`);
+  return { host: bracketed ?? named ?? host, port: parsePort(option, port) };
+}
+
+/** Addresses and blocks such as `10.0.0.0/8`, separated by commas. */
+export function parseBlocks(option: string, text: string): IpRange[] {
+  return text.split(",").map((part) => {
+    const range = parseIpRange(part.trim());
+    if (range === undefined) {
+      throw new UsageError(
+        `--${option} wants addresses or blocks such as 10.0.0.0/8, separated by commas, got "${part}"`,
+      );
+    }
+    return range;
+  });
 }
 
 /** The origin of an http or https address. */

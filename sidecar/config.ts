@@ -1,5 +1,6 @@
 import type { Logger } from "pino";
 import type { GateProbes } from "../core/gates/probes.ts";
+import type { IpRange } from "../core/verification/ip-address.ts";
 import type { Edge } from "../edge/open.ts";
 import type { CacheSize } from "./cache-limits.ts";
 
@@ -8,9 +9,12 @@ export interface SidecarConfig {
   readonly edge: Edge;
   readonly workspaceId: string;
   readonly policyId: string;
-  /** `http://host:port` of the app. */
-  readonly upstream: string;
+  /** `http://host:port` of the app; undefined when only doors are open. */
+  readonly upstream?: string | undefined;
+  /** For requests to the app. */
   readonly listen: Address;
+  /** Where gateways ask for decisions. */
+  readonly doors?: DoorsConfig | undefined;
   /** For probes and metrics only. */
   readonly admin: Address;
   readonly podId: string;
@@ -33,6 +37,13 @@ export interface Address {
   readonly host: string;
   /** 0 lets the kernel choose. */
   readonly port: number;
+}
+
+export interface DoorsConfig {
+  /** Of the HTTP door. */
+  readonly authorize?: Address | undefined;
+  /** From where the doors may be asked: what is said there of a request and its client is believed. */
+  readonly trusted: readonly IpRange[];
 }
 
 export interface Timeouts {

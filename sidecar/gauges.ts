@@ -5,12 +5,17 @@ import type { Knowledge } from "./knowledge.ts";
 import type { Readings } from "./metrics.ts";
 import type { Readiness } from "./readiness.ts";
 
+interface ProxyParts {
+  readonly forwarding: ForwardParts;
+  readonly upgrading: UpgradeParts;
+}
+
 /** The values that are read from the parts when Prometheus scrapes. */
 export function gaugesOf(
   { projection, follower, counters }: Knowledge,
-  parts: { sink: Edge["sink"]; forwarding: ForwardParts; upgrading: UpgradeParts; readiness: () => Readiness },
+  parts: { sink: Edge["sink"]; proxy: ProxyParts | undefined; readiness: () => Readiness },
 ): Readings {
-  const { sink, forwarding, upgrading, readiness } = parts;
+  const { sink, proxy, readiness } = parts;
   return {
     stalenessS: () => projection.stalenessMs() / 1000,
     sourceUsable: () => projection.sourceState().usable,
@@ -20,10 +25,10 @@ export function gaugesOf(
     policyGone: () => follower.isGone,
     policyRefused: () => follower.refused !== undefined,
     ready: () => readiness().ready,
-    ongoing: () => forwarding.ongoing.size,
+    ongoing: () => proxy?.forwarding.ongoing.size ?? 0,
     places: () => {
-      const { taken, waiting } = forwarding.upstream.places;
-      return { taken, waiting, upgraded: upgrading.places.taken };
+      const { taken, waiting } = proxy?.forwarding.upstream.places ?? { taken: 0, waiting: 0 };
+      return { taken, waiting, upgraded: proxy?.upgrading.places.taken ?? 0 };
     },
     eventsDropped: () => sink.dropped(),
     overAdmitted: () => counters.overAdmitted(),

@@ -31,6 +31,8 @@ export class Metrics {
   /** Open connections and streams that were ended because their key was no longer valid. */
   cut = 0;
   readonly counterFailures = { limits: 0, credits: 0 };
+  /** Questions at the doors that were not decided. */
+  readonly turnedAway = { untrusted: 0, unclear: 0 };
   readonly upstreamFailures = { unreachable: 0, unusable: 0, timeout: 0, busy: 0, stalled: 0 };
   /** Unexpected errors: those that ended one exchange, and those that only the process itself caught. */
   readonly faults = { exchange: 0, stray: 0 };
@@ -120,6 +122,9 @@ async function buildRegistry(metrics: Metrics, readings: Readings): Promise<Regi
     "postern_sidecar_counter_failures_total",
     "Requests for which the shared counters could not say.",
     () => byLabel("what", metrics.counterFailures),
+  );
+  add("counter", "postern_sidecar_turned_away_total", "Questions of gateways that were not decided.", () =>
+    byLabel("why", metrics.turnedAway),
   );
   add("counter", "postern_sidecar_upstream_failures_total", "Requests that the app did not answer.", () =>
     byLabel("why", metrics.upstreamFailures),

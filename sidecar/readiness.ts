@@ -10,11 +10,16 @@ export interface Readiness {
 
 /**
  * A sidecar is ready when it can decide (without checks there is nothing to decide) and the app takes connections, as far as
- * that is known, until its pod ends.
+ * that is known, until its pod ends. `app` is undefined for one without an app.
  */
 export function judgeReadiness(
   { follower, projection }: Pick<Knowledge, "follower" | "projection">,
-  { policyId, checks, isEnding, app }: { policyId: string; checks: boolean; isEnding: boolean; app: AppState },
+  {
+    policyId,
+    checks,
+    isEnding,
+    app,
+  }: { policyId: string; checks: boolean; isEnding: boolean; app: AppState | undefined },
 ): Readiness {
   const inForce = follower.current;
   const stalenessMs = projection.stalenessMs();
@@ -34,7 +39,7 @@ export function judgeReadiness(
       stalenessMs: Number.isFinite(stalenessMs) ? Math.round(stalenessMs) : null,
       // Known keys are served without the store, so it is shown and does not count.
       source: projection.sourceState(),
-      app,
+      app: app ?? null,
       closing: isEnding,
     },
   };

@@ -3,6 +3,7 @@ import { createAdminServer } from "./admin.ts";
 import { forwardUnchecked } from "./app/unchecked.ts";
 import { assembleDecision, assembleExchange } from "./assemble.ts";
 import { DEFAULT_LIMITS, DEFAULT_TIMEOUTS, type SidecarConfig } from "./config.ts";
+import { type Doors, openDoors } from "./doors/open-doors.ts";
 import { Ending } from "./ending.ts";
 import { FaultLog } from "./faults.ts";
 import { createGate, type ExchangeParts } from "./gate/exchange.ts";
@@ -19,7 +20,10 @@ import { createProbes } from "./probes.ts";
 import { judgeReadiness } from "./readiness.ts";
 
 export interface Sidecar {
-  readonly url: string;
+  /** For requests to the app; undefined without one. */
+  readonly url: string | undefined;
+  /** Of the HTTP door; undefined when it is not open. */
+  readonly authorizeUrl: string | undefined;
   readonly adminUrl: string;
   /** Drains, lets requests in flight finish for a limited time, then ends everything. The edge stays open, because the caller opened it. */
   close(): Promise<void>;
@@ -41,28 +45,34 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
   const knowledge = await openKnowledge(config, timeouts);
   const refusals = new RefusalCounts(knowledge.nowMs);
   const given = { config, timeouts, limits, knowledge, metrics, refusals, faults, isEnding: () => ending.hasBegun };
-  const exchange = assembleExchange(given, assembleDecision(given), config.upstream);
-  const { watch } = exchange.forwarding.upstream;
-  const { answering, onFault } = exchange;
-
-  const server = createListener(
-    { answering, onFault, onMalformed: () => metrics.observe("MALFORMED", 0) },
-    { ...limits, ...timeouts },
-    checks ? createGate(exchange) : withoutChecks(exchange),
-  );
-  const closeIdle = (): void => server.closeIdle();
+  const decision = assembleDecision(given);
+  const { onFault } = decision;
+  const exchange = config.upstream === undefined ? undefined : assembleExchange(given, decision, config.upstream);
+  const watch = exchange?.forwarding.upstream.watch;
+  const onMalformed = (): void => metrics.observe("MALFORMED", 0);
+  const server =
+    exchange &&
+    createListener(
+      { answering: exchange.answering, onFault, onMalformed },
+      { ...limits, ...timeouts },
+      checks ? createGate(exchange) : withoutChecks(exchange),
+    );
+  let doors: Doors | undefined;
   const ending = new Ending({
     drainMs: timeouts.drainMs,
-    closeIdle,
+    closeIdle: () => {
+      server?.closeIdle();
+      doors?.closeIdle();
+    },
     isAppGone: async () => {
-      await watch.look();
-      return watch.state === "away";
+      await watch?.look();
+      return watch?.state === "away";
     },
   });
-  watch.onAway(closeIdle);
+  watch?.onAway(() => server?.closeIdle());
   const { policyId, hookToken } = config;
-  const readiness = () => judgeReadiness(knowledge, { policyId, checks, isEnding: ending.hasBegun, app: watch.state });
-  const gauges = gaugesOf(knowledge, { ...exchange, sink: config.edge.sink, readiness });
+  const readiness = () => judgeReadiness(knowledge, { policyId, checks, isEnding: ending.hasBegun, app: watch?.state });
+  const gauges = gaugesOf(knowledge, { proxy: exchange, sink: config.edge.sink, readiness });
   const admin = createAdminServer({
     readiness,
     metrics: exposeMetrics(metrics, gauges),
@@ -71,36 +81,48 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
     onFault,
   });
   const reports = startPodReports(config, { ...knowledge, refusals }, timeouts.reportMs);
-  const stopWatching = watchOngoing({
-    ongoing: exchange.forwarding.ongoing,
-    recheckMs: timeouts.recheckMs,
-    isStillValid: (admission) => isStillValid(exchange, admission).catch(stayOpen(config.logger)),
-    onCut: () => {
-      metrics.cut += 1;
-    },
-    onFault,
-  });
+  const stopWatching =
+    exchange &&
+    watchOngoing({
+      ongoing: exchange.forwarding.ongoing,
+      recheckMs: timeouts.recheckMs,
+      isStillValid: (admission) => isStillValid(decision, admission).catch(stayOpen(config.logger)),
+      onCut: () => {
+        metrics.cut += 1;
+      },
+      onFault,
+    });
 
+  let serves = false;
   async function close(): Promise<void> {
-    if (server.isListening) await ending.drained();
+    if (serves) await ending.drained();
     knowledge.follower.close();
     reports.stop();
-    const { ongoing } = exchange.forwarding;
-    await server.close(
-      timeouts.closeMs,
-      () => ongoing.size > 0,
-      () => {
-        for (const one of ongoing) one.cut();
-      },
-    );
-    stopWatching();
-    await Promise.all([endServer(admin), exchange.forwarding.upstream.close(), leave(config, knowledge)]);
+    const ongoing = exchange?.forwarding.ongoing ?? [];
+    await Promise.all([
+      server?.close(
+        timeouts.closeMs,
+        () => (exchange?.forwarding.ongoing.size ?? 0) > 0,
+        () => {
+          for (const one of ongoing) one.cut();
+        },
+      ),
+      doors?.close(timeouts.closeMs),
+    ]);
+    stopWatching?.();
+    await Promise.all([endServer(admin), exchange?.forwarding.upstream.close(), leave(config, knowledge)]);
   }
 
   try {
-    const url = await server.listen(config.listen);
+    const url = await server?.listen(config.listen);
+    const doorsParts = {
+      ...{ decision, timeouts, limits, docsUrl: config.errorDocsUrl, logger: config.logger },
+      ...{ isEnding: () => ending.hasBegun, turnedAway: metrics.turnedAway },
+    };
+    doors = config.doors && (await openDoors(doorsParts, config.doors));
     const adminUrl = await listen(admin, config.admin);
-    return { url, adminUrl, close, noteStrayFault: faults.stray };
+    serves = true;
+    return { url, authorizeUrl: doors?.authorizeUrl, adminUrl, close, noteStrayFault: faults.stray };
   } catch (error) {
     await close();
     throw error;

@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import { GateProbes } from "../../core/gates/probes.ts";
 import { managerOfPolicy, parseNamedPolicy, policyIdOf } from "../../core/policies/policy-id.ts";
 import { openRedisEdge, type RedisEdgeOptions } from "../../edge/open.ts";
+import type { DoorsConfig } from "../../sidecar/config.ts";
 import { type Credentials, keepCredentials } from "../../sidecar/credentials.ts";
 import { startSidecar } from "../../sidecar/start.ts";
 import { defineCommand, UsageError } from "../command.ts";
@@ -11,7 +12,7 @@ import { surviveStrayErrors } from "../last-resort.ts";
 import { adminPort, docsUrl, listenHost, redisPrefix, region } from "../options.ts";
 import { runService } from "../process.ts";
 import { redisAddress, redisOptions } from "../stores.ts";
-import { parseHttpUrl, parsePort, parseWhole } from "../values.ts";
+import { parseBlocks, parseHttpUrl, parseListen, parsePort, parseWhole } from "../values.ts";
 import { cacheOptions, parseCache } from "./cache-options.ts";
 
 const PLACES = { min: 1, max: 1_000_000 };
@@ -57,7 +58,12 @@ export const sidecar = defineCommand({
       required: true,
       env: "POSTERN_POLICY",
     },
-    upstream: { type: "string", placeholder: "URL", help: "the app", required: true, env: "POSTERN_UPSTREAM" },
+    upstream: {
+      type: "string",
+      placeholder: "URL",
+      help: "the app; may be left out when gateways ask at --authorize-listen",
+      env: "POSTERN_UPSTREAM",
+    },
     host: listenHost,
     port: {
       type: "string",
@@ -65,6 +71,19 @@ export const sidecar = defineCommand({
       help: "port for requests",
       default: "8000",
       env: "POSTERN_SIDECAR_PORT",
+    },
+    "authorize-listen": {
+      type: "string",
+      placeholder: "[HOST:]PORT",
+      help: "where gateways ask over HTTP whether a request may pass (nginx, HAProxy, Traefik, Caddy, Apache, Envoy); closed when left out",
+      env: "POSTERN_AUTHORIZE_LISTEN",
+    },
+    "trusted-gateways": {
+      type: "string",
+      placeholder: "BLOCKS",
+      help: "addresses and blocks of the gateways, separated by commas: what they say of a request and its client is believed",
+      default: "127.0.0.0/8,::1",
+      env: "POSTERN_TRUSTED_GATEWAYS",
     },
     "admin-port": { ...adminPort, default: "8001" },
     "pod-id": { type: "string", placeholder: "ID", help: "name of this pod in reports", env: "POSTERN_POD" },
@@ -116,6 +135,10 @@ export const sidecar = defineCommand({
     region,
   },
   run: (options, io) => {
+    const upstream = options.upstream === undefined ? undefined : parseHttpUrl("upstream", options.upstream);
+    const doors = readDoors(options);
+    if (upstream === undefined && doors === undefined)
+      throw new UsageError("--upstream or --authorize-listen is required");
     const drainMs = 1000 * parseWhole("drain", options.drain, { min: 0, max: 3600 });
     return runService({ name: "sidecar", env: io.env, deadlineMs: drainMs + 10_000 }, async ({ log, closers }) => {
       const credentials = credentialsOf(options, log);
@@ -130,8 +153,9 @@ export const sidecar = defineCommand({
         edge,
         workspaceId: options.workspace,
         policyId: policyIdFrom(options.policy, options.workspace),
-        upstream: parseHttpUrl("upstream", options.upstream),
+        upstream,
         listen: { host: options.host, port: parsePort("port", options.port) },
+        doors,
         admin: { host: options.host, port: parsePort("admin-port", options["admin-port"]) },
         timeouts: {
           drainMs,
@@ -156,10 +180,24 @@ export const sidecar = defineCommand({
       closers.add("sidecar", () => gate.close());
       // Not earlier: an error during the start must end the process.
       surviveStrayErrors({ log, onFault: gate.noteStrayFault });
-      log.info({ url: gate.url, adminUrl: gate.adminUrl }, "listening");
+      log.info({ url: gate.url, authorizeUrl: gate.authorizeUrl, adminUrl: gate.adminUrl }, "listening");
     });
   },
 });
+
+type DoorOptions = Readonly<
+  Record<"host" | "trusted-gateways", string> & Record<"authorize-listen", string | undefined>
+>;
+
+/** Undefined when no door is to be opened. */
+function readDoors(options: DoorOptions): DoorsConfig | undefined {
+  const { host, "authorize-listen": authorize, "trusted-gateways": trusted } = options;
+  if (authorize === undefined) return undefined;
+  return {
+    authorize: parseListen("authorize-listen", authorize, host),
+    trusted: parseBlocks("trusted-gateways", trusted),
+  };
+}
 
 type CredentialOptions = Readonly<
   Record<"credentials-url" | "credentials-ca-file", string | undefined> &

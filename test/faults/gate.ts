@@ -53,7 +53,10 @@ export async function startGate(system: System, api: Api, { apiId, policy = {}, 
     logger: system.log,
   });
   system.closing(sidecar);
-  const [port, adminPort] = [sidecar.url, sidecar.adminUrl].map((url) => Number(new URL(url).port)) as [number, number];
+  const [port, adminPort] = [sidecar.url, sidecar.adminUrl].map((url = "") => Number(new URL(url).port)) as [
+    number,
+    number,
+  ];
   const readyz = () => call(adminPort, { path: "/readyz" });
   await waitFor("the sidecar to be ready", async () => (await readyz()).status === 200);
   return {

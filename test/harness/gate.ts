@@ -282,7 +282,7 @@ export async function openGate(options: GateOptions = {}): Promise<TestGate> {
     ...(options.timeouts === undefined ? {} : { timeouts: options.timeouts }),
     ...options.config,
   });
-  const port = Number(new URL(sidecar.url).port);
+  const port = Number(new URL(sidecar.url ?? "http://127.0.0.1:0").port);
   const readyz = () => call(Number(new URL(sidecar.adminUrl).port), { path: "/readyz" });
   const metrics = async () => (await call(Number(new URL(sidecar.adminUrl).port), { path: "/metrics" })).body;
   if (options.ready !== false) await waitFor("the gate to be ready", async () => (await readyz()).status === 200);

@@ -12,6 +12,8 @@ export interface SidecarProcess {
   readonly process: RunningProcess;
   readonly port: number;
   readonly adminPort: number;
+  /** 0 for those that are not open. */
+  readonly doors: { readonly authorize: number; readonly grpc: number };
 }
 
 /** Starts a sidecar as in a pod, ready to decide: `env` must name its policy, store and app. The caller stops it. */
@@ -32,9 +34,10 @@ export async function spawnUnready(env: Record<string, string>, nodeArgs: string
     .stderr()
     .split("\n")
     .find((one) => one.includes('"msg":"listening"'));
-  const { url, adminUrl } = JSON.parse(line ?? "{}");
-  const [port, adminPort] = [url, adminUrl].map((one) => Number(new URL(one).port)) as [number, number];
-  return { process: child, port, adminPort };
+  const said = JSON.parse(line ?? "{}");
+  const portOf = (url: string | undefined): number => (url === undefined ? 0 : Number(new URL(url).port));
+  const doors = { authorize: portOf(said.authorizeUrl), grpc: portOf(said.grpcUrl) };
+  return { process: child, port: portOf(said.url), adminPort: portOf(said.adminUrl), doors };
 }
 
 export const isReady = async ({ adminPort }: SidecarProcess): Promise<boolean> =>

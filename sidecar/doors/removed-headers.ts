@@ -1,0 +1,26 @@
+import type { Head } from "../http/head.ts";
+import { HOP_BY_HOP } from "../http/hop-by-hop.ts";
+
+/** What a proxy sets by itself; to remove it would be wrong or without effect. */
+const KEPT: ReadonlySet<string> = new Set([...HOP_BY_HOP, "host", "content-length", "expect"]);
+
+/**
+ * The headers of a request that the app must not get, in lower case, each once: credentials, and identity headers that its client sent. For a
+ * gateway that is told what to remove. Those that `set` has, names and values by turns, get another value instead.
+ */
+export function removedHeaders(
+  rawHeaders: readonly string[],
+  { forwarded }: Pick<Head, "forwarded">,
+  set: readonly string[],
+): string[] {
+  const passed = new Set<string>();
+  for (const list of [forwarded, set]) {
+    for (let i = 0; i < list.length; i += 2) passed.add((list[i] as string).toLowerCase());
+  }
+  const removed = new Set<string>();
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = (rawHeaders[i] as string).toLowerCase();
+    if (!passed.has(name) && !KEPT.has(name) && !name.startsWith(":")) removed.add(name);
+  }
+  return [...removed];
+}

@@ -1,0 +1,274 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { call, type RawAnswer, sendRaw } from "../harness/gate.ts";
+import { waitFor } from "../harness/wait.ts";
+import type { World } from "./world.ts";
+
+/* What every gateway must do with a door of the gate, whatever it is. Run against the real programs. */
+
+export interface Gateway {
+  readonly port: number;
+  /** What it has logged, for a failing test. */
+  log(): string;
+  close(): Promise<void>;
+}
+
+export interface Expected {
+  /** Whether the app gets no key that came in the query. */
+  readonly stripsQueryKey: boolean;
+  /** The status of a client whose request cannot be decided. */
+  readonly undecided: readonly number[];
+  /** Whether the `RateLimit-*` headers of a request that passed reach the client. */
+  readonly showsLimits: boolean;
+}
+
+/** Identity headers in spellings that some server or other takes for one of ours. */
+const FORGED = {
+  "X-Postern-Key-Id": "forged",
+  "x-postern-permissions": "admin",
+  "X-Postern-Roles": "forged",
+  "X-Postern-External-Id": "forged",
+  "X-Postern-Identity-Id": "forged",
+  "X-Postern-Omitted": "forged",
+  "X-Postern-Target": "/forged",
+  X_Postern_Key_Id: "forged",
+  "X-Postern_Key-Id": "forged",
+};
+
+/** Spellings of `/admin`, or of ways into it, that servers between client and app may read differently. */
+const WAYS_INTO_ADMIN = [
+  "/admin",
+  "/admin/",
+  "/%61dmin",
+  "/%61%64%6d%69%6e",
+  "//admin",
+  "/./admin",
+  "/public/../admin",
+  "/public/%2e%2e/admin",
+  "/public/.%2E/admin",
+  "/public/..%2fadmin",
+  "/public%2f..%2fadmin",
+  "/public/..\\admin",
+  "/public/..%5cadmin",
+  "/public/..;/admin",
+  "/public/..%3b/admin",
+  "/admin;x=y",
+  "/admin%3bx",
+  "/admin%00",
+  "/admin%2f",
+  "/admin%2Fx",
+  "/%2561dmin",
+  "/public?/../admin",
+  "/public#/../admin",
+  "/admin?x=/public",
+  "http://public/admin",
+  "http://x/public/../admin",
+];
+
+export function testGateway(
+  name: string,
+  open: { world(): Promise<World>; gateway(world: World): Promise<Gateway>; expected: Expected },
+) {
+  describe(name, () => {
+    let world: World;
+    let gateway: Gateway;
+    const { expected } = open;
+    beforeAll(async () => {
+      world = await open.world();
+      gateway = await open.gateway(world);
+    }, 900_000);
+    afterAll(async () => {
+      await gateway?.close();
+      await world?.close();
+    });
+
+    const ask = (path: string, headers: Record<string, string> = {}, more: { method?: string; body?: string } = {}) => {
+      world.app.seen.length = 0;
+      return call(gateway.port, { path, headers, ...more });
+    };
+    const bearer = (key: string) => ({ Authorization: `Bearer ${key}` });
+
+    test("a valid key reaches the app, which learns who called and not the key", async () => {
+      await world.records.putIdentity({ id: "id_1", externalId: "cust omer", ratelimits: [] });
+      const key = await world.records.putKey({ keyId: "key_1", identityId: "id_1", permissions: ["orders.read"] });
+      const answer = await ask("/orders/1?a=b&c=%20d", bearer(key));
+      expect(answer.status, gateway.log()).toBe(200);
+      const [seen] = world.app.seen;
+      expect(seen).toMatchObject({
+        method: "GET",
+        url: "/orders/1?a=b&c=%20d",
+        headers: {
+          "x-postern-key-id": "key_1",
+          "x-postern-identity-id": "id_1",
+          "x-postern-external-id": "cust%20omer",
+          "x-postern-permissions": "orders.read",
+          "x-postern-request-id": expect.stringMatching(/^req_[A-Za-z0-9]{16}$/),
+        },
+      });
+      expect(JSON.stringify(seen)).not.toContain(key);
+    });
+
+    test("the method and the body are the client's", async () => {
+      const key = await world.records.putKey({ keyId: "key_2" });
+      const body = "x".repeat(100_000);
+      expect((await ask("/orders", bearer(key), { method: "POST", body })).status, gateway.log()).toBe(200);
+      expect(world.app.seen[0]).toMatchObject({ method: "POST", body });
+      expect((await ask("/orders", bearer(key), { method: "HEAD" })).status).toBe(200);
+      expect(world.app.seen[0]).toMatchObject({ method: "HEAD" });
+      // A rule of the policy wants a permission for this method.
+      expect((await ask("/orders", bearer(key), { method: "DELETE" })).status).toBe(403);
+      expect(world.app.seen).toEqual([]);
+    });
+
+    test("no key: 401, and how to send one", async () => {
+      const answer = await ask("/orders");
+      expect(answer.status, gateway.log()).toBe(401);
+      expect(answer.headers["www-authenticate"]).toBe('Bearer realm="postern"');
+      expect(world.app.seen).toEqual([]);
+    });
+
+    test("an unknown key and a disabled one: 401; a key without the permission: 403", async () => {
+      expect((await ask("/orders", bearer("nobody-knows-it"))).status).toBe(401);
+      const disabled = await world.records.putKey({ keyId: "key_3", enabled: false });
+      expect((await ask("/orders", { "X-API-Key": disabled })).status).toBe(401);
+      const poor = await world.records.putKey({ keyId: "key_4" });
+      expect((await ask("/admin", bearer(poor))).status).toBe(403);
+      expect(world.app.seen).toEqual([]);
+      const rich = await world.records.putKey({ keyId: "key_5", permissions: ["admin"] });
+      expect((await ask("/admin", bearer(rich))).status).toBe(200);
+    });
+
+    test("over the limit: 429, with when to try again and the limit", async () => {
+      const key = await world.records.putKey({ keyId: "key_6" });
+      const first = await ask("/limited", bearer(key));
+      expect(first.status).toBe(200);
+      if (expected.showsLimits) expect(first.headers["ratelimit-remaining"]).toBe("1");
+      expect((await ask("/limited", bearer(key))).status).toBe(200);
+      const answer = await ask("/limited", bearer(key));
+      expect(answer.status, gateway.log()).toBe(429);
+      expect(Number(answer.headers["retry-after"])).toBeGreaterThan(0);
+      expect(answer.headers).toMatchObject({ "ratelimit-limit": "2", "ratelimit-remaining": "0" });
+      expect(world.app.seen).toEqual([]);
+    });
+
+    test("a key in the query is read, also when its name is written with escapes", async () => {
+      const key = await world.records.putKey({ keyId: "key_7" });
+      for (const query of [`api_key=${key}&a=b`, `a=b&api%5Fkey=${key}`]) {
+        expect((await ask(`/orders?${query}`)).status, gateway.log()).toBe(200);
+        expect(world.app.seen[0]?.headers["x-postern-key-id"]).toBe("key_7");
+        if (expected.stripsQueryKey) expect(world.app.seen[0]?.url).toBe("/orders?a=b");
+      }
+    });
+
+    test("no identity header that a client sends reaches the app", async () => {
+      const key = await world.records.putKey({ keyId: "key_8" });
+      for (const [path, headers] of [
+        ["/public", FORGED],
+        ["/orders", { ...FORGED, ...bearer(key) }],
+      ] as const) {
+        const { status } = await ask(path, headers);
+        // A gateway may also refuse such names.
+        if (status === 400) continue;
+        expect(status, gateway.log()).toBe(200);
+        const text = JSON.stringify(world.app.seen[0]?.rawHeaders);
+        expect(text).not.toContain("forged");
+        expect(world.app.seen[0]?.headers["x-postern-permissions"]).toBeUndefined();
+      }
+    });
+
+    test("what a client says of its request is not believed", async () => {
+      const key = await world.records.putKey({ keyId: "key_9" });
+      const lies = {
+        "X-Original-URI": "/public",
+        "X-Original-Method": "GET",
+        "X-Original-URL": "http://x/public",
+        "X-Forwarded-Uri": "/public",
+        "X-Forwarded-Method": "GET",
+        "X-Envoy-Original-Path": "/public",
+        "X-HTTP-Method-Override": "GET",
+        "X-Rewrite-URL": "/public",
+      };
+      for (const headers of [lies, ...Object.entries(lies).map(([name, value]) => ({ [name]: value }))]) {
+        expect([400, 401], JSON.stringify(headers)).toContain((await ask("/orders", headers)).status);
+        expect([400, 403]).toContain((await ask("/admin", { ...headers, ...bearer(key) })).status);
+        expect([400, 403]).toContain(
+          (await ask("/orders", { ...headers, ...bearer(key) }, { method: "DELETE" })).status,
+        );
+        expect(world.app.seen).toEqual([]);
+      }
+    });
+
+    test("no spelling of a path leads past its rule", async () => {
+      const key = await world.records.putKey({ keyId: "key_10" });
+      const passed: string[] = [];
+      for (const path of WAYS_INTO_ADMIN) {
+        world.app.seen.length = 0;
+        const answer = await raw(gateway.port, path, key);
+        expect(answer.status, `${path}\n${gateway.log()}`).not.toBe(0);
+        for (const { url } of world.app.seen) if (leadsToAdmin(url)) passed.push(`${path} as ${url}`);
+      }
+      expect(passed).toEqual([]);
+    });
+
+    test("a client cannot choose the address by which it is judged", async () => {
+      await world.records.putApi({ id: "api_orders", ipAllowList: ["127.0.0.0/8"] });
+      try {
+        const key = await world.records.putKey({ keyId: "key_11" });
+        await world.records.heartbeat();
+        await waitFor("the list to be known", async () => (await ask("/orders", bearer(key))).status === 200);
+        await world.records.putApi({ id: "api_orders", ipAllowList: ["203.0.113.9"] });
+        await waitFor("the other list to be known", async () => (await ask("/orders", bearer(key))).status === 403);
+        expect((await ask("/orders", { ...bearer(key), "X-Forwarded-For": "203.0.113.9" })).status).toBe(403);
+        expect((await ask("/orders", { ...bearer(key), "X-Real-IP": "203.0.113.9" })).status).toBe(403);
+      } finally {
+        await world.records.putApi({ id: "api_orders" });
+      }
+    });
+
+    test("while Redis is away, known keys are served and unknown ones cannot be decided", async () => {
+      const key = await world.records.putKey({ keyId: "key_12" });
+      await waitFor("the key to be known", async () => (await ask("/orders", bearer(key))).status === 200);
+      await world.redis.kill("SIGKILL");
+      await waitFor("unknown keys to be undecided", async () =>
+        expected.undecided.includes((await ask("/orders", bearer("unknown-meanwhile"))).status),
+      );
+      expect(world.app.seen).toEqual([]);
+      expect((await ask("/orders", bearer(key))).status, gateway.log()).toBe(200);
+      expect((await ask("/public")).status).toBe(200);
+    });
+
+    test("without the gate nothing passes, not even what needs no key", async () => {
+      world.gate.process.kill("SIGKILL");
+      await world.gate.process.exited;
+      for (const path of ["/orders", "/public"]) {
+        const { status } = await ask(path);
+        expect(status, gateway.log()).toBeGreaterThanOrEqual(status === 403 ? 403 : 500);
+        expect(world.app.seen).toEqual([]);
+      }
+    });
+  });
+}
+
+const raw = (port: number, target: string, key: string): Promise<RawAnswer> =>
+  sendRaw(port, `GET ${target} HTTP/1.1\r\nHost: app\r\nConnection: close\r\nAuthorization: Bearer ${key}\r\n\r\n`);
+
+/**
+ * Whether some app would serve what is under `/admin` for this target: one that decodes, merges slashes, and drops path parameters (which servers
+ * look for before they decode).
+ */
+function leadsToAdmin(url: string): boolean {
+  const path = (url.split(/[?#]/, 1)[0] ?? "").replace(/^https?:\/\/[^/]*/i, "").replaceAll(/;[^/]*/g, "");
+  let decoded = path;
+  try {
+    decoded = decodeURIComponent(path);
+  } catch {
+    // Apps refuse what they cannot decode.
+  }
+  return [path, decoded].some((one) => {
+    const segments: string[] = [];
+    for (const segment of one.replaceAll("\\", "/").split("/")) {
+      if (segment === "..") segments.pop();
+      else if (segment !== "" && segment !== ".") segments.push(segment.replaceAll("\0", ""));
+    }
+    return segments[0]?.toLowerCase() === "admin";
+  });
+}
