@@ -42,6 +42,8 @@ export interface Address {
 export interface DoorsConfig {
   /** Of the HTTP door. */
   readonly authorize?: Address | undefined;
+  /** Of the gRPC door: Envoy's ext_authz and rate limit service. */
+  readonly grpc?: Address | undefined;
   /** From where the doors may be asked: what is said there of a request and its client is believed. */
   readonly trusted: readonly IpRange[];
 }

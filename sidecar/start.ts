@@ -24,6 +24,8 @@ export interface Sidecar {
   readonly url: string | undefined;
   /** Of the HTTP door; undefined when it is not open. */
   readonly authorizeUrl: string | undefined;
+  /** Of the gRPC door; undefined when it is not open. */
+  readonly grpcUrl: string | undefined;
   readonly adminUrl: string;
   /** Drains, lets requests in flight finish for a limited time, then ends everything. The edge stays open, because the caller opened it. */
   close(): Promise<void>;
@@ -117,12 +119,19 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
     const url = await server?.listen(config.listen);
     const doorsParts = {
       ...{ decision, timeouts, limits, docsUrl: config.errorDocsUrl, logger: config.logger },
-      ...{ isEnding: () => ending.hasBegun, turnedAway: metrics.turnedAway },
+      ...{ isEnding: () => ending.hasBegun, isReady: () => readiness().ready, turnedAway: metrics.turnedAway },
     };
     doors = config.doors && (await openDoors(doorsParts, config.doors));
     const adminUrl = await listen(admin, config.admin);
     serves = true;
-    return { url, authorizeUrl: doors?.authorizeUrl, adminUrl, close, noteStrayFault: faults.stray };
+    return {
+      url,
+      authorizeUrl: doors?.authorizeUrl,
+      grpcUrl: doors?.grpcUrl,
+      adminUrl,
+      close,
+      noteStrayFault: faults.stray,
+    };
   } catch (error) {
     await close();
     throw error;

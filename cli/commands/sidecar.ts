@@ -61,7 +61,7 @@ export const sidecar = defineCommand({
     upstream: {
       type: "string",
       placeholder: "URL",
-      help: "the app; may be left out when gateways ask at --authorize-listen",
+      help: "the app; may be left out when gateways ask at --authorize-listen or --grpc-listen",
       env: "POSTERN_UPSTREAM",
     },
     host: listenHost,
@@ -77,6 +77,12 @@ export const sidecar = defineCommand({
       placeholder: "[HOST:]PORT",
       help: "where gateways ask over HTTP whether a request may pass (nginx, HAProxy, Traefik, Caddy, Apache, Envoy); closed when left out",
       env: "POSTERN_AUTHORIZE_LISTEN",
+    },
+    "grpc-listen": {
+      type: "string",
+      placeholder: "[HOST:]PORT",
+      help: "where Envoy asks over gRPC: ext_authz and the rate limit service, without TLS; closed when left out",
+      env: "POSTERN_GRPC_LISTEN",
     },
     "trusted-gateways": {
       type: "string",
@@ -138,7 +144,7 @@ export const sidecar = defineCommand({
     const upstream = options.upstream === undefined ? undefined : parseHttpUrl("upstream", options.upstream);
     const doors = readDoors(options);
     if (upstream === undefined && doors === undefined)
-      throw new UsageError("--upstream or --authorize-listen is required");
+      throw new UsageError("--upstream, --authorize-listen or --grpc-listen is required");
     const drainMs = 1000 * parseWhole("drain", options.drain, { min: 0, max: 3600 });
     return runService({ name: "sidecar", env: io.env, deadlineMs: drainMs + 10_000 }, async ({ log, closers }) => {
       const credentials = credentialsOf(options, log);
@@ -180,21 +186,23 @@ export const sidecar = defineCommand({
       closers.add("sidecar", () => gate.close());
       // Not earlier: an error during the start must end the process.
       surviveStrayErrors({ log, onFault: gate.noteStrayFault });
-      log.info({ url: gate.url, authorizeUrl: gate.authorizeUrl, adminUrl: gate.adminUrl }, "listening");
+      const { url, authorizeUrl, grpcUrl, adminUrl } = gate;
+      log.info({ url, authorizeUrl, grpcUrl, adminUrl }, "listening");
     });
   },
 });
 
 type DoorOptions = Readonly<
-  Record<"host" | "trusted-gateways", string> & Record<"authorize-listen", string | undefined>
+  Record<"host" | "trusted-gateways", string> & Record<"authorize-listen" | "grpc-listen", string | undefined>
 >;
 
 /** Undefined when no door is to be opened. */
 function readDoors(options: DoorOptions): DoorsConfig | undefined {
-  const { host, "authorize-listen": authorize, "trusted-gateways": trusted } = options;
-  if (authorize === undefined) return undefined;
+  const { host, "authorize-listen": authorize, "grpc-listen": grpc, "trusted-gateways": trusted } = options;
+  if (authorize === undefined && grpc === undefined) return undefined;
   return {
-    authorize: parseListen("authorize-listen", authorize, host),
+    authorize: authorize === undefined ? undefined : parseListen("authorize-listen", authorize, host),
+    grpc: grpc === undefined ? undefined : parseListen("grpc-listen", grpc, host),
     trusted: parseBlocks("trusted-gateways", trusted),
   };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { clientOf, readAsked } from "./asked-request.ts";
+import { lastOf, readAsked } from "./asked-request.ts";
 
 const ORIGINAL = ["X-Original-Method", "POST", "X-Original-URI", "/orders?a=b"];
 const FORWARDED = ["x-forwarded-method", "PUT", "x-forwarded-uri", "/x"];
@@ -49,7 +49,22 @@ describe("the client's address", () => {
     { name: "is none when the last entry is no address", text: "192.0.2.7, unix:", address: "", before: undefined },
     { name: "is none when the last entry is empty", text: "192.0.2.7,", address: "", before: undefined },
   ])("$name", ({ text, address, before }) => {
-    expect(clientOf(text)).toEqual({ address, before });
+    expect(lastOf(text)).toEqual({ address, before });
+  });
+
+  test.each([
+    { name: "is in X-Real-IP", headers: ["X-Real-IP", "192.0.2.7"], address: "192.0.2.7" },
+    { name: "is none without it", headers: [], address: "" },
+    {
+      name: "is none when it was sent twice",
+      headers: ["X-Real-IP", "192.0.2.7", "x-real-ip", "6.6.6.6"],
+      address: "",
+    },
+  ])("of a request that tells itself $name, and Envoy's own is dropped", ({ headers, address }) => {
+    const rawHeaders = [...headers, "X-Forwarded-For", "6.6.6.6,10.0.0.1"];
+    expect(readAsked({ url: "/authorize/", rawHeaders })).toMatchObject({
+      request: { socket: { remoteAddress: address }, rawHeaders: [...headers, "X-Forwarded-For", "6.6.6.6"] },
+    });
   });
 
   test("of several headers it is in the last one", () => {

@@ -9,6 +9,8 @@ import type { ReceivedRequest } from "../gate/judge.ts";
  *   X-Forwarded-Method, X-Forwarded-Uri      Traefik's ForwardAuth, Caddy's forward_auth
  *   the request itself, below /authorize     Envoy's ext_authz over HTTP: PUT /authorize/orders/1 asks about PUT /orders/1
  *
+ * The address of its client is the last entry of X-Forwarded-For; in Envoy's way, that of X-Real-IP.
+ *
  * A gateway passes on most headers of its client. So a request that tells in more than one way, twice, or by half is refused: one of
  * these headers would be the client's.
  */
@@ -33,6 +35,7 @@ const WAYS = [
 ] as const;
 const TELLING: ReadonlySet<string> = new Set(WAYS.flatMap(({ method, target }) => [method, target]));
 const FORWARDED_FOR = "x-forwarded-for";
+const REAL_IP = "x-real-ip";
 
 /** RFC 9110, 5.6.2. */
 const METHOD = /^[!#$%&'*+.^_`|~\dA-Za-z-]{1,64}$/;
@@ -44,6 +47,7 @@ export function readAsked({ method = "", url = "", rawHeaders }: DoorRequest): A
   const told = new Map<string, string>();
   const others: string[] = [];
   let forwardedFor: string | undefined;
+  let realIp: string | undefined;
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] as string;
     const value = rawHeaders[i + 1] as string;
@@ -52,10 +56,15 @@ export function readAsked({ method = "", url = "", rawHeaders }: DoorRequest): A
       if (told.has(lower)) return unclear(`${name} was sent twice`);
       told.set(lower, value);
     } else if (lower === FORWARDED_FOR) forwardedFor = forwardedFor === undefined ? value : `${forwardedFor},${value}`;
-    else others.push(name, value);
+    else {
+      if (lower === REAL_IP) realIp = realIp === undefined ? value : `${realIp},${value}`;
+      others.push(name, value);
+    }
   }
 
-  const client = clientOf(forwardedFor);
+  const last = lastOf(forwardedFor);
+  // Envoy's own client appends Envoy's address instead, so its configuration tells the client's in another header.
+  const client = isHeaderWay ? last : { address: addressIn(realIp ?? ""), before: last.before };
   if (client.before !== undefined) others.push("X-Forwarded-For", client.before);
   const asked = { httpVersion: "1.1", rawHeaders: others, socket: { remoteAddress: client.address } };
   if (!isHeaderWay) {
@@ -81,10 +90,16 @@ const unclear = (why: string): Asked => ({ kind: "unclear", why });
  * The last entry of X-Forwarded-For is the address that the gateway saw, which takes the place of the connection's; what stands before it
  * came with the request. Without a usable entry there is no address, and no IP allow-list lets it in.
  */
-export function clientOf(forwardedFor: string | undefined): { address: string; before: string | undefined } {
+export function lastOf(forwardedFor: string | undefined): { address: string; before: string | undefined } {
   if (forwardedFor === undefined) return { address: "", before: undefined };
   const comma = forwardedFor.lastIndexOf(",");
-  const last = withoutPort(forwardedFor.slice(comma + 1).trim());
   const before = comma === -1 ? undefined : forwardedFor.slice(0, comma);
-  return isIP(last) === 0 ? { address: "", before: undefined } : { address: last, before };
+  const address = addressIn(forwardedFor.slice(comma + 1));
+  return address === "" ? { address, before: undefined } : { address, before };
+}
+
+/** Empty when the text is not an address. */
+function addressIn(text: string): string {
+  const address = withoutPort(text.trim());
+  return isIP(address) === 0 ? "" : address;
 }

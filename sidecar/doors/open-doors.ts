@@ -1,4 +1,5 @@
 import type { Server } from "node:http";
+import type { Http2Server, ServerHttp2Session } from "node:http2";
 import type { Logger } from "pino";
 import { Rarely } from "../../edge/rarely.ts";
 import type { Address, DoorsConfig, Limits, Timeouts } from "../config.ts";
@@ -15,6 +16,7 @@ export interface DoorsParts {
   readonly limits: Limits;
   readonly docsUrl: string;
   readonly isEnding: () => boolean;
+  readonly isReady: () => boolean;
   /** Counts questions that were not decided. */
   readonly turnedAway: Record<TurnedAway, number>;
   readonly logger: Logger;
@@ -23,6 +25,8 @@ export interface DoorsParts {
 export interface Doors {
   /** Of the HTTP door; undefined when it is not open. */
   readonly authorizeUrl: string | undefined;
+  /** Of the gRPC door; undefined when it is not open. */
+  readonly grpcUrl: string | undefined;
   closeIdle(): void;
   /** Answers what was asked, for at most `graceMs`. */
   close(graceMs: number): Promise<void>;
@@ -47,10 +51,33 @@ export async function openDoors(parts: DoorsParts, config: DoorsConfig): Promise
     return url;
   }
 
+  async function openGrpc(address: Address): Promise<string> {
+    const { decision, docsUrl, isReady } = parts;
+    const { policy, verifying, recording, nextId, onFault } = decision;
+    // Its libraries are loaded only here: a gate without this door pays nothing for it.
+    const { createGrpcDoor } = await import("./grpc-door.ts");
+    const server = createGrpcDoor({
+      checking: { decision, docsUrl },
+      limiting: { policy, counting: verifying, events: recording.events, nextId },
+      onUntrusted: (from) => onTurnedAway("untrusted", { address: from }),
+      ...{ isTrusted, isReady, onFault },
+    });
+    const sessions = new Set<ServerHttp2Session>();
+    server.on("session", (session) => {
+      sessions.add(session);
+      session.once("close", () => sessions.delete(session));
+    });
+    const url = await listen(server, address);
+    closers.push((graceMs) => endGrpcDoor(server, sessions, graceMs));
+    return url;
+  }
+
   try {
     const authorizeUrl = config.authorize === undefined ? undefined : await openAuthorize(config.authorize);
+    const grpcUrl = config.grpc === undefined ? undefined : await openGrpc(config.grpc);
     return {
       authorizeUrl,
+      grpcUrl,
       closeIdle: () => {
         for (const closeIdle of idle) closeIdle();
       },
@@ -66,6 +93,21 @@ export async function openDoors(parts: DoorsParts, config: DoorsConfig): Promise
 async function endHttpDoor(server: Server, graceMs: number): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   const cutOff = setTimeout(() => server.closeAllConnections(), graceMs);
+  await closed;
+  clearTimeout(cutOff);
+}
+
+/** The same, over HTTP/2: each session is told to end (GOAWAY), and ends when what was asked on it is answered. */
+async function endGrpcDoor(
+  server: Http2Server,
+  sessions: ReadonlySet<ServerHttp2Session>,
+  graceMs: number,
+): Promise<void> {
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  for (const session of sessions) session.close();
+  const cutOff = setTimeout(() => {
+    for (const session of sessions) session.destroy();
+  }, graceMs);
   await closed;
   clearTimeout(cutOff);
 }

@@ -1,57 +1,35 @@
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { installedBinary } from "../harness/parts/apt.ts";
-import { findBinary, findPart } from "../harness/parts/find.ts";
+import { findDebianGateway } from "../harness/parts/gateways.ts";
 import { freePort } from "../harness/ports.ts";
-import { startProcess } from "../harness/process.ts";
-import { waitForPort } from "./listening.ts";
+import { startGateway } from "./programs.ts";
 import { type Gateway, testGateway } from "./suite.ts";
 import { exampleWith, openWorld, type World } from "./world.ts";
 
-const findNginx = () =>
-  findPart("nginx", "install nginx with auth_request", [
-    { name: "the PATH", attempt: () => findBinary(["nginx"]) },
-    { name: "apt-get", attempt: () => installedBinary("nginx", ["nginx"]) },
-  ]);
+const TEMPORARY = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
 
-async function startNginx(world: World): Promise<Gateway> {
-  const nginx = await findNginx();
-  const dir = await mkdtemp(join(tmpdir(), "postern-nginx-"));
-  const port = await freePort();
-  const site = await exampleWith("nginx.conf", {
-    "listen 8080;": `listen 127.0.0.1:${port};`,
-    "server 127.0.0.1:3000;": `server 127.0.0.1:${new URL(world.app.url).port};`,
-    "server 127.0.0.1:8002;": `server 127.0.0.1:${world.authorizePort};`,
-  });
-  await mkdir(join(dir, "logs"));
-  const main = `error_log stderr warn; pid ${dir}/pid; worker_processes 1;
+/** The file of the example belongs into the http block of a whole configuration. */
+const mainFile = (dir: string): string => `error_log stderr warn; pid ${dir}/pid; worker_processes 1;
 events {}
 http {
   access_log off;
-  ${["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((one) => `${one}_temp_path ${dir}/${one};`).join("\n  ")}
-  include ${dir}/site.conf;
+  ${TEMPORARY.map((name) => `${name}_temp_path ${dir}/${name};`).join("\n  ")}
+  include ${dir}/postern.conf;
 }
 `;
-  await writeFile(join(dir, "site.conf"), site);
-  await writeFile(join(dir, "nginx.conf"), main);
-  const child = await startProcess(nginx, [
-    "-p",
-    dir,
-    "-c",
-    join(dir, "nginx.conf"),
-    "-g",
-    "daemon off; master_process off;",
-  ]);
-  await waitForPort(port, child);
-  return {
+
+async function startNginx(world: World): Promise<Gateway> {
+  const nginx = await findDebianGateway("nginx");
+  const port = await freePort();
+  const site = await exampleWith("nginx.conf", {
+    "listen 8080;": `listen 127.0.0.1:${port};`,
+    "server 127.0.0.1:3000;": `server 127.0.0.1:${world.appPort};`,
+    "server 127.0.0.1:8002;": `server 127.0.0.1:${world.authorizePort};`,
+  });
+  return startGateway({
+    name: "nginx",
     port,
-    log: () => child.stderr(),
-    close: async () => {
-      await child.stop();
-      await rm(dir, { recursive: true, force: true });
-    },
-  };
+    files: (dir) => ({ "postern.conf": site, "nginx.conf": mainFile(dir) }),
+    command: (dir) => [nginx, "-p", dir, "-c", `${dir}/nginx.conf`, "-g", "daemon off; master_process off;"],
+  });
 }
 
 testGateway("nginx with auth_request", {

@@ -48,6 +48,7 @@ export interface World {
   readonly redis: OwnRedis;
   readonly gate: SidecarProcess;
   /** Of the door; undefined when it is not open. */
+  readonly appPort: number;
   readonly authorizePort: number;
   readonly grpcPort: number;
   close(): Promise<void>;
@@ -68,9 +69,11 @@ export async function openWorld(): Promise<World> {
     POSTERN_WORKSPACE: WORKSPACE,
     POSTERN_POLICY: POLICY,
     POSTERN_AUTHORIZE_LISTEN: "127.0.0.1:0",
+    POSTERN_GRPC_LISTEN: "127.0.0.1:0",
   });
   return {
     ...{ app, records, redis, gate },
+    appPort: Number(new URL(app.url).port),
     authorizePort: gate.doors.authorize,
     grpcPort: gate.doors.grpc,
     close: async () => {

@@ -1,0 +1,33 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { startProcess } from "../harness/process.ts";
+import { waitForPort } from "./listening.ts";
+import type { Gateway } from "./suite.ts";
+
+/** Starts a gateway with files of its own in a new folder, and waits for its port. */
+export async function startGateway(options: {
+  readonly name: string;
+  readonly port: number;
+  /** By name, given the folder. */
+  readonly files: (dir: string) => Readonly<Record<string, string>>;
+  readonly command: (dir: string) => readonly [program: string, ...args: string[]];
+  readonly env?: Readonly<Record<string, string>>;
+}): Promise<Gateway> {
+  const { name, port, files, command, env = {} } = options;
+  const dir = await mkdtemp(join(tmpdir(), `postern-${name}-`));
+  for (const [file, text] of Object.entries(files(dir))) await writeFile(join(dir, file), text);
+  const [program, ...args] = command(dir);
+  const child = await startProcess(program, args, { cwd: dir, env: { HOME: dir, ...env } });
+  const close = async (): Promise<void> => {
+    await child.stop();
+    await rm(dir, { recursive: true, force: true });
+  };
+  try {
+    await waitForPort(port, child);
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return { port, log: () => `${child.stderr()}${child.stdout()}`.slice(-4000), close };
+}
