@@ -41,7 +41,8 @@ const REAL_IP = "x-real-ip";
 const METHOD = /^[!#$%&'*+.^_`|~\dA-Za-z-]{1,64}$/;
 
 export function readAsked({ method = "", url = "", rawHeaders }: DoorRequest): Asked {
-  const isHeaderWay = url === DOOR_PATH;
+  // Caddy leaves the query of its request there.
+  const isHeaderWay = url === DOOR_PATH || url.startsWith(`${DOOR_PATH}?`);
   if (!isHeaderWay && !url.startsWith(`${DOOR_PATH}/`)) return { kind: "elsewhere" };
 
   const told = new Map<string, string>();

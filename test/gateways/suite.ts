@@ -32,6 +32,7 @@ const FORGED = {
   "X-Postern-Target": "/forged",
   X_Postern_Key_Id: "forged",
   "X-Postern_Key-Id": "forged",
+  "X.Postern.Key.Id": "forged",
 };
 
 /** Spellings of `/admin`, or of ways into it, that servers between client and app may read differently. */
