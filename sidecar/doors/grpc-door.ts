@@ -65,15 +65,17 @@ export function createGrpcDoor(parts: GrpcDoorParts): Http2Server {
   return server;
 }
 
-/** RFC of gRPC over HTTP/2: an answer of trailers alone. */
-function refuseUntrusted(req: Http2ServerRequest, res: Http2ServerResponse): void {
+/** An answer of trailers alone, which ends the stream with its headers. */
+function refuseUntrusted(req: Http2ServerRequest, { stream }: Http2ServerResponse): void {
   req.resume();
-  res.writeHead(200, {
+  if (stream.destroyed) return;
+  const headers = {
+    ":status": 200,
     "content-type": "application/grpc",
     "grpc-status": String(Code.PermissionDenied),
     "grpc-message": "this address may not ask the gate: it is not among its trusted gateways",
-  });
-  res.end();
+  };
+  stream.respond(headers, { endStream: true });
 }
 
 function addServices(router: ConnectRouter, parts: GrpcDoorParts): void {

@@ -1,0 +1,29 @@
+import { findEnvoy } from "../harness/parts/gateways.ts";
+import { freePort } from "../harness/ports.ts";
+import { startGateway } from "./programs.ts";
+import type { Gateway } from "./suite.ts";
+import { exampleWith, type World } from "./world.ts";
+
+/** Starts Envoy with an example, of which `door` replaces the gate's port. */
+export async function startEnvoy(
+  world: World,
+  example: string,
+  door: Readonly<Record<string, string>>,
+): Promise<Gateway> {
+  const envoy = await findEnvoy();
+  const port = await freePort();
+  const config = await exampleWith(example, {
+    "address: 0.0.0.0, port_value: 8080": `address: 127.0.0.1, port_value: ${port}`,
+    "port_value: 3000": `port_value: ${world.appPort}`,
+    ...door,
+  });
+  return startGateway({
+    name: "envoy",
+    port,
+    files: () => ({ "envoy.yaml": config }),
+    command: (dir) => [
+      envoy,
+      ...["-c", `${dir}/envoy.yaml`, "--concurrency", "1", "--use-dynamic-base-id", "--log-level", "warn"],
+    ],
+  });
+}
