@@ -2,12 +2,12 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFi
 import { createRequire } from "node:module";
 import { dirname, join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { build, type Metafile } from "esbuild";
+import { build, type Metafile, type Plugin } from "esbuild";
 import { ensureDashboard } from "./build-dashboard.ts";
 
 /*
  * Makes of each part one file, `dist/PART/main.mjs`, with its libraries inside and the few files beside it that it reads when
- * it runs. It starts faster and takes less memory than the sources with their libraries. It is not minified, so that a
+ * it runs; what few processes need is a file beside it. It starts faster and takes less memory than the sources with their libraries. It is not minified, so that a
  * stack trace from a pod is readable.
  */
 
@@ -20,7 +20,12 @@ interface Part {
   readonly bytesMax: number;
   /** Copied beside the file: where to, and from which file or folder. */
   readonly files?: Readonly<Record<string, string>>;
+  /** Whether it may open the gRPC door, which is a file beside it: a process that does not open it never reads that. */
+  readonly hasGrpcDoor?: true;
 }
+
+/** It has its own copy of what it imports, so nothing with a state may be among that: the caller passes in what decides. */
+const GRPC_DOOR = { entry: "sidecar/doors/grpc-door.ts", file: "grpc-door.mjs" };
 
 const swagger = (name: string) => ({
   [`node_modules/swagger-ui-dist/${name}`]: createRequire(import.meta.url).resolve(`swagger-ui-dist/${name}`),
@@ -38,10 +43,10 @@ const SERVER_FILES = {
 };
 
 export const PARTS: Readonly<Record<string, Part>> = {
-  sidecar: { entry: "cli/images/sidecar.ts", bytesMax: 3 * MIB },
+  sidecar: { entry: "cli/images/sidecar.ts", bytesMax: 3 * MIB, hasGrpcDoor: true },
   operator: { entry: "cli/images/operator.ts", bytesMax: 10 * MIB },
   "api-server": { entry: "cli/images/api-server.ts", bytesMax: 15 * MIB, files: SERVER_FILES },
-  cli: { entry: "cli/main.ts", bytesMax: 20 * MIB, files: SERVER_FILES },
+  cli: { entry: "cli/main.ts", bytesMax: 20 * MIB, files: SERVER_FILES, hasGrpcDoor: true },
 };
 
 /** Writes the part into the folder, which is emptied first. Returns what went into it. */
@@ -49,10 +54,23 @@ export async function bundle(name: string, folder: string): Promise<Metafile> {
   const part = PARTS[name];
   if (part === undefined) throw new Error(`there is no part ${name}; there are ${Object.keys(PARTS).join(", ")}`);
   rmSync(folder, { recursive: true, force: true });
-  const outfile = join(folder, "main.mjs");
+  const metafile = await bundleFile(part.entry, join(folder, "main.mjs"));
+  if (part.hasGrpcDoor) {
+    const { inputs } = await bundleFile(GRPC_DOOR.entry, join(folder, GRPC_DOOR.file));
+    Object.assign(metafile.inputs, inputs);
+  }
+  if (part.files !== undefined && "dashboard" in part.files) await ensureDashboard();
+  for (const [to, from] of Object.entries(part.files ?? {})) {
+    mkdirSync(dirname(join(folder, to)), { recursive: true });
+    cpSync(resolve(ROOT, from), join(folder, to), { recursive: true, filter: (path) => !path.endsWith(".ts") });
+  }
+  return metafile;
+}
+
+async function bundleFile(entry: string, outfile: string): Promise<Metafile> {
   const { metafile } = await build({
     absWorkingDir: ROOT,
-    entryPoints: [part.entry],
+    entryPoints: [entry],
     outfile,
     bundle: true,
     platform: "node",
@@ -63,18 +81,21 @@ export async function bundle(name: string, folder: string): Promise<Metafile> {
     legalComments: "eof",
     metafile: true,
     logLevel: "warning",
+    plugins: [GRPC_DOOR_APART],
   });
-
   // esbuild escapes non-ASCII characters except in comments. One such character makes V8 store the whole source with two bytes per
   // character: 2 MB for every pod.
   writeFileSync(outfile, readFileSync(outfile, "utf8").replace(/[^\0-\x7f]/g, "?"));
-  if (part.files !== undefined && "dashboard" in part.files) await ensureDashboard();
-  for (const [to, from] of Object.entries(part.files ?? {})) {
-    mkdirSync(dirname(join(folder, to)), { recursive: true });
-    cpSync(resolve(ROOT, from), join(folder, to), { recursive: true, filter: (path) => !path.endsWith(".ts") });
-  }
   return metafile;
 }
+
+const GRPC_DOOR_APART: Plugin = {
+  name: "grpc-door-apart",
+  setup: (build) =>
+    build.onResolve({ filter: /\/grpc-door\.ts$/ }, ({ kind }) =>
+      kind === "dynamic-import" ? { path: `./${GRPC_DOOR.file}`, external: true } : undefined,
+    ),
+};
 
 /** The bytes of all files below a folder. */
 export function bytesBelow(folder: string): number {

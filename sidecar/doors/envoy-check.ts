@@ -1,7 +1,7 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { pushLimitHeaders } from "../../core/ratelimits/limit-headers.ts";
-import { type DecisionParts, decide, type Passed, type Refused } from "../gate/decide.ts";
+import type { Decided, Passed, Refused } from "../gate/decide.ts";
 import type { ReceivedRequest } from "../gate/judge.ts";
 import { problemAnswer } from "../http/answers.ts";
 import { HOP_BY_HOP } from "../http/hop-by-hop.ts";
@@ -24,7 +24,8 @@ import { removedHeaders } from "./removed-headers.ts";
  */
 
 export interface CheckParts {
-  readonly decision: DecisionParts;
+  /** `startedMs` is of `performance.now()`. */
+  readonly decide: (request: ReceivedRequest, startedMs: number) => Decided | Promise<Decided>;
   /** The base URL of error types. */
   readonly docsUrl: string;
 }
@@ -37,7 +38,7 @@ export async function check(parts: CheckParts, { attributes }: CheckRequest): Pr
   const source = attributes?.source?.address?.address;
   const address = source?.case === "socketAddress" ? source.value.address : "";
   const request = requestOf(http, address);
-  const decided = await decide(parts.decision, request, "request", startedMs);
+  const decided = await parts.decide(request, startedMs);
   return decided.kind === "pass" ? admit(decided, request) : refuse(parts, decided, http);
 }
 

@@ -11,11 +11,14 @@ import {
   type RateLimitResponse_DescriptorStatusSchema as StatusSchema,
   RateLimitResponse_RateLimit_Unit as Unit,
 } from "./protocol/envoy/service/ratelimit/v3/rls_pb.js";
-import { type Descriptor, type DescriptorOutcome, type RateLimitParts, rateLimit } from "./rate-limit.ts";
+import type { Descriptor, DescriptorOutcome, RateLimited } from "./rate-limit.ts";
 
 /*
  * Envoy's rate limit service over gRPC: `envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit`. `rate-limit.ts` decides.
  */
+
+/** `rateLimit`, with its parts. */
+export type RateLimiting = (domain: string, descriptors: readonly Descriptor[]) => Promise<RateLimited>;
 
 const DESCRIPTORS_MAX = 100;
 const COST_MAX = 1_000_000_000;
@@ -34,7 +37,7 @@ const UNIT_MS: ReadonlyMap<number, number> = new Map([
 const UNIT_OF_MS: ReadonlyMap<number, Unit> = new Map([...UNIT_MS].map(([unit, ms]) => [ms, unit]));
 
 /** Throws `ConnectError` for what is malformed, not known or cannot be decided; then Envoy's `failure_mode_deny` says what happens. */
-export async function shouldRateLimit(parts: RateLimitParts, request: RateLimitRequest): Promise<RateLimitResponse> {
+export async function shouldRateLimit(rateLimit: RateLimiting, request: RateLimitRequest): Promise<RateLimitResponse> {
   const { domain, descriptors } = request;
   if (domain === "") throw new ConnectError("the request has no domain", Code.InvalidArgument);
   if (descriptors.length === 0) throw new ConnectError("the request has no descriptors", Code.InvalidArgument);
@@ -42,7 +45,6 @@ export async function shouldRateLimit(parts: RateLimitParts, request: RateLimitR
     throw new ConnectError(`the request has more than ${DESCRIPTORS_MAX} descriptors`, Code.InvalidArgument);
   }
   const limited = await rateLimit(
-    parts,
     domain,
     descriptors.map((one) => readDescriptor(one, request.hitsAddend)),
   );

@@ -3,7 +3,7 @@ import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { type CheckParts, check } from "./envoy-check.ts";
-import { shouldRateLimit } from "./envoy-rate-limit.ts";
+import { type RateLimiting, shouldRateLimit } from "./envoy-rate-limit.ts";
 import { Authorization } from "./protocol/envoy/service/auth/v3/external_auth_pb.js";
 import { RateLimitService } from "./protocol/envoy/service/ratelimit/v3/rls_pb.js";
 import { Health, HealthCheckResponse_ServingStatus as Serving } from "./protocol/grpc/health/v1/health_pb.js";
@@ -17,18 +17,18 @@ import {
   ServerReflectionRequestSchema as V1AlphaRequest,
   ServerReflectionResponseSchema as V1AlphaResponse,
 } from "./protocol/grpc/reflection/v1alpha/reflection_pb.js";
-import type { RateLimitParts } from "./rate-limit.ts";
 import { Reflection } from "./reflection.ts";
 import type { IsTrusted } from "./trusted.ts";
 
 /*
  * The gRPC door, over HTTP/2 without TLS: Envoy's ext_authz and rate limit service, health and reflection. This file and what it imports is
- * loaded when the door is opened, so that a gate without it pays nothing.
+ * loaded when the door is opened, so that a gate without it pays nothing. In a bundle it is a file of its own with a copy of what it imports: what
+ * decides is passed in.
  */
 
 export interface GrpcDoorParts {
   readonly checking: CheckParts;
-  readonly limiting: RateLimitParts;
+  readonly rateLimit: RateLimiting;
   readonly isTrusted: IsTrusted;
   readonly onUntrusted: (address: string | undefined) => void;
   readonly isReady: () => boolean;
@@ -79,10 +79,10 @@ function refuseUntrusted(req: Http2ServerRequest, { stream }: Http2ServerRespons
 }
 
 function addServices(router: ConnectRouter, parts: GrpcDoorParts): void {
-  const { checking, limiting, onFault } = parts;
+  const { checking, rateLimit, onFault } = parts;
   router.service(Authorization, { check: (request) => reported(onFault, check(checking, request)) });
   router.service(RateLimitService, {
-    shouldRateLimit: (request) => reported(onFault, shouldRateLimit(limiting, request)),
+    shouldRateLimit: (request) => reported(onFault, shouldRateLimit(rateLimit, request)),
   });
   addHealth(router, parts);
   const reflection = new Reflection(OFFERED);

@@ -3,9 +3,10 @@ import type { Http2Server, ServerHttp2Session } from "node:http2";
 import type { Logger } from "pino";
 import { Rarely } from "../../edge/rarely.ts";
 import type { Address, DoorsConfig, Limits, Timeouts } from "../config.ts";
-import type { DecisionParts } from "../gate/decide.ts";
+import { type DecisionParts, decide } from "../gate/decide.ts";
 import { listen } from "../http/serve.ts";
 import { createHttpDoor, type TurnedAway } from "./http-door.ts";
+import { rateLimit } from "./rate-limit.ts";
 import { trustedAmong } from "./trusted.ts";
 
 /* The doors by which gateways ask for decisions on requests that do not pass through the gate. */
@@ -56,9 +57,10 @@ export async function openDoors(parts: DoorsParts, config: DoorsConfig): Promise
     const { policy, verifying, recording, nextId, onFault } = decision;
     // Its libraries are loaded only here: a gate without this door pays nothing for it.
     const { createGrpcDoor } = await import("./grpc-door.ts");
+    const limiting = { policy, counting: verifying, events: recording.events, nextId };
     const server = createGrpcDoor({
-      checking: { decision, docsUrl },
-      limiting: { policy, counting: verifying, events: recording.events, nextId },
+      checking: { decide: (request, startedMs) => decide(decision, request, "request", startedMs), docsUrl },
+      rateLimit: (domain, descriptors) => rateLimit(limiting, domain, descriptors),
       onUntrusted: (from) => onTurnedAway("untrusted", { address: from }),
       ...{ isTrusted, isReady, onFault },
     });

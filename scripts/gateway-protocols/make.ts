@@ -1,0 +1,39 @@
+import { execFileSync } from "node:child_process";
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+
+/*
+ * Makes `sidecar/doors/protocol`: the messages and services of the gRPC door, from what their owners publish as Go modules (their versions are in
+ * `go.mod`). It needs Go and npm's registry, so it is run by hand: `node scripts/gateway-protocols/make.ts`.
+ */
+
+const HERE = import.meta.dirname;
+const OUT = resolve(HERE, "../../sidecar/doors/protocol");
+const TOOLS = ["@bufbuild/buf@1.75.0", "@bufbuild/protoc-gen-es@2.17.0"];
+
+const template = (descriptors: string, out: string): string =>
+  JSON.stringify({
+    version: "v2",
+    inputs: [{ binary_image: descriptors }],
+    plugins: [{ local: "protoc-gen-es", out, include_imports: true, opt: ["target=js+dts", "import_extension=js"] }],
+  });
+
+const work = mkdtempSync(join(tmpdir(), "postern-protocols-"));
+try {
+  cpSync(HERE, work, { recursive: true });
+  const env = { ...process.env, GOFLAGS: "-mod=mod" };
+  const descriptors = execFileSync("go", ["run", "."], { cwd: work, env, maxBuffer: 64 * 1024 * 1024 });
+  writeFileSync(join(work, "all.binpb"), descriptors);
+  writeFileSync(join(work, "template.json"), template(join(work, "all.binpb"), join(work, "out")));
+  const packages = TOOLS.flatMap((tool) => ["--package", tool]);
+  const command = ["exec", "--yes", ...packages, "--", "buf", "generate", "--template", join(work, "template.json")];
+  execFileSync("npm", command, { cwd: work, stdio: "inherit" });
+  // The library has these itself.
+  rmSync(join(work, "out/google/protobuf"), { recursive: true });
+  rmSync(OUT, { recursive: true, force: true });
+  cpSync(join(work, "out"), OUT, { recursive: true });
+  cpSync(join(HERE, "README.md"), join(OUT, "README.md"));
+} finally {
+  rmSync(work, { recursive: true, force: true });
+}
