@@ -37,7 +37,7 @@ export interface GrpcDoorParts {
 }
 
 const OFFERED = [Authorization, RateLimitService, Health, V1, V1Alpha];
-/** Whoever watches the health of a service hears of a change within this time. */
+/** Those that watch the health of a service hear of a change within this time. */
 const LOOK_MS = 250;
 const MESSAGE_BYTES_MAX = 1024 * 1024;
 const STREAMS_MAX = 1_000;
