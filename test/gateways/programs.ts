@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startProcess } from "../harness/process.ts";
@@ -16,6 +16,8 @@ export async function startGateway(options: {
 }): Promise<Gateway> {
   const { name, port, files, command, env = {} } = options;
   const dir = await mkdtemp(join(tmpdir(), `postern-${name}-`));
+  // Some read their files as another user.
+  await chmod(dir, 0o755);
   for (const [file, text] of Object.entries(files(dir))) await writeFile(join(dir, file), text);
   const [program, ...args] = command(dir);
   const child = await startProcess(program, args, { cwd: dir, env: { HOME: dir, ...env } });

