@@ -33,6 +33,8 @@ export class Metrics {
   readonly counterFailures = { limits: 0, credits: 0 };
   /** Questions at the doors that were not decided. */
   readonly turnedAway = { untrusted: 0, unclear: 0 };
+  /** Requests of Envoy's rate limit service, by what was answered. */
+  readonly rateLimits = { OK: 0, OVER_LIMIT: 0, UNDECIDED: 0 };
   readonly upstreamFailures = { unreachable: 0, unusable: 0, timeout: 0, busy: 0, stalled: 0 };
   /** Unexpected errors: those that ended one exchange, and those that only the process itself caught. */
   readonly faults = { exchange: 0, stray: 0 };
@@ -125,6 +127,9 @@ async function buildRegistry(metrics: Metrics, readings: Readings): Promise<Regi
   );
   add("counter", "postern_sidecar_turned_away_total", "Questions of gateways that were not decided.", () =>
     byLabel("why", metrics.turnedAway),
+  );
+  add("counter", "postern_sidecar_rate_limits_total", "Requests of the rate limit service by what was answered.", () =>
+    byLabel("code", metrics.rateLimits),
   );
   add("counter", "postern_sidecar_upstream_failures_total", "Requests that the app did not answer.", () =>
     byLabel("why", metrics.upstreamFailures),

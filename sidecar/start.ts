@@ -119,7 +119,12 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
     const url = await server?.listen(config.listen);
     const doorsParts = {
       ...{ decision, timeouts, limits, docsUrl: config.errorDocsUrl, logger: config.logger },
-      ...{ isEnding: () => ending.hasBegun, isReady: () => readiness().ready, turnedAway: metrics.turnedAway },
+      ...{
+        isEnding: () => ending.hasBegun,
+        isReady: () => readiness().ready,
+        turnedAway: metrics.turnedAway,
+        rateLimits: metrics.rateLimits,
+      },
     };
     doors = config.doors && (await openDoors(doorsParts, config.doors));
     const adminUrl = await listen(admin, config.admin);

@@ -230,6 +230,7 @@ describe("the rate limit service", () => {
       statuses: [{ code: "OK" }, { code: "OVER_LIMIT" }],
     });
     expect(await limit([{ ...wide, hitsAddend: "0" }])).toMatchObject({ statuses: [{ limitRemaining: 9 }] });
+    expect(await gate.metrics()).toMatch(/postern_sidecar_rate_limits_total\{code="OVER_LIMIT"\} [1-9]/);
   });
 
   test("an override replaces the descriptor's own limit: the exact one, else the pattern", async () => {

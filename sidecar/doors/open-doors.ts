@@ -20,6 +20,8 @@ export interface DoorsParts {
   readonly isReady: () => boolean;
   /** Counts questions that were not decided. */
   readonly turnedAway: Record<TurnedAway, number>;
+  /** Counts what the rate limit service answered. */
+  readonly rateLimits: Record<"OK" | "OVER_LIMIT" | "UNDECIDED", number>;
   readonly logger: Logger;
 }
 
@@ -60,7 +62,11 @@ export async function openDoors(parts: DoorsParts, config: DoorsConfig): Promise
     const limiting = { policy, counting: verifying, events: recording.events, nextId };
     const server = createGrpcDoor({
       checking: { decide: (request, startedMs) => decide(decision, request, "request", startedMs), docsUrl },
-      rateLimit: (domain, descriptors) => rateLimit(limiting, domain, descriptors),
+      rateLimit: async (domain, descriptors) => {
+        const limited = await rateLimit(limiting, domain, descriptors);
+        parts.rateLimits[limited.kind !== "decided" ? "UNDECIDED" : limited.passed ? "OK" : "OVER_LIMIT"] += 1;
+        return limited;
+      },
       onUntrusted: (from) => onTurnedAway("untrusted", { address: from }),
       ...{ isTrusted, isReady, onFault },
     });
