@@ -2,6 +2,7 @@ import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startProcess } from "../harness/process.ts";
+import { waitFor } from "../harness/wait.ts";
 import { waitForPort } from "./listening.ts";
 import type { Gateway } from "./suite.ts";
 
@@ -13,8 +14,10 @@ export async function startGateway(options: {
   readonly files: (dir: string) => Readonly<Record<string, string>>;
   readonly command: (dir: string) => readonly [program: string, ...args: string[]];
   readonly env?: Readonly<Record<string, string>>;
+  /** For one that listens before it has read what it serves. */
+  readonly isReady?: () => Promise<boolean>;
 }): Promise<Gateway> {
-  const { name, port, files, command, env = {} } = options;
+  const { name, port, files, command, env = {}, isReady } = options;
   const dir = await mkdtemp(join(tmpdir(), `postern-${name}-`));
   // Some read their files as another user.
   await chmod(dir, 0o755);
@@ -27,6 +30,7 @@ export async function startGateway(options: {
   };
   try {
     await waitForPort(port, child);
+    if (isReady !== undefined) await waitFor(`${name} to be ready`, isReady);
   } catch (error) {
     await close();
     throw error;

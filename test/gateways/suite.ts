@@ -201,6 +201,8 @@ export function testGateway(
     test("no spelling of a path leads past its rule", async () => {
       const key = await world.records.putKey({ keyId: "key_10" });
       const passed: string[] = [];
+      expect((await raw(gateway.port, "/public", key)).status, gateway.log()).toBe(200);
+      expect((await raw(gateway.port, "/admin", key)).status).toBe(403);
       for (const path of WAYS_INTO_ADMIN) {
         world.app.seen.length = 0;
         const answer = await raw(gateway.port, path, key);
@@ -250,7 +252,10 @@ export function testGateway(
 }
 
 const raw = (port: number, target: string, key: string): Promise<RawAnswer> =>
-  sendRaw(port, `GET ${target} HTTP/1.1\r\nHost: app\r\nConnection: close\r\nAuthorization: Bearer ${key}\r\n\r\n`);
+  sendRaw(
+    port,
+    `GET ${target} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nConnection: close\r\nAuthorization: Bearer ${key}\r\n\r\n`,
+  );
 
 /**
  * Whether some app would serve what is under `/admin` for this target: one that decodes, merges slashes, and drops path parameters (which servers
