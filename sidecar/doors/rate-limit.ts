@@ -101,8 +101,9 @@ async function findNamespaceId(
   for (const lookup of lookups) {
     if (lookup.status === "found" && !lookup.value.deleted && lookup.value.name === domain) return lookup.value.id;
   }
-  const unusable = lookups.find(({ status }) => status === "unusable");
-  return unusable === undefined ? { kind: "unknownDomain" } : undecided("The namespace cannot be looked up now.");
+  if (!lookups.some(({ status }) => status === "unusable")) return { kind: "unknownDomain" };
+  // As when overrides cannot be read: what descriptors bring along is counted, here under the domain itself.
+  return policy.onCounterFailure === "Deny" ? undecided("The namespace cannot be looked up now.") : domain;
 }
 
 /** The limit of each descriptor, undefined for one that has none; undefined as a whole when overrides cannot be read and the policy denies. */
