@@ -55,6 +55,11 @@ export class BoundedCache<K, V> {
     for (const { value } of this.#entries.values()) yield value;
   }
 
+  /** All entries at this moment, in no particular order, and without marking them as read. */
+  list(): [key: K, value: V][] {
+    return Array.from(this.#entries, ([key, { value }]) => [key, value]);
+  }
+
   clear(): void {
     this.#entries.clear();
     this.#weight = 0;

@@ -43,6 +43,8 @@ export interface RedisEdgeOptions {
   readonly reportsAreOwn?: boolean;
   /** The name of the connections in the server's client list. */
   readonly clientName: string;
+  /** How long opening waits for the connection, ms; a second when left out. */
+  readonly connectWaitMs?: number | undefined;
   /** Called for each failed attempt to connect, and for each lost connection. */
   readonly onError?: (error: Error) => void;
 }
@@ -82,7 +84,7 @@ export async function openRedisEdge(options: RedisEdgeOptions): Promise<Edge> {
   counting.on("ready", () => void learnClock().catch(() => undefined));
   const opened: EdgeCounters[] = [];
   const connections = new Set([client, counting, ofEvents]);
-  const connecting = AbortSignal.timeout(CONNECT_WAIT_MS);
+  const connecting = AbortSignal.timeout(options.connectWaitMs ?? CONNECT_WAIT_MS);
   await Promise.all([...connections].map((each) => whenReady(each, connecting)));
   return {
     kind: "redis",

@@ -3,6 +3,7 @@ import type { GateProbes } from "../core/gates/probes.ts";
 import type { IpRange } from "../core/verification/ip-address.ts";
 import type { Edge } from "../edge/open.ts";
 import type { CacheSize } from "./cache-limits.ts";
+import type { Snapshot } from "./snapshot/snapshot.ts";
 
 export interface SidecarConfig {
   /** Access to everything shared. The caller opens and closes it. */
@@ -23,6 +24,8 @@ export interface SidecarConfig {
   /** Probes of the app that kubelet asks for at the admin port. */
   readonly probes?: GateProbes | undefined;
   readonly region: string;
+  /** What is kept on the pod's scratch disk; nothing when left out. */
+  readonly snapshot?: Snapshot | undefined;
   readonly timeouts?: Partial<Timeouts>;
   readonly limits?: Partial<Limits>;
   readonly cache?: CacheSize | undefined;

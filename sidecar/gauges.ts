@@ -12,7 +12,7 @@ interface ProxyParts {
 
 /** The values that are read from the parts when Prometheus scrapes. */
 export function gaugesOf(
-  { projection, follower, counters }: Knowledge,
+  { projection, follower, counters, snapshot }: Knowledge,
   parts: { sink: Edge["sink"]; proxy: ProxyParts | undefined; readiness: () => Readiness },
 ): Readings {
   const { sink, proxy, readiness } = parts;
@@ -32,6 +32,8 @@ export function gaugesOf(
     },
     eventsDropped: () => sink.dropped(),
     overAdmitted: () => counters.overAdmitted(),
+    isRestored: () => projection.isRestored(),
+    snapshot: () => snapshot?.counts,
     cacheSizes: () => projection.cacheSizes(),
   };
 }

@@ -4,6 +4,7 @@ import { openProjection } from "../edge/projection/projection.ts";
 import { cacheLimits } from "./cache-limits.ts";
 import type { SidecarConfig, Timeouts } from "./config.ts";
 import { followPolicy, type PolicyFollower } from "./policy/follower.ts";
+import type { KeptSnapshot } from "./snapshot/snapshot.ts";
 
 /** What comes from the shared store: the records, including the policy, and the counters. */
 export interface Knowledge {
@@ -12,15 +13,22 @@ export interface Knowledge {
   readonly counters: EdgeCounters;
   /** Clock of the shared store, whole Unix ms. The pod's own clock is used only until the store's is known. */
   readonly nowMs: () => number;
+  readonly snapshot: KeptSnapshot | undefined;
 }
+
+/** With a snapshot to begin with, the start waits for the store no longer than a store that is there needs. */
+export const RESTORED_WAIT_MS = 100;
 
 export async function openKnowledge(config: SidecarConfig, timeouts: Timeouts): Promise<Knowledge> {
   const { edge, workspaceId, policyId, logger } = config;
+  const restored = config.snapshot?.restored;
   const projection = await openProjection({
     source: edge.source,
     feed: edge.feed,
     follow: { workspaceId },
     limits: cacheLimits(config.cache),
+    restored,
+    waitMs: restored && RESTORED_WAIT_MS,
   });
   const follower = followPolicy({ projection, workspaceId, policyId, logger });
   const counters = edge.counters({ timeoutMs: timeouts.counterMs, extraPoll: true });
@@ -29,6 +37,9 @@ export async function openKnowledge(config: SidecarConfig, timeouts: Timeouts): 
     if (ref === undefined) counters.forgetDenials();
   });
   // The estimate has fractions; compared, counted and recorded times are whole milliseconds.
-  const nowMs = (): number => Math.trunc(edge.feed.storeNowMs() ?? Date.now());
-  return { projection, follower, counters, nowMs };
+  const nowMs = (): number => Math.trunc(edge.feed.storeNowMs() ?? restored?.storeNowMs() ?? Date.now());
+  const isEnforced = (): boolean => !follower.isGone && follower.refused === undefined;
+  const policy = () => (isEnforced() ? follower.current?.record : undefined);
+  const snapshot = config.snapshot?.keep({ projection, policy, storeNowMs: nowMs });
+  return { projection, follower, counters, nowMs, snapshot };
 }

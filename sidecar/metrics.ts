@@ -1,5 +1,6 @@
 import type { Metric, MetricObjectWithValues, MetricValue, Registry } from "prom-client";
 import type { Decision } from "./gate/judge.ts";
+import type { SnapshotCounts } from "./snapshot/snapshot.ts";
 
 /*
  * Requests only increment plain numbers; the Prometheus format is made from them at scrape time. The client library is
@@ -67,6 +68,9 @@ export interface Readings {
   readonly eventsDropped: () => number;
   readonly overAdmitted: () => number;
   readonly cacheSizes: () => Readonly<Record<string, number>>;
+  readonly isRestored: () => boolean;
+  /** undefined when none is kept. */
+  readonly snapshot: () => SnapshotCounts | undefined;
 }
 
 /** Returns a function that writes all metrics as text. No label names a key, an identity or a path. */
@@ -168,6 +172,17 @@ async function buildRegistry(metrics: Metrics, readings: Readings): Promise<Regi
     byLabel("state", readings.places()),
   );
   add("gauge", "postern_sidecar_cache_entries", "What the caches hold.", () => byLabel("cache", readings.cacheSizes()));
+  add("gauge", "postern_sidecar_snapshot_used", "1 while all that is known is from the snapshot on disk.", () =>
+    Number(readings.isRestored()),
+  );
+  add("counter", "postern_sidecar_snapshot_writes_total", "Attempts to write the snapshot on disk.", () =>
+    byLabel("result", { ...readings.snapshot()?.writes }),
+  );
+  add("gauge", "postern_sidecar_snapshot_bytes", "Size of the last one.", () => readings.snapshot()?.bytes ?? 0);
+  add("gauge", "postern_sidecar_snapshot_records", "Records in the last one, and those without room in it.", () => {
+    const { records, leftOut } = readings.snapshot() ?? { records: 0, leftOut: 0 };
+    return byLabel("what", { written: records, leftOut });
+  });
   add("counter", "process_cpu_seconds_total", "CPU time used.", () => {
     const { user, system } = process.cpuUsage();
     return (user + system) / 1e6;

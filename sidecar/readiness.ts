@@ -37,6 +37,8 @@ export function judgeReadiness(
       refused: follower.refused ?? null,
       freshness: freshness ?? null,
       stalenessMs: Number.isFinite(stalenessMs) ? Math.round(stalenessMs) : null,
+      // As old as `stalenessMs` says, until the store is heard of.
+      snapshot: projection.isRestored() ? "in use" : null,
       // Known keys are served without the store, so it is shown and does not count.
       source: projection.sourceState(),
       app: app ?? null,

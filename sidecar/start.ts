@@ -98,6 +98,7 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
   let serves = false;
   async function close(): Promise<void> {
     if (serves) await ending.drained();
+    await knowledge.snapshot?.close();
     knowledge.follower.close();
     reports.stop();
     const ongoing = exchange?.forwarding.ongoing ?? [];

@@ -5,6 +5,8 @@ import { managerOfPolicy, parseNamedPolicy, policyIdOf } from "../../core/polici
 import { openRedisEdge, type RedisEdgeOptions } from "../../edge/open.ts";
 import type { DoorsConfig } from "../../sidecar/config.ts";
 import { type Credentials, keepCredentials } from "../../sidecar/credentials.ts";
+import { RESTORED_WAIT_MS } from "../../sidecar/knowledge.ts";
+import { openSnapshot, SECRET_CHARACTERS_MIN, type Snapshot } from "../../sidecar/snapshot/snapshot.ts";
 import { startSidecar } from "../../sidecar/start.ts";
 import { defineCommand, UsageError } from "../command.ts";
 import { followFile } from "../followed.ts";
@@ -93,6 +95,12 @@ export const sidecar = defineCommand({
     },
     "admin-port": { ...adminPort, default: "8001" },
     "pod-id": { type: "string", placeholder: "ID", help: "name of this pod in reports", env: "POSTERN_POD" },
+    "snapshot-dir": {
+      type: "string",
+      placeholder: "PATH",
+      help: "directory of this pod alone in which what is known is kept, to serve known keys after a restart while Redis is away; wants POSTERN_SNAPSHOT_KEY, a secret of this pod of 32 characters or more",
+      env: "POSTERN_SNAPSHOT_DIR",
+    },
     "upstream-connections": {
       type: "string",
       placeholder: "COUNT",
@@ -149,7 +157,10 @@ export const sidecar = defineCommand({
     return runService({ name: "sidecar", env: io.env, deadlineMs: drainMs + 10_000 }, async ({ log, closers }) => {
       const credentials = credentialsOf(options, log);
       closers.add("credentials", async () => credentials?.close());
+      const policyId = policyIdFrom(options.policy, options.workspace);
+      const snapshot = await snapshotOf(options, policyId, { env: io.env, logger: log });
       const edge = await openRedisEdge({
+        connectWaitMs: snapshot?.restored && RESTORED_WAIT_MS,
         ...addressWith(credentials, redisAddress(options, log)),
         prefix: options["redis-prefix"],
         clientName: "postern-sidecar",
@@ -158,7 +169,8 @@ export const sidecar = defineCommand({
       const gate = await startSidecar({
         edge,
         workspaceId: options.workspace,
-        policyId: policyIdFrom(options.policy, options.workspace),
+        policyId,
+        snapshot,
         upstream,
         listen: { host: options.host, port: parsePort("port", options.port) },
         doors,
@@ -205,6 +217,21 @@ function readDoors(options: DoorOptions): DoorsConfig | undefined {
     grpc: grpc === undefined ? undefined : parseListen("grpc-listen", grpc, host),
     trusted: parseBlocks("trusted-gateways", trusted),
   };
+}
+
+/** The secret is not an option, because a command line is visible to all. */
+function snapshotOf(
+  options: { readonly "snapshot-dir": string | undefined; readonly "redis-prefix": string; readonly workspace: string },
+  policyId: string,
+  { env, logger }: { env: NodeJS.ProcessEnv; logger: Logger },
+): Promise<Snapshot> | undefined {
+  const { "snapshot-dir": directory, "redis-prefix": prefix, workspace: workspaceId } = options;
+  if (directory === undefined) return undefined;
+  const { POSTERN_SNAPSHOT_KEY: secret = "" } = env;
+  if (secret.length < SECRET_CHARACTERS_MIN) {
+    throw new UsageError(`--snapshot-dir wants POSTERN_SNAPSHOT_KEY with at least ${SECRET_CHARACTERS_MIN} characters`);
+  }
+  return openSnapshot({ directory, secret, workspaceId, policyId, prefix, logger });
 }
 
 type CredentialOptions = Readonly<

@@ -2,7 +2,7 @@ import type { PolicyRecord } from "../../core/policies/stored-policy.ts";
 import type { NamespaceRecord, OverrideRecord } from "../../core/records.ts";
 import type { KeyView } from "../../core/verification/key-view.ts";
 import type { Closeable } from "../closeable.ts";
-import { REFERRED_KINDS, type RecordRef } from "../records.ts";
+import { REFERRED_KINDS, type RecordKind, type RecordRef } from "../records.ts";
 
 /*
  * How the data for verification gets from Postgres to the place where a verification is decided.
@@ -69,9 +69,30 @@ export interface FeedListener {
   onRefused?(what: RefusedKind, problem: string): void;
 }
 
+/** Where a reader stands in a change stream: it has heard of everything up to the entry. */
+export interface FeedPosition {
+  readonly projectionId: string;
+  /** The number of the entry in its projection. */
+  readonly n: number;
+  /** The store's id of the entry. */
+  readonly entryId: string;
+}
+
+export interface FollowOptions {
+  /** Where an earlier reader stood: what came after it is delivered, or the listener is told to forget everything. From now on when left out. */
+  readonly from?: FeedPosition;
+  /** How long the start waits for the store, ms; then it goes on in the background. A second when left out. */
+  readonly waitMs?: number;
+}
+
+export interface Following extends Closeable {
+  /** What has been delivered. undefined before the store was first read, and while what it says is not believed. */
+  position(): FeedPosition | undefined;
+}
+
 export interface ChangeFeed {
-  /** Starts to follow from now on; entries that arrive during the start are not lost. Reconnects until closed. */
-  follow(feed: FeedId, listener: FeedListener): Promise<Closeable>;
+  /** Starts to follow; entries that arrive during the start are not lost. Reconnects until closed. */
+  follow(feed: FeedId, listener: FeedListener, options?: FollowOptions): Promise<Following>;
   /**
    * Estimate of the shared store's clock, Unix ms with fractions, from a monotonic clock; never behind the real one. undefined while
    * unknown. Goes back when the store's clock was set back.
@@ -195,6 +216,30 @@ export type Lookup<T> =
   /** `isRefused`: a record exists, but this release cannot read it. */
   | { readonly status: "unusable"; readonly reason: string; readonly isRefused?: true };
 
+/** A record as it was last read. `value` undefined: it is gone. */
+export interface KnownRecord {
+  readonly kind: RecordKind;
+  readonly id: string;
+  readonly value: unknown;
+}
+
+/** What the projection of one workspace knows, so that another process can go on from it. */
+export interface Known {
+  readonly position: FeedPosition;
+  /** As of the position; what was read later is newer. */
+  readonly stalenessMs: number;
+  /** Of which no change is known. What changes between the call and taking them out may be among them, as it was or as it is. */
+  readonly records: Iterable<KnownRecord>;
+}
+
+/** What an earlier process knew, as a projection begins with it. */
+export interface Restored {
+  readonly position: FeedPosition;
+  /** How stale the records are by now, ms. */
+  readonly stalenessMs: () => number;
+  readonly records: Iterable<KnownRecord & { readonly length: number }>;
+}
+
 export type SourceState = { readonly usable: true } | { readonly usable: false; readonly reason: string };
 
 /** The cached reader on which decisions are based. It knows how fresh its data is. One per process. */
@@ -226,6 +271,12 @@ export interface Projection extends Closeable {
   refused(): Readonly<Record<RefusedKind, number>>;
   /** How many entries each cache holds, for the metrics. */
   cacheSizes(): { readonly keys: number; readonly records: number; readonly absences: number };
+  /** undefined while nothing was heard of the workspace's changes, or they are not believed; always on the feed of all workspaces. */
+  known(): Known | undefined;
+  /** How many records that were known were forgotten so far because they changed. */
+  forgotten(): number;
+  /** Whether all that is known is still from an earlier process: nothing was heard of the store yet. */
+  isRestored(): boolean;
   /** Calls the listener after a record was dropped because it changed, and with undefined after everything was dropped. */
   onDropped(listener: (ref: RecordRef | undefined) => void): void;
 }

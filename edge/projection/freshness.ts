@@ -31,6 +31,8 @@ interface Heartbeat {
 export interface FreshnessOptions {
   readonly storeNowMs: () => number | undefined;
   readonly monotonicMs?: () => number;
+  /** How stale what an earlier process knew is by now; it counts until the first heartbeat. */
+  readonly restoredMs?: (() => number) | undefined;
 }
 
 const NONE: ReadonlyMap<string, number> = new Map();
@@ -38,15 +40,23 @@ const NONE: ReadonlyMap<string, number> = new Map();
 export class Freshness {
   readonly #storeNowMs: () => number | undefined;
   readonly #monotonicMs: () => number;
+  readonly #restoredMs: (() => number) | undefined;
   /** Applies to every workspace that is not in `#lagging`. */
   #common: Moment | undefined;
   readonly #lagging = new Map<string, Moment>();
   /** Arrived before the store's clock was known. */
   #unjudged: Heartbeat | undefined;
 
-  constructor({ storeNowMs, monotonicMs = () => performance.now() }: FreshnessOptions) {
+  constructor({ storeNowMs, monotonicMs = () => performance.now(), restoredMs }: FreshnessOptions) {
     this.#storeNowMs = storeNowMs;
     this.#monotonicMs = monotonicMs;
+    this.#restoredMs = restoredMs;
+  }
+
+  /** Whether all that is known is of an earlier process. */
+  get isRestored(): boolean {
+    this.#judge();
+    return this.#restoredMs !== undefined && this.#common === undefined;
   }
 
   /** Returns false for a heartbeat from the future, which is ignored. Times in `lagging` are not later than `asOfMs`. */
@@ -62,6 +72,7 @@ export class Freshness {
   /** Without a workspace: the maximum over all. */
   stalenessMs(workspaceId?: string): number {
     this.#judge();
+    if (this.#common === undefined && this.#restoredMs !== undefined) return this.#restoredMs();
     const now = this.#now();
     if (workspaceId !== undefined) return ageMs(this.#lagging.get(workspaceId) ?? this.#common, now);
     let worstMs = ageMs(this.#common, now);

@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
-import type { Closeable } from "../closeable.ts";
 import { CENTRAL_ONLY_KINDS, type RecordRef } from "../records.ts";
 import {
   type BeginOptions,
   type ChangeFeed,
   type FeedId,
   type FeedListener,
+  type Following,
   jsonOf,
   ProjectionChanged,
   type ReadBatch,
@@ -156,10 +156,12 @@ export class MemoryProjectionStore implements RecordWriter, RecordSource, Change
     return { usable: true, records };
   }
 
-  async follow(feed: FeedId, listener: FeedListener): Promise<Closeable> {
+  async follow(feed: FeedId, listener: FeedListener): Promise<Following> {
     this.#listeners.set(listener, feed);
     if (this.#asOfMs !== undefined) listener.onHeartbeat(this.#asOfMs);
     return {
+      // It ends with the process, so no one can go on from here.
+      position: () => undefined,
       close: async () => {
         this.#listeners.delete(listener);
       },

@@ -2,16 +2,18 @@ import type { PolicyRecord } from "../../core/policies/stored-policy.ts";
 import { selectOverride } from "../../core/ratelimits/overrides.ts";
 import type { NamespaceRecord, OverridePatternsRecord, OverrideRecord } from "../../core/records.ts";
 import type { KeyView } from "../../core/verification/key-view.ts";
-import type { Closeable } from "../closeable.ts";
 import { overrideRecordId, type RecordKind, type RecordRef } from "../records.ts";
 import type {
   ChangeFeed,
   FeedId,
   FeedListener,
+  Following,
+  Known,
   Lookup,
   Projection,
   RecordSource,
   RefusedKind,
+  Restored,
   SourceState,
 } from "./contract.ts";
 import { Freshness } from "./freshness.ts";
@@ -42,12 +44,16 @@ export interface ProjectionOptions {
   readonly feed: ChangeFeed;
   readonly follow: FeedId;
   readonly limits?: ProjectionLimits;
+  /** What an earlier process knew of the workspace that is followed. */
+  readonly restored?: Restored | undefined;
+  /** How long the start waits for the store, ms; a second when left out. */
+  readonly waitMs?: number | undefined;
 }
 
 /** Resolves also when the store is down, and keeps trying. Any workspace can be read; changes come from `follow`. */
 export async function openProjection(options: ProjectionOptions): Promise<Projection> {
   const projection = new CachedProjection(options);
-  await projection.start(options.follow);
+  await projection.start(options);
   return projection;
 }
 
@@ -61,24 +67,33 @@ class CachedProjection implements Projection, FeedListener {
   readonly #refused: Record<RefusedKind, number> = { mark: 0, record: 0, entry: 0, heartbeat: 0 };
   /** What is read to test the source on the feed of one workspace; undefined on the central feed. */
   readonly #ownWorkspace: readonly RecordRef[] | undefined;
-  #following: Closeable | undefined;
+  #following: Following | undefined;
+  readonly #workspaceId: string | undefined;
 
-  constructor({ source, feed, follow, limits = {} }: ProjectionOptions) {
+  constructor({ source, feed, follow, limits = {}, restored }: ProjectionOptions) {
     const { views = 20_000, records = 50_000, absences = 20_000, absenceStaleMs = 30_000 } = limits;
     // A key with what is derived from it takes twice what its record takes.
     const { bytes = Number.POSITIVE_INFINITY } = limits;
     this.#feed = feed;
-    if (follow !== "central") this.#ownWorkspace = [{ ...follow, kind: "workspace", id: follow.workspaceId }];
+    if (follow !== "central") {
+      this.#workspaceId = follow.workspaceId;
+      this.#ownWorkspace = [{ ...follow, kind: "workspace", id: follow.workspaceId }];
+    }
     this.#bypassAfterMs = limits.bypassAfterMs ?? Number.POSITIVE_INFINITY;
-    this.#freshness = new Freshness({ storeNowMs: () => feed.storeNowMs() });
+    this.#freshness = new Freshness({ storeNowMs: () => feed.storeNowMs(), restoredMs: restored?.stalenessMs });
     const believesAbsence = (workspaceId: string) => this.stalenessMs(workspaceId) <= absenceStaleMs;
     const onRefused = (what: RefusedKind) => this.onRefused(what);
     this.#cache = new RecordCache({ source, records, absences, bytes: bytes / 3, believesAbsence, onRefused });
     this.#views = new KeyViews(this.#cache, { views, bytes: (2 * bytes) / 3 });
+    if (follow === "central" || restored === undefined) return;
+    for (const { length, ...record } of restored.records) this.#cache.restore(follow.workspaceId, record, length);
   }
 
-  async start(follow: FeedId): Promise<void> {
-    this.#following = await this.#feed.follow(follow, this);
+  async start({ follow, restored, waitMs }: ProjectionOptions): Promise<void> {
+    this.#following = await this.#feed.follow(follow, this, {
+      ...(restored === undefined ? {} : { from: restored.position }),
+      ...(waitMs === undefined ? {} : { waitMs }),
+    });
   }
 
   onChange(ref: RecordRef): void {
@@ -161,6 +176,21 @@ class CachedProjection implements Projection, FeedListener {
 
   refused(): Readonly<Record<RefusedKind, number>> {
     return this.#refused;
+  }
+
+  known(): Known | undefined {
+    const position = this.#following?.position();
+    const stalenessMs = this.stalenessMs();
+    if (this.#workspaceId === undefined || position === undefined || !Number.isFinite(stalenessMs)) return undefined;
+    return { position, stalenessMs, records: this.#cache.known(this.#workspaceId) };
+  }
+
+  forgotten(): number {
+    return this.#cache.forgotten;
+  }
+
+  isRestored(): boolean {
+    return this.#freshness.isRestored;
   }
 
   onDropped(listener: (ref: RecordRef | undefined) => void): void {

@@ -1,6 +1,6 @@
 import { BoundedCache } from "../bounded-cache.ts";
-import { REFERRED_KINDS, type RecordRef } from "../records.ts";
-import type { ReadBatch, RecordSource, RefusedKind, SourceState } from "./contract.ts";
+import { REFERRED_KINDS, type RecordKind, type RecordRef } from "../records.ts";
+import type { KnownRecord, ReadBatch, RecordSource, RefusedKind, SourceState } from "./contract.ts";
 import { readRecordData } from "./record-schemas.ts";
 
 /*
@@ -57,6 +57,9 @@ export interface RecordCacheOptions {
   readonly onRefused: (what: RefusedKind) => void;
 }
 
+/** Of what an earlier process had read: below every generation of this one. */
+const NEVER_FRESH = -1;
+
 const GONE: CachedRecord = { state: "gone", value: undefined, generation: -1, length: 0, isLive: false };
 
 /** Measured: what a parsed record takes beside its text, and per character of it. */
@@ -71,6 +74,7 @@ export class RecordCache {
   #isLookingAgain = false;
   #generation = 0;
   #changes = 0;
+  #forgotten = 0;
 
   constructor(options: RecordCacheOptions) {
     this.#options = options;
@@ -104,11 +108,43 @@ export class RecordCache {
     return this.#changes;
   }
 
+  /** How many known records were given up because they changed, or everything was. */
+  get forgotten(): number {
+    return this.#forgotten;
+  }
+
+  /** Keeps what an earlier process had read: live and not fresh. Leaves out what cannot be read. */
+  restore(workspaceId: string, { kind, id, value }: KnownRecord, length: number): void {
+    const ref = { workspaceId, kind, id };
+    if (value === undefined) {
+      if (REFERRED_KINDS.has(kind)) this.#restore(ref, { ...GONE, isLive: true });
+      return;
+    }
+    const read = readRecordData(kind, value);
+    if (read.success) {
+      this.#restore(ref, { state: "found", value: read.value, generation: NEVER_FRESH, length, isLive: true });
+    }
+  }
+
+  #restore(ref: RecordRef, record: CachedRecord): void {
+    for (const evicted of this.#records.set(recordName(ref), record, bytesOf(record))) evicted.isLive = false;
+  }
+
+  /** The records of the one workspace that is cached. */
+  *known(workspaceId: string): Iterable<KnownRecord> {
+    for (const [name, record] of this.#records.list()) {
+      const kindEnds = name.indexOf(":");
+      const id = name.slice(kindEnds + workspaceId.length + 2);
+      yield { kind: name.slice(0, kindEnds) as RecordKind, id, value: record.value };
+    }
+  }
+
   drop(ref: RecordRef): void {
     const name = recordName(ref);
     this.#changes += 1;
     const record = this.#records.get(name);
     if (record !== undefined) {
+      this.#forgotten += 1;
       record.isLive = false;
       this.#records.delete(name);
     }
@@ -131,6 +167,7 @@ export class RecordCache {
   /** Unlike after a reset, cached records are not live any more, so that no fallback uses them. */
   forgetAll(): void {
     this.reset();
+    this.#forgotten += this.#records.size;
     for (const record of this.#records.values()) record.isLive = false;
     this.#records.clear();
   }

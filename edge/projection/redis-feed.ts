@@ -1,8 +1,8 @@
-import type { Closeable } from "../closeable.ts";
 import type { RedisAddress, RedisClient } from "../redis/connect.ts";
 import type { RedisKeys } from "../redis/keys.ts";
+import { within } from "../redis/script.ts";
 import { StoreClock } from "../redis/store-clock.ts";
-import type { ChangeFeed, FeedId, FeedListener } from "./contract.ts";
+import type { ChangeFeed, FeedId, FeedListener, Following, FollowOptions } from "./contract.ts";
 import type { KnownHeads } from "./known-heads.ts";
 import { Follower } from "./redis-follower.ts";
 
@@ -30,12 +30,15 @@ export class RedisChangeFeed implements ChangeFeed {
     this.#clock = new StoreClock(options.client);
   }
 
-  async follow(feed: FeedId, listener: FeedListener): Promise<Closeable> {
+  async follow(feed: FeedId, listener: FeedListener, options: FollowOptions = {}): Promise<Following> {
+    const { from, waitMs = START_WAIT_MS } = options;
     this.#clockStarted ??= this.#clock.start();
-    const follower = new Follower({ ...this.#options, clock: this.#clock, feed, listener });
+    const follower = new Follower({ ...this.#options, clock: this.#clock, feed, listener, from });
     this.#followers.add(follower);
-    await Promise.all([follower.start(START_WAIT_MS), this.#clockStarted]);
+    const started = Promise.all([follower.start(waitMs), this.#clockStarted]);
+    await within(waitMs, started).catch(() => undefined);
     return {
+      position: () => follower.position,
       close: async () => {
         this.#followers.delete(follower);
         await follower.close();

@@ -10,7 +10,7 @@ import {
 import { CENTRAL, type RedisKeys } from "../redis/keys.ts";
 import { runReadingScript, within } from "../redis/script.ts";
 import type { StoreClock } from "../redis/store-clock.ts";
-import type { FeedId, FeedListener } from "./contract.ts";
+import type { FeedId, FeedListener, FeedPosition } from "./contract.ts";
 import { type FeedEntry, isProjectionId, readFeedEntry, readWhole } from "./feed-entry.ts";
 import type { KnownHeads } from "./known-heads.ts";
 import { POSITION } from "./scripts.ts";
@@ -25,7 +25,8 @@ import { POSITION } from "./scripts.ts";
  * The position is (projection id, n, id of the last entry). It is taken before anything else is read, and kept when the
  * connection is lost, so that missed entries are read from there. The listener is reset when that is impossible: another
  * projection, a gap in the numbers (old entries are trimmed), numbers that went back, an entry that cannot be read, or a start so
- * late that callers have begun without the feed.
+ * late that callers have begun without the feed. A position of an earlier process is gone on from in the same way; only another
+ * projection than its own makes the listener forget everything, because it may have been away for longer than what is announced again.
  *
  * A projection whose numbers went back is distrusted (known-heads.ts) until another one begins. Its changes are still reported;
  * its heartbeats are not, so that staleness grows.
@@ -46,12 +47,6 @@ const ENTRIES_PER_READ = 1_000;
 /** A projection with more entries is not read from its beginning; everything is forgotten instead. */
 const ENTRIES_SINCE_BEGIN_MAX = 20_000;
 
-interface Position {
-  readonly projectionId: string;
-  readonly n: number;
-  readonly entryId: string;
-}
-
 type Entry = [id: string, fields: string[]];
 
 export interface FollowerOptions {
@@ -63,6 +58,8 @@ export interface FollowerOptions {
   readonly listener: FeedListener;
   readonly heads: KnownHeads;
   readonly clock: StoreClock;
+  /** Where an earlier process stood. */
+  readonly from?: FeedPosition | undefined;
 }
 
 export class Follower {
@@ -72,7 +69,9 @@ export class Follower {
   readonly #name: string;
   readonly #markKey: string;
   readonly #changesKey: string;
-  #position: Position | undefined;
+  #position: FeedPosition | undefined;
+  /** Its position is that of an earlier process, and the store was not seen to be in the same projection yet. */
+  #isRestored: boolean;
   #connection: Redis | undefined;
   /** The projection for which the listener has been told that it went back. */
   #toldDistrusted: string | undefined;
@@ -88,6 +87,17 @@ export class Follower {
     this.#name = this.#workspaceId ?? CENTRAL;
     this.#markKey = keys.mark(this.#name);
     this.#changesKey = keys.changes(this.#name);
+    const { from, heads } = options;
+    this.#position = from;
+    this.#isRestored = from !== undefined;
+    if (from !== undefined) heads.hear(this.#name, { projectionId: from.projectionId, head: from.n });
+  }
+
+  /** Everything up to it was delivered. undefined before the store was read, and while its projection is distrusted. */
+  get position(): FeedPosition | undefined {
+    const position = this.#position;
+    if (position === undefined || position.projectionId === "") return undefined;
+    return this.#options.heads.isDistrusted(this.#name, position.projectionId) ? undefined : position;
   }
 
   /** Resolves when the position is known, or after `waitMs`; in the second case the listener is reset once the position is known. */
@@ -170,9 +180,13 @@ export class Follower {
       // What was missed in the previous projection is announced again at the beginning of this one, so reading starts there.
       const begin = isNone ? { position: found, forget: false } : await this.#findBegin(connection, found);
       this.#position = begin?.position ?? found;
-      listener.onReset(isNone ? "the projection is gone" : "another projection", { forget: begin?.forget ?? true });
+      const forget = isNone ? false : this.#forgetsRestored(begin?.forget ?? true);
+      listener.onReset(isNone ? "the projection is gone" : "another projection", { forget });
       if (begin !== undefined) return;
-    } else return;
+    } else {
+      this.#isRestored = false;
+      return;
+    }
     // Nothing from before this position is cached, so everything that was projected until then counts as delivered.
     if (found.asOfMs !== undefined) listener.onHeartbeat(found.asOfMs);
   }
@@ -183,8 +197,8 @@ export class Follower {
    */
   async #findBegin(
     connection: Redis,
-    { projectionId, n, entryId }: Position,
-  ): Promise<{ position: Position; forget: boolean } | undefined> {
+    { projectionId, n, entryId }: FeedPosition,
+  ): Promise<{ position: FeedPosition; forget: boolean } | undefined> {
     if (n > ENTRIES_SINCE_BEGIN_MAX) return undefined;
     const asked = connection.xrevrange(this.#changesKey, entryId, "-", "COUNT", n + 1);
     const oldest = (await within(ANSWER_MS, asked)).at(-1);
@@ -240,7 +254,7 @@ export class Follower {
     if (known?.projectionId === projectionId && n <= known.n) heads.distrust(this.#name, projectionId);
     else heads.hear(this.#name, { projectionId, head: n });
     if (known?.projectionId !== projectionId) {
-      const forget = entry.kind !== "begin" || entry.forget;
+      const forget = this.#forgetsRestored(entry.kind !== "begin" || entry.forget);
       return { entry, reset: { reason: "another projection", forget } };
     }
     // Until another projection begins no heartbeat counts, so that nothing which is used meanwhile looks fresh.
@@ -248,6 +262,13 @@ export class Follower {
     const missed = `changes ${known.n + 1} to ${n - 1} were missed`;
     if (n !== known.n + 1) return { entry, reset: { reason: missed, forget: true } };
     return { entry };
+  }
+
+  /** At the first projection other than that of an earlier process everything is forgotten, whatever it announces again. */
+  #forgetsRestored(forget: boolean): boolean {
+    const isRestored = this.#isRestored;
+    this.#isRestored = false;
+    return forget || isRestored;
   }
 
   #deliver(entry: FeedEntry): void {
@@ -272,7 +293,7 @@ interface Reset {
   readonly forget: boolean;
 }
 
-interface FoundPosition extends Position {
+interface FoundPosition extends FeedPosition {
   /** undefined before the first heartbeat. */
   readonly asOfMs: number | undefined;
   /** Seconds and microseconds. */

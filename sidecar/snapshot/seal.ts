@@ -1,0 +1,74 @@
+import { type CipherGCM, createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
+
+/*
+ * The bytes of a snapshot's file:
+ *
+ *   MAGIC   the format, in clear
+ *   salt    32 random bytes: each file has a key and a nonce of its own, made of them and the secret (HKDF-SHA256)
+ *   …       the contents, AES-256-GCM
+ *   tag     16 bytes
+ *
+ * MAGIC and the owner are authenticated with the contents, so a file of another gate, policy or release does not open.
+ * Nothing of a file is believed before all of it was checked.
+ */
+
+const MAGIC = Buffer.from("postern-snapshot 1\n");
+const SALT_BYTES = 32;
+const KEY_BYTES = 32;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+
+/** What a file takes beside its contents. */
+export const SEAL_BYTES = MAGIC.length + SALT_BYTES + TAG_BYTES;
+
+export interface Seal {
+  /** What only this workload has. */
+  readonly secret: string;
+  /** Whose snapshot it is: the same parts in the same order open it. */
+  readonly owner: readonly string[];
+}
+
+/** Makes the bytes of one file, piece by piece, in order. */
+export class Sealer {
+  readonly head: Buffer;
+  readonly #cipher: CipherGCM;
+
+  constructor(seal: Seal) {
+    const salt = randomBytes(SALT_BYTES);
+    const { key, nonce } = deriveKey(seal.secret, salt);
+    this.head = Buffer.concat([MAGIC, salt]);
+    this.#cipher = createCipheriv("aes-256-gcm", key, nonce);
+    this.#cipher.setAAD(authenticated(seal));
+  }
+
+  add(text: string): Buffer {
+    return this.#cipher.update(text, "utf8");
+  }
+
+  end(): Buffer {
+    return Buffer.concat([this.#cipher.final(), this.#cipher.getAuthTag()]);
+  }
+}
+
+/** Returns the contents; undefined when the file is not this owner's, or not whole, or was changed. */
+export function unseal(bytes: Buffer, seal: Seal): Buffer | undefined {
+  if (bytes.length < SEAL_BYTES || !bytes.subarray(0, MAGIC.length).equals(MAGIC)) return undefined;
+  const begin = MAGIC.length + SALT_BYTES;
+  const end = bytes.length - TAG_BYTES;
+  const { key, nonce } = deriveKey(seal.secret, bytes.subarray(MAGIC.length, begin));
+  const decipher = createDecipheriv("aes-256-gcm", key, nonce, { authTagLength: TAG_BYTES });
+  decipher.setAAD(authenticated(seal));
+  decipher.setAuthTag(bytes.subarray(end));
+  try {
+    return Buffer.concat([decipher.update(bytes.subarray(begin, end)), decipher.final()]);
+  } catch {
+    return undefined;
+  }
+}
+
+const authenticated = ({ owner }: Seal): Buffer => Buffer.concat([MAGIC, Buffer.from(JSON.stringify(owner))]);
+
+function deriveKey(secret: string, salt: Buffer): { key: Buffer; nonce: Buffer } {
+  const derived = Buffer.from(hkdfSync("sha256", secret, salt, "postern snapshot", KEY_BYTES + NONCE_BYTES));
+  return { key: derived.subarray(0, KEY_BYTES), nonce: derived.subarray(KEY_BYTES) };
+}
