@@ -45,7 +45,8 @@ const aKey = (id: string): KnownRecord => ({ kind: "key", id, value: { keyId: `k
 /** Of a projection only what a snapshot asks of it. */
 function aProjection(records: KnownRecord[], changes: Partial<Known> = {}) {
   const projection = { known: () => ({ position, stalenessMs: 250, records, ...changes }), forgotten: () => 0 };
-  return { ...projection, isRestored: () => false } as Partial<Projection> as Projection;
+  const cacheSizes = () => ({ keys: 0, records: records.length, absences: 0 });
+  return { ...projection, cacheSizes, isRestored: () => false } as Partial<Projection> as Projection;
 }
 
 async function write(records: KnownRecord[], of = config): Promise<void> {

@@ -101,6 +101,7 @@ class Keeper implements KeptSnapshot {
   readonly #timer: NodeJS.Timeout;
   #writing: Promise<void> | undefined;
   #forgotten = 0;
+  #cached = 0;
   #triedAtMs = Number.NEGATIVE_INFINITY;
   /** By our monotonic clock, as of when the file on disk is right. */
   #asOfMs = Number.NEGATIVE_INFINITY;
@@ -139,8 +140,10 @@ class Keeper implements KeptSnapshot {
     const taken = hostMoment();
     if (known === undefined || taken === undefined) return;
     const asOfMs = performance.now() - known.stalenessMs;
+    const { records: cached } = projection.cacheSizes();
     // Ages are of clocks that drift against one another; heartbeats come each second.
-    if (forgotten === this.#forgotten && asOfMs < this.#asOfMs + LOOK_EVERY_MS / 2) return;
+    const isNewer = asOfMs > this.#asOfMs + LOOK_EVERY_MS / 2;
+    if (!isNewer && forgotten === this.#forgotten && cached === this.#cached) return;
     this.#triedAtMs = performance.now();
     const written = { records: 0, bytes: 0, leftOut: 0 };
     const records = withPolicy(known.records, policy());
@@ -150,6 +153,7 @@ class Keeper implements KeptSnapshot {
       Object.assign(this.counts, written);
       this.counts.writes.written += 1;
       this.#forgotten = forgotten;
+      this.#cached = cached;
       this.#asOfMs = asOfMs;
       if (this.#isFailing) logger.info({ directory }, "the snapshot on disk is written again");
       this.#isFailing = false;
