@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { BEFORE_ANNOTATION, GATE_CONTAINER, REDIRECT_CONTAINER, TOKEN_VOLUME } from "./names.ts";
+import { BEFORE_ANNOTATION, GATE_CONTAINER, GATE_VOLUMES, REDIRECT_CONTAINER } from "./names.ts";
 import { type Container, Handler, HOOKS, type Pod, PROBES } from "./pod.ts";
 import { restoreProbe } from "./probes.ts";
 
@@ -36,7 +36,7 @@ export function withoutGate(pod: Pod): Pod | undefined {
       ...pod.spec,
       initContainers: initContainers.filter(({ name }) => !isOurs(name)).map(restored),
       containers: containers.map(restored),
-      volumes: (pod.spec.volumes ?? []).filter(({ name }) => name !== TOKEN_VOLUME),
+      volumes: (pod.spec.volumes ?? []).filter(({ name }) => !GATE_VOLUMES.includes(name)),
     },
   };
 }

@@ -1,6 +1,6 @@
 import type { GateProbes } from "../../core/gates/probes.ts";
 import type { GateResources, InjectionConfig } from "./config.ts";
-import { GATE_CONTAINER, REDIRECT_CONTAINER, RESOURCE_ANNOTATIONS, TOKEN_VOLUME } from "./names.ts";
+import { GATE_CONTAINER, REDIRECT_CONTAINER, RESOURCE_ANNOTATIONS, SNAPSHOT_VOLUME, TOKEN_VOLUME } from "./names.ts";
 import { nodeOptionsFor } from "./node-options.ts";
 import type { Container, Pod } from "./pod.ts";
 import { parseQuantity } from "./quantity.ts";
@@ -9,6 +9,9 @@ import { parseQuantity } from "./quantity.ts";
 const UID = 65_532;
 
 const TOKEN_DIR = "/var/run/secrets/postern";
+const SNAPSHOT_DIR = "/var/lib/postern";
+/** Two files of 16 MiB: the one that is there and the next one. Kubelet ends a pod that exceeds it, so it is more than a gate writes. */
+const SNAPSHOT_SIZE = "40Mi";
 /** Kubelet renews a token when a fifth of this is left. */
 const TOKEN_SECONDS = 3_600;
 
@@ -29,6 +32,8 @@ export interface GateSettings {
   readonly probes: GateProbes;
   /** Lets kubelet, and no client of the pod, say that the pod ends. */
   readonly hookToken: string;
+  /** Seals what the gate keeps on the pod's disk; another one in each pod. */
+  readonly snapshotKey: string;
 }
 
 /**
@@ -64,9 +69,12 @@ export function gateContainer(settings: GateSettings): Container {
         memory: resources.memoryLimit,
       },
     },
-    ...(config.tokenAudience === undefined
-      ? {}
-      : { volumeMounts: [{ name: TOKEN_VOLUME, mountPath: TOKEN_DIR, readOnly: true }] }),
+    volumeMounts: [
+      { name: SNAPSHOT_VOLUME, mountPath: SNAPSHOT_DIR },
+      ...(config.tokenAudience === undefined
+        ? []
+        : [{ name: TOKEN_VOLUME, mountPath: TOKEN_DIR, readOnly: true as const }]),
+    ],
     securityContext: {
       allowPrivilegeEscalation: false,
       capabilities: { drop: ["ALL"] },
@@ -94,6 +102,8 @@ function environmentOf({ config, policy, workspaceId, upstreamPort, ...rest }: G
     POSTERN_SIDECAR_PORT: String(rest.gatePort),
     POSTERN_ADMIN_PORT: String(rest.adminPort),
     POSTERN_HOOK_TOKEN: rest.hookToken,
+    POSTERN_SNAPSHOT_DIR: SNAPSHOT_DIR,
+    POSTERN_SNAPSHOT_KEY: rest.snapshotKey,
     ...(rest.probes.length === 0 ? {} : { POSTERN_PROBES: literally(JSON.stringify(rest.probes)) }),
     ...(config.tokenAudience === undefined ? {} : { POSTERN_TOKEN_FILE: `${TOKEN_DIR}/token` }),
   };
@@ -106,6 +116,8 @@ function environmentOf({ config, policy, workspaceId, upstreamPort, ...rest }: G
 
 /** Kubelet would put the value of a variable in place of `$(NAME)`. */
 const literally = (text: string): string => text.replaceAll("$(", "$$$$(");
+
+export const snapshotVolume = { name: SNAPSHOT_VOLUME, emptyDir: { sizeLimit: SNAPSHOT_SIZE } };
 
 export const tokenVolume = (audience: string) => ({
   name: TOKEN_VOLUME,

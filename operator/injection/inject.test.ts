@@ -55,13 +55,14 @@ describe("the gate", () => {
     // What a variable refers to must stand before it.
     expect(gate.env?.slice(0, 2).map(({ name }) => name)).toEqual(["POD_NAMESPACE", "POD_NAME"]);
     expect(pod.spec.volumes).toMatchObject([
+      { name: "postern-snapshot" },
       { name: "postern-token", projected: { sources: [{ serviceAccountToken: { audience: "postern" } }] } },
     ]);
     expect(pod.metadata.annotations).toMatchObject({ "postern.dev/policy": "orders" });
     const bare = inject(aPod(), {
       config: aConfig({ tokenAudience: undefined, secret: undefined }),
     });
-    expect(bare.pod.spec.volumes ?? []).toEqual([]);
+    expect(bare.pod.spec.volumes).toMatchObject([{ name: "postern-snapshot" }]);
     expect(bare.gate).not.toHaveProperty("envFrom");
   });
 
@@ -94,6 +95,17 @@ describe("the gate", () => {
       httpHeaders: [{ name: "Postern-Hook-Token", value: env.POSTERN_HOOK_TOKEN }],
     });
     expect(env.POSTERN_HOOK_TOKEN).toBe("token-of-the-hook");
+  });
+
+  test("has scratch space of a bounded size that no other container mounts, and a key for it", () => {
+    const { gate, env, pod } = inject(aPod());
+    expect(pod.spec.volumes).toContainEqual({ name: "postern-snapshot", emptyDir: { sizeLimit: "40Mi" } });
+    expect(gate.volumeMounts).toContainEqual({ name: "postern-snapshot", mountPath: env.POSTERN_SNAPSHOT_DIR });
+    expect(env.POSTERN_SNAPSHOT_KEY).toBe("key-of-the-snapshot");
+    for (const volume of ["postern-snapshot", "postern-token"]) {
+      const shared = aPod({ app: { volumeMounts: [{ name: volume, mountPath: "/gate" }] } });
+      expect(injectGate(shared, anInjection()).refused).toMatch(/container app mounts a volume that only the gate/);
+    }
   });
 
   test("takes other ports where the pod uses its own", () => {
@@ -396,7 +408,7 @@ test("injecting again changes nothing, also after other webhooks have added cont
       const once = injectGate(pod, injection);
       if (once.refused !== undefined) return;
       admitted += 1;
-      const twice = injectGate(once.pod, { ...injection, hookToken: "another" });
+      const twice = injectGate(once.pod, { ...injection, hookToken: "another", snapshotKey: "another" });
       expect(twice).toEqual(once);
       const [gate, ...rest] = once.pod.spec.initContainers ?? [];
       const mesh = { name: "mesh", restartPolicy: "Always", ports: [{ name: "mesh", containerPort: 15_001 }] };

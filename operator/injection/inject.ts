@@ -1,8 +1,15 @@
 import type { GateProbes } from "../../core/gates/probes.ts";
 import { type Before, withHookPort, withoutGate } from "./before.ts";
 import type { GateResources, InjectionConfig } from "./config.ts";
-import { gateContainer, redirectContainer, resourcesOf, tokenVolume } from "./gate-container.ts";
-import { BEFORE_ANNOTATION, GATE_CONTAINER, GATED_BY_LABEL, gatedBy, POLICY_ANNOTATION } from "./names.ts";
+import { gateContainer, redirectContainer, resourcesOf, snapshotVolume, tokenVolume } from "./gate-container.ts";
+import {
+  BEFORE_ANNOTATION,
+  GATE_CONTAINER,
+  GATE_VOLUMES,
+  GATED_BY_LABEL,
+  gatedBy,
+  POLICY_ANNOTATION,
+} from "./names.ts";
 import { type Container, HOOKS, isTcp, type Pod, type PortRef, runningContainers } from "./pod.ts";
 import type { PolicyOfPod } from "./policy-of-pod.ts";
 import { detourProbes, portNumber } from "./probes.ts";
@@ -24,6 +31,7 @@ export interface Injection {
   readonly policy: PolicyOfPod;
   /** For a pod that has no gate yet. */
   readonly hookToken: string;
+  readonly snapshotKey: string;
 }
 
 export type Injected =
@@ -67,7 +75,8 @@ export function injectGate(given: Pod, injection: Injection): Injected {
     adminPort,
     portName: policy.interception === "Port" ? (target.name ?? OWN_PORT_NAME) : OWN_PORT_NAME,
     probes: moved.probes,
-    hookToken: hookTokenOf(given) ?? injection.hookToken,
+    hookToken: drawnBefore(given, "POSTERN_HOOK_TOKEN") ?? injection.hookToken,
+    snapshotKey: drawnBefore(given, "POSTERN_SNAPSHOT_KEY") ?? injection.snapshotKey,
   });
   const redirect =
     policy.interception === "Redirect" && config.redirectImage !== undefined
@@ -91,9 +100,11 @@ export function injectGate(given: Pod, injection: Injection): Injected {
         ...spec,
         initContainers: [gate, ...redirect, ...(spec.initContainers ?? [])],
         containers: spec.containers.map((container) => sleepBeforeEnd(container, pod, config)),
-        ...(config.tokenAudience === undefined
-          ? {}
-          : { volumes: [...(spec.volumes ?? []), tokenVolume(config.tokenAudience)] }),
+        volumes: [
+          ...(spec.volumes ?? []),
+          snapshotVolume,
+          ...(config.tokenAudience === undefined ? [] : [tokenVolume(config.tokenAudience)]),
+        ],
       },
     },
   };
@@ -104,6 +115,12 @@ function cannotGuard({ spec }: Pod, { config, policy }: Injection): string | und
     return "a pod with hostNetwork shares its ports with its node, and a gate would guard none of them: leave hostNetwork out.";
   }
   if (spec.os?.name === "windows") return "gates run on Linux only.";
+  const sharing = [...(spec.initContainers ?? []), ...spec.containers].find(({ volumeMounts = [] }) =>
+    volumeMounts.some(({ name }) => GATE_VOLUMES.includes(name)),
+  );
+  if (sharing !== undefined) {
+    return `the container ${sharing.name} mounts a volume that only the gate may have (${GATE_VOLUMES.join(", ")}): give yours another name.`;
+  }
   if (policy.interception === "Redirect" && config.redirectImage === undefined) {
     return `the ApiKeyPolicy ${policy.name} has interception Redirect, which needs an image with iptables: the operator was given none (--redirect-image).`;
   }
@@ -198,10 +215,10 @@ function sleepBeforeEnd(container: Container, { spec }: Pod, { preStopSeconds }:
   return { ...container, lifecycle: { ...container.lifecycle, preStop: { sleep: { seconds } } } };
 }
 
-/** The token of a gate that was injected before, so that doing it again changes nothing. */
-function hookTokenOf({ spec: { initContainers = [] } }: Pod): string | undefined {
+/** What was drawn for a gate that was injected before, so that doing it again changes nothing. */
+function drawnBefore({ spec: { initContainers = [] } }: Pod, variable: string): string | undefined {
   const gate = initContainers.find(({ name }) => name === GATE_CONTAINER);
-  return gate?.env?.find(({ name }) => name === "POSTERN_HOOK_TOKEN")?.value;
+  return gate?.env?.find(({ name }) => name === variable)?.value;
 }
 
 function warningsOf({ number, name }: Target, { policy }: Injection): string[] {

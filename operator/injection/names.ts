@@ -4,6 +4,9 @@ export { GATED_BY_LABEL, gatedBy } from "../pods/gated-by.ts";
 export { GATE_CONTAINER, GUARDED_LABEL, POLICY_ANNOTATION, REDIRECT_CONTAINER } from "../pods/pod.ts";
 
 export const TOKEN_VOLUME = "postern-token";
+export const SNAPSHOT_VOLUME = "postern-snapshot";
+/** Volumes of the gate alone. */
+export const GATE_VOLUMES: readonly string[] = [TOKEN_VOLUME, SNAPSHOT_VOLUME];
 
 /** The guarded container port, by name or number; read only while the policy does not exist, which says it afterwards. */
 export const PORT_ANNOTATION = "postern.dev/target-port";

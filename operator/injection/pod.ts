@@ -49,6 +49,7 @@ const Container = z.looseObject({
   readinessProbe: Probe.optional(),
   lifecycle: z.looseObject({ postStart: Handler.optional(), preStop: Handler.optional() }).optional(),
   env: z.array(z.looseObject({ name: z.string(), value: z.string().optional() })).optional(),
+  volumeMounts: z.array(z.looseObject({ name: z.string() })).optional(),
 });
 export type Container = z.output<typeof Container>;
 

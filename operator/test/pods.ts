@@ -24,6 +24,7 @@ export const anInjection = ({ config, policy, ...more }: Partial<Injection> = {}
   namespace: "shop",
   workspaceId: "ws_1",
   hookToken: "token-of-the-hook",
+  snapshotKey: "key-of-the-snapshot",
   policy: { name: "orders", port: "http", interception: "Port", outdone: [], ...policy },
   ...more,
 });

@@ -41,7 +41,9 @@ export async function mutatePod(request: AdmissionRequest, parts: MutateParts): 
   if (workspace.refused !== undefined) return refuse(workspace.refused);
   const { workspaceId } = workspace;
   const hookToken = randomBytes(18).toString("base64url");
-  const injected = injectGate(parsed.data, { config, cluster, namespace, workspaceId, policy, hookToken });
+  const snapshotKey = randomBytes(32).toString("base64url");
+  const drawn = { hookToken, snapshotKey };
+  const injected = injectGate(parsed.data, { config, cluster, namespace, workspaceId, policy, ...drawn });
   if (injected.refused !== undefined) return refuse(injected.refused);
   return { allowed: true, patch: patchOf(request.object, injected.pod), warnings: injected.warnings };
 }
