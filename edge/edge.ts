@@ -7,6 +7,9 @@ import type { PodReports } from "./pods/contract.ts";
 import type { ChangeFeed, RecordSource, RecordWriter } from "./projection/contract.ts";
 import type { StoreDescription } from "./redis/describe.ts";
 
+/** `async`: the limit is decided in each process; `outage`: the shared counters were away. */
+export type OvershootCause = "async" | "outage";
+
 /** Counters as each part uses them: strict ones in the shared store, local ones in the process, refusals cached. */
 export interface EdgeCounters extends Counters {
   /**
@@ -16,8 +19,10 @@ export interface EdgeCounters extends Counters {
   peek(limits: readonly LimitCharge[]): Promise<Consumed>;
   /** Forgets cached refusals: for a new projection, when counters may have gone back in time. */
   forgetDenials(): void;
-  /** Units admitted beyond limits with `accuracy: "local"` so far, as far as this process can see. */
-  overAdmitted(): number;
+  /** These charges were admitted without the store. They are added to it once it is back; does not wait for that. */
+  addLater(admitted: readonly LimitCharge[], nowMs: number): void;
+  /** How far limits were overshot so far, as far as this process can see: those with `accuracy: "local"`, and what was added later. */
+  overshoots(): Readonly<Record<OvershootCause, { readonly units: number; readonly largestShare: number }>>;
 }
 
 /** Everything that travels between the centre and the pods, over one store. */

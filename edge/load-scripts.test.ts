@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { CONSUME, GIVE_BACK, SPEND_CREDITS, SYNC_COUNTS } from "./counters/scripts.ts";
 import { APPEND, TAKE_ROOM } from "./events/redis-sink.ts";
-import { REPORT } from "./pods/redis.ts";
+import { COUNT_ALIVE, REPORT } from "./pods/redis.ts";
 import { POSITION } from "./projection/scripts.ts";
 
 /*
@@ -16,6 +16,7 @@ test.each([
   { name: "SYNC_COUNTS", script: SYNC_COUNTS, sha: "b01f6019a68f01fb09bced7b477c924303ea7867" },
   { name: "POSITION", script: POSITION, sha: "f2a138f1b705b69dd7664dc7255ae15cd175e7bc" },
   { name: "REPORT", script: REPORT, sha: "6a566070e42886bf7fda858fa4e4f64fec6408cf" },
+  { name: "COUNT_ALIVE", script: COUNT_ALIVE, sha: "17e3596d9fa19842925bb697ddd90e9f762be744" },
   { name: "APPEND", script: APPEND, sha: "b9950b4c234070b4f81c2c71d8f63a5c55a89ec4" },
   { name: "TAKE_ROOM", script: TAKE_ROOM, sha: "e3d907796fda7be84cda7b5dad91edf822d1a237" },
 ])("the script $name of pods is the one that the release before has", ({ script, sha }) => {

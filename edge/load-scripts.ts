@@ -1,6 +1,6 @@
 import { CONSUME, GIVE_BACK, SPEND_CREDITS, SYNC_COUNTS } from "./counters/scripts.ts";
 import { APPEND, TAKE_ROOM } from "./events/redis-sink.ts";
-import { REPORT } from "./pods/redis.ts";
+import { COUNT_ALIVE, REPORT } from "./pods/redis.ts";
 import { POSITION } from "./projection/scripts.ts";
 import { isCluster, type RedisClient } from "./redis/connect.ts";
 import type { Script } from "./redis/script.ts";
@@ -13,6 +13,7 @@ const OF_PODS: readonly Script[] = [
   SYNC_COUNTS,
   POSITION,
   REPORT,
+  COUNT_ALIVE,
   APPEND,
   TAKE_ROOM,
 ];

@@ -6,6 +6,8 @@ import { MemoryEventStream } from "./events/memory.ts";
 import { MemoryPodReports } from "./pods/memory.ts";
 import { MemoryProjectionStore } from "./projection/memory.ts";
 
+const NONE = { units: 0, largestShare: 0 };
+
 /** The whole edge in this process, for `postern dev`: all parts share one edge. `nowMs` is the clock of every part. */
 export function createMemoryEdge(options: { nowMs?: () => number } = {}): Edge {
   const { nowMs = Date.now } = options;
@@ -24,7 +26,8 @@ export function createMemoryEdge(options: { nowMs?: () => number } = {}): Edge {
       consume: (request) => counters.consume(request),
       peek: (limits) => counters.consume({ limits }, { dryRun: true }),
       forgetDenials: () => {},
-      overAdmitted: () => 0,
+      addLater: () => {},
+      overshoots: () => ({ async: NONE, outage: NONE }),
       close: async () => {},
     }),
     credits: new MemoryCreditStore(store),

@@ -1,11 +1,13 @@
 import { randomUUID } from "node:crypto";
+import type { LimitCharge } from "../core/charges.ts";
 import { CounterKeys } from "./counters/counter-keys.ts";
 import { DenyMemory } from "./counters/deny-memory.ts";
 import { GuardedCounters } from "./counters/guard.ts";
 import { LocalCounters } from "./counters/local.ts";
+import { OutageCounts } from "./counters/outage.ts";
 import { RedisCounters } from "./counters/redis.ts";
 import { RedisClusterCounters } from "./counters/redis-cluster.ts";
-import { syncWithRedis } from "./counters/sync.ts";
+import { type SyncItem, syncWithRedis } from "./counters/sync.ts";
 import { RedisCreditStore } from "./credits/redis.ts";
 import type { Edge, EdgeCounters } from "./edge.ts";
 import { BufferedSink } from "./events/buffer.ts";
@@ -136,15 +138,21 @@ function makeCounters(
   const guarded = new GuardedCounters(strict, options);
   const denials = onCluster ? undefined : new DenyMemory(guarded);
   const counterKeys = new CounterKeys(keys);
-  const local = new LocalCounters(denials ?? guarded, {
-    keyOf: (charge) => counterKeys.of(charge),
-    sync: (items) => syncWithRedis(client, items),
-  });
+  const syncing = {
+    keyOf: (charge: LimitCharge) => counterKeys.of(charge),
+    sync: (items: readonly SyncItem[]) => syncWithRedis(client, items),
+  };
+  const local = new LocalCounters(denials ?? guarded, syncing);
+  const outage = new OutageCounts(syncing);
   return {
     consume: (request) => local.consume(request),
     peek: (limits) => guarded.consume({ limits }, { dryRun: true }),
     forgetDenials: () => denials?.forget(),
-    overAdmitted: () => local.overAdmitted(),
-    close: () => local.close(),
+    addLater: (admitted, nowMs) => outage.add(admitted, nowMs),
+    overshoots: () => ({ async: local.overshoot, outage: outage.overshoot }),
+    close: () => {
+      outage.close();
+      return local.close();
+    },
   };
 }

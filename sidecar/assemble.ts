@@ -16,6 +16,7 @@ import { PieceTurns } from "./http/piece-turns.ts";
 import { makeIdSource } from "./http/request-ids.ts";
 import type { Knowledge } from "./knowledge.ts";
 import type { Metrics } from "./metrics.ts";
+import type { PodsAlive } from "./pods-alive.ts";
 
 interface Given {
   readonly config: SidecarConfig;
@@ -24,6 +25,7 @@ interface Given {
   readonly knowledge: Knowledge;
   readonly metrics: Metrics;
   readonly refusals: RefusalCounts;
+  readonly podsAlive: PodsAlive;
   readonly faults: FaultLog;
   /** Whether the pod ends, so that each answer is the last of its connection. */
   readonly isEnding: () => boolean;
@@ -92,12 +94,13 @@ const assembleAnswers = (
   isClosing: () => isEnding() || upstream.watch.state === "away",
 });
 
-function assembleVerification({ config, timeouts, knowledge, metrics }: Given): VerifyParts {
+function assembleVerification({ config, timeouts, knowledge, metrics, podsAlive }: Given): VerifyParts {
   const { projection, counters, nowMs } = knowledge;
   const counting = createCounting({
     projection,
     counters,
     nowMs,
+    podsAlive: () => podsAlive.count,
     creditLoadMs: timeouts.creditLoadMs,
     onFailure: (what) => {
       metrics.counterFailures[what] += 1;

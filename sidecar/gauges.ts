@@ -3,6 +3,7 @@ import type { ForwardParts } from "./app/forward.ts";
 import type { UpgradeParts } from "./app/upgrade.ts";
 import type { Knowledge } from "./knowledge.ts";
 import type { Readings } from "./metrics.ts";
+import type { PodsAlive } from "./pods-alive.ts";
 import type { Readiness } from "./readiness.ts";
 
 interface ProxyParts {
@@ -13,7 +14,12 @@ interface ProxyParts {
 /** The values that are read from the parts when Prometheus scrapes. */
 export function gaugesOf(
   { projection, follower, counters, snapshot }: Knowledge,
-  parts: { sink: Edge["sink"]; proxy: ProxyParts | undefined; readiness: () => Readiness },
+  parts: {
+    sink: Edge["sink"];
+    proxy: ProxyParts | undefined;
+    podsAlive: PodsAlive;
+    readiness: () => Readiness;
+  },
 ): Readings {
   const { sink, proxy, readiness } = parts;
   return {
@@ -31,7 +37,8 @@ export function gaugesOf(
       return { taken, waiting, upgraded: proxy?.upgrading.places.taken ?? 0 };
     },
     eventsDropped: () => sink.dropped(),
-    overAdmitted: () => counters.overAdmitted(),
+    overshoots: () => counters.overshoots(),
+    podsAlive: () => parts.podsAlive.count,
     isRestored: () => projection.isRestored(),
     snapshot: () => snapshot?.counts,
     cacheSizes: () => projection.cacheSizes(),

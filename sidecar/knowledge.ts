@@ -3,6 +3,7 @@ import type { Projection } from "../edge/projection/contract.ts";
 import { openProjection } from "../edge/projection/projection.ts";
 import { cacheLimits } from "./cache-limits.ts";
 import type { SidecarConfig, Timeouts } from "./config.ts";
+import type { PodsAlive } from "./pods-alive.ts";
 import { followPolicy, type PolicyFollower } from "./policy/follower.ts";
 import type { KeptSnapshot } from "./snapshot/snapshot.ts";
 
@@ -14,6 +15,7 @@ export interface Knowledge {
   /** Clock of the shared store, whole Unix ms. The pod's own clock is used only until the store's is known. */
   readonly nowMs: () => number;
   readonly snapshot: KeptSnapshot | undefined;
+  readonly podsAlive: PodsAlive;
 }
 
 /** With a snapshot to begin with, the start waits for the store no longer than a store that is there needs. */
@@ -38,8 +40,9 @@ export async function openKnowledge(config: SidecarConfig, timeouts: Timeouts): 
   });
   // The estimate has fractions; compared, counted and recorded times are whole milliseconds.
   const nowMs = (): number => Math.trunc(edge.feed.storeNowMs() ?? restored?.storeNowMs() ?? Date.now());
+  const podsAlive: PodsAlive = { count: restored?.podsAlive ?? 0 };
   const isEnforced = (): boolean => !follower.isGone && follower.refused === undefined;
   const policy = () => (isEnforced() ? follower.current?.record : undefined);
-  const snapshot = config.snapshot?.keep({ projection, policy, storeNowMs: nowMs });
-  return { projection, follower, counters, nowMs, snapshot };
+  const snapshot = config.snapshot?.keep({ projection, policy, storeNowMs: nowMs, podsAlive: () => podsAlive.count });
+  return { projection, follower, counters, nowMs, snapshot, podsAlive };
 }

@@ -1,4 +1,5 @@
 import type { Metric, MetricObjectWithValues, MetricValue, Registry } from "prom-client";
+import type { EdgeCounters } from "../edge/open.ts";
 import type { Decision } from "./gate/judge.ts";
 import type { SnapshotCounts } from "./snapshot/snapshot.ts";
 
@@ -66,7 +67,8 @@ export interface Readings {
   readonly ongoing: () => number;
   readonly places: () => Readonly<Record<string, number>>;
   readonly eventsDropped: () => number;
-  readonly overAdmitted: () => number;
+  readonly overshoots: EdgeCounters["overshoots"];
+  readonly podsAlive: () => number;
   readonly cacheSizes: () => Readonly<Record<string, number>>;
   readonly isRestored: () => boolean;
   /** undefined when none is kept. */
@@ -145,7 +147,22 @@ async function buildRegistry(metrics: Metrics, readings: Readings): Promise<Regi
     () => byLabel("where", metrics.faults),
   );
   add("counter", "postern_sidecar_events_dropped_total", "Verification events that were lost.", readings.eventsDropped);
-  add("counter", "postern_sidecar_over_admitted_total", "Units let in beyond local limits.", readings.overAdmitted);
+  add(
+    "counter",
+    "postern_sidecar_over_admitted_total",
+    "Units let in beyond limits that were not counted strictly.",
+    () => Object.entries(readings.overshoots()).map(([counted, { units }]) => ({ labels: { counted }, value: units })),
+  );
+  const largest = "By how much a limit was exceeded at most since the start, as a part of the limit.";
+  add("gauge", "postern_sidecar_over_admitted_share_max", largest, () =>
+    Object.entries(readings.overshoots()).map(([counted, of]) => ({ labels: { counted }, value: of.largestShare })),
+  );
+  add(
+    "gauge",
+    "postern_sidecar_pods_alive",
+    "Pods that enforce the policy, as last heard of; 0 for never.",
+    readings.podsAlive,
+  );
   add(
     "gauge",
     "postern_sidecar_staleness_seconds",

@@ -3,6 +3,7 @@ import type { PodReport } from "../edge/pods/contract.ts";
 import type { SidecarConfig } from "./config.ts";
 import type { RefusalCounts } from "./gate/refusal-counts.ts";
 import type { Knowledge } from "./knowledge.ts";
+import type { PodsAlive } from "./pods-alive.ts";
 
 type Reported = Pick<Knowledge, "projection" | "follower"> & { readonly refusals: Pick<RefusalCounts, "of"> };
 
@@ -13,7 +14,7 @@ type Reported = Pick<Knowledge, "projection" | "follower"> & { readonly refusals
 export function startPodReports(
   config: Pick<SidecarConfig, "edge" | "workspaceId" | "policyId" | "podId" | "region" | "logger">,
   reported: Reported,
-  everyMs: number,
+  { everyMs, podsAlive }: { readonly everyMs: number; readonly podsAlive: PodsAlive },
 ): { stop(): void } {
   const { edge, workspaceId, policyId, podId, region, logger } = config;
   let isFailing = false;
@@ -24,6 +25,7 @@ export function startPodReports(
       const report = describePod({ workspaceId, policyId, podId, region, release: RELEASE }, reported);
       if (report === undefined || isStopped) return;
       await edge.pods.report(report);
+      podsAlive.count = (await edge.pods.countAlive(report)) ?? podsAlive.count;
       if (isFailing) logger.info("pod reports reach the shared store again");
       isFailing = false;
     } catch (error) {

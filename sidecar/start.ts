@@ -46,7 +46,9 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
   const faults = new FaultLog(metrics, config.logger);
   const knowledge = await openKnowledge(config, timeouts);
   const refusals = new RefusalCounts(knowledge.nowMs);
-  const given = { config, timeouts, limits, knowledge, metrics, refusals, faults, isEnding: () => ending.hasBegun };
+  const { podsAlive } = knowledge;
+  const isEnding = () => ending.hasBegun;
+  const given = { config, timeouts, limits, knowledge, metrics, refusals, podsAlive, faults, isEnding };
   const decision = assembleDecision(given);
   const { onFault } = decision;
   const exchange = config.upstream === undefined ? undefined : assembleExchange(given, decision, config.upstream);
@@ -74,7 +76,7 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
   watch?.onAway(() => server?.closeIdle());
   const { policyId, hookToken } = config;
   const readiness = () => judgeReadiness(knowledge, { policyId, checks, isEnding: ending.hasBegun, app: watch?.state });
-  const gauges = gaugesOf(knowledge, { proxy: exchange, sink: config.edge.sink, readiness });
+  const gauges = gaugesOf(knowledge, { proxy: exchange, sink: config.edge.sink, podsAlive, readiness });
   const admin = createAdminServer({
     readiness,
     metrics: exposeMetrics(metrics, gauges),
@@ -82,7 +84,7 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
     probes: createProbes(config.probes ?? []),
     onFault,
   });
-  const reports = startPodReports(config, { ...knowledge, refusals }, timeouts.reportMs);
+  const reports = startPodReports(config, { ...knowledge, refusals }, { everyMs: timeouts.reportMs, podsAlive });
   const stopWatching =
     exchange &&
     watchOngoing({

@@ -2409,7 +2409,7 @@ export interface components {
         action: "Serve" | "Deny";
         denyAfterMs: number;
       };
-      onCounterFailure: "Local" | "Deny" | "Allow";
+      onCounterFailure: "Local" | "LocalShare" | "Deny" | "Allow";
       onCreditFailure: "Deny" | "Allow";
       clientAddress?: {
         from: "connection";
@@ -2622,7 +2622,7 @@ export interface components {
         action: "Serve" | "Deny";
         denyAfterMs: number;
       };
-      onCounterFailure: "Local" | "Deny" | "Allow";
+      onCounterFailure: "Local" | "LocalShare" | "Deny" | "Allow";
       onCreditFailure: "Deny" | "Allow";
       clientAddress?: {
         from: "connection";

@@ -132,6 +132,31 @@ const OnStale = withRules(
   ],
 ).describe("What happens when changes of keys no longer reach the sidecar.");
 
+const COUNTER_FAILURES = ["Local", "Deny", "Allow"] as const;
+const EXPECTED_COUNTER_FAILURE =
+  "expected Local, Deny or Allow, or an object such as { action: Local, budget: 1/pods }, whose budget is for Local only";
+
+/**
+ * A word, or an object with it. Kubernetes gives a place one type or none, so all that is allowed is listed.
+ */
+const OnCounterFailure = z
+  .union(
+    [
+      z.enum(COUNTER_FAILURES),
+      z.strictObject({ action: z.enum(COUNTER_FAILURES) }),
+      z.strictObject({ action: z.literal("Local"), budget: z.literal("1/pods") }),
+    ],
+    { error: EXPECTED_COUNTER_FAILURE },
+  )
+  .meta({
+    "x-kubernetes-preserve-unknown-fields": true,
+    enum: [
+      ...COUNTER_FAILURES,
+      ...COUNTER_FAILURES.map((action) => ({ action })),
+      { action: "Local", budget: "1/pods" },
+    ],
+  });
+
 const ClientAddress = withRules(
   z.strictObject({
     from: z
@@ -201,12 +226,9 @@ export const ApiKeyPolicySpec = withRules(
       .default("Enforce")
       .describe("Audit decides and records, but lets every request through."),
     onStale: OnStale.default({ after: "30s", action: "Serve", denyAfter: "15m" }),
-    onCounterFailure: z
-      .enum(["Local", "Deny", "Allow"])
-      .default("Local")
-      .describe(
-        "Rate limits while the shared counters are away: Local counts in each pod from nothing, so that one window may admit (pods + 1) × limit; Deny refuses; Allow does not limit.",
-      ),
+    onCounterFailure: OnCounterFailure.default("Local").describe(
+      "Rate limits while the shared counters are away: Local counts in each pod from nothing, so that one window may admit (pods + 1) × limit; Deny refuses; Allow does not limit. { action: Local, budget: 1/pods } divides the limit by the pods that were last heard of, rounded down and at least 1, so that one window admits at most 2 × limit, or limit + pods where that is more. A sidecar of an earlier release refuses such a policy and keeps the one before.",
+    ),
     onCreditFailure: z
       .enum(["Deny", "Allow"])
       .default("Deny")

@@ -40,7 +40,7 @@ export function compilePolicy(
       action: onStale.action,
       denyAfterMs: parseDuration(onStale.denyAfter),
     },
-    onCounterFailure: spec.onCounterFailure,
+    onCounterFailure: compileCounterFailure(spec.onCounterFailure),
     onCreditFailure: spec.onCreditFailure,
     ...(clientAddress === undefined ? {} : { clientAddress: compileClientAddress(clientAddress) }),
     allowPaths: spec.allowPaths,
@@ -108,6 +108,11 @@ function compileCredentials({ credentials }: ApiKeyPolicySpec): CredentialLocati
     const { name, scheme } = header;
     return { in: "header", name, ...(scheme === undefined ? {} : { scheme }) };
   });
+}
+
+function compileCounterFailure(given: ApiKeyPolicySpec["onCounterFailure"]): CompiledPolicy["onCounterFailure"] {
+  if (typeof given === "string") return given;
+  return "budget" in given ? "LocalShare" : given.action;
 }
 
 function compileClientAddress({

@@ -119,7 +119,11 @@ export const PolicyInput = z
       { afterMs: 30_000, action: "Serve", denyAfterMs: 900_000 },
     ),
     onCounterFailure: whenMissing(
-      z.enum(["Local", "Deny", "Allow"]).describe("What happens while the shared counters are unreachable."),
+      z
+        .enum(["Local", "LocalShare", "Deny", "Allow"])
+        .describe(
+          "What happens while the shared counters are unreachable: Local counts in each pod, LocalShare too and with the limit divided by the pods.",
+        ),
       "Local",
     ),
     onCreditFailure: whenMissing(

@@ -68,7 +68,7 @@ const admit = async (counters: LocalCounters, times: number) => {
 test("alone it admits exactly the limit", async () => {
   const counters = aProcess(new SharedTotals());
   expect(await admit(counters, 30)).toBe(10);
-  expect(counters.overAdmitted()).toBe(0);
+  expect(counters.overshoot.units).toBe(0);
 });
 
 test("an amount in flight counts until the reply arrives, and once after it", async () => {
@@ -92,7 +92,7 @@ test("an amount in flight counts until the reply arrives, and once after it", as
   expect(meanwhile).toBe(4);
   await waitFor("the sync of all", () => shared.total() === 10);
   expect(await admit(counters, 1)).toBe(0);
-  expect(counters.overAdmitted()).toBe(0);
+  expect(counters.overshoot.units).toBe(0);
 });
 
 test("amounts of other processes count after the next sync", async () => {
@@ -142,7 +142,7 @@ test("the excess that all processes admitted between two syncs is measured", asy
   for (const counters of processes) expect(await admit(counters, 30)).toBe(10);
   shared.state = "there";
   await waitFor("all syncs", () => shared.total() === 30);
-  const over = () => processes.reduce((sum, counters) => sum + counters.overAdmitted(), 0);
+  const over = () => processes.reduce((sum, counters) => sum + counters.overshoot.units, 0);
   // The first to sync saw no excess; each of the others counts only what it admitted itself.
   await waitFor("the measure", () => over() === 20);
 });

@@ -1,8 +1,9 @@
 import type { Consumed, LimitCharge, LimitOutcome } from "../../core/charges.ts";
 import { decideLimits } from "../../core/ratelimits/decide-limits.ts";
-import { decideLimit, rollCounts, usedAt, type WindowCounts } from "../../core/ratelimits/window.ts";
+import { decideLimit, rollCounts, type WindowCounts } from "../../core/ratelimits/window.ts";
 import type { ConsumeRequest, Counters } from "./contract.ts";
 import { counterName } from "./memory.ts";
+import { Overshoot } from "./overshoot.ts";
 import type { StrictCounters } from "./strict.ts";
 import { type Amount, type Synced, type SyncItem, withAmounts } from "./sync.ts";
 
@@ -49,18 +50,13 @@ export class LocalCounters implements Counters {
   #syncing: Promise<void> = Promise.resolve();
   /** Store clock − monotonic clock. Until the first sync, the clock of this host is used instead. */
   #offsetMs = Date.now() - performance.now();
-  #overAdmitted = 0;
+  readonly overshoot = new Overshoot();
   #sweptAtMs = 0;
   #isClosed = false;
 
   constructor(strict: StrictCounters, options: LocalOptions) {
     this.#strict = strict;
     this.#options = options;
-  }
-
-  /** Units admitted beyond limits, as far as this process can see: its own part of each total above its limit. */
-  overAdmitted(): number {
-    return this.#overAdmitted;
   }
 
   consume(request: ConsumeRequest): Promise<Consumed> {
@@ -198,9 +194,7 @@ export class LocalCounters implements Counters {
   #measure(counter: LocalCounter, sent: readonly Amount[], nowMs: number): void {
     const { shared, durationMs, limit } = counter;
     const own = sent.reduce((sum, { amount }) => sum + amount, 0);
-    if (shared === undefined || own <= 0) return;
-    const over = usedAt(shared, { durationMs, nowMs }) - limit;
-    if (over > 0) this.#overAdmitted += Math.min(over, own);
+    if (shared !== undefined) this.overshoot.note(shared, { limit, durationMs, nowMs, own });
   }
 
   #sweep(): void {

@@ -78,6 +78,11 @@ export interface SeenPodReport extends PodReport {
 /** All methods throw when the store cannot be reached. */
 export interface PodReports extends Closeable {
   report(report: PodReport): Promise<void>;
+  /**
+   * Notes that this pod enforces the policy, and returns how many did in the last `POD_REPORT_MAX_AGE_MS`. A pod that has ended counts
+   * until then. undefined when the pod's user may not ask.
+   */
+  countAlive(ref: PolicyRef & { readonly podId: string }): Promise<number | undefined>;
   /** Returns the reports younger than `POD_REPORT_MAX_AGE_MS`, sorted by pod id. */
   list(ref: PolicyRef): Promise<SeenPodReport[]>;
   /** Like `list`, for several policies in one round trip; in their order. */

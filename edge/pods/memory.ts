@@ -25,6 +25,10 @@ export class MemoryPodReports implements PodReports {
     pods.set(report.podId, { ...report, ...said, lastSeenMs: this.#nowMs() });
   }
 
+  async countAlive(ref: PolicyRef): Promise<number> {
+    return (await this.list(ref)).length;
+  }
+
   async list(ref: PolicyRef): Promise<SeenPodReport[]> {
     const pods = this.#byPolicy.get(policyName(ref));
     if (pods === undefined) return [];

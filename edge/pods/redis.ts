@@ -28,6 +28,19 @@ redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return 1
 `);
 
+/**
+ * KEYS: a sorted set of the pods of a policy, by when they were last seen. ARGV: the pod's id, for how long a pod counts (ms). Returns how many
+ * there are. Apart from the reports, so that counting thousands of pods reads none of them.
+ */
+export const COUNT_ALIVE = defineScript(`
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+redis.call('ZADD', KEYS[1], now, ARGV[1])
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - tonumber(ARGV[2]))
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+return redis.call('ZCARD', KEYS[1])
+`);
+
 /** More pods of one policy than this are not listed: a compromised one can write under any name. */
 const PODS_MAX = 10_000;
 const POD_ID_BYTES_MAX = 512;
@@ -112,6 +125,21 @@ export class RedisPodReports implements PodReports {
     } satisfies z.input<typeof StoredPodReport>;
     const key = this.#keyOf(report);
     await runScript(this.#client, REPORT, 1, [key, podId, JSON.stringify(stored), KEPT_MS]);
+  }
+
+  async countAlive({
+    workspaceId,
+    policyId,
+    podId,
+  }: PolicyRef & { readonly podId: string }): Promise<number | undefined> {
+    const key = this.#keys.podsAlive(workspaceId, policyId);
+    try {
+      return Number(await runScript(this.#client, COUNT_ALIVE, 1, [key, podId, POD_REPORT_MAX_AGE_MS]));
+    } catch (error) {
+      // A user that an api-server of an earlier release made, or whose rules are from before.
+      if (error instanceof Error && /NOPERM|not allowed|can't access/i.test(error.message)) return undefined;
+      throw error;
+    }
   }
 
   async list(ref: PolicyRef): Promise<SeenPodReport[]> {

@@ -18,6 +18,7 @@ const OF_CLUSTER = ["cluster|slots", "cluster|shards", "cluster|nodes", "cluster
 const READING = ["getrange", "hget", "hmget", "hstrlen", "xread", "xrevrange", "evalsha_ro"] as const;
 /** Commands inside scripts, except the last one: each command of a script is checked too. DEL removes a counter of a wrong type. */
 const COUNTING = ["evalsha", "hset", "pexpire", "sadd", "del", "hdel"] as const;
+const COUNTING_PODS = ["zadd", "zremrangebyscore", "zcard"] as const;
 const APPENDING = ["evalsha", "get", "set", "xadd", "decrby"] as const;
 
 export interface PodAcl {
@@ -44,22 +45,23 @@ export function podAclRules({
   const keys = [
     ...(ofEventsAlone ? [] : READ_ONLY.map((key) => `%R~${base}${key}`)),
     ...(ofEventsAlone ? [] : ofPolicy(gate).read.map((key) => `%R~${base}${key}`)),
-    ...[...(ofEventsAlone ? [] : [...WRITTEN, ofPolicy(gate).written]), ...OF_EVENTS].map((key) => `~${base}${key}`),
+    ...[...(ofEventsAlone ? [] : [...WRITTEN, ...ofPolicy(gate).written]), ...OF_EVENTS].map((key) => `~${base}${key}`),
   ];
   const commands = new Set([
     ...CONNECTING,
     ...OF_CLUSTER,
-    ...(ofEventsAlone ? [] : [...READING, ...COUNTING]),
+    ...(ofEventsAlone ? [] : [...READING, ...COUNTING, ...COUNTING_PODS]),
     ...APPENDING,
     ...(mayEval ? ["eval", "eval_ro"] : []),
   ]);
   return ["reset", "on", ...keys, "resetchannels", "-@all", ...[...commands].map((name) => `+${name}`)];
 }
 
-function ofPolicy(gate: PodAcl["gate"]): { read: readonly string[]; written: string } {
-  if (gate === undefined) return { read: ["p:{*"], written: "pods:{*" };
+function ofPolicy(gate: PodAcl["gate"]): { read: readonly string[]; written: readonly string[] } {
+  if (gate === undefined) return { read: ["p:{*"], written: ["pods:{*", "pods-alive:{*"] };
   const policyId = pattern(gate.policyId);
-  return { read: [`p:{${policyId}}`], written: `pods:{${policyId}}:${pattern(gate.podId)}` };
+  const written = [`pods:{${policyId}}:${pattern(gate.podId)}`, `pods-alive:{${policyId}}`];
+  return { read: [`p:{${policyId}}`], written };
 }
 
 /** What an api-server needs of scripting, and of the commands that Redis lists as dangerous. */

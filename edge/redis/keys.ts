@@ -113,6 +113,11 @@ export class RedisKeys {
     return `${this.pods(workspaceId, policyId)}:${podId}`;
   }
 
+  /** A sorted set: the pods that enforce the policy, by when they were last seen. Each pod may write it. */
+  podsAlive(workspaceId: string, policyId: string): string {
+    return `${this.#prefix}:${workspaceId}:pods-alive:{${policyId}}`;
+  }
+
   /** A sorted set: the pods that have such a user, by when it ends. Only the centre writes it. */
   podsIssued(workspaceId: string, policyId: string): string {
     return `${this.#prefix}:${workspaceId}:pods-issued:{${policyId}}`;

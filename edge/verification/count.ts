@@ -14,8 +14,11 @@ import { applyOverrides } from "./apply-overrides.ts";
 export interface CountingParts {
   readonly counters: Pick<Counters, "consume">;
   readonly projection: Pick<Projection, "findOverride">;
-  /** Counts limits in this process, for `onCounterFailure: Local`. Does not need the shared store. */
-  countLocally(limits: readonly LimitCharge[]): Promise<Consumed>;
+  /**
+   * Counts limits in this process. Does not need the shared store. `LocalShare`: only this process' share of each limit, where it is one
+   * of several.
+   */
+  countLocally(limits: readonly LimitCharge[], how: "Local" | "LocalShare"): Promise<Consumed>;
   /**
    * Loads the credit counter of a key and charges it. `unknown` when it is still not loaded; undefined when the key is
    * unlimited or deleted by now. May throw `CountersUnavailable`.
@@ -26,7 +29,7 @@ export interface CountingParts {
 }
 
 /**
- * `onCounterFailure` for limits: `Deny` does not decide, `Allow` admits, `Local` counts in this process.
+ * `onCounterFailure` for limits: `Deny` does not decide, `Allow` admits, `Local` and `LocalShare` count in this process.
  * `onCreditFailure` for credits: `Deny` or `Allow`.
  */
 export type WithoutStore = Pick<CompiledPolicy, "onCounterFailure" | "onCreditFailure">;
@@ -111,8 +114,8 @@ async function countWithoutStore(
   if (limits.length > 0) {
     parts.onUncounted("limits", onCounterFailure, cause);
     if (onCounterFailure === "Deny") return { kind: "uncountable", what: "limits", cause };
-    if (onCounterFailure === "Local") {
-      consumed = await parts.countLocally(limits);
+    if (onCounterFailure === "Local" || onCounterFailure === "LocalShare") {
+      consumed = await parts.countLocally(limits, onCounterFailure);
       if (!consumed.passed) return conclude(limits, consumed, undefined);
     }
   }

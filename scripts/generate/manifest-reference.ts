@@ -62,7 +62,10 @@ function rowsOf(schema: Structural, path: string): string[] {
 }
 
 function typeOf(schema: Structural): string {
-  if (Array.isArray(schema.enum)) return schema.enum.map((value) => `\`${String(value)}\``).join(", ");
+  if (Array.isArray(schema.enum))
+    return schema.enum
+      .map((value) => `\`${typeof value === "object" ? JSON.stringify(value) : String(value)}\``)
+      .join(", ");
   if (schema["x-kubernetes-int-or-string"] === true) return "integer or string";
   if (schema.type === "array") return `list of ${typeOf(schema.items as Structural)}`;
   if (schema.additionalProperties !== undefined) return `map of ${typeOf(schema.additionalProperties as Structural)}`;

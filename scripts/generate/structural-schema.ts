@@ -66,8 +66,11 @@ function convert(schema: JsonSchema, path: string): Structural {
     }
   }
   if (structural["x-kubernetes-int-or-string"] === true) delete structural.type;
+  // A place without a type, where the values that are allowed are listed.
+  else if (structural["x-kubernetes-preserve-unknown-fields"] === true && Array.isArray(schema.enum))
+    delete structural.type;
   else if (schema.anyOf !== undefined || Array.isArray(schema.type))
-    throw new Error(`${path} has alternatives that are not int-or-string`);
+    throw new Error(`${path} has alternatives that are neither int-or-string nor listed`);
   return structural;
 }
 

@@ -1,12 +1,16 @@
 import type { CreditCharge, CreditOutcome } from "../../core/charges.ts";
-import { type Counters, CountersUnavailable } from "../../edge/counters/contract.ts";
+import { shareOfLimit } from "../../core/ratelimits/share.ts";
+import { CountersUnavailable } from "../../edge/counters/contract.ts";
 import { MemoryCounters, MemoryStore } from "../../edge/counters/memory.ts";
+import type { EdgeCounters } from "../../edge/open.ts";
 import type { Projection } from "../../edge/projection/contract.ts";
 import type { CountingParts } from "../../edge/verification/count.ts";
 
 export interface CountingOptions {
   readonly projection: Projection;
-  readonly counters: Counters;
+  readonly counters: Pick<EdgeCounters, "consume" | "addLater">;
+  /** Pods that enforce the policy, as last heard of. */
+  readonly podsAlive: () => number;
   readonly nowMs: () => number;
   /** How long a request waits for the credits of its key to be loaded. */
   readonly creditLoadMs: number;
@@ -15,14 +19,19 @@ export interface CountingOptions {
 
 /** How a gate counts: what the shared store cannot count is counted in this process, from zero. */
 export function createCounting(options: CountingOptions): CountingParts {
-  const { projection, counters, nowMs, creditLoadMs, onFailure } = options;
+  const { projection, counters, podsAlive, nowMs, creditLoadMs, onFailure } = options;
   let localCounters: MemoryCounters | undefined;
   return {
     projection,
     counters,
-    countLocally(limits) {
+    async countLocally(limits, how) {
       localCounters ??= new MemoryCounters(new MemoryStore(nowMs));
-      return localCounters.consume({ limits: limits.map((limit) => ({ ...limit, accuracy: "strict" })) });
+      const pods = how === "LocalShare" ? podsAlive() : 1;
+      const own = limits.map((charge) => ({ ...charge, limit: shareOfLimit(charge.limit, pods) }));
+      const consumed = localCounters.consumeNow({ limits: own });
+      // By the whole limits: the totals of all pods are compared with them.
+      if (consumed.passed) counters.addLater(limits, consumed.nowMs);
+      return consumed;
     },
     loadAndSpend: (charge) => pollCredits(counters, charge, creditLoadMs),
     onUncounted: onFailure,
@@ -33,7 +42,11 @@ const CREDIT_POLL_MS = 20;
 const UNKNOWN: CreditOutcome = { status: "unknown" };
 
 /** The previous call requested the load, which an api-server does; this one spends as soon as it is done. */
-async function pollCredits(counters: Counters, credits: CreditCharge, waitMs: number): Promise<CreditOutcome> {
+async function pollCredits(
+  counters: Pick<EdgeCounters, "consume">,
+  credits: CreditCharge,
+  waitMs: number,
+): Promise<CreditOutcome> {
   const giveUpAt = performance.now() + waitMs;
   while (performance.now() < giveUpAt) {
     await new Promise((resolve) => setTimeout(resolve, CREDIT_POLL_MS));

@@ -19,6 +19,8 @@ const Head = z.object({
   taken: z.object({ bootId: z.string(), monotonicMs: z.number(), wallMs: z.number() }),
   /** The shared store's clock at that moment. */
   storeMs: z.number(),
+  /** How many pods enforced the policy then; 0 for never heard of. */
+  podsAlive: z.number(),
 });
 type Head = z.infer<typeof Head>;
 
@@ -27,6 +29,7 @@ const Line = z.tuple([z.enum(RECORD_KINDS), z.string()]).rest(z.unknown());
 export interface Taken extends Known {
   readonly taken: HostMoment;
   readonly storeMs: number;
+  readonly podsAlive: number;
 }
 
 /** What was written of a snapshot, filled in while its slices are made. */
@@ -39,7 +42,7 @@ export interface Written {
 
 /** Slices of text, of at most `bytesMax` together. Records that keys refer to come before keys, so that they have room. */
 export function* toSlices(snapshot: Taken, bytesMax: number, written: Written): Iterable<string> {
-  const { position, stalenessMs, taken, storeMs } = snapshot;
+  const { position, stalenessMs, taken, storeMs, podsAlive } = snapshot;
   let slice = "";
   const take = (line: string): boolean => {
     const bytes = Buffer.byteLength(line);
@@ -53,7 +56,7 @@ export function* toSlices(snapshot: Taken, bytesMax: number, written: Written): 
     slice = "";
     return full;
   };
-  take(lineOf({ position, stalenessMs, taken, storeMs } satisfies Head));
+  take(lineOf({ position, stalenessMs, taken, storeMs, podsAlive } satisfies Head));
   const records = [...snapshot.records];
   for (const isOfKeys of [false, true]) {
     for (const { kind, id, value } of records) {
@@ -71,12 +74,13 @@ const lineOf = (value: unknown): string => `${JSON.stringify(value)}\n`;
 export interface RestoredKnowledge extends Restored {
   /** The shared store's clock by now, at least: what has expired by it has expired. */
   readonly storeNowMs: () => number;
+  readonly podsAlive: number;
 }
 
 /** Throws when the text is none of ours. Returns undefined when it is not certain how old it is. */
 export function fromContents(contents: Buffer, now: HostMoment | undefined): RestoredKnowledge | undefined {
   const lines = linesOf(contents);
-  const { position, stalenessMs, taken, storeMs } = Head.parse(JSON.parse(lines.next().value ?? ""));
+  const { position, stalenessMs, taken, storeMs, podsAlive } = Head.parse(JSON.parse(lines.next().value ?? ""));
   const elapsed = elapsedMs(taken, now);
   if (elapsed === undefined) return undefined;
   const ageMs = ageFrom(elapsed);
@@ -84,6 +88,7 @@ export function fromContents(contents: Buffer, now: HostMoment | undefined): Res
     position,
     stalenessMs: () => stalenessMs + ageMs(),
     storeNowMs: () => storeMs + ageMs(),
+    podsAlive,
     records: recordsOf(lines),
   };
 }

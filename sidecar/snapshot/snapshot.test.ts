@@ -54,6 +54,7 @@ async function write(records: KnownRecord[], of = config): Promise<void> {
     projection: aProjection(records),
     policy: () => undefined,
     storeNowMs: () => 1_000_000,
+    podsAlive: () => 3,
   });
   await kept.close();
 }
@@ -62,7 +63,7 @@ test("what was written is read again, as old as it is by now, and the store's cl
   await write([aKey("b"), { kind: "role", id: "role_gone", value: undefined }]);
   await new Promise((resolve) => setTimeout(resolve, 20));
   const { restored } = await openSnapshot(config);
-  expect(restored?.position).toEqual(position);
+  expect(restored).toMatchObject({ position, podsAlive: 3 });
   expect(restored?.stalenessMs()).toBeGreaterThanOrEqual(270);
   expect(restored?.storeNowMs()).toBeGreaterThanOrEqual(1_000_020);
   expect([...(restored?.records ?? [])]).toEqual([
@@ -173,7 +174,9 @@ describe("writing", () => {
     if (taken === undefined) throw new Error("this kernel tells no boot");
     const written = { records: 0, bytes: 0, leftOut: 0 };
     const bytesMax = 1024 * 1024;
-    const slices = [...toSlices({ position, stalenessMs: 0, records, taken, storeMs: 0 }, bytesMax, written)];
+    const slices = [
+      ...toSlices({ position, stalenessMs: 0, records, taken, storeMs: 0, podsAlive: 0 }, bytesMax, written),
+    ];
     expect(Math.max(...slices.map((slice) => slice.length))).toBeLessThan(33 * 1024);
     const contents = Buffer.from(slices.join(""));
     expect(contents.length).toBe(written.bytes);

@@ -51,6 +51,7 @@ export interface KnownHere {
   readonly policy: () => PolicyRecord | undefined;
   /** The shared store's clock, Unix ms. */
   readonly storeNowMs: () => number;
+  readonly podsAlive: () => number;
 }
 
 export interface KeptSnapshot {
@@ -134,7 +135,7 @@ class Keeper implements KeptSnapshot {
   }
 
   async #write(): Promise<void> {
-    const { projection, policy, directory, seal, storeNowMs, logger } = this.#options;
+    const { projection, policy, directory, seal, storeNowMs, podsAlive, logger } = this.#options;
     const forgotten = projection.forgotten();
     const known = projection.isRestored() ? undefined : projection.known();
     const taken = hostMoment();
@@ -147,7 +148,11 @@ class Keeper implements KeptSnapshot {
     this.#triedAtMs = performance.now();
     const written = { records: 0, bytes: 0, leftOut: 0 };
     const records = withPolicy(known.records, policy());
-    const slices = toSlices({ ...known, records, taken, storeMs: storeNowMs() }, SNAPSHOT_BYTES_MAX, written);
+    const slices = toSlices(
+      { ...known, records, taken, storeMs: storeNowMs(), podsAlive: podsAlive() },
+      SNAPSHOT_BYTES_MAX,
+      written,
+    );
     try {
       await writeSnapshotFile(directory, sealed(slices, seal));
       Object.assign(this.counts, written);

@@ -46,7 +46,8 @@ async function labelsByMetric(): Promise<Map<string, readonly string[]>> {
   const gate = await exposeMetrics(new Metrics(), {
     ...{ stalenessS: zero, sourceUsable: no, refused: one, policyVersion: zero, policyGeneration: zero },
     ...{ policyGone: no, policyRefused: no, ready: no, ongoing: zero, places: one, eventsDropped: zero },
-    ...{ overAdmitted: zero, cacheSizes: one, isRestored: no },
+    ...{ podsAlive: zero, cacheSizes: one, isRestored: no },
+    overshoots: () => ({ async: { units: 0, largestShare: 0 }, outage: { units: 0, largestShare: 0 } }),
     snapshot: () => ({ writes: { written: 0, failed: 0 }, records: 0, bytes: 0, leftOut: 0 }),
   })();
   for (const [, name = "", pairs = ""] of gate.text.matchAll(/^(\w+)(?:\{(.*)\})? \S+$/gm)) {

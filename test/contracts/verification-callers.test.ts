@@ -35,6 +35,7 @@ beforeEach(async () => {
     projection,
     counters: edge.counters({ timeoutMs: 1000 }),
     nowMs: Date.now,
+    podsAlive: () => 1,
     creditLoadMs: 100,
     onFailure: () => undefined,
   });

@@ -61,6 +61,24 @@ const THIRTY_TWO_LABELS = Object.fromEntries(Array.from({ length: 32 }, (_, i) =
 const KEY = "🗝";
 
 export const BAD_MANIFESTS: readonly BadManifest[] = [
+  ...["Never", 5, ["Local"], {}, { budget: "1/pods" }, { action: "Local", budget: "1/pods", more: true }].map(
+    (onCounterFailure) => ({
+      name: `onCounterFailure ${JSON.stringify(onCounterFailure)}`,
+      manifest: aPolicy({ onCounterFailure }),
+      field: "spec.onCounterFailure",
+      says: /supported values|must be/i,
+    }),
+  ),
+  ...[
+    { action: "Deny", budget: "1/pods" },
+    { action: "Local", budget: "2/pods" },
+  ].map((onCounterFailure) => ({
+    name: `onCounterFailure ${JSON.stringify(onCounterFailure)}`,
+    manifest: aPolicy({ onCounterFailure }),
+    field: "spec.onCounterFailure",
+    says: /supported values/i,
+    location: "spec.onCounterFailure.budget",
+  })),
   {
     name: "a key for two APIs",
     manifest: aKey({ apiRef: { id: "api_12345678" } }),
@@ -457,6 +475,17 @@ export const GOOD_MANIFESTS: ReadonlyArray<{ readonly name: string; readonly man
     }),
   },
   { name: "the least that a policy needs", manifest: aPolicy() },
+  ...[
+    "Deny",
+    { action: "Local" },
+    { action: "Deny" },
+    { action: "Allow" },
+    { action: "Local", budget: "1/pods" },
+    { budget: "1/pods", action: "Local" },
+  ].map((onCounterFailure) => ({
+    name: `onCounterFailure ${JSON.stringify(onCounterFailure)}`,
+    manifest: aPolicy({ onCounterFailure }),
+  })),
   { name: "port 1", manifest: withPort(1) },
   { name: "port 65535", manifest: withPort(65_535) },
   { name: "a port's name with digits first", manifest: withPort("8080-http-2") },

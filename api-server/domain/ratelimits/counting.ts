@@ -17,6 +17,7 @@ const QUOTA: WithoutStore = { onCounterFailure: "Allow", onCreditFailure: "Deny"
 
 const UNCOUNTED = {
   Local: "limits decided in this process: the shared counters are away",
+  LocalShare: "limits decided in this process: the shared counters are away",
   Allow: "quotas not counted: the shared counters are away",
 } as const;
 

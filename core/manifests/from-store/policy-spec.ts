@@ -31,12 +31,15 @@ export function policyFieldsOf(
       action: onStale.action,
       denyAfter: formatDuration(onStale.denyAfterMs),
     },
-    ...(onCounterFailure === "Local" ? {} : { onCounterFailure }),
+    ...(onCounterFailure === "Local" ? {} : { onCounterFailure: counterFailureOf(onCounterFailure) }),
     ...(onCreditFailure === "Deny" ? {} : { onCreditFailure }),
     ...(clientAddress === undefined ? {} : { clientAddress: clientAddressOf(clientAddress) }),
     ...(allowPaths.length === 0 ? {} : { allowPaths: [...allowPaths] }),
   };
 }
+
+const counterFailureOf = (compiled: Exclude<CompiledPolicy["onCounterFailure"], "Local">) =>
+  compiled === "LocalShare" ? ({ action: "Local", budget: "1/pods" } as const) : compiled;
 
 function clientAddressOf(address: NonNullable<CompiledPolicy["clientAddress"]>): SpecIn["clientAddress"] {
   return address.from === "connection"

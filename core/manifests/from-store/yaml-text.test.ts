@@ -138,6 +138,7 @@ const API = {
 
 test.each([
   { name: "all fields", policy: POLICY },
+  { name: "a share for each pod", policy: { ...POLICY, onCounterFailure: "LocalShare" } satisfies CompiledPolicy },
   {
     name: "none but the needed ones",
     policy: {

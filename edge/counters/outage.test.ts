@@ -1,0 +1,100 @@
+import { afterEach, expect, test } from "vitest";
+import type { LimitCharge } from "../../core/charges.ts";
+import { waitFor } from "../../test/harness/wait.ts";
+import { counterName } from "./memory.ts";
+import { OutageCounts } from "./outage.ts";
+import type { Synced, SyncItem } from "./sync.ts";
+import { withAmounts } from "./sync.ts";
+
+const HOUR = 3_600_000;
+const NOW = 500_000 * HOUR + 1_000;
+
+const aCharge = (changes: Partial<LimitCharge> = {}): LimitCharge => ({
+  workspaceId: "ws_1",
+  scope: { kind: "name", value: "requests" },
+  identifier: "key_1",
+  limit: 10,
+  durationMs: HOUR,
+  cost: 1,
+  accuracy: "strict",
+  ...changes,
+});
+
+/** A store with totals, which can be away, and can lose its reply. */
+class Totals {
+  readonly counts = new Map<string, Synced["counts"][number]>();
+  state: "away" | "there" | "silent" = "away";
+  calls = 0;
+
+  readonly sync = async (items: readonly SyncItem[]): Promise<Synced | undefined> => {
+    this.calls += 1;
+    if (this.state === "away") return undefined;
+    for (const item of items) {
+      const counts = withAmounts(this.counts.get(item.key), [item]);
+      if (counts !== undefined) this.counts.set(item.key, counts);
+    }
+    if (this.state === "silent") throw new Error("no reply");
+    return {
+      nowMs: NOW,
+      counts: items.map(({ key }) => this.counts.get(key) ?? { window: 0, current: 0, previous: 0 }),
+    };
+  };
+}
+
+const opened: OutageCounts[] = [];
+afterEach(() => {
+  for (const counts of opened.splice(0)) counts.close();
+});
+function open(totals: Totals): OutageCounts {
+  const counts = new OutageCounts({ keyOf: counterName, sync: totals.sync, everyMs: 2 });
+  opened.push(counts);
+  return counts;
+}
+
+test("what each process admitted is added once the store is back, and each counts its own part of what is over", async () => {
+  const totals = new Totals();
+  const [here, there] = [open(totals), open(totals)];
+  totals.counts.set(counterName(aCharge()), { window: 500_000, current: 4, previous: 0 });
+  for (let i = 0; i < 5; i++) here.add([aCharge()], NOW);
+  await waitFor("a try in vain", () => totals.calls > 1);
+  for (let i = 0; i < 5; i++) here.add([aCharge()], NOW);
+  for (let i = 0; i < 7; i++) there.add([aCharge()], NOW);
+  const another = aCharge({ workspaceId: "ws_2" });
+  here.add([another], NOW);
+  totals.state = "there";
+  await waitFor("the totals", () => totals.counts.get(counterName(aCharge()))?.current === 21);
+  await waitFor("what is over", () => here.overshoot.units + there.overshoot.units >= 11);
+  expect(here.overshoot.units + there.overshoot.units).toBe(11);
+  expect(Math.max(here.overshoot.largestShare, there.overshoot.largestShare)).toBeCloseTo(1.1);
+  expect(totals.counts.get(counterName(another))?.current).toBe(1);
+  const { calls } = totals;
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  expect(totals.calls).toBe(calls);
+});
+
+test("an amount whose reply was lost is not added again, and not measured", async () => {
+  const totals = new Totals();
+  const counts = open(totals);
+  totals.state = "silent";
+  counts.add([aCharge({ cost: 20 })], NOW);
+  await waitFor("it was sent", () => totals.calls === 1);
+  totals.state = "there";
+  counts.add([aCharge({ cost: 1 })], NOW);
+  await waitFor("the next one", () => totals.calls === 2);
+  expect(totals.counts.get(counterName(aCharge()))?.current).toBe(21);
+  await waitFor("its own part alone", () => counts.overshoot.units === 1);
+});
+
+test("windows that are over are left out, and checks that cost nothing", async () => {
+  const totals = new Totals();
+  const counts = open(totals);
+  counts.add([aCharge({ cost: 3 })], NOW - 2 * HOUR);
+  counts.add([aCharge({ cost: 2 })], NOW - HOUR);
+  counts.add([aCharge({ cost: 1 }), aCharge({ identifier: "free", cost: 0 })], NOW);
+  totals.state = "there";
+  await waitFor("the totals", () => totals.counts.size > 0);
+  expect([...totals.counts.entries()]).toEqual([
+    [counterName(aCharge()), { window: 500_000, current: 1, previous: 2 }],
+  ]);
+  expect(counts.overshoot).toMatchObject({ units: 0, largestShare: 0 });
+});

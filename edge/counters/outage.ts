@@ -1,0 +1,105 @@
+import type { LimitCharge } from "../../core/charges.ts";
+import { counterName } from "./memory.ts";
+import { Overshoot } from "./overshoot.ts";
+import type { Synced, SyncItem } from "./sync.ts";
+
+/*
+ * What a process admitted on its own while the shared counters were away. Once they are back it is added to them, so that windows that
+ * still run know of it, and the totals show how far limits were overshot.
+ *
+ * An amount that was sent is never sent again: when its reply is lost, it counts as arrived, and is not measured.
+ */
+
+/** Beyond it, what is admitted is not added later: callers choose the identifiers. */
+const COUNTERS_MAX = 50_000;
+const COUNTERS_PER_ROUND = 1_000;
+const TRY_EVERY_MS = 500;
+
+interface Admitted {
+  readonly charge: LimitCharge;
+  /** By window; those before the previous one no longer count. */
+  readonly amounts: Map<number, number>;
+}
+
+export interface OutageOptions {
+  /** The store's key of a charge's counter. */
+  readonly keyOf: (charge: LimitCharge) => string;
+  /** Adds the amounts and returns the totals. undefined: the store was not reached and nothing was sent. */
+  readonly sync: (items: readonly SyncItem[]) => Promise<Synced | undefined>;
+  readonly everyMs?: number;
+}
+
+export class OutageCounts {
+  readonly overshoot = new Overshoot();
+  readonly #options: OutageOptions;
+  readonly #admitted = new Map<string, Admitted>();
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor(options: OutageOptions) {
+    this.#options = options;
+  }
+
+  /** These charges passed here, at this time. */
+  add(charges: readonly LimitCharge[], nowMs: number): void {
+    for (const charge of charges) {
+      if (charge.cost === 0) continue;
+      const name = counterName(charge);
+      const known = this.#admitted.get(name);
+      if (known === undefined && this.#admitted.size >= COUNTERS_MAX) continue;
+      const amounts = known?.amounts ?? new Map<number, number>();
+      const window = Math.floor(nowMs / charge.durationMs);
+      amounts.set(window, (amounts.get(window) ?? 0) + charge.cost);
+      amounts.delete(window - 2);
+      this.#admitted.set(name, { charge, amounts });
+    }
+    this.#schedule();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+  }
+
+  #schedule(): void {
+    if (this.#timer !== undefined || this.#isClosed || this.#admitted.size === 0) return;
+    this.#timer = setTimeout(() => {
+      void this.#settle().finally(() => {
+        this.#timer = undefined;
+        this.#schedule();
+      });
+    }, this.#options.everyMs ?? TRY_EVERY_MS);
+    this.#timer.unref();
+  }
+
+  async #settle(): Promise<void> {
+    const round = [...this.#admitted].slice(0, COUNTERS_PER_ROUND);
+    for (const [name] of round) this.#admitted.delete(name);
+    const items: SyncItem[] = [];
+    const ends = round.map(([, { charge, amounts }]) => {
+      const { durationMs } = charge;
+      const key = this.#options.keyOf(charge);
+      for (const [window, amount] of amounts) items.push({ key, durationMs, window, amount });
+      return items.length;
+    });
+    const synced = await this.#options.sync(items).catch(() => "unknown" as const);
+    if (synced === "unknown") return;
+    if (synced === undefined) return this.#putBack(round);
+    for (const [at, [, { charge, amounts }]] of round.entries()) {
+      // The totals after the last amount of a counter have all of them.
+      const counts = synced.counts[(ends[at] ?? 0) - 1];
+      const own = [...amounts.values()].reduce((sum, amount) => sum + amount, 0);
+      const { limit, durationMs } = charge;
+      if (counts !== undefined) this.overshoot.note(counts, { limit, durationMs, nowMs: synced.nowMs, own });
+    }
+  }
+
+  /** More may have been admitted while it was tried. */
+  #putBack(round: readonly (readonly [string, Admitted])[]): void {
+    for (const [name, { charge, amounts }] of round) {
+      const since = this.#admitted.get(name)?.amounts ?? new Map<number, number>();
+      for (const [window, amount] of amounts) since.set(window, (since.get(window) ?? 0) + amount);
+      this.#admitted.set(name, { charge, amounts: since });
+    }
+  }
+}

@@ -1,0 +1,23 @@
+import { Ajv } from "ajv";
+import { expect, test } from "vitest";
+import type { CompiledPolicy } from "../../../core/policies/policy.ts";
+import { aPolicy } from "../../harness/gate.ts";
+import { readFrozenSchema } from "./frozen.ts";
+
+/* A policy that sidecars of an earlier release cannot enforce must not be readable to them: they keep the one before, and report that. */
+
+const record = (onCounterFailure: CompiledPolicy["onCounterFailure"]) => ({
+  policyId: "pol_1",
+  name: "orders",
+  apiId: "api_1",
+  uid: "uid_1",
+  generation: 1,
+  version: 1,
+  policy: aPolicy({ onCounterFailure }),
+});
+
+test("a limit that is divided by the pods is refused by readers of 0.1.0, which would not divide it", () => {
+  const reads = new Ajv({ strict: false }).compile(readFrozenSchema("0.1.0", "policy"));
+  expect([reads(record("Local")), reads(record("Deny"))]).toEqual([true, true]);
+  expect(reads(record("LocalShare"))).toBe(false);
+});

@@ -1,0 +1,172 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import type { CompiledPolicy } from "../../core/policies/policy.ts";
+import { type Edge, openRedisEdge } from "../../edge/open.ts";
+import { aPolicy, aRule, call, POLICY, Records, startApp, type TestApp, WORKSPACE, withKey } from "../harness/gate.ts";
+import { type OwnRedis, startOwnRedis } from "../harness/redis.ts";
+import { type SidecarProcess, spawnSidecar } from "../harness/sidecar-process.ts";
+import { waitFor } from "../harness/wait.ts";
+
+/* Three gates and a Redis that is killed: how much they admit together, and that they say so (docs/architecture.md, "Counters"). */
+
+const HOUR = 3_600_000;
+const LIMIT = 30;
+const PODS = 3;
+const BEFORE = 10;
+
+let redis: OwnRedis;
+let edge: Edge;
+let app: TestApp;
+let records: Records;
+let beat: NodeJS.Timeout;
+let gates: SidecarProcess[] = [];
+
+beforeAll(async () => {
+  app = await startApp();
+});
+afterAll(() => app.close());
+beforeEach(async () => {
+  // Appends are on the disk before they are answered, so that what was counted is still there after a kill.
+  redis = await startOwnRedis({ args: ["--appendonly", "yes", "--appendfsync", "always"] });
+  edge = await openRedisEdge({ url: redis.url, clientName: "test-relay" });
+  await waitFor("the store to be there", () => edge.ping().then(() => true));
+  records = new Records(edge);
+  await records.begin();
+  await records.complete();
+  beat = setInterval(() => void records.heartbeat().catch(() => undefined), 300);
+});
+afterEach(async () => {
+  clearInterval(beat);
+  await Promise.all(gates.map(({ process }) => process.stop()));
+  gates = [];
+  await edge.close();
+  await redis.stop();
+});
+
+const guarded = (accuracy: "strict" | "local", onCounterFailure: CompiledPolicy["onCounterFailure"]) =>
+  aPolicy({
+    rules: [
+      aRule({
+        ratelimits: [
+          {
+            scope: { kind: "name", name: "all" },
+            identifier: "key",
+            limit: LIMIT,
+            durationMs: HOUR,
+            cost: 1,
+            accuracy,
+          },
+        ],
+      }),
+    ],
+    onCounterFailure,
+  });
+
+async function startGates(policy: CompiledPolicy): Promise<string> {
+  await records.putPolicy(policy);
+  const start = (pod: number) =>
+    spawnSidecar({
+      REDIS_URL: redis.url,
+      POSTERN_WORKSPACE: WORKSPACE,
+      POSTERN_POLICY: POLICY,
+      POSTERN_UPSTREAM: app.url,
+      POSTERN_POD: `pod-${pod}`,
+    });
+  gates = await Promise.all([...Array(PODS).keys()].map(start));
+  const key = await records.putKey();
+  for (const gate of gates) expect(await admitted(gate, key, 1)).toBe(1);
+  return key;
+}
+
+/** How many of these requests are let through. */
+async function admitted({ port }: SidecarProcess, key: string, requests: number): Promise<number> {
+  let passed = 0;
+  for (let i = 0; i < requests; i++) {
+    const { status } = await call(port, withKey(key));
+    expect([200, 429]).toContain(status);
+    if (status === 200) passed += 1;
+  }
+  return passed;
+}
+
+async function metric({ adminPort }: SidecarProcess, series: string): Promise<number> {
+  const { body } = await call(adminPort, { path: "/metrics" });
+  return Number(
+    body
+      .split("\n")
+      .find((line) => line.startsWith(`${series} `))
+      ?.slice(series.length + 1) ?? Number.NaN,
+  );
+}
+const sumOf = async (series: string): Promise<number> =>
+  (await Promise.all(gates.map((gate) => metric(gate, series)))).reduce((sum, value) => sum + value, 0);
+
+/** Waits until each gate has heard that there are so many. */
+async function allKnowOf(pods: number): Promise<void> {
+  for (const gate of gates) {
+    const knows = async () => (await metric(gate, "postern_sidecar_pods_alive")) === pods;
+    await waitFor(`a gate to know of ${pods} pods`, knows, { deadlineMs: 40_000 });
+  }
+}
+
+/** Windows are of the clock: one that ends during the test would let more through. */
+const enoughOfTheHour = () =>
+  waitFor("a window with time left", () => Date.now() % HOUR < HOUR - 60_000, { deadlineMs: 70_000 });
+
+test.each([
+  { onCounterFailure: "LocalShare", perPod: LIMIT / PODS },
+  { onCounterFailure: "Local", perPod: LIMIT },
+] as const)(
+  "$onCounterFailure: with Redis killed each of three gates admits $perPod, and what was over is known when it is back",
+  async ({ onCounterFailure, perPod }) => {
+    await enoughOfTheHour();
+    const key = await startGates(guarded("strict", onCounterFailure));
+    await allKnowOf(PODS);
+    expect(await admitted(gates[0] as SidecarProcess, key, BEFORE - PODS)).toBe(BEFORE - PODS);
+
+    await redis.kill("SIGKILL");
+    const alone = await Promise.all(gates.map((gate) => admitted(gate, key, LIMIT + 5)));
+    expect(alone).toEqual(gates.map(() => perPod));
+    const total = BEFORE + PODS * perPod;
+    if (onCounterFailure === "LocalShare") expect(total).toBeLessThanOrEqual(2 * LIMIT);
+
+    await redis.restart();
+    const over = 'postern_sidecar_over_admitted_total{counted="outage"}';
+    await waitFor("the overshoot to be known", async () => (await sumOf(over)) >= total - LIMIT, {
+      deadlineMs: 20_000,
+    });
+    expect(await sumOf(over)).toBe(total - LIMIT);
+    const shares = await Promise.all(
+      gates.map((gate) => metric(gate, 'postern_sidecar_over_admitted_share_max{counted="outage"}')),
+    );
+    expect(Math.max(...shares)).toBeCloseTo((total - LIMIT) / LIMIT);
+    // The shared counters have it all, so the window is full for all of them.
+    await waitFor("strict counting", async () => {
+      const asked = await Promise.all(gates.map((gate) => admitted(gate, key, 1)));
+      return asked.every((passed) => passed === 0);
+    });
+    // Another tenant's, and another key of this one, are not concerned.
+    expect(await admitted(gates[1] as SidecarProcess, await records.putKey(), 1)).toBe(1);
+  },
+  90_000,
+);
+
+test("a pod that is gone is not counted any more, and the others share its part", async () => {
+  const key = await startGates(guarded("strict", "LocalShare"));
+  await allKnowOf(PODS);
+  const [gone, ...left] = gates;
+  await gone?.process.stop();
+  gates = left;
+  await allKnowOf(2);
+  await redis.kill("SIGKILL");
+  expect(await Promise.all(left.map((gate) => admitted(gate, key, LIMIT)))).toEqual([LIMIT / 2, LIMIT / 2]);
+}, 90_000);
+
+test("async limits: what three gates admit at once beyond the limit is counted", async () => {
+  await enoughOfTheHour();
+  const key = await startGates(guarded("local", "Local"));
+  const passed = await Promise.all(gates.map((gate) => admitted(gate, key, LIMIT)));
+  const total = PODS + passed.reduce((sum, each) => sum + each, 0);
+  const over = 'postern_sidecar_over_admitted_total{counted="async"}';
+  await waitFor("the overshoot to be known", async () => (await sumOf(over)) >= total - LIMIT);
+  expect(await sumOf(over)).toBe(total - LIMIT);
+}, 60_000);
