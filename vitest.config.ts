@@ -17,6 +17,7 @@ process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, ".postern", "compil
 const TIMED = [
   "test/e2e/**/*.test.ts",
   "test/faults/**/*.test.ts",
+  "test/outages/**/*.test.ts",
   "test/torture/torture.test.ts",
   "test/docs/**/*.test.ts",
   "test/fuzz/gate/**/*.test.ts",

@@ -1,0 +1,33 @@
+import { readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { expect, test } from "vitest";
+import { ASKS, ROWS } from "../outages/rows.ts";
+import { cellsOf } from "../outages/table.ts";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const textOf = (name: string): string => readFileSync(join(ROOT, "docs", name), "utf8");
+const cells = (line: string): string[] =>
+  line
+    .split("|")
+    .slice(1, -1)
+    .map((cell) => cell.trim());
+
+const page = textOf("outages.md")
+  .split("\n")
+  .filter((line) => /^\| (?!down \|)/.test(line))
+  .map(cells);
+
+test("docs/outages.md has the outages that are tried and what is promised of each; `npm run outages` writes it", () => {
+  expect(page.map((row) => row.slice(0, 3))).toEqual(ROWS.map(cellsOf));
+  for (const row of page) {
+    expect(row).toHaveLength(3 + Object.keys(ASKS).length + 2);
+    expect(row.at(-1)).toMatch(/^\d+\.\d s$/);
+  }
+});
+
+test("every row of the table in docs/architecture.md is tried, and nothing that is not in it", () => {
+  const section = /^## When something is down$(.*?)^\[Outages/ms.exec(textOf("architecture.md"))?.[1] ?? "";
+  const rows = [...section.matchAll(/^\| (?!down |---)([^|]+) \|/gm)].map(([, down = ""]) => down);
+  expect(rows.length).toBeGreaterThan(3);
+  expect([...new Set(ROWS.map(({ down }) => down))].sort()).toEqual([...rows].sort());
+});

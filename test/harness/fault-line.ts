@@ -1,0 +1,133 @@
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+
+/**
+ * What a line does with connections, those that are open and new ones:
+ *
+ *   latency   each piece arrives so much later, in both directions
+ *   loss      every tenth piece arrives 300 ms late, and all behind it, as after a packet that was sent again
+ *   reset     each connection is reset
+ *   halfOpen  connections are accepted and stay open, and carry nothing
+ *   slow      what is sent is read in pieces of 256 bytes, twenty a second
+ *   garbage   each answer of the server is replaced by text of another protocol
+ *   empty     each answer is replaced by `answer`
+ */
+export type LineFault =
+  | { readonly kind: "latency"; readonly ms: number }
+  | { readonly kind: "loss" | "reset" | "halfOpen" | "slow" | "garbage" }
+  | { readonly kind: "empty"; readonly answer: string };
+
+/** A TCP proxy to a server that disturbs what it carries. */
+export interface FaultLine {
+  readonly url: string;
+  /** From now on; undefined is an undisturbed line again, for connections that are still open too. */
+  disturb(fault: LineFault | undefined): void;
+  close(): Promise<void>;
+}
+
+const LOSS_EVERY = 10;
+const LOSS_MS = 300;
+const SLOW = { bytes: 256, everyMs: 50 };
+
+/** `url` is that of the server behind the line; the rest of it is kept. */
+export async function openFaultLine(url: string): Promise<FaultLine> {
+  const target = new URL(url);
+  const pairs = new Set<readonly [Socket, Socket]>();
+  let fault: LineFault | undefined;
+  const carriers = new Set<Carrier>();
+
+  const server = createServer((near) => {
+    if (fault?.kind === "reset") return void near.resetAndDestroy();
+    const far = connect({ host: target.hostname, port: Number(target.port), noDelay: true });
+    near.setNoDelay(true);
+    const pair = [near, far] as const;
+    const ways = [new Carrier(near, far, () => fault, false), new Carrier(far, near, () => fault, true)];
+    pairs.add(pair);
+    for (const way of ways) carriers.add(way);
+    const over = (): void => {
+      pairs.delete(pair);
+      for (const way of ways) carriers.delete(way);
+      near.destroy();
+      far.destroy();
+    };
+    for (const socket of pair) socket.on("error", () => undefined).on("close", over);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const own = new URL(url);
+  own.host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return {
+    url: own.href,
+    disturb: (next) => {
+      fault = next;
+      if (next?.kind === "reset") for (const [near] of pairs) near.resetAndDestroy();
+      for (const carrier of carriers) carrier.wake();
+    },
+    close: async () => {
+      const closed = once(server, "close");
+      server.close();
+      for (const pair of pairs) for (const socket of pair) socket.destroy();
+      await closed;
+    },
+  };
+}
+
+/** One direction of one connection: pieces in order, each when the fault of that moment lets it. */
+class Carrier {
+  readonly #to: Socket;
+  readonly #fault: () => LineFault | undefined;
+  readonly #isAnswers: boolean;
+  readonly #waiting: { bytes: Buffer; dueMs: number }[] = [];
+  #timer: NodeJS.Timeout | undefined;
+  #pieces = 0;
+
+  constructor(from: Socket, to: Socket, fault: () => LineFault | undefined, isAnswers: boolean) {
+    this.#to = to;
+    this.#fault = fault;
+    this.#isAnswers = isAnswers;
+    from.on("data", (bytes: Buffer) => {
+      this.#pieces += 1;
+      this.#waiting.push({ bytes: this.#changed(bytes), dueMs: performance.now() + this.#delayMs() });
+      this.wake();
+    });
+  }
+
+  #delayMs(): number {
+    const fault = this.#fault();
+    if (fault?.kind === "latency") return fault.ms;
+    return fault?.kind === "loss" && this.#pieces % LOSS_EVERY === 0 ? LOSS_MS : 0;
+  }
+
+  #changed(bytes: Buffer): Buffer {
+    const fault = this.#fault();
+    if (!this.#isAnswers) return bytes;
+    if (fault?.kind === "garbage") return Buffer.from("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    return fault?.kind === "empty" ? Buffer.from(fault.answer) : bytes;
+  }
+
+  wake(): void {
+    clearTimeout(this.#timer);
+    for (let [next] = this.#waiting; next !== undefined; [next] = this.#waiting) {
+      const fault = this.#fault();
+      if (fault?.kind === "halfOpen") return;
+      const inMs = next.dueMs - performance.now();
+      if (inMs > 0) {
+        this.#timer = setTimeout(() => this.wake(), inMs);
+        return;
+      }
+      if (fault?.kind === "slow") {
+        this.#write(next.bytes.subarray(0, SLOW.bytes));
+        next.bytes = next.bytes.subarray(SLOW.bytes);
+        if (next.bytes.length === 0) this.#waiting.shift();
+        this.#timer = setTimeout(() => this.wake(), SLOW.everyMs);
+        return;
+      }
+      this.#write(next.bytes);
+      this.#waiting.shift();
+    }
+  }
+
+  #write(bytes: Buffer): void {
+    if (this.#to.writable) this.#to.write(bytes);
+  }
+}

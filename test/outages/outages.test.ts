@@ -1,0 +1,31 @@
+import { writeFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { broken, measure, type Seen } from "./measure.ts";
+import { ROWS, type Row } from "./rows.ts";
+import { toPage } from "./table.ts";
+import { openWorld, type World } from "./world.ts";
+
+/* `npm run outages` runs this with OUTAGES=1, and writes docs/outages.md of what was seen. */
+
+describe("in each outage what is promised holds, and all is as always afterwards", () => {
+  let world: World;
+  let close: () => Promise<void> = async () => {};
+  const measured: { row: Row; seen: Seen }[] = [];
+  beforeAll(async () => {
+    world = await openWorld((closing) => {
+      close = closing;
+    });
+  });
+  afterAll(async () => {
+    await close();
+    if (process.env.OUTAGES !== "1" || measured.length < ROWS.length) return;
+    writeFileSync(resolve(import.meta.dirname, "../../docs/outages.md"), toPage(measured));
+  });
+
+  test.each(ROWS)("$down ($how)", async (row) => {
+    const seen = await measure(world, row);
+    measured.push({ row, seen });
+    expect(broken(row, seen)).toEqual([]);
+  });
+});

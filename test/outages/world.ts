@@ -1,0 +1,143 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { RedisKeys } from "../../edge/redis/keys.ts";
+import { makeKey } from "../faults/client.ts";
+import { openSystem, type SpawnedApi, type System } from "../faults/system.ts";
+import { type FaultLine, openFaultLine } from "../harness/fault-line.ts";
+import { aPolicy, aRule, call, startApp, withKey } from "../harness/gate.ts";
+import { freePort } from "../harness/ports.ts";
+import type { OwnRedis } from "../harness/redis.ts";
+import { type SidecarProcess, spawnSidecar } from "../harness/sidecar-process.ts";
+import { waitFor } from "../harness/wait.ts";
+import { type Ask, NORMAL } from "./rows.ts";
+
+/* An api-server, two gates, an app, Postgres and Redis, all real processes, with lines between them that can be disturbed. */
+
+const HOUR_MS = 3_600_000;
+const LOCAL_CREDITS = 1_000_000;
+
+export interface World {
+  readonly redis: OwnRedis;
+  readonly postgres: FaultLine;
+  readonly gateLine: FaultLine;
+  killApi(): Promise<void>;
+  startApi(): Promise<void>;
+  signalApi(signal: NodeJS.Signals): void;
+  killOtherGate(): Promise<void>;
+  /** The status of one answer, 0 when there was none, and how long it took. */
+  ask(what: Ask): Promise<{ readonly status: number; readonly tookMs: number }>;
+  /** Whether everything is answered as always, and the gate is up to date. */
+  isNormal(): Promise<boolean>;
+}
+
+/** A fault that begins while changes of the last one are still announced would find what was in use forgotten. */
+export const QUIET_MS = 1_500;
+
+/** Closed when the test ends that opened it. */
+export async function openWorld(whenDone: (close: () => Promise<void>) => void): Promise<World> {
+  const system: System = await openSystem({ ownRedis: true, whenDone });
+  const postgres = system.closing(await openFaultLine(system.databaseUrl));
+  const gateLine = system.closing(await openFaultLine(system.redisUrl));
+  const apiPort = String(await freePort());
+  const spawnApi = () => system.spawnApi({ DATABASE_URL: postgres.url, POSTERN_API_PORT: apiPort });
+  let api: SpawnedApi = await spawnApi();
+  const { apiId, key: known } = await makeKey(api);
+  // Not one that is asked about: what a change was just announced of, a gate has to read again.
+  const { keyId } = await api.data("keys.createKey", { apiId });
+  const limited = (await api.data("keys.createKey", { apiId })).key;
+  const credits = (await api.data("keys.createKey", { apiId, credits: { remaining: LOCAL_CREDITS } })).key;
+  const ratelimits = [
+    {
+      scope: { kind: "name" as const, name: "many" },
+      identifier: "key" as const,
+      limit: 1_000_000,
+      durationMs: HOUR_MS,
+      cost: 1,
+      accuracy: "strict" as const,
+    },
+  ];
+  const policy = aPolicy({
+    apiId,
+    rules: [
+      aRule({ path: { prefix: "/limited" }, creditCost: 0, ratelimits }),
+      aRule({ path: { prefix: "/credits" }, creditCost: 1 }),
+      aRule({ creditCost: 0 }),
+    ],
+  });
+  const { policyId } = await api.data("policies.setPolicy", {
+    apiId,
+    name: "test/faults/outages",
+    uid: "uid-1",
+    generation: 1,
+    policy,
+  });
+  const app = system.closing(await startApp());
+  const workspaceId = await system.workspaceId();
+  const startGate = async (pod: string): Promise<SidecarProcess> => {
+    const disk = await mkdtemp(join(tmpdir(), "postern-outages-"));
+    system.closing({ close: () => rm(disk, { recursive: true, force: true }) });
+    const gate = await spawnSidecar({
+      REDIS_URL: gateLine.url,
+      POSTERN_REDIS_PREFIX: system.prefix,
+      POSTERN_WORKSPACE: workspaceId,
+      POSTERN_POLICY: policyId,
+      POSTERN_UPSTREAM: app.url,
+      POSTERN_POD: pod,
+      POSTERN_SNAPSHOT_DIR: disk,
+      POSTERN_SNAPSHOT_KEY: "of-the-world-of-outages-and-of-no-other",
+    });
+    system.closing({ close: () => gate.process.stop() });
+    return gate;
+  };
+  const keys = new RedisKeys(system.prefix);
+  const gate = await startGate("pod-1");
+  const other = await startGate("pod-2");
+
+  const throughGate = (key: string, path: string) => call(gate.port, { path, ...withKey(key) });
+  const asks: Readonly<Record<Ask, () => Promise<{ status: number }>>> = {
+    known: () => throughGate(known, "/"),
+    limited: () => throughGate(limited, "/limited"),
+    credits: () => throughGate(credits, "/credits"),
+    unknown: () => throughGate("a-key-that-nothing-knows", "/"),
+    verify: () => api.call("keys.verifyKey", { key: known }),
+    change: () => api.call("keys.updateKey", { keyId, name: `named ${performance.now()}` }),
+  };
+  const ask: World["ask"] = async (what) => {
+    const sinceMs = performance.now();
+    const answer = asks[what]().then(({ status }) => status);
+    const late = new Promise<number>((resolve) => setTimeout(resolve, 15_000, 0).unref());
+    const status = await Promise.race([answer, late]).catch(() => 0);
+    return { status, tookMs: performance.now() - sinceMs };
+  };
+  const world: World = {
+    redis: system.redis,
+    postgres,
+    gateLine,
+    killApi: async () => {
+      api.process.kill("SIGKILL");
+      await api.process.exited;
+    },
+    startApi: async () => {
+      api = await spawnApi();
+    },
+    signalApi: (signal) => api.process.kill(signal),
+    killOtherGate: async () => {
+      other.process.kill("SIGKILL");
+      await other.process.exited;
+    },
+    ask,
+    isNormal: async () => {
+      for (const what of Object.keys(NORMAL) as Ask[]) {
+        if (!NORMAL[what].includes((await ask(what)).status)) return false;
+      }
+      const { body } = await call(gate.adminPort, { path: "/readyz" });
+      const { stalenessMs, source, snapshot } = JSON.parse(body);
+      // While a projection is made again, what it announces makes gates read again.
+      const isComplete = (await system.raw.hget(keys.mark(workspaceId), "complete")) === "1";
+      return isComplete && stalenessMs < 3_000 && source.usable && snapshot === null && (await api.isWhole());
+    },
+  };
+  await waitFor("everything to be as always", () => world.isNormal(), { deadlineMs: 30_000 });
+  return world;
+}
