@@ -39,7 +39,7 @@ export const analyticsStore = {
 export const redisUrl = {
   type: "string",
   placeholder: "URL",
-  help: "Redis to use, redis:// or rediss://",
+  help: "Redis to use, redis:// or rediss://; with ?cluster=true a node of a cluster, with ?sentinel=NAME a sentinel of that master (others: &sentinels=HOST:PORT,HOST:PORT)",
   env: "REDIS_URL",
 } as const;
 

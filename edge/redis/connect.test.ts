@@ -5,6 +5,7 @@ import { freePort } from "../../test/harness/ports.ts";
 import { type OwnRedis, startOwnRedis } from "../../test/harness/redis.ts";
 import { waitFor } from "../../test/harness/wait.ts";
 import { openRedisEdge } from "../open.ts";
+import { connectRedis } from "./connect.ts";
 
 /** Sets the only password of the user `pod`, and ends the connections that it has with the one before. */
 async function setPassword(raw: Redis, password: string): Promise<void> {
@@ -83,4 +84,9 @@ test("with the files of an authority and of a client, a Redis that asks for cert
   const stranger = await openRedisEdge({ url, tls, clientName: "stranger" });
   onTestFinished(() => stranger.close());
   await expect(stranger.ping()).rejects.toThrow();
+});
+
+test("an address names sentinels or a cluster", () => {
+  const url = "redis://127.0.0.1:1?cluster=true&sentinel=postern";
+  expect(() => connectRedis({ url, clientName: "both" })).toThrow("sentinels or a cluster, not both");
 });

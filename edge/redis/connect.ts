@@ -1,4 +1,4 @@
-import { Cluster, Redis } from "ioredis";
+import { Cluster, Redis, type RedisOptions } from "ioredis";
 import { backoffMs } from "../../core/backoff.ts";
 
 /** One Redis, or a cluster, where one script call may touch only keys of one slot. */
@@ -16,8 +16,9 @@ export const reconnectDelayMs = (attempt: number): number => backoffMs(attempt +
 
 export interface RedisAddress {
   /**
-   * `redis://` or `rediss://`; `?cluster=true` in it makes this the first node of a cluster. A function is called for each new
-   * connection, so that user and password may change while the process runs; the server may not.
+   * `redis://` or `rediss://`. `?cluster=true` in it makes this the first node of a cluster; `?sentinel=NAME` a sentinel that knows the
+   * master of that name, and `&sentinels=HOST:PORT,HOST:PORT` names others. User and password are those of Redis. A function is called
+   * for each new connection, so that user and password may change while the process runs; the server may not.
    */
   readonly url: string | (() => string);
   /** For `rediss://`; called for each new connection. */
@@ -38,7 +39,7 @@ export interface RedisTls {
  * lost: nothing is queued and nothing is sent twice, because a consuming call must not be repeated.
  */
 export function connectRedis(options: RedisAddress & { readonly clientName: string }): RedisClient {
-  const { url, wantsCluster } = parseUrl(options.url);
+  const { url, wantsCluster, sentinel } = parseUrl(options.url);
   const common = { ...commonOptions(options.clientName), socketTimeout: SILENCE_MAX_MS };
   const secrets = currentSecrets(options);
   const client = wantsCluster
@@ -51,7 +52,7 @@ export function connectRedis(options: RedisAddress & { readonly clientName: stri
         scaleReads: "master",
         redisOptions: Object.defineProperties(common, secrets),
       })
-    : new Redis(url.href, { ...common, enableOfflineQueue: false, retryStrategy: reconnectDelayMs });
+    : openOne(url, sentinel, { ...common, enableOfflineQueue: false, retryStrategy: reconnectDelayMs });
   const askForSecrets = (connection: Redis) => void Object.defineProperties(connection.options, secrets);
   // A cluster copies its options once; its connections are made when they are first used.
   if (isCluster(client)) client.on("+node", askForSecrets);
@@ -78,29 +79,63 @@ export function connectForBlocking(
   options: RedisAddress & { readonly clientName: string; readonly key: string },
   near: RedisClient,
 ): Redis {
-  const { url } = parseUrl(options.url);
+  const { url, sentinel } = parseUrl(options.url);
   const base = {
     ...commonOptions(options.clientName),
     enableOfflineQueue: false,
     lazyConnect: true,
     retryStrategy: null,
   };
-  const client = isCluster(near) ? new Redis({ ...masterOf(near, options.key), ...base }) : new Redis(url.href, base);
+  const client = isCluster(near)
+    ? new Redis({ ...masterOf(near, options.key), ...base })
+    : openOne(url, sentinel, { ...base, sentinelRetryStrategy: () => null });
   Object.defineProperties(client.options, currentSecrets(options));
   client.on("error", () => {});
   return client;
 }
 
 const DEFAULT_PORT = 6379;
+const DEFAULT_SENTINEL_PORT = 26379;
 
-function parseUrl(address: RedisAddress["url"]): { url: URL; wantsCluster: boolean } {
+/** Without the one by which the library chooses the types of replies. */
+type Options = Omit<RedisOptions, "replyMapping">;
+
+interface SentinelAddress {
+  /** Of the master, as the sentinels call it. */
+  readonly name: string;
+  readonly sentinels: { readonly host: string; readonly port: number }[];
+}
+
+/** Of sentinels each connection asks again who the master is. */
+function openOne(url: URL, sentinel: SentinelAddress | undefined, options: Options): Redis {
+  if (sentinel === undefined) return new Redis(url.href, options);
+  const asked: Options = { ...sentinel, role: "master", sentinelCommandTimeout: CONNECT_TIMEOUT_MS };
+  if (url.protocol === "rediss:") asked.enableTLSForSentinelMode = true;
+  return new Redis({ sentinelRetryStrategy: reconnectDelayMs, ...options, ...asked });
+}
+
+function parseUrl(address: RedisAddress["url"]): {
+  url: URL;
+  wantsCluster: boolean;
+  sentinel: SentinelAddress | undefined;
+} {
   const url = new URL(typeof address === "string" ? address : address());
   if (url.protocol !== "redis:" && url.protocol !== "rediss:") {
     throw new Error(`a Redis URL begins with redis:// or rediss://, not with ${url.protocol}//`);
   }
   const wantsCluster = url.searchParams.get("cluster") === "true";
   url.searchParams.delete("cluster");
-  return { url, wantsCluster };
+  const name = url.searchParams.get("sentinel");
+  const others = url.searchParams.get("sentinels")?.split(",") ?? [];
+  url.searchParams.delete("sentinel");
+  url.searchParams.delete("sentinels");
+  if (name === null) return { url, wantsCluster, sentinel: undefined };
+  if (wantsCluster) throw new Error("a Redis URL names sentinels or a cluster, not both");
+  const sentinels = [url.host, ...others].map((each) => {
+    const { hostname: host, port } = new URL(`redis://${each}`);
+    return { host, port: Number(port || DEFAULT_SENTINEL_PORT) };
+  });
+  return { url, wantsCluster, sentinel: { name, sentinels } };
 }
 
 /** ioredis reads these members of its options whenever it connects, so getters make it use those of that moment. */
