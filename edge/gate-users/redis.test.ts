@@ -151,6 +151,11 @@ test("the report of a pod with a user of its own is listed beside others, and on
   await edge.pods.report({ ...report, podId: "another" });
   await expect(own.pods.report({ ...report, podId: "shop/orders-2" })).rejects.toThrow(/NOPERM|permission/i);
   await raw.hset(KEYS.podsOwn("ws_1", "pol_1", "shop/forged"), "shop/forged", "1 {}");
+  // It may count the pods of its policy, and of no other.
+  const counted = { workspaceId: "ws_1", policyId: "pol_1", podId: "shop/orders-1" };
+  expect(await own.pods.countAlive(counted)).toBe(1);
+  expect(await edge.pods.countAlive({ ...counted, podId: "another" })).toBe(2);
+  expect(await own.pods.countAlive({ ...counted, policyId: "pol_2" })).toBeUndefined();
   const listed = await edge.pods.list({ workspaceId: "ws_1", policyId: "pol_1" });
   expect(listed.map(({ podId }) => podId)).toEqual(["another", "shop/orders-1"]);
   await own.pods.remove({ workspaceId: "ws_1", policyId: "pol_1", podId: "shop/orders-1" });

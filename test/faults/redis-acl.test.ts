@@ -89,6 +89,7 @@ test.each([
       return (rowCount ?? 0) >= 7;
     });
     expect(await system.raw.keys(`${system.prefix}:${workspaceId}:pods:*`)).toHaveLength(1);
+    expect(await edge.pods.countAlive({ workspaceId, policyId: "pol_any", podId: "pod-1" })).toBe(1);
     const counters = edge.counters({ timeoutMs: 1_000 });
     const charge = {
       workspaceId,
