@@ -44,8 +44,10 @@ export function exportGauges(
     },
   });
   gauge("postern_events_dropped", "Usage events that could not be sent, since the start", () => edge.sink.dropped());
-  gauge("postern_local_over_admitted", "Units admitted beyond async limits, since the start", () =>
-    counters.overshoots().async.units,
+  gauge(
+    "postern_local_over_admitted",
+    "Units admitted beyond async limits, since the start",
+    () => counters.overshoots().async.units,
   );
   gauge("postern_postgres_connections", "Connections to Postgres in the pool", () => db.totalCount);
   gauge("postern_postgres_waiting", "Requests that wait for a connection to Postgres", () => db.waitingCount);
