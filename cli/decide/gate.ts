@@ -60,7 +60,14 @@ export class OfflineGate {
     this.#projection = projection;
     const nowMs = (): number => clock.nowMs;
     const counters = edge.counters({ timeoutMs: TIMEOUT_MS });
-    const counting = createCounting({ projection, counters, nowMs, creditLoadMs: 0, onFailure: () => undefined });
+    const counting = createCounting({
+      projection,
+      counters,
+      nowMs,
+      creditLoadMs: 0,
+      podsAlive: () => 1,
+      onFailure: () => undefined,
+    });
     this.#parts = { ...counting, projection, workspaceId: WORKSPACE, nowMs, onDeparted: () => undefined };
   }
 
