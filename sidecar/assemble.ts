@@ -55,8 +55,9 @@ export function assembleExchange(given: Given, decision: DecisionParts, upstream
   const ongoing: OngoingSet = new Slots();
   const { headersMs, answerIdleMs, halfClosedMs } = timeouts;
   const { headBytesMax, upstreamConnectionsMax: connectionsMax, addressShare } = limits;
-  const { connectMs, bodyIdleMs } = timeouts;
-  const upstreamOptions = { connectMs, headersMs, bodyIdleMs, headBytesMax, connectionsMax, addressShare, onFault };
+  const { connectMs, bodyIdleMs, eventsIdleMs, tunnelIdleMs } = timeouts;
+  const waits = { connectMs, headersMs, bodyIdleMs, eventsIdleMs };
+  const upstreamOptions = { ...waits, headBytesMax, connectionsMax, addressShare, onFault };
   const upstream = openUpstream(upstreamUrl, upstreamOptions);
   const answering = assembleAnswers(given, upstream, nextId);
   const failing: FailureParts = {
@@ -78,7 +79,7 @@ export function assembleExchange(given: Given, decision: DecisionParts, upstream
     ...decision,
     answering,
     forwarding: { upstream, ongoing, bodies, failing, answerIdleMs, halfClosedMs },
-    upgrading: { upstream, places: upgradePlaces, ongoing, failing, answerIdleMs, onFault },
+    upgrading: { upstream, places: upgradePlaces, ongoing, failing, answerIdleMs, tunnelIdleMs, onFault },
   };
 }
 

@@ -58,6 +58,10 @@ export interface Timeouts {
   readonly headersMs: number;
   /** Without a byte of the app's response while the client waits for it. */
   readonly bodyIdleMs: number;
+  /** The same of a stream of server-sent events, which may have nothing to tell for long. */
+  readonly eventsIdleMs: number;
+  /** Without a byte in either direction of an upgraded connection; 0 means no limit. */
+  readonly tunnelIdleMs: number;
   /** For a client to take what was written of a response: at most 64 KiB. */
   readonly answerIdleMs: number;
   /** Without a byte of a request's body while the app waits for it. */
@@ -101,6 +105,9 @@ export const DEFAULT_TIMEOUTS: Timeouts = {
   connectMs: 5_000,
   headersMs: 300_000,
   bodyIdleMs: 300_000,
+  eventsIdleMs: 3_600_000,
+  // Both sides have pings of their own, and TCP's probes find a peer that vanished.
+  tunnelIdleMs: 0,
   // The kernel reports room only when a third of its buffer, up to 1.3 MB, is free: a reader of 11 KB per second is fast enough.
   answerIdleMs: 120_000,
   // Long enough for most responses; meanwhile the app may work for clients that are gone.

@@ -16,6 +16,7 @@ import { runService } from "../process.ts";
 import { redisAddress, redisOptions } from "../stores.ts";
 import { parseBlocks, parseHttpUrl, parseListen, parsePort, parseWhole } from "../values.ts";
 import { cacheOptions, parseCache } from "./cache-options.ts";
+import { parseWaits, waitOptions } from "./wait-options.ts";
 
 const PLACES = { min: 1, max: 1_000_000 };
 
@@ -137,6 +138,7 @@ export const sidecar = defineCommand({
       env: "POSTERN_BODY_RATE",
     },
     ...cacheOptions,
+    ...waitOptions,
     // A second less than the webhook lets an app sleep before its end: the gate closes idle connections while the app still serves.
     drain: {
       type: "string",
@@ -177,6 +179,7 @@ export const sidecar = defineCommand({
         admin: { host: options.host, port: parsePort("admin-port", options["admin-port"]) },
         timeouts: {
           drainMs,
+          ...parseWaits(options),
           requestBodyIdleMs: 1000 * parseWhole("body-idle", options["body-idle"], { min: 1, max: 86_400 }),
         },
         limits: {

@@ -35,6 +35,8 @@ export interface AppConnectionOptions {
   readonly connectMs: number;
   readonly headersMs: number;
   readonly bodyIdleMs: number;
+  /** In place of `bodyIdleMs`, of server-sent events. */
+  readonly eventsIdleMs: number;
   readonly headBytesMax: number;
   /** The app's end does not end our direction: for upgrades. */
   readonly isHalfOpen?: boolean;
@@ -68,6 +70,8 @@ export class AppConnection {
   #isRequestSent = true;
   #isHeadReceived = false;
   #isConnected = false;
+  /** For the present response. */
+  #bodyIdleMs = 0;
   #isPaused = false;
   /** `performance.now()` when the present wait is too long. */
   #deadlineMs = 0;
@@ -141,7 +145,7 @@ export class AppConnection {
   resume(): void {
     if (!this.#isPaused) return;
     this.#isPaused = false;
-    this.#deadlineMs = performance.now() + this.#options.bodyIdleMs;
+    this.#deadlineMs = performance.now() + this.#bodyIdleMs;
     this.socket.resume();
   }
 
@@ -196,6 +200,7 @@ export class AppConnection {
           return;
         }
         this.#isHeadReceived = true;
+        this.#bodyIdleMs = isEventStream(headers) ? this.#options.eventsIdleMs : this.#options.bodyIdleMs;
         this.#idleMs ??= idleMsOf(headers);
         exchange.onHead(status, parser.reason, headers);
       }
@@ -206,7 +211,7 @@ export class AppConnection {
       if (this.#exchange === exchange && parser.phase === "complete") this.#complete(exchange);
     }
     if (!this.#isHeadReceived || this.#exchange === undefined) return;
-    this.#deadlineMs = performance.now() + this.#options.bodyIdleMs;
+    this.#deadlineMs = performance.now() + this.#bodyIdleMs;
     this.#exchange.onReadEnd();
   };
 
@@ -269,7 +274,20 @@ function openTls({ host, port, isHalfOpen = false }: AppConnectionOptions): Sock
 
 const JOINED_BYTES_MAX = 16 * 1024;
 const NO_TRAILERS: readonly string[] = [];
+const CONTENT_TYPE = "content-type";
+const EVENT_STREAM = /^\s*text\/event-stream\b/i;
 const TIMEOUT = /(?:^|[,\s])timeout=(\d{1,9})/i;
+
+/** Whether these are the headers of server-sent events. */
+function isEventStream(headers: readonly string[]): boolean {
+  for (let at = 0; at < headers.length; at += 2) {
+    const name = headers[at] as string;
+    if (name.length === CONTENT_TYPE.length && name.toLowerCase() === CONTENT_TYPE) {
+      return EVENT_STREAM.test(headers[at + 1] as string);
+    }
+  }
+  return false;
+}
 
 /** How long the app says that an idle connection lasts, less a margin. */
 function idleMsOf(headers: readonly string[]): number {

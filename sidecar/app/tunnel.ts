@@ -1,5 +1,4 @@
 import type { Socket } from "node:net";
-import type { Duplex } from "node:stream";
 import type { Ongoing, OngoingSet } from "../http/ongoing.ts";
 
 /** An upgraded connection: two sockets joined in both directions. Either may end its direction alone. */
@@ -8,9 +7,19 @@ export class Tunnel implements Ongoing {
   readonly startedMs: number;
   checkedMs: number;
   readonly admission: Ongoing["admission"];
-  readonly #ends: readonly [Duplex, Duplex];
+  readonly #ends: readonly [Socket, Socket];
+  readonly #idleMs: number;
+  /** Bytes received from both, and when that number last grew. */
+  #received = { bytes: -1, sinceMs: 0 };
 
-  constructor(a: Duplex, b: Duplex, ongoing: OngoingSet, from: Pick<Ongoing, "startedMs" | "admission">) {
+  /** `idleMs`: the longest time without a byte in either direction; 0 means no limit. */
+  constructor(
+    a: Socket,
+    b: Socket,
+    ongoing: OngoingSet,
+    { idleMs, ...from }: Pick<Ongoing, "startedMs" | "admission"> & { readonly idleMs: number },
+  ) {
+    this.#idleMs = idleMs;
     this.startedMs = from.startedMs;
     this.checkedMs = from.startedMs;
     this.admission = from.admission;
@@ -27,11 +36,15 @@ export class Tunnel implements Ongoing {
       });
       from_.pipe(to);
     }
-    for (const end of this.#ends) setQuiet(end as Socket);
+    for (const end of this.#ends) setQuiet(end);
   }
 
-  /** A tunnel may be silent for as long as its two sides like. */
-  breakIfStalled(): void {}
+  breakIfStalled(nowMs: number): void {
+    if (this.#idleMs === 0) return;
+    const bytes = this.#ends[0].bytesRead + this.#ends[1].bytesRead;
+    if (bytes !== this.#received.bytes) this.#received = { bytes, sinceMs: nowMs };
+    else if (nowMs - this.#received.sinceMs > this.#idleMs) this.cut();
+  }
 
   cut(): void {
     for (const end of this.#ends) end.destroy();

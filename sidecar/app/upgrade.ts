@@ -32,6 +32,8 @@ export interface UpgradeParts {
   readonly failing: FailureParts;
   /** For a client to take what was written of a response. */
   readonly answerIdleMs: number;
+  /** Without a byte in either direction after the 101; 0 means no limit. */
+  readonly tunnelIdleMs: number;
   readonly onFault: OnFault;
 }
 
@@ -153,7 +155,7 @@ class Asking implements AppExchange, Ongoing {
   }
 
   onUpgrade(headers: readonly string[], received: string, app: Socket, rest: Buffer): void {
-    const { ongoing, onFault } = this.#parts;
+    const { ongoing, onFault, tunnelIdleMs: idleMs } = this.#parts;
     const client = this.#client;
     const head = passableHead({ status: 101, reason: received, headers }, this.#extras, { isSwitching: true });
     const protocol = headerIn(headers, "upgrade") ?? "websocket";
@@ -176,7 +178,7 @@ class Asking implements AppExchange, Ongoing {
     );
     if (rest.length > 0) socket.write(rest);
     if (early.length > 0) app.write(early);
-    ongoing.add(new Tunnel(socket, app, ongoing, { startedMs: this.startedMs, admission: this.admission }));
+    ongoing.add(new Tunnel(socket, app, ongoing, { startedMs: this.startedMs, admission: this.admission, idleMs }));
   }
 
   #leave({ keepsApp = false } = {}): void {

@@ -73,6 +73,8 @@ export interface UpstreamOptions {
   readonly headersMs: number;
   /** Without a byte of the app's response while the client waits for it. */
   readonly bodyIdleMs: number;
+  /** In place of `bodyIdleMs`, of server-sent events. */
+  readonly eventsIdleMs: number;
   readonly headBytesMax: number;
   readonly connectionsMax: number;
   /** The part of the connections that one client address alone may hold. */
@@ -101,7 +103,8 @@ class PooledUpstream implements Upstream {
   readonly #timer: NodeJS.Timeout;
 
   constructor(origin: URL, options: UpstreamOptions) {
-    const { connectMs, headersMs, bodyIdleMs, headBytesMax, connectionsMax, addressShare, onFault } = options;
+    const { connectMs, headersMs, bodyIdleMs, eventsIdleMs, headBytesMax, connectionsMax, addressShare, onFault } =
+      options;
     this.origin = origin;
     this.onFault = onFault;
     this.places = new Places({ max: connectionsMax, share: addressShare, waitMs: connectMs });
@@ -113,13 +116,14 @@ class PooledUpstream implements Upstream {
       connectMs,
       headersMs,
       bodyIdleMs,
+      eventsIdleMs,
       headBytesMax: Math.max(headBytesMax, ANSWER_HEAD_BYTES_MAX),
       watch: this.watch,
       onFault,
       onIdle: (connection) => void this.#idle.push(connection),
       onClosed: (connection) => void this.#connections.delete(connection),
     };
-    const shortest = Math.min(headersMs, bodyIdleMs);
+    const shortest = Math.min(headersMs, bodyIdleMs, eventsIdleMs);
     this.#timer = setInterval(this.#look, Math.max(LOOK_MS_MIN, Math.min(LOOK_MS_MAX, shortest / 4)));
     this.#timer.unref();
   }

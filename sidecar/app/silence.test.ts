@@ -1,0 +1,116 @@
+import { once } from "node:events";
+import { type IncomingMessage, request, type ServerResponse } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, describe, expect, test } from "vitest";
+import { WebSocket, WebSocketServer } from "ws";
+import { type GateOptions, OPEN, openGate, startApp, type TestGate } from "../../test/harness/gate.ts";
+
+/* What may be silent, and for how long: answers, server-sent events, WebSockets. */
+
+const SHORT_MS = 200;
+/** Several looks of the gate at what is under way. */
+const LONG_MS = 1_500;
+
+let gate: TestGate;
+let sockets: WebSocketServer | undefined;
+afterEach(async () => {
+  for (const client of sockets?.clients ?? []) client.terminate();
+  sockets?.close();
+  sockets = undefined;
+  await gate.close();
+});
+
+/** An answer of this type that has begun, and pauses. */
+async function openPausing(
+  type: string,
+  timeouts: GateOptions["timeouts"] & {},
+): Promise<{ app: ServerResponse; answer: IncomingMessage }> {
+  const begun = Promise.withResolvers<ServerResponse>();
+  const app = await startApp((_req, res) => {
+    res.writeHead(200, { "Content-Type": type });
+    res.write("data: 1\n\n");
+    begun.resolve(res);
+  });
+  gate = await openGate({ ...OPEN, app, timeouts });
+  const asked = request({ port: gate.port, host: "127.0.0.1", agent: false }).end();
+  const [answer] = (await once(asked, "response")) as [IncomingMessage];
+  return { app: await begun.promise, answer };
+}
+
+const textOf = async (answer: IncomingMessage): Promise<string> => {
+  let text = "";
+  for await (const piece of answer) text += piece;
+  return text;
+};
+
+describe("an answer that pauses", () => {
+  test("is broken off after its time, as an answer of any other type", async () => {
+    const { answer } = await openPausing("text/plain", { bodyIdleMs: SHORT_MS, eventsIdleMs: 60_000 });
+    await expect(textOf(answer)).rejects.toThrow();
+  });
+
+  test.each(["text/event-stream", "Text/Event-Stream; charset=utf-8"])("has more of it as %s", async (type) => {
+    const { app, answer } = await openPausing(type, { bodyIdleMs: SHORT_MS, eventsIdleMs: 60_000 });
+    const text = textOf(answer);
+    await sleep(LONG_MS);
+    app.end("data: 2\n\n");
+    expect(await text).toBe("data: 1\n\ndata: 2\n\n");
+  });
+
+  test("is broken off as a stream of events, too, when that lasts too long", async () => {
+    const { answer } = await openPausing("text/event-stream", { bodyIdleMs: 60_000, eventsIdleMs: SHORT_MS });
+    await expect(textOf(answer)).rejects.toThrow();
+  });
+
+  test("gives its time to no later answer of the same connection", async () => {
+    const app = await startApp((req, res) => {
+      if (req.url === "/events") res.writeHead(200, { "Content-Type": "text/event-stream" }).end("data: 1\n\n");
+      else res.writeHead(200, { "Content-Type": "text/plain" }).write("half");
+    });
+    gate = await openGate({ ...OPEN, app, timeouts: { bodyIdleMs: SHORT_MS, eventsIdleMs: 60_000 } });
+    const ask = async (path: string): Promise<IncomingMessage> => {
+      const asked = request({ port: gate.port, host: "127.0.0.1", agent: false, path }).end();
+      return ((await once(asked, "response")) as [IncomingMessage])[0];
+    };
+    expect(await textOf(await ask("/events"))).toBe("data: 1\n\n");
+    await expect(textOf(await ask("/half"))).rejects.toThrow();
+  });
+});
+
+describe("a WebSocket", () => {
+  async function openSocket(tunnelIdleMs: number): Promise<{ client: WebSocket; atApp: WebSocket }> {
+    const app = await startApp();
+    sockets = new WebSocketServer({ server: app.server });
+    const connected = once(sockets, "connection") as Promise<[WebSocket]>;
+    gate = await openGate({ ...OPEN, app, timeouts: { tunnelIdleMs } });
+    const client = new WebSocket(`ws://127.0.0.1:${gate.port}/`);
+    client.on("error", () => undefined);
+    await once(client, "open");
+    return { client, atApp: (await connected)[0] };
+  }
+
+  test("may be silent for as long as its sides like", async () => {
+    const { client, atApp } = await openSocket(0);
+    await sleep(LONG_MS);
+    atApp.send("still there");
+    expect(String((await once(client, "message"))[0])).toBe("still there");
+  });
+
+  test("is closed on both sides when it is silent for longer than it may", async () => {
+    const { client, atApp } = await openSocket(SHORT_MS);
+    await Promise.all([once(client, "close"), once(atApp, "close")]);
+  });
+
+  test("is not silent while one side speaks", async () => {
+    const { client, atApp } = await openSocket(3_000);
+    let got = 0;
+    client.on("message", () => {
+      got += 1;
+    });
+    for (let i = 0; i < 10; i++) {
+      atApp.send("tick");
+      await sleep(500);
+    }
+    expect([got, client.readyState]).toEqual([10, WebSocket.OPEN]);
+  }, 20_000);
+});
