@@ -77,11 +77,11 @@ async function bundleFile(entry: string, outfile: string): Promise<Metafile> {
     target: "node22",
     format: "esm",
     // Libraries written for CommonJS call `require`, which does not exist in a module.
-    banner: { js: 'import { createRequire } from "node:module"; const require = createRequire(import.meta.url);' },
+    banner: { js: 'const require = process.getBuiltinModule("node:module").createRequire(import.meta.url);' },
     legalComments: "eof",
     metafile: true,
     logLevel: "warning",
-    plugins: [GRPC_DOOR_APART],
+    plugins: [GRPC_DOOR_APART, LLHTTP_AS_BYTES, BUILTINS_ASKED_FOR],
   });
   // esbuild escapes non-ASCII characters except in comments. One such character makes V8 store the whole source with two bytes per
   // character: 2 MB for every pod.
@@ -95,6 +95,53 @@ const GRPC_DOOR_APART: Plugin = {
     build.onResolve({ filter: /\/grpc-door\.ts$/ }, ({ kind }) =>
       kind === "dynamic-import" ? { path: `./${GRPC_DOOR.file}`, external: true } : undefined,
     ),
+};
+
+/**
+ * The module is a Buffer in the manner of CommonJS. When it is imported, esbuild would give each of its 54,000 bytes a getter: 8 MB of heap for
+ * every pod.
+ */
+const LLHTTP_AS_BYTES: Plugin = {
+  name: "llhttp-as-bytes",
+  setup: (build) => {
+    const { resolve } = createRequire(import.meta.url);
+    build.onResolve({ filter: /^undici\/lib\/llhttp\/llhttp_simd-wasm\.js$/ }, ({ kind, path }) =>
+      kind === "import-statement" ? { path: relative(ROOT, resolve(path)), namespace: "bytes" } : undefined,
+    );
+    build.onLoad({ filter: /.*/, namespace: "bytes" }, async ({ path }) => {
+      const { default: bytes } = (await import(join(ROOT, path))) as { default: Buffer };
+      return { contents: `export default Buffer.from("${bytes.toString("base64")}", "base64");` };
+    });
+  },
+};
+
+/** A property of a module of Node that a module may import by name. */
+const NAME = /^(?!(?:arguments|caller|default|length|name|prototype)$)[A-Za-z_$][\w$]*$/;
+
+/** What is expensive to read: it loads all of fetch, or every certificate that Node trusts. */
+const EXPENSIVE = new Set(["WebSocket", "CloseEvent", "MessageEvent", "rootCertificates"]);
+
+/**
+ * When a module of Node is imported, everything that it exports is read, also what no one asked for. So the bundle asks for the module itself.
+ * Importing one of what is expensive by name would not build.
+ */
+const BUILTINS_ASKED_FOR: Plugin = {
+  name: "builtins-asked-for",
+  setup: (build) => {
+    const require = createRequire(import.meta.url);
+    build.onResolve({ filter: /^node:/ }, ({ kind, path }) =>
+      kind === "import-statement" ? { path, namespace: "builtin" } : undefined,
+    );
+    build.onLoad({ filter: /.*/, namespace: "builtin" }, ({ path }) => {
+      const names = Object.getOwnPropertyNames(require(path)).filter((name) => NAME.test(name) && !EXPENSIVE.has(name));
+      const contents = [
+        `const builtin = process.getBuiltinModule(${JSON.stringify(path)});`,
+        `export const { ${names.join(", ")} } = builtin;`,
+        "export default builtin;",
+      ];
+      return { contents: contents.join("\n") };
+    });
+  },
 };
 
 /** The bytes of all files below a folder. */

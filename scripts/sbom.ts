@@ -16,9 +16,13 @@ export interface Component {
   readonly licence: string;
 }
 
-/** The packages of which at least one file is in the part, by name. Throws when one says no licence. */
+/**
+ * The packages of which at least one file is in the part, by name. An input that the bundler was given by a plugin has that one's name and a colon
+ * before its path. Throws when one says no licence.
+ */
 export function componentsOf(inputs: readonly string[]): Component[] {
-  const folders = new Set(inputs.flatMap((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? []));
+  const paths = inputs.map((input) => input.replace(/^[a-z]+:/, ""));
+  const folders = new Set(paths.flatMap((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? []));
   const components = [...folders].map((folder) => {
     const { name, version, license } = JSON.parse(readFileSync(join(ROOT, folder, "package.json"), "utf8"));
     if (typeof license !== "string") throw new Error(`${name} ${version} says no licence`);
