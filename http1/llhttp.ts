@@ -47,6 +47,7 @@ export const OK = 0;
 export const INVALID_VERSION = 9;
 export const PAUSED = 21;
 export const PAUSED_UPGRADE = 22;
+export const HTTP2_PREFACE = 23;
 
 /** The most bytes of input of one execution: as many as Node reads from a socket at once. */
 export const INPUT_BYTES_MAX = 64 * 1024;

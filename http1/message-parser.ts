@@ -1,4 +1,5 @@
 import {
+  HTTP2_PREFACE,
   INPUT_BYTES_MAX,
   INVALID_VERSION,
   type LlhttpCallbacks,
@@ -26,7 +27,8 @@ export type Phase = "head" | "body" | "complete" | "failed";
 
 /** Why a message is none. `reason` describes the format and quotes nothing. */
 export interface ParseFault {
-  readonly kind: "malformed" | "version" | "overflow";
+  /** `http2`: it is the preface of HTTP/2, whole. */
+  readonly kind: "malformed" | "version" | "overflow" | "http2";
   readonly reason: string;
 }
 
@@ -164,6 +166,7 @@ export class MessageParser implements LlhttpCallbacks {
   #fail(result: number): void {
     this.phase = "failed";
     if (this.#headBytes > this.#headBytesMax) this.fault = { kind: "overflow", reason: "" };
+    else if (result === HTTP2_PREFACE) this.fault = { kind: "http2", reason: this.#state.reason };
     else if (result === INVALID_VERSION) this.fault = { kind: "version", reason: this.#state.reason };
     else this.fault = { kind: "malformed", reason: this.#state.reason };
   }

@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import type { OnFault } from "./guard.ts";
 import { MessageParser, type ParseFault } from "./message-parser.ts";
-import { type BodyReceiver, type ExchangeOwner, type ReceivedHead, ServerExchange } from "./server-exchange.ts";
+import { type BodyReceiver, type ExchangeOwner, Http1Exchange, type ReceivedHead } from "./server-exchange.ts";
 
 /*
  * A client's connection: its requests one after another, each parsed when the response to the one before is complete, as RFC 9112
@@ -13,16 +13,29 @@ import { type BodyReceiver, type ExchangeOwner, type ReceivedHead, ServerExchang
  *   closed                refused ──► ending: input is read and discarded, so that the client can read the response
  */
 
+/** A connection, as the server looks after it. */
+export interface ServedConnection {
+  readonly socket: Socket;
+  /** Closes it if no request is under way, or as soon as none is. */
+  closeIdle(): void;
+  /** Closes what waits too long. Called now and then. */
+  look(nowMs: number): void;
+  /** The socket has closed. */
+  closed(): void;
+}
+
 export interface ConnectionHandlers {
-  readonly request: (exchange: ServerExchange) => void;
+  readonly request: (exchange: Http1Exchange) => void;
   /** The request of `exchange` turned out to be malformed, or none could be read. The handler answers and ends the connection. */
   readonly malformed: (
     fault: ParseFault | "late",
     connection: ServerConnection,
-    exchange: ServerExchange | undefined,
+    exchange: Http1Exchange | undefined,
   ) => void;
   /** Whether responses that begin now are the last of their connection. */
   readonly isClosing: () => boolean;
+  /** The connection begins with the preface of HTTP/2, which `early` begins with: everything that was read of it. Its socket is left alone from now on. */
+  readonly preface: (connection: ServerConnection, early: Buffer) => void;
   /** Counts chunks of a body that is discarded. */
   readonly onDiscarded: (socket: Socket, chunks: number) => void;
 }
@@ -47,13 +60,13 @@ const DRAIN_CHUNKS_MAX = 10_000;
 const LINGER_MS = 5_000;
 const LINGER_BYTES_MAX = 64 * 1024 * 1024;
 
-export class ServerConnection implements ExchangeOwner, BodyReceiver {
+export class ServerConnection implements ServedConnection, ExchangeOwner, BodyReceiver {
   readonly socket: Socket;
   readonly #handlers: ConnectionHandlers;
   readonly #limits: ConnectionLimits;
   readonly #onFault: OnFault;
   readonly #parser: MessageParser;
-  #exchange: ServerExchange | undefined;
+  #exchange: Http1Exchange | undefined;
   /** What came after the present request. */
   #held: Buffer | undefined;
   /** It is not read from because of what is held. */
@@ -64,6 +77,8 @@ export class ServerConnection implements ExchangeOwner, BodyReceiver {
   /** Nothing is parsed any more. */
   #isEnding = false;
   #isDetached = false;
+  /** No request has come yet. */
+  #isFresh = true;
   /** When what it waits for began: the first bytes of a head, the rest of one, of a body that is discarded, or for its client to read. */
   #sinceMs = performance.now();
   #isFlushing = false;
@@ -96,6 +111,10 @@ export class ServerConnection implements ExchangeOwner, BodyReceiver {
 
   get isClosing(): boolean {
     return this.#handlers.isClosing();
+  }
+
+  closeIdle(): void {
+    if (this.isIdle) this.socket.destroy();
   }
 
   /** For the listener: the socket has closed. */
@@ -207,6 +226,11 @@ export class ServerConnection implements ExchangeOwner, BodyReceiver {
       const wasMidHead = parser.isMidHead;
       at = parser.execute(bytes, at);
       if (parser.phase === "failed") {
+        if (parser.fault?.kind === "http2" && this.#isFresh) {
+          this.detach();
+          this.#handlers.preface(this, Buffer.concat([PREFACE, bytes.subarray(at)]));
+          return;
+        }
         this.#handlers.malformed(parser.fault as ParseFault, this, this.#exchange);
         break;
       }
@@ -221,13 +245,14 @@ export class ServerConnection implements ExchangeOwner, BodyReceiver {
   #begin(): void {
     const parser = this.#parser;
     parser.isHeadNew = false;
-    const exchange = new ServerExchange(this, headOf(parser));
+    this.#isFresh = false;
+    const exchange = new Http1Exchange(this, headOf(parser));
     this.#exchange = exchange;
     this.#goOn(exchange);
     this.#handlers.request(exchange);
   }
 
-  #goOn(exchange: ServerExchange): void {
+  #goOn(exchange: Http1Exchange): void {
     const { body, pieces, phase } = this.#parser;
     const isLast = phase === "complete";
     if (body !== undefined) exchange.take(body, pieces, isLast);
@@ -236,13 +261,13 @@ export class ServerConnection implements ExchangeOwner, BodyReceiver {
     if (exchange.isPaused) this.socket.pause();
   }
 
-  flowChanged(exchange: ServerExchange): void {
+  flowChanged(exchange: Http1Exchange): void {
     if (exchange !== this.#exchange || this.#isDetached) return;
     if (exchange.isPaused) this.socket.pause();
     else this.socket.resume();
   }
 
-  answered(exchange: ServerExchange): void {
+  answered(exchange: Http1Exchange): void {
     if (exchange !== this.#exchange) return;
     const { socket } = this;
     if (!exchange.keepsAlive) {
@@ -312,4 +337,5 @@ function headOf(parser: MessageParser): ReceivedHead {
 
 const CUT_OFF: ParseFault = { kind: "malformed", reason: "The connection ended in the middle of it" };
 const NOTHING = Buffer.alloc(0);
+const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 const ignore = (): void => undefined;

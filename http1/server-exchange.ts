@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import { httpDate } from "./http-date.ts";
 
 /*
- * One request of a client and its response.
+ * One request of a client and its response: what the gate uses of it, and how HTTP/1.1 carries it.
  *
  *   response:  none ──begin──► begun ──flushHead, write──► head sent ──end──► over
  *
@@ -41,6 +41,53 @@ export interface ResponseHead {
   readonly isDated: boolean;
 }
 
+/** What the gate uses of a request and its response, whatever protocol carries them. */
+export interface ServerExchange {
+  readonly method: string;
+  readonly url: string;
+  readonly httpVersion: ReceivedHead["version"] | "2.0";
+  /** Names and values alternating, in the form of HTTP/1.1. */
+  readonly rawHeaders: readonly string[];
+  /** The client switches to what `Upgrade` names, or opens a tunnel. Never with HTTP/2. */
+  readonly isUpgrade: boolean;
+  /** Of the connection, which with HTTP/2 carries other exchanges too. */
+  readonly socket: Socket;
+  /** All of the request has arrived. */
+  readonly isComplete: boolean;
+  /** Whether the connection goes on after the response. */
+  keepsAlive: boolean;
+  /** A response has begun, so that no other can be sent. */
+  readonly headersSent: boolean;
+  /** The response is complete, or the connection has closed. */
+  readonly isOver: boolean;
+  /** Called once when the connection closes before the response is complete. */
+  onClose: (() => void) | undefined;
+  /** Called when the client ends its direction after its request: it may be gone, or wait for the response. */
+  onInputEnd: (() => void) | undefined;
+  /** If the connection ends with the response, what the client still sends is read for a while, so that it can read the response. */
+  lingers: boolean;
+  /** Begins to read the body, with what has come of it. */
+  read(receiver: BodyReceiver): void;
+  pause(): void;
+  resume(): void;
+  /** What was working on the response stops, as if the connection had closed, so that another can be sent. */
+  abandon(): void;
+  /** Takes the socket out of HTTP, for an upgrade. Returns what came after the head. The exchange is over. */
+  detach(): Buffer;
+  /** Sends an informational response with whole lines. Not after the response has begun, and not to a client of HTTP/1.0. */
+  writeInterim(status: number, lines: string): void;
+  /** Begins the response. The head is sent with what follows. */
+  begin(head: ResponseHead): void;
+  /** Sends the head, if it waits. */
+  flushHead(): void;
+  /** Writes a part of the content, with the head if it waits. `onWritten` is called when the client's side has taken it, or with an error. */
+  write(bytes: Buffer, onWritten: (error?: Error | null) => void): void;
+  /** Ends the response, with a last part of its content and with trailers: whole lines. */
+  end(bytes?: Buffer, trailers?: string): void;
+  /** Breaks off a response that has begun and will not be complete, so that the client notices. */
+  breakOff(): void;
+}
+
 /** The connection of an exchange. */
 export interface ExchangeOwner {
   readonly socket: Socket;
@@ -49,8 +96,8 @@ export interface ExchangeOwner {
   /** Whether the connection ends with the response that begins now. */
   readonly isClosing: boolean;
   /** The exchange takes no more of the body for now, or does again. */
-  flowChanged(exchange: ServerExchange): void;
-  answered(exchange: ServerExchange): void;
+  flowChanged(exchange: Http1Exchange): void;
+  answered(exchange: Http1Exchange): void;
   /** Takes the socket out of HTTP, and returns what came after the head. */
   detach(): Buffer;
 }
@@ -60,7 +107,7 @@ const EARLY_BYTES_MAX = 64 * 1024;
 /** Up to this length bytes are joined with the head into one text, which is a copy. */
 export const JOINED_BYTES_MAX = 16 * 1024;
 
-export class ServerExchange {
+export class Http1Exchange implements ServerExchange {
   readonly method: string;
   readonly url: string;
   readonly httpVersion: ReceivedHead["version"];
@@ -177,9 +224,10 @@ export class ServerExchange {
     return this.#owner.detach();
   }
 
-  /** Sends an informational response: a whole head. Not after the response has begun, and not to a client of HTTP/1.0. */
-  writeInterim(text: string): void {
-    if (!this.headersSent && !this.isOver && this.httpVersion === "1.1") this.socket.write(text, "latin1");
+  /** Sends an informational response with whole lines. Not after the response has begun, and not to a client of HTTP/1.0. */
+  writeInterim(status: number, lines: string): void {
+    if (this.headersSent || this.isOver || this.httpVersion !== "1.1") return;
+    this.socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n${lines}\r\n`, "latin1");
   }
 
   /** Begins the response. The head is sent with what follows. */

@@ -1,11 +1,18 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, Socket } from "node:net";
 import { guardEmits, guardRun, guardSocket, type OnFault } from "./guard.ts";
-import { type ConnectionHandlers, type ConnectionLimits, ServerConnection } from "./server-connection.ts";
+import {
+  type ConnectionHandlers,
+  type ConnectionLimits,
+  type ServedConnection,
+  ServerConnection,
+} from "./server-connection.ts";
 
-/* A server of HTTP/1.1: it accepts connections, looks at all of them now and then for what waits too long, and closes them. */
+/* A server of HTTP/1.1, whose connections may turn out to be of HTTP/2: it accepts connections, looks at all of them now and then for what waits too long, and closes them. */
 
-export interface ServerHandlers extends ConnectionHandlers {
+export interface ServerHandlers extends Omit<ConnectionHandlers, "preface"> {
+  /** Serves a connection of HTTP/2, from its first byte on. */
+  readonly http2: (socket: Socket, early: Buffer) => ServedConnection;
   readonly connected: (socket: Socket) => void;
   /** Counts and logs what was thrown. Never throws. Its connection is closed. */
   readonly onFault: OnFault;
@@ -20,15 +27,15 @@ const LAST_MS = 100;
 
 export class HttpServer {
   readonly #server: Server;
-  readonly #connections = new Set<ServerConnection>();
-  readonly #handlers: ServerHandlers;
+  readonly #connections = new Set<ServedConnection>();
+  readonly #handlers: ServerHandlers & ConnectionHandlers;
   readonly #limits: ConnectionLimits;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(limits: Omit<ConnectionLimits, "keepAliveLines">, handlers: ServerHandlers) {
     const seconds = Math.floor(limits.keepAliveMs / 1000);
     this.#limits = { ...limits, keepAliveLines: `connection: keep-alive\r\nkeep-alive: timeout=${seconds}\r\n` };
-    this.#handlers = handlers;
+    this.#handlers = { ...handlers, preface: (connection, early) => this.#goesOnAsHttp2(connection, early) };
     // A client that ends its direction after its request gets its response.
     this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#connected(socket));
     guardEmits(this.#server, ({ error, args }) => {
@@ -55,7 +62,7 @@ export class HttpServer {
   }
 
   closeIdle(): void {
-    for (const connection of this.#connections) if (connection.isIdle) connection.socket.destroy();
+    for (const connection of this.#connections) connection.closeIdle();
   }
 
   /** Stops accepting, waits up to `graceMs` while `isBusy`, then calls `cutOff`, and closes every connection. */
@@ -84,12 +91,21 @@ export class HttpServer {
     const { onFault } = this.#handlers;
     guardSocket(socket, onFault);
     const connection = new ServerConnection(socket, this.#limits, this.#handlers, onFault);
+    this.#follow(connection);
+    this.#handlers.connected(socket);
+  }
+
+  #follow(connection: ServedConnection): void {
     this.#connections.add(connection);
-    socket.once("close", () => {
+    connection.socket.once("close", () => {
       this.#connections.delete(connection);
       connection.closed();
     });
-    this.#handlers.connected(socket);
+  }
+
+  #goesOnAsHttp2(connection: ServerConnection, early: Buffer): void {
+    this.#connections.delete(connection);
+    this.#follow(this.#handlers.http2(connection.socket, early));
   }
 
   readonly #look = (): void => {

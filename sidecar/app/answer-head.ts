@@ -1,4 +1,3 @@
-import { STATUS_CODES } from "node:http";
 import { pushLimitHeaders, type ShownLimit } from "../../core/ratelimits/limit-headers.ts";
 import { HOP_BY_HOP, namedInConnection } from "../http/hop-by-hop.ts";
 
@@ -158,20 +157,20 @@ function limitLines(shown: ShownLimit): string {
   return lines;
 }
 
-/** Returns a whole informational response for the client. */
-export function interimText(status: number, headers: readonly string[]): string {
+/** Returns the lines of an informational response for the client. */
+export function interimLines(headers: readonly string[]): string {
   let connection: string | undefined;
   for (let at = 0; at < headers.length; at += 2) {
     if (headers[at]?.toLowerCase() === "connection") connection = `${connection ?? ""},${headers[at + 1]}`;
   }
   const named = namedInConnection(connection);
-  let text = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n`;
+  let lines = "";
   for (let at = 0; at < headers.length; at += 2) {
     const name = (headers[at] as string).toLowerCase();
     if (HOP_BY_HOP.has(name) || named?.has(name) || name === "content-length") continue;
-    text += `${name}: ${headers[at + 1]}\r\n`;
+    lines += `${name}: ${headers[at + 1]}\r\n`;
   }
-  return `${text}\r\n`;
+  return lines;
 }
 
 /** RFC 9110, 6.5.1: these fields say how to read a message, so they are removed from trailers. */

@@ -143,8 +143,8 @@ class Forwarding implements AnswerReceiver, Ongoing {
     const hasContent = client.method !== "HEAD" && status !== 204 && status !== 304;
     let { lines } = head;
     if (hasContent && length !== undefined) this.#left = length;
-    // Only chunked coding has trailers.
-    else if (hasContent && head.trailer !== undefined && client.httpVersion === "1.1")
+    // Only chunked coding and HTTP/2 have trailers.
+    else if (hasContent && head.trailer !== undefined && client.httpVersion !== "1.0")
       lines += `trailer: ${head.trailer}\r\n`;
     this.#answered = true;
     client.begin({ status, reason, lines, length, isDated });

@@ -1,5 +1,5 @@
 import type { ServerExchange } from "../../http1/server-exchange.ts";
-import { interimText } from "./answer-head.ts";
+import { interimLines } from "./answer-head.ts";
 
 /** The most informational responses of one request that are passed on, because a client may not read them. */
 const INTERIM_MAX = 10;
@@ -17,6 +17,6 @@ export class InterimAnswers {
   pass(status: number, headers: readonly string[]): void {
     if (status === 100 || this.#count === INTERIM_MAX) return;
     this.#count += 1;
-    this.#exchange.writeInterim(interimText(status, headers));
+    this.#exchange.writeInterim(status, interimLines(headers));
   }
 }

@@ -65,7 +65,7 @@ export class Exchange {
       return;
     }
     const additions = { requestId, shown, admission: onward };
-    if (this.#kind === "expectant") this.#client.writeInterim(CONTINUE);
+    if (this.#kind === "expectant") this.#client.writeInterim(CONTINUE, "");
     forward(this.#parts.forwarding, this.#client, onward, additions, this.#startedMs);
   }
 
@@ -86,6 +86,6 @@ export class Exchange {
     } catch (answerError) {
       onFault(answerError, decided.requestId);
     }
-    this.#client.socket.destroy();
+    this.#client.breakOff();
   }
 }

@@ -93,7 +93,7 @@ describe("without a look at the policy", () => {
   test.each<{ name: string; request: Case; expected: object }>([
     {
       name: "another version is refused, whatever else is wrong",
-      request: { httpVersion: "2.0", headers: ["Host", "two.test"] },
+      request: { httpVersion: "3.0", headers: ["Host", "two.test"] },
       expected: { ...closing, problem: "http_version_not_supported" },
     },
     { name: "a head that can be read in two ways", request: { headers: ["Host", "two.test"] }, expected: closing },

@@ -77,7 +77,7 @@ const readAnyHead = compileHeadReader([]);
 /** Judges a request by its head. `inForce` is undefined while there is no policy. */
 export function judge(request: ReceivedRequest, kind: RequestKind, inForce: PolicyInForce | undefined): Judgment {
   const { rawHeaders, httpVersion } = request;
-  if (httpVersion !== "1.1" && httpVersion !== "1.0") return refuseMalformed(versionProblem);
+  if (httpVersion !== "1.1" && httpVersion !== "2.0" && httpVersion !== "1.0") return refuseMalformed(versionProblem);
   const head = (inForce?.readHead ?? readAnyHead)(rawHeaders, httpVersion);
   if (head.malformed !== undefined) return refuseMalformed(malformedProblem(head.malformed));
   if (kind === "upgrade" && head.hasBody) return refuseMalformed(UPGRADE_WITH_BODY);

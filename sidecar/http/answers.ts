@@ -1,6 +1,7 @@
 import { ERROR_KINDS, type ErrorKind } from "../../core/errors.ts";
 import { pushLimitHeaders, type ShownLimit } from "../../core/ratelimits/limit-headers.ts";
 import type { ServerExchange } from "../../http1/server-exchange.ts";
+import { grpcStatus, isGrpc } from "./grpc-problem.ts";
 import { headerIn } from "./header-in.ts";
 
 /*
@@ -27,7 +28,7 @@ export const malformedProblem = (detail: string, location = "header"): Problem =
 /** The parser accepts some other versions, which would reach the app as 1.1. */
 export const versionProblem: Problem = {
   kind: "http_version_not_supported",
-  detail: "The gate speaks HTTP/1.1 and HTTP/1.0.",
+  detail: "The gate speaks HTTP/2, HTTP/1.1 and HTTP/1.0.",
 };
 
 /** The problem as a whole response, without the headers that depend on the connection. */
@@ -52,12 +53,17 @@ export function problemAnswer(
     wantsProblemJson(accept) ? "application/problem+json" : "application/json",
     "Content-Length",
     String(Buffer.byteLength(body)),
-    "X-Request-Id",
-    requestId,
+    ...problemHeaders(problem, requestId),
   ];
+  return { status, headers, body };
+}
+
+/** What is said of a problem whatever the form of its body. */
+function problemHeaders(problem: Problem, requestId: string): string[] {
+  const headers = ["X-Request-Id", requestId];
   if (problem.authenticate !== undefined) headers.push("WWW-Authenticate", problem.authenticate);
   if (problem.retryAfterS !== undefined) headers.push("Retry-After", String(problem.retryAfterS));
-  return { status, headers, body };
+  return headers;
 }
 
 const wantsProblemJson = (accept: string | undefined): boolean =>
@@ -69,11 +75,26 @@ export function sendProblem(
   problem: Problem,
   context: { requestId: string; docsUrl: string; shown?: ShownLimit | undefined },
 ): void {
+  if (exchange.httpVersion === "2.0" && isGrpc(headerIn(exchange.rawHeaders, "content-type"))) {
+    sendGrpcProblem(exchange, problem, context);
+    return;
+  }
   const { status, headers, body } = problemAnswer(problem, { ...context, accept: acceptOf(exchange.rawHeaders) });
   if (context.shown !== undefined) pushLimitHeaders(headers, context.shown);
   const content = Buffer.from(body);
   exchange.begin({ status, reason: undefined, lines: linesOf(headers), length: content.length, isDated: false });
   exchange.end(content);
+}
+
+function sendGrpcProblem(
+  exchange: ServerExchange,
+  problem: Problem,
+  { requestId, shown }: { requestId: string; shown?: ShownLimit | undefined },
+): void {
+  const headers = [...grpcStatus(problem), ...problemHeaders(problem, requestId)];
+  if (shown !== undefined) pushLimitHeaders(headers, shown);
+  exchange.begin({ status: 200, reason: undefined, lines: linesOf(headers), length: undefined, isDated: false });
+  exchange.end();
 }
 
 const acceptOf = (rawHeaders: readonly string[]): string | undefined => headerIn(rawHeaders, "accept");

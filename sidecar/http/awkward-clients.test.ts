@@ -78,7 +78,7 @@ describe("well-formed versions other than HTTP/1.x", () => {
   );
 
   test("the preface of HTTP/2 is not forwarded", async () => {
-    gate = await openGate(OPEN);
+    gate = await openGate({ ...OPEN, timeouts: { requestHeadMs: 200 } });
     const { text } = await sendRaw(gate.port, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
     expect(statuses(text)).not.toContain(200);
     expect(gate.app.seen).toEqual([]);

@@ -3,12 +3,13 @@ import type { ParseFault } from "../../http1/message-parser.ts";
 import { HttpServer } from "../../http1/server.ts";
 import type { ConnectionLimits, ServerConnection } from "../../http1/server-connection.ts";
 import type { ServerExchange } from "../../http1/server-exchange.ts";
+import { Http2Connection } from "../../http2/server-connection.ts";
 import { answerProblem, endWithProblem, type RefuseParts } from "./answering.ts";
 import { type Problem, versionProblem } from "./answers.ts";
 import { headerIn } from "./header-in.ts";
 
 /*
- * The listening side: HTTP/1.1 by a strict parser. What the parser refuses is answered here; what it accepts although it is ambiguous is
+ * The listening side: HTTP/1.1 by a strict parser, and HTTP/2 by Node's, for connections that begin with its preface. What the parser refuses is answered here; what it accepts although it is ambiguous is
  * refused by `head.ts`.
  */
 
@@ -28,7 +29,7 @@ export interface RequestHandlers {
   readonly upgrade: Begin;
 }
 
-export const CONTINUE = "HTTP/1.1 100 Continue\r\n\r\n";
+export const CONTINUE = 100;
 
 export function createListener(
   parts: ListenerParts,
@@ -41,7 +42,7 @@ export function createListener(
 
   function begin(exchange: ServerExchange): void {
     const { isUpgrade, method, rawHeaders, httpVersion } = exchange;
-    const expectation = httpVersion === "1.1" ? headerIn(rawHeaders, "expect") : undefined;
+    const expectation = httpVersion !== "1.0" ? headerIn(rawHeaders, "expect") : undefined;
     if (isUpgrade && method === "CONNECT") refuse(exchange, CONNECT_REFUSED);
     // Other upgrades are ignored, as RFC 9110 (7.8) allows: `h2c` would carry requests past the gate.
     else if (isUpgrade && method === "GET" && isWebSocket(rawHeaders)) {
@@ -51,7 +52,7 @@ export function createListener(
     else if (!CONTINUE_EXPECTED.test(expectation)) refuse(exchange, EXPECTATION_REFUSED);
     else if (expectant !== undefined) expectant(exchange);
     else {
-      exchange.writeInterim(CONTINUE);
+      exchange.writeInterim(CONTINUE, "");
       request(exchange);
     }
   }
@@ -66,7 +67,7 @@ export function createListener(
     connection: ServerConnection,
     exchange: ServerExchange | undefined,
   ): void {
-    const problem = fault === "late" ? HEAD_TOO_SLOW : describeFault(fault);
+    const problem = fault === "late" ? HEAD_TOO_SLOW : describeFault(fault, "HTTP/1.1");
     // When the response to the broken request has begun, no other response can follow it.
     if (exchange === undefined) {
       onMalformed();
@@ -78,7 +79,18 @@ export function createListener(
     }
   }
 
+  const http2 = {
+    request: begin,
+    malformed: (fault: ParseFault, exchange: ServerExchange) => refuse(exchange, describeFault(fault, "HTTP/2")),
+    isClosing: answering.isClosing,
+    onFault,
+  };
+
   return new HttpServer(limits, {
+    http2: (socket, early) => {
+      pieceTurns.leave(socket);
+      return new Http2Connection(socket, early, limits, http2);
+    },
     connected: (socket) => pieceTurns.watch(socket),
     request: begin,
     malformed,
@@ -96,12 +108,12 @@ const isWebSocket = (rawHeaders: readonly string[]): boolean =>
 const HEAD_TOO_SLOW: Problem = { kind: "request_timeout", detail: "The head of the request did not come in time." };
 
 /** The parser's reasons describe only the format, and quote nothing of what was sent. */
-function describeFault({ kind, reason }: ParseFault): Problem {
+function describeFault({ kind, reason }: ParseFault, protocol: string): Problem {
   if (kind === "version") return versionProblem;
   const detail =
     kind === "overflow"
       ? "The head of the request is too long."
-      : `The request is not HTTP/1.1${reason === "" ? "" : `: ${reason}`}.`;
+      : `The request is not ${protocol}${reason === "" ? "" : `: ${reason}`}.`;
   return { kind: "malformed_request", detail };
 }
 

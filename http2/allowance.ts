@@ -1,0 +1,31 @@
+export interface AllowanceLimits {
+  readonly burst: number;
+  readonly perSecond: number;
+}
+
+/** How often something may happen: a burst, and then so many per second. */
+export class Allowance {
+  readonly #limits: AllowanceLimits;
+  #left: number;
+  #atMs: number;
+
+  constructor(limits: AllowanceLimits, nowMs: number) {
+    this.#limits = limits;
+    this.#left = limits.burst;
+    this.#atMs = nowMs;
+  }
+
+  /** Returns false when it happens too often. */
+  take(nowMs: number): boolean {
+    const { burst, perSecond } = this.#limits;
+    this.#left = Math.min(burst, this.#left + (perSecond * (nowMs - this.#atMs)) / 1000);
+    this.#atMs = nowMs;
+    if (this.#left < 1) return false;
+    this.#left -= 1;
+    return true;
+  }
+
+  giveBack(): void {
+    this.#left = Math.min(this.#limits.burst, this.#left + 1);
+  }
+}

@@ -1,0 +1,191 @@
+import type { IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from "node:http2";
+import type { Socket } from "node:net";
+import { guardEmits, type OnFault } from "../http1/guard.ts";
+import type { ServedConnection } from "../http1/server-connection.ts";
+import type { ServerExchange } from "../http1/server-exchange.ts";
+import { Allowance } from "./allowance.ts";
+import { type Http2Head, readHttp2Head } from "./read-head.ts";
+import { Http2Exchange, type Http2Owner } from "./server-exchange.ts";
+
+/*
+ * A client's connection of HTTP/2: a session of `node:http2`, whose nghttp2 is the only judge of frames and of what RFC 9113 calls
+ * malformed. What a client may do often is counted here:
+ *
+ *   open ──idle for too long, the pod ends──► going away (GOAWAY): streams finish, none begins ──► closed
+ *     └──resets, pings or settings without end──► told to calm down (GOAWAY), and closed at once
+ *
+ * `node:http2` is loaded with the first such connection, because most pods never have one.
+ */
+
+export interface Http2Handlers {
+  readonly request: (exchange: ServerExchange) => void;
+  /** The request is none that HTTP/1.1 could carry. The handler answers it. */
+  readonly malformed: (
+    fault: { readonly kind: "malformed" | "overflow"; readonly reason: string },
+    exchange: ServerExchange,
+  ) => void;
+  readonly isClosing: () => boolean;
+  readonly onFault: OnFault;
+}
+
+export interface Http2Limits {
+  readonly headBytesMax: number;
+  readonly requestHeadMs: number;
+  readonly keepAliveMs: number;
+}
+
+/** Requests at once on one connection: enough for a gateway, which opens more connections when it needs them. */
+const STREAMS_MAX = 256;
+/** Beyond it, nghttp2 itself resets a stream; those between are answered by `head.ts`, as for HTTP/1.1. */
+const HEADER_PAIRS_MAX = 512;
+/** What HPACK counts for a field besides its name and value. */
+const HPACK_FIELD_BYTES = 32;
+/** Requests that are reset before their answer (CVE-2023-44487). One that gets its answer makes up for one that is reset. */
+const RESETS = { burst: 500, perSecond: 50 };
+/** PING and SETTINGS: libraries measure with them, so a burst is normal. */
+const CONTROL_FRAMES = { burst: 1_000, perSecond: 100 };
+// RFC 9113, 7.
+const INTERNAL_ERROR = 2;
+const ENHANCE_YOUR_CALM = 11;
+/** Of a stream's flags: the head was all of the request. */
+const END_STREAM = 1;
+
+export class Http2Connection implements ServedConnection, Http2Owner {
+  readonly socket: Socket;
+  readonly #session: Session;
+  readonly #handlers: Http2Handlers;
+  readonly #limits: Http2Limits;
+  readonly #resets: Allowance;
+  readonly #controls: Allowance;
+  #streams = 0;
+  #hasAsked = false;
+  #isGoing = false;
+  /** When it became idle. */
+  #sinceMs = performance.now();
+
+  /** `early`: what has been read of the connection, from its first byte on. */
+  constructor(socket: Socket, early: Buffer, limits: Http2Limits, handlers: Http2Handlers) {
+    this.socket = socket;
+    this.#limits = limits;
+    this.#handlers = handlers;
+    this.#resets = new Allowance(RESETS, this.#sinceMs);
+    this.#controls = new Allowance(CONTROL_FRAMES, this.#sinceMs);
+    socket.pause();
+    socket.unshift(early);
+    const session = performServerHandshake(socket, limits.headBytesMax);
+    this.#session = session;
+    guardEmits(session, ({ error }) => {
+      handlers.onFault(error);
+      session.destroy();
+    });
+    session.on("stream", (stream, _headers, flags, fields) => this.#begin(stream, flags, fields));
+    session.on("ping", () => this.#control());
+    session.on("remoteSettings", () => this.#control());
+    // What breaks a session is the client's fault, and ends with it.
+    session.on("error", () => undefined);
+    // The client has ended its direction: it gets its answers, and begins nothing more.
+    socket.once("end", () => this.goAway());
+  }
+
+  get isIdle(): boolean {
+    return this.#streams === 0;
+  }
+
+  get isClosing(): boolean {
+    return this.#handlers.isClosing();
+  }
+
+  /** No stream begins any more; it closes when none is open. */
+  closeIdle(): void {
+    this.goAway();
+  }
+
+  goAway(): void {
+    if (this.#isGoing || this.#session.destroyed) return;
+    this.#isGoing = true;
+    this.#session.close();
+  }
+
+  look(nowMs: number): void {
+    if (this.#streams > 0 || this.#session.destroyed) return;
+    const { requestHeadMs, keepAliveMs } = this.#limits;
+    const waitMs = this.#hasAsked ? keepAliveMs : requestHeadMs;
+    if (nowMs - this.#sinceMs <= waitMs) return;
+    // It was told, and is still there.
+    if (this.#isGoing) this.#session.destroy();
+    else this.goAway();
+  }
+
+  closed(): void {
+    if (!this.#session.destroyed) this.#session.destroy();
+  }
+
+  answered(): void {
+    this.#resets.giveBack();
+  }
+
+  reset(): void {
+    if (!this.#resets.take(performance.now())) this.#calm();
+  }
+
+  #control(): void {
+    if (!this.#controls.take(performance.now())) this.#calm();
+  }
+
+  #calm(): void {
+    if (!this.#session.destroyed) this.#session.destroy(ENHANCE_YOUR_CALM);
+  }
+
+  #begin(stream: ServerHttp2Stream, flags: number, fields: readonly string[]): void {
+    const { handlers, limits } = { handlers: this.#handlers, limits: this.#limits };
+    this.#hasAsked = true;
+    this.#streams += 1;
+    guardEmits(stream, ({ error }) => {
+      handlers.onFault(error);
+      stream.close(INTERNAL_ERROR);
+    });
+    stream.on("error", () => undefined);
+    stream.once("close", () => {
+      this.#streams -= 1;
+      this.#sinceMs = performance.now();
+    });
+    const isComplete = (flags & END_STREAM) !== 0;
+    const head = readHttp2Head(fields, !isComplete, limits.headBytesMax);
+    if (head.fault === undefined) handlers.request(new Http2Exchange(this, stream, head, isComplete));
+    else handlers.malformed(head.fault, new Http2Exchange(this, stream, NO_HEAD, isComplete));
+  }
+}
+
+const NO_HEAD: Http2Head = { method: "", target: "", headers: [] };
+
+/** The types of Node do not have it yet, nor the fields of a head as the fourth argument. */
+interface Handshake {
+  readonly performServerHandshake: (socket: Socket, options: object) => Session;
+}
+
+interface Session extends Omit<ServerHttp2Session, "on" | "destroy"> {
+  /** With a number, GOAWAY has it as its code. */
+  destroy(code?: number): void;
+  on(
+    event: "stream",
+    listener: (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, flags: number, fields: string[]) => void,
+  ): this;
+  on(event: "ping" | "remoteSettings" | "error", listener: () => void): this;
+}
+
+function performServerHandshake(socket: Socket, headBytesMax: number): Session {
+  const http2 = process.getBuiltinModule("node:http2") as unknown as Handshake;
+  return http2.performServerHandshake(socket, {
+    settings: {
+      maxConcurrentStreams: STREAMS_MAX,
+      // Somewhat more than is let through, so that the gate can answer.
+      maxHeaderListSize: 2 * headBytesMax + HEADER_PAIRS_MAX * HPACK_FIELD_BYTES,
+      enablePush: false,
+    },
+    maxHeaderListPairs: HEADER_PAIRS_MAX,
+    // An app may send a field twice that should be there once, as over HTTP/1.1.
+    strictSingleValueFields: false,
+    // Those above are stricter, and know which requests got their answers.
+    ...{ streamResetBurst: 10_000, streamResetRate: 1_000 },
+  });
+}

@@ -1,0 +1,205 @@
+import type { ServerHttp2Stream } from "node:http2";
+import type { Socket } from "node:net";
+import type { BodyReceiver, ResponseHead, ServerExchange } from "../http1/server-exchange.ts";
+import { pushLines } from "./lines.ts";
+import type { Http2Head } from "./read-head.ts";
+
+/*
+ * One request of a client and its response on a stream of HTTP/2, with the states of `ServerExchange`. Backpressure is that of the stream:
+ * what is not read widens no window, and a write is done when the client's window had room for it. The end of an exchange ends its stream
+ * only; the other streams of the connection go on.
+ */
+
+/** The connection of an exchange. */
+export interface Http2Owner {
+  readonly socket: Socket;
+  readonly isClosing: boolean;
+  /** Tells the client to begin nothing more on this connection. */
+  goAway(): void;
+  answered(): void;
+  /** The client has reset the stream. */
+  reset(): void;
+}
+
+// RFC 9113, 7.
+const NO_ERROR = 0;
+/** Informational responses other than this one. */
+const SWITCHING_PROTOCOLS = 101;
+
+export class Http2Exchange implements ServerExchange {
+  readonly method: string;
+  readonly url: string;
+  readonly httpVersion = "2.0";
+  readonly rawHeaders: readonly string[];
+  readonly isUpgrade = false;
+  readonly socket: Socket;
+  isComplete: boolean;
+  isPaused = false;
+  keepsAlive = true;
+  lingers = false;
+  headersSent = false;
+  isOver = false;
+  onClose: (() => void) | undefined;
+  onInputEnd: (() => void) | undefined;
+
+  readonly #owner: Http2Owner;
+  readonly #stream: ServerHttp2Stream;
+  #receiver: BodyReceiver | undefined;
+  /** The head that waits for the first bytes. */
+  #head: (string | number)[] | undefined;
+  /** The response may end with trailers. */
+  #mayTrail = false;
+  #hasContent = true;
+  #trailers = "";
+
+  constructor(owner: Http2Owner, stream: ServerHttp2Stream, head: Http2Head, isComplete: boolean) {
+    this.#owner = owner;
+    this.#stream = stream;
+    this.socket = owner.socket;
+    this.method = head.method;
+    this.url = head.target;
+    this.rawHeaders = head.headers;
+    this.isComplete = isComplete;
+    stream.on("aborted", () => {
+      owner.reset();
+      this.#closed();
+      stream.destroy();
+    });
+    stream.once("close", () => this.#closed());
+    stream.on("wantTrailers", () => this.#sendTrailers());
+    if (isComplete) stream.resume();
+    else stream.once("end", () => this.#ended());
+  }
+
+  read(receiver: BodyReceiver): void {
+    this.#receiver = receiver;
+    if (this.isComplete) {
+      receiver.onEnd();
+      return;
+    }
+    // Frames are not held back by turns: a stream that is not read from is what slows its sender.
+    this.#stream.on("data", (bytes: Buffer) => this.#receiver?.onPiece(bytes, 0, false));
+  }
+
+  pause(): void {
+    if (this.isPaused || this.isComplete) return;
+    this.isPaused = true;
+    this.#stream.pause();
+  }
+
+  resume(): void {
+    if (!this.isPaused) return;
+    this.isPaused = false;
+    this.#stream.resume();
+  }
+
+  abandon(): void {
+    const { onClose } = this;
+    this.onClose = undefined;
+    onClose?.();
+  }
+
+  detach(): Buffer {
+    throw new Error("a stream of HTTP/2 cannot be taken out of it");
+  }
+
+  writeInterim(status: number, lines: string): void {
+    if (this.headersSent || this.isOver || this.#stream.destroyed || status === SWITCHING_PROTOCOLS) return;
+    const fields: string[] = [];
+    pushLines(fields, lines);
+    const headers: Record<string, string | string[]> = {};
+    for (let at = 0; at < fields.length; at += 2) {
+      const name = fields[at] as string;
+      const value = fields[at + 1] as string;
+      const before = headers[name];
+      headers[name] = before === undefined ? value : Array.isArray(before) ? [...before, value] : [before, value];
+    }
+    this.#stream.additionalHeaders({ ":status": status, ...headers });
+  }
+
+  begin({ status, lines, length }: ResponseHead): void {
+    this.headersSent = true;
+    this.#hasContent = this.method !== "HEAD" && status !== 204 && status !== 304;
+    this.#mayTrail = this.#hasContent && length === undefined;
+    if (this.#owner.isClosing) this.#owner.goAway();
+    const fields: string[] = [];
+    pushLines(fields, lines);
+    this.#head = [":status", status, ...fields];
+  }
+
+  flushHead(): void {
+    this.#respond(!this.#hasContent);
+  }
+
+  write(bytes: Buffer, onWritten: (error?: Error | null) => void): void {
+    if (this.isOver || !this.#hasContent) return;
+    this.#respond(false);
+    if (!this.#stream.destroyed) this.#stream.write(bytes, onWritten);
+  }
+
+  end(bytes?: Buffer, trailers = ""): void {
+    if (this.isOver) return;
+    const content = this.#hasContent && bytes !== undefined && bytes.length > 0 ? bytes : undefined;
+    const waited = this.#head !== undefined;
+    const stream = this.#stream;
+    this.#trailers = trailers;
+    this.#respond(content === undefined && trailers === "");
+    this.isOver = true;
+    this.onClose = undefined;
+    this.#owner.answered();
+    if (stream.destroyed) return;
+    if (!waited || content !== undefined || trailers !== "") {
+      if (content === undefined) stream.end();
+      // The bytes may be others' when this returns, and the stream keeps them until its window has room.
+      else stream.end(Buffer.from(content));
+    }
+    if (this.isComplete) return;
+    // RFC 9113, 8.1: the client need not send the rest.
+    if (stream.writableFinished) this.#dropRest();
+    else stream.once("finish", () => this.#dropRest());
+  }
+
+  breakOff(): void {
+    this.isOver = true;
+    this.onClose = undefined;
+    // Closing it would end it first. This resets it at once, with INTERNAL_ERROR.
+    this.#stream.destroy(new Error("the response was broken off"));
+  }
+
+  #respond(endStream: boolean): void {
+    const head = this.#head;
+    const stream = this.#stream;
+    if (head === undefined || this.isOver || stream.destroyed || stream.closed) return;
+    this.#head = undefined;
+    stream.respond(head as string[], { endStream, waitForTrailers: this.#mayTrail && !endStream });
+  }
+
+  #sendTrailers(): void {
+    const fields: string[] = [];
+    pushLines(fields, this.#trailers);
+    const trailers: Record<string, string> = {};
+    for (let at = 0; at < fields.length; at += 2) {
+      const name = fields[at] as string;
+      trailers[name] =
+        trailers[name] === undefined ? (fields[at + 1] as string) : `${trailers[name]}, ${fields[at + 1]}`;
+    }
+    if (!this.#stream.destroyed && !this.#stream.closed) this.#stream.sendTrailers(trailers);
+  }
+
+  #dropRest(): void {
+    if (!this.isComplete && !this.#stream.destroyed) this.#stream.close(NO_ERROR);
+  }
+
+  #ended(): void {
+    if (this.#stream.aborted) return;
+    this.isComplete = true;
+    this.isPaused = false;
+    this.#receiver?.onEnd();
+  }
+
+  #closed(): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    this.abandon();
+  }
+}

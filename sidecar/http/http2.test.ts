@@ -1,0 +1,452 @@
+import { once } from "node:events";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import {
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  connect,
+  constants,
+  type IncomingHttpHeaders,
+  type OutgoingHttpHeaders,
+} from "node:http2";
+import { connect as connectSocket } from "node:net";
+import { afterEach, describe, expect, test } from "vitest";
+import {
+  aRule,
+  call,
+  type GateOptions,
+  OPEN,
+  openGate,
+  startApp,
+  type TestGate,
+  waitFor,
+} from "../../test/harness/gate.ts";
+
+/* HTTP/2 by prior knowledge on the port of HTTP/1.1, with clients of `node:http2`. */
+
+let gate: TestGate;
+let sessions: ClientHttp2Session[] = [];
+afterEach(async () => {
+  for (const session of sessions) session.destroy();
+  sessions = [];
+  await gate.close();
+});
+
+function open(): ClientHttp2Session {
+  const session = connect(`http://127.0.0.1:${gate.port}`);
+  session.on("error", () => undefined);
+  sessions.push(session);
+  return session;
+}
+
+interface Answer {
+  readonly status: number | undefined;
+  readonly headers: IncomingHttpHeaders;
+  readonly trailers: IncomingHttpHeaders | undefined;
+  readonly body: string;
+  readonly rstCode: number | undefined;
+}
+
+/** Resolves when the stream has closed, however it did. */
+function answerOf(stream: ClientHttp2Stream): Promise<Answer> {
+  return new Promise((resolve) => {
+    let headers: IncomingHttpHeaders & { ":status"?: number | undefined } = {};
+    let trailers: IncomingHttpHeaders | undefined;
+    let body = "";
+    stream.on("response", (received) => {
+      headers = received;
+    });
+    stream.on("trailers", (received) => {
+      trailers = received;
+    });
+    stream.on("data", (bytes: Buffer) => {
+      body += bytes.toString();
+    });
+    stream.on("error", () => undefined);
+    stream.once("close", () =>
+      resolve({ status: headers[":status"], headers, trailers, body, rstCode: stream.rstCode }),
+    );
+  });
+}
+
+function ask(session: ClientHttp2Session, headers: OutgoingHttpHeaders = {}, body?: string | Buffer): Promise<Answer> {
+  const stream = session.request({ ":path": "/", ...headers }, { endStream: body === undefined });
+  if (body !== undefined) stream.end(body);
+  return answerOf(stream);
+}
+
+async function openWith(listener: (req: IncomingMessage, res: ServerResponse) => void, options: GateOptions = {}) {
+  gate = await openGate({ ...OPEN, ...options, app: await startApp(listener) });
+}
+
+describe("a request", () => {
+  test("with a valid key reaches the app as one of HTTP/1.1, without the key", async () => {
+    gate = await openGate();
+    const key = await gate.records.putKey({ keyId: "key_two" });
+    const session = open();
+    const headers = { ":method": "POST", ":path": "/a?b=c", authorization: `Bearer ${key}`, te: "trailers" };
+    const answer = await ask(session, { ...headers, cookie: ["a=1", "b=2"], "x-postern-key-id": "forged" }, "hello");
+    expect(answer).toMatchObject({ status: 200, body: "ok" });
+    expect(answer.headers["x-request-id"]).toMatch(/^req_/);
+    expect(answer.headers.connection).toBeUndefined();
+    const [seen] = gate.app.seen;
+    expect(seen).toMatchObject({ method: "POST", url: "/a?b=c", body: "hello" });
+    expect(seen?.headers).toMatchObject({
+      host: `127.0.0.1:${gate.port}`,
+      cookie: "a=1; b=2",
+      "x-postern-key-id": "key_two",
+    });
+    expect(seen?.headers.te).toBeUndefined();
+    expect(JSON.stringify(seen?.rawHeaders)).not.toContain(key);
+  });
+
+  test("without a key is refused as over HTTP/1.1, and the connection goes on", async () => {
+    gate = await openGate();
+    const session = open();
+    const [first, second] = await Promise.all([ask(session, {}, "body that nobody reads"), ask(session)]);
+    for (const { status, headers, body } of [first, second]) {
+      expect(status).toBe(401);
+      expect(headers["www-authenticate"]).toContain("Bearer");
+      expect(JSON.parse(body).error.type).toContain("/errors/unauthorized");
+    }
+    expect(gate.app.seen).toEqual([]);
+    const key = await gate.records.putKey();
+    expect((await ask(session, { authorization: `Bearer ${key}` })).status).toBe(200);
+  });
+
+  test("of HTTP/1.1 is served on the same port", async () => {
+    gate = await openGate(OPEN);
+    expect((await ask(open())).status).toBe(200);
+    expect((await call(gate.port)).status).toBe(200);
+  });
+
+  test("is served when its preface comes byte by byte", async () => {
+    gate = await openGate(OPEN);
+    const socket = connectSocket({ host: "127.0.0.1", port: gate.port });
+    await once(socket, "connect");
+    const received: Buffer[] = [];
+    socket.on("data", (bytes: Buffer) => received.push(bytes));
+    for (const byte of Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")) {
+      socket.write(Buffer.from([byte]));
+      await new Promise(setImmediate);
+    }
+    // An empty SETTINGS; the gate answers with its own, and an acknowledgement.
+    socket.write(Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]));
+    const ack = Buffer.from([0, 0, 0, 4, 1, 0, 0, 0, 0]);
+    await waitFor("the acknowledgement", () => Buffer.concat(received).includes(ack));
+    socket.destroy();
+  });
+
+  test("waits for 100 Continue, and gets it only with a valid key", async () => {
+    gate = await openGate();
+    const session = open();
+    const refused = await ask(session, { ":method": "POST", expect: "100-continue", "content-length": 5 }, "hello");
+    expect(refused.status).toBe(401);
+    const key = await gate.records.putKey();
+    const stream = session.request({
+      ...{ ":method": "POST", ":path": "/", expect: "100-continue", "content-length": 5 },
+      authorization: `Bearer ${key}`,
+    });
+    const answer = answerOf(stream);
+    await once(stream, "continue");
+    stream.end("hello");
+    expect((await answer).status).toBe(200);
+    expect(gate.app.seen[0]?.body).toBe("hello");
+  });
+});
+
+describe("a request that HTTP/1.1 could not carry", () => {
+  test.each<[string, OutgoingHttpHeaders]>([
+    ["a space in the path", { ":path": "/a HTTP/1.1" }],
+    ["an unknown method", { ":method": "get" }],
+    ["two different hosts", { ":authority": "a.test", host: "b.test" }],
+    ["a head that is too long", { "x-long": "a".repeat(17_000) }],
+  ])("%s: 400 or a reset, and the app is not asked", async (_name, headers) => {
+    gate = await openGate({ policy: { ...OPEN.policy, mode: "Audit" } });
+    const session = open();
+    const { status, rstCode } = await ask(session, headers);
+    expect(status ?? 400).toBe(400);
+    if (status === undefined) expect(rstCode).not.toBe(constants.NGHTTP2_NO_ERROR);
+    expect(gate.app.seen).toEqual([]);
+    expect((await ask(session)).status).toBe(200);
+  });
+
+  test("more headers than an app could take", async () => {
+    gate = await openGate(OPEN);
+    const many = Object.fromEntries(Array.from({ length: 505 }, (_, at) => [`x-${at}`, "1"]));
+    expect((await ask(open(), many)).status ?? 400).toBe(400);
+    expect(gate.app.seen).toEqual([]);
+  });
+});
+
+describe("an answer", () => {
+  test("keeps its trailers, its doubled headers, and its early hints", async () => {
+    await openWith((_req, res) => {
+      res.writeEarlyHints({ link: "</a.css>; rel=preload" });
+      res.writeHead(200, [
+        ...["set-cookie", "a=1", "set-cookie", "b=2", "connection", "x-hop", "x-hop", "1"],
+        ...["trailer", "grpc-status, x-sum", "content-type", "text/plain"],
+      ]);
+      res.write("part");
+      res.addTrailers({ "grpc-status": "0", "x-sum": "abc" });
+      res.end();
+    });
+    const session = open();
+    const stream = session.request({ ":path": "/" });
+    const answer = answerOf(stream);
+    const [early] = await once(stream, "headers");
+    expect(early).toMatchObject({ ":status": 103, link: "</a.css>; rel=preload" });
+    const { headers, trailers, body } = await answer;
+    expect(headers).toMatchObject({ "set-cookie": ["a=1", "b=2"], "content-type": "text/plain" });
+    expect(headers["x-hop"]).toBeUndefined();
+    expect(trailers).toMatchObject({ "grpc-status": "0", "x-sum": "abc" });
+    expect(body).toBe("part");
+  });
+
+  test.each(["HEAD", "GET"])("without content to %s ends with its head", async (method) => {
+    await openWith((_req, res) => {
+      res.writeHead(method === "HEAD" ? 200 : 204).end();
+    });
+    const answer = await ask(open(), { ":method": method });
+    expect(answer).toMatchObject({ status: method === "HEAD" ? 200 : 204, body: "", rstCode: 0 });
+  });
+
+  test("that the app breaks off is reset, and not ended; the other streams go on", async () => {
+    await openWith((req, res) => {
+      if (req.url === "/whole") {
+        res.end("whole");
+        return;
+      }
+      res.writeHead(200, { "content-type": "text/plain" });
+      res.write("part");
+      setTimeout(() => res.destroy(), 20);
+    });
+    const session = open();
+    const broken = await ask(session, { ":path": "/broken" });
+    expect(broken).toMatchObject({ status: 200, rstCode: constants.NGHTTP2_INTERNAL_ERROR });
+    expect((await ask(session, { ":path": "/whole" })).body).toBe("whole");
+  });
+
+  test("is streamed both ways at once", async () => {
+    await openWith((req, res) => {
+      req.on("data", (bytes: Buffer) => res.write(`<${bytes}>`));
+      req.on("end", () => res.end());
+    });
+    const stream = open().request({ ":method": "POST", ":path": "/" });
+    let text = "";
+    stream.on("data", (bytes: Buffer) => {
+      text += bytes.toString();
+    });
+    for (const word of ["one", "two", "three"]) {
+      stream.write(word);
+      await waitFor(`the echo of ${word}`, () => text.endsWith(`<${word}>`));
+    }
+    stream.end();
+    await once(stream, "close");
+    expect(stream.rstCode).toBe(0);
+  });
+
+  test("of 8 MiB each way arrives whole", async () => {
+    await openWith((req, res) => void req.pipe(res));
+    const body = Buffer.alloc(8 * 1024 * 1024, "0123456789");
+    const answer = await ask(open(), { ":method": "POST" }, body);
+    expect(answer.status).toBe(200);
+    expect(answer.body === body.toString()).toBe(true);
+  });
+
+  test("that its client does not read pauses the app, and holds up no other stream", async () => {
+    let written = 0;
+    await openWith((req, res) => {
+      if (req.url !== "/large") {
+        res.end("ok");
+        return;
+      }
+      const piece = Buffer.alloc(64 * 1024);
+      const more = (): void => {
+        while (written < 256 * 1024 * 1024) {
+          written += piece.length;
+          if (!res.write(piece)) break;
+        }
+      };
+      res.on("drain", more).on("error", () => undefined);
+      more();
+    });
+    const session = open();
+    const slow = session.request({ ":path": "/large" });
+    slow.on("error", () => undefined).pause();
+    await once(slow, "response");
+    let last = -1;
+    await waitFor("the app to be paused", async () => {
+      const isStill = last === written;
+      last = written;
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      return isStill;
+    });
+    expect(written).toBeLessThan(64 * 1024 * 1024);
+    expect((await ask(session)).body).toBe("ok");
+  });
+
+  test("that its client does not take in time is reset", async () => {
+    await openWith((_req, res) => void res.end(Buffer.alloc(4 * 1024 * 1024)), { timeouts: { answerIdleMs: 200 } });
+    const slow = open().request({ ":path": "/" });
+    slow.on("error", () => undefined).pause();
+    await once(slow, "response");
+    await waitFor("the stream to be reset", () => slow.closed);
+    expect(slow.rstCode).toBe(constants.NGHTTP2_INTERNAL_ERROR);
+  });
+
+  test("is given up by the app's side when its client resets the stream", async () => {
+    let isGone = false;
+    await openWith((_req, res) => {
+      res.writeHead(200).write("part");
+      res.once("close", () => {
+        isGone = true;
+      });
+    });
+    const stream = open().request({ ":path": "/" });
+    stream.on("error", () => undefined).resume();
+    await once(stream, "response");
+    stream.close(constants.NGHTTP2_CANCEL);
+    await waitFor("the app to hear of it", () => isGone);
+  });
+
+  test("is cut when its key is revoked, and not ended", async () => {
+    gate = await openGate({
+      app: await startApp((_req, res) => void res.writeHead(200).write("part")),
+      timeouts: { recheckMs: 50 },
+    });
+    const key = await gate.records.putKey();
+    const stream = open().request({ ":path": "/", authorization: `Bearer ${key}` });
+    const answer = answerOf(stream);
+    await once(stream, "response");
+    await gate.records.deleteKey(key);
+    expect(await answer).toMatchObject({ status: 200, rstCode: constants.NGHTTP2_INTERNAL_ERROR });
+  });
+});
+
+describe("a client of gRPC", () => {
+  const grpc = { ":method": "POST", "content-type": "application/grpc+proto", te: "trailers" };
+
+  test.each([
+    { name: "no key", headers: {}, code: "16" },
+    { name: "a key without a permission", headers: undefined, code: "7" },
+  ])("$name: grpc-status $code in one head", async ({ headers, code }) => {
+    gate = await openGate({ policy: { rules: [aRule({ permissions: "orders.read" })] } });
+    const key = await gate.records.putKey();
+    const answer = await ask(open(), { ...grpc, ...(headers ?? { authorization: `Bearer ${key}` }) }, "");
+    expect(answer.status).toBe(200);
+    expect(answer.headers).toMatchObject({ "content-type": "application/grpc", "grpc-status": code });
+    expect(answer.headers["grpc-message"]).toMatch(/API key/);
+    expect(answer.headers["x-request-id"]).toMatch(/^req_/);
+    expect(answer).toMatchObject({ body: "", trailers: undefined, rstCode: 0 });
+  });
+
+  test("an app that cannot be reached is 14, one over HTTP/1.1 is 502 as before", async () => {
+    gate = await openGate(OPEN);
+    await gate.app.close();
+    expect((await ask(open(), grpc, "")).headers["grpc-status"]).toBe("14");
+    expect((await call(gate.port, { headers: { "content-type": "application/grpc" } })).status).toBe(502);
+  });
+});
+
+describe("a connection", () => {
+  test("carries 10,000 requests", async () => {
+    gate = await openGate(OPEN);
+    const session = open();
+    await once(session, "remoteSettings");
+    let left = 10_000;
+    let good = 0;
+    const worker = async (): Promise<void> => {
+      while (left > 0) {
+        left -= 1;
+        if ((await ask(session)).status === 200) good += 1;
+      }
+    };
+    await Promise.all(Array.from({ length: 100 }, worker));
+    expect(good).toBe(10_000);
+  });
+
+  test("may have 256 requests at once", async () => {
+    gate = await openGate(OPEN);
+    const session = open();
+    await once(session, "remoteSettings");
+    expect(session.remoteSettings.maxConcurrentStreams).toBe(256);
+    expect(session.remoteSettings.enablePush).toBe(false);
+  });
+
+  test("that resets its requests without end is told to calm down, and others are served", async () => {
+    await openWith((req, res) => {
+      if (req.url === "/quick") res.end("ok");
+    });
+    const session = open();
+    const told = once(session, "goaway");
+    let isOver = false;
+    session.once("close", () => {
+      isOver = true;
+    });
+    let sent = 0;
+    const flood = (): void => {
+      for (let at = 0; at < 50 && !session.destroyed; at += 1, sent += 1) {
+        const stream = session.request({ ":path": "/slow" });
+        stream.on("error", () => undefined);
+        stream.close(constants.NGHTTP2_CANCEL);
+      }
+      if (!isOver && sent < 20_000) setImmediate(flood);
+    };
+    flood();
+    const [code] = await told;
+    expect(code).toBe(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    expect(sent).toBeLessThan(20_000);
+    expect((await ask(open(), { ":path": "/quick" })).status).toBe(200);
+  });
+
+  test.each([
+    ["PING", Buffer.from([0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8])],
+    ["SETTINGS", Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0])],
+  ])("that floods with %s is closed", async (_name, frame) => {
+    gate = await openGate(OPEN);
+    const socket = connectSocket({ host: "127.0.0.1", port: gate.port });
+    let isClosed = false;
+    socket
+      .on("error", () => undefined)
+      .on("close", () => {
+        isClosed = true;
+      });
+    socket.resume();
+    socket.write("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    socket.write(Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]));
+    for (let at = 0; at < 100 && !isClosed; at += 1) {
+      socket.write(Buffer.concat(Array.from({ length: 50 }, () => frame)));
+      await new Promise(setImmediate);
+    }
+    await waitFor("the connection to be closed", () => isClosed);
+    expect((await call(gate.port)).status).toBe(200);
+  });
+
+  test("that asks nothing, or nothing more, is closed", async () => {
+    gate = await openGate({ ...OPEN, timeouts: { requestHeadMs: 100, keepAliveMs: 200 } });
+    const silent = open();
+    const used = open();
+    const silentClosed = once(silent, "close");
+    const usedClosed = once(used, "close");
+    expect((await ask(used)).status).toBe(200);
+    await Promise.all([silentClosed, usedClosed]);
+  });
+
+  test("is told to go away when the gate ends, and its streams finish", async () => {
+    let finish: (() => void) | undefined;
+    await openWith((req, res) => {
+      if (req.url === "/slow") finish = () => void res.end("done");
+      else res.end("ok");
+    });
+    const session = open();
+    const told = once(session, "goaway");
+    const slow = ask(session, { ":path": "/slow" });
+    await waitFor("the app to be asked", () => finish !== undefined);
+    const closing = gate.sidecar.close();
+    const [code] = await told;
+    expect(code).toBe(constants.NGHTTP2_NO_ERROR);
+    finish?.();
+    expect(await slow).toMatchObject({ status: 200, body: "done", rstCode: 0 });
+    await closing;
+  });
+});
