@@ -3,6 +3,7 @@ import { Places } from "../edge/places.ts";
 import { Slots } from "../edge/slots.ts";
 import type { FailureParts } from "./app/failures.ts";
 import { openUpstream, type Upstream } from "./app/upstream.ts";
+import { overHttp2 } from "./app/upstream-http2.ts";
 import type { Limits, SidecarConfig, Timeouts } from "./config.ts";
 import type { FaultLog } from "./faults.ts";
 import { createCounting } from "./gate/counting.ts";
@@ -58,7 +59,8 @@ export function assembleExchange(given: Given, decision: DecisionParts, upstream
   const { connectMs, bodyIdleMs, eventsIdleMs, tunnelIdleMs } = timeouts;
   const waits = { connectMs, headersMs, bodyIdleMs, eventsIdleMs };
   const upstreamOptions = { ...waits, headBytesMax, connectionsMax, addressShare, onFault };
-  const upstream = openUpstream(upstreamUrl, upstreamOptions);
+  const pool = openUpstream(upstreamUrl, upstreamOptions);
+  const upstream = given.config.upstreamProtocol === "h2c" ? overHttp2(pool, upstreamOptions) : pool;
   const answering = assembleAnswers(given, upstream, nextId);
   const failing: FailureParts = {
     answering,

@@ -12,6 +12,8 @@ export interface SidecarConfig {
   readonly policyId: string;
   /** `http://host:port` of the app; undefined when only doors are open. */
   readonly upstream?: string | undefined;
+  /** What the app speaks; `http1` when left out. With `h2c` upgrades still go by HTTP/1.1. */
+  readonly upstreamProtocol?: UpstreamProtocol | undefined;
   /** For requests to the app. */
   readonly listen: Address;
   /** Where gateways ask for decisions. */
@@ -35,6 +37,8 @@ export interface SidecarConfig {
   /** Internal, for the benchmark against a plain proxy: disables the checks. No flag or environment variable sets it. */
   readonly checks?: false;
 }
+
+export type UpstreamProtocol = "http1" | "h2c";
 
 export interface Address {
   readonly host: string;

@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import { GateProbes } from "../../core/gates/probes.ts";
 import { managerOfPolicy, parseNamedPolicy, policyIdOf } from "../../core/policies/policy-id.ts";
 import { openRedisEdge, type RedisEdgeOptions } from "../../edge/open.ts";
-import type { DoorsConfig } from "../../sidecar/config.ts";
+import type { DoorsConfig, UpstreamProtocol } from "../../sidecar/config.ts";
 import { type Credentials, keepCredentials } from "../../sidecar/credentials.ts";
 import { RESTORED_WAIT_MS } from "../../sidecar/knowledge.ts";
 import { openSnapshot, SECRET_CHARACTERS_MIN, type Snapshot } from "../../sidecar/snapshot/snapshot.ts";
@@ -66,6 +66,13 @@ export const sidecar = defineCommand({
       placeholder: "URL",
       help: "the app; may be left out when gateways ask at --authorize-listen or --grpc-listen",
       env: "POSTERN_UPSTREAM",
+    },
+    "upstream-protocol": {
+      type: "string",
+      placeholder: "PROTOCOL",
+      help: "what the app speaks: http1, or h2c (HTTP/2 without TLS, for gRPC apps; upgrades still go by HTTP/1.1)",
+      default: "http1",
+      env: "POSTERN_UPSTREAM_PROTOCOL",
     },
     host: listenHost,
     port: {
@@ -152,6 +159,7 @@ export const sidecar = defineCommand({
   },
   run: (options, io) => {
     const upstream = options.upstream === undefined ? undefined : parseHttpUrl("upstream", options.upstream);
+    const upstreamProtocol = parseUpstreamProtocol(options["upstream-protocol"], upstream);
     const doors = readDoors(options);
     if (upstream === undefined && doors === undefined)
       throw new UsageError("--upstream, --authorize-listen or --grpc-listen is required");
@@ -174,6 +182,7 @@ export const sidecar = defineCommand({
         policyId,
         snapshot,
         upstream,
+        upstreamProtocol,
         listen: { host: options.host, port: parsePort("port", options.port) },
         doors,
         admin: { host: options.host, port: parsePort("admin-port", options["admin-port"]) },
@@ -206,6 +215,13 @@ export const sidecar = defineCommand({
     });
   },
 });
+
+function parseUpstreamProtocol(text: string, upstream: string | undefined): UpstreamProtocol {
+  if (text !== "http1" && text !== "h2c") throw new UsageError("--upstream-protocol must be http1 or h2c");
+  if (text === "h2c" && upstream?.startsWith("https:"))
+    throw new UsageError("--upstream-protocol h2c wants an --upstream without TLS: http://…");
+  return text;
+}
 
 type DoorOptions = Readonly<
   Record<"host" | "trusted-gateways", string> & Record<"authorize-listen" | "grpc-listen", string | undefined>

@@ -1,0 +1,375 @@
+import type { ClientHttp2Session, ClientHttp2Stream } from "node:http2";
+import type { PlaceSeeker, Places } from "../../edge/places.ts";
+import { guardEmits, guardRun } from "../../http1/guard.ts";
+import { pushLines } from "../../http2/lines.ts";
+import { isGrpc } from "../http/grpc-problem.ts";
+import { headerIn } from "../http/header-in.ts";
+import type { BodySink } from "../http/request-body.ts";
+import type { AppConnection } from "./app-connection.ts";
+import type { AppWatch } from "./app-watch.ts";
+import type { AnswerReceiver, Sent, Upstream, UpstreamFailure, UpstreamOptions, UpstreamRequest } from "./upstream.ts";
+
+/*
+ * The way to an app that speaks HTTP/2 without TLS (h2c), as gRPC apps do: each request is a stream of a session, under the same places as
+ * connections of HTTP/1.1. Upgrades still go by HTTP/1.1. A session that the app ends by GOAWAY finishes its streams, and the next request opens
+ * another. A request is sent once and never repeated.
+ *
+ *   waiting for a place ──► asking ──head──► answering ──end──► over
+ *                              └── reset, timeout, session lost: failed ──┘
+ */
+
+/** Of one session; further ones are opened beyond. An app may ask for fewer. */
+const STREAMS_MAX = 100;
+const SESSION_IDLE_MS = 60_000;
+const HEADER_PAIRS_MAX = 1_024;
+const HEAD_BYTES_MAX = 96 * 1024;
+/** MB of what waits to be sent on one session. */
+const SESSION_MEMORY_MAX = 64;
+const LOOK_MS_MAX = 1_000;
+const LOOK_MS_MIN = 10;
+// RFC 9113, 7.
+const CANCEL = 8;
+
+type Options = Pick<UpstreamOptions, "connectMs" | "headersMs" | "bodyIdleMs" | "onFault">;
+
+/** A request as HTTP/2 is told of it. */
+type Fields = string[];
+
+interface Session {
+  readonly http2: ClientHttp2Session;
+  streams: number;
+}
+
+/** What `node:http2` takes, which its types do not all have yet. */
+interface Http2Module {
+  connect(origin: string, options: object): ClientHttp2Session;
+}
+
+/** `pool` has the places, the watch, and the connections for upgrades; it is closed with this. */
+export function overHttp2(pool: Upstream, options: Options): Upstream {
+  return new Http2Upstream(pool, options);
+}
+
+class Http2Upstream implements Upstream {
+  readonly origin: URL;
+  readonly places: Places;
+  readonly watch: AppWatch;
+  readonly options: Options;
+  readonly requests = new Set<StreamRequest>();
+  readonly #pool: Upstream;
+  readonly #sessions = new Set<Session>();
+  readonly #http2 = process.getBuiltinModule("node:http2") as unknown as Http2Module;
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(pool: Upstream, options: Options) {
+    this.#pool = pool;
+    this.origin = pool.origin;
+    this.places = pool.places;
+    this.watch = pool.watch;
+    this.options = options;
+    const shortest = Math.min(options.headersMs, options.bodyIdleMs);
+    this.#timer = setInterval(this.#look, Math.max(LOOK_MS_MIN, Math.min(LOOK_MS_MAX, shortest / 4)));
+    this.#timer.unref();
+  }
+
+  send(request: UpstreamRequest, receiver: AnswerReceiver): Sent {
+    const sent = new StreamRequest(this, request, receiver);
+    this.places.seek(sent);
+    return sent;
+  }
+
+  connectForUpgrade(): AppConnection {
+    return this.#pool.connectForUpgrade();
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#pool.close();
+    for (const { http2 } of this.#sessions) http2.destroy();
+  }
+
+  /** Begins a stream. Throws when the head cannot be sent. */
+  open(fields: Fields, isWhole: boolean): ClientHttp2Stream {
+    const session = this.#free() ?? this.#connect();
+    const stream = session.http2.request(fields, { endStream: isWhole });
+    session.streams += 1;
+    stream.once("close", () => {
+      session.streams -= 1;
+    });
+    return stream;
+  }
+
+  #free(): Session | undefined {
+    for (const session of this.#sessions) {
+      const { http2, streams } = session;
+      if (http2.closed || http2.destroyed) continue;
+      const theirs = http2.connecting ? STREAMS_MAX : (http2.remoteSettings.maxConcurrentStreams ?? STREAMS_MAX);
+      if (streams < Math.min(STREAMS_MAX, theirs)) return session;
+    }
+    return undefined;
+  }
+
+  #connect(): Session {
+    const { connectMs, onFault } = this.options;
+    const http2 = this.#http2.connect(this.origin.origin, {
+      settings: { enablePush: false, maxHeaderListSize: HEAD_BYTES_MAX },
+      maxHeaderListPairs: HEADER_PAIRS_MAX,
+      maxSessionMemory: SESSION_MEMORY_MAX,
+      strictSingleValueFields: false,
+    });
+    const session = { http2, streams: 0 };
+    this.#sessions.add(session);
+    guardEmits(http2, ({ error }) => {
+      onFault(error);
+      http2.destroy();
+    });
+    let isConnected = false;
+    const late = setTimeout(() => http2.destroy(new Error("the app took no connection in time")), connectMs);
+    http2.once("connect", () => {
+      isConnected = true;
+      clearTimeout(late);
+      this.watch.connected();
+    });
+    // Its streams fail with it.
+    http2.on("error", (error) => {
+      if (!isConnected) this.watch.failed(error);
+    });
+    http2.once("close", () => {
+      clearTimeout(late);
+      this.#sessions.delete(session);
+    });
+    http2.setTimeout(SESSION_IDLE_MS, () => {
+      if (session.streams === 0) http2.close();
+    });
+    return session;
+  }
+
+  readonly #look = (): void => {
+    const nowMs = performance.now();
+    for (const request of this.requests) guardRun(() => request.look(nowMs), this.options.onFault);
+  };
+}
+
+class StreamRequest implements Sent, PlaceSeeker, BodySink {
+  readonly address: string;
+  readonly #upstream: Http2Upstream;
+  readonly #receiver: AnswerReceiver;
+  readonly #request: UpstreamRequest;
+  #stream: ClientHttp2Stream | undefined;
+  #isOver = false;
+  #isRequestSent = false;
+  #isHeadReceived = false;
+  #isPaused = false;
+  #isFlushDue = false;
+  #trailers: readonly string[] = NO_TRAILERS;
+  /** `performance.now()` when the present wait is too long. */
+  #deadlineMs = Number.POSITIVE_INFINITY;
+
+  constructor(upstream: Http2Upstream, request: UpstreamRequest, receiver: AnswerReceiver) {
+    this.#upstream = upstream;
+    this.#request = request;
+    this.#receiver = receiver;
+    this.address = request.address;
+  }
+
+  onPlace(): void {
+    const { body } = this.#request;
+    this.#upstream.requests.add(this);
+    try {
+      this.#stream = this.#follow(this.#upstream.open(this.#fields(), body === undefined));
+    } catch (error) {
+      this.#break("unreachable", error instanceof Error ? error : new Error(String(error)));
+      return;
+    }
+    if (body === undefined || Buffer.isBuffer(body)) {
+      if (body !== undefined) this.#stream.end(body);
+      this.#requestSent();
+    } else body.flowTo(this);
+  }
+
+  onNoPlace(): void {
+    this.#isOver = true;
+    this.#guard(() => this.#receiver.onFailure("busy", new Error("no place at the app became free")));
+  }
+
+  resume(): void {
+    if (!this.#isPaused) return;
+    this.#isPaused = false;
+    this.#deadlineMs = performance.now() + this.#upstream.options.bodyIdleMs;
+    this.#stream?.resume();
+  }
+
+  abort(): void {
+    if (this.#isOver) return;
+    if (this.#upstream.places.leave(this)) {
+      this.#isOver = true;
+      this.#guard(() => this.#receiver.onFailure("aborted", new Error("given up")));
+    } else this.#break("aborted", new Error("given up"));
+  }
+
+  /** A part of the body. */
+  write(bytes: Buffer): boolean {
+    const stream = this.#stream;
+    return stream === undefined || this.#isOver || stream.destroyed || stream.writableEnded || stream.write(bytes);
+  }
+
+  /** The body is complete. */
+  end(): void {
+    if (this.#isOver || this.#stream === undefined) return;
+    if (!this.#stream.writableEnded) this.#stream.end();
+    this.#requestSent();
+  }
+
+  look(nowMs: number): void {
+    const isWaiting = this.#isRequestSent && !this.#isPaused;
+    if (isWaiting && nowMs > this.#deadlineMs) this.#break("timeout", new Error("the app did not answer in time"));
+  }
+
+  #requestSent(): void {
+    this.#isRequestSent = true;
+    if (!this.#isHeadReceived) this.#deadlineMs = performance.now() + this.#upstream.options.headersMs;
+  }
+
+  #fields(): Fields {
+    const { method, target, lines, body, bodyLength } = this.#request;
+    const { origin } = this.#upstream;
+    const sent: string[] = [];
+    pushLines(sent, lines);
+    let authority = origin.host;
+    const fields: string[] = [];
+    for (let at = 0; at < sent.length; at += 2) {
+      const name = sent[at] as string;
+      if (name === "host") authority = sent[at + 1] as string;
+      else fields.push(name, sent[at + 1] as string);
+    }
+    if (Buffer.isBuffer(body) && bodyLength === undefined) fields.push("content-length", String(body.length));
+    const pseudo = [
+      ":method",
+      method,
+      ":path",
+      target,
+      ":scheme",
+      origin.protocol.slice(0, -1),
+      ":authority",
+      authority,
+    ];
+    // The gate passes trailers on, and apps of gRPC want to be told.
+    return [...pseudo, ...fields, "te", "trailers"];
+  }
+
+  #follow(stream: ClientHttp2Stream): ClientHttp2Stream {
+    guardEmits(stream, ({ error }) => {
+      this.#upstream.options.onFault(error);
+      this.abort();
+    });
+    // The fourth argument, which the types do not have everywhere, is the head as it came.
+    const on = stream.on.bind(stream) as (event: string, listener: (...args: never[]) => void) => unknown;
+    on("headers", (head: Record<string, unknown>, _flags: number, fields: string[]) => {
+      if (!this.#isOver) this.#guard(() => this.#receiver.onInterim(Number(head[":status"]), withoutPseudo(fields)));
+    });
+    on("response", (head: Record<string, unknown>, _flags: number, fields: string[]) =>
+      this.#onHead(Number(head[":status"]), withoutPseudo(fields)),
+    );
+    on("trailers", (_head: unknown, _flags: number, fields: string[]) => {
+      this.#trailers = fields;
+    });
+    stream.on("data", (bytes: Buffer) => this.#onData(bytes));
+    stream.on("drain", () => {
+      const { body } = this.#request;
+      if (body !== undefined && !Buffer.isBuffer(body)) body.want();
+    });
+    stream.once("end", () => this.#onEnd());
+    stream.on("error", (error) => this.#break("unreachable", error));
+    stream.once("close", () => this.#break("unreachable", new Error("the app reset the stream")));
+    return stream;
+  }
+
+  #onHead(status: number, headers: readonly string[]): void {
+    if (this.#isOver) return;
+    this.#isHeadReceived = true;
+    this.#deadlineMs = performance.now() + this.#upstream.options.bodyIdleMs;
+    // The length would end the answer before its trailers, which say whether a call of gRPC succeeded.
+    const passed = isGrpc(headerIn(headers, "content-type")) ? withoutLength(headers) : headers;
+    this.#guard(() => this.#receiver.onHead(status, "", passed));
+    this.#flushSoon();
+  }
+
+  #onData(bytes: Buffer): void {
+    if (this.#isOver) return;
+    this.#deadlineMs = performance.now() + this.#upstream.options.bodyIdleMs;
+    this.#guard(() => {
+      if (this.#receiver.onData(bytes)) return;
+      this.#isPaused = true;
+      this.#stream?.pause();
+    });
+    this.#flushSoon();
+  }
+
+  /** What one read of the session brings goes on together. */
+  #flushSoon(): void {
+    if (this.#isFlushDue) return;
+    this.#isFlushDue = true;
+    setImmediate(() => {
+      this.#isFlushDue = false;
+      if (!this.#isOver) this.#guard(() => this.#receiver.onReadEnd());
+    });
+  }
+
+  #onEnd(): void {
+    const stream = this.#stream;
+    if (this.#isOver || stream === undefined) return;
+    // Node ends a stream that was reset with CANCEL as if it were whole.
+    if (!this.#isHeadReceived || stream.aborted || (stream.rstCode ?? 0) !== 0) {
+      this.#break("unreachable", new Error("the app reset the stream"));
+      return;
+    }
+    this.#release();
+    // The app has answered before it had the whole request.
+    if (!this.#isRequestSent) stream.close(CANCEL);
+    this.#guard(() => this.#receiver.onEnd(this.#trailers));
+  }
+
+  #break(failure: UpstreamFailure, error: Error): void {
+    if (this.#isOver) return;
+    this.#release();
+    const stream = this.#stream;
+    if (stream !== undefined && !stream.destroyed) stream.close(CANCEL);
+    this.#guard(() => this.#receiver.onFailure(failure, error));
+  }
+
+  /** What the receiver throws is our own fault, not the app's: it ends this exchange. */
+  #guard(receive: () => void): void {
+    try {
+      receive();
+    } catch (error) {
+      this.#upstream.options.onFault(error);
+      this.abort();
+    }
+  }
+
+  #release(): void {
+    this.#isOver = true;
+    this.#upstream.requests.delete(this);
+    this.#upstream.places.release(this.address);
+  }
+}
+
+const NO_TRAILERS: readonly string[] = [];
+const COLON = 0x3a;
+
+function withoutPseudo(fields: readonly string[]): string[] {
+  const kept: string[] = [];
+  for (let at = 0; at < fields.length; at += 2) {
+    const name = fields[at] as string;
+    if (name.charCodeAt(0) !== COLON) kept.push(name, fields[at + 1] as string);
+  }
+  return kept;
+}
+
+function withoutLength(headers: readonly string[]): string[] {
+  const kept: string[] = [];
+  for (let at = 0; at < headers.length; at += 2) {
+    if (headers[at] !== "content-length") kept.push(headers[at] as string, headers[at + 1] as string);
+  }
+  return kept;
+}
