@@ -1,9 +1,9 @@
 import { type FastifyInstance, type FastifyRequest, fastify } from "fastify";
 import { Registry } from "prom-client";
+import type { Certificate } from "../edge/follow-certificate.ts";
 import type { GateUsers } from "../edge/gate-users/contract.ts";
 import type { Deps } from "./deps.ts";
 import { registerDocuments } from "./documents.ts";
-import type { Certificate } from "./follow-certificate.ts";
 import { type GateCredentials, registerGateCredentials } from "./gates/credentials.ts";
 import { HEALTHY, type Health } from "./health.ts";
 import { createConnections } from "./plugins/connections.ts";

@@ -5,8 +5,8 @@ import { createServer as createTlsServer } from "node:https";
 import { PublicError } from "../core/errors.ts";
 import { makeId } from "../core/ids.ts";
 import type { Closeable } from "../edge/closeable.ts";
+import type { Certificate } from "../edge/follow-certificate.ts";
 import { atMost } from "./at-most.ts";
-import type { Certificate } from "./follow-certificate.ts";
 import { errorBody } from "./plugins/errors.ts";
 import { WAITING, type WaitingReason, waitingAnswer } from "./until-postgres.ts";
 

@@ -311,7 +311,9 @@ export class Http1Exchange implements ServerExchange {
    * the connection ends the response, as for clients of HTTP/1.0: there only a reset shows the failure.
    */
   breakOff(): void {
-    if (this.#lastsToClose || this.httpVersion !== "1.1") this.socket.resetAndDestroy();
+    const endsWithConnection = this.#lastsToClose || this.httpVersion !== "1.1";
+    // TLS says by itself that it was cut, and cannot be reset.
+    if (endsWithConnection && !("encrypted" in this.socket)) this.socket.resetAndDestroy();
     else this.socket.destroy();
   }
 }

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, Socket } from "node:net";
+import { createServer as createTlsServer, type Server as TlsServer } from "node:tls";
 import { guardEmits, guardRun, guardSocket, type OnFault } from "./guard.ts";
 import {
   type ConnectionHandlers,
@@ -18,6 +19,13 @@ export interface ServerHandlers extends Omit<ConnectionHandlers, "preface"> {
   readonly onFault: OnFault;
 }
 
+/** PEM. */
+export interface Certificate {
+  readonly cert: string;
+  readonly key: string;
+}
+
+const PROTOCOLS = ["h2", "http/1.1"];
 const LOOK_MS_MAX = 1_000;
 const LOOK_MS_MIN = 10;
 /** How often an ending server looks for connections that have become idle. */
@@ -27,21 +35,44 @@ const LAST_MS = 100;
 
 export class HttpServer {
   readonly #server: Server;
+  readonly #tls: TlsServer | undefined;
+  /** The connections below TLS, with those whose handshake is not over. */
+  readonly #below = new Set<Socket>();
   readonly #connections = new Set<ServedConnection>();
   readonly #handlers: ServerHandlers & ConnectionHandlers;
   readonly #limits: ConnectionLimits;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(limits: Omit<ConnectionLimits, "keepAliveLines">, handlers: ServerHandlers) {
+  /** With a certificate, connections are those of TLS. Throws when it is not usable. */
+  constructor(limits: Omit<ConnectionLimits, "keepAliveLines">, handlers: ServerHandlers, certificate?: Certificate) {
     const seconds = Math.floor(limits.keepAliveMs / 1000);
     this.#limits = { ...limits, keepAliveLines: `connection: keep-alive\r\nkeep-alive: timeout=${seconds}\r\n` };
     this.#handlers = { ...handlers, preface: (connection, early) => this.#goesOnAsHttp2(connection, early) };
     // A client that ends its direction after its request gets its response.
-    this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#connected(socket));
+    const options = { allowHalfOpen: true, noDelay: true };
+    const connected = (socket: Socket): void => this.#connected(socket);
+    if (certificate === undefined) this.#server = createServer(options, connected);
+    else {
+      const { requestHeadMs } = limits;
+      const tls = { ...options, ...certificate, ALPNProtocols: PROTOCOLS, handshakeTimeout: requestHeadMs };
+      this.#tls = createTlsServer(tls, connected);
+      this.#server = this.#tls;
+      // A handshake that fails, or takes too long.
+      this.#tls.on("tlsClientError", (_error, socket) => socket.destroy());
+      this.#server.on("connection", (socket) => {
+        this.#below.add(socket);
+        socket.once("close", () => this.#below.delete(socket));
+      });
+    }
     guardEmits(this.#server, ({ error, args }) => {
       handlers.onFault(error);
       for (const arg of args) if (arg instanceof Socket) arg.destroy();
     });
+  }
+
+  /** Connections from now on get this certificate. Throws when it is not usable, and then keeps the last one. */
+  setSecureContext(certificate: Certificate): void {
+    this.#tls?.setSecureContext(certificate);
   }
 
   get isListening(): boolean {
@@ -58,7 +89,7 @@ export class HttpServer {
     this.#timer = setInterval(this.#look, Math.max(LOOK_MS_MIN, Math.min(LOOK_MS_MAX, shortest / 4)));
     this.#timer.unref();
     const { address, family, port: taken } = this.#server.address() as AddressInfo;
-    return `http://${family === "IPv6" ? `[${address}]` : address}:${taken}`;
+    return `${this.#tls === undefined ? "http" : "https"}://${family === "IPv6" ? `[${address}]` : address}:${taken}`;
   }
 
   closeIdle(): void {
@@ -85,6 +116,7 @@ export class HttpServer {
 
   #closeAll(): void {
     for (const { socket } of this.#connections) socket.destroy();
+    for (const socket of this.#below) socket.destroy();
   }
 
   #connected(socket: Socket): void {

@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import type { GateProbes } from "../core/gates/probes.ts";
 import type { IpRange } from "../core/verification/ip-address.ts";
+import type { Certificate } from "../edge/follow-certificate.ts";
 import type { Edge } from "../edge/open.ts";
 import type { CacheSize } from "./cache-limits.ts";
 import type { Snapshot } from "./snapshot/snapshot.ts";
@@ -16,6 +17,8 @@ export interface SidecarConfig {
   readonly upstreamProtocol?: UpstreamProtocol | undefined;
   /** For requests to the app. */
   readonly listen: Address;
+  /** Requests come by TLS with the certificate of now; without TLS when left out. */
+  readonly tls?: (() => Certificate) | undefined;
   /** Where gateways ask for decisions. */
   readonly doors?: DoorsConfig | undefined;
   /** For probes and metrics only. */
@@ -85,6 +88,8 @@ export interface Timeouts {
   /** After which time, and at which interval from then on, open connections and streams are checked again. */
   readonly recheckMs: number;
   readonly reportMs: number;
+  /** How often is looked for another certificate. */
+  readonly certificateMs: number;
   /** A slow store is not unreachable, but a request does not wait for it longer than this. */
   readonly counterMs: number;
 }
@@ -126,6 +131,7 @@ export const DEFAULT_TIMEOUTS: Timeouts = {
   creditLoadMs: 250,
   recheckMs: 10_000,
   reportMs: 5_000,
+  certificateMs: 5_000,
   counterMs: 50,
 };
 

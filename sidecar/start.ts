@@ -1,4 +1,5 @@
 import type { Logger } from "pino";
+import { followCertificate } from "../edge/follow-certificate.ts";
 import { createAdminServer } from "./admin.ts";
 import { forwardUnchecked } from "./app/unchecked.ts";
 import { assembleDecision, assembleExchange } from "./assemble.ts";
@@ -60,7 +61,16 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
       { answering: exchange.answering, onFault, onMalformed },
       { ...limits, ...timeouts },
       checks ? createGate(exchange) : withoutChecks(exchange),
+      config.tls?.(),
     );
+  const certificates =
+    server &&
+    config.tls &&
+    followCertificate(server, {
+      current: config.tls,
+      log: config.logger,
+      everyMs: timeouts.certificateMs,
+    });
   let doors: Doors | undefined;
   const ending = new Ending({
     drainMs: timeouts.drainMs,
@@ -103,6 +113,7 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
     await knowledge.snapshot?.close();
     knowledge.follower.close();
     reports.stop();
+    await certificates?.close();
     const ongoing = exchange?.forwarding.ongoing ?? [];
     await Promise.all([
       server?.close(

@@ -1,13 +1,12 @@
-import type { Logger } from "pino";
-import type { Certificate } from "../../api-server/follow-certificate.ts";
 import type { GateCredentials } from "../../api-server/gates/credentials.ts";
 import { start } from "../../api-server/start.ts";
 import { openRedisEdge } from "../../edge/open.ts";
 import { openCluster } from "../../operator/source/open-kubernetes.ts";
 import { analyticsAddress } from "../analytics-store.ts";
-import { defineCommand, type Io, UsageError } from "../command.ts";
+import { followCertificateFiles } from "../certificate-files.ts";
+import { defineCommand, type Io } from "../command.ts";
 import { readEncryptionKeys } from "../encryption-keys.ts";
-import { followed, followFile } from "../followed.ts";
+import { followed } from "../followed.ts";
 import {
   adminPort,
   analyticsStore,
@@ -123,7 +122,7 @@ export const apiServer = defineCommand({
           options["admin-port"] === undefined
             ? undefined
             : { host: options.host, port: parsePort("admin-port", options["admin-port"]) },
-        tls: certificateOf(options, log),
+        tls: followCertificateFiles(options, log),
         dashboard: parseSwitch("dashboard", options.dashboard),
         docsUrl: options["docs-url"],
         region: options.region,
@@ -148,23 +147,6 @@ export const apiServer = defineCommand({
       log.info({ url: server.url, adminUrl: server.adminUrl }, "ready");
     }),
 });
-
-/** The files are read again when they are asked for, so a replaced one is used. */
-function certificateOf(
-  options: Readonly<Record<"tls-cert-file" | "tls-key-file", string | undefined>>,
-  log: Logger,
-): (() => Certificate) | undefined {
-  const { "tls-cert-file": certFile, "tls-key-file": keyFile } = options;
-  if (certFile === undefined && keyFile === undefined) return undefined;
-  if (certFile === undefined || keyFile === undefined) {
-    throw new UsageError("--tls-cert-file and --tls-key-file belong together");
-  }
-  const [cert, key] = [
-    followFile(certFile, { name: "tls-cert-file", log }),
-    followFile(keyFile, { name: "tls-key-file", log }),
-  ];
-  return () => ({ cert: cert(), key: key() });
-}
 
 async function gatesOf(
   { "gate-cluster": cluster, kubeconfig }: Readonly<Record<"gate-cluster" | "kubeconfig", string | undefined>>,

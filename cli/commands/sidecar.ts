@@ -8,6 +8,7 @@ import { type Credentials, keepCredentials } from "../../sidecar/credentials.ts"
 import { RESTORED_WAIT_MS } from "../../sidecar/knowledge.ts";
 import { openSnapshot, SECRET_CHARACTERS_MIN, type Snapshot } from "../../sidecar/snapshot/snapshot.ts";
 import { startSidecar } from "../../sidecar/start.ts";
+import { followCertificateFiles } from "../certificate-files.ts";
 import { defineCommand, UsageError } from "../command.ts";
 import { followFile } from "../followed.ts";
 import { surviveStrayErrors } from "../last-resort.ts";
@@ -82,6 +83,13 @@ export const sidecar = defineCommand({
       default: "8000",
       env: "POSTERN_SIDECAR_PORT",
     },
+    "tls-cert-file": {
+      type: "string",
+      placeholder: "PATH",
+      help: "certificate to take requests with, by TLS; PEM, followed. HTTP/2 and HTTP/1.1 are offered (ALPN)",
+      env: "POSTERN_TLS_CERT_FILE",
+    },
+    "tls-key-file": { type: "string", placeholder: "PATH", help: "its private key", env: "POSTERN_TLS_KEY_FILE" },
     "authorize-listen": {
       type: "string",
       placeholder: "[HOST:]PORT",
@@ -184,6 +192,7 @@ export const sidecar = defineCommand({
         upstream,
         upstreamProtocol,
         listen: { host: options.host, port: parsePort("port", options.port) },
+        tls: followCertificateFiles(options, log),
         doors,
         admin: { host: options.host, port: parsePort("admin-port", options["admin-port"]) },
         timeouts: {

@@ -1,6 +1,6 @@
 import type { OnFault } from "../../http1/guard.ts";
 import type { ParseFault } from "../../http1/message-parser.ts";
-import { HttpServer } from "../../http1/server.ts";
+import { type Certificate, HttpServer } from "../../http1/server.ts";
 import type { ConnectionLimits, ServerConnection } from "../../http1/server-connection.ts";
 import type { ServerExchange } from "../../http1/server-exchange.ts";
 import { Http2Connection } from "../../http2/server-connection.ts";
@@ -35,6 +35,7 @@ export function createListener(
   parts: ListenerParts,
   limits: Omit<ConnectionLimits, "keepAliveLines">,
   handlers: RequestHandlers,
+  certificate?: Certificate,
 ): HttpServer {
   const { answering, onFault, onMalformed } = parts;
   const { pieceTurns } = answering;
@@ -86,18 +87,22 @@ export function createListener(
     onFault,
   };
 
-  return new HttpServer(limits, {
-    http2: (socket, early) => {
-      pieceTurns.leave(socket);
-      return new Http2Connection(socket, early, limits, http2);
+  return new HttpServer(
+    limits,
+    {
+      http2: (socket, early) => {
+        pieceTurns.leave(socket);
+        return new Http2Connection(socket, early, limits, http2);
+      },
+      connected: (socket) => pieceTurns.watch(socket),
+      request: begin,
+      malformed,
+      isClosing: answering.isClosing,
+      onDiscarded: (socket, chunks) => pieceTurns.count(socket, chunks),
+      onFault,
     },
-    connected: (socket) => pieceTurns.watch(socket),
-    request: begin,
-    malformed,
-    isClosing: answering.isClosing,
-    onDiscarded: (socket, chunks) => pieceTurns.count(socket, chunks),
-    onFault,
-  });
+    certificate,
+  );
 }
 
 const CONTINUE_EXPECTED = /^\s*100-continue\s*$/i;

@@ -1,6 +1,5 @@
-import type { Server as TlsServer } from "node:tls";
 import type { Logger } from "pino";
-import type { Closeable } from "../edge/closeable.ts";
+import type { Closeable } from "./closeable.ts";
 
 /** PEM. */
 export interface Certificate {
@@ -15,7 +14,7 @@ const LOOK_EVERY_MS = 5_000;
  * whose key is not there yet, is logged once, and the last one stays.
  */
 export function followCertificate(
-  server: Pick<TlsServer, "setSecureContext">,
+  server: { setSecureContext(certificate: Certificate): void },
   { current, log, everyMs = LOOK_EVERY_MS }: { current: () => Certificate; log: Logger; everyMs?: number },
 ): Closeable {
   let used = current();
