@@ -23,6 +23,9 @@ export interface Http2Owner {
 
 // RFC 9113, 7.
 const NO_ERROR = 0;
+/** Of a body that is discarded after the response. */
+const DRAIN_BYTES_MAX = 1024 * 1024;
+const DRAIN_MS = 1_000;
 /** Informational responses other than this one. */
 const SWITCHING_PROTOCOLS = 101;
 
@@ -186,8 +189,26 @@ export class Http2Exchange implements ServerExchange {
     if (!this.#stream.destroyed && !this.#stream.closed) this.#stream.sendTrailers(trailers);
   }
 
+  /**
+   * Discards what still comes, and asks for no more of it after a while: a reset at once may overtake the response, in the client or in a
+   * gateway before it, even with NO_ERROR.
+   */
   #dropRest(): void {
-    if (!this.isComplete && !this.#stream.destroyed) this.#stream.close(NO_ERROR);
+    const stream = this.#stream;
+    if (this.isComplete || stream.destroyed) return;
+    this.#receiver = undefined;
+    const close = (): void => {
+      if (!stream.destroyed && !stream.closed) stream.close(NO_ERROR);
+    };
+    const timer = setTimeout(close, DRAIN_MS).unref();
+    stream.once("close", () => clearTimeout(timer));
+    let left = DRAIN_BYTES_MAX;
+    stream.on("data", (bytes: Buffer) => {
+      left -= bytes.length;
+      if (left < 0) close();
+    });
+    this.isPaused = false;
+    stream.resume();
   }
 
   #ended(): void {
