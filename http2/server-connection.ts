@@ -14,7 +14,8 @@ import { Http2Exchange, type Http2Owner } from "./server-exchange.ts";
  *   open ──idle for too long, the pod ends──► going away (GOAWAY): streams finish, none begins ──► closed
  *     └──resets, pings or settings without end──► told to calm down (GOAWAY), and closed at once
  *
- * `node:http2` is loaded with the first such connection, because most pods never have one.
+ * `node:http2` is asked for with the first such connection, because most pods never have one. (Node loads it with an `import` of `node:http`
+ * too, so today it is there anyway.)
  */
 
 export interface Http2Handlers {
