@@ -208,7 +208,7 @@ export class AppConnection {
         this.#isPaused = true;
         this.socket.pause();
       }
-      if (this.#exchange === exchange && parser.phase === "complete") this.#complete(exchange);
+      if (this.#exchange === exchange && parser.phase === "complete") this.#complete(exchange, at < bytes.length);
     }
     if (!this.#isHeadReceived || this.#exchange === undefined) return;
     this.#deadlineMs = performance.now() + this.#bodyIdleMs;
@@ -222,7 +222,7 @@ export class AppConnection {
       return;
     }
     const isWhole = this.#isHeadReceived && this.#parser.finish();
-    if (isWhole) this.#complete(exchange);
+    if (isWhole) this.#complete(exchange, false);
     else this.#break(this.#isHeadReceived ? "unusable" : "unreachable", new Error("the app ended the connection"));
     this.socket.destroy();
   };
@@ -235,10 +235,11 @@ export class AppConnection {
     exchange.onUpgrade(this.#parser.headers, this.#parser.reason, socket, rest);
   }
 
-  #complete(exchange: AppExchange): void {
+  /** `hasSurplus`: more bytes came with the end, which must not become the response to the next request. */
+  #complete(exchange: AppExchange, hasSurplus: boolean): void {
     const { socket } = this;
     this.#exchange = undefined;
-    if (this.#parser.keepsAlive && this.#isRequestSent && this.isUsable) {
+    if (this.#parser.keepsAlive && this.#isRequestSent && !hasSurplus && this.isUsable) {
       this.idleUntilMs = performance.now() + (this.#idleMs ?? IDLE_MS);
       if (this.#isPaused) socket.resume();
       this.#isPaused = false;

@@ -1,0 +1,40 @@
+import type { Socket } from "node:net";
+import { afterEach, expect, test } from "vitest";
+import { call, OPEN, openGate, startApp, type TestGate, waitFor } from "../../test/harness/gate.ts";
+
+/* What an app sends beyond its response must not become the response to another client's request. */
+
+let gate: TestGate;
+afterEach(() => gate.close());
+
+const answer = (text: string): string => `HTTP/1.1 200 OK\r\nContent-Length: ${text.length}\r\n\r\n${text}`;
+
+/** One place at an app that answers on its socket, when it is told. */
+async function openToOnePlace(): Promise<{ asked: Array<{ url: string; socket: Socket }> }> {
+  const app = await startApp();
+  const asked: Array<{ url: string; socket: Socket }> = [];
+  app.server.removeAllListeners("request");
+  app.server.on("request", (req) => asked.push({ url: req.url ?? "", socket: req.socket }));
+  gate = await openGate({ ...OPEN, app, config: { limits: { upstreamConnectionsMax: 1, addressShare: 1 } } });
+  return { asked };
+}
+
+test.each([
+  { name: "of a length", first: answer("first") },
+  { name: "in chunks", first: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n0\r\n\r\n" },
+  { name: "without content", first: "HTTP/1.1 204 No Content\r\n\r\n" },
+])("bytes after a response $name are not the response of who waits for its place", async ({ first }) => {
+  const { asked } = await openToOnePlace();
+  const one = call(gate.port, { path: "/one" });
+  await waitFor("the first request", () => asked.length === 1);
+  const two = call(gate.port, { path: "/two" });
+  await waitFor("the second to wait for a place", async () =>
+    (await gate.metrics()).includes('postern_sidecar_places{state="waiting"} 1'),
+  );
+  asked[0]?.socket.write(first + answer("planted"));
+  expect((await one).status).toBe(first.startsWith("HTTP/1.1 204") ? 204 : 200);
+  await waitFor("the second request", () => asked.length === 2);
+  asked[1]?.socket.write(answer("second"));
+  expect((await two).body).toBe("second");
+  expect(asked[1]?.socket).not.toBe(asked[0]?.socket);
+});
