@@ -37,6 +37,7 @@ const MESSAGES = Buffer.from(
     "\r\n\r\nGET /a?b=c HTTP/1.1\r\nHost: a\r\nX-Empty:\r\nX-Odd: \xff\t\xe9\r\n\r\n",
     "POST /chunks HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n2;a=b\r\nxy\r\n0\r\nX-Sum: 1\r\nX-Other: 2\r\n\r\n",
     "PUT /length HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nbytes",
+    "POST /blanks HTTP/1.1\r\nHost: a \t\r\nX-Blank: \t \r\nX-In: a \tb  \r\nTransfer-Encoding: chunked \r\n\r\n0\r\nX-Sum: 1 \r\nX-Last: 2\t\r\n\r\n",
     "GET /upgrade HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n",
     `GET /long HTTP/1.1\r\nHost: a\r\nX-Long: ${"l".repeat(3_000)}\r\nX-After: 1\r\n\r\n`,
     "M-SEARCH /last HTTP/1.0\r\n\r\n",
@@ -52,14 +53,17 @@ describe("messages that follow one another", () => {
       ["GET", "/a?b=c", ""],
       ["POST", "/chunks", "bodyxy"],
       ["PUT", "/length", "bytes"],
+      ["POST", "/blanks", ""],
       ["GET", "/upgrade", ""],
       ["GET", "/long", ""],
       ["M-SEARCH", "/last", ""],
     ]);
     expect(whole[0]?.headers).toEqual(["Host", "a", "X-Empty", "", "X-Odd", "\xff\t\xe9"]);
     expect(whole[1]?.trailers).toEqual(["X-Sum", "1", "X-Other", "2"]);
-    expect(whole[4]?.headers.slice(2)).toEqual(["X-Long", "l".repeat(3_000), "X-After", "1"]);
-    expect(whole.map(({ keepsAlive }) => keepsAlive)).toEqual([true, true, true, true, true, false]);
+    expect(whole[3]?.headers).toEqual(["Host", "a", "X-Blank", "", "X-In", "a \tb", "Transfer-Encoding", "chunked"]);
+    expect(whole[3]?.trailers).toEqual(["X-Sum", "1", "X-Last", "2"]);
+    expect(whole[5]?.headers.slice(2)).toEqual(["X-Long", "l".repeat(3_000), "X-After", "1"]);
+    expect(whole.map(({ keepsAlive }) => keepsAlive)).toEqual([true, true, true, true, true, true, false]);
   });
 
   test("are the same in pieces of every size", () => {

@@ -196,6 +196,7 @@ export class MessageParser implements LlhttpCallbacks {
     const fields = this.#fields;
     if (this.#isAtValue) {
       this.#isAtValue = false;
+      trimLast(fields);
       fields.push(this.#textOf(at, length));
       return this.#counted(length + HEADER_BYTES);
     }
@@ -219,6 +220,7 @@ export class MessageParser implements LlhttpCallbacks {
     this.phase = "body";
     this.isHeadNew = true;
     this.trailers = undefined;
+    trimLast(this.#fields);
     this.#fields = [];
     if (!this.#isResponse) return 0;
     // RFC 9112, 6.3: these have no body, whatever their headers say.
@@ -245,7 +247,10 @@ export class MessageParser implements LlhttpCallbacks {
   }
 
   onMessageComplete(): number {
-    if (this.#fields.length > 0 && this.#fields !== this.headers) this.trailers = this.#fields;
+    if (this.#fields.length > 0 && this.#fields !== this.headers) {
+      trimLast(this.#fields);
+      this.trailers = this.#fields;
+    }
     this.phase = "complete";
     return PAUSED;
   }
@@ -264,4 +269,18 @@ export class MessageParser implements LlhttpCallbacks {
   }
 }
 
+const SPACE = 32;
+const TAB = 9;
+
+/** Whitespace after a value is no part of it (RFC 9112, 5.1). llhttp leaves it; that the value is over is known when something else begins. */
+function trimLast(fields: string[]): void {
+  const last = fields.length - 1;
+  if (last < 0) return;
+  const value = fields[last] as string;
+  let end = value.length;
+  while (end > 0 && isBlank(value.charCodeAt(end - 1))) end -= 1;
+  if (end < value.length) fields[last] = value.slice(0, end);
+}
+
+const isBlank = (code: number): boolean => code === SPACE || code === TAB;
 const NOTHING = Buffer.alloc(0);

@@ -146,6 +146,19 @@ describe("paths", () => {
 });
 
 describe("headers", () => {
+  test("whitespace after a value is no part of it", async () => {
+    const request = lines(
+      "POST /a HTTP/1.1",
+      "Host: a \t",
+      `Authorization: Bearer ${key} \t`,
+      "X-Other: b  ",
+      "Transfer-Encoding: chunked ",
+      "Connection: close ",
+    );
+    expect((await sendRaw(gate.port, `${request}2\r\nab\r\n0\r\n\r\n`)).status).toBe(200);
+    expect(gate.app.seen[0]).toMatchObject({ body: "ab", headers: { host: "a", "x-other": "b" } });
+  });
+
   test("forged identity headers do not get through, in any spelling or place", async () => {
     const request = lines(
       "POST /open HTTP/1.1",
