@@ -87,6 +87,8 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
   #drainedBytes = 0;
   #drainedChunks = 0;
   #lingeredBytes = 0;
+  /** `performance.now()` by when an ending connection has to be closed: its client may neither read nor end its direction. */
+  #closeByMs = Number.POSITIVE_INFINITY;
 
   constructor(socket: Socket, limits: ConnectionLimits, handlers: ConnectionHandlers, onFault: OnFault) {
     this.socket = socket;
@@ -143,15 +145,17 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
     this.#isEnding = true;
     this.#exchange = undefined;
     this.#held = undefined;
+    this.#closeByMs = performance.now() + (this.#hasEnded ? this.#limits.answerIdleMs : LINGER_MS);
     this.socket.end();
-    if (this.#hasEnded) return;
-    this.socket.resume();
-    setTimeout(() => this.socket.destroy(), LINGER_MS).unref();
+    if (!this.#hasEnded) this.socket.resume();
   }
 
   /** Closes what waits too long. Called now and then. */
   look(nowMs: number): void {
-    if (this.#isEnding) return;
+    if (this.#isEnding) {
+      if (nowMs > this.#closeByMs) this.socket.destroy();
+      return;
+    }
     const { requestHeadMs, keepAliveMs, answerIdleMs } = this.#limits;
     const waitedMs = nowMs - this.#sinceMs;
     if (this.#isFlushing) {
@@ -274,6 +278,7 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
       if (exchange.isComplete && !exchange.lingers && this.#held === undefined) {
         this.#isEnding = true;
         this.#exchange = undefined;
+        this.#closeByMs = performance.now() + this.#limits.answerIdleMs;
         socket.destroySoon();
       } else this.endReading();
       return;
