@@ -1,5 +1,5 @@
 import { connect, type Socket } from "node:net";
-import { afterEach, describe, test } from "vitest";
+import { afterEach, describe, expect, test } from "vitest";
 import { waitFor } from "../test/harness/wait.ts";
 import type { ParseFault } from "./message-parser.ts";
 import { HttpServer } from "./server.ts";
@@ -133,4 +133,186 @@ describe("a client that does not take its last response", () => {
     socket.end();
     await waitFor("the server's side to be closed", () => opened.sockets[0]?.destroyed === true);
   });
+});
+
+describe("requests sent ahead", () => {
+  test("are begun one at a time, each when the response before it is complete", async () => {
+    await open();
+    const { text } = opened.dial(get("/1") + get("/2") + get("/3"));
+    for (const number of [1, 2, 3]) {
+      await waitFor("the next request", () => opened.exchanges.length === number);
+      const exchange = opened.exchanges[number - 1] as ServerExchange;
+      expect(exchange.url).toBe(`/${number}`);
+      answer(exchange, `answer ${number}`);
+      await waitFor("its response", () => text().endsWith(`answer ${number}`));
+    }
+  });
+
+  test("are not read beyond a bound while a response is pending, and none of them is lost", async () => {
+    await open();
+    const long = `/${"x".repeat(8_000)}`;
+    const count = 2_000;
+    const { socket, text } = opened.dial(get("/first"));
+    await waitFor("the first request", () => opened.exchanges.length === 1);
+    for (let i = 0; i < count; i++) socket.write(get(long));
+    await waitFor("the server to stop reading", () => opened.sockets[0]?.isPaused() === true);
+    expect(opened.sockets[0]?.bytesRead).toBeLessThan(1024 * 1024);
+    expect(socket.writableLength).toBeGreaterThan(0);
+    for (let i = 0; i <= count; i++) {
+      await waitFor("the next request", () => opened.exchanges.length === i + 1, { everyMs: 0 });
+      answer(opened.exchanges[i] as ServerExchange);
+    }
+    await waitFor("all responses", () => text().split("\r\n\r\nok").length === count + 2);
+  });
+
+  test("ten thousand that are answered at once do not end the process", async () => {
+    await open((exchange) => answer(exchange));
+    const { text } = opened.dial(get("/").repeat(10_000));
+    await waitFor("all responses", () => text().split("\r\n\r\nok").length === 10_001);
+    expect(opened.thrown).toEqual([]);
+  });
+
+  test("after `Connection: close` are no requests", async () => {
+    await open((exchange) => answer(exchange));
+    const { socket } = opened.dial(get("/1", "Connection: close") + get("/2"));
+    await waitFor("the end", () => socket.readableEnded);
+    expect(opened.exchanges.map(({ url }) => url)).toEqual(["/1"]);
+  });
+
+  test("after one whose handler threw are no requests, and others go on", async () => {
+    await open((exchange) => {
+      if (exchange.url === "/bad") throw new Error("of the handler");
+      answer(exchange);
+    });
+    const bad = opened.dial(get("/1") + get("/bad") + get("/2"));
+    await waitFor("its end", () => bad.socket.destroyed || bad.socket.readableEnded);
+    expect(opened.exchanges.map(({ url }) => url)).toEqual(["/1", "/bad"]);
+    expect(opened.thrown).toHaveLength(1);
+    const good = opened.dial(get("/after"));
+    await waitFor("a response", () => good.text().endsWith("ok"));
+  });
+});
+
+describe("a response before the end of the request", () => {
+  const head = "POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\n";
+
+  test("lets the rest be discarded, which is no request whatever it looks like", async () => {
+    await open((exchange) => answer(exchange, exchange.url));
+    const { socket, text } = opened.dial(head);
+    await waitFor("the response", () => text().endsWith("/upload"));
+    socket.write("GET /x HTTP/1.1\r\n\r\n".slice(0, 19));
+    await waitFor("the rest to be read", () => (opened.sockets[0]?.bytesRead ?? 0) === head.length + 19);
+    expect(opened.exchanges).toHaveLength(1);
+    socket.write(`\n${get("/next")}`);
+    await waitFor("the next response", () => text().endsWith("/next"));
+    expect(opened.faults).toEqual([]);
+  });
+
+  test("ends the connection when more is discarded than allowed", async () => {
+    await open((exchange) => answer(exchange), { drainBytesMax: 1_000 });
+    const { socket, text } = opened.dial(head.replace("20", "2000"));
+    await waitFor("the response", () => text().endsWith("ok"));
+    socket.write("x".repeat(2_000) + get("/next"));
+    await waitFor("the end", () => socket.readableEnded);
+    expect(text().match(/^HTTP/gm)).toHaveLength(1);
+    expect(opened.exchanges).toHaveLength(1);
+  });
+
+  test("closes the connection when what is discarded turns out to be malformed", async () => {
+    await open((exchange) => answer(exchange));
+    const chunks = "POST /upload HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    const { socket, text } = opened.dial(chunks);
+    await waitFor("the response", () => text().endsWith("ok"));
+    socket.write(`zz\r\n${get("/next")}`);
+    await waitFor("the end", () => socket.readableEnded || socket.destroyed);
+    expect(opened.exchanges).toHaveLength(1);
+  });
+});
+
+describe("a client that goes away at any byte", () => {
+  const MESSAGE =
+    "POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX-Sum: 1\r\n\r\n" + get("/b");
+
+  test.each(["end", "reset"] as const)(
+    "by %s: nothing is thrown, each exchange is told once, nothing stays open",
+    async (by) => {
+      let closes = 0;
+      await open((exchange) => {
+        exchange.onClose = () => {
+          closes += 1;
+        };
+        exchange.read({ onPiece: () => undefined, onEnd: () => answer(exchange) });
+      });
+      for (let at = 0; at <= MESSAGE.length; at++) {
+        const { socket } = opened.dial(MESSAGE.slice(0, at));
+        socket.once("connect", () => setImmediate(() => (by === "end" ? socket.end() : socket.resetAndDestroy())));
+      }
+      const count = MESSAGE.length + 1;
+      await waitFor("all connections to be closed", () => {
+        return opened.sockets.length === count && opened.sockets.every((socket) => socket.destroyed);
+      });
+      expect(opened.thrown).toEqual([]);
+      expect(closes).toBeLessThanOrEqual(opened.exchanges.length);
+      expect(opened.exchanges.length).toBeGreaterThan(0);
+      if (by === "end") expect(opened.exchanges.every(({ isOver }) => isOver)).toBe(true);
+    },
+  );
+
+  test("gets the responses to all that it sent, when it only ended its direction", async () => {
+    await open((exchange) =>
+      exchange.read({ onPiece: () => undefined, onEnd: () => setImmediate(() => answer(exchange, exchange.url)) }),
+    );
+    const { socket, text } = opened.dial(MESSAGE);
+    socket.end();
+    await waitFor("the end", () => socket.readableEnded);
+    expect(text().match(/\/[ab]/g)).toEqual(["/a", "/b"]);
+  });
+});
+
+describe("waits", () => {
+  test.each([
+    { name: "no byte", bytes: "" },
+    { name: "a part of a head", bytes: "GET / HT" },
+    { name: "empty lines without end", bytes: "\r\n\r\n" },
+  ])("for a head have an end: $name", async ({ bytes }) => {
+    await open(undefined, { requestHeadMs: 100 });
+    opened.dial(bytes);
+    await waitFor("the server's side to be over", () => opened.sockets[0]?.writable === false);
+    expect(opened.exchanges).toEqual([]);
+  });
+
+  test("a head that comes byte by byte is late from its first byte on", async () => {
+    await open(undefined, { requestHeadMs: 300 });
+    const { socket } = opened.dial("GET / HTTP/1.1\r\nX-Drip: ");
+    const drip = setInterval(() => socket.write("x"), 20);
+    await waitFor("it to be late", () => opened.faults.includes("late"));
+    clearInterval(drip);
+    expect(opened.exchanges).toEqual([]);
+  });
+
+  test("for the next request have an end", async () => {
+    await open((exchange) => answer(exchange), { keepAliveMs: 100 });
+    const { socket, text } = opened.dial(get("/"));
+    await waitFor("the end", () => socket.readableEnded);
+    expect(text()).toMatch(/ok$/);
+  });
+});
+
+test("closing ends what is idle at once, waits for what is not, and leaves no timer", async () => {
+  await open();
+  const idle = opened.dial();
+  const busy = opened.dial(get("/"));
+  await waitFor("the request", () => opened.exchanges.length === 1 && opened.sockets.length === 2);
+  const { server } = opened;
+  const closed = server.close(
+    10_000,
+    () => opened.exchanges[0]?.isOver !== true,
+    () => undefined,
+  );
+  await waitFor("the idle one to end", () => idle.socket.readableEnded || idle.socket.destroyed);
+  expect(busy.socket.destroyed).toBe(false);
+  answer(opened.exchanges[0] as ServerExchange);
+  await closed;
+  expect(busy.text()).toMatch(/ok$/);
+  expect(server.isListening).toBe(false);
 });
