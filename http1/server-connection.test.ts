@@ -229,6 +229,49 @@ describe("a response before the end of the request", () => {
   });
 });
 
+describe("a body whose last bytes its receiver pauses", () => {
+  const upload = (path: string, bytes: number): string =>
+    `POST ${path} HTTP/1.1\r\nHost: a\r\nContent-Length: ${bytes}\r\n\r\n${"x".repeat(bytes)}`;
+
+  test("does not stop the connection: what follows is read", async () => {
+    await open((exchange) => {
+      let bytes = 0;
+      exchange.read({
+        onPiece: (piece) => {
+          bytes += piece.length;
+          exchange.pause();
+          setImmediate(() => exchange.resume());
+        },
+        onEnd: () => setImmediate(() => answer(exchange, `${exchange.url} ${bytes}`)),
+      });
+    });
+    const { socket, text } = opened.dial(upload("/1", 300_000));
+    await waitFor("the first response", () => text().endsWith("/1 300000"));
+    socket.write(upload("/2", 200_000));
+    await waitFor("the second response", () => text().endsWith("/2 200000"));
+  });
+
+  test("also when nothing received it before it was complete", async () => {
+    await open((exchange) => {
+      setTimeout(() => {
+        let bytes = 0;
+        exchange.read({
+          onPiece: (piece) => (bytes += piece.length),
+          onEnd: () => answer(exchange, `${exchange.url} ${bytes}`),
+        });
+      }, 100);
+    });
+    const { socket, text } = opened.dial();
+    const begun = upload("/1", 100_000);
+    socket.write(begun.slice(0, 60_000));
+    await waitFor("a part", () => opened.sockets[0]?.bytesRead === 60_000);
+    socket.write(begun.slice(60_000));
+    await waitFor("the first response", () => text().endsWith("/1 100000"));
+    socket.write(upload("/2", 10));
+    await waitFor("the second response", () => text().endsWith("/2 10"));
+  });
+});
+
 describe("a client that goes away at any byte", () => {
   const MESSAGE =
     "POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX-Sum: 1\r\n\r\n" + get("/b");

@@ -197,7 +197,8 @@ export class Http1Exchange implements ServerExchange {
   /** For the connection: the body is complete. */
   complete(): void {
     this.isComplete = true;
-    this.isPaused = false;
+    // It may have been paused with its last bytes, and its receiver does not resume what is complete: the next request is to be read.
+    this.resume();
     this.#receiver?.onEnd();
   }
 
