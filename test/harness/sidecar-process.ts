@@ -56,6 +56,7 @@ export async function guardApp(options: {
   upstream: string;
   policy?: Partial<CompiledPolicy>;
   nodeArgs?: string[];
+  env?: Readonly<Record<string, string>>;
 }): Promise<GuardedApp> {
   const redis = await createTestRedis();
   const prefix = redis.prefix.replace(/:$/, "");
@@ -77,6 +78,7 @@ export async function guardApp(options: {
     POSTERN_WORKSPACE: WORKSPACE,
     POSTERN_POLICY: POLICY,
     POSTERN_UPSTREAM: options.upstream,
+    ...options.env,
   };
   try {
     const sidecar = await spawnSidecar(env, options.nodeArgs);

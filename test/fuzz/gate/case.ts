@@ -30,7 +30,7 @@ export interface Case {
   readonly app: AppKind;
   /** Sent one after another, with a turn of the event loop or a few milliseconds in between. */
   readonly client: readonly string[];
-  readonly ends: "wait" | "half-close" | "destroy";
+  readonly ends: "wait" | "half-close" | "destroy" | "reset";
   /** The requests, if all of them are valid; undefined when nothing can be expected of them. */
   readonly requests: readonly ExpectedRequest[] | undefined;
   /** By request id. */

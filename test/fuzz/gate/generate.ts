@@ -28,7 +28,21 @@ function soundCase(random: Random, id: string, app: AppKind): Case {
     // What an app sends after the head of a response to HEAD is not a body.
     answers[made.expected.id] = made.expected.method === "HEAD" ? { ...plan, expect: "any" } : plan;
   }
-  return { id, app, client: split(random, text), ends: "wait", requests, answers: app === "raw" ? answers : {} };
+  const planned = app === "raw" ? answers : {};
+  if (random.oneIn(4)) return cutCase(random, { id, app, text, answers: planned });
+  // A client that has sent everything may end its direction, and gets all responses.
+  const ends = random.oneIn(3) ? "half-close" : "wait";
+  return { id, app, client: split(random, text), ends, requests, answers: planned };
+}
+
+/** Valid requests of a client that goes away at any byte: their connections to the app, and those who wait for these, must not suffer. */
+function cutCase(
+  random: Random,
+  { id, app, text, answers }: Pick<Case, "id" | "app" | "answers"> & { text: string },
+): Case {
+  const sent = text.slice(0, 1 + random.int(text.length));
+  const ends = random.pick(["half-close", "destroy", "reset"] as const);
+  return { id, app, client: split(random, withoutHead(sent)), ends, requests: undefined, answers };
 }
 
 function oddCase(random: Random, id: string, app: AppKind): Case {
@@ -42,12 +56,12 @@ function oddCase(random: Random, id: string, app: AppKind): Case {
     answers[requestId] = answerPlan(random, requestId);
   }
   if (random.oneIn(2)) text = mutate(random, text);
-  const ends = random.pick(["half-close", "half-close", "destroy", "wait"] as const);
+  const ends = random.pick(["half-close", "half-close", "destroy", "reset", "wait"] as const);
   return { id, app, client: split(random, text), ends, requests: undefined, answers: app === "raw" ? answers : {} };
 }
 
 /** A response to HEAD can be parsed only if the method is known, and of odd bytes it is not. */
-const withoutHead = (text: string): string => text.replace(/^HEAD /, "GET ");
+const withoutHead = (text: string): string => text.replaceAll("HEAD /", "GET /");
 
 function upgradeCase(random: Random, id: string, app: AppKind): Case {
   const requestId = `${id}.0`;
@@ -58,6 +72,6 @@ function upgradeCase(random: Random, id: string, app: AppKind): Case {
   // Bytes after the handshake, before its response.
   if (!isSound && random.oneIn(3)) text += random.oneIn(2) ? handshake(requestId) : "early bytes";
   const answers = app === "raw" ? { [requestId]: upgradePlan(random, requestId) } : {};
-  const ends = isSound ? "wait" : random.pick(["half-close", "destroy", "wait"] as const);
+  const ends = isSound ? "wait" : random.pick(["half-close", "destroy", "reset", "wait"] as const);
   return { id, app, client: split(random, text), ends, requests: undefined, answers, tunnel };
 }

@@ -48,6 +48,7 @@ export async function play(played: Case, port: number): Promise<Heard> {
   await send(socket, client);
   if (ends === "half-close") socket.end();
   if (ends === "destroy") socket.destroy();
+  if (ends === "reset") socket.resetAndDestroy();
   await closed;
   return { text: pieces.join(""), hasEnded };
 }
@@ -108,6 +109,9 @@ function judgeSound(
       continue;
     }
     const isOfApp = saw.length > 0;
+    // The places at the app are few on purpose, and odd cases hold them.
+    const isBusy = method === "HEAD" || answer.body.includes("/errors/upstream_busy");
+    if (!isOfApp && answer.status === 503 && isBusy) continue;
     if (expect === "cut") {
       if (isOfApp && answer.isWhole) return `the answer to ${id} was broken off, and looks whole`;
       if (!isOfApp && answer.status !== 502) return `${answer.status} for ${id}, whose answer was broken off`;

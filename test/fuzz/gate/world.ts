@@ -41,9 +41,19 @@ const REQUESTS_MAX = 4;
 const LIVEZ_MS = 10_000;
 const RSS_MAX_MIB = 400;
 
+/**
+ * So few that requests wait for one another, and a connection to an app goes from one to the next at once: what one response leaves
+ * behind would reach another client.
+ */
+const PLACES = 4;
+
 const openSidecar: OpenGate = async (app) => {
   const rules = [aRule({ path: { prefix: "/open" }, access: "Anonymous" })];
-  const gate = await guardApp({ upstream: app.url, policy: { rules } });
+  const gate = await guardApp({
+    upstream: app.url,
+    policy: { rules },
+    env: { POSTERN_UPSTREAM_CONNECTIONS: String(PLACES), POSTERN_ADDRESS_SHARE: "100" },
+  });
   await gate.records.putKey({ keyId: FUZZ_KEY_ID }, FUZZ_KEY);
   await waitFor("the key to be known", async () => {
     const { status } = await call(gate.port, { headers: { "X-API-Key": FUZZ_KEY, "X-Case": "begin" } });
