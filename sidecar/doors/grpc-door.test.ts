@@ -293,27 +293,32 @@ describe("the rate limit service", () => {
   });
 });
 
-test("an address that is not trusted is told so, and may ask for health alone", async () => {
+test("an address that is not trusted is told so, and may ask for health alone, but not watch it", async () => {
   const [closed, where] = await openDoor("10.0.0.0/8");
   try {
     expect((await run([where, "list"])).error).toContain("not among its trusted gateways");
     // Without reflection, as a gateway asks.
-    const status = await new Promise((resolve, reject) => {
-      const session = connect(`http://${where}`);
-      const stream = session.request({
-        ":method": "POST",
-        ":path": `/${CHECK}`,
-        "content-type": "application/grpc",
-        te: "trailers",
+    const statusOf = (method: string): Promise<unknown> =>
+      new Promise((resolve, reject) => {
+        const session = connect(`http://${where}`);
+        const stream = session.request({
+          ":method": "POST",
+          ":path": `/${method}`,
+          "content-type": "application/grpc",
+          te: "trailers",
+        });
+        const settle = (headers: { "grpc-status"?: unknown }): void => {
+          if (headers["grpc-status"] === undefined) return;
+          resolve(headers["grpc-status"]);
+          session.close();
+        };
+        stream.on("response", settle).on("trailers", settle).once("error", reject).resume();
+        stream.end(Buffer.alloc(5));
       });
-      stream.once("response", (headers) => {
-        resolve(headers["grpc-status"]);
-        session.close();
-      });
-      stream.once("error", reject);
-      stream.end(Buffer.alloc(5));
-    });
-    expect(status).toBe("7");
+    expect(await statusOf(CHECK)).toBe("7");
+    expect(await statusOf(HEALTH)).toBe("0");
+    // Each watch lasts, and is looked after four times a second.
+    expect(await statusOf("grpc.health.v1.Health/Watch")).toBe("7");
     expect(await closed.metrics()).toMatch(/turned_away_total\{why="untrusted"\} [1-9]/);
   } finally {
     await closed.close();

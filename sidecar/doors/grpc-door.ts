@@ -36,6 +36,7 @@ export interface GrpcDoorParts {
   readonly onFault: (error: unknown) => void;
 }
 
+const HEALTH_CHECK = `/${Health.typeName}/Check`;
 const OFFERED = [Authorization, RateLimitService, Health, V1, V1Alpha];
 /** Those that watch the health of a service hear of a change within this time. */
 const LOOK_MS = 250;
@@ -53,9 +54,9 @@ export function createGrpcDoor(parts: GrpcDoorParts): Http2Server {
   });
   const server = createServer({ settings: { maxConcurrentStreams: STREAMS_MAX } });
   server.on("request", (req, res) => {
-    // Whether this server is healthy may be asked by anyone who reaches it, such as kubelet.
+    // Whether this server is healthy may be asked by anyone who reaches it, such as kubelet; but not watched, which lasts and costs.
     const address = req.socket.remoteAddress;
-    if (parts.isTrusted(address) || req.url.startsWith(`/${Health.typeName}/`)) handler(req, res);
+    if (parts.isTrusted(address) || req.url === HEALTH_CHECK) handler(req, res);
     else {
       parts.onUntrusted(address);
       refuseUntrusted(req, res);
