@@ -76,6 +76,9 @@ export class AppConnection {
   /** `performance.now()` when the present wait is too long. */
   #deadlineMs = 0;
   #idleMs: number | undefined;
+  /** Of a request whose body is being sent: what the app has taken, and when that was first seen, by `performance.now()`. */
+  #takenBytes = -1;
+  #takenMs = 0;
   #connectTimer: NodeJS.Timeout | undefined;
 
   constructor(options: AppConnectionOptions) {
@@ -117,6 +120,7 @@ export class AppConnection {
   begin(exchange: AppExchange, head: string, body: Buffer | undefined, isHead: boolean): void {
     this.#exchange = exchange;
     this.#isHeadReceived = false;
+    this.#takenBytes = -1;
     this.#parser.isBodyless = isHead;
     const { socket } = this;
     if (body === undefined || body.length === 0) socket.write(head, "latin1");
@@ -161,7 +165,20 @@ export class AppConnection {
       if (nowMs > this.idleUntilMs) this.socket.destroy();
     } else if (this.#isConnected && this.#isRequestSent && !this.#isPaused && nowMs > this.#deadlineMs) {
       this.#break("timeout", new Error("the app did not answer in time"));
+    } else if (!this.#isRequestSent && !this.#isHeadReceived && this.#isStuck(nowMs)) {
+      this.#break("timeout", new Error("the app neither read its request nor answered in time"));
     }
+  }
+
+  /** The app has taken nothing of what waits to be written for as long as it may take for its answer. */
+  #isStuck(nowMs: number): boolean {
+    const { socket } = this;
+    const takenBytes = socket.bytesWritten - socket.writableLength;
+    if (!socket.writableNeedDrain || takenBytes !== this.#takenBytes) {
+      this.#takenBytes = takenBytes;
+      this.#takenMs = nowMs;
+    }
+    return nowMs - this.#takenMs > this.#options.headersMs;
   }
 
   readonly #onRead = (bytes: number): boolean => {

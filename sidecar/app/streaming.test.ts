@@ -368,6 +368,18 @@ describe("ends", () => {
     other.close();
   });
 
+  test("an app that neither reads the request nor answers in time: 504, and its place is free again", async () => {
+    await openTo((req) => req.socket.pause(), { timeouts: { headersMs: 200 } });
+    const socket = connect(gate.port, "127.0.0.1");
+    const read = readAll(socket);
+    const bytes = 64 * MiB;
+    socket.write(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${bytes}\r\n\r\n`);
+    socket.write(Buffer.alloc(bytes));
+    await waitFor("the response", () => read().startsWith("HTTP/1.1 504 "));
+    socket.destroy();
+    expect(await gate.metrics()).toContain('postern_sidecar_places{state="taken"} 0');
+  });
+
   test("an app that does not answer in time: 504", async () => {
     await openTo(() => {}, { timeouts: { headersMs: 100 } });
     const answer = await call(gate.port);
