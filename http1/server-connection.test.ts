@@ -273,8 +273,7 @@ describe("a body whose last bytes its receiver pauses", () => {
 });
 
 describe("a client that goes away at any byte", () => {
-  const MESSAGE =
-    "POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX-Sum: 1\r\n\r\n" + get("/b");
+  const MESSAGE = `POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX-Sum: 1\r\n\r\n${get("/b")}`;
 
   test.each(["end", "reset"] as const)(
     "by %s: nothing is thrown, each exchange is told once, nothing stays open",

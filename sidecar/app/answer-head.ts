@@ -130,7 +130,8 @@ function collect(
     const name = headers[at] as string;
     const value = headers[at + 1] as string;
     const { lower, meaning } = known.get(name) ?? lookUp(name);
-    if (named?.has(lower)) continue;
+    // A coding that `Connection` names is one all the same: what it says of the body must not be lost.
+    if (meaning !== CODING && named?.has(lower)) continue;
     if (meaning === PASS) lines += `${lower}: ${value}\r\n`;
     else if (meaning === LENGTH) {
       length = Number(value);

@@ -62,6 +62,7 @@ describe.each([
   test.each([
     ["Transfer-Encoding: gzip, chunked"],
     ["Transfer-Encoding: gzip"],
+    ["Transfer-Encoding: gzip", "Connection: close, Transfer-Encoding"],
     ["Transfer-Encoding: identity"],
     ["Transfer-Encoding: chunked", "Transfer-Encoding: chunked"],
     ["Transfer-Encoding: gzip", "Transfer-Encoding: chunked"],
