@@ -65,6 +65,9 @@ async function open(
       },
       isClosing: () => false,
       onDiscarded: () => undefined,
+      http2: () => {
+        throw new Error("no client here speaks HTTP/2");
+      },
       onFault: (error) => thrown.push(error),
     },
   );
