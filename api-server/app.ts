@@ -1,4 +1,4 @@
-import { type FastifyInstance, type FastifyRequest, fastify } from "fastify";
+import { type FastifyInstance, type FastifyReply, fastify } from "fastify";
 import { Registry } from "prom-client";
 import type { Certificate } from "../edge/follow-certificate.ts";
 import type { GateUsers } from "../edge/gate-users/contract.ts";
@@ -6,6 +6,7 @@ import type { Deps } from "./deps.ts";
 import { registerDocuments } from "./documents.ts";
 import { type GateCredentials, registerGateCredentials } from "./gates/credentials.ts";
 import { HEALTHY, type Health } from "./health.ts";
+import type { ApiRequest } from "./plugins/api-request.ts";
 import { createConnections } from "./plugins/connections.ts";
 import { registerDashboardPage } from "./plugins/dashboard-page.ts";
 import { createDeadlines } from "./plugins/deadline.ts";
@@ -85,7 +86,7 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
     ...(certificate === undefined ? { http: connection } : ({ https: { ...connection, ...certificate } } as object)),
     forceCloseConnections: "idle",
     return503OnClosing: false,
-    frameworkErrors: (error, request, reply) => sendError(request, reply, error),
+    frameworkErrors: (error, request, reply) => sendError(request, reply as FastifyReply, error),
     clientErrorHandler: connections.clientErrorHandler,
   });
   connections.guard(app.server);
@@ -96,7 +97,7 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
   app.addHook("onClose", () => uses.settle());
   const registry = options.metrics ?? new Registry();
   const metrics = registerMetrics(app, registry, { isV1Served: v1.isServed, isExposed: hasPages });
-  const observe = (request: FastifyRequest, status: number): void =>
+  const observe = (request: ApiRequest, status: number): void =>
     metrics.observe(request.routeOptions.url ?? "unknown", status, request.startedMs);
   const sendError = createErrorSender(deps, observe, front);
   const deadlines = createDeadlines(app, deps, { timeoutMs, sendError });

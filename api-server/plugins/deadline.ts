@@ -1,21 +1,20 @@
 import { performance } from "node:perf_hooks";
-import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { FastifyInstance } from "fastify";
 import { PublicError } from "../../core/errors.ts";
 import { Slots, type Slotted } from "../../edge/slots.ts";
 import type { Deps } from "../deps.ts";
+import type { ApiReply, ApiRequest } from "./api-request.ts";
 import type { ErrorSender } from "./errors.ts";
 
 /** A request whose handler is running. */
 export interface RunningRequest extends Slotted {
-  readonly request: FastifyRequest;
-  readonly reply: FastifyReply;
+  readonly request: ApiRequest;
+  readonly reply: ApiReply;
   /** By `performance.now()`. */
   readonly startedMs: number;
 }
 
 const SWEEP_MS = 1000;
-
-const isGone = ({ reply }: RunningRequest): boolean => reply.raw.destroyed || reply.raw.socket?.destroyed === true;
 
 export interface Deadlines {
   begin(running: RunningRequest): void;
@@ -37,7 +36,7 @@ export function createDeadlines(
   function end(running: RunningRequest): boolean {
     // Already answered, or given up: the handler's result is ignored.
     if (!all.remove(running)) return false;
-    if (!isGone(running)) return true;
+    if (!running.reply.isGone()) return true;
     const { request } = running;
     log.info(
       { requestId: request.id, url: request.routeOptions.url, status: 499, kind: "client_closed_request" },
@@ -50,7 +49,7 @@ export function createDeadlines(
     const nowMs = performance.now();
     for (const running of all) {
       const { request, reply, startedMs } = running;
-      if (isGone(running)) end(running);
+      if (reply.isGone()) end(running);
       else if (nowMs - startedMs > timeoutMs && end(running)) {
         const seconds = timeoutMs / 1000;
         sendError(

@@ -1,10 +1,11 @@
-import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { FastifyError, FastifyInstance, FastifyRequest } from "fastify";
 import { ERROR_KINDS, type ErrorEntry, type ErrorKind, PublicError } from "../../core/errors.ts";
 import { CountersUnavailable } from "../../edge/counters/contract.ts";
 import type { Deps } from "../deps.ts";
 import { noteRarely } from "../note-rarely.ts";
 import { readTokenCookie, SESSION_COOKIE } from "../sessions/cookies.ts";
 import { isDatabaseUnavailable } from "../store/failures.ts";
+import type { ApiReply, ApiRequest } from "./api-request.ts";
 import { readRootKeyHash } from "./auth.ts";
 import { v1Error } from "./errors-v1.ts";
 import { setV1Headers, type V1Front } from "./front-v1.ts";
@@ -53,12 +54,12 @@ const PROBLEM_TYPES = /application\/(?:problem\+json|\*)/i;
 
 const OUTAGES: ReadonlySet<ErrorKind> = new Set(["service_unavailable", "analytics_connection_failed"]);
 
-const isV1 = ({ url }: FastifyRequest): boolean => url.startsWith("/v1/");
+const isV1 = ({ url }: ApiRequest): boolean => url.startsWith("/v1/");
 
 /** Called once per failed request, with the status that was sent. */
-export type Observe = (request: FastifyRequest, status: number) => void;
+export type Observe = (request: ApiRequest, status: number) => void;
 
-export type ErrorSender = (request: FastifyRequest, reply: FastifyReply, thrown: unknown) => void;
+export type ErrorSender = (request: ApiRequest, reply: ApiReply, thrown: unknown) => void;
 
 /** Returns the function that answers a request with what was thrown, and logs what only the operator may know. */
 export function createErrorSender(
@@ -107,7 +108,7 @@ const FRAMEWORK_DETAILS: Partial<Record<ErrorKind, string>> = {
   not_found: "There is nothing at this path.",
 };
 
-function toPublicError(request: FastifyRequest, thrown: unknown): PublicError {
+function toPublicError(request: ApiRequest, thrown: unknown): PublicError {
   if (thrown instanceof PublicError) return thrown;
   // The client disconnected; its connection fails with the same code as one to the database.
   if (thrown instanceof Error && thrown === request.raw.errored) {
@@ -129,7 +130,7 @@ function toPublicError(request: FastifyRequest, thrown: unknown): PublicError {
 }
 
 /** Fastify refuses an unreadable content type before the pipeline; the order of the checks is kept anyway. */
-function badContentType(request: FastifyRequest): PublicError {
+function badContentType(request: ApiRequest): PublicError {
   try {
     const { headers, routeOptions } = request;
     const hasCookie = readTokenCookie(headers.cookie, SESSION_COOKIE) !== undefined;

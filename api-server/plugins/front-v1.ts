@@ -1,5 +1,6 @@
-import type { FastifyInstance, FastifyReply } from "fastify";
+import type { FastifyInstance } from "fastify";
 import { PublicError } from "../../core/errors.ts";
+import type { ApiReply } from "./api-request.ts";
 
 /*
  * What every answer of v1 carries, errors included (api-v1.md section 2): that the generation is deprecated, until when it is served,
@@ -59,7 +60,7 @@ export function createV1Front({ isServed, sunsetMs, apiUrl = "" }: V1Settings): 
 }
 
 /** Writes the headers of v1 onto an answer, and its request id. */
-export function setV1Headers(reply: FastifyReply, requestId: string, headers: Readonly<Record<string, string>>): void {
+export function setV1Headers(reply: ApiReply, requestId: string, headers: Readonly<Record<string, string>>): void {
   reply.headers(headers).header("X-Request-Id", requestId);
 }
 

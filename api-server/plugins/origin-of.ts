@@ -1,8 +1,8 @@
-import type { FastifyRequest } from "fastify";
 import { withoutPort } from "../../core/verification/ip-address.ts";
 import type { Origin } from "../procedure.ts";
+import type { ApiRequest } from "./api-request.ts";
 
-export const originOf = (request: FastifyRequest): Origin => ({
+export const originOf = (request: Pick<ApiRequest, "id" | "ip" | "headers">): Origin => ({
   requestId: request.id,
   clientIp: withoutPort(request.ip),
   userAgent: request.headers["user-agent"],

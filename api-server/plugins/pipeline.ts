@@ -1,10 +1,11 @@
 import { performance } from "node:perf_hooks";
-import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { FastifyInstance, FastifyReply } from "fastify";
 import type { Deps } from "../deps.ts";
 import type { NeededPermissions } from "../needed-permissions.ts";
 import { type Call, DataJson, type OpenCall } from "../procedure.ts";
 import { ANY_CALL } from "../root-key-uses.ts";
 import type { SessionRules } from "../sessions/signed-in.ts";
+import type { ApiReply, ApiRequest, RouteSettings } from "./api-request.ts";
 import { admit, createRootKeys, type KnownRootKey, type RootKeys, readRootKeyHash } from "./auth.ts";
 import { checkHead } from "./connections.ts";
 import type { Deadlines, RunningRequest } from "./deadline.ts";
@@ -30,7 +31,7 @@ export interface PipelineParts {
   readonly deps: Deps;
   readonly deadlines: Deadlines;
   readonly sendError: ErrorSender;
-  readonly observe: (request: FastifyRequest, status: number) => void;
+  readonly observe: (request: ApiRequest, status: number) => void;
   readonly sessionRules: SessionRules;
 }
 
@@ -71,8 +72,8 @@ export function registerProcedures(app: FastifyInstance, parts: PipelineParts, p
 
 /** A request that is being served. */
 interface Arrived {
-  readonly request: FastifyRequest;
-  readonly reply: FastifyReply;
+  readonly request: ApiRequest;
+  readonly reply: ApiReply;
   /** undefined until the form of the header has been checked. */
   readonly rootKeyHash: string | undefined;
   /** In the place of a root key. */
@@ -91,7 +92,7 @@ function runWithoutRootKey(deps: Deps, { readContent, handle }: Served & { rootK
       body,
       origin: originOf(request),
       deps,
-      untilGone: () => untilGone(request, reply),
+      untilGone: () => reply.untilGone(),
     };
     return handle(call as OpenCall<never>);
   };
@@ -110,7 +111,7 @@ function runWithRootKey(
       management,
       origin: originOf(arrived.request),
       deps,
-      untilGone: () => untilGone(arrived.request, arrived.reply),
+      untilGone: () => arrived.reply.untilGone(),
       require: grants.require,
       holds: grants.holds,
       holdsForSome: grants.holdsForSome,
@@ -160,7 +161,7 @@ function serve(parts: PipelineParts, rootKeys: RootKeys, served: Served) {
   const run = served.rootKey === "none" ? runWithoutRootKey(deps, served) : runWithRootKey(parts, rootKeys, served);
 
   /** What the sender is known by. Only of v2, which checks the header before anything else, a session may take the place of a root key. */
-  function arrive(request: FastifyRequest, reply: FastifyReply): Arrived {
+  function arrive(request: ApiRequest, reply: ApiReply): Arrived {
     const { headers } = request;
     if (headers.authorization === undefined && served.rootKey !== "none" && served.takesSessions) {
       const session = readSessionSender(headers, parts.sessionRules);
@@ -173,7 +174,7 @@ function serve(parts: PipelineParts, rootKeys: RootKeys, served: Served) {
     return { request, reply, session: undefined, rootKeyHash, workspaceId: undefined };
   }
 
-  return (request: FastifyRequest, reply: FastifyReply): void => {
+  return (request: ApiRequest, reply: ApiReply): void => {
     const running: RunningRequest = { request, reply, startedMs: request.startedMs, slot: -1 };
     deadlines.begin(running);
     let arrived: Arrived | undefined;
@@ -201,10 +202,16 @@ function serve(parts: PipelineParts, rootKeys: RootKeys, served: Served) {
   };
 }
 
-/** Records when a request arrived, by `performance.now()`, and checks its head. */
+/** Makes fastify's objects those of the pipeline: records when a request arrived, by `performance.now()`, and checks its head. */
 export function registerArrival(app: FastifyInstance): void {
   app.decorateRequest("startedMs", 0);
   app.decorateRequest("discarded", undefined);
+  app.decorateReply("isGone", function isGone(this: FastifyReply) {
+    return this.raw.destroyed || this.raw.socket?.destroyed === true;
+  });
+  app.decorateReply("untilGone", function untilThisIsGone(this: FastifyReply) {
+    return untilGone(this.request, this);
+  });
   app.addHook("onRequest", (request, _reply, done) => {
     request.startedMs = performance.now();
     checkHead(request);
@@ -216,12 +223,9 @@ declare module "fastify" {
   interface FastifyRequest {
     startedMs: number;
   }
-  interface FastifyContextConfig {
-    /** Needs no root key. */
-    isOpen?: boolean;
-    /** A session of the dashboard may take the place of a root key. */
-    takesSessions?: boolean;
-    /** On each answer, errors included. */
-    headers?: Readonly<Record<string, string>> | undefined;
+  interface FastifyReply {
+    isGone(): boolean;
+    untilGone(): AbortSignal;
   }
+  interface FastifyContextConfig extends RouteSettings {}
 }

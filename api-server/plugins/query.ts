@@ -1,5 +1,5 @@
-import type { FastifyRequest } from "fastify";
 import type * as z from "zod";
+import type { ApiRequest } from "./api-request.ts";
 import { type JsonSchema, requestSchema } from "./json-schema.ts";
 
 /*
@@ -8,7 +8,7 @@ import { type JsonSchema, requestSchema } from "./json-schema.ts";
  */
 
 /** The members of a query that the schema knows. Parameters of the path are members, too. */
-export type QueryReader = (request: FastifyRequest) => Record<string, unknown>;
+export type QueryReader = (request: Pick<ApiRequest, "query" | "params">) => Record<string, unknown>;
 
 type ReadText = (text: string) => unknown;
 

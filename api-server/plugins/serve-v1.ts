@@ -1,8 +1,8 @@
-import type { FastifyReply, FastifyRequest } from "fastify";
 import type * as z from "zod";
 import { UNMANAGED } from "../domain/managed/rules.ts";
 import { DataJson } from "../procedure.ts";
 import { type AnyV1Procedure, isOpen, OtherAnswer } from "../procedure-v1.ts";
+import type { ApiReply, ApiRequest } from "./api-request.ts";
 import { checkContentEncoding, checkStorable, isJsonType, parseBody } from "./body.ts";
 import { setV1Headers, type V1Front } from "./front-v1.ts";
 import { type JsonSchema, responseSchema } from "./json-schema.ts";
@@ -27,7 +27,7 @@ export function serveV1(procedure: AnyV1Procedure, { front, uses }: { front: V1F
     url,
     effect,
     responses: responsesOf(procedure),
-    readContent: (request: FastifyRequest) => {
+    readContent: (request: ApiRequest) => {
       const body = read(request);
       validate(body, TELL_THE_FIRST_FAULT);
       check?.(body as never);
@@ -47,7 +47,7 @@ const TELL_THE_FIRST_FAULT = Number.POSITIVE_INFINITY;
 
 function compileGet(input: z.ZodType, url: string) {
   const readQuery = compileQuery(input, url);
-  return (request: FastifyRequest): unknown => {
+  return (request: ApiRequest): unknown => {
     const query = readQuery(request);
     checkStorable(query);
     return query;
@@ -55,7 +55,7 @@ function compileGet(input: z.ZodType, url: string) {
 }
 
 /** A body that is not announced as JSON counts as an empty object. */
-function readBody({ headers, body }: FastifyRequest): unknown {
+function readBody({ headers, body }: ApiRequest): unknown {
   if (!isJsonType(headers["content-type"])) return {};
   checkContentEncoding(headers["content-encoding"]);
   return parseBody(body as Buffer | undefined);
@@ -68,7 +68,7 @@ function responsesOf({ status, answer, otherAnswers = {} }: AnyV1Procedure): Rec
 
 const sendBare =
   (usual: number, headers: Readonly<Record<string, string>>) =>
-  (reply: FastifyReply, answer: unknown, requestId: string): number => {
+  (reply: ApiReply, answer: unknown, requestId: string): number => {
     setV1Headers(reply, requestId, headers);
     if (answer instanceof DataJson) {
       reply.status(usual).header("content-type", JSON_TYPE).send(answer.json);

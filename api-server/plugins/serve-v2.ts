@@ -1,7 +1,7 @@
-import type { FastifyReply, FastifyRequest } from "fastify";
 import * as z from "zod";
 import { UNMANAGED } from "../domain/managed/rules.ts";
 import { type AnyProcedure, DataJson, type Page } from "../procedure.ts";
+import type { ApiReply, ApiRequest } from "./api-request.ts";
 import { checkContentEncoding, checkContentType, parseBody } from "./body.ts";
 import { responseSchema } from "./json-schema.ts";
 import { readManagement } from "./management.ts";
@@ -19,7 +19,7 @@ export function serveV2(procedure: AnyProcedure): Served {
   const { effect } = procedure;
   const changes = effect === "change";
 
-  function readContent(request: FastifyRequest): Content {
+  function readContent(request: ApiRequest): Content {
     checkContentType(request.headers["content-type"]);
     checkContentEncoding(request.headers["content-encoding"]);
     const bytes = request.body as Buffer | undefined;
@@ -41,7 +41,7 @@ export function serveV2(procedure: AnyProcedure): Served {
   };
 }
 
-function sendData(reply: FastifyReply, data: unknown, requestId: string): number {
+function sendData(reply: ApiReply, data: unknown, requestId: string): number {
   if (data instanceof DataJson) reply.header("content-type", JSON_TYPE).send(toBodyText(data, requestId));
   else reply.send({ data, meta: { requestId } });
   return 200;
@@ -51,7 +51,7 @@ function sendData(reply: FastifyReply, data: unknown, requestId: string): number
 const toBodyText = ({ json }: DataJson, requestId: string): string =>
   `{"data":${json},"meta":{"requestId":"${requestId}"}}`;
 
-function sendPage(reply: FastifyReply, data: unknown, requestId: string): number {
+function sendPage(reply: ApiReply, data: unknown, requestId: string): number {
   const { items, cursor } = data as Page<unknown>;
   const pagination = cursor === undefined ? { hasMore: false } : { hasMore: true, cursor };
   reply.send({ data: items, pagination, meta: { requestId } });

@@ -1,7 +1,7 @@
-import type { FastifyReply, FastifyRequest } from "fastify";
 import type { PublicError } from "../../core/errors.ts";
 import type { NeededPermissions } from "../needed-permissions.ts";
 import type { Call, DataJson, Management, OpenCall } from "../procedure.ts";
+import type { ApiReply, ApiRequest } from "./api-request.ts";
 import type { JsonSchema } from "./json-schema.ts";
 
 /*
@@ -27,13 +27,13 @@ interface Prepared {
   /** By status, for the serializer. */
   readonly responses: Readonly<Record<number, JsonSchema>>;
   /** Throws PublicError 400 for content that does not fit. */
-  readonly readContent: (request: FastifyRequest) => Content;
+  readonly readContent: (request: ApiRequest) => Content;
   /** Answers each call without reading its body, while the generation is switched off. */
   readonly refusal?: (() => PublicError) | undefined;
   /** On each answer, errors included. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Sends what the handler returned, and returns the status that was sent. */
-  readonly send: (reply: FastifyReply, data: unknown, requestId: string) => number;
+  readonly send: (reply: ApiReply, data: unknown, requestId: string) => number;
 }
 
 interface WithRootKey extends Prepared {

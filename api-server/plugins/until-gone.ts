@@ -9,7 +9,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 const ASKED_EVERY_MS = 250;
 
 /**
- * Returns a signal that is aborted when the client has gone, and also when it has been answered: then there is nothing left to give
+ * `ApiReply.untilGone` of fastify: a signal that is aborted when the client has gone, and also when it has been answered: then there is nothing left to give
  * up, or it was told that its request took too long.
  */
 export function untilGone({ raw: request }: FastifyRequest, { raw: response }: FastifyReply): AbortSignal {
