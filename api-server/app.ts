@@ -10,6 +10,7 @@ import type { ApiRequest } from "./plugins/api-request.ts";
 import { createConnections } from "./plugins/connections.ts";
 import { registerDashboardPage } from "./plugins/dashboard-page.ts";
 import { createDeadlines } from "./plugins/deadline.ts";
+import { createDirectFront, type DirectFront } from "./plugins/direct-front.ts";
 import { registerDocsPage } from "./plugins/docs-page.ts";
 import { registerErrorPages } from "./plugins/error-pages.ts";
 import { createErrorSender, registerRefusals } from "./plugins/errors.ts";
@@ -90,6 +91,15 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
     clientErrorHandler: connections.clientErrorHandler,
   });
   connections.guard(app.server);
+  const direct =
+    certificate === undefined
+      ? createDirectFront(app.server, {
+          nextRequestId,
+          trustsProxies: options.trustedProxies !== undefined,
+          onFault: (error) => deps.log.error({ err: error }, "a connection failed"),
+        })
+      : undefined;
+  app.decorate("direct", direct);
 
   const v1: V1Settings = options.v1 ?? { isServed: true };
   const front = createV1Front(v1);
@@ -118,9 +128,16 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
   }
   const signIn = options.signIn ?? {};
   const sessionRules = sessionRulesOf(signIn, { isTls: certificate !== undefined });
-  registerProcedures(app, { deps, sessionRules, deadlines, sendError, observe }, served);
+  registerProcedures(app, { deps, sessionRules, deadlines, sendError, observe, direct }, served);
   // After the procedures, because its bodies are read as theirs are.
   registerSignIn(app, { deps, sendError, rules: sessionRules, bounds: signIn.bounds, provider: providerOf(signIn) });
   await app.ready();
   return app;
+}
+
+declare module "fastify" {
+  interface FastifyInstance {
+    /** Serves plain calls of hot procedures; undefined with TLS. */
+    readonly direct: DirectFront | undefined;
+  }
 }

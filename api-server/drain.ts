@@ -1,5 +1,6 @@
 import type { Server } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { DirectFront } from "./plugins/direct-front.ts";
 
 const QUIET_MS = 100;
 const DRAIN_MS_MAX = 500;
@@ -11,7 +12,10 @@ const LOOK_EVERY_MS = 10;
  * draining. While draining, requests are still accepted, and each response says that it is the last on its connection. Draining ends
  * when no request has arrived for a moment, or after half a second, when every busy connection has had such a response.
  */
-export function prepareDrain(server: Server): () => Promise<void> {
+export function prepareDrain(
+  server: Server,
+  direct: Pick<DirectFront, "lastRequestMs" | "stop"> | undefined,
+): () => Promise<void> {
   let isDraining = false;
   let lastRequestAt = Number.NEGATIVE_INFINITY;
   server.prependListener("request", (_request, response) => {
@@ -20,6 +24,8 @@ export function prepareDrain(server: Server): () => Promise<void> {
   });
   return async () => {
     isDraining = true;
+    direct?.stop();
+    lastRequestAt = Math.max(lastRequestAt, direct?.lastRequestMs() ?? lastRequestAt);
     const giveUpAt = performance.now() + DRAIN_MS_MAX;
     while (performance.now() - lastRequestAt < QUIET_MS && performance.now() < giveUpAt) await sleep(LOOK_EVERY_MS);
   };

@@ -103,6 +103,8 @@ interface Documented<Permissions extends NeededPermissions = NeededPermissions> 
   readonly permissions: Permissions;
   /** Error kinds of this procedure, in addition to those of every procedure. */
   readonly errors: readonly ErrorKind[];
+  /** Customers call it with every request of theirs: plain calls are served without fastify. Its data is made as its schema says, so that JSON is all it needs. */
+  readonly isHot?: true;
   /** Marked `x-postern-addition` in the OpenAPI document (api-v2.md section 24). */
   readonly addition?: true;
 }

@@ -302,7 +302,7 @@ async function startParts(
       : { trustedProxies: config.trustedProxies }),
   });
   running.app = app;
-  running.drainRequests = prepareDrain(app.server);
+  running.drainRequests = prepareDrain(app.server, app.direct);
   // If the store is unreachable, the loop for scripts loads them later.
   await atMost(SCRIPTS_WAIT_MS, edge.loadScripts());
 

@@ -48,7 +48,6 @@ export interface ApiRequest {
 
 export interface ApiReply {
   header(name: string, value: unknown): ApiReply;
-  headers(values: Readonly<Record<string, string>>): ApiReply;
   status(status: number): ApiReply;
   type(contentType: string): ApiReply;
   /** A text and a stream are sent unchanged, an object as the response's schema says. */

@@ -10,6 +10,7 @@ import { readRootKeyHash } from "./auth.ts";
 import { v1Error } from "./errors-v1.ts";
 import { setV1Headers, type V1Front } from "./front-v1.ts";
 import { answerAhead } from "./read-body.ts";
+import { JSON_TYPE } from "./served.ts";
 
 /*
  * The only place where a thrown error becomes an error body: that of v2 (api-v2.md section 4), and below /v1/ that of v1.
@@ -52,6 +53,8 @@ export function errorBody(
  */
 const PROBLEM_TYPES = /application\/(?:problem\+json|\*)/i;
 
+const PROBLEM_TYPE = "application/problem+json; charset=utf-8";
+
 const OUTAGES: ReadonlySet<ErrorKind> = new Set(["service_unavailable", "analytics_connection_failed"]);
 
 const isV1 = ({ url }: ApiRequest): boolean => url.startsWith("/v1/");
@@ -91,7 +94,7 @@ export function createErrorSender(
     for (const [name, value] of Object.entries(error.headers)) reply.header(name, value);
     const problem = !isOfV1 && PROBLEM_TYPES.test(request.headers.accept ?? "");
     const text = JSON.stringify(body);
-    reply.status(status).type(problem ? "application/problem+json" : "application/json");
+    reply.status(status).type(problem ? PROBLEM_TYPE : JSON_TYPE);
     if (request.discarded === undefined) reply.send(text);
     else reply.header("content-length", Buffer.byteLength(text)).send(answerAhead(text, request.discarded));
   };

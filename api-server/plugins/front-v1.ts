@@ -61,7 +61,8 @@ export function createV1Front({ isServed, sunsetMs, apiUrl = "" }: V1Settings): 
 
 /** Writes the headers of v1 onto an answer, and its request id. */
 export function setV1Headers(reply: ApiReply, requestId: string, headers: Readonly<Record<string, string>>): void {
-  reply.headers(headers).header("X-Request-Id", requestId);
+  for (const [name, value] of Object.entries(headers)) reply.header(name, value);
+  reply.header("X-Request-Id", requestId);
 }
 
 /** Answers what a browser asks before it lets a page of another origin call v1. A wildcard does not cover `Authorization`. */

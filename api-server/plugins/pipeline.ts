@@ -9,6 +9,7 @@ import type { ApiReply, ApiRequest, RouteSettings } from "./api-request.ts";
 import { admit, createRootKeys, type KnownRootKey, type RootKeys, readRootKeyHash } from "./auth.ts";
 import { checkHead } from "./connections.ts";
 import type { Deadlines, RunningRequest } from "./deadline.ts";
+import type { DirectFront } from "./direct-front.ts";
 import type { ErrorSender } from "./errors.ts";
 import { originOf } from "./origin-of.ts";
 import { chargeQuota } from "./quota.ts";
@@ -33,6 +34,8 @@ export interface PipelineParts {
   readonly sendError: ErrorSender;
   readonly observe: (request: ApiRequest, status: number) => void;
   readonly sessionRules: SessionRules;
+  /** For hot procedures, besides fastify; undefined: that serves all. */
+  readonly direct: DirectFront | undefined;
 }
 
 /** Serves every procedure at its address. */
@@ -58,13 +61,15 @@ export function registerProcedures(app: FastifyInstance, parts: PipelineParts, p
     const schema = { response: responses };
     const takesSessions = rootKey !== "none" && served.takesSessions;
     const config = { isOpen: rootKey === "none", takesSessions, headers };
+    const handler = serve(parts, rootKeys, served);
+    if (served.isHot === true) parts.direct?.add({ url, config, serve: handler });
     app.route({
       method,
       url,
       schema,
       config,
       exposeHeadRoute: false,
-      handler: serve(parts, rootKeys, served),
+      handler,
       ...(refusal === undefined ? {} : { onRequest: (_request, _reply, done) => done(refusal()) }),
     });
   }

@@ -32,6 +32,7 @@ export function serveV2(procedure: AnyProcedure): Served {
     method: "POST",
     url,
     effect,
+    isHot: procedure.isHot === true,
     responses: { 200: responseSchema(successBody(procedure), "draft-7") },
     readContent,
     rootKey: "first",

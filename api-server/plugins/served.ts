@@ -24,6 +24,8 @@ interface Prepared {
   /** `/v2/keys.createKey`: where it is served, and its name in metrics and logs. */
   readonly url: string;
   readonly effect: "read" | "change";
+  /** Plain calls are served without fastify, and its answers written without its serializer. */
+  readonly isHot?: boolean;
   /** By status, for the serializer. */
   readonly responses: Readonly<Record<number, JsonSchema>>;
   /** Throws PublicError 400 for content that does not fit. */

@@ -24,6 +24,7 @@ const needed = {
 export const limit = defineProcedure({
   path: "ratelimit.limit",
   effect: "read",
+  isHot: true,
   summary: "Check and consume a rate limit",
   description:
     "Counts the identifier within the namespace, in a sliding window that is aligned to the clock. A refused call consumes nothing. A namespace is created when it is first used.",

@@ -50,6 +50,7 @@ const needed = {
 export const multiLimit = defineProcedure({
   path: "ratelimit.multiLimit",
   effect: "read",
+  isHot: true,
   summary: "Check and consume several rate limits, all or none",
   description:
     "The body is an array. When one of the limits refuses, none is consumed, and the limits that pass report what is left without the costs of this call. Namespaces are created when they are first used.",

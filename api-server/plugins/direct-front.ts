@@ -1,0 +1,110 @@
+import type { Server } from "node:http";
+import type { Socket } from "node:net";
+import { performance } from "node:perf_hooks";
+import { DirectConnection, type DirectParts } from "./direct-connection.ts";
+import type { DirectRoute } from "./direct-request.ts";
+
+/*
+ * Serves plain calls of the hot procedures without Node's `http` and without fastify, which took half of the CPU of a verification
+ * (decision 0028). Each new connection begins here; at its first request of another kind it becomes one of Node's server, and stays that.
+ */
+
+export interface DirectFront {
+  /** Serves a procedure directly. */
+  add(route: DirectRoute): void;
+  /** When the last request came, by `performance.now()`. */
+  lastRequestMs(): number;
+  /** From now on every request is left to Node, which says that it is the last one of its connection. */
+  stop(): void;
+}
+
+/** A body that comes this slowly is left to Node, which knows how long it may take. */
+const GATHERED_MS_MAX = 250;
+const LOOK_MS = 250;
+const HEAD_BYTES_MAX = 16_384;
+
+/** Takes the connections of a server of HTTP, before it listens. Its `closeIdleConnections` and `closeAllConnections` then mean those here, too. */
+export function createDirectFront(
+  server: Server,
+  { nextRequestId, trustsProxies, onFault }: Pick<DirectParts, "nextRequestId" | "trustsProxies" | "onFault">,
+): DirectFront {
+  const routes = new Map<string, DirectRoute>();
+  const connections = new Set<DirectConnection>();
+  const ofNode = server.listeners("connection") as Array<(this: Server, socket: Socket) => void>;
+  const { closeIdleConnections, closeAllConnections, keepAliveTimeout, headersTimeout } = server;
+  let lastRequestMs = Number.NEGATIVE_INFINITY;
+  let isStopping = false;
+
+  const giveToNode = (socket: Socket): void => {
+    for (const listener of ofNode) listener.call(server, socket);
+  };
+
+  const parts: DirectParts = {
+    routes,
+    trustsProxies,
+    nextRequestId,
+    headBytesMax: HEAD_BYTES_MAX,
+    keepAliveLines: `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(keepAliveTimeout / 1000)}\r\n`,
+    isStopping: () => isStopping,
+    onRequest: (nowMs) => {
+      lastRequestMs = nowMs;
+    },
+    leave: (connection) => {
+      connections.delete(connection);
+      giveToNode(connection.socket);
+    },
+    cutOff: (connection) => {
+      connections.delete(connection);
+      const error = Object.assign(new Error("The client has ended in the middle of a request."), { code: CUT_OFF });
+      server.emit("clientError", error, connection.socket);
+    },
+    onFault,
+  };
+
+  function accept(socket: Socket): void {
+    if (isStopping) {
+      giveToNode(socket);
+      return;
+    }
+    const connection = new DirectConnection(socket, parts);
+    connections.add(connection);
+    socket.once("close", () => {
+      if (connections.delete(connection)) connection.closed();
+    });
+  }
+
+  function look(): void {
+    const nowMs = performance.now();
+    for (const connection of connections) {
+      const { socket, sinceMs, isIdle, isGathering } = connection;
+      const waitedMs = nowMs - sinceMs;
+      if (isGathering) {
+        if (waitedMs > GATHERED_MS_MAX) connection.leave();
+      } else if (isIdle && waitedMs > (socket.bytesRead === 0 ? headersTimeout : keepAliveTimeout)) socket.destroy();
+    }
+  }
+
+  const timer = setInterval(look, LOOK_MS);
+  timer.unref();
+  server.once("close", () => clearInterval(timer));
+  server.removeAllListeners("connection");
+  server.on("connection", accept);
+  server.closeIdleConnections = () => {
+    closeIdleConnections.call(server);
+    for (const connection of connections) if (connection.isIdle) connection.socket.destroy();
+  };
+  server.closeAllConnections = () => {
+    closeAllConnections.call(server);
+    for (const { socket } of connections) socket.destroy();
+  };
+  return {
+    add: (route) => routes.set(route.url, route),
+    lastRequestMs: () => lastRequestMs,
+    stop: () => {
+      isStopping = true;
+    },
+  };
+}
+
+/** As Node's parser calls it. */
+const CUT_OFF = "HPE_INVALID_EOF_STATE";

@@ -1,0 +1,317 @@
+import { type AddressInfo, connect, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { waitFor } from "../../test/harness/wait.ts";
+import { prepareDrain } from "../drain.ts";
+import { buildTestApp, type TestApp } from "./app.ts";
+
+/*
+ * The direct front and fastify answer the same bytes with the same responses. A request with the header Trailer is left to Node, and its
+ * handler sees no difference: so each case is sent once as it is and once with that.
+ */
+
+let t: TestApp;
+let port: number;
+let apiId: string;
+let key: string;
+let limitedKey: string;
+let poorRootKey: string;
+let quotaRootKey: string;
+beforeAll(async () => {
+  t = await buildTestApp();
+  port = await listen(t);
+  ({ apiId } = await t.data("apis.createApi", { name: "direct" }));
+  ({ key } = await t.data("keys.createKey", { apiId, name: "schlüssel 🔑", meta: { größe: "ß" } }));
+  const ratelimits = [{ name: "strict", limit: 1000, duration: 3_600_000, autoApply: true }];
+  ({ key: limitedKey } = await t.data("keys.createKey", { apiId, ratelimits }));
+  poorRootKey = await t.rootKey(["api.*.read_api"]);
+  const workspace = await t.makeWorkspace();
+  quotaRootKey = workspace.rootKey;
+  await t.deps.db.query("update workspaces set quota_per_minute = 0 where id = $1", [workspace.id]);
+});
+afterAll(() => t.close());
+
+async function listen({ app }: TestApp): Promise<number> {
+  await app.listen({ host: "127.0.0.1", port: 0 });
+  return (app.server.address() as AddressInfo).port;
+}
+
+interface Sent {
+  readonly path?: string;
+  readonly body: string | Buffer;
+  readonly rootKey?: string | undefined;
+  readonly lines?: string;
+  readonly version?: string;
+  readonly contentType?: string;
+}
+
+function requestOf({
+  path = "keys.verifyKey",
+  body,
+  rootKey = t.workspace.rootKey,
+  lines = "",
+  version = "1.1",
+  contentType = "application/json",
+}: Sent): Buffer {
+  const head = `POST /v2/${path} HTTP/${version}\r\nHost: a\r\nAuthorization: Bearer ${rootKey}\r\nContent-Type: ${contentType}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n${lines}\r\n`;
+  return Buffer.concat([Buffer.from(head), Buffer.from(body)]);
+}
+
+const verifying = (of: string, lines = ""): Buffer => requestOf({ body: JSON.stringify({ key: of }), lines });
+
+interface Answer {
+  readonly status: number;
+  readonly headers: Record<string, string>;
+  readonly text: string;
+}
+
+/** The whole responses in what was received; what follows them is left out. */
+function readAnswers(received: Buffer): Answer[] {
+  const answers: Answer[] = [];
+  for (let at = 0; ; ) {
+    const end = received.indexOf("\r\n\r\n", at);
+    if (end === -1) return answers;
+    const [first = "", ...lines] = received.toString("latin1", at, end).split("\r\n");
+    const fields = lines.map((line) => [
+      line.slice(0, line.indexOf(":")).toLowerCase(),
+      line.slice(line.indexOf(":") + 2),
+    ]);
+    const headers = Object.fromEntries(fields) as Record<string, string>;
+    at = end + 4 + Number(headers["content-length"] ?? 0);
+    if (received.length < at) return answers;
+    answers.push({ status: Number(first.split(" ")[1]), headers, text: received.toString("utf8", end + 4, at) });
+  }
+}
+
+function open(to = port): { socket: Socket; answers: () => Answer[]; closed: Promise<void> } {
+  const socket = connect({ host: "127.0.0.1", port: to, allowHalfOpen: true });
+  const pieces: Buffer[] = [];
+  socket.on("data", (piece: Buffer) => pieces.push(piece)).on("error", () => undefined);
+  const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
+  socket.on("end", () => socket.end());
+  return { socket, answers: () => readAnswers(Buffer.concat(pieces)), closed };
+}
+
+/** Sends pieces, a moment apart, and returns as many answers as are expected. */
+async function exchange(count: number, ...pieces: Buffer[]): Promise<Answer[]> {
+  const { socket, answers } = open();
+  for (const [index, piece] of pieces.entries()) {
+    if (index > 0) await sleep(20);
+    socket.write(piece);
+  }
+  await waitFor(`${count} answers`, () => answers().length >= count);
+  socket.destroy();
+  return answers();
+}
+
+const servedDirectly = async (work: () => Promise<unknown>): Promise<boolean> => {
+  const before = t.app.direct?.lastRequestMs();
+  await work();
+  return t.app.direct?.lastRequestMs() !== before;
+};
+
+const statuses = (answers: readonly Answer[]): number[] => answers.map(({ status }) => status);
+
+/** What differs between any two answers. */
+const comparable = ({ status, headers, text }: Answer | undefined = { status: 0, headers: {}, text: "" }) => ({
+  status,
+  headers: { ...headers, date: typeof headers.date },
+  text: text.replace(/req_\w+/, "req_").replace(/"(reset|remaining)":\d+/g, '"$1":0'),
+});
+
+describe("both fronts answer alike", () => {
+  const limit = { namespace: "direct", identifier: "a", limit: 1000, duration: 3_600_000 };
+  test.each<{ name: string; status: number; sent: () => Sent }>([
+    { name: "a valid key", status: 200, sent: () => ({ body: JSON.stringify({ key }) }) },
+    { name: "an unknown key", status: 200, sent: () => ({ body: JSON.stringify({ key: "no" }) }) },
+    { name: "a strict limit", status: 200, sent: () => ({ body: JSON.stringify({ key: limitedKey }) }) },
+    { name: "a limit", status: 200, sent: () => ({ path: "ratelimit.limit", body: JSON.stringify(limit) }) },
+    {
+      name: "several limits",
+      status: 200,
+      sent: () => ({ path: "ratelimit.multiLimit", body: JSON.stringify([limit, { ...limit, identifier: "b" }]) }),
+    },
+    { name: "an unknown root key", status: 401, sent: () => ({ body: JSON.stringify({ key }), rootKey: "unknown" }) },
+    { name: "no permission", status: 403, sent: () => ({ body: JSON.stringify({ key }), rootKey: poorRootKey }) },
+    { name: "a spent quota", status: 429, sent: () => ({ body: JSON.stringify({ key }), rootKey: quotaRootKey }) },
+    { name: "no JSON", status: 400, sent: () => ({ body: "{" }) },
+    { name: "no UTF-8", status: 400, sent: () => ({ body: Buffer.from([0x22, 0xff, 0x22]) }) },
+    { name: "an unknown member", status: 400, sent: () => ({ body: JSON.stringify({ key, ünknown: 1 }) }) },
+    {
+      name: "problem details",
+      status: 400,
+      sent: () => ({ body: "{}", lines: "Accept: application/problem+json\r\n" }),
+    },
+    {
+      name: "a media type with a parameter",
+      status: 200,
+      sent: () => ({ body: JSON.stringify({ key }), contentType: "application/json; charset=utf-8" }),
+    },
+  ])("$name", async ({ status, sent }) => {
+    let direct: Answer[] = [];
+    let usual: Answer[] = [];
+    const request = sent();
+    const lines = request.lines ?? "";
+    expect(await servedDirectly(async () => (direct = await exchange(1, requestOf(request))))).toBe(true);
+    const other = requestOf({ ...request, lines: `${lines}Trailer: none\r\n` });
+    expect(await servedDirectly(async () => (usual = await exchange(1, other)))).toBe(false);
+    expect(direct[0]?.status).toBe(status);
+    expect(comparable(direct[0])).toEqual(comparable(usual[0]));
+  });
+});
+
+describe("what is unusual is left to Node", () => {
+  const body = () => JSON.stringify({ key });
+  test.each<{ name: string; status: number; sent: () => Buffer }>([
+    { name: "an expectation", status: 100, sent: () => verifying(key, "Expect: 100-continue\r\n") },
+    { name: "an unknown expectation", status: 417, sent: () => verifying(key, "Expect: more\r\n") },
+    { name: "a connection that ends", status: 200, sent: () => verifying(key, "connection: close\r\n") },
+    { name: "HTTP/1.0", status: 200, sent: () => requestOf({ body: body(), version: "1.0" }) },
+    { name: "an encoding", status: 400, sent: () => verifying(key, "content-encoding: gzip\r\n") },
+    { name: "two root keys", status: 200, sent: () => verifying(key, "AUTHORIZATION: Bearer other\r\n") },
+    { name: "two lengths", status: 400, sent: () => verifying(key, "Content-Length: 3\r\n") },
+    { name: "another media type", status: 400, sent: () => requestOf({ body: body(), contentType: "text/plain" }) },
+    { name: "a header without a token", status: 401, sent: () => requestOf({ body: body(), rootKey: "" }) },
+    { name: "an empty body", status: 400, sent: () => requestOf({ body: "" }) },
+    { name: "a query", status: 200, sent: () => requestOf({ path: "keys.verifyKey?a=b", body: body() }) },
+    {
+      name: "another procedure",
+      status: 200,
+      sent: () => requestOf({ path: "apis.getApi", body: `{"apiId":"${apiId}"}` }),
+    },
+    { name: "a large body", status: 400, sent: () => requestOf({ body: JSON.stringify("x".repeat(300_000)) }) },
+    { name: "no HTTP", status: 400, sent: () => Buffer.from("hello\r\n\r\n") },
+    { name: "a large head", status: 431, sent: () => verifying(key, `x: ${"y".repeat(20_000)}\r\n`) },
+    {
+      name: "chunks",
+      status: 200,
+      sent: () =>
+        Buffer.from(
+          `POST /v2/keys.verifyKey HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${t.workspace.rootKey}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${body().length.toString(16)}\r\n${body()}\r\n0\r\n\r\n`,
+        ),
+    },
+  ])("$name: $status", async ({ status, sent }) => {
+    let answers: Answer[] = [];
+    expect(await servedDirectly(async () => (answers = await exchange(1, sent())))).toBe(false);
+    expect(answers[0]?.status).toBe(status);
+    // Behind a plain call on the same connection, and in one write with it.
+    const together = await exchange(2, Buffer.concat([verifying(key), sent()]));
+    expect(statuses(together).slice(0, 2)).toEqual([200, status]);
+    expect(statuses(await exchange(2, verifying(limitedKey), sent())).slice(0, 2)).toEqual([200, status]);
+  });
+});
+
+describe("awkward clients", () => {
+  test("many requests in one write are answered in their order", async () => {
+    const some = [verifying(key), verifying(limitedKey), verifying("no"), requestOf({ body: "{" })];
+    const answers = await exchange(40, Buffer.concat(Array.from({ length: 10 }, () => some).flat()));
+    expect(statuses(answers)).toEqual(Array.from({ length: 10 }, () => [200, 200, 200, 400]).flat());
+    const codes = answers.slice(0, 3).map(({ text }) => JSON.parse(text).data.code);
+    expect(codes).toEqual(["VALID", "VALID", "NOT_FOUND"]);
+    expect(JSON.parse(answers[1]?.text ?? "").data.ratelimits).toHaveLength(1);
+  });
+
+  test("requests of both fronts take turns on one connection", async () => {
+    const other = requestOf({ path: "apis.getApi", body: `{"apiId":"api_missing0"}` });
+    const answers = await exchange(
+      5,
+      Buffer.concat([verifying(limitedKey), verifying(key), other, verifying(key), other]),
+    );
+    expect(statuses(answers)).toEqual([200, 200, 404, 200, 404]);
+  });
+
+  test("a request may come in any two pieces", async () => {
+    const request = verifying(key);
+    const cuts = [1, 5, 20, request.indexOf("\r\n\r\n") + 3, request.indexOf("\r\n\r\n") + 4, request.length - 1];
+    for (const cut of cuts) {
+      const answers = await exchange(1, request.subarray(0, cut), request.subarray(cut));
+      expect(JSON.parse(answers[0]?.text ?? "").data.code).toBe("VALID");
+    }
+  });
+
+  test("a body that follows its head soon is served directly, as are further requests", async () => {
+    const request = verifying(key);
+    const cut = request.indexOf("\r\n\r\n") + 4;
+    const pieces = [
+      request.subarray(0, cut),
+      request.subarray(cut),
+      request.subarray(0, cut + 2),
+      request.subarray(cut + 2),
+    ];
+    expect(await servedDirectly(() => exchange(2, ...pieces))).toBe(true);
+  });
+
+  test("a body that is slow is left to Node", async () => {
+    const request = verifying(key);
+    const { socket, answers } = open();
+    socket.write(request.subarray(0, -3));
+    await sleep(800);
+    expect(
+      await servedDirectly(async () => {
+        for (const byte of request.subarray(-3)) socket.write(Buffer.of(byte));
+        await waitFor("the answer", () => answers().length === 1);
+      }),
+    ).toBe(false);
+    expect(statuses(answers())).toEqual([200]);
+    socket.destroy();
+  });
+
+  test.each([
+    { name: "after its requests", cut: 0, expected: [200, 200, 200] },
+    { name: "in the middle of a body", cut: 3, expected: [200, 200, 400] },
+    { name: "in the middle of a head", cut: 150, expected: [200, 200, 400] },
+  ])("a client that ends its direction $name gets its answers", async ({ cut, expected }) => {
+    const { socket, answers, closed } = open();
+    const last = verifying(key);
+    socket.end(Buffer.concat([verifying(key), verifying(limitedKey), last.subarray(0, last.length - cut)]));
+    await closed;
+    expect(statuses(answers())).toEqual(expected);
+  });
+
+  test("one that reads nothing makes the server keep no more than a socket's worth of answers", async () => {
+    const { socket, answers } = open();
+    socket.pause();
+    const requests = Buffer.concat(Array.from({ length: 500 }, () => verifying(key)));
+    for (let round = 0; round < 60; round += 1) socket.write(requests);
+    await waitFor("the server to stop reading", async () => {
+      const before = socket.bytesWritten - socket.writableLength;
+      await sleep(100);
+      return socket.writableLength > 0 && socket.bytesWritten - socket.writableLength === before;
+    });
+    socket.resume();
+    await waitFor("all answers", () => answers().length === 30_000, { deadlineMs: 60_000, everyMs: 500 });
+    socket.destroy();
+  });
+
+  test("one that is gone before its answer does no harm", async () => {
+    for (let round = 0; round < 20; round += 1) {
+      const { socket, closed } = open();
+      socket.on("connect", () => {
+        socket.write(Buffer.concat([verifying(limitedKey), verifying(limitedKey)]), () => socket.resetAndDestroy());
+      });
+      await closed;
+    }
+    expect(statuses(await exchange(1, verifying(limitedKey)))).toEqual([200]);
+  });
+});
+
+describe("an end", () => {
+  test("while draining, each response is the last of its connection; then idle connections are closed", async () => {
+    const app = await buildTestApp();
+    const drain = prepareDrain(app.app.server, app.app.direct);
+    const to = await listen(app);
+    const request = requestOf({ body: `{"key":"no"}`, rootKey: app.workspace.rootKey });
+    const used = open(to);
+    const silent = open(to);
+    used.socket.write(request);
+    await waitFor("the first answer", () => used.answers().length === 1);
+    expect(used.answers()[0]?.headers.connection).toBe("keep-alive");
+    const draining = drain();
+    used.socket.write(request);
+    await used.closed;
+    expect(used.answers().map(({ headers }) => headers.connection)).toEqual(["keep-alive", "close"]);
+    await draining;
+    await app.close();
+    await silent.closed;
+  });
+});
