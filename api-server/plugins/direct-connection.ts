@@ -58,8 +58,9 @@ export class DirectConnection implements DirectOwner {
     socket.on("data", this.#onData).on("end", this.#onEnd).on("error", ignore);
   }
 
+  /** Not so while its last response is on the way. */
   get isIdle(): boolean {
-    return this.#request === undefined && !this.#isFlushing && this.#begun === undefined;
+    return this.#request === undefined && !this.#isFlushing && this.#begun === undefined && !this.#isOver;
   }
 
   get isGathering(): boolean {
@@ -77,7 +78,7 @@ export class DirectConnection implements DirectOwner {
     this.#request = undefined;
   }
 
-  /** Gives the connection to Node, before or after a request, or in the middle of one that is still coming. */
+  /** Leaves the connection to Node, before or after a request, or in the middle of one that is still coming. */
   leave(bytes = this.#begun): void {
     const { socket } = this;
     this.#end();
