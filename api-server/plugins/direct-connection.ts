@@ -94,7 +94,7 @@ export class DirectConnection implements DirectOwner {
     if (this.#isOver) return;
     const isTaken = socket.write(text, encoding);
     this.sinceMs = performance.now();
-    if (isLast || this.#hasEnded) {
+    if (isLast) {
       this.#end();
       socket.on("error", ignore).destroySoon();
     } else if (isTaken) this.#goOn();
