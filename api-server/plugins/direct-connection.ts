@@ -172,8 +172,8 @@ export class DirectConnection implements DirectOwner {
     }
     const { phase } = parser;
     const isOurs = (phase === "body" || phase === "complete") && this.#head !== undefined;
+    if (isOurs && phase === "complete") return parsed;
     if (!isOurs || message.length > MESSAGE_BYTES_MAX) this.leave(message);
-    else if (phase === "complete") return parsed;
     else {
       if (this.#begun === undefined) this.sinceMs = performance.now();
       this.#begun = message;
@@ -194,7 +194,7 @@ export class DirectConnection implements DirectOwner {
   }
 }
 
-/** Of the bytes at hand, which may be those of several requests. */
+/** Of a request that is not whole: its head, and a body of the most bytes that are served here. */
 const MESSAGE_BYTES_MAX = 2 * DIRECT_BYTES_MAX;
 
 const ignore = (): void => undefined;
