@@ -132,6 +132,7 @@ describe("both fronts answer alike", () => {
       sent: () => ({ path: "ratelimit.multiLimit", body: JSON.stringify([limit, { ...limit, identifier: "b" }]) }),
     },
     { name: "an unknown root key", status: 401, sent: () => ({ body: JSON.stringify({ key }), rootKey: "unknown" }) },
+    { name: "a header without a token", status: 401, sent: () => ({ body: JSON.stringify({ key }), rootKey: "" }) },
     { name: "no permission", status: 403, sent: () => ({ body: JSON.stringify({ key }), rootKey: poorRootKey }) },
     { name: "a spent quota", status: 429, sent: () => ({ body: JSON.stringify({ key }), rootKey: quotaRootKey }) },
     { name: "no JSON", status: 400, sent: () => ({ body: "{" }) },
@@ -171,7 +172,6 @@ describe("what is unusual is left to Node", () => {
     { name: "two root keys", status: 200, sent: () => verifying(key, "AUTHORIZATION: Bearer other\r\n") },
     { name: "two lengths", status: 400, sent: () => verifying(key, "Content-Length: 3\r\n") },
     { name: "another media type", status: 400, sent: () => requestOf({ body: body(), contentType: "text/plain" }) },
-    { name: "a header without a token", status: 401, sent: () => requestOf({ body: body(), rootKey: "" }) },
     { name: "an empty body", status: 400, sent: () => requestOf({ body: "" }) },
     { name: "a query", status: 200, sent: () => requestOf({ path: "keys.verifyKey?a=b", body: body() }) },
     {
