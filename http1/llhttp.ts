@@ -1,3 +1,5 @@
+// Programs that include this file by way of another have no other way to its declarations.
+/// <reference path="./undici.d.ts" />
 // The parser of Node itself, as undici's package carries it (decision 0025).
 import wasm from "undici/lib/llhttp/llhttp_simd-wasm.js";
 
