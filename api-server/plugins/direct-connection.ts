@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import { performance } from "node:perf_hooks";
 import { MessageParser } from "../../http1/message-parser.ts";
-import { DIRECT_BYTES_MAX, type DirectHead, readDirectHead } from "./direct-head.ts";
+import { DIRECT_BYTES_BOUND, type DirectHead, readDirectHead } from "./direct-head.ts";
 import { type DirectOwner, DirectRequest, type DirectRoute } from "./direct-request.ts";
 
 /*
@@ -195,6 +195,6 @@ export class DirectConnection implements DirectOwner {
 }
 
 /** Of a request that is not whole: its head, and a body of the most bytes that are served here. */
-const MESSAGE_BYTES_MAX = 2 * DIRECT_BYTES_MAX;
+const MESSAGE_BYTES_MAX = 2 * DIRECT_BYTES_BOUND;
 
 const ignore = (): void => undefined;

@@ -19,9 +19,9 @@ export interface DirectFront {
 }
 
 /** A body that comes this slowly is left to Node, which knows how long it may take. */
-const GATHERED_MS_MAX = 250;
+const GATHERED_MS_BOUND = 250;
 const LOOK_MS = 250;
-const HEAD_BYTES_MAX = 16_384;
+const HEAD_BYTES_BOUND = 16_384;
 
 /** Takes the connections of a server of HTTP, before it listens. Its `closeIdleConnections` and `closeAllConnections` then mean those here, too. */
 export function createDirectFront(
@@ -43,7 +43,7 @@ export function createDirectFront(
     routes,
     trustsProxies,
     nextRequestId,
-    headBytesMax: HEAD_BYTES_MAX,
+    headBytesMax: HEAD_BYTES_BOUND,
     keepAliveLines: `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(keepAliveTimeout / 1000)}\r\n`,
     isStopping: () => isStopping,
     onRequest: (nowMs) => {
@@ -79,7 +79,7 @@ export function createDirectFront(
       const { socket, sinceMs, isIdle, isGathering } = connection;
       const waitedMs = nowMs - sinceMs;
       if (isGathering) {
-        if (waitedMs > GATHERED_MS_MAX) connection.leave();
+        if (waitedMs > GATHERED_MS_BOUND) connection.leave();
       } else if (isIdle && waitedMs > (socket.bytesRead === 0 ? headersTimeout : keepAliveTimeout)) socket.destroy();
     }
   }

@@ -19,7 +19,7 @@ export interface DirectHead {
 }
 
 /** Larger bodies are read as their senders are known (`read-body.ts`). */
-export const DIRECT_BYTES_MAX = 65_536;
+export const DIRECT_BYTES_BOUND = 65_536;
 
 const CONTENT_TYPES: ReadonlySet<string> = new Set([
   "application/json",
@@ -28,7 +28,7 @@ const CONTENT_TYPES: ReadonlySet<string> = new Set([
 ]);
 
 /** Names and values. Of very many Node drops the last ones. */
-const HEADERS_MAX = 200;
+const HEADERS_BOUND = 200;
 
 const LENGTH = /^[1-9]\d{0,5}$/;
 
@@ -68,7 +68,7 @@ export function readDirectHead(
   { trustsProxies }: { trustsProxies: boolean },
 ): DirectHead | undefined {
   if (method !== "POST" || version !== 11 || isUpgrade || !keepsAlive) return undefined;
-  if (headers.length > HEADERS_MAX) return undefined;
+  if (headers.length > HEADERS_BOUND) return undefined;
   let host: string | undefined;
   let length: string | undefined;
   let authorization: string | undefined;
@@ -114,7 +114,7 @@ export function readDirectHead(
   }
   if (host === undefined || authorization === undefined) return undefined;
   if (contentType === undefined || !CONTENT_TYPES.has(contentType)) return undefined;
-  if (length === undefined || !LENGTH.test(length) || Number(length) > DIRECT_BYTES_MAX) return undefined;
+  if (length === undefined || !LENGTH.test(length) || Number(length) > DIRECT_BYTES_BOUND) return undefined;
   return {
     headers: { authorization, "content-type": contentType, accept, "user-agent": userAgent },
     bodyBytes: Number(length),

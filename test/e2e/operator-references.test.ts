@@ -271,6 +271,7 @@ const PLAIN: ReadonlySet<string> = new Set([
   ...["ApiKeyPolicy clientAddress.trustedProxies[]", "ApiKeyPolicy rules[].permissions"],
   ...["ApiKeyPolicy rules[].match.path.prefix", "ApiKeyPolicy rules[].match.path.exact"],
   ...["ApiKeyPolicy rules[].ratelimits[].name", "ApiKeyPolicy rules[].ratelimits[].duration"],
+  ...["ApiKeyPolicy onCounterFailure.action", "ApiKeyPolicy onCounterFailure.budget"],
 ]);
 
 interface JsonSchema {

@@ -235,8 +235,9 @@ export function testGateway(
         expected.undecided.includes((await ask("/orders", bearer("unknown-meanwhile"))).status),
       );
       expect(world.app.seen).toEqual([]);
-      expect((await ask("/orders", bearer(key))).status, gateway.log()).toBe(200);
-      expect((await ask("/public")).status).toBe(200);
+      // A gateway may give up a question on a busy machine, and asks again with the next request.
+      await waitFor("the known key to be served", async () => (await ask("/orders", bearer(key))).status === 200);
+      await waitFor("what is public to be served", async () => (await ask("/public")).status === 200);
     });
 
     test("without the gate nothing passes, not even what needs no key", async () => {
