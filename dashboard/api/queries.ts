@@ -113,6 +113,24 @@ export function usePages<P extends ListProcedure>(
 }
 
 /**
+ * Returns what reads again all answers of these procedures that are kept or on their way: what was asked before a change may be answered without it,
+ * and a first answer that is on its way is not asked for again by invalidation alone (as `Query.fetch` of TanStack Query documents).
+ */
+export function useReadAgain(): (procedures: readonly Procedure[]) => void {
+  const { workspace } = useApi();
+  const client = useQueryClient();
+  return useCallback(
+    (procedures) => {
+      for (const name of procedures) {
+        const queryKey = [workspace, name];
+        void client.cancelQueries({ queryKey }).then(() => client.invalidateQueries({ queryKey }));
+      }
+    },
+    [client, workspace],
+  );
+}
+
+/**
  * Changes something, and then reads again what the named procedures returned. What it returns is not kept past its component: it may
  * be a secret. While a change is on its way another one is not sent: a second click is quicker than the button that it turns off.
  */
@@ -121,7 +139,7 @@ export function useChange<P extends Procedure>(
   { refreshes, options }: { readonly refreshes: readonly Procedure[]; readonly options?: CallOptions },
 ): UseMutationResult<Data<P>, ApiError, Input<P>> {
   const api = useApi();
-  const client = useQueryClient();
+  const readAgain = useReadAgain();
   const isSent = useRef(false);
   const change = useMutation<Data<P>, ApiError, Input<P>>({
     mutationFn: async (body) => (await api.call(procedure, body, options)).data,
@@ -129,9 +147,7 @@ export function useChange<P extends Procedure>(
     onSettled: () => {
       isSent.current = false;
     },
-    onSuccess: () => {
-      for (const name of refreshes) void client.invalidateQueries({ queryKey: [api.workspace, name] });
-    },
+    onSuccess: () => readAgain(refreshes),
   });
   const { mutate } = change;
   const send = useCallback<typeof mutate>(

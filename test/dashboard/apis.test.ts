@@ -42,6 +42,26 @@ describe("APIs", () => {
     expect(await dashboard.call("admin.listApis", { search: "支付" })).toEqual([]);
   });
 
+  test("that are made while the first answer is on its way are in the list", async ({ context, open }) => {
+    const { promise: goOn, resolve: letPass } = Promise.withResolvers<void>();
+    let isFirst = true;
+    await context.route("**/v2/admin.listApis", async (route) => {
+      if (!isFirst) return route.continue();
+      isFirst = false;
+      const answeredBefore = await route.fetch();
+      await goOn;
+      // The page may have given it up.
+      await route.fulfill({ response: answeredBefore }).catch(() => undefined);
+    });
+    const page = await open("/apis");
+    await page.getByRole("button", { name: "Create an API" }).click();
+    await page.getByRole("dialog").getByLabel("Name").fill("made too early");
+    await page.keyboard.press("Enter");
+    await page.getByText("The API made too early is created.").waitFor();
+    letPass();
+    await page.getByRole("link", { name: "made too early" }).waitFor();
+  });
+
   test("that are protected say who lifts the protection, and how", async ({ dashboard, open }) => {
     const { apiId } = await dashboard.call("apis.createApi", { name: "protected-api" });
     await inDatabase(dashboard, "update apis set delete_protection = true where id = $1", [apiId]);

@@ -1,6 +1,6 @@
-import { useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 import { useApi } from "../../api/api-context.ts";
+import { useReadAgain } from "../../api/queries.ts";
 import { FormDialog } from "../../parts/form-dialog.tsx";
 import { TextField } from "../../parts/text-field.tsx";
 import { useDone } from "../../parts/toast.tsx";
@@ -10,7 +10,7 @@ import { differenceOf } from "./links.ts";
 /** Adds and takes away what was changed, one by one: what another person gives the key meanwhile stays. */
 export function ChangeRights({ details, onClose }: { details: KeyDetails; onClose: () => void }): ReactNode {
   const api = useApi();
-  const client = useQueryClient();
+  const readAgain = useReadAgain();
   const done = useDone(onClose);
   const { keyId } = details.key;
   const [before] = useState(() => ({
@@ -44,7 +44,7 @@ export function ChangeRights({ details, onClose }: { details: KeyDetails; onClos
       setError(thrown);
     } finally {
       setBusy(false);
-      void client.invalidateQueries({ queryKey: [api.workspace, "admin.getKeyDetails"] });
+      readAgain(["admin.getKeyDetails"]);
     }
   };
   return (

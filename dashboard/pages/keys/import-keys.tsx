@@ -1,7 +1,7 @@
-import { useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 import { useApi } from "../../api/api-context.ts";
 import { ApiError } from "../../api/api-error.ts";
+import { useReadAgain } from "../../api/queries.ts";
 import { Button } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { downloadCsv } from "../../parts/download.ts";
@@ -29,7 +29,7 @@ export function ImportKeys({
   onClose: () => void;
 }): ReactNode {
   const api = useApi();
-  const client = useQueryClient();
+  const readAgain = useReadAgain();
   const [file, setFile] = useState<{ readonly name: string; readonly table: ImportTable }>();
   const [state, setState] = useState<ImportState>(NOT_STARTED);
   const [error, setError] = useState<unknown>(null);
@@ -50,9 +50,7 @@ export function ImportKeys({
       if (!signal.aborted) setError(thrown);
     } finally {
       setRunning(false);
-      for (const procedure of ["admin.searchKeys", "admin.listApis"]) {
-        void client.invalidateQueries({ queryKey: [api.workspace, procedure] });
-      }
+      readAgain(["admin.searchKeys", "admin.listApis"]);
     }
   };
   const problems = [...(file?.table.problems ?? []), ...state.failed];

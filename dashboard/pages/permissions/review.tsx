@@ -1,8 +1,8 @@
-import { useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useCallback, useEffect, useState } from "react";
 import { useApi } from "../../api/api-context.ts";
 import { ApiError } from "../../api/api-error.ts";
 import type { Api } from "../../api/client.ts";
+import { useReadAgain } from "../../api/queries.ts";
 import { Button } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
@@ -36,7 +36,7 @@ export function Review({
   onClose: () => void;
 }): ReactNode {
   const api = useApi();
-  const client = useQueryClient();
+  const readAgain = useReadAgain();
   const done = useDone(onClose);
   const [changes] = useState(() => changesOf(pending));
   const [readings, setReadings] = useState<ReadonlyMap<string, Reading>>(new Map());
@@ -79,9 +79,7 @@ export function Review({
         note(change.roleId, outcome.reading);
       }
     }
-    for (const name of SHOWN_BY) {
-      void client.invalidateQueries({ queryKey: [api.workspace, name] });
-    }
+    readAgain(SHOWN_BY);
     setSaving(false);
     if (isWhole) {
       done(changes.length === 1 ? "The role is changed." : `${changes.length} roles are changed.`);

@@ -1,9 +1,7 @@
-import { useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import type { SessionWorkspace } from "../../../core/sessions/session.ts";
-import { useApi } from "../../api/api-context.ts";
 import type { ApiError } from "../../api/api-error.ts";
-import { useChange } from "../../api/queries.ts";
+import { useChange, useReadAgain } from "../../api/queries.ts";
 import { usePlace, useSessionAgain } from "../../api/session.ts";
 import { useDone } from "../../parts/toast.tsx";
 import { SHOWN_BY } from "./workspace.ts";
@@ -31,8 +29,7 @@ export function useUpdateWorkspace(
   onClose: () => void,
 ): { readonly isBusy: boolean; readonly error: ApiError | null; save(change: WorkspaceChange, text: string): void } {
   const { workspace: shown } = usePlace();
-  const api = useApi();
-  const client = useQueryClient();
+  const readAgain = useReadAgain();
   const navigate = useNavigate();
   const done = useDone(onClose);
   const sessionAgain = useSessionAgain();
@@ -45,7 +42,7 @@ export function useUpdateWorkspace(
       void navigate({ to: "/workspaces", search: { workspace: other.id } });
       return;
     }
-    for (const name of SHOWN_BY) void client.invalidateQueries({ queryKey: [api.workspace, name] });
+    readAgain(SHOWN_BY);
   };
   return {
     isBusy: update.isPending,
