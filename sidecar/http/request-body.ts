@@ -117,7 +117,9 @@ export class RequestBody implements BodyReceiver {
   }
 
   #give(sink: BodySink, bytes: Buffer): void {
-    if (!sink.write(bytes)) this.#stopReading();
+    // Reading may have stopped while the body waited for its sink. A write that was taken at once is followed by no `want`, however large it was.
+    if (sink.write(bytes)) this.want();
+    else this.#stopReading();
   }
 
   #stopReading(): void {

@@ -1,8 +1,9 @@
-import { Agent, request } from "node:http";
+import { Agent, request, type ServerResponse } from "node:http";
+import { connect } from "node:net";
 import { afterEach, expect, test } from "vitest";
-import { OPEN, openGate, type TestGate } from "../../test/harness/gate.ts";
+import { call, OPEN, openGate, readAll, startApp, type TestGate, waitFor } from "../../test/harness/gate.ts";
 
-/* Uploads one after another on a connection that is kept. */
+/* Uploads one after another on a connection that is kept, and one that waits for its place at the app. */
 
 let gate: TestGate;
 afterEach(() => gate.close());
@@ -28,3 +29,45 @@ test.each([1_000, 60_000, 100_000, 1_000_000])("ten of %i bytes, with a length a
   expect(ports.size).toBe(1);
   expect(gate.app.seen.map(({ body }) => body.length)).toEqual(Array.from({ length: 10 }, () => bytes));
 });
+
+test.each([
+  { bytes: 77_862, coding: "length" },
+  { bytes: 77_862, coding: "chunked" },
+  { bytes: 1_000_000, coding: "length" },
+  { bytes: 1_000_000, coding: "chunked" },
+] as const)(
+  "one of $bytes bytes ($coding) that waits for a place is taken in whole when it has one",
+  async (upload) => {
+    const held: ServerResponse[] = [];
+    const received: number[] = [];
+    const app = await startApp((req, res) => {
+      if (req.method === "GET") held.push(res);
+      let bytes = 0;
+      req.on("data", (piece: Buffer) => {
+        bytes += piece.length;
+      });
+      if (req.method === "POST") req.on("end", () => res.end(String(received.push(bytes))));
+    });
+    gate = await openGate({ ...OPEN, app, config: { limits: { upstreamConnectionsMax: 1, addressShare: 1 } } });
+    const first = call(gate.port, { path: "/first" });
+    await waitFor("the first to have the place", () => held.length === 1);
+
+    const { bytes, coding } = upload;
+    const body = Buffer.alloc(bytes, "x");
+    const client = connect(gate.port, "127.0.0.1");
+    const read = readAll(client);
+    client.write("POST /upload HTTP/1.1\r\nHost: a\r\nConnection: close\r\n");
+    if (coding === "length") client.write(`Content-Length: ${bytes}\r\n\r\n`);
+    else client.write(`Transfer-Encoding: chunked\r\n\r\n${bytes.toString(16)}\r\n`);
+    client.write(body);
+    if (coding === "chunked") client.write("\r\n0\r\n\r\n");
+    await waitFor("the upload to be in line", async () =>
+      (await gate.metrics()).includes('postern_sidecar_places{state="waiting"} 1'),
+    );
+    held[0]?.end("done");
+    expect((await first).status).toBe(200);
+    await waitFor("the answer to the upload", () => read().includes("HTTP/1.1 200"));
+    expect(received).toEqual([bytes]);
+    client.destroy();
+  },
+);
