@@ -42,10 +42,10 @@ const LIVEZ_MS = 10_000;
 const RSS_MAX_MIB = 400;
 
 /**
- * POSTERN_FUZZ_PLACES=4 is so few that requests wait for one another, and a connection to an app goes from one to the next at once: what one
- * response leaves behind would reach another client. It finds "no answer" to a large upload now and then, which is not explained yet.
+ * So few that requests wait for one another, and a connection to an app goes from one to the next at once: what one response leaves behind would
+ * reach another client.
  */
-const PLACES = Number(process.env.POSTERN_FUZZ_PLACES ?? 1_000);
+const PLACES = 4;
 
 const openSidecar: OpenGate = async (app) => {
   const rules = [aRule({ path: { prefix: "/open" }, access: "Anonymous" })];
