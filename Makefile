@@ -15,7 +15,7 @@ demo: setup ## Walk through the main job with real requests, and end
 	@npm run -s demo
 
 dev: setup ## Start the same, stay up, and print what to try
-	@npm run -s dev
+	@npm run -s dev -- $(ARGS)
 
 test: setup ## Check the types, lint, and run all tests on real parts
 	@node_modules/.bin/node scripts/checks.ts

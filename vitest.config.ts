@@ -28,6 +28,7 @@ const WHOLE = [
   "test/docs/administration.test.ts",
   "test/docs/commands.test.ts",
   "test/docs/first-policy.test.ts",
+  "test/docs/guides/*.test.ts",
   "test/docs/recipes.test.ts",
   "test/e2e/administration.test.ts",
   "test/e2e/api-key-kubernetes.test.ts",

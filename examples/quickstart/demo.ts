@@ -1,13 +1,14 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { Api, type Ready, startParts } from "./parts.ts";
+import { Api, type Ports, type Ready, startParts } from "./parts.ts";
 
 /*
  * `make demo`: the main job of Postern, walked through with real requests against everything that `postern dev` starts.
  * Each step says what it did and what came back; the exit code is 0 only when every step gave what it should.
- * `--stay` (`make dev`) starts the same, prints what to try, and stays up until Ctrl-C.
+ * `--stay` (`make dev`) starts the same, prints what to try, and stays up until Ctrl-C. Where its ports are taken:
+ * `make dev ARGS='--api-port 9080 --sidecar-port 9000 --app-port 4000'`, 0 for a free one; `--data DIR` keeps its files elsewhere.
  */
 
 const HERE = import.meta.dirname;
@@ -148,9 +149,8 @@ class Table {
   }
 }
 
-async function stay(): Promise<number> {
-  const data = join(process.cwd(), ".postern");
-  const parts = await startParts({ manifests: HERE, data, ports: { api: 8080, sidecar: 8000, app: 3000 } });
+async function stay(options: { data: string; ports: Ports }): Promise<number> {
+  const parts = await startParts({ manifests: HERE, ...options });
   try {
     const { ready } = parts;
     const api = new Api(ready);
@@ -193,9 +193,19 @@ function ms(durationMs: number): string {
   return `${durationMs.toFixed(0)} ms`;
 }
 
-const { values } = parseArgs({ options: { stay: { type: "boolean", default: false } } });
 try {
-  process.exit(values.stay ? await stay() : await walk());
+  const { values } = parseArgs({
+    options: {
+      stay: { type: "boolean", default: false },
+      data: { type: "string", default: ".postern" },
+      "api-port": { type: "string", default: "8080" },
+      "sidecar-port": { type: "string", default: "8000" },
+      "app-port": { type: "string", default: "3000" },
+    },
+  });
+  const [api, sidecar, app] = [values["api-port"], values["sidecar-port"], values["app-port"]].map(Number);
+  const ports = { api: api ?? 0, sidecar: sidecar ?? 0, app: app ?? 0 };
+  process.exit(values.stay ? await stay({ data: resolve(values.data), ports }) : await walk());
 } catch (error) {
   process.stderr.write(`\n${error instanceof Error ? error.message : error}\n`);
   process.exit(1);

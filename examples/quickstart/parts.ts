@@ -16,6 +16,13 @@ export interface Ready {
   readonly dashboardUrl: string;
 }
 
+/** Where to listen; 0 for a free port. */
+export interface Ports {
+  readonly api: number;
+  readonly sidecar: number;
+  readonly app: number;
+}
+
 export interface Parts {
   readonly ready: Ready;
   /** Resolves when a process ended by itself, or this one was asked to stop. */
@@ -24,11 +31,7 @@ export interface Parts {
 }
 
 /** Starts the sample app and `postern dev` in front of it. Throws with the last log lines when one does not come up. */
-export async function startParts(options: {
-  manifests: string;
-  data: string;
-  ports: { api: number; sidecar: number; app: number };
-}): Promise<Parts> {
+export async function startParts(options: { manifests: string; data: string; ports: Ports }): Promise<Parts> {
   const children: ChildProcess[] = [];
   const stop = async () => {
     await Promise.all(
