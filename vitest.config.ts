@@ -59,6 +59,7 @@ const WHOLE = [
   "test/e2e/policy-by-name.test.ts",
   "test/e2e/policy-conditions.test.ts",
   "test/e2e/webhook.test.ts",
+  "test/examples/*.test.ts",
   "test/faults/api-listeners.test.ts",
   "test/faults/away-at-start.test.ts",
   "test/faults/backup.test.ts",

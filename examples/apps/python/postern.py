@@ -1,0 +1,105 @@
+"""Verifies API keys with Postern. Needs Python 3.11 and nothing else; does what a gate of Postern does."""
+
+import json
+import logging
+import os
+import re
+import time
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+API_URL = os.environ.get("POSTERN_API_URL", "http://127.0.0.1:8080").rstrip("/")
+ROOT_KEY = os.environ.get("POSTERN_ROOT_KEY", "")
+
+# What every request asks for: a permission, and a unit of a limit that each key has for itself.
+ASKED = {
+    "permissions": "reports.read",
+    "ratelimits": [{"name": "reports", "limit": 10, "duration": 60_000}],
+}
+# How long a request may wait for the verification. It is refused then: what cannot be checked is not let in.
+DEADLINE_S = 2.0
+# No key is longer, so what is longer needs no question.
+KEY_LENGTH_MAX = 512
+ANSWER_BYTES_MAX = 4_000_000
+
+# urllib's timeout holds for each wait on the socket, so the call runs in a thread that we stop waiting for.
+_calls = ThreadPoolExecutor(max_workers=32, thread_name_prefix="postern")
+# Without a proxy of the environment: the address is the one to call.
+_opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who is calling. `external_id` is what you call the user; None for a key without an owner."""
+
+    key_id: str
+    external_id: str | None
+    meta: dict[str, object]
+
+
+@dataclass(frozen=True)
+class Refusal(Exception):
+    """What to answer instead."""
+
+    status: int
+    error: str
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+def verify(authorization: str | None) -> Caller:
+    """Verifies the key of an Authorization header. Raises `Refusal`."""
+    found = re.fullmatch(r"bearer +(\S+)", (authorization or "").strip(), re.IGNORECASE)
+    if found is None or len(found[1]) > KEY_LENGTH_MAX:
+        raise _not_authenticated("An API key is needed: Authorization: Bearer KEY")
+    call = _calls.submit(_ask, found[1], time.monotonic() + DEADLINE_S)
+    try:
+        return _caller_of(call.result(timeout=DEADLINE_S)["data"])
+    except Refusal:
+        raise
+    except Exception as error:
+        call.cancel()
+        # The reason is for your log and not for your caller.
+        logging.error("verification failed: %s %s", type(error).__name__, error)
+        raise Refusal(503, "API keys cannot be verified now.", {"Retry-After": "1"}) from error
+
+
+def _ask(key: str, until: float) -> dict:
+    request = urllib.request.Request(
+        f"{API_URL}/v2/keys.verifyKey",
+        data=json.dumps({"key": key, **ASKED}).encode(),
+        headers={"Authorization": f"Bearer {ROOT_KEY}", "Content-Type": "application/json"},
+    )
+    try:
+        with _opener.open(request, timeout=DEADLINE_S) as response:
+            content = b""
+            while piece := response.read1(65_536):
+                content += piece
+                if time.monotonic() > until or len(content) > ANSWER_BYTES_MAX:
+                    raise TimeoutError("the answer takes too long, or is too long")
+            return json.loads(content)
+    except urllib.error.HTTPError as error:
+        # A key that is refused comes with 200 too: another status is about the call, such as a root key that may not verify.
+        raise RuntimeError(f"{error.code}: {error.read(1000).decode(errors='replace')}") from error
+
+
+def _caller_of(data: dict) -> Caller:
+    if data["valid"]:
+        return Caller(data["keyId"], data.get("identity", {}).get("externalId"), data.get("meta", {}))
+    match data["code"]:
+        case "NOT_FOUND" | "DISABLED" | "EXPIRED":
+            raise _not_authenticated("The API key is not valid.")
+        case "RATE_LIMITED":
+            reset = max(limit["reset"] for limit in data["ratelimits"] if limit["exceeded"])
+            seconds = max(1, -int(-(reset / 1000 - time.time()) // 1))
+            raise Refusal(429, "Too many requests.", {"Retry-After": str(seconds)})
+        case "USAGE_EXCEEDED":
+            raise Refusal(429, "The API key has no credits left.")
+        case _:
+            # INSUFFICIENT_PERMISSIONS, FORBIDDEN, and every code that a later release may add.
+            raise Refusal(403, "The API key may not do this.")
+
+
+def _not_authenticated(error: str) -> Refusal:
+    return Refusal(401, error, {"WWW-Authenticate": "Bearer"})

@@ -1,0 +1,32 @@
+import { createServer } from "node:http";
+
+/*
+ * A web app whose users have API keys. `node app.ts fetch` verifies them with plain fetch, `node app.ts client` with the client
+ * `@unkey/api`. POSTERN_API_URL and POSTERN_ROOT_KEY say whom it asks, PORT where it listens.
+ */
+
+const { verify } = await (process.argv[2] === "client"
+  ? import("./verify-with-client.ts")
+  : import("./verify-with-fetch.ts"));
+
+const server = createServer(async (request, response) => {
+  const send = (status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): void => {
+    response.writeHead(status, { ...headers, "Content-Type": "application/json" }).end(JSON.stringify(body));
+  };
+  if (request.method !== "GET" || request.url !== "/reports")
+    return send(404, { error: "There is only GET /reports." });
+  const outcome = await verify(request.headers.authorization);
+  if ("refusal" in outcome)
+    return send(outcome.refusal.status, { error: outcome.refusal.error }, outcome.refusal.headers);
+  const { keyId, externalId, meta } = outcome.caller;
+  send(200, { reports: [], for: { keyId, externalId, plan: meta.plan } });
+});
+
+server.listen(Number(process.env.PORT ?? 3000), "127.0.0.1", () => {
+  const address = server.address();
+  if (typeof address === "object") console.log(`listening on http://127.0.0.1:${address?.port}`);
+});
+process.on("SIGTERM", () => {
+  server.close();
+  server.closeAllConnections();
+});

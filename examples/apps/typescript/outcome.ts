@@ -1,0 +1,81 @@
+/* What a verification means for the request that brought the key. It does what a gate of Postern does. */
+
+/** Who is calling. */
+export interface Caller {
+  readonly keyId: string;
+  /** What you call the user; undefined for a key without an owner. */
+  readonly externalId: string | undefined;
+  readonly meta: Readonly<Record<string, unknown>>;
+}
+
+/** What to answer instead. */
+export interface Refusal {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly error: string;
+}
+
+export type Outcome = { readonly caller: Caller } | { readonly refusal: Refusal };
+
+/** What every request asks for: a permission, and a unit of a limit that each key has for itself. */
+export const ASKED = {
+  permissions: "reports.read",
+  ratelimits: [{ name: "reports", limit: 10, duration: 60_000 }],
+};
+/** How long a request may wait for the verification. It is refused then: what cannot be checked is not let in. */
+export const DEADLINE_MS = 2000;
+/** No key is longer, so what is longer needs no question. */
+const KEY_LENGTH_MAX = 512;
+
+/** The key in an Authorization header: `Bearer acme_…`. */
+export function keyIn(authorization: string | undefined): string | undefined {
+  const key = /^Bearer +(\S+)$/i.exec(authorization?.trim() ?? "")?.[1];
+  return key === undefined || key.length > KEY_LENGTH_MAX ? undefined : key;
+}
+
+/** The members of the answer of keys.verifyKey that decide. */
+export interface Verification {
+  readonly valid: boolean;
+  readonly code: string;
+  readonly keyId?: string | undefined;
+  readonly meta?: Readonly<Record<string, unknown>> | undefined;
+  readonly identity?: { readonly externalId: string } | undefined;
+  readonly ratelimits?: readonly { readonly exceeded: boolean; readonly reset: number }[] | undefined;
+}
+
+export function outcomeOf(answer: Verification): Outcome {
+  const { valid, code, keyId, identity, meta = {} } = answer;
+  if (valid && keyId !== undefined) return { caller: { keyId, externalId: identity?.externalId, meta } };
+  switch (code) {
+    case "NOT_FOUND":
+    case "DISABLED":
+    case "EXPIRED":
+      return notAuthenticated("The API key is not valid.");
+    case "RATE_LIMITED":
+      return refuse(429, "Too many requests.", { "Retry-After": String(secondsUntilReset(answer)) });
+    case "USAGE_EXCEEDED":
+      return refuse(429, "The API key has no credits left.");
+    default:
+      // INSUFFICIENT_PERMISSIONS, FORBIDDEN, and every code that a later release may add.
+      return refuse(403, "The API key may not do this.");
+  }
+}
+
+export const noKey = (): Outcome => notAuthenticated("An API key is needed: Authorization: Bearer KEY");
+
+/** Postern did not answer in time, or not with a verification. The reason is for your log and not for your caller. */
+export function unavailable(reason: unknown): Outcome {
+  console.error("verification failed:", reason instanceof Error ? reason.message : reason);
+  return refuse(503, "API keys cannot be verified now.", { "Retry-After": "1" });
+}
+
+function secondsUntilReset({ ratelimits = [] }: Verification): number {
+  const resets = ratelimits.filter(({ exceeded }) => exceeded).map(({ reset }) => reset);
+  return Math.max(1, Math.ceil((Math.max(...resets) - Date.now()) / 1000));
+}
+
+const notAuthenticated = (error: string): Outcome => refuse(401, error, { "WWW-Authenticate": "Bearer" });
+
+const refuse = (status: number, error: string, headers: Record<string, string> = {}): Outcome => ({
+  refusal: { status, headers, error },
+});

@@ -1,0 +1,24 @@
+import { Unkey } from "@unkey/api";
+import { ASKED, DEADLINE_MS, keyIn, noKey, type Outcome, outcomeOf, unavailable } from "./outcome.ts";
+
+const { POSTERN_API_URL = "http://127.0.0.1:8080", POSTERN_ROOT_KEY = "" } = process.env;
+
+const client = new Unkey({
+  serverURL: POSTERN_API_URL,
+  rootKey: POSTERN_ROOT_KEY,
+  timeoutMs: DEADLINE_MS,
+  // By itself the client tries again for a long time, and the deadline holds for each try.
+  retryConfig: { strategy: "none" },
+});
+
+/** Verifies the key of an Authorization header with the published client. */
+export async function verify(authorization: string | undefined): Promise<Outcome> {
+  const key = keyIn(authorization);
+  if (key === undefined) return noKey();
+  try {
+    const { data } = await client.keys.verifyKey({ key, ...ASKED });
+    return outcomeOf(data);
+  } catch (error) {
+    return unavailable(error);
+  }
+}

@@ -1,0 +1,34 @@
+import {
+  ASKED,
+  DEADLINE_MS,
+  keyIn,
+  noKey,
+  type Outcome,
+  outcomeOf,
+  unavailable,
+  type Verification,
+} from "./outcome.ts";
+
+const { POSTERN_API_URL = "http://127.0.0.1:8080", POSTERN_ROOT_KEY = "" } = process.env;
+
+/** Verifies the key of an Authorization header with one call and no library. */
+export async function verify(authorization: string | undefined): Promise<Outcome> {
+  const key = keyIn(authorization);
+  if (key === undefined) return noKey();
+  try {
+    const response = await fetch(`${POSTERN_API_URL}/v2/keys.verifyKey`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${POSTERN_ROOT_KEY}`, "content-type": "application/json" },
+      body: JSON.stringify({ key, ...ASKED }),
+      // It also ends the reading of the body.
+      signal: AbortSignal.timeout(DEADLINE_MS),
+    });
+    const answer = (await response.json()) as { data?: Verification; error?: { title: string; detail: string } };
+    // A key that is refused comes with 200 too: another status is about the call, such as a root key that may not verify.
+    if (answer.data === undefined)
+      throw new Error(`${response.status} ${answer.error?.title}: ${answer.error?.detail}`);
+    return outcomeOf(answer.data);
+  } catch (error) {
+    return unavailable(error);
+  }
+}
