@@ -1,9 +1,10 @@
 import { join, resolve } from "node:path";
 import { findBinary, MissingPart } from "../harness/parts/find.ts";
 import { findGoProgram } from "../harness/parts/go-program.ts";
+import { pythonWith } from "../harness/parts/python-package.ts";
 import { type RunningProcess, startProcess } from "../harness/process.ts";
 
-/* How each of examples/apps is started. */
+/* How each of examples/apps and examples/middleware is started. */
 
 const EXAMPLES = resolve(import.meta.dirname, "../../examples");
 
@@ -23,6 +24,8 @@ async function python(...args: string[]): Promise<string[]> {
   return [found, ...args];
 }
 
+const FASTAPI = { name: "fastapi", version: "0.165.0", and: ["uvicorn==0.54.0"], title: "FastAPI" };
+
 export const APPS: readonly ExampleApp[] = [
   { name: "TypeScript with fetch", command: node("apps/typescript/app.ts", "fetch") },
   { name: "TypeScript with @unkey/api", command: node("apps/typescript/app.ts", "client") },
@@ -33,6 +36,10 @@ export const APPS: readonly ExampleApp[] = [
       await findGoProgram({ name: "example-app", source: "../examples/apps/go/main.go", modules: [] }),
     ],
   },
+  { name: "fastify", command: node("middleware/fastify.ts") },
+  { name: "Express", command: node("middleware/express.ts") },
+  { name: "Hono", command: node("middleware/hono.ts") },
+  { name: "FastAPI", command: async () => [await pythonWith(FASTAPI), "middleware/fastapi_app.py"] },
 ];
 
 /** Starts an app that asks `apiUrl`, and returns its process and its address. */
@@ -44,7 +51,13 @@ export async function startApp(
   const readyLine = /^listening on (http:\S+)$/m;
   const started = await startProcess(file, args, {
     cwd: EXAMPLES,
-    env: { POSTERN_API_URL: apiUrl, POSTERN_ROOT_KEY: rootKey, PORT: "0", PYTHONPATH: join(EXAMPLES, "apps/python") },
+    env: {
+      POSTERN_API_URL: apiUrl,
+      POSTERN_ROOT_KEY: rootKey,
+      PORT: "0",
+      PYTHONPATH: join(EXAMPLES, "apps/python"),
+      PYTHONDONTWRITEBYTECODE: "1",
+    },
     readyLine,
   });
   return { url: readyLine.exec(started.stdout())?.[1] ?? "", process: started };

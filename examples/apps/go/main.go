@@ -33,7 +33,7 @@ var (
 	client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 30 * time.Second}}
 )
 
-// A question is what every request asks for: a permission, and a unit of a limit that each key has for itself.
+// A question is what a request needs of its key: a permission, and a unit of a limit that each key has for itself.
 type question struct {
 	Key         string      `json:"key"`
 	Permissions string      `json:"permissions"`

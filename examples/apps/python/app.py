@@ -16,7 +16,7 @@ class App(BaseHTTPRequestHandler):
         if self.path != "/reports":
             return self.answer(404, {"error": "There is only GET /reports."})
         try:
-            caller = postern.verify(self.headers.get("Authorization"))
+            caller = postern.verify(self.headers.get("Authorization"), postern.REPORTS)
         except postern.Refusal as refusal:
             return self.answer(refusal.status, {"error": refusal.error}, refusal.headers)
         whom = {"keyId": caller.key_id, "externalId": caller.external_id, "plan": caller.meta.get("plan")}

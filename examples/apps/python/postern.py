@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 API_URL = os.environ.get("POSTERN_API_URL", "http://127.0.0.1:8080").rstrip("/")
 ROOT_KEY = os.environ.get("POSTERN_ROOT_KEY", "")
 
-# What every request asks for: a permission, and a unit of a limit that each key has for itself.
-ASKED = {
+# What a request needs of its key: a permission, and a unit of a limit that each key has for itself.
+REPORTS = {
     "permissions": "reports.read",
     "ratelimits": [{"name": "reports", "limit": 10, "duration": 60_000}],
 }
@@ -48,12 +48,12 @@ class Refusal(Exception):
     headers: dict[str, str] = field(default_factory=dict)
 
 
-def verify(authorization: str | None) -> Caller:
+def verify(authorization: str | None, asked: dict) -> Caller:
     """Verifies the key of an Authorization header. Raises `Refusal`."""
     found = re.fullmatch(r"bearer +(\S+)", (authorization or "").strip(), re.IGNORECASE)
     if found is None or len(found[1]) > KEY_LENGTH_MAX:
         raise _not_authenticated("An API key is needed: Authorization: Bearer KEY")
-    call = _calls.submit(_ask, found[1], time.monotonic() + DEADLINE_S)
+    call = _calls.submit(_ask, {"key": found[1], **asked}, time.monotonic() + DEADLINE_S)
     try:
         return _caller_of(call.result(timeout=DEADLINE_S)["data"])
     except Refusal:
@@ -65,10 +65,10 @@ def verify(authorization: str | None) -> Caller:
         raise Refusal(503, "API keys cannot be verified now.", {"Retry-After": "1"}) from error
 
 
-def _ask(key: str, until: float) -> dict:
+def _ask(question: dict, until: float) -> dict:
     request = urllib.request.Request(
         f"{API_URL}/v2/keys.verifyKey",
-        data=json.dumps({"key": key, **ASKED}).encode(),
+        data=json.dumps(question).encode(),
         headers={"Authorization": f"Bearer {ROOT_KEY}", "Content-Type": "application/json"},
     )
     try:

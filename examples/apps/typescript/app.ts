@@ -1,4 +1,5 @@
 import { createServer } from "node:http";
+import { REPORTS } from "./outcome.ts";
 
 /*
  * A web app whose users have API keys. `node app.ts fetch` verifies them with plain fetch, `node app.ts client` with the client
@@ -15,7 +16,7 @@ const server = createServer(async (request, response) => {
   };
   if (request.method !== "GET" || request.url !== "/reports")
     return send(404, { error: "There is only GET /reports." });
-  const outcome = await verify(request.headers.authorization);
+  const outcome = await verify(request.headers.authorization, REPORTS);
   if ("refusal" in outcome)
     return send(outcome.refusal.status, { error: outcome.refusal.error }, outcome.refusal.headers);
   const { keyId, externalId, meta } = outcome.caller;

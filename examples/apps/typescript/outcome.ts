@@ -17,8 +17,14 @@ export interface Refusal {
 
 export type Outcome = { readonly caller: Caller } | { readonly refusal: Refusal };
 
-/** What every request asks for: a permission, and a unit of a limit that each key has for itself. */
-export const ASKED = {
+/** What a request needs of its key. */
+export interface Asked {
+  readonly permissions?: string;
+  readonly ratelimits?: { readonly name: string; readonly limit?: number; readonly duration?: number }[];
+}
+
+/** A permission, and a unit of a limit that each key has for itself. */
+export const REPORTS: Asked = {
   permissions: "reports.read",
   ratelimits: [{ name: "reports", limit: 10, duration: 60_000 }],
 };

@@ -1,5 +1,5 @@
 import { Unkey } from "@unkey/api";
-import { ASKED, DEADLINE_MS, keyIn, noKey, type Outcome, outcomeOf, unavailable } from "./outcome.ts";
+import { type Asked, DEADLINE_MS, keyIn, noKey, type Outcome, outcomeOf, unavailable } from "./outcome.ts";
 
 const { POSTERN_API_URL = "http://127.0.0.1:8080", POSTERN_ROOT_KEY = "" } = process.env;
 
@@ -12,11 +12,11 @@ const client = new Unkey({
 });
 
 /** Verifies the key of an Authorization header with the published client. */
-export async function verify(authorization: string | undefined): Promise<Outcome> {
+export async function verify(authorization: string | undefined, asked: Asked): Promise<Outcome> {
   const key = keyIn(authorization);
   if (key === undefined) return noKey();
   try {
-    const { data } = await client.keys.verifyKey({ key, ...ASKED });
+    const { data } = await client.keys.verifyKey({ key, ...asked });
     return outcomeOf(data);
   } catch (error) {
     return unavailable(error);

@@ -1,5 +1,5 @@
 import {
-  ASKED,
+  type Asked,
   DEADLINE_MS,
   keyIn,
   noKey,
@@ -12,14 +12,14 @@ import {
 const { POSTERN_API_URL = "http://127.0.0.1:8080", POSTERN_ROOT_KEY = "" } = process.env;
 
 /** Verifies the key of an Authorization header with one call and no library. */
-export async function verify(authorization: string | undefined): Promise<Outcome> {
+export async function verify(authorization: string | undefined, asked: Asked): Promise<Outcome> {
   const key = keyIn(authorization);
   if (key === undefined) return noKey();
   try {
     const response = await fetch(`${POSTERN_API_URL}/v2/keys.verifyKey`, {
       method: "POST",
       headers: { authorization: `Bearer ${POSTERN_ROOT_KEY}`, "content-type": "application/json" },
-      body: JSON.stringify({ key, ...ASKED }),
+      body: JSON.stringify({ key, ...asked }),
       // It also ends the reading of the body.
       signal: AbortSignal.timeout(DEADLINE_MS),
     });

@@ -13,6 +13,8 @@ export interface PythonPackage {
   readonly version: string;
   /** For the message when it cannot be had. */
   readonly title: string;
+  /** Others that belong into the same environment, `name==version`. */
+  readonly and?: readonly string[];
   /** Without what it says that it needs, for a package of which the tests use a part. */
   readonly alone?: boolean;
 }
@@ -24,14 +26,18 @@ const ADVICE = "install python3 (3.11 or newer) with its venv module";
  * `-m`: the programs in its `bin` name the folder in which they were installed. Throws `MissingPart` with what to install.
  */
 export async function pythonWith(wanted: PythonPackage): Promise<string> {
-  const folder = join(cacheFolder(), `${wanted.name}-${wanted.version}`);
+  const others = (wanted.and ?? []).map((one) => `-${one.replace("==", "-")}`);
+  const folder = join(cacheFolder(), `${wanted.name}-${wanted.version}${others.join("")}`);
   const python = join(folder, "bin", "python");
   if (!(await isExecutable(python))) await install(folder, wanted);
   return python;
 }
 
 /** Installs into a temporary folder and renames at the end: it appears complete or not at all, also with concurrent installs. */
-async function install(folder: string, { name, version, title, alone = false }: PythonPackage): Promise<void> {
+async function install(
+  folder: string,
+  { name, version, title, and = [], alone = false }: PythonPackage,
+): Promise<void> {
   const python = await findBinary(["python3"]);
   if (python === undefined) throw new MissingPart(`${title} is missing: ${ADVICE}`);
   process.stderr.write(`harness: installing ${name} ${version} into ${folder}, once\n`);
@@ -40,7 +46,7 @@ async function install(folder: string, { name, version, title, alone = false }: 
   try {
     const options = { maxBuffer: 16 * 1024 * 1024 };
     await run(python, ["-m", "venv", work], options);
-    const pip = ["-m", "pip", "install", "--quiet", ...(alone ? ["--no-deps"] : []), `${name}==${version}`];
+    const pip = ["-m", "pip", "install", "--quiet", ...(alone ? ["--no-deps"] : []), `${name}==${version}`, ...and];
     await run(join(work, "bin", "python"), pip, options);
     await rename(work, folder);
   } catch (error) {
