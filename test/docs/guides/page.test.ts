@@ -39,21 +39,24 @@ test("a command that fails fails the page", async () => {
 });
 
 test("ids, keys and times of an answer are masked, and nothing else", () => {
+  const nowMs = 1_700_000_000_000;
   const answer = {
     keyId: "key_iF4wrqAXIPSesam4",
+    key: "acme_live_M8i9KjsDMvT6Lt63fQQcA1",
+    start: "acme_live_M8i9",
     name: "key_short",
     expires: 4_102_444_800_000,
-    createdAt: 1,
-    reset: 2,
-    costs: [1],
+    reset: nowMs + 3_600_000,
+    limits: [{ remaining: 9, createdAt: nowMs - 1 }, null],
   };
-  expect(masked(answer)).toEqual({
+  expect(masked(answer, nowMs)).toEqual({
     keyId: "key_…",
+    key: "acme_live_…",
+    start: "acme_live_…",
     name: "key_short",
     expires: 4_102_444_800_000,
-    createdAt: 1_795_000_000_000,
     reset: 1_795_000_000_000,
-    costs: [1],
+    limits: [{ remaining: 9, createdAt: 1_795_000_000_000 }, null],
   });
 });
 

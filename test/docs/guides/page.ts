@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { answerText, masked } from "./masked.ts";
 
@@ -15,6 +16,7 @@ const FOLDER = join(ROOT, "docs/guides/api");
 const run = promisify(execFile);
 /** A command that waits for ever fails the test by itself, with its text. */
 const COMMAND_MS = 60_000;
+const USAGE_MS = 15_000;
 
 export interface Step {
   readonly commands: string;
@@ -34,7 +36,7 @@ const BLOCK = /^```(\w+)\n(.*?)^```$/gms;
 
 export function readPage(name: string): Page {
   const text = readFileSync(join(FOLDER, name), "utf8");
-  const [, needs = ""] = /^The root key needs (.*?)\.$/ms.exec(text) ?? [];
+  const [, needs = ""] = /The root key needs\s(.*?`)\.\s/s.exec(text) ?? [];
   return {
     name,
     text,
@@ -56,6 +58,12 @@ function stepsOf(text: string): Step[] {
     const follows = next !== undefined && next.language !== "sh" && text.slice(end, next.start).trim() === "";
     return [{ commands: body, shown: follows ? { language: next.language, text: next.body } : undefined }];
   });
+}
+
+/** All pages that have commands, the first one first. */
+export function readPages(): Page[] {
+  const names = readdirSync(FOLDER).filter((name) => name.endsWith(".md") && name !== "README.md");
+  return ["README.md", ...names.sort()].map(readPage).filter(({ steps }) => steps.length > 0);
 }
 
 /** The shell function `call` that the first page defines for all others. */
@@ -90,12 +98,22 @@ export async function runSteps(steps: readonly Step[], shell: Shell, before = ""
     if (script === "") continue;
     const env = { ...process.env, DATABASE_URL: "", REDIS_URL: "", ...shell.variables };
     const options = { cwd: ROOT, env, timeout: COMMAND_MS, maxBuffer: 16 * 1024 * 1024 };
-    const { stdout } = await run("sh", ["-c", `set -e\n${before}\n${script}`], options).catch((error: Error) => {
-      throw new Error(`this failed:\n${script}\n`, { cause: error });
-    });
+    const printed = async (): Promise<string> => {
+      const { stdout } = await run("sh", ["-c", `set -e\n${before}\n${script}`], options).catch((error: Error) => {
+        throw new Error(`this failed:\n${script}\n`, { cause: error });
+      });
+      return stdout;
+    };
+    let stdout = await printed();
+    // Usage is there some seconds later, so a question about it is asked until it is.
+    const giveUpAt = performance.now() + USAGE_MS;
+    while (shown !== undefined && /^call analytics\./.test(script) && performance.now() < giveUpAt) {
+      if (inFormOf(shown, stdout) === shown.text) break;
+      await sleep(200);
+      stdout = await printed();
+    }
     if (stdout !== "") shell.printed = stdout;
-    if (shown === undefined) continue;
-    all.push({ commands: script, shown: shown.text, printed: inFormOf(shown, stdout) });
+    if (shown !== undefined) all.push({ commands: script, shown: shown.text, printed: inFormOf(shown, stdout) });
   }
   return all;
 }
@@ -117,7 +135,11 @@ function setVariable(line: string, { variables, printed }: Shell): boolean {
 
 /** The JSON of the last line, with what varies masked; of a text those lines that the page shows, by the words before each `…`. */
 function inFormOf(shown: { language: string; text: string }, printed: string): string {
-  if (shown.language === "json") return answerText(masked(JSON.parse(printed.trim().split("\n").at(-1) ?? "")));
+  if (shown.language === "json") {
+    const line = printed.trim().split("\n").at(-1) ?? "";
+    const atItsPort = line.replaceAll(/http:\/\/127\.0\.0\.1:\d+/g, "http://127.0.0.1:8080");
+    return answerText(masked(JSON.parse(atItsPort), Date.now()));
+  }
   const lines = printed.split("\n");
   const found = shown.text
     .trimEnd()

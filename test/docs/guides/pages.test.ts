@@ -1,0 +1,97 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { ERROR_KINDS } from "../../../core/errors.ts";
+import { Code } from "../../../core/verification/codes.ts";
+import { type RunningProcess, startProcess } from "../../harness/process.ts";
+import { callFunction, type Page, readPages, runSteps, type Shell, writeAnswers } from "./page.ts";
+
+/*
+ * The pages of docs/guides/api as written, all on one `make dev`: the first one from there to a key that is taken back, each other one
+ * with a root key that has the permissions that the page names, and no others. Only ports and folder are the test's own.
+ */
+
+const ROOT = resolve(import.meta.dirname, "../../..");
+const HOUR_MS = 3_600_000;
+/** No page takes longer; its counts stay within one window then. */
+const PAGE_MS = 20_000;
+const [first, ...others] = readPages();
+
+let folder: string;
+let dev: RunningProcess;
+let apiUrl: string;
+let rootKey: string;
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "postern-guides-"));
+  const args = `--api-port 0 --sidecar-port 0 --app-port 0 --data ${join(folder, "data")}`;
+  dev = await startProcess("make", ["--no-print-directory", "dev", `ARGS=${args}`], {
+    cwd: ROOT,
+    env: { DATABASE_URL: "", REDIS_URL: "", POSTERN_ROOT_KEY: undefined },
+    readyLine: /keys\.verifyKey/,
+    readyMs: 120_000,
+  });
+  [, apiUrl = ""] = /API +(http:\S+)\/v2/.exec(dev.stdout()) ?? [];
+  [, rootKey = ""] = /root key +(\S+)/.exec(dev.stdout()) ?? [];
+});
+afterAll(async () => {
+  await dev?.stop(10_000);
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Compares what the page shows with what came, or, with GUIDES set, writes that into the page. */
+async function follow(page: Page, steps: Page["steps"], shell: Shell): Promise<void> {
+  const leftMs = HOUR_MS - (Date.now() % HOUR_MS);
+  if (leftMs < PAGE_MS) await sleep(leftMs);
+  const ran = await runSteps(steps, shell, callFunction());
+  if (process.env.GUIDES !== undefined) return writeAnswers(page, ran);
+  for (const { shown, printed, commands } of ran) expect(printed, commands).toBe(shown);
+  expect(ran.length).toBeGreaterThan(1);
+}
+
+async function call<Data>(procedure: string, body: unknown): Promise<Data> {
+  const response = await fetch(`${apiUrl}/v2/${procedure}`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${rootKey}`, "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  const answer = (await response.json()) as { data: Data };
+  if (!response.ok) throw new Error(`${procedure} answered ${response.status}: ${JSON.stringify(answer)}`);
+  return answer.data;
+}
+
+test("the first page leads from make dev to a key that is taken back", async () => {
+  if (first === undefined) throw new Error("there is no first page");
+  const [start, ...steps] = first.steps;
+  expect(start?.commands).toBe("make dev\n");
+  const variables = { POSTERN_API_URL: apiUrl, POSTERN_DATA: join(folder, "data") };
+  await follow(first, steps, { variables, printed: dev.stdout() });
+});
+
+test.each(others)("$name: each command does what the page says, with the permissions that it names", async (page) => {
+  const { apiId } = await call<{ apiId: string }>("apis.createApi", { name: page.name });
+  const made = await call<{ rootKey: string }>("admin.createRootKey", {
+    name: page.name,
+    permissions: [...page.permissions],
+  });
+  const variables = {
+    POSTERN_API_URL: apiUrl,
+    POSTERN_ROOT_KEY: made.rootKey,
+    POSTERN_DATA: join(folder, "data"),
+    API_ID: apiId,
+  };
+  await follow(page, page.steps, { variables, printed: "" });
+});
+
+test.each([first, ...others])("$name: each refusal in its tables is one that there is", (page) => {
+  const cells = [...(page?.text ?? "").matchAll(/^\| `([^`|]+)`(?: [^|]*)? \|/gm)].map(([, cell = ""]) => cell);
+  const codes: readonly string[] = Code.options;
+  const wrong = cells.filter((cell) => {
+    if (/^[A-Z_]+$/.test(cell)) return !codes.includes(cell);
+    const [, status, kind] = /^(\d{3}) (\w+)$/.exec(cell) ?? [];
+    if (status === undefined) return false;
+    return new Map<string, { status: number }>(Object.entries(ERROR_KINDS)).get(kind ?? "")?.status !== Number(status);
+  });
+  expect(wrong).toEqual([]);
+});
