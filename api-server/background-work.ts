@@ -1,4 +1,5 @@
 import { Counter, type Registry } from "prom-client";
+import { defineMetrics, exported } from "../core/metric.ts";
 import { utcDate } from "../core/utc-date.ts";
 import type { Closeable } from "../edge/closeable.ts";
 import type { Edge } from "../edge/open.ts";
@@ -31,6 +32,16 @@ const ROOT_KEY_EVERY_MS = 5_000;
 const ROOT_KEY_USES_EVERY_MS = 60_000;
 const KEY_QUEUE_MEASURED_EVERY_MS = 10_000;
 
+export const REFILL_METRICS = defineMetrics({
+  failures: {
+    name: "postern_refill_failures_total",
+    type: "counter",
+    help: "Keys that a run could not refill; the next run retries them",
+    unit: "keys",
+    bad: "Rising for hours: these keys have too few credits. The log says which; `postern refill` does it by hand.",
+  },
+});
+
 /** Everything that an api-server does in the background except relaying. `drain` writes what is left at shutdown. */
 export async function startBackgroundWork(parts: {
   deps: Deps;
@@ -55,11 +66,7 @@ export async function startBackgroundWork(parts: {
   let { workspaceIds } = parts;
   let isClosing = false;
   let refilledOn: string | undefined;
-  const refillFailures = new Counter({
-    name: "postern_refill_failures_total",
-    help: "Keys that a run could not refill; the next run retries them",
-    registers: [metrics],
-  });
+  const refillFailures = new Counter({ ...exported(REFILL_METRICS.failures), registers: [metrics] });
   const common = { log, failures: createLoopFailures(metrics) };
   const ingestion =
     parts.ingestTo &&

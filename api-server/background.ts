@@ -1,5 +1,6 @@
 import type { Logger } from "pino";
 import { Counter, type Registry } from "prom-client";
+import { defineMetrics, exported } from "../core/metric.ts";
 import type { Closeable } from "../edge/closeable.ts";
 
 export interface LoopOptions {
@@ -11,14 +12,39 @@ export interface LoopOptions {
   readonly work: () => Promise<boolean | undefined>;
 }
 
+export const LOOP_METRICS = defineMetrics({
+  failures: {
+    name: "postern_background_failures_total",
+    type: "counter",
+    help: "Turns of a background loop that failed",
+    unit: "turns",
+    labels: {
+      loop: [
+        "workspaces",
+        "credit-loads",
+        "credit-write-behind",
+        "ingest",
+        "events-budget",
+        "roll-up",
+        "analytics",
+        "scripts",
+        "retention",
+        "key-queue",
+        "key-queue-measure",
+        "gate-users",
+        "root-key",
+        "root-key-uses",
+        "refill",
+        "usage-store",
+      ],
+    },
+    bad: "Some during an outage are normal. More than 3 in 15 minutes while the stores are well (PosternBackgroundWorkFails): the log line `failed; retrying` with this `loop` has the reason.",
+  },
+});
+
 /** Counts failures in the background, by the name of the loop. */
 export function createLoopFailures(registry: Registry): Counter<"loop"> {
-  return new Counter({
-    name: "postern_background_failures_total",
-    help: "Turns of a background loop that failed",
-    labelNames: ["loop"],
-    registers: [registry],
-  });
+  return new Counter({ ...exported(LOOP_METRICS.failures), registers: [registry] });
 }
 
 /**

@@ -1,6 +1,7 @@
 import { performance } from "node:perf_hooks";
 import type { Logger } from "pino";
 import { Gauge, type Registry } from "prom-client";
+import { defineMetrics, exported } from "../core/metric.ts";
 import type { Closeable } from "../edge/closeable.ts";
 import type { Edge } from "../edge/open.ts";
 import type { Projection } from "../edge/projection/contract.ts";
@@ -133,11 +134,27 @@ export async function watchHealth(parts: {
   };
 }
 
+export const HEALTH_METRICS = defineMetrics({
+  degraded: {
+    name: "postern_degraded",
+    type: "gauge",
+    help: "1 while there is a problem that does not prevent this replica from serving, by reason",
+    unit: "1 or 0",
+    labels: { reason: REASONS },
+    bad: '1 (PosternApiDegraded): `/readyz?verbose` and docs/architecture.md, "When something is down", say what each reason means.',
+  },
+  ready: {
+    name: "postern_ready",
+    type: "gauge",
+    help: "1 while this replica can serve requests",
+    unit: "1 or 0",
+    bad: "0: Postgres has not answered for 30 seconds, so no request can be answered. `/readyz` says why.",
+  },
+});
+
 function exportHealth(metrics: Registry, current: () => Health): void {
   new Gauge({
-    name: "postern_degraded",
-    help: "1 while there is a problem that does not prevent this replica from serving, by reason",
-    labelNames: ["reason"],
+    ...exported(HEALTH_METRICS.degraded),
     registers: [metrics],
     collect() {
       const { degradations } = current();
@@ -147,8 +164,7 @@ function exportHealth(metrics: Registry, current: () => Health): void {
     },
   });
   new Gauge({
-    name: "postern_ready",
-    help: "1 while this replica can serve requests",
+    ...exported(HEALTH_METRICS.ready),
     registers: [metrics],
     collect() {
       this.set(current().ready ? 1 : 0);

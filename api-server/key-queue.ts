@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
 import { backoffMs } from "../core/backoff.ts";
 import { type ErrorKind, PublicError } from "../core/errors.ts";
+import { defineMetrics, exported } from "../core/metric.ts";
 import { createQueuedKeys, giveUpQueuedKey, refOf } from "./domain/keys/queued-key-outcomes.ts";
 import { requestIdOf } from "./domain/keys/queued-key-record.ts";
 import { isAwayForAll } from "./store/failures.ts";
@@ -51,6 +52,46 @@ interface KeyQueueDeps extends Transacting {
   readonly log: Pick<Logger, "error" | "warn">;
 }
 
+export const KEY_QUEUE_METRICS = defineMetrics({
+  waiting: {
+    name: "postern_key_queue_waiting",
+    type: "gauge",
+    help: "Keys that were accepted and wait to be created, in all workspaces",
+    unit: "keys",
+    bad: "It falls by some hundred a second after `migrations.enqueueKeys`. Standing still: see `postern_key_queue_failures_total`.",
+  },
+  oldest: {
+    name: "postern_key_queue_oldest_seconds",
+    type: "gauge",
+    help: "For how long the oldest of them waits; 0 when none does",
+    unit: "seconds",
+    bad: "Above 300 (PosternKeysWait): a very large migration, or creating them fails.",
+  },
+  created: {
+    name: "postern_key_queue_created_total",
+    type: "counter",
+    help: "Accepted keys that this process created",
+    unit: "keys",
+    bad: "It has no bad value. No increase while keys wait: see the next metric.",
+  },
+  failures: {
+    name: "postern_key_queue_failures_total",
+    type: "counter",
+    help: "Tries to create an accepted key that failed, by error kind",
+    unit: "tries",
+    labels: { reason: "the kind of an error, such as `conflict`" },
+    bad: "Rising: the reason says why; each key is tried up to ten times.",
+  },
+  givenUp: {
+    name: "postern_key_queue_given_up_total",
+    type: "counter",
+    help: "Accepted keys that were given up, by the error kind of the last try; each has a line in the log",
+    unit: "keys",
+    labels: { reason: "the kind of an error, such as `conflict`" },
+    bad: "Any increase (PosternKeysGivenUp): these keys do not exist. The log line `migration error: a queued key was not created` names each.",
+  },
+});
+
 export class KeyQueue {
   readonly #deps: KeyQueueDeps;
   readonly #runTurns: RunTurns;
@@ -65,33 +106,12 @@ export class KeyQueue {
     this.#deps = deps;
     this.#runTurns = runTurns;
     const registers = [metrics];
-    this.#waiting = new Gauge({
-      name: "postern_key_queue_waiting",
-      help: "Keys that were accepted and wait to be created, in all workspaces",
-      registers,
-    });
-    this.#oldest = new Gauge({
-      name: "postern_key_queue_oldest_seconds",
-      help: "For how long the oldest of them waits; 0 when none does",
-      registers,
-    });
-    this.#created = new Counter({
-      name: "postern_key_queue_created_total",
-      help: "Accepted keys that this process created",
-      registers,
-    });
-    this.#failures = new Counter({
-      name: "postern_key_queue_failures_total",
-      help: "Tries to create an accepted key that failed, by error kind",
-      labelNames: ["reason"],
-      registers,
-    });
-    this.#givenUp = new Counter({
-      name: "postern_key_queue_given_up_total",
-      help: "Accepted keys that were given up, by the error kind of the last try; each has a line in the log",
-      labelNames: ["reason"],
-      registers,
-    });
+    const of = KEY_QUEUE_METRICS;
+    this.#waiting = new Gauge({ ...exported(of.waiting), registers });
+    this.#oldest = new Gauge({ ...exported(of.oldest), registers });
+    this.#created = new Counter({ ...exported(of.created), registers });
+    this.#failures = new Counter({ ...exported(of.failures), registers });
+    this.#givenUp = new Counter({ ...exported(of.givenUp), registers });
   }
 
   /** One turn of each workspace that has a key that is due. Returns whether there are more. */

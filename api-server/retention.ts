@@ -1,5 +1,6 @@
 import type { Pool } from "pg";
 import { Counter, Gauge, type Registry } from "prom-client";
+import { defineMetrics, exported } from "../core/metric.ts";
 import { DAY_MS } from "../core/utc-date.ts";
 import { findUsageToRemove } from "./analytics/postgres/remove-usage.ts";
 import { countOutbox } from "./store/outbox.ts";
@@ -59,6 +60,24 @@ const KEPT: readonly Kept[] = [
   { what: "root_key_uses", of: "deleted", remove: removeRootKeyUses },
 ];
 
+export const RETENTION_METRICS = defineMetrics({
+  removed: {
+    name: "postern_retention_removed_total",
+    type: "counter",
+    help: "Rows removed after their retention time",
+    unit: "rows",
+    labels: { what: "what they were, such as `audit`, `keys`, `sign-ins` or a table of usage" },
+    bad: "It has no bad value.",
+  },
+  finished: {
+    name: "postern_retention_finished_timestamp_seconds",
+    type: "gauge",
+    help: "When a run last found nothing more to remove; 0 before the first time",
+    unit: "Unix seconds",
+    bad: 'The newest of all api-servers more than some hours ago: removal does not keep up or fails; see `postern_background_failures_total{loop="retention"}` and `postern_outbox_depth`.',
+  },
+});
+
 export class Retention {
   readonly #options: { db: Pool; nowMs: () => number; days: RetentionDays; runTurns: RunTurns };
   readonly #removed: Counter<"what">;
@@ -69,14 +88,11 @@ export class Retention {
     this.#options = options;
     const registers = [options.metrics];
     this.#removed = new Counter({
-      name: "postern_retention_removed_total",
-      help: "Rows removed after their retention time",
-      labelNames: ["what"],
+      ...exported(RETENTION_METRICS.removed),
       registers,
     });
     this.#finished = new Gauge({
-      name: "postern_retention_finished_timestamp_seconds",
-      help: "When a run last found nothing more to remove",
+      ...exported(RETENTION_METRICS.finished),
       registers,
     });
   }

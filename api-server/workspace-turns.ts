@@ -1,5 +1,6 @@
 import type { Logger } from "pino";
 import { Counter, type Registry } from "prom-client";
+import { defineMetrics, exported } from "../core/metric.ts";
 import { Rarely } from "../edge/rarely.ts";
 import { within } from "../edge/redis/script.ts";
 
@@ -67,14 +68,23 @@ export function createTurns({
   };
 }
 
+export const REFUSAL_METRICS = defineMetrics({
+  refused: {
+    name: "postern_store_refused_total",
+    type: "counter",
+    help: "Values in the shared store under a workspace's prefix that we did not write; they were removed",
+    unit: "values",
+    labels: { what: ["credit-loads", "credit-marks"] },
+    bad: "Any increase: a pod of the workspace that the log names writes what a gate does not write. It may be compromised.",
+  },
+});
+
 /** Counts and, now and then, logs what was found in the shared store that we did not write. */
 export type NoteRefused = (workspaceId: string, found: { what: string; count: number }) => void;
 
 export function createRefusals({ log, registry }: { log: Pick<Logger, "warn">; registry: Registry }): NoteRefused {
   const total = new Counter({
-    name: "postern_store_refused_total",
-    help: "Values in the shared store under a workspace's prefix that we did not write; they were removed",
-    labelNames: ["what"],
+    ...exported(REFUSAL_METRICS.refused),
     registers: [registry],
   });
   const rarely = new Rarely();

@@ -1,8 +1,51 @@
 import { Counter, Histogram, type Registry } from "prom-client";
+import { defineMetrics, exported } from "../core/metric.ts";
 import type { ApiAttempt } from "./api/client.ts";
 import type { KubeExchange } from "./runtime/kube-client.ts";
 
 /* What the operator asks of others: the API of the store, and the Kubernetes API. */
+
+export const TRAFFIC_METRICS = defineMetrics({
+  calls: {
+    name: "postern_operator_api_calls_total",
+    type: "counter",
+    help: "Calls of the store's API, each try counted, by procedure and result.",
+    unit: "calls",
+    labels: {
+      procedure: "a procedure that the operator calls, such as `apis.createApi`",
+      result: ["success", "refusal", "error"],
+    },
+    bad: "More than a tenth `error` (PosternOperatorCannotCallTheApi): the api-server is away, or the operator's root key was revoked. `refusal` (such as 404 or 409) is normal.",
+  },
+  callSeconds: {
+    name: "postern_operator_api_call_seconds",
+    type: "histogram",
+    help: "How long a call of the store's API took, by result.",
+    unit: "seconds",
+    labels: { result: ["success", "refusal", "error"] },
+    bad: "The 99th percentile above 1: the api-server or Postgres is slow.",
+  },
+  requests: {
+    name: "postern_operator_kubernetes_requests_total",
+    type: "counter",
+    help: "Requests to the Kubernetes API, by method, resource and status.",
+    unit: "requests",
+    labels: {
+      method: ["GET", "POST", "PUT", "PATCH", "DELETE", "WATCH"],
+      resource: "the plural of a kind with its subresource, such as `roles/status`; empty for `/version`",
+      code: "the HTTP status; `error` when there was no answer",
+    },
+    bad: "`403`: a right is missing (PosternKubernetesRefuses), compare with charts/postern/files/operator-rules.yaml. `5xx` or `error`: the Kubernetes API is away. `409` is normal.",
+  },
+  requestSeconds: {
+    name: "postern_operator_kubernetes_request_seconds",
+    type: "histogram",
+    help: "How long a request to the Kubernetes API took, by method; of a watch, until it was accepted.",
+    unit: "seconds",
+    labels: { method: ["GET", "POST", "PUT", "PATCH", "DELETE", "WATCH"] },
+    bad: "The 99th percentile above 1: the Kubernetes API is slow, or limits the operator.",
+  },
+});
 
 export interface TrafficMetrics {
   readonly observeApi: (attempt: ApiAttempt) => void;
@@ -14,28 +57,20 @@ const SECONDS = [0.005, 0.02, 0.05, 0.1, 0.3, 1, 3, 10];
 export function createTrafficMetrics(registry: Registry): TrafficMetrics {
   const registers = [registry];
   const calls = new Counter({
-    name: "postern_operator_api_calls_total",
-    help: "Calls of the store's API, each try counted, by procedure and result: success, refusal (such as 404 or 409) or error.",
-    labelNames: ["procedure", "result"],
+    ...exported(TRAFFIC_METRICS.calls),
     registers,
   });
   const callSeconds = new Histogram({
-    name: "postern_operator_api_call_seconds",
-    help: "How long a call of the store's API took, by result.",
-    labelNames: ["result"],
+    ...exported(TRAFFIC_METRICS.callSeconds),
     buckets: SECONDS,
     registers,
   });
   const requests = new Counter({
-    name: "postern_operator_kubernetes_requests_total",
-    help: "Requests to the Kubernetes API, by method, resource and status; `error` when there was no answer.",
-    labelNames: ["method", "resource", "code"],
+    ...exported(TRAFFIC_METRICS.requests),
     registers,
   });
   const requestSeconds = new Histogram({
-    name: "postern_operator_kubernetes_request_seconds",
-    help: "How long a request to the Kubernetes API took, by method; of a watch, until it was accepted.",
-    labelNames: ["method"],
+    ...exported(TRAFFIC_METRICS.requestSeconds),
     buckets: SECONDS,
     registers,
   });

@@ -6,6 +6,7 @@ import { chart, chartCrds } from "./generate/chart/chart.ts";
 import { cliReference } from "./generate/cli-reference.ts";
 import { crds } from "./generate/crds.ts";
 import { manifestReference } from "./generate/manifest-reference.ts";
+import { metricsPage } from "./generate/metrics-page.ts";
 import { openApi } from "./generate/openapi.ts";
 import { rolesFileSchema } from "./generate/roles-file-schema.ts";
 import { tenancySchema } from "./generate/tenancy-schema.ts";
@@ -24,6 +25,7 @@ export const targets: readonly Target[] = [
   crds,
   manifestReference,
   cliReference,
+  metricsPage,
   openApi,
   apiTypes,
   chart,

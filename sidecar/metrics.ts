@@ -1,4 +1,5 @@
 import type { Metric, MetricObjectWithValues, MetricValue, Registry } from "prom-client";
+import type { Metric as MetricDefinition } from "../core/metric.ts";
 import type { EdgeCounters } from "../edge/open.ts";
 import type { Decision } from "./gate/judge.ts";
 import type { SnapshotCounts } from "./snapshot/snapshot.ts";
@@ -91,9 +92,9 @@ export function exposeMetrics(metrics: Metrics, readings: Readings): () => Promi
 type Row = { readonly labels?: Readonly<Record<string, string>>; readonly value: number };
 
 async function buildRegistry(metrics: Metrics, readings: Readings): Promise<Registry> {
-  const { Registry } = await import("prom-client");
+  const [{ Registry }, { GATE_METRICS: of }] = await Promise.all([import("prom-client"), import("./metric-table.ts")]);
   const registry = new Registry();
-  const add = (type: "counter" | "gauge", name: string, help: string, read: () => Row[] | number) => {
+  const add = ({ name, type, help }: MetricDefinition, read: () => Row[] | number) => {
     const get = async () => {
       const rows = read();
       const values = typeof rows === "number" ? [{ value: rows }] : rows;
@@ -103,118 +104,58 @@ async function buildRegistry(metrics: Metrics, readings: Readings): Promise<Regi
   };
   const byLabel = (label: string, values: Readonly<Record<string, number>>): Row[] =>
     Object.entries(values).map(([key, value]) => ({ labels: { [label]: key }, value }));
+  const overshot = (read: (of: { units: number; largestShare: number }) => number): Row[] =>
+    Object.entries(readings.overshoots()).map(([counted, one]) => ({ labels: { counted }, value: read(one) }));
 
-  add("counter", "postern_sidecar_requests_total", "Requests by what was decided.", () =>
-    byLabel("code", metrics.decisions),
-  );
-  add(
-    "counter",
-    "postern_sidecar_audited_refusals_total",
-    "Let through by Audit mode only.",
-    () => metrics.auditedRefusals,
-  );
-  add(
-    "counter",
-    "postern_sidecar_departed_total",
-    "Decided on knowledge older than onStale.after.",
-    () => metrics.departed,
-  );
-  add(
-    "counter",
-    "postern_sidecar_cut_total",
-    "Open connections ended because their key is no longer good.",
-    () => metrics.cut,
-  );
-  add(
-    "counter",
-    "postern_sidecar_counter_failures_total",
-    "Requests for which the shared counters could not say.",
-    () => byLabel("what", metrics.counterFailures),
-  );
-  add("counter", "postern_sidecar_turned_away_total", "Questions of gateways that were not decided.", () =>
-    byLabel("why", metrics.turnedAway),
-  );
-  add("counter", "postern_sidecar_rate_limits_total", "Requests of the rate limit service by what was answered.", () =>
-    byLabel("code", metrics.rateLimits),
-  );
-  add("counter", "postern_sidecar_upstream_failures_total", "Requests that the app did not answer.", () =>
-    byLabel("why", metrics.upstreamFailures),
-  );
-  add(
-    "counter",
-    "postern_sidecar_faults_total",
-    "Faults of the sidecar itself, each of which ended one exchange.",
-    () => byLabel("where", metrics.faults),
-  );
-  add("counter", "postern_sidecar_events_dropped_total", "Verification events that were lost.", readings.eventsDropped);
-  add(
-    "counter",
-    "postern_sidecar_over_admitted_total",
-    "Units let in beyond limits that were not counted strictly.",
-    () => Object.entries(readings.overshoots()).map(([counted, { units }]) => ({ labels: { counted }, value: units })),
-  );
-  const largest = "By how much a limit was exceeded at most since the start, as a part of the limit.";
-  add("gauge", "postern_sidecar_over_admitted_share_max", largest, () =>
-    Object.entries(readings.overshoots()).map(([counted, of]) => ({ labels: { counted }, value: of.largestShare })),
-  );
-  add(
-    "gauge",
-    "postern_sidecar_pods_alive",
-    "Pods that enforce the policy, as last heard of; 0 for never.",
-    readings.podsAlive,
-  );
-  add(
-    "gauge",
-    "postern_sidecar_staleness_seconds",
-    "Age of the newest knowledge; +Inf before the first.",
-    readings.stalenessS,
-  );
-  add("gauge", "postern_sidecar_source_usable", "0 when the last read of records from the store was not usable.", () =>
-    Number(readings.sourceUsable()),
-  );
-  add("counter", "postern_sidecar_refused_total", "What was read from the store and was refused as invalid.", () =>
-    byLabel("what", readings.refused()),
-  );
-  add("gauge", "postern_sidecar_policy_version", "Version of the policy in force; 0 for none.", readings.policyVersion);
-  add("gauge", "postern_sidecar_policy_generation", "Generation of its manifest.", readings.policyGeneration);
-  add("gauge", "postern_sidecar_policy_gone", "1 when the policy in force was deleted.", () =>
-    Number(readings.policyGone()),
-  );
-  add("gauge", "postern_sidecar_policy_refused", "1 while a newer policy is of a release that is not known here.", () =>
-    Number(readings.policyRefused()),
-  );
-  add("gauge", "postern_sidecar_ready", "1 while requests can be decided.", () => Number(readings.ready()));
-  add("gauge", "postern_sidecar_ongoing", "Requests and connections under way.", readings.ongoing);
-  add("gauge", "postern_sidecar_places", "Places at the app: taken, waited for, and taken by upgrades.", () =>
-    byLabel("state", readings.places()),
-  );
-  add("gauge", "postern_sidecar_cache_entries", "What the caches hold.", () => byLabel("cache", readings.cacheSizes()));
-  add("gauge", "postern_sidecar_snapshot_used", "1 while all that is known is from the snapshot on disk.", () =>
-    Number(readings.isRestored()),
-  );
-  add("counter", "postern_sidecar_snapshot_writes_total", "Attempts to write the snapshot on disk.", () =>
-    byLabel("result", { ...readings.snapshot()?.writes }),
-  );
-  add("gauge", "postern_sidecar_snapshot_bytes", "Size of the last one.", () => readings.snapshot()?.bytes ?? 0);
-  add("gauge", "postern_sidecar_snapshot_records", "Records in the last one, and those without room in it.", () => {
+  add(of.requests, () => byLabel("code", metrics.decisions));
+  add(of.auditedRefusals, () => metrics.auditedRefusals);
+  add(of.departed, () => metrics.departed);
+  add(of.cut, () => metrics.cut);
+  add(of.counterFailures, () => byLabel("what", metrics.counterFailures));
+  add(of.turnedAway, () => byLabel("why", metrics.turnedAway));
+  add(of.rateLimits, () => byLabel("code", metrics.rateLimits));
+  add(of.upstreamFailures, () => byLabel("why", metrics.upstreamFailures));
+  add(of.faults, () => byLabel("where", metrics.faults));
+  add(of.eventsDropped, readings.eventsDropped);
+  add(of.overAdmitted, () => overshot(({ units }) => units));
+  add(of.overAdmittedShare, () => overshot(({ largestShare }) => largestShare));
+  add(of.podsAlive, readings.podsAlive);
+  add(of.staleness, readings.stalenessS);
+  add(of.usable, () => Number(readings.sourceUsable()));
+  add(of.refused, () => byLabel("what", readings.refused()));
+  add(of.policyVersion, readings.policyVersion);
+  add(of.policyGeneration, readings.policyGeneration);
+  add(of.policyGone, () => Number(readings.policyGone()));
+  add(of.policyRefused, () => Number(readings.policyRefused()));
+  add(of.ready, () => Number(readings.ready()));
+  add(of.ongoing, readings.ongoing);
+  add(of.places, () => byLabel("state", readings.places()));
+  add(of.cache, () => byLabel("cache", readings.cacheSizes()));
+  add(of.snapshotUsed, () => Number(readings.isRestored()));
+  add(of.snapshotWrites, () => byLabel("result", { ...readings.snapshot()?.writes }));
+  add(of.snapshotBytes, () => readings.snapshot()?.bytes ?? 0);
+  add(of.snapshotRecords, () => {
     const { records, leftOut } = readings.snapshot() ?? { records: 0, leftOut: 0 };
     return byLabel("what", { written: records, leftOut });
   });
-  add("counter", "process_cpu_seconds_total", "CPU time used.", () => {
+  add(of.cpu, () => {
     const { user, system } = process.cpuUsage();
     return (user + system) / 1e6;
   });
-  add("gauge", "process_resident_memory_bytes", "Memory resident.", () => process.memoryUsage.rss());
-  const latency = "postern_sidecar_decision_seconds";
+  add(of.memory, () => process.memoryUsage.rss());
+  const { name, help } = of.decision;
   registry.registerMetric({
-    name: latency,
-    get: async () => latencyHistogram(latency, metrics),
+    name,
+    get: async () => latencyHistogram({ name, help }, metrics),
     reset() {},
   } as unknown as Metric);
   return registry;
 }
 
-function latencyHistogram(name: string, metrics: Metrics): MetricObjectWithValues<MetricValue<string>> {
+function latencyHistogram(
+  { name, help }: { name: string; help: string },
+  metrics: Metrics,
+): MetricObjectWithValues<MetricValue<string>> {
   const values: Array<{ metricName: string; labels: Record<string, string | number>; value: number }> = [];
   let count = 0;
   for (const [at, inBucket] of metrics.latencyBuckets.entries()) {
@@ -223,5 +164,5 @@ function latencyHistogram(name: string, metrics: Metrics): MetricObjectWithValue
   }
   values.push({ metricName: `${name}_sum`, labels: {}, value: metrics.latencySumS });
   values.push({ metricName: `${name}_count`, labels: {}, value: count });
-  return { name, help: "How long the gate took to decide.", type: "histogram", aggregator: "sum", values } as never;
+  return { name, help, type: "histogram", aggregator: "sum", values } as never;
 }

@@ -11,6 +11,7 @@ import {
   policyOfPod,
   type TokenReviewStatus,
 } from "../../core/gates/credentials.ts";
+import { defineMetrics, exported } from "../../core/metric.ts";
 import { withoutPort } from "../../core/verification/ip-address.ts";
 import type { GateUsers } from "../../edge/gate-users/contract.ts";
 import type { Deps } from "../deps.ts";
@@ -40,14 +41,23 @@ interface Parts extends Pick<Deps, "db" | "log" | "rarely" | "nowMs"> {
   readonly bounds: AskingBounds;
 }
 
+export const CREDENTIAL_METRICS = defineMetrics({
+  requests: {
+    name: "postern_gate_credentials_total",
+    type: "counter",
+    help: "Requests of gates for a user of Redis, by outcome",
+    unit: "requests",
+    labels: { outcome: "`issued`, or the kind of an error" },
+    bad: "Errors that go on: gates get no user of Redis and do not become ready. `unauthorized`: the token of the pod was not accepted; see the log of the gate.",
+  },
+});
+
 export function registerGateCredentials(
   app: FastifyInstance,
   { sendError, metrics, ...given }: Omit<Parts, "bounds"> & { sendError: ErrorSender; metrics: Registry },
 ): void {
   const issued = new Counter({
-    name: "postern_gate_credentials_total",
-    help: "Requests of gates for a user of Redis, by outcome: issued, or the kind of the error",
-    labelNames: ["outcome"],
+    ...exported(CREDENTIAL_METRICS.requests),
     registers: [metrics],
   });
   const parts = { ...given, bounds: new AskingBounds() };

@@ -1,6 +1,36 @@
 import { performance } from "node:perf_hooks";
 import type { FastifyInstance } from "fastify";
-import { Counter, Gauge, type Registry } from "prom-client";
+import { Counter, Gauge, type Metric, type Registry } from "prom-client";
+import { defineMetrics, exported } from "../../core/metric.ts";
+
+export const REQUEST_METRICS = defineMetrics({
+  v1Served: {
+    name: "postern_api_v1_served",
+    type: "gauge",
+    help: "0 when v1 is switched off; its calls are those of postern_api_requests_total whose procedure begins with /v1/.",
+    unit: "1 or 0",
+    bad: "It has no bad value: it is what `--api-v1` says.",
+  },
+  requests: {
+    name: "postern_api_requests_total",
+    type: "counter",
+    help: "Requests answered, by procedure and status.",
+    unit: "requests",
+    labels: {
+      procedure: "the path of a procedure, such as `/v2/keys.verifyKey`; `unknown` for every other path",
+      status: "the HTTP status, such as `200`",
+    },
+    bad: "More than some 5xx (PosternApiErrors): a store is away, see `postern_degraded`, and the log line `request failed`. Many 401 or 403: a root key was revoked or lacks a permission. Many 429: a caller meets the quota.",
+  },
+  duration: {
+    name: "postern_api_request_duration_seconds",
+    type: "histogram",
+    help: "How long requests took, by procedure.",
+    unit: "seconds",
+    labels: { procedure: "as above" },
+    bad: "The 99th percentile of `/v2/keys.verifyKey` above 0.05: Redis is slow or far away, or this process has too little CPU. Of lists: Postgres.",
+  },
+});
 
 /** Upper bounds of the latency buckets, ms. */
 const BUCKETS_MS = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 60_000] as const;
@@ -29,16 +59,10 @@ export function registerMetrics(
 ): RequestMetrics {
   const stats = new Map<string, ProcedureStats>();
 
-  new Gauge({
-    name: "postern_api_v1_served",
-    help: "0 when v1 is switched off; its calls are those of postern_api_requests_total whose procedure begins with /v1/.",
-    registers: [registry],
-  }).set(isV1Served ? 1 : 0);
+  new Gauge({ ...exported(REQUEST_METRICS.v1Served), registers: [registry] }).set(isV1Served ? 1 : 0);
 
   new Counter({
-    name: "postern_api_requests_total",
-    help: "Requests answered, by procedure and status.",
-    labelNames: ["procedure", "status"],
+    ...exported(REQUEST_METRICS.requests),
     registers: [registry],
     collect() {
       this.reset();
@@ -47,49 +71,13 @@ export function registerMetrics(
       }
     },
   });
-  // The three series of a histogram, because its class accepts only single observations.
-  new Gauge({
-    name: "postern_api_request_duration_seconds_bucket",
-    help: "Requests answered within `le` seconds, by procedure.",
-    labelNames: ["procedure", "le"],
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const [procedure, { buckets }] of stats) {
-        let total = 0;
-        for (const [index, count] of buckets.entries()) {
-          total += count;
-          const boundMs = BUCKETS_MS[index];
-          this.set({ procedure, le: boundMs === undefined ? "+Inf" : String(boundMs / 1000) }, total);
-        }
-      }
-    },
-  });
-  new Gauge({
-    name: "postern_api_request_duration_seconds_sum",
-    help: "Seconds spent on requests, by procedure.",
-    labelNames: ["procedure"],
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const [procedure, { sumMs }] of stats) this.set({ procedure }, sumMs / 1000);
-    },
-  });
-  new Gauge({
-    name: "postern_api_request_duration_seconds_count",
-    help: "Requests answered, by procedure.",
-    labelNames: ["procedure"],
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const [procedure, { buckets }] of stats) {
-        this.set(
-          { procedure },
-          buckets.reduce((sum, count) => sum + count, 0),
-        );
-      }
-    },
-  });
+  // Not the library's class, because that accepts only single observations.
+  const { name, help } = REQUEST_METRICS.duration;
+  registry.registerMetric({
+    name,
+    get: async () => ({ name, help, type: "histogram", aggregator: "sum", values: durationValues(name, stats) }),
+    reset() {},
+  } as unknown as Metric);
 
   if (isExposed) {
     app.get("/metrics", async (_request, reply) => {
@@ -113,4 +101,19 @@ export function registerMetrics(
       own.buckets[index] = (own.buckets[index] ?? 0) + 1;
     },
   };
+}
+
+/** The series of the histogram. */
+function durationValues(name: string, stats: ReadonlyMap<string, ProcedureStats>) {
+  return [...stats].flatMap(([procedure, { buckets, sumMs }]) => {
+    let count = 0;
+    const within = buckets.map((inBucket, index) => {
+      count += inBucket;
+      const boundMs = BUCKETS_MS[index];
+      const le = boundMs === undefined ? "+Inf" : String(boundMs / 1000);
+      return { metricName: `${name}_bucket`, labels: { procedure, le }, value: count };
+    });
+    const sum = { metricName: `${name}_sum`, labels: { procedure }, value: sumMs / 1000 };
+    return [...within, sum, { metricName: `${name}_count`, labels: { procedure }, value: count }];
+  });
 }

@@ -1,6 +1,6 @@
 import type { Client } from "pg";
 import type { Logger } from "pino";
-import { Counter, Gauge, type Registry } from "prom-client";
+import type { Registry } from "prom-client";
 import { backoffMs } from "../../core/backoff.ts";
 import type { Closeable } from "../../edge/closeable.ts";
 import type { CreditStore } from "../../edge/credits/contract.ts";
@@ -20,6 +20,7 @@ import { listWorkspaceIds } from "../store/workspaces.ts";
 import { BackgroundRebuild } from "./background-rebuild.ts";
 import { Delivered } from "./delivered.ts";
 import { connectWorker, type Leadership, takeLead } from "./leadership.ts";
+import { createRelayMetrics, type RelayMetrics } from "./metrics.ts";
 import { beginProjection, RECENT_KEPT_MS, whyRebuild } from "./rebuild.ts";
 import { carryRound, TableEmptied, Turns } from "./round.ts";
 
@@ -92,7 +93,7 @@ class RelayLoop implements Relay {
 
   constructor(options: RelayOptions) {
     this.#options = options;
-    this.#metrics = createMetrics(options.metrics);
+    this.#metrics = createRelayMetrics(options.metrics);
   }
 
   isLeading(): boolean {
@@ -282,40 +283,4 @@ async function oldestMarks(db: Client): Promise<Map<string, number>> {
     }
   }
   return oldest;
-}
-
-type RelayMetrics = ReturnType<typeof createMetrics>;
-
-function createMetrics(registry: Registry) {
-  const registers = [registry];
-  return {
-    leading: new Gauge({ name: "postern_relay_leading", help: "1 while this process relays changes", registers }),
-    depth: new Gauge({ name: "postern_outbox_depth", help: "Marks that wait in the outbox", registers }),
-    asOf: new Gauge({
-      name: "postern_relay_as_of_timestamp_seconds",
-      help: "Everything committed before this moment has been projected",
-      registers,
-    }),
-    lagging: new Gauge({
-      name: "postern_relay_lagging_workspaces",
-      help: "Workspaces whose changes are delivered up to an earlier moment than those of the others",
-      registers,
-    }),
-    rebuilt: new Gauge({
-      name: "postern_relay_rebuild_records",
-      help: "Records written by the current or the last full projection",
-      registers,
-    }),
-    carried: new Counter({ name: "postern_relay_marks_total", help: "Marks relayed from the outbox", registers }),
-    rebuilds: new Counter({
-      name: "postern_relay_rebuilds_total",
-      help: "Times everything was projected again",
-      registers,
-    }),
-    failures: new Counter({
-      name: "postern_relay_failures_total",
-      help: "Times the relay had to start again",
-      registers,
-    }),
-  };
 }

@@ -1,16 +1,17 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Logger } from "pino";
-import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import type { Registry } from "prom-client";
 import * as z from "zod";
 import type { InjectionConfig } from "../injection/config.ts";
 import { followFolder } from "../runtime/follow-folder.ts";
 import type { KubeClient } from "../runtime/kube-client.ts";
 import type { Lookup } from "../source/indexed.ts";
 import type { Workspaces } from "../tenancy/workspaces.ts";
-import { DEFAULT_LIFETIMES, type Lifetimes, validToMs } from "./certificate-set.ts";
+import { DEFAULT_LIFETIMES, type Lifetimes } from "./certificate-set.ts";
 import { keepCertificates } from "./certificates.ts";
 import { MUTATE_PATH, VALIDATE_PATH } from "./configurations.ts";
+import { createWebhookMetrics } from "./metrics.ts";
 import { mutatePod } from "./mutate.ts";
 import { startWebhookServer, type WebhookServer } from "./server.ts";
 import { validatePolicy } from "./validate.ts";
@@ -58,7 +59,7 @@ export interface Webhook {
 /** Begins to answer as soon as there is a certificate. Every replica does, leader or not. */
 export function startWebhook(config: WebhookConfig, parts: WebhookParts): Webhook {
   const { log } = parts;
-  const { observe, serves } = createMetrics(parts.registry);
+  const { observe, serves } = createWebhookMetrics(parts.registry);
   const ids = createWorkspaceIds(parts.workspaces, log);
   let { injection } = config;
   let server: WebhookServer | undefined;
@@ -148,33 +149,4 @@ async function withoutSleep(injection: InjectionConfig, { client, log }: Webhook
     return injection;
   log.warn({ major, minor }, "this Kubernetes has no sleep action: apps are not kept from ending too early");
   return { ...injection, preStopSeconds: 0 };
-}
-
-function createMetrics(registry: Registry) {
-  const registers = [registry];
-  const calls = new Counter({
-    name: "postern_operator_webhook_calls_total",
-    help: "Calls of the webhook, by path and outcome.",
-    labelNames: ["path", "outcome"],
-    registers,
-  });
-  const duration = new Histogram({
-    name: "postern_operator_webhook_seconds",
-    help: "How long the decision on a call took.",
-    labelNames: ["path"],
-    buckets: [0.0005, 0.002, 0.01, 0.05, 0.2, 1],
-    registers,
-  });
-  const validTo = new Gauge({
-    name: "postern_operator_webhook_certificate_expiry_timestamp_seconds",
-    help: "When the certificate that the webhook serves ends; 0 before there is one.",
-    registers,
-  });
-  return {
-    observe: ({ path, allowed, seconds }: { path: string; allowed: boolean; seconds: number }) => {
-      calls.inc({ path, outcome: allowed ? "allowed" : "refused" });
-      duration.observe({ path }, seconds);
-    },
-    serves: (cert: string) => validTo.set(validToMs(cert) / 1000),
-  };
 }

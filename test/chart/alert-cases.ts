@@ -82,14 +82,14 @@ export const ALERT_CASES: readonly AlertCase[] = [
   },
   {
     alert: "PosternEventsAreLost",
-    fires: ['postern_events_trimmed_total{NS,pod="a"} 0x20 7x10', 'postern_events_dropped{NS,pod="a"} 0x30'],
-    quiet: ['postern_events_trimmed_total{NS,pod="a"} 7x30', 'postern_events_dropped{NS,pod="a"} 9x30'],
+    fires: ['postern_events_trimmed_total{NS,pod="a"} 0x20 7x10', 'postern_events_dropped_total{NS,pod="a"} 0x30'],
+    quiet: ['postern_events_trimmed_total{NS,pod="a"} 7x30', 'postern_events_dropped_total{NS,pod="a"} 9x30'],
     says: /were dropped/,
   },
   {
     alert: "PosternEventsAreLost",
-    fires: ['postern_events_trimmed_total{NS,pod="a"} 0x30', 'postern_events_dropped{NS,pod="a"} 0x20 9x10'],
-    quiet: ['postern_events_dropped{NS,pod="a"} 9x30'],
+    fires: ['postern_events_trimmed_total{NS,pod="a"} 0x30', 'postern_events_dropped_total{NS,pod="a"} 0x20 9x10'],
+    quiet: ['postern_events_dropped_total{NS,pod="a"} 9x30'],
     says: /were dropped/,
   },
   {

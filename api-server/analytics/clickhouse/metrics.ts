@@ -1,7 +1,48 @@
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import { defineMetrics, exported } from "../../../core/metric.ts";
 import { STORE_TROUBLES, type StoreTrouble } from "../contract.ts";
 
 export type Operation = "insert" | "query" | "schema";
+
+export const CLICKHOUSE_METRICS = defineMetrics({
+  rows: {
+    name: "postern_clickhouse_inserted_rows_total",
+    type: "counter",
+    help: "Rows of events in the inserts that ClickHouse has accepted, also those that it knew already",
+    unit: "rows",
+    bad: "It has no bad value. No increase while requests are verified: see `postern_clickhouse_trouble`.",
+  },
+  seconds: {
+    name: "postern_clickhouse_insert_seconds",
+    type: "histogram",
+    help: "How long the inserts took that ClickHouse has accepted",
+    unit: "seconds",
+    bad: "More than 10: ClickHouse is overloaded, or its disk is slow.",
+  },
+  failures: {
+    name: "postern_clickhouse_failures_total",
+    type: "counter",
+    help: "What ClickHouse did not do, by operation and by reason",
+    unit: "operations",
+    labels: { operation: ["insert", "query", "schema"] satisfies Operation[], reason: STORE_TROUBLES },
+    bad: "Rising: what the reason says, as for `postern_degraded`. Events wait in Redis meanwhile.",
+  },
+  insertedAt: {
+    name: "postern_clickhouse_inserted_timestamp_seconds",
+    type: "gauge",
+    help: "When this process last stored events in ClickHouse; 0 before the first time",
+    unit: "Unix seconds",
+    bad: "Long ago while requests are verified: see `postern_clickhouse_trouble`.",
+  },
+  trouble: {
+    name: "postern_clickhouse_trouble",
+    type: "gauge",
+    help: "1 while ClickHouse cannot be used as it should, by reason",
+    unit: "1 or 0",
+    labels: { reason: STORE_TROUBLES },
+    bad: "1: ClickHouse is away, refuses the user or lacks a table (`refuses`), has a full disk, takes no writes, has too much to do, or is slow. Only usage is concerned.",
+  },
+});
 
 /** What ClickHouse does for this process; the metrics of the ingestion and of queries are the same for every store. */
 export class ClickhouseMetrics {
@@ -13,33 +54,14 @@ export class ClickhouseMetrics {
 
   constructor(registry: Registry) {
     const registers = [registry];
-    this.#rows = new Counter({
-      name: "postern_clickhouse_inserted_rows_total",
-      help: "Rows of events in the inserts that ClickHouse has accepted, also those that it knew already",
-      registers,
-    });
-    this.#seconds = new Histogram({
-      name: "postern_clickhouse_insert_seconds",
-      help: "How long the inserts took that ClickHouse has accepted",
-      buckets: [0.03, 0.1, 0.3, 1, 3, 10, 30],
-      registers,
-    });
-    this.#failures = new Counter({
-      name: "postern_clickhouse_failures_total",
-      help: "What ClickHouse did not do, by operation and by reason: away, refuses, full, read-only, overloaded, slow",
-      labelNames: ["operation", "reason"],
-      registers,
-    });
-    this.#insertedAt = new Gauge({
-      name: "postern_clickhouse_inserted_timestamp_seconds",
-      help: "When this process last stored events in ClickHouse; 0 before the first time",
-      registers,
-    });
+    const of = CLICKHOUSE_METRICS;
+    this.#rows = new Counter({ ...exported(of.rows), registers });
+    this.#seconds = new Histogram({ ...exported(of.seconds), buckets: [0.03, 0.1, 0.3, 1, 3, 10, 30], registers });
+    this.#failures = new Counter({ ...exported(of.failures), registers });
+    this.#insertedAt = new Gauge({ ...exported(of.insertedAt), registers });
     const current = () => this.#trouble;
     new Gauge({
-      name: "postern_clickhouse_trouble",
-      help: "1 while ClickHouse cannot be used as it should, by reason",
-      labelNames: ["reason"],
+      ...exported(of.trouble),
       registers,
       collect() {
         for (const reason of STORE_TROUBLES) this.set({ reason }, current() === reason ? 1 : 0);

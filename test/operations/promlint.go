@@ -1,0 +1,28 @@
+// Reads what Prometheus would scrape, as a JSON string, and prints what `promtool check metrics` has against it, a line each.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+)
+
+func main() {
+	var scrape string
+	must(json.NewDecoder(os.Stdin).Decode(&scrape))
+	problems, err := promlint.New(strings.NewReader(scrape)).Lint()
+	must(err)
+	for _, problem := range problems {
+		fmt.Println(problem.Metric + ": " + problem.Text)
+	}
+}
+
+func must(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,37 @@
+/** What one `GET /metrics` said. */
+export interface Scrape {
+  readonly text: string;
+  /** The type of each metric, by name. */
+  readonly types: ReadonlyMap<string, string>;
+  readonly series: readonly Series[];
+}
+
+export interface Series {
+  /** Of the metric: without the `_bucket`, `_sum` and `_count` of a histogram. */
+  readonly metric: string;
+  /** Without the `le` of a bucket. */
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+export async function scrape(url: string): Promise<Scrape> {
+  const answer = await fetch(url, { signal: AbortSignal.timeout(10_000) });
+  if (!answer.ok) throw new Error(`${url}: ${answer.status}`);
+  return readScrape(await answer.text());
+}
+
+export function readScrape(text: string): Scrape {
+  const types = new Map([...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = "", type = ""]) => [name, type]));
+  const series: Series[] = [];
+  for (const line of text.split("\n")) {
+    if (line === "" || line.startsWith("#")) continue;
+    const [, name = "", pairs = ""] = /^(\w+)(?:\{(.*)\})? \S+$/.exec(line) ?? [];
+    const metric = types.has(name) ? name : name.replace(/_(?:bucket|sum|count)$/, "");
+    if (!types.has(metric)) throw new Error(`not understood: ${line}`);
+    const { le, ...labels } = Object.fromEntries(
+      [...pairs.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)].map(([, label = "", value = ""]) => [label, value]),
+    );
+    if ((le !== undefined) !== name.endsWith("_bucket")) throw new Error(`le belongs to buckets: ${line}`);
+    series.push({ metric, labels });
+  }
+  return { text, types, series };
+}
