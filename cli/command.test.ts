@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { defineCommand, helpText, parseOptions, UsageError } from "./command.ts";
+import { defineCommand, helpText, isGiven, parseOptions, UsageError } from "./command.ts";
 
 const command = defineCommand({
   name: "try",
@@ -27,6 +27,11 @@ describe("options", () => {
       depth: "3",
       json: true,
     });
+  });
+
+  test("of the arguments can be told from those of the environment, also when both say the same", () => {
+    expect(isGiven(parseOptions(command, ["-f", "a"], { TRY_FILE: "a" }), "file")).toBe(true);
+    expect(isGiven(parseOptions(command, [], { TRY_FILE: "a" }), "file")).toBe(false);
   });
 
   test("that may be repeated are all kept, in order; one of the environment is a list of one", () => {

@@ -55,6 +55,18 @@ export interface Io {
   note(line: string): void;
   /** The width of the terminal that shows the answer; undefined when it is not a terminal, so that nothing is shortened. */
   readonly columns?: number | undefined;
+  /** A text without the end of a line, to standard output. */
+  readonly write?: ((text: string) => void) | undefined;
+  /** Standard input, for what must not stand in a command line, which every user of a machine can read. */
+  readonly input?: Input | undefined;
+}
+
+export interface Input {
+  readonly isTerminal: boolean;
+  /** All of it, when it is not a terminal. Throws when there are more bytes than these. */
+  read(bytesMax: number): Promise<string>;
+  /** One line from the terminal, which does not show it. Throws when the person gives up (Ctrl-C). */
+  ask(prompt: string): Promise<string>;
 }
 
 /** The command was called incorrectly. Exit code 2. */
@@ -67,6 +79,11 @@ export class UsageError extends Error {
  * type, because the options are parsed by that same table.
  */
 export const defineCommand = <T extends OptionTable>(command: Command<T>): Command => command as unknown as Command;
+
+const givenOptions = new WeakMap<object, ReadonlySet<string>>();
+
+/** Whether an option of these is one of the arguments, and not of the environment. */
+export const isGiven = (options: object, name: string): boolean => givenOptions.get(options)?.has(name) === true;
 
 /** Reads the arguments and the environment by the command's table. Throws `UsageError` that names the wrong option. */
 export function parseOptions(command: Command, args: readonly string[], env: Io["env"]): OptionValues<OptionTable> {
@@ -96,11 +113,12 @@ export function parseOptions(command: Command, args: readonly string[], env: Io[
     // One of the environment is a list of one.
     values[name] = row.repeats !== true || Array.isArray(value) ? value : value === undefined ? [] : [String(value)];
   }
+  givenOptions.set(values, new Set(Object.keys(given)));
   return values as OptionValues<OptionTable>;
 }
 
-/** The text of `--help`. */
-export function helpText(command: Command): string {
+/** The text of `--help`. `worksWith` says what the command talks to. */
+export function helpText(command: Command, worksWith?: string): string {
   const rows = Object.entries(command.options).map(([name, row]) => {
     const flag = row.short === undefined ? `--${name}` : `-${row.short}, --${name}`;
     const left = row.type === "boolean" ? flag : `${flag} ${row.placeholder ?? "VALUE"}`;
@@ -116,6 +134,7 @@ export function helpText(command: Command): string {
   return [
     `postern ${command.name}: ${command.summary}`,
     ...(command.description === undefined ? [] : ["", command.description]),
+    ...(worksWith === undefined ? [] : ["", worksWith]),
     ...(command.answer === undefined ? [] : ["", `--json prints ${command.answer}`]),
     "",
     "Options:",

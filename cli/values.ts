@@ -44,7 +44,7 @@ export function parseHttpUrl(option: string, text: string): string {
 }
 
 /** An http or https address with its path, without a slash at the end. */
-function parseBaseUrl(option: string, text: string): string {
+export function parseBaseUrl(option: string, text: string): string {
   const origin = parseHttpUrl(option, text);
   return `${origin}${new URL(text).pathname.replace(/\/+$/, "")}`;
 }

@@ -1,0 +1,98 @@
+import { closeSync, fstatSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import * as z from "zod";
+import { type Io, UsageError } from "./command.ts";
+
+/*
+ * Servers that a person calls, each with a root key, under names of the person's own: `$XDG_CONFIG_HOME/postern/profiles.json`. The
+ * file has secrets, so it is read only where no other user may read it, and none of its text is ever part of an error.
+ */
+
+const Profile = z.object({ apiUrl: z.string(), rootKey: z.string(), caFile: z.string().optional() });
+export type Profile = z.infer<typeof Profile>;
+
+const Profiles = z.object({ current: z.string().optional(), profiles: z.record(z.string(), Profile) });
+export interface Profiles {
+  /** The one that is used when none is named. */
+  readonly current?: string | undefined;
+  readonly profiles: Readonly<Record<string, Profile>>;
+}
+
+const BYTES_MAX = 1024 * 1024;
+/** Read, write or run, for the group or for all others. */
+const OF_OTHERS = 0o077;
+const PROFILE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
+
+/** Throws `UsageError` for what is no name of a profile. */
+export function parseProfileName(option: string, text: string): string {
+  if (PROFILE_NAME.test(text)) return text;
+  throw new UsageError(`--${option} wants 1 to 64 letters, digits, dots, dashes and underscores`);
+}
+
+export function profilesFile(env: Io["env"]): string {
+  const { XDG_CONFIG_HOME: configured, HOME: home } = env;
+  // A relative path is to be ignored: XDG Base Directory Specification.
+  const base = configured?.startsWith("/") ? configured : home === undefined ? undefined : join(home, ".config");
+  if (base === undefined) throw new UsageError("there is no place for profiles: set HOME or XDG_CONFIG_HOME");
+  return join(base, "postern", "profiles.json");
+}
+
+/** Returns no profiles when there is no file. Throws when others may read it, or it is not a file of profiles. */
+export function readProfiles(file: string): Profiles {
+  const text = readPrivate(file);
+  if (text === undefined) return { profiles: {} };
+  const parsed = Profiles.safeParse(parseJson(text));
+  if (!parsed.success) throw new Error(`${file} is not a file of profiles; mend it or move it away`);
+  return parsed.data;
+}
+
+/** Replaces the file in one step: it is never half written. */
+export function writeProfiles(file: string, profiles: Profiles): void {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  const draft = `${file}.${process.pid}`;
+  try {
+    writeFileSync(draft, `${JSON.stringify(profiles, undefined, 2)}\n`, { mode: 0o600, flag: "wx" });
+    renameSync(draft, file);
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+/** Throws when there is none of that name. */
+export function profileOf({ profiles }: Profiles, name: string): Profile {
+  const profile = Object.hasOwn(profiles, name) ? profiles[name] : undefined;
+  if (profile === undefined) throw new Error(`there is no profile ${name}; \`postern profile list\` lists them`);
+  return profile;
+}
+
+function readPrivate(file: string): string | undefined {
+  let fd: number;
+  try {
+    fd = openSync(file, "r");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+  try {
+    // Of the open file, so that it cannot be another one than the one that is read.
+    const { mode, size } = fstatSync(fd);
+    if ((mode & OF_OTHERS) !== 0) {
+      throw new Error(
+        `others on this machine may read the root keys in ${file}: run \`chmod 600 ${file}\`, and replace those root keys if others work here`,
+      );
+    }
+    if (size > BYTES_MAX) throw new Error(`${file} is larger than ${BYTES_MAX} bytes, so it is no file of profiles`);
+    return readFileSync(fd, "utf8");
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** undefined for what is no JSON. The parser's own error would show a part of the text. */
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

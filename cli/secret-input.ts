@@ -1,0 +1,57 @@
+import type { ReadStream } from "node:tty";
+import type { Input } from "./command.ts";
+
+/* Standard input, for secrets: piped, or typed without being shown. */
+
+const CTRL_C = "\u0003";
+const CTRL_D = "\u0004";
+const LINE_END = /[\r\n]/;
+const ERASE = /[\u007f\b]/;
+const LINE_LENGTH_MAX = 4096;
+
+/** `prompts` is where a person is asked, so that standard output has nothing but the answer. */
+export const inputOf = (input: ReadStream, prompts: NodeJS.WritableStream): Input => ({
+  get isTerminal() {
+    return input.isTTY === true;
+  },
+  async read(bytesMax) {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    for await (const chunk of input) {
+      chunks.push(chunk as Buffer);
+      bytes += (chunk as Buffer).length;
+      if (bytes > bytesMax) throw new Error(`standard input has more than ${bytesMax} bytes`);
+    }
+    return Buffer.concat(chunks).toString("utf8");
+  },
+  ask: (prompt) =>
+    new Promise((resolve, reject) => {
+      let line = "";
+      const end = (settle: () => void): void => {
+        input.off("data", take);
+        input.setRawMode(false);
+        input.pause();
+        prompts.write("\n");
+        settle();
+      };
+      // In raw mode the terminal interprets nothing, so the keys that end or correct a line are read here.
+      const take = (chunk: Buffer): void => {
+        for (const character of chunk.toString("utf8")) {
+          if (LINE_END.test(character) || character === CTRL_D) {
+            end(() => resolve(line));
+            return;
+          }
+          if (character === CTRL_C) {
+            end(() => reject(new Error("given up")));
+            return;
+          }
+          if (ERASE.test(character)) line = line.slice(0, -1);
+          else if (line.length < LINE_LENGTH_MAX) line += character;
+        }
+      };
+      prompts.write(prompt);
+      input.setRawMode(true);
+      input.on("data", take);
+      input.resume();
+    }),
+});
