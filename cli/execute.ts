@@ -1,4 +1,6 @@
 import { type Command, helpText, type Io, parseOptions, UsageError } from "./command.ts";
+import { worksWith } from "./options.ts";
+import { inputOf } from "./secret-input.ts";
 
 /** Loads and runs one command with its arguments. Returns the exit code; a failure is printed as one line. */
 export async function execute(load: () => Promise<Command>, args: readonly string[], io: Io): Promise<number> {
@@ -7,7 +9,7 @@ export async function execute(load: () => Promise<Command>, args: readonly strin
     const command = await load();
     name = ` ${command.name}`;
     if (args.includes("--help")) {
-      io.out(helpText(command));
+      io.out(helpText(command, worksWith(command)));
       return 0;
     }
     return await command.run(parseOptions(command, args, io.env), io);
@@ -41,4 +43,6 @@ export const processIo: Io = {
   columns: process.stdout.isTTY ? process.stdout.columns : undefined,
   out: (line) => process.stdout.write(`${line}\n`),
   note: (line) => process.stderr.write(`${line}\n`),
+  write: (text) => process.stdout.write(text),
+  input: inputOf(process.stdin, process.stderr),
 };

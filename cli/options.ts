@@ -1,4 +1,4 @@
-import { UsageError } from "./command.ts";
+import { type Command, UsageError } from "./command.ts";
 
 /* Options that several commands share, so that their names and help texts are the same. */
 
@@ -188,6 +188,54 @@ export const database = {
   },
   data: dataDir,
 } as const;
+
+/**
+ * For the commands that call the API: which server, and with which root key. A profile is both. The root key itself is not an option,
+ * because a command line is visible to all.
+ */
+export const connection = {
+  profile: {
+    type: "string",
+    placeholder: "NAME",
+    help: "profile to use, with its server and root key; that of `postern profile use` when left out",
+    env: "POSTERN_PROFILE",
+  },
+  "api-url": {
+    type: "string",
+    placeholder: "URL",
+    help: "the api-server, instead of a profile",
+    env: "POSTERN_API_URL",
+  },
+  "root-key-file": {
+    type: "string",
+    placeholder: "PATH",
+    help: "file with what POSTERN_ROOT_KEY is",
+    env: "POSTERN_ROOT_KEY_FILE",
+  },
+  "ca-file": {
+    type: "string",
+    placeholder: "PATH",
+    help: "authority of the api-server's certificate, PEM; the system's when left out",
+    env: "POSTERN_CA_FILE",
+  },
+  timeout: {
+    type: "string",
+    placeholder: "DURATION",
+    help: "how long to wait for the answer to a call, with what is tried again",
+    default: "30s",
+    env: "POSTERN_TIMEOUT",
+  },
+} as const;
+
+/** What a command talks to, in a sentence for its help; undefined for one that runs a part, or needs neither. */
+export function worksWith({ options }: Pick<Command, "options">): string | undefined {
+  if (options.profile === connection.profile) {
+    return "Calls the API with a root key: that of a profile, or of POSTERN_API_URL and POSTERN_ROOT_KEY.";
+  }
+  return options["database-url-file"] === database["database-url-file"]
+    ? "Works on the database, for administrators: that of DATABASE_URL, or of the `postern dev` that runs on --data."
+    : undefined;
+}
 
 /** For the commands that work in one workspace. */
 export const workspace = {

@@ -1,13 +1,14 @@
 import { readFileSync } from "node:fs";
 import type { Data, Input } from "../../core/api/procedures.ts";
-import { createStoreApi, type StoreApi } from "../../operator/api/client.ts";
+import type { Api } from "../api/client.ts";
+import { withApi } from "../api/connection.ts";
 import { defineCommand, type Io, UsageError } from "../command.ts";
 import { formatExplanation } from "../explanation.ts";
 import { instantText, printable } from "../fields.ts";
-import { json, required } from "../options.ts";
+import { connection, json } from "../options.ts";
 import { EXIT_CODES_HELP, exitCodeOf } from "../outcomes.ts";
 import { parseRequestLine } from "../request-line.ts";
-import { parseHttpUrl, parseWhole } from "../values.ts";
+import { parseWhole } from "../values.ts";
 
 const SECRET_LENGTH_MAX = 512;
 const CREDITS_MAX = 1_000_000_000_000;
@@ -17,13 +18,6 @@ export const explain = defineCommand({
   summary: "say step by step what a verification would decide now, and why",
   description: `Asks an api-server for the explanation of keys.explainVerification: each step with the value that it saw, its source and how old that knowledge may be. Nothing is counted or spent. Without --policy of a call of keys.verifyKey, with it of a request at its gate. The root key needs read_key and verify_key on the API; with --request-id also workspace.*.explain. ${EXIT_CODES_HELP}`,
   options: {
-    "api-url": { type: "string", placeholder: "URL", help: "the api-server", required: true, env: "POSTERN_API_URL" },
-    "root-key-file": {
-      type: "string",
-      placeholder: "PATH",
-      help: "file with what POSTERN_ROOT_KEY is",
-      env: "POSTERN_ROOT_KEY_FILE",
-    },
     "key-id": { type: "string", placeholder: "ID", help: "the key, key_…" },
     "key-file": {
       type: "string",
@@ -40,6 +34,7 @@ export const explain = defineCommand({
     "client-ip": { type: "string", placeholder: "ADDRESS", help: "the client's address" },
     permissions: { type: "string", placeholder: "QUERY", help: "the permissions of a call of keys.verifyKey" },
     credits: { type: "string", placeholder: "N", help: "the credits that such a call costs; 1 when left out" },
+    ...connection,
     json,
   },
   answer: '{"code","passes","status","steps","permissions","limits","now", and what there is of the key}',
@@ -47,12 +42,18 @@ export const explain = defineCommand({
     const named = ["key-id", "key-file", "request-id"].filter((name) => options[name as "key-id"] !== undefined);
     if (named.length !== 1) throw new UsageError("give one of --key-id, --key-file and --request-id");
     const circumstances = readCircumstances(options);
-    const rootKey = readRootKey(options["root-key-file"], io.env);
-    const api = createStoreApi({ url: parseHttpUrl("api-url", options["api-url"]), rootKey: () => rootKey });
     const requestId = options["request-id"];
-    if (requestId !== undefined) return explainRequest(api, io, { requestId, circumstances, json: options.json });
-    const key = options["key-file"] === undefined ? { keyId: options["key-id"] ?? "" } : readKey(options["key-file"]);
-    return show(io, await ask(api, { ...key, ...circumstances }), options.json);
+    const key = options["key-file"] === undefined ? undefined : readKey(options["key-file"]);
+    return withApi(
+      options,
+      io,
+      async (api) => {
+        if (requestId !== undefined) return explainRequest(api, io, { requestId, circumstances, json: options.json });
+        const asked = await ask(api, { ...(key ?? { keyId: options["key-id"] ?? "" }), ...circumstances });
+        return show(io, asked, options.json);
+      },
+      key === undefined ? [] : [key.key],
+    );
   },
 });
 
@@ -93,11 +94,6 @@ function readCircumstances({
   };
 }
 
-function readRootKey(file: string | undefined, env: Io["env"]): string {
-  const text = file === undefined ? env.POSTERN_ROOT_KEY : readFileSync(file, "utf8");
-  return required(text?.trim(), "set POSTERN_ROOT_KEY to a root key of the workspace, or --root-key-file");
-}
-
 /** Not an option, because a command line is visible to all. */
 function readKey(path: string): { key: string } {
   const key = readFileSync(path === "-" ? 0 : path, "utf8").trim();
@@ -107,12 +103,7 @@ function readKey(path: string): { key: string } {
   return { key };
 }
 
-async function ask(api: StoreApi, body: Body): Promise<Explained> {
-  const { data, refusal } = await api.call("keys.explainVerification", body);
-  if (refusal === undefined) return data;
-  const faults = refusal.faults?.map(({ location, message }) => `${location}: ${message}`).join("; ");
-  throw new Error(faults === undefined || faults === "" ? refusal.detail : `${refusal.detail} ${faults}`);
-}
+const ask = async (api: Api, body: Body): Promise<Explained> => (await api.call("keys.explainVerification", body)).data;
 
 function show(io: Io, explained: Explained, asJson: boolean): number {
   if (asJson) io.out(JSON.stringify(explained));
@@ -146,15 +137,14 @@ function aboutGates(dataPlane: Explained["dataPlane"]): string[] {
 const DAY_MS = 86_400_000;
 
 async function explainRequest(
-  api: StoreApi,
+  api: Api,
   io: Io,
   of: { readonly requestId: string; readonly circumstances: Omit<Body, "key">; readonly json: boolean },
 ): Promise<number> {
   const { requestId, circumstances, json: asJson } = of;
   // The server's time decides; its clock may be a little behind or ahead of this one.
   const since = Date.now() - 7 * DAY_MS + 60_000;
-  const { data, refusal } = await api.call("admin.explainRequest", { requestId, since });
-  if (refusal !== undefined) throw new Error(refusal.detail);
+  const { data } = await api.call("admin.explainRequest", { requestId, since });
   if (data.problem !== undefined) throw new Error(data.problem);
   const [first] = data.verifications;
   if (first === undefined) {

@@ -1,0 +1,242 @@
+import { createServer, type Server, type ServerResponse } from "node:http";
+import { createServer as createTlsServer } from "node:https";
+import { type AddressInfo, createServer as createSocketServer, type Server as SocketServer } from "node:net";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { type CertificateFolder, openCertificateFolder } from "../../test/harness/certificate.ts";
+import { freePort } from "../../test/harness/ports.ts";
+import type { Connection } from "./client.ts";
+import { withConnection } from "./connection.ts";
+
+const ROOT_KEY = "root_4fGh7Jk2LmN8pQrS5tUv";
+
+let certificates: CertificateFolder;
+beforeAll(() => {
+  certificates = openCertificateFolder();
+});
+afterAll(() => certificates.remove());
+
+const open: (Server | SocketServer)[] = [];
+afterEach(async () => {
+  for (const server of open.splice(0)) {
+    if ("closeAllConnections" in server) server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  }
+});
+
+const portOf = async (server: Server | SocketServer): Promise<number> => {
+  open.push(server);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return (server.address() as AddressInfo).port;
+};
+
+type Answer = (response: ServerResponse, attempt: number) => void;
+
+/** A server that gives each request an answer, and counts them. */
+async function aServer(answer: Answer) {
+  const seen = { requests: 0, authorization: "" };
+  const server = createServer((request, response) => {
+    seen.requests += 1;
+    seen.authorization = request.headers.authorization ?? "";
+    request.resume().on("end", () => answer(response, seen.requests));
+  });
+  return { url: `http://127.0.0.1:${await portOf(server)}`, seen };
+}
+
+const json = (response: ServerResponse, status: number, body: unknown, headers = {}): void =>
+  void response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(body));
+const error = (kind: string, detail: string) => ({
+  meta: { requestId: "req_1" },
+  error: { type: `https://docs.test/errors/${kind}`, title: "x", detail, status: 0 },
+});
+const workspace: Answer = (response) => json(response, 200, { data: { id: "ws_1", name: "shop" }, meta: {} });
+
+const aConnection = (url: string, of: Partial<Connection> = {}): Connection => ({
+  url,
+  rootKey: ROOT_KEY,
+  rootKeyFrom: "profile shop",
+  timeoutMs: 5_000,
+  ...of,
+});
+const read = (connection: Connection) => withConnection(connection, (api) => api.call("workspaces.getWorkspace", {}));
+const create = (connection: Connection) =>
+  withConnection(connection, (api) => api.call("keys.createKey", { apiId: "api_1" }));
+const failure = async (done: Promise<unknown>): Promise<string> =>
+  done.then(
+    () => "it succeeded",
+    (error: Error) => error.message,
+  );
+
+test("a call carries the root key, and its answer is the data", async () => {
+  const { url, seen } = await aServer(workspace);
+  expect(await read(aConnection(url))).toEqual({ data: { id: "ws_1", name: "shop" }, next: undefined });
+  expect(seen).toEqual({ requests: 1, authorization: `Bearer ${ROOT_KEY}` });
+});
+
+test.each([
+  {
+    name: "a page of HTML",
+    answer: ((response) => void response.writeHead(200, { "content-type": "text/html" }).end("<p>hello")) as Answer,
+    says: "answers a page of HTML, with status 200: it is not the address of an api-server",
+  },
+  {
+    name: "HTML with 404",
+    answer: ((response) => void response.writeHead(404, { "content-type": "text/html" }).end("<p>")) as Answer,
+    says: "answers a page of HTML, with status 404",
+  },
+  {
+    name: "other JSON",
+    answer: ((response) => json(response, 200, { ok: true })) as Answer,
+    says: "no answer of the API",
+  },
+  {
+    name: "JSON that is null",
+    answer: ((response) => json(response, 200, null)) as Answer,
+    says: "no answer of the API",
+  },
+  {
+    name: "half of some JSON",
+    answer: ((response) => void response.end('{"data":')) as Answer,
+    says: "no answer of the API",
+  },
+  {
+    name: "a redirect",
+    answer: ((response) => void response.writeHead(302, { location: "https://login.example.com/" }).end()) as Answer,
+    says: "redirect to https://login.example.com/: use the address where the api-server itself answers",
+  },
+  {
+    name: "a proxy without an api-server",
+    answer: ((response) => void response.writeHead(502).end("Bad Gateway")) as Answer,
+    says: "answers 502 without a reason: what stands before the api-server does not reach it",
+  },
+  {
+    name: "an older API",
+    answer: ((response) => json(response, 404, error("not_found", "There is nothing."))) as Answer,
+    says: "does not know workspaces.getWorkspace: it is older than this command",
+  },
+  {
+    name: "a root key that is not known",
+    answer: ((response) => json(response, 401, error("unauthorized", "The root key is not valid."))) as Answer,
+    says: "The root key is not valid. The root key is that of profile shop, the server http://127.0.0.1:",
+  },
+  {
+    name: "a missing permission",
+    answer: ((response) =>
+      json(
+        response,
+        403,
+        error("forbidden", "The root key lacks the permission api.*.read_key or api.api_1.read_key."),
+      )) as Answer,
+    says: "`postern rootkey create --permissions 'api.api_1.read_key'`",
+  },
+])("$name is said, with the address or what to do", async ({ answer, says }) => {
+  const { url } = await aServer(answer);
+  expect(await failure(read(aConnection(url)))).toContain(says);
+});
+
+test("an error body of any shape, hostile or large, becomes one printable line", async () => {
+  for (const error of [
+    [],
+    "x",
+    { type: 1, detail: {}, errors: "no" },
+    { type: "a/b", detail: "\u001b[2J".repeat(9999), errors: [null, 1] },
+  ]) {
+    const { url } = await aServer((response) => json(response, 400, { error }));
+    const said = await failure(read(aConnection(url)));
+    expect(said.length).toBeLessThan(10_000);
+    expect(said).not.toContain("\u001b");
+    expect(said).not.toContain("it succeeded");
+  }
+});
+
+test("no error shows the root key, also when the server sends it back", async () => {
+  const { url } = await aServer((response) => json(response, 400, error("invalid_input", `You sent ${ROOT_KEY}.`)));
+  const thrown: Error = await read(aConnection(url)).then(
+    () => new Error("it succeeded"),
+    (error) => error,
+  );
+  expect(thrown.message).toContain("You sent [secret].");
+  expect(`${thrown.message}${thrown.stack}`).not.toContain(ROOT_KEY);
+});
+
+test("a server that does not answer is given up at the deadline, also in the middle of its answer", async () => {
+  const silent = await aServer(() => undefined);
+  const slow = await aServer((response) => void response.writeHead(200).write('{"data":'));
+  for (const { url, seen } of [silent, slow]) {
+    const startedMs = performance.now();
+    expect(await failure(read(aConnection(url, { timeoutMs: 300 })))).toMatch(
+      new RegExp(`^no answer from ${url}: no answer within \\d+ ms \\(--timeout\\)$`),
+    );
+    expect(performance.now() - startedMs).toBeLessThan(3_000);
+    expect(seen.requests).toBe(1);
+  }
+});
+
+test("nothing that listens, and a name that is not known, are said with the address", async () => {
+  const url = `http://127.0.0.1:${await freePort()}`;
+  expect(await failure(read(aConnection(url)))).toBe(`no answer from ${url}: nothing listens there (ECONNREFUSED)`);
+  const nowhere = await failure(read(aConnection("http://postern.invalid")));
+  expect(nowhere).toMatch(/^no answer from http:\/\/postern\.invalid: the name /);
+});
+
+test("the wrong scheme is said", async () => {
+  const { url } = await aServer(workspace);
+  expect(await failure(read(aConnection(url.replace("http:", "https:"))))).toContain("is the address an http:// one?");
+  const socket = createSocketServer((connection) =>
+    connection
+      .on("error", () => undefined)
+      .resume()
+      .end("SSH-2.0\r\n"),
+  );
+  const other = `http://127.0.0.1:${await portOf(socket)}`;
+  expect(await failure(read(aConnection(other)))).toContain("it does not speak HTTP");
+});
+
+test("what may be repeated is sent again until it is answered", async () => {
+  const { url, seen } = await aServer((response, attempt) => {
+    if (attempt === 1) response.destroy();
+    else if (attempt === 2) json(response, 503, error("service_unavailable", "Later."), { "retry-after": "0" });
+    else workspace(response, attempt);
+  });
+  expect((await read(aConnection(url))).data.name).toBe("shop");
+  expect(seen.requests).toBe(3);
+});
+
+test("what makes something is sent once, and the error says that it may be done", async () => {
+  for (const answer of [
+    (response: ServerResponse) => void response.destroy(),
+    (response: ServerResponse) => json(response, 503, error("service_unavailable", "Later.")),
+  ]) {
+    const { url, seen } = await aServer(answer);
+    const said = await failure(create(aConnection(url)));
+    expect(seen.requests).toBe(1);
+    if (!said.includes("Later.")) expect(said).toContain("Whether keys.createKey was done is not known");
+  }
+});
+
+test("a call beyond the quota was not begun, so it is sent again, also one that makes something", async () => {
+  const { url, seen } = await aServer((response, attempt) =>
+    attempt === 1
+      ? json(response, 429, error("rate_limited", "Later."), { "retry-after": "0" })
+      : json(response, 200, { data: { keyId: "key_1", key: "secret" }, meta: {} }),
+  );
+  expect((await create(aConnection(url))).data.keyId).toBe("key_1");
+  expect(seen.requests).toBe(2);
+});
+
+test("a quota that opens after the deadline is not waited for", async () => {
+  const { url, seen } = await aServer((response) =>
+    json(response, 429, error("rate_limited", "Later."), { "retry-after": "60" }),
+  );
+  expect(await failure(read(aConnection(url)))).toContain("Later.");
+  expect(seen.requests).toBe(1);
+});
+
+test("a certificate of one's own authority is trusted when it is named, and refused with what to do when it is not", async () => {
+  const { cert, key } = certificates.make("server");
+  const other = certificates.make("other");
+  const server = createTlsServer({ cert, key }, (_, response) => workspace(response, 1));
+  const url = `https://127.0.0.1:${await portOf(server)}`;
+  expect((await read(aConnection(url, { ca: cert }))).data.name).toBe("shop");
+  expect(await failure(read(aConnection(url)))).toContain("name it with --ca-file");
+  expect(await failure(read(aConnection(url, { ca: other.cert })))).toContain("name it with --ca-file");
+});

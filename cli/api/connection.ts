@@ -1,0 +1,121 @@
+import { readFileSync } from "node:fs";
+import { type Io, isGiven, type OptionValues, UsageError } from "../command.ts";
+import type { connection } from "../options.ts";
+import { profileOf, profilesFile, readProfiles } from "../profiles.ts";
+import { parseBaseUrl, parseDurationOption } from "../values.ts";
+import { type Api, type Connection, createApi } from "./client.ts";
+
+/* Which server a command calls, and with which root key. Both come from one place: a root key is never sent to a server that it is not of. */
+
+export type ConnectionOptions = OptionValues<typeof connection>;
+
+/** A root key as one line of visible characters, which a header can carry. */
+const ROOT_KEY = /^[\x21-\x7e]{1,512}$/;
+const HOW = "name a server: `postern profile add`, or set POSTERN_API_URL and POSTERN_ROOT_KEY";
+
+/**
+ * What the options name, else what the environment names, else the profile that `postern profile use` named. Throws `UsageError` when
+ * nothing does, and when both a profile and a root key are named in the same way: it would be chance which one is meant.
+ */
+export function readConnection(options: ConnectionOptions, io: Pick<Io, "env">): Connection {
+  const { env } = io;
+  const timeoutMs = parseDurationOption("timeout", options.timeout, { minMs: 1 });
+  const profileGiven = isGiven(options, "profile");
+  const directGiven = isGiven(options, "api-url") || isGiven(options, "root-key-file");
+  const named = options.profile;
+  const isDirect = options["api-url"] !== undefined || options["root-key-file"] !== undefined || !!env.POSTERN_ROOT_KEY;
+  if (profileGiven && directGiven) {
+    throw new UsageError("--profile has a server and a root key of its own: leave out --api-url and --root-key-file");
+  }
+  if (named !== undefined && isDirect && !profileGiven && !directGiven) {
+    throw new UsageError(
+      "POSTERN_PROFILE and POSTERN_API_URL or POSTERN_ROOT_KEY name two servers: unset one, or give --profile",
+    );
+  }
+  const isByProfile = profileGiven || (!directGiven && !isDirect);
+  const chosen = isByProfile ? fromProfile(named, env) : fromOptions(options, env);
+  const caFile = options["ca-file"] ?? chosen.caFile;
+  return {
+    url: chosen.url,
+    rootKey: checkRootKey(chosen.rootKey, chosen.rootKeyFrom),
+    rootKeyFrom: chosen.rootKeyFrom,
+    ca: caFile === undefined ? undefined : readFileSync(caFile, "utf8"),
+    timeoutMs,
+  };
+}
+
+interface Chosen extends Pick<Connection, "url" | "rootKey" | "rootKeyFrom"> {
+  readonly caFile?: string | undefined;
+}
+
+function fromProfile(named: string | undefined, env: Io["env"]): Chosen {
+  const profiles = readProfiles(profilesFile(env));
+  const name = named ?? profiles.current;
+  if (name === undefined) throw new UsageError(HOW);
+  const { apiUrl, rootKey, caFile } = profileOf(profiles, name);
+  return { url: apiUrl, rootKey, caFile, rootKeyFrom: `profile ${name}` };
+}
+
+function fromOptions(options: ConnectionOptions, env: Io["env"]): Chosen {
+  const { "api-url": url, "root-key-file": file } = options;
+  if (url === undefined)
+    throw new UsageError("a root key is given and no server: set POSTERN_API_URL, or give --api-url");
+  const rootKey = file === undefined ? env.POSTERN_ROOT_KEY : readFileSync(file, "utf8");
+  if (rootKey === undefined || rootKey === "") {
+    throw new UsageError(`no root key is given for ${parseApiUrl(url)}: set POSTERN_ROOT_KEY, or give --root-key-file`);
+  }
+  const rootKeyFrom = file === undefined ? "POSTERN_ROOT_KEY" : file;
+  return { url: parseApiUrl(url), rootKey, rootKeyFrom };
+}
+
+/** Throws a `UsageError` that does not show the text, which may be a root key in the wrong place. */
+export function parseApiUrl(text: string): string {
+  try {
+    return parseBaseUrl("api-url", text);
+  } catch {
+    throw new UsageError("--api-url wants an address such as https://postern.example.com");
+  }
+}
+
+/** The root key without the end of its line. Throws a `UsageError` that does not show it. */
+export function checkRootKey(text: string, from: string): string {
+  const rootKey = text.trim();
+  if (ROOT_KEY.test(rootKey)) return rootKey;
+  throw new UsageError(`${from} has no root key: one line of visible characters, at most 512`);
+}
+
+/** Calls the API, and closes what that opened. No error that leaves here shows the root key, or any of `secrets`. */
+export async function withApi<T>(
+  options: ConnectionOptions,
+  io: Pick<Io, "env">,
+  work: (api: Api) => Promise<T>,
+  secrets: readonly string[] = [],
+): Promise<T> {
+  return withConnection(readConnection(options, io), work, secrets);
+}
+
+/** The same over a connection that is not of these options. */
+export async function withConnection<T>(
+  connection: Connection,
+  work: (api: Api) => Promise<T>,
+  secrets: readonly string[] = [],
+): Promise<T> {
+  const api = createApi(connection);
+  try {
+    return await work(api);
+  } catch (error) {
+    throw redacted(error, [connection.rootKey, ...secrets]);
+  } finally {
+    api.close();
+  }
+}
+
+/** Changes the error itself, with all that caused it, so that it stays of its class. */
+function redacted(error: unknown, secrets: readonly string[]): unknown {
+  const without = (text: string) => secrets.reduce((rest, secret) => rest.replaceAll(secret, "[secret]"), text);
+  for (let one = error; one instanceof Error; one = one.cause) {
+    one.message = without(one.message);
+    if (one.stack !== undefined) one.stack = without(one.stack);
+  }
+  return error;
+}

@@ -1,0 +1,106 @@
+import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
+import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
+
+/* One request and its answer, over a connection that the next one uses again. */
+
+/** A page of a list has 100 keys, each with up to 1 MiB of `meta`. */
+const ANSWER_BYTES_MAX = 128 * 1024 * 1024;
+
+export interface Answered {
+  readonly status: number;
+  readonly contentType: string;
+  readonly location: string | undefined;
+  readonly retryAfterMs: number | undefined;
+  readonly text: string;
+}
+
+/** No answer came, or not a whole one. */
+export class NoAnswer extends Error {
+  override readonly name = "NoAnswer";
+  /** Of the network or of TLS, such as ECONNREFUSED; `TIMEOUT` when time was up; `TOO_LARGE`. */
+  readonly code: string;
+  /** Whether the server may have got the request, and done what it asks for. */
+  readonly maybeDone: boolean;
+
+  constructor(code: string, options: { maybeDone: boolean; cause?: unknown }) {
+    super(code, { cause: options.cause });
+    this.code = code;
+    this.maybeDone = options.maybeDone;
+  }
+}
+
+export interface Exchanges {
+  /** Throws `NoAnswer`. */
+  post(
+    path: string,
+    of: { body: string; headers: Readonly<Record<string, string>>; timeoutMs: number },
+  ): Promise<Answered>;
+  close(): void;
+}
+
+/** `ca` is the PEM of the authorities to trust for https; those of the system when left out. */
+export function openExchanges({ url, ca }: { url: string; ca?: string | undefined }): Exchanges {
+  const isTls = url.startsWith("https:");
+  const agent = isTls
+    ? new HttpsAgent({ keepAlive: true, ...(ca === undefined ? {} : { ca }) })
+    : new HttpAgent({ keepAlive: true });
+
+  return {
+    async post(path, { body, headers, timeoutMs }) {
+      const signal = AbortSignal.timeout(timeoutMs);
+      let maybeDone = false;
+      try {
+        const response = await new Promise<IncomingMessage>((resolve, reject) => {
+          const options = {
+            method: "POST",
+            agent,
+            headers: { ...headers, "content-length": Buffer.byteLength(body) },
+            signal,
+          };
+          const request = (isTls ? httpsRequest : httpRequest)(`${url}${path}`, options, resolve);
+          request.on("error", reject);
+          request.on("socket", (socket) => {
+            const sent = (): void => {
+              maybeDone = true;
+            };
+            if (request.reusedSocket) sent();
+            else socket.once(isTls ? "secureConnect" : "connect", sent);
+          });
+          request.end(body);
+        });
+        return { ...headOf(response), text: await textOf(response) };
+      } catch (error) {
+        if (error instanceof NoAnswer) throw error;
+        throw new NoAnswer(signal.aborted ? "TIMEOUT" : codeOf(error), { maybeDone, cause: error });
+      }
+    },
+    close: () => agent.destroy(),
+  };
+}
+
+function headOf({ statusCode = 0, headers }: IncomingMessage): Omit<Answered, "text"> {
+  const seconds = Number(headers["retry-after"] ?? Number.NaN);
+  return {
+    status: statusCode,
+    contentType: headers["content-type"] ?? "",
+    location: headers.location,
+    retryAfterMs: Number.isFinite(seconds) ? seconds * 1000 : undefined,
+  };
+}
+
+async function textOf(response: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of response) {
+    chunks.push(chunk as Buffer);
+    bytes += (chunk as Buffer).length;
+    if (bytes > ANSWER_BYTES_MAX) throw new NoAnswer("TOO_LARGE", { maybeDone: true });
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+/** A host with several addresses has an error for each, and one without a code over them. */
+function codeOf(error: unknown): string {
+  const one = error instanceof AggregateError ? error.errors[0] : error;
+  return String((one as NodeJS.ErrnoException | undefined)?.code ?? "UNKNOWN");
+}

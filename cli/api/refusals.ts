@@ -1,0 +1,127 @@
+import type { Fault } from "../../core/api/procedures.ts";
+import { printable } from "../fields.ts";
+import type { Answered, NoAnswer } from "./exchange.ts";
+
+/* What is said when a call did not do what was asked: what is wrong, and what to do about it. Pure. */
+
+/** The API answered, and did not do it. */
+export class ApiRefusal extends Error {
+  override readonly name = "ApiRefusal";
+  readonly status: number;
+  /** The last segment of `error.type`, such as `key_not_found`. */
+  readonly kind: string;
+
+  constructor(message: string, of: { status: number; kind: string }) {
+    super(message);
+    this.status = of.status;
+    this.kind = of.kind;
+  }
+}
+
+/** Where a call went, for its errors. */
+export interface Called {
+  readonly procedure: string;
+  readonly url: string;
+  /** Where the root key comes from: `profile shop`, `POSTERN_ROOT_KEY`. */
+  readonly rootKeyFrom: string;
+}
+
+interface ErrorBody {
+  readonly error?: { readonly type?: unknown; readonly detail?: unknown; readonly errors?: readonly Fault[] };
+}
+
+/** The 404 for a path that there is not. */
+const NO_SUCH_PATH = "not_found";
+const FAULTS_MAX = 5;
+const DETAIL_LENGTH_MAX = 1000;
+
+/** What an answer other than success means. */
+export function refusalOf(answered: Answered, body: unknown, called: Called): ApiRefusal {
+  const { status } = answered;
+  const {
+    type,
+    detail: said,
+    errors,
+  } = (isObject(body) && isObject((body as ErrorBody).error) ? (body as ErrorBody).error : {}) ?? {};
+  const kind = typeof type === "string" ? (type.split("/").at(-1) ?? "") : "";
+  const refusal = (message: string) => new ApiRefusal(message, { status, kind });
+  if (kind === "") return refusal(notOurs(answered, called));
+  const detail = printable(String(said ?? "").slice(0, DETAIL_LENGTH_MAX));
+  if (kind === NO_SUCH_PATH) {
+    return refusal(`the api-server at ${called.url} does not know ${called.procedure}: it is older than this command`);
+  }
+  if (status === 401) {
+    return refusal(
+      `${detail} The root key is that of ${called.rootKeyFrom}, the server ${called.url}; \`postern rootkey list\` lists those that there are`,
+    );
+  }
+  if (status === 403) return refusal(`${detail}${wayToPermission(detail)}`);
+  return refusal([detail, ...faultTexts(errors)].join(" "));
+}
+
+/** `The root key lacks the permission api.*.read_key or api.api_1.read_key.` names the tuples, of which the last is the narrowest. */
+function wayToPermission(detail: string): string {
+  const [, tuples] = /lacks the permission (\S+(?: or \S+)*)\.$/.exec(detail) ?? [];
+  const narrowest = tuples?.split(" or ").at(-1);
+  if (narrowest === undefined) return "";
+  return ` An administrator makes one that has it: \`postern rootkey create --permissions '${narrowest}'\`, with what else it needs`;
+}
+
+function faultTexts(errors: unknown): string[] {
+  if (!Array.isArray(errors)) return [];
+  const texts = errors
+    .slice(0, FAULTS_MAX)
+    .map((fault) => printable(`${String(fault?.location)}: ${String(fault?.message)}`.slice(0, DETAIL_LENGTH_MAX)));
+  return errors.length > FAULTS_MAX ? [...texts, `and ${errors.length - FAULTS_MAX} more faults`] : texts;
+}
+
+/** What a proxy, another program or another page answers. */
+export function notOurs({ status, contentType, location }: Answered, { url }: Called): string {
+  if (status >= 300 && status < 400 && location !== undefined) {
+    return `${url} answers with a redirect to ${printable(location.slice(0, DETAIL_LENGTH_MAX))}: use the address where the api-server itself answers`;
+  }
+  if (status >= 500)
+    return `${url} answers ${status} without a reason: what stands before the api-server does not reach it`;
+  const what = /html/i.test(contentType) ? "a page of HTML" : "something that is no answer of the API";
+  return `${url} answers ${what}, with status ${status}: it is not the address of an api-server`;
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: "nothing listens there",
+  ENOTFOUND: "the name is not known",
+  EAI_AGAIN: "the name cannot be looked up",
+  ECONNRESET: "the connection was ended",
+  EHOSTUNREACH: "there is no way to the host",
+  ENETUNREACH: "there is no way to the network",
+  ETIMEDOUT: "the host does not answer",
+  EPROTO: "it does not speak TLS; is the address an http:// one?",
+  CERT_HAS_EXPIRED: "its certificate has expired",
+  ERR_TLS_CERT_ALTNAME_INVALID: "its certificate is for another name",
+  TOO_LARGE: "its answer is larger than any of ours",
+};
+const UNTRUSTED = new Set([
+  "DEPTH_ZERO_SELF_SIGNED_CERT",
+  "SELF_SIGNED_CERT_IN_CHAIN",
+  "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+  "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+  "UNABLE_TO_GET_ISSUER_CERT",
+]);
+
+/** What is said when no answer came within `waitedMs`. `isOnce` is a call that does more when it is repeated. */
+export function unreachable(
+  { code, maybeDone }: NoAnswer,
+  { procedure, url }: Called,
+  { waitedMs, isOnce }: { waitedMs: number; isOnce: boolean },
+): string {
+  const reason = UNTRUSTED.has(code)
+    ? "its certificate is not of an authority that is known here; name it with --ca-file, or in the profile"
+    : code === "TIMEOUT"
+      ? `no answer within ${Math.round(waitedMs)} ms (--timeout)`
+      : code.startsWith("HPE_")
+        ? "it does not speak HTTP; is the address an https:// one?"
+        : `${REASONS[code] ?? "the call failed"} (${code})`;
+  const doubt = maybeDone && isOnce ? `. Whether ${procedure} was done is not known: look before you repeat it` : "";
+  return `no answer from ${url}: ${reason}${doubt}`;
+}
+
+const isObject = (value: unknown): value is object => typeof value === "object" && value !== null;

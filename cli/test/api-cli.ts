@@ -1,0 +1,103 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { buildTestApp, type TestApp } from "../../api-server/test/app.ts";
+import { makeThings, type Things } from "../../api-server/test/things.ts";
+import type { Io } from "../command.ts";
+import { COMMANDS } from "../commands.ts";
+import { runCommand } from "../run-command.ts";
+
+/** What a run is given beside its arguments. */
+export interface RunOptions {
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  readonly columns?: number;
+  /** Piped into it. */
+  readonly stdin?: string;
+  /** Typed when it asks. */
+  readonly typed?: string;
+}
+
+export interface RanText {
+  readonly code: number;
+  /** Standard output as it was written, and by line. */
+  readonly text: string;
+  readonly out: readonly string[];
+  readonly notes: readonly string[];
+}
+
+/** Runs `postern` in this process with nothing of this process's environment. */
+export async function runPostern(args: readonly string[], options: RunOptions = {}): Promise<RanText> {
+  const { env = {}, columns, stdin = "", typed } = options;
+  const notes: string[] = [];
+  let text = "";
+  const io: Io = {
+    env,
+    columns,
+    out: (line) => {
+      text += `${line}\n`;
+    },
+    write: (part) => {
+      text += part;
+    },
+    note: (line) => void notes.push(line),
+    input: {
+      isTerminal: typed !== undefined,
+      read: async (bytesMax) => {
+        if (Buffer.byteLength(stdin) > bytesMax) throw new Error(`standard input has more than ${bytesMax} bytes`);
+        return stdin;
+      },
+      ask: async (prompt) => {
+        notes.push(prompt);
+        return typed ?? "";
+      },
+    },
+  };
+  const code = await runCommand(COMMANDS, args, io);
+  return { code, text, out: text === "" ? [] : text.replace(/\n$/, "").split("\n"), notes };
+}
+
+/** The command line on an api-server of its own, which listens, with a folder for profiles. */
+export interface ApiCli {
+  readonly t: TestApp;
+  readonly things: Things;
+  readonly url: string;
+  /** Of `XDG_CONFIG_HOME`; nothing is there. */
+  readonly configHome: string;
+  /** With the first workspace's root key in the environment. */
+  run(args: readonly string[], options?: RunOptions): Promise<RanText>;
+  /** The same with `--json`: what it printed. Throws unless it ended with this exit code and one line. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests reach into answers of any shape.
+  json(args: readonly string[], code?: number): Promise<any>;
+  /** The environment in which the root key is another one. */
+  as(rootKey: string): { env: Record<string, string> };
+  close(): Promise<void>;
+}
+
+export async function openApiCli(): Promise<ApiCli> {
+  const t = await buildTestApp();
+  const url = await t.app.listen({ host: "127.0.0.1", port: 0 });
+  const configHome = mkdtempSync(join(tmpdir(), "postern-config-"));
+  const as = (rootKey: string) => ({
+    env: { XDG_CONFIG_HOME: configHome, POSTERN_API_URL: url, POSTERN_ROOT_KEY: rootKey },
+  });
+  const run: ApiCli["run"] = (args, options = {}) => runPostern(args, { ...as(t.workspace.rootKey), ...options });
+  return {
+    t,
+    things: makeThings(t.deps.db, { workspaceId: t.workspace.id, ask: (path, body) => t.data(path, body) }),
+    url,
+    configHome,
+    run,
+    as,
+    async json(args, code = 0) {
+      const ran = await run([...args, "--json"]);
+      if (ran.code !== code || ran.out.length !== 1) {
+        throw new Error(`exit code ${ran.code}, ${ran.out.length} lines: ${ran.notes.join("\n")}`);
+      }
+      return JSON.parse(ran.text);
+    },
+    async close() {
+      await t.close();
+      rmSync(configHome, { recursive: true });
+    },
+  };
+}
