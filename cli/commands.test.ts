@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { defineCommand, type Io } from "./command.ts";
 import { COMMANDS } from "./commands.ts";
 import { API_SERVER_COMMANDS } from "./images/api-server-commands.ts";
+import { connection, database } from "./options.ts";
 import { runCommand, runImage } from "./run-command.ts";
 
 async function run(...args: string[]) {
@@ -12,6 +13,26 @@ async function run(...args: string[]) {
 
 test.each(COMMANDS)("$name is listed with its own name and summary", async ({ name, summary, load }) => {
   expect(await load()).toMatchObject({ name, summary });
+});
+
+test.each(COMMANDS)("$name stands among the commands of what it works with", async ({ group, load }) => {
+  const { options } = await load();
+  const callsApi = options.profile === connection.profile;
+  expect(callsApi && options["database-url"] === database["database-url"]).toBe(false);
+  expect(group === "api").toBe(callsApi);
+  if (options["database-url-file"] === database["database-url-file"]) expect(group).toBe("database");
+});
+
+test("the list of all commands has each once, under what it works with", async () => {
+  const lines = (await run("--help")).out.join("\n").split("\n");
+  const titles = lines.filter((line) => line.endsWith(":"));
+  expect(titles).toHaveLength(4);
+  for (const { name } of COMMANDS) expect(lines.filter((line) => line.startsWith(`  ${name}  `))).toHaveLength(1);
+  const [api = 0, database = 0] = ["by the API", "on its database"].map((word) =>
+    lines.findIndex((line) => line.includes(word)),
+  );
+  expect(lines.findIndex((line) => line.startsWith("  rootkey create"))).toBeGreaterThan(database);
+  expect(lines.findIndex((line) => line.startsWith("  explain"))).toBeGreaterThan(api);
 });
 
 test("a noun without a verb lists its verbs, and counts as called incorrectly", async () => {
@@ -65,7 +86,9 @@ describe("the program of an image", () => {
 });
 
 test("the image of the api-server has every command that works on the database", () => {
-  const others = ["dev", "operator", "sidecar", "status", "validate", "explain", "decide"];
-  const expected = COMMANDS.map(({ name }) => name).filter((name) => !others.includes(name));
+  const more = ["api-server", "ingest", "redis-acl"];
+  const expected = COMMANDS.filter(({ name, group }) => group === "database" || more.includes(name)).map(
+    ({ name }) => name,
+  );
   expect(API_SERVER_COMMANDS.map(({ name }) => name).sort()).toEqual(expected.sort());
 });

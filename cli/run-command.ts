@@ -7,19 +7,40 @@ import { execute } from "./execute.ts";
 export interface CommandRow {
   readonly name: string;
   readonly summary: string;
+  /** What it works with, by which the list of commands is ordered. */
+  readonly group?: Group;
   readonly load: () => Promise<Command>;
 }
 
-function overview(commands: readonly CommandRow[], usage: string): string {
+const TITLES = {
+  services: "Run a part of Postern",
+  api: "Work in a workspace, by the API with a root key",
+  database: "Administer the installation, on its database",
+  tools: "Look at a cluster, check manifests, set up this terminal",
+} as const;
+export type Group = keyof typeof TITLES;
+
+/** The commands under a title for each group, in order; under one for all when they have no groups, as in an image. */
+function listed(commands: readonly CommandRow[]): string[] {
   const width = Math.max(...commands.map((command) => command.name.length));
+  const lines = (of: Group | undefined) =>
+    commands
+      .filter(({ group }) => group === of)
+      .map((command) => `  ${command.name.padEnd(width)}  ${command.summary}`);
+  const groups = [[undefined, "Commands"], ...Object.entries(TITLES)] as [Group | undefined, string][];
+  return groups.flatMap(([group, title]) => {
+    const own = lines(group);
+    return own.length === 0 ? [] : [`${title}:`, ...own, ""];
+  });
+}
+
+function overview(commands: readonly CommandRow[], usage: string): string {
   return [
     "postern: API keys, roles and rate limits as Kubernetes resources, with a gate beside every pod",
     "",
     `Usage: postern ${usage} [OPTIONS]`,
     "",
-    "Commands:",
-    ...commands.map((command) => `  ${command.name.padEnd(width)}  ${command.summary}`),
-    "",
+    ...listed(commands),
     "`postern COMMAND --help` shows the options of a command.",
   ].join("\n");
 }

@@ -48,7 +48,7 @@ const DEFAULT_URL = "http://127.0.0.1:8080";
 export const dashboardLink = defineCommand({
   name: "dashboard link",
   summary: "make a link that signs a person in to the dashboard, once",
-  description: `Works on the database of DATABASE_URL, or of the \`postern dev\` that runs on --data. The link works once, for ${LINK_LIVES_MS / 60_000} minutes; send it only to the person that it is for. What the person does is in the audit log under the name given.`,
+  description: `The link works once, for ${LINK_LIVES_MS / 60_000} minutes; send it only to the person that it is for. What the person does is in the audit log under the name given.`,
   options: {
     role: {
       type: "string",

@@ -16,7 +16,7 @@ export const dashboardSignOut = defineCommand({
   name: "dashboard sign-out",
   summary: "sign a person out of the dashboard, everywhere",
   description:
-    "Works on the database of DATABASE_URL, or of the `postern dev` that runs on --data. It holds for the next call. A person of an OpenID provider can sign in again: take away the role in the file of roles first.",
+    "It holds for the next call. A person of an OpenID provider can sign in again: take away the role in the file of roles first.",
   options: {
     person: {
       type: "string",

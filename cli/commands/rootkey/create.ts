@@ -16,8 +16,7 @@ import { madeRootKeyFields } from "./fields.ts";
 export const rootkeyCreate = defineCommand({
   name: "rootkey create",
   summary: "make a root key with the permissions given",
-  description:
-    "Works on the database of DATABASE_URL, or of the `postern dev` that runs on --data. The key is shown this once.",
+  description: "The key is shown this once.",
   options: {
     permissions: {
       type: "string",

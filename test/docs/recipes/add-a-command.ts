@@ -19,6 +19,7 @@ const inList: Part = {
   after: "export const COMMANDS: readonly CommandRow[] = [\n",
   text: `  {
     name: "workspace rename",
+    group: "database",
     summary: "give a workspace another name",
     load: async () => (await import("./commands/workspace/rename.ts")).workspaceRename,
   },

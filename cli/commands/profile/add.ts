@@ -1,0 +1,71 @@
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { checkRootKey, parseApiUrl, withConnection } from "../../api/connection.ts";
+import { defineCommand, type Io, UsageError } from "../../command.ts";
+import { objectShape, printable } from "../../fields.ts";
+import { connection, json } from "../../options.ts";
+import { printOne } from "../../output.ts";
+import { parseProfileName, profilesFile, readProfiles, writeProfiles } from "../../profiles.ts";
+import { parseDurationOption } from "../../values.ts";
+import { profileFields } from "./fields.ts";
+import { name } from "./name-option.ts";
+
+const INPUT_BYTES_MAX = 4096;
+
+export const profileAdd = defineCommand({
+  name: "profile add",
+  summary: "remember a server and a root key under a name",
+  description:
+    "The root key is read from standard input, or asked for without being shown. It is tried once before it is kept in $XDG_CONFIG_HOME/postern/profiles.json, which only you can read. The first profile is used when no command names one.",
+  options: {
+    name,
+    "api-url": { type: "string", placeholder: "URL", help: "the api-server", required: true },
+    "ca-file": { type: "string", placeholder: "PATH", help: connection["ca-file"].help },
+    use: { type: "boolean", help: "use it when no command names a profile" },
+    replace: {
+      type: "boolean",
+      help: "take the place of the profile of that name, as after the rotation of its root key",
+    },
+    unchecked: { type: "boolean", help: "keep it without trying it" },
+    timeout: connection.timeout,
+    json,
+  },
+  answer: objectShape(profileFields),
+  run: async (options, io) => {
+    const file = profilesFile(io.env);
+    const named = parseProfileName("name", options.name);
+    const apiUrl = parseApiUrl(options["api-url"]);
+    const timeoutMs = parseDurationOption("timeout", options.timeout, { minMs: 1 });
+    const caFile = options["ca-file"] === undefined ? undefined : resolve(options["ca-file"]);
+    // An authority that cannot be read, or a name that is taken, is said before the root key is asked for.
+    const ca = caFile === undefined ? undefined : readFileSync(caFile, "utf8");
+    demandFree(readProfiles(file).profiles, named, options.replace);
+    const rootKey = await readRootKey(io);
+    if (!options.unchecked) {
+      const tried = { url: apiUrl, rootKey, rootKeyFrom: "standard input", ca, timeoutMs };
+      const { data } = await withConnection(tried, (api) => api.call("workspaces.getWorkspace", {}));
+      io.note(`the root key is of workspace ${printable(data.name)}`);
+    }
+    // Read again: a person takes their time.
+    const { current, profiles } = readProfiles(file);
+    demandFree(profiles, named, options.replace);
+    const used = options.use || current === undefined ? named : current;
+    const profile = { apiUrl, rootKey, ...(caFile === undefined ? {} : { caFile }) };
+    writeProfiles(file, { current: used, profiles: { ...profiles, [named]: profile } });
+    const row = { name: named, apiUrl, caFile, isCurrent: used === named };
+    const sentence = `profile ${named} is kept in ${file}${row.isCurrent ? ", and used" : `; \`postern profile use --name ${named}\` uses it`}`;
+    printOne(io, options, { fields: profileFields, row, sentence });
+    return 0;
+  },
+});
+
+function demandFree(profiles: object, named: string, replace: boolean): void {
+  if (replace || !Object.hasOwn(profiles, named)) return;
+  throw new UsageError(`there is a profile ${named} already; --replace takes its place`);
+}
+
+async function readRootKey({ input }: Io): Promise<string> {
+  if (input === undefined) throw new UsageError("there is no standard input to read the root key from");
+  const text = input.isTerminal ? await input.ask("root key (it is not shown): ") : await input.read(INPUT_BYTES_MAX);
+  return checkRootKey(text, "standard input");
+}

@@ -1,0 +1,15 @@
+import type { Fields } from "../../fields.ts";
+import type { Profile } from "../../profiles.ts";
+
+export interface NamedProfile extends Omit<Profile, "rootKey"> {
+  readonly name: string;
+  readonly isCurrent: boolean;
+}
+
+/** Of a profile: never its root key, or a part of it. */
+export const profileFields: Fields<NamedProfile> = [
+  { name: "name", title: "name", value: (row) => row.name },
+  { name: "apiUrl", title: "server", value: (row) => row.apiUrl, shrinks: true },
+  { name: "caFile", title: "authority", value: (row) => row.caFile ?? null, shrinks: true },
+  { name: "current", title: "used", value: (row) => row.isCurrent, text: (row) => (row.isCurrent ? "yes" : "no") },
+];

@@ -1,0 +1,22 @@
+import { defineCommand } from "../../command.ts";
+import { listShape } from "../../fields.ts";
+import { json } from "../../options.ts";
+import { printList } from "../../output.ts";
+import { profilesFile, readProfiles } from "../../profiles.ts";
+import { profileFields } from "./fields.ts";
+
+export const profileList = defineCommand({
+  name: "profile list",
+  summary: "list the profiles, by name",
+  description: "Their root keys are not shown.",
+  options: { json },
+  answer: listShape("profiles", profileFields),
+  run: async (options, io) => {
+    const { current, profiles } = readProfiles(profilesFile(io.env));
+    const rows = Object.entries(profiles)
+      .map(([name, profile]) => ({ ...profile, name, isCurrent: name === current }))
+      .sort((a, b) => (a.name < b.name ? -1 : 1));
+    printList(io, options, { things: "profiles", fields: profileFields, rows, max: rows.length });
+    return 0;
+  },
+});

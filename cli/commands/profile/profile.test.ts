@@ -1,0 +1,173 @@
+import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { freePort } from "../../../test/harness/ports.ts";
+import { type ApiCli, openApiCli, type RunOptions, runPostern } from "../../test/api-cli.ts";
+
+let cli: ApiCli;
+let file: string;
+beforeAll(async () => {
+  cli = await openApiCli();
+  file = join(cli.configHome, "postern/profiles.json");
+});
+afterAll(() => cli.close());
+afterEach(() => rmSync(dirname(file), { recursive: true, force: true }));
+
+/** With no server and no root key in the environment. */
+const run = (args: readonly string[], { env, ...rest }: RunOptions = {}) =>
+  runPostern(args, { env: { XDG_CONFIG_HOME: cli.configHome, ...env }, ...rest });
+const add = (name: string, rootKey: string, ...more: string[]) =>
+  run(["profile", "add", "--name", name, "--api-url", cli.url, ...more], { stdin: `${rootKey}\n` });
+const explainNothing = ["explain", "--key-id", "key_4fGh7Jk2LmN8pQrS"];
+
+test("a profile is tried, kept where only its owner may read it, and used", async () => {
+  const { rootKey, id } = cli.t.workspace;
+  const added = await add("shop", rootKey);
+  expect(added).toMatchObject({ code: 0, notes: [`the root key is of workspace ${id}`] });
+  expect(added.out).toEqual([`profile shop is kept in ${file}, and used`]);
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  expect(statSync(dirname(file)).mode & 0o777).toBe(0o700);
+  expect((await run(explainNothing)).notes.join()).toContain("key_4fGh7Jk2LmN8pQrS");
+});
+
+test("of two, each calls its own workspace: the one that is used, or the one that is named", async () => {
+  const other = await cli.t.makeWorkspace();
+  const { keyId } = await cli.things.key();
+  await add("first", cli.t.workspace.rootKey);
+  expect((await add("second", other.rootKey)).out.join()).toContain("`postern profile use --name second` uses it");
+  const explain = (...more: string[]) => run(["explain", "--key-id", keyId, ...more]);
+  expect((await explain()).code).toBe(0);
+  expect((await explain("--profile", "second")).code).toBe(1);
+  expect((await run(["explain", "--key-id", keyId], { env: { POSTERN_PROFILE: "second" } })).code).toBe(1);
+  expect((await run(["profile", "use", "--name", "second"])).code).toBe(0);
+  expect((await explain()).code).toBe(1);
+  expect((await explain("--profile", "first")).code).toBe(0);
+  expect(JSON.parse((await run(["profile", "list", "--json"])).text)).toEqual({
+    profiles: [
+      { name: "first", apiUrl: cli.url, caFile: null, current: false },
+      { name: "second", apiUrl: cli.url, caFile: null, current: true },
+    ],
+    hasMore: false,
+  });
+});
+
+test("nothing that is printed shows a root key, and neither does a list", async () => {
+  const { rootKey } = cli.t.workspace;
+  const rans = [
+    await add("shop", rootKey),
+    await add("shop", rootKey),
+    await add("shop", rootKey, "--replace", "--json"),
+    await run(["profile", "list"]),
+    await run(["profile", "list", "--json"]),
+    await run(["profile", "use", "--name", "shop", "--json"]),
+    await run(["profile", "remove", "--name", "shop", "--json"]),
+  ];
+  expect(rans.map(({ code }) => code)).toEqual([0, 2, 0, 0, 0, 0, 0]);
+  expect(JSON.stringify(rans)).not.toContain(rootKey);
+  expect(readFileSync(file, "utf8")).not.toContain(rootKey);
+});
+
+test("a root key is asked for at a terminal", async () => {
+  const typed = cli.t.workspace.rootKey;
+  const ran = await run(["profile", "add", "--name", "typed", "--api-url", cli.url], { typed });
+  expect(ran).toMatchObject({ code: 0 });
+  expect(ran.notes[0]).toContain("it is not shown");
+});
+
+test.each([0o640, 0o604, 0o660, 0o644])(
+  "a file of mode %o is refused, and the line says how to mend it",
+  async (mode) => {
+    await add("shop", cli.t.workspace.rootKey);
+    chmodSync(file, mode);
+    for (const args of [["profile", "list"], explainNothing]) {
+      const ran = await run(args);
+      expect(ran).toMatchObject({ code: 1, out: [] });
+      expect(ran.notes.join()).toContain(`chmod 600 ${file}`);
+    }
+    chmodSync(file, 0o600);
+    expect((await run(["profile", "list"])).code).toBe(0);
+  },
+);
+
+test.each([
+  { name: "half of it", text: '{"profiles":{"shop":{"rootKey":"root_verySecret' },
+  { name: "another shape", text: '{"profiles":{"shop":{"rootKey":{"root_verySecret":1}}}}' },
+  { name: "no JSON", text: "root_verySecret" },
+])("a file that is broken ($name) is refused without showing any of it", async ({ text }) => {
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, text, { mode: 0o600 });
+  const ran = await run(["profile", "list"], { env: { POSTERN_DEBUG: "1" } });
+  expect(ran.code).toBe(1);
+  expect(ran.notes.join()).toContain("is not a file of profiles");
+  expect(ran.notes.join()).not.toContain("verySecret");
+});
+
+test("a root key that is not valid is not kept, nor one whose server does not answer, unless it is unchecked", async () => {
+  const foreign = await add("shop", "root_notKnownAtAll1234567890");
+  expect(foreign.code).toBe(1);
+  expect(foreign.notes.join()).not.toContain("notKnownAtAll");
+  const url = `http://127.0.0.1:${await freePort()}`;
+  const away = ["profile", "add", "--name", "away", "--api-url", url];
+  expect((await run(away, { stdin: "root_later" })).notes.join()).toContain(
+    `no answer from ${url}: nothing listens there`,
+  );
+  expect((await run(["profile", "list"])).notes).toEqual(["no profiles"]);
+  expect((await run([...away, "--unchecked"], { stdin: "root_later" })).code).toBe(0);
+});
+
+test.each([
+  { name: "an empty one", stdin: "\n" },
+  { name: "two lines", stdin: "root_verySecret\nroot_verySecret2\n" },
+  { name: "a control character", stdin: "root_very\u0007Secret" },
+  { name: "a long one", stdin: `root_verySecret${"x".repeat(600)}` },
+  { name: "a file by mistake", stdin: `root_verySecret${"x".repeat(10_000)}` },
+])("a root key that is none is refused, and not shown: $name", async ({ stdin }) => {
+  const ran = await run(["profile", "add", "--name", "shop", "--api-url", cli.url], { stdin });
+  expect(ran.code).toBeGreaterThan(0);
+  expect(ran.notes.join()).not.toContain("very");
+});
+
+test("a root key goes to no other server than its own: a profile and an address are refused together", async () => {
+  await add("shop", cli.t.workspace.rootKey);
+  const both = await run([...explainNothing, "--profile", "shop", "--api-url", "http://127.0.0.1:1"]);
+  expect(both).toMatchObject({ code: 2 });
+  expect(both.notes.join()).toContain("--profile has a server");
+  const env = { POSTERN_PROFILE: "shop", POSTERN_ROOT_KEY: "root_other", POSTERN_API_URL: "http://127.0.0.1:1" };
+  expect((await run(explainNothing, { env })).notes.join()).toContain("name two servers");
+  // What the arguments name goes before what the environment names.
+  expect((await run([...explainNothing, "--profile", "shop"], { env })).notes.join()).toContain("key_4fGh7Jk2LmN8pQrS");
+  // Half of a server is none: the profile does not fill it in.
+  expect((await run(explainNothing, { env: { POSTERN_ROOT_KEY: "root_other" } })).notes.join()).toContain(
+    "set POSTERN_API_URL",
+  );
+  expect((await run(explainNothing, { env: { POSTERN_API_URL: cli.url } })).notes.join()).toContain(
+    "set POSTERN_ROOT_KEY",
+  );
+});
+
+test("an address that is none is not repeated: it may be the root key", async () => {
+  const env = { POSTERN_API_URL: "root_verySecret", POSTERN_ROOT_KEY: "x" };
+  const ran = await run(explainNothing, { env });
+  expect(ran.code).toBe(2);
+  expect(ran.notes.join()).not.toContain("verySecret");
+});
+
+test("without a server each command says how to name one", async () => {
+  const ran = await run(explainNothing);
+  expect(ran.code).toBe(2);
+  expect(ran.notes.join()).toContain("`postern profile add`, or set POSTERN_API_URL and POSTERN_ROOT_KEY");
+});
+
+test.each(["use", "remove"])("profile %s names what is not there", async (verb) => {
+  expect((await run(["profile", verb, "--name", "constructor"])).notes.join()).toContain(
+    "there is no profile constructor",
+  );
+});
+
+test("removing the used one leaves none used, and the others as they are", async () => {
+  await add("first", cli.t.workspace.rootKey);
+  await add("second", cli.t.workspace.rootKey);
+  expect((await run(["profile", "remove", "--name", "first"])).code).toBe(0);
+  expect((await run(explainNothing)).code).toBe(2);
+  expect((await run([...explainNothing, "--profile", "second"])).code).toBe(1);
+});

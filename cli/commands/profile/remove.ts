@@ -1,0 +1,26 @@
+import { defineCommand } from "../../command.ts";
+import { objectShape } from "../../fields.ts";
+import { json } from "../../options.ts";
+import { printOne } from "../../output.ts";
+import { profileOf, profilesFile, readProfiles, writeProfiles } from "../../profiles.ts";
+import { profileFields } from "./fields.ts";
+import { name } from "./name-option.ts";
+
+export const profileRemove = defineCommand({
+  name: "profile remove",
+  summary: "forget a profile with its root key",
+  description: "The root key itself stays valid: `postern rootkey revoke` ends it.",
+  options: { name, json },
+  answer: objectShape(profileFields),
+  run: async (options, io) => {
+    const file = profilesFile(io.env);
+    const { current, profiles } = readProfiles(file);
+    const removed = profileOf({ profiles }, options.name);
+    const { [options.name]: _, ...rest } = profiles;
+    writeProfiles(file, { ...(current === options.name ? {} : { current }), profiles: rest });
+    const row = { ...removed, name: options.name, isCurrent: false };
+    const sentence = `profile ${options.name} is forgotten; its root key stays valid until it is revoked`;
+    printOne(io, options, { fields: profileFields, row, sentence });
+    return 0;
+  },
+});

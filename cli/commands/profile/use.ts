@@ -1,0 +1,22 @@
+import { defineCommand } from "../../command.ts";
+import { objectShape } from "../../fields.ts";
+import { json } from "../../options.ts";
+import { printOne } from "../../output.ts";
+import { profileOf, profilesFile, readProfiles, writeProfiles } from "../../profiles.ts";
+import { profileFields } from "./fields.ts";
+import { name } from "./name-option.ts";
+
+export const profileUse = defineCommand({
+  name: "profile use",
+  summary: "choose the profile that is used when no command names one",
+  options: { name, json },
+  answer: objectShape(profileFields),
+  run: async (options, io) => {
+    const file = profilesFile(io.env);
+    const all = readProfiles(file);
+    const row = { ...profileOf(all, options.name), name: options.name, isCurrent: true };
+    writeProfiles(file, { ...all, current: options.name });
+    printOne(io, options, { fields: profileFields, row, sentence: `profile ${options.name} is used: ${row.apiUrl}` });
+    return 0;
+  },
+});
