@@ -1,4 +1,5 @@
 import { type ReactNode, useState } from "react";
+import { type ImportState, importKeys, NOT_STARTED } from "../../../core/keys/import-keys.ts";
 import { useApi } from "../../api/api-context.ts";
 import { ApiError } from "../../api/api-error.ts";
 import { useReadAgain } from "../../api/queries.ts";
@@ -7,12 +8,11 @@ import { Dialog } from "../../parts/dialog.tsx";
 import { downloadCsv } from "../../parts/download.ts";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { FileField } from "../../parts/file-field.tsx";
-import { NO_HASHING } from "../../parts/hash-key.ts";
+import { hashKey, NO_HASHING } from "../../parts/hash-key.ts";
 import { Notice } from "../../parts/notice.tsx";
 import { csvOf } from "../../usage/csv.ts";
-import { FILE_BYTES_MAX, IMPORT_COLUMNS, type ImportTable, ROWS_MAX, readImport } from "./key-csv.ts";
+import { FILE_BYTES_MAX, IMPORT_COLUMNS, type ImportRow, type ImportTable, ROWS_MAX, readImport } from "./key-csv.ts";
 import { KeyTable } from "./key-table.tsx";
-import { type ImportState, NOT_STARTED, runImport } from "./run-import.ts";
 import { useStop } from "./use-stop.ts";
 
 const PREVIEW_ROWS = 5;
@@ -31,7 +31,7 @@ export function ImportKeys({
   const api = useApi();
   const readAgain = useReadAgain();
   const [file, setFile] = useState<{ readonly name: string; readonly table: ImportTable }>();
-  const [state, setState] = useState<ImportState>(NOT_STARTED);
+  const [state, setState] = useState<ImportState<ImportRow>>(NOT_STARTED);
   const [error, setError] = useState<unknown>(null);
   const [isRunning, setRunning] = useState(false);
   const { begin, stop } = useStop();
@@ -45,7 +45,7 @@ export function ImportKeys({
     setError(null);
     try {
       const what = { apiId, name: `Import of ${file?.name ?? "a file"}`.slice(0, 255), rows };
-      await runImport(api, what, state, { report: setState, signal });
+      await importKeys({ what, api, hashOf, faultsOf, report: setState, signal }, state);
     } catch (thrown) {
       if (!signal.aborted) setError(thrown);
     } finally {
@@ -53,7 +53,10 @@ export function ImportKeys({
       readAgain(["admin.searchKeys", "admin.listApis"]);
     }
   };
-  const problems = [...(file?.table.problems ?? []), ...state.failed];
+  const problems = [
+    ...(file?.table.problems ?? []),
+    ...state.failed.map(({ row: { line }, problem }) => ({ line, problem })),
+  ];
   return (
     <Dialog
       title={`Import keys into ${apiName}`}
@@ -150,6 +153,14 @@ export function ImportKeys({
     </Dialog>
   );
 }
+
+async function hashOf(secret: string): Promise<string> {
+  const hash = await hashKey(secret);
+  if (hash === undefined) throw new Error(NO_HASHING);
+  return hash;
+}
+
+const faultsOf = (error: unknown) => (error instanceof ApiError && error.status === 400 ? error.faults : undefined);
 
 /** The first rows, so that a wrong column is seen before anything is sent. A key itself is not shown. */
 function Preview({ table }: { table: ImportTable }): ReactNode {

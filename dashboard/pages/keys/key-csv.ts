@@ -1,4 +1,5 @@
-import type { Input, Schema } from "../../../core/api/procedures.ts";
+import type { Schema } from "../../../core/api/procedures.ts";
+import type { ImportedKey, KeyToImport } from "../../../core/keys/import-keys.ts";
 import { readCsv } from "./read-csv.ts";
 
 /*
@@ -34,14 +35,8 @@ export const IMPORT_COLUMNS = [
   ...EXPORT_COLUMNS.filter((name) => !["key_id", "start", "created_at", "last_used_at"].includes(name)),
 ] as const;
 
-type ImportedKey = Input<"keys.migrateKeys">["keys"][number];
-
-/** A row of an import: with the key itself, which is hashed before anything is sent, or with its hash. */
-export interface ImportRow {
+export interface ImportRow extends KeyToImport {
   readonly line: number;
-  readonly secret: string | undefined;
-  readonly hash: string | undefined;
-  readonly key: Omit<ImportedKey, "hash">;
 }
 
 export interface ImportProblem {

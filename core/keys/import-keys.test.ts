@@ -1,0 +1,137 @@
+import { expect, test } from "vitest";
+import type { Fault } from "../api/procedures.ts";
+import { type ImportingApi, type ImportState, importKeys, type KeyToImport, NOT_STARTED } from "./import-keys.ts";
+
+interface Row extends KeyToImport {
+  readonly line: number;
+}
+type State = ImportState<Row>;
+
+const HASH = (n: number): string => `hash_${n}`;
+const rows = (count: number): Row[] =>
+  Array.from({ length: count }, (_, n) => ({ line: n + 2, secret: undefined, hash: HASH(n), key: { enabled: true } }));
+
+class Refusal extends Error {
+  readonly faults: readonly Fault[] | undefined;
+  constructor(faults: readonly Fault[] | undefined) {
+    super("refused");
+    this.faults = faults;
+  }
+}
+
+interface Sent {
+  readonly procedure: string;
+  readonly hashes: readonly string[];
+}
+
+/** An API that answers `keys.migrateKeys` by a function, and keeps what it was sent. */
+function anApi(answer: (hashes: readonly string[], call: number) => { migrated: number; failed: string[] }): {
+  api: ImportingApi;
+  sent: Sent[];
+} {
+  const sent: Sent[] = [];
+  const call = async (procedure: string, body: { keys?: readonly { hash: string }[] }) => {
+    const hashes = (body.keys ?? []).map(({ hash }) => hash);
+    sent.push({ procedure, hashes });
+    if (procedure === "admin.startImport") return { data: { migrationId: "mig_1" } };
+    const { migrated, failed } = answer(hashes, sent.length);
+    return { data: { migrated: Array.from({ length: migrated }), failed } };
+  };
+  return { api: { call } as unknown as ImportingApi, sent };
+}
+
+const run = (api: ImportingApi, taken: readonly Row[], report: (state: State) => void, from: State = NOT_STARTED) =>
+  importKeys(
+    {
+      what: { apiId: "api_1", name: "import", rows: taken },
+      api,
+      hashOf: (secret) => `hash of ${secret}`,
+      faultsOf: (error) => (error instanceof Refusal ? error.faults : undefined),
+      report,
+      signal: new AbortController().signal,
+    },
+    from,
+  );
+
+test("rows go in portions, once each, and the state after each says where to go on", async () => {
+  const { api, sent } = anApi((hashes) => ({ migrated: hashes.length, failed: [] }));
+  const states: State[] = [];
+  await run(api, rows(450), (state) => states.push(state));
+  expect(sent.flatMap(({ hashes }) => hashes)).toEqual(rows(450).map(({ hash }) => hash));
+  expect(states.map(({ done, made }) => [done, made])).toEqual([
+    [0, 0],
+    [200, 200],
+    [400, 400],
+    [450, 450],
+  ]);
+});
+
+test("a key itself is not sent, but its hash", async () => {
+  const { api, sent } = anApi((hashes) => ({ migrated: hashes.length, failed: [] }));
+  await run(api, [{ line: 2, secret: "the key", hash: undefined, key: { enabled: true } }], () => undefined);
+  expect(sent.at(-1)?.hashes).toEqual(["hash of the key"]);
+  expect(JSON.stringify(sent)).not.toContain('"the key"');
+});
+
+test("it goes on from a state with the same migration, and sends nothing that is settled", async () => {
+  const { api, sent } = anApi((hashes) => ({ migrated: hashes.length, failed: [] }));
+  const [first] = rows(1);
+  if (first === undefined) throw new Error("there is no row");
+  const from: State = { migrationId: "mig_0", done: 440, made: 439, failed: [{ row: first, problem: "exists" }] };
+  let last = from;
+  await run(api, rows(450), (state) => (last = state), from);
+  expect(sent).toEqual([
+    {
+      procedure: "keys.migrateKeys",
+      hashes: rows(450)
+        .slice(440)
+        .map(({ hash }) => hash),
+    },
+  ]);
+  expect(last).toEqual({ migrationId: "mig_0", done: 450, made: 449, failed: from.failed });
+});
+
+test("rows that the server refuses are listed, the rest is sent again, existing ones are named", async () => {
+  const { api } = anApi((hashes) => {
+    const bad = ["hash_0", "hash_2"].filter((hash) => hashes.includes(hash));
+    if (bad.length > 0) {
+      throw new Refusal(
+        bad.map((hash) => ({ location: `body.keys[${hashes.indexOf(hash)}].name`, message: "too long" })),
+      );
+    }
+    return { migrated: hashes.length - 1, failed: ["hash_4"] };
+  });
+  let last: State = NOT_STARTED;
+  await run(api, rows(5), (state) => (last = state));
+  expect(last).toMatchObject({ done: 5, made: 2 });
+  expect(last.failed.map(({ row, problem }) => [row.line, problem])).toEqual([
+    [2, "name: too long"],
+    [4, "name: too long"],
+    [6, "exists already; nothing was changed"],
+  ]);
+});
+
+test.each([
+  { name: "another error", error: new Error("x") },
+  { name: "a refusal without faults", error: new Refusal(undefined) },
+  { name: "a fault of something else", error: new Refusal([{ location: "body.apiId", message: "x" }]) },
+  { name: "a fault beyond the portion", error: new Refusal([{ location: "body.keys[200].name", message: "x" }]) },
+])("what is no fault of a row stops it, and nothing of that portion counts as done: $name", async ({ error }) => {
+  const { api } = anApi((hashes, call) => {
+    if (call === 3) throw error;
+    return { migrated: hashes.length, failed: [] };
+  });
+  let last: State = NOT_STARTED;
+  await expect(run(api, rows(450), (state) => (last = state))).rejects.toBe(error);
+  expect(last).toMatchObject({ migrationId: "mig_1", done: 200, made: 200 });
+});
+
+test("a field within a field is named", async () => {
+  const { api } = anApi((hashes) => {
+    if (hashes.length === 1) return { migrated: 1, failed: [] };
+    throw new Refusal([{ location: "body.keys[1].credits.refill", message: "x" }]);
+  });
+  let last: State = NOT_STARTED;
+  await run(api, rows(2), (state) => (last = state));
+  expect(last.failed.map(({ row, problem }) => [row.line, problem])).toEqual([[3, "credits.refill: x"]]);
+});
