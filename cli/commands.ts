@@ -201,6 +201,36 @@ export const COMMANDS: readonly CommandRow[] = [
     load: async () => (await import("./commands/migration/list.ts")).migrationList,
   },
   {
+    name: "import kong",
+    group: "api",
+    summary: "take over the keys of Kong",
+    load: async () => (await import("./commands/import/commands.ts")).importFrom("kong"),
+  },
+  {
+    name: "import apisix",
+    group: "api",
+    summary: "take over the keys of APISIX",
+    load: async () => (await import("./commands/import/commands.ts")).importFrom("apisix"),
+  },
+  {
+    name: "import kuadrant",
+    group: "api",
+    summary: "take over the keys of Kuadrant",
+    load: async () => (await import("./commands/import/commands.ts")).importFrom("kuadrant"),
+  },
+  {
+    name: "import envoy-gateway",
+    group: "api",
+    summary: "take over the keys of Envoy Gateway",
+    load: async () => (await import("./commands/import/commands.ts")).importFrom("envoy-gateway"),
+  },
+  {
+    name: "import unkey",
+    group: "api",
+    summary: "take over the keys of Unkey",
+    load: async () => (await import("./commands/import/commands.ts")).importFrom("unkey"),
+  },
+  {
     name: "key reencrypt",
     group: "database",
     summary: "encrypt all recoverable keys with the first encryption key",

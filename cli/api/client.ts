@@ -40,6 +40,8 @@ const REPEATABLE: ReadonlySet<Procedure> = new Set<Procedure>([
   "identities.updateIdentity",
   "keys.explainVerification",
   "keys.getKey",
+  // Keys that are there already stay as they are.
+  "keys.migrateKeys",
   "keys.updateKey",
   "permissions.getRole",
   "permissions.listRoles",

@@ -10,11 +10,14 @@ export class ApiRefusal extends Error {
   readonly status: number;
   /** The last segment of `error.type`, such as `key_not_found`. */
   readonly kind: string;
+  /** Of invalid input: each fault with its place, as the server wrote it. */
+  readonly faults: readonly Fault[];
 
-  constructor(message: string, of: { status: number; kind: string }) {
+  constructor(message: string, of: { status: number; kind: string; faults?: readonly Fault[] }) {
     super(message);
     this.status = of.status;
     this.kind = of.kind;
+    this.faults = of.faults ?? [];
   }
 }
 
@@ -44,7 +47,7 @@ export function refusalOf(answered: Answered, body: unknown, called: Called): Ap
     errors,
   } = (isObject(body) && isObject((body as ErrorBody).error) ? (body as ErrorBody).error : {}) ?? {};
   const kind = typeof type === "string" ? (type.split("/").at(-1) ?? "") : "";
-  const refusal = (message: string) => new ApiRefusal(message, { status, kind });
+  const refusal = (message: string) => new ApiRefusal(message, { status, kind, faults: faultsOf(errors) });
   if (kind === "") return refusal(notOurs(answered, called));
   const detail = printable(String(said ?? "").slice(0, DETAIL_LENGTH_MAX));
   if (kind === NO_SUCH_PATH) {
@@ -66,6 +69,12 @@ function wayToPermission(detail: string): string {
   if (narrowest === undefined) return "";
   return ` An administrator makes one that has it: \`postern rootkey create --permissions '${narrowest}'\`, with what else it needs`;
 }
+
+const faultsOf = (errors: unknown): Fault[] =>
+  (Array.isArray(errors) ? errors : []).map((fault) => ({
+    location: String(fault?.location),
+    message: String(fault?.message),
+  }));
 
 function faultTexts(errors: unknown): string[] {
   if (!Array.isArray(errors)) return [];

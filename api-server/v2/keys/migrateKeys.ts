@@ -24,7 +24,8 @@ const Hash = z
   )
   .meta({ examples: ["uU0nuZNNPgilLlLX2n2r+sSE7+N6U4DukIj3rOLvzek="] });
 
-const ImportedKey = z.strictObject({
+/** A key of the request; the command line checks a file by it. */
+export const ImportedKey = z.strictObject({
   hash: Hash,
   name: z
     .string()

@@ -1,0 +1,38 @@
+import type { Command } from "../../command.ts";
+import { findApisixKeys } from "../../import/apisix.ts";
+import { findEnvoyGatewayKeys } from "../../import/envoy-gateway.ts";
+import { findKongKeys } from "../../import/kong.ts";
+import { findKuadrantKeys } from "../../import/kuadrant.ts";
+import { findUnkeyKeys } from "../../import/unkey.ts";
+import { importCommand, type System } from "./import-command.ts";
+
+const SYSTEMS = {
+  kong: {
+    title: "Kong",
+    file: "what `deck gateway dump` writes, or KongConsumers with their Secrets",
+    find: findKongKeys,
+  },
+  apisix: {
+    title: "APISIX",
+    file: "apisix.yaml, a file of ADC, answers of its Admin API, or consumers of its ingress controller",
+    find: findApisixKeys,
+  },
+  kuadrant: {
+    title: "Kuadrant",
+    file: "the Secrets of Authorino: `kubectl get secret -A -l authorino.kuadrant.io/managed-by=authorino -o yaml`",
+    find: findKuadrantKeys,
+  },
+  "envoy-gateway": {
+    title: "Envoy Gateway",
+    file: "its SecurityPolicies and the Secrets that they name",
+    find: findEnvoyGatewayKeys,
+  },
+  unkey: {
+    title: "Unkey",
+    file: "answers of apis.listKeys with decrypt, as JSON",
+    find: findUnkeyKeys,
+  },
+} as const satisfies Readonly<Record<string, System>>;
+
+/** The command that takes over the keys of this system. */
+export const importFrom = (system: keyof typeof SYSTEMS): Command => importCommand(system, SYSTEMS[system]);

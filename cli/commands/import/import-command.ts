@@ -1,0 +1,142 @@
+import { ImportedKey } from "../../../api-server/v2/keys/migrateKeys.ts";
+import { type ImportState, importKeys, NOT_STARTED } from "../../../core/keys/import-keys.ts";
+import { hashKey } from "../../../core/keys/key-string.ts";
+import type { Api } from "../../api/client.ts";
+import { withApi } from "../../api/connection.ts";
+import { ApiRefusal } from "../../api/refusals.ts";
+import { type Command, defineCommand, type Io, UsageError } from "../../command.ts";
+import { type Fields, printable } from "../../fields.ts";
+import { readDocuments, WrongImport } from "../../import/documents.ts";
+import { Finds, type Found, type FoundKey, type LeftKey } from "../../import/finds.ts";
+import { connection, json } from "../../options.ts";
+import { formatTable } from "../../table.ts";
+
+/** A system whose keys can be taken over. */
+export interface System {
+  /** As people write it. */
+  readonly title: string;
+  /** What its file is, and how it is made. */
+  readonly file: string;
+  readonly find: (documents: readonly unknown[], finds: Finds) => void;
+}
+
+/** More would hide what comes after them; `--json` has all. */
+const SHOWN_MAX = 20;
+const ROWS_MAX = 1_000_000;
+
+const options = {
+  file: { type: "string", placeholder: "PATH", help: "the file to read; - is standard input", required: true },
+  "api-id": {
+    type: "string",
+    placeholder: "ID",
+    help: "the API that the keys are for, api_…; not needed with --dry-run",
+  },
+  "dry-run": { type: "boolean", help: "say what would be taken over and what cannot be, and send nothing" },
+  ...connection,
+  json,
+} as const;
+
+/** `postern import SYSTEM`: takes over the keys of another system without issuing them again. */
+export const importCommand = (name: string, { title, file, find }: System): Command =>
+  defineCommand({
+    name: `import ${name}`,
+    summary: `take over the keys of ${title}`,
+    description: `Reads ${file}. Keys are hashed here, and only the hashes are sent, so that their holders go on using them. Groups become roles, owners identities. The root key needs create_key on the API. Safe to repeat: a key that is there already stays as it is. Exit code 1 when some key was not taken over; each is listed with the reason.`,
+    options,
+    answer: '{"found","imported","left":[{"from","why"}],"notes","short","migrationId"}',
+    run: async (given, io) => {
+      const apiId = given["api-id"];
+      if (apiId === undefined && !given["dry-run"]) {
+        throw new UsageError("--api-id is missing: the API that the keys are for; --dry-run needs none");
+      }
+      const finds = new Finds();
+      find(readDocuments(given.file), finds);
+      const { keys, left } = checked(finds);
+      if (keys.length + left.length === 0)
+        throw new WrongImport(`${given.file} has no key of ${title}: it should be ${file}`);
+      if (keys.length > ROWS_MAX) throw new WrongImport(`${given.file} has more than ${ROWS_MAX} keys: split it`);
+      const found = { keys, left, notes: finds.notes, short: finds.short };
+      if (apiId === undefined || given["dry-run"]) return showPlan(io, found, given.json);
+      const what = { apiId, name: `import from ${title}`, rows: found.keys };
+      const state = await withApi(given, io, (api) => send(api, what, io));
+      return showOutcome(io, found, state, given.json);
+    },
+  });
+
+/** What the API would refuse is left, so that a dry run says it too. */
+function checked({ keys, left }: Finds): { keys: FoundKey[]; left: LeftKey[] } {
+  const refused = [...left];
+  const accepted = keys.filter((found) => {
+    const { error } = ImportedKey.safeParse({ ...found.key, hash: found.hash ?? hashKey(found.secret ?? "") });
+    if (error === undefined) return true;
+    const [issue] = error.issues;
+    refused.push({ from: found.from, why: `${issue?.path.join(".") ?? ""}: ${issue?.message ?? "is refused"}` });
+    return false;
+  });
+  return { keys: accepted, left: refused };
+}
+
+async function send(
+  api: Api,
+  what: { readonly apiId: string; readonly name: string; readonly rows: readonly FoundKey[] },
+  io: Io,
+): Promise<ImportState<FoundKey>> {
+  let last: ImportState<FoundKey> = NOT_STARTED;
+  if (what.rows.length === 0) return last;
+  await importKeys<FoundKey>({
+    what,
+    api,
+    hashOf: hashKey,
+    faultsOf: (error) => (error instanceof ApiRefusal ? error.faults : undefined),
+    report: (state) => {
+      last = state;
+      if (state.done > 0 && what.rows.length > state.done) io.note(`${state.done} of ${what.rows.length} keys`);
+    },
+    signal: new AbortController().signal,
+  });
+  return last;
+}
+
+const keyFields: Fields<FoundKey> = [
+  { name: "from", title: "from", value: ({ from }) => from },
+  { name: "owner", title: "owner", value: ({ key }) => key.externalId ?? null, shrinks: true },
+  { name: "name", title: "name", value: ({ key }) => key.name ?? null, shrinks: true },
+  { name: "roles", title: "roles", value: ({ key }) => key.roles?.join(", ") ?? null, shrinks: true },
+];
+
+function showPlan(io: Io, found: Found, asJson: boolean): number {
+  const { keys, left, notes, short } = found;
+  if (asJson) {
+    io.out(JSON.stringify({ found: keys.length + left.length, imported: 0, left, notes, short, migrationId: null }));
+  } else {
+    io.out(`${keys.length} keys can be taken over, ${left.length} cannot. Nothing was sent.`);
+    if (keys.length > 0) for (const line of formatTable(keyFields, keys.slice(0, SHOWN_MAX), io.columns)) io.out(line);
+    if (keys.length > SHOWN_MAX) io.out(`and ${keys.length - SHOWN_MAX} more`);
+    sayRest(io, found);
+  }
+  return left.length === 0 ? 0 : 1;
+}
+
+function showOutcome(io: Io, found: Found, state: ImportState<FoundKey>, asJson: boolean): number {
+  const left = [...found.left, ...state.failed.map(({ row: { from }, problem }) => ({ from, why: problem }))];
+  const { notes, short } = found;
+  if (asJson) {
+    const { made: imported, migrationId = null } = state;
+    io.out(JSON.stringify({ found: found.keys.length + found.left.length, imported, left, notes, short, migrationId }));
+  } else {
+    io.out(`${state.made} keys are taken over, ${left.length} are not.`);
+    sayRest(io, { ...found, left });
+  }
+  return left.length === 0 ? 0 : 1;
+}
+
+function sayRest(io: Io, { left, notes, short }: Found): void {
+  for (const { from, why } of left.slice(0, SHOWN_MAX)) io.note(printable(`not taken over: ${from}: ${why}`));
+  if (left.length > SHOWN_MAX) io.note(`and ${left.length - SHOWN_MAX} more; --json lists all`);
+  for (const note of notes) io.note(printable(`note: ${note}`));
+  if (short > 0) {
+    io.note(
+      `note: ${short} keys have fewer than 22 characters: such a key can be guessed, or found out by who reads its hash. Replace them by and by: keys.rerollKey`,
+    );
+  }
+}

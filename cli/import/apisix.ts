@@ -1,0 +1,149 @@
+import * as z from "zod";
+import type { ImportedKey } from "../../core/keys/import-keys.ts";
+import { listOf, readObject, Text } from "./documents.ts";
+import type { Finds } from "./finds.ts";
+import { asKubeObject, asSecret, type KubeObject, nameOf, secretText } from "./kubernetes.ts";
+
+/*
+ * Apache APISIX: the consumers of `apisix.yaml`, of a file of ADC, of the answers of its Admin API (consumers and their credentials), and of its ingress
+ * controller (ApisixConsumer; Consumer of the Gateway API). The group of a consumer becomes a role.
+ */
+
+const KeyAuth = z.looseObject({ key: Text });
+const Plugins = z
+  .looseObject({ "key-auth": KeyAuth.optional() })
+  .nullish()
+  .transform((plugins) => plugins ?? {});
+
+const Consumer = z.looseObject({
+  username: Text,
+  group_id: Text,
+  labels: z.record(z.string(), z.unknown()).nullish(),
+  plugins: Plugins,
+  credentials: listOf(z.looseObject({ name: Text, type: Text, config: KeyAuth.optional() })),
+});
+type Consumer = z.output<typeof Consumer>;
+
+/** A credential, which the Admin API has apart from its consumer. */
+const Credential = z.looseObject({ id: Text, plugins: Plugins });
+const Kept = z.looseObject({ key: z.string(), value: z.unknown() });
+const Answer = z.looseObject({ list: z.array(Kept) });
+const Standalone = z.looseObject({ consumers: listOf(Consumer) });
+
+const CREDENTIAL_PATH = /\/consumers\/([^/]+)\/credentials\/([^/]+)$/;
+
+export function findApisixKeys(documents: readonly unknown[], finds: Finds): void {
+  const objects = documents.map(asKubeObject).filter((object) => object !== undefined);
+  if (objects.length > 0) {
+    findInCluster(objects, finds);
+    return;
+  }
+  const kept = documents.flatMap((document) => {
+    const answer = Answer.safeParse(document);
+    if (answer.success) return answer.data.list;
+    const one = Kept.safeParse(document);
+    return one.success && one.data.key.includes("/consumers/") ? [one.data] : [];
+  });
+  if (kept.length > 0) {
+    findInAnswers(kept, finds);
+    return;
+  }
+  for (const document of documents) {
+    for (const consumer of readObject(Standalone, document, "APISIX' file").consumers) findOf(consumer, finds);
+  }
+}
+
+/** The Admin API has a consumer at `/consumers/NAME`, and its credentials at `/consumers/NAME/credentials/ID`. */
+function findInAnswers(kept: readonly z.output<typeof Kept>[], finds: Finds): void {
+  const consumers = new Map<string, Consumer>();
+  for (const { key, value } of kept) {
+    if (CREDENTIAL_PATH.test(key)) continue;
+    const consumer = readObject(Consumer, value, key);
+    consumers.set(consumer.username ?? "", consumer);
+    findOf(consumer, finds);
+  }
+  for (const { key, value } of kept) {
+    const [, username, id] = CREDENTIAL_PATH.exec(key) ?? [];
+    if (username === undefined || id === undefined) continue;
+    const owner = consumers.get(username) ?? readObject(Consumer, { username }, key);
+    const { plugins } = readObject(Credential, value, key);
+    const from = `consumer ${username}, credential ${id}`;
+    if (plugins["key-auth"] === undefined) finds.leave(from, "a credential of this kind is no API key");
+    else finds.add(from, plugins["key-auth"].key, keyOf(owner));
+  }
+}
+
+function findOf(consumer: Consumer, finds: Finds): void {
+  const from = `consumer ${consumer.username ?? "without a name"}`;
+  const { "key-auth": keyAuth, ...others } = consumer.plugins as Record<string, unknown> & z.output<typeof Plugins>;
+  if (keyAuth !== undefined) finds.add(from, keyAuth.key, keyOf(consumer));
+  for (const name of Object.keys(others)) {
+    if (name.endsWith("-auth")) finds.leave(`${from}, ${name}`, "a credential of this kind is no API key");
+    else if (name.startsWith("limit-")) {
+      finds.note(
+        `${name} of consumers is not taken over: set limits on the keys or identities, or overrides of a namespace`,
+      );
+    } else finds.note(`the plugin ${name} of consumers is not taken over`);
+  }
+  for (const { name, type, config } of consumer.credentials) {
+    const at = `${from}, credential ${name ?? "without a name"}`;
+    if (type === "key-auth") finds.add(at, config?.key, keyOf(consumer));
+    else finds.leave(at, `a credential of the kind ${type ?? "unknown"} is no API key`);
+  }
+}
+
+const Reference = z.looseObject({ name: Text }).optional();
+const ApisixConsumer = z.looseObject({
+  spec: z.looseObject({
+    authParameter: z.looseObject({
+      keyAuth: z.looseObject({ value: KeyAuth.optional(), secretRef: Reference }).optional(),
+    }),
+  }),
+});
+const GatewayConsumer = z.looseObject({
+  spec: z.looseObject({
+    credentials: listOf(z.looseObject({ name: Text, type: Text, config: KeyAuth.optional(), secretRef: Reference })),
+  }),
+});
+
+function findInCluster(objects: readonly KubeObject[], finds: Finds): void {
+  const secrets = new Map(
+    objects.filter(({ kind }) => kind === "Secret").map((object) => [nameOf(object), asSecret(object)]),
+  );
+  const add = (object: KubeObject, from: string, direct: string | undefined, secretName: string | undefined): void => {
+    const { name: username, namespace } = object.metadata;
+    const secret =
+      secretName === undefined ? undefined : secrets.get(namespace === "" ? secretName : `${namespace}/${secretName}`);
+    if (secretName !== undefined && secret === undefined)
+      finds.leave(from, `the Secret ${secretName} is not in the file`);
+    else
+      finds.add(from, secret === undefined ? direct : secretText(secret, "key"), {
+        enabled: true,
+        name: username,
+        externalId: username,
+      });
+  };
+  for (const object of objects) {
+    const what = `${object.kind} ${nameOf(object)}`;
+    if (object.kind === "ApisixConsumer") {
+      const { keyAuth } = readObject(ApisixConsumer, object, what).spec.authParameter;
+      if (keyAuth === undefined) finds.leave(what, "it has no key of key-auth");
+      else add(object, what, keyAuth.value?.key, keyAuth.secretRef?.name);
+    } else if (object.kind === "Consumer") {
+      for (const { name, type, config, secretRef } of readObject(GatewayConsumer, object, what).spec.credentials) {
+        const from = `${what}, credential ${name ?? "without a name"}`;
+        if (type === "key-auth") add(object, from, config?.key, secretRef?.name);
+        else finds.leave(from, `a credential of the kind ${type ?? "unknown"} is no API key`);
+      }
+    }
+  }
+}
+
+function keyOf({ username, group_id: group, labels }: Consumer): Omit<ImportedKey, "hash"> {
+  return {
+    enabled: true,
+    ...(username === undefined ? {} : { name: username, externalId: username }),
+    ...(group === undefined ? {} : { roles: [group] }),
+    ...(labels === undefined || labels === null ? {} : { meta: { labels } }),
+  };
+}

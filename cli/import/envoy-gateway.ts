@@ -1,0 +1,48 @@
+import * as z from "zod";
+import { listOf, readObject, Text } from "./documents.ts";
+import type { Finds } from "./finds.ts";
+import { asKubeObject, asSecret, fieldsOf, type KubeObject, nameOf, type Secret, secretText } from "./kubernetes.ts";
+
+/*
+ * Envoy Gateway's API key authentication: each value of a Secret is a key, and its name the id of the client. Of a file with SecurityPolicies, the Secrets
+ * that these name count; of another, all.
+ */
+
+const SecurityPolicy = z.looseObject({
+  spec: z.looseObject({
+    apiKeyAuth: z.looseObject({ credentialRefs: listOf(z.looseObject({ name: Text, namespace: Text })) }).optional(),
+  }),
+});
+
+export function findEnvoyGatewayKeys(documents: readonly unknown[], finds: Finds): void {
+  const objects = documents.map(asKubeObject).filter((object) => object !== undefined);
+  const secrets = new Map<string, Secret>();
+  for (const object of objects) if (object.kind === "Secret") secrets.set(nameOf(object), asSecret(object));
+  const policies = objects.filter(({ kind }) => kind === "SecurityPolicy");
+  for (const name of policies.length === 0 ? secrets.keys() : namedBy(policies)) {
+    const secret = secrets.get(name);
+    if (secret === undefined) {
+      finds.leave(`Secret ${name}`, "a SecurityPolicy names it, and it is not in the file");
+      continue;
+    }
+    for (const client of fieldsOf(secret)) {
+      finds.add(`Secret ${name}, client ${client}`, secretText(secret, client), {
+        enabled: true,
+        name: client,
+        externalId: client,
+      });
+    }
+  }
+}
+
+/** The Secrets that policies name, each once. One without a namespace is in the policy's own. */
+function namedBy(policies: readonly KubeObject[]): Set<string> {
+  const names = new Set<string>();
+  for (const policy of policies) {
+    const { apiKeyAuth } = readObject(SecurityPolicy, policy, `SecurityPolicy ${nameOf(policy)}`).spec;
+    for (const { name, namespace = policy.metadata.namespace } of apiKeyAuth?.credentialRefs ?? []) {
+      if (name !== undefined) names.add(namespace === "" ? name : `${namespace}/${name}`);
+    }
+  }
+  return names;
+}

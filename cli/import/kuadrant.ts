@@ -1,0 +1,41 @@
+import type { Finds } from "./finds.ts";
+import { asKubeObject, asSecret, nameOf, secretText } from "./kubernetes.ts";
+
+/*
+ * Kuadrant: the Secrets from which Authorino reads API keys. Only those with its label count. The groups of a user become roles.
+ */
+
+const MANAGED_BY = "authorino.kuadrant.io/managed-by";
+const USER_ID = "secret.kuadrant.io/user-id";
+const PLAN_ID = "secret.kuadrant.io/plan-id";
+const GROUPS = "kuadrant.io/groups";
+
+export function findKuadrantKeys(documents: readonly unknown[], finds: Finds): void {
+  for (const document of documents) {
+    const object = asKubeObject(document);
+    if (object?.kind !== "Secret") continue;
+    const secret = asSecret(object);
+    const from = `Secret ${nameOf(secret)}`;
+    const { labels, annotations } = secret.metadata;
+    if (labels[MANAGED_BY] !== "authorino") {
+      finds.leave(from, `it has not the label ${MANAGED_BY}: authorino, so Authorino accepts no key of it`);
+      continue;
+    }
+    const owner = annotations[USER_ID];
+    const roles = (annotations[GROUPS] ?? "")
+      .split(",")
+      .map((group) => group.trim())
+      .filter((group) => group !== "");
+    const plan = annotations[PLAN_ID] ?? labels[PLAN_ID];
+    if (plan !== undefined) {
+      finds.note("plans are kept in the `meta` of keys: their limits are to be written as namespaces and overrides");
+    }
+    finds.add(from, secretText(secret, "api_key"), {
+      enabled: true,
+      name: secret.metadata.name,
+      ...(owner === undefined ? {} : { externalId: owner }),
+      ...(roles.length === 0 ? {} : { roles: [...new Set(roles)] }),
+      ...(plan === undefined ? {} : { meta: { plan } }),
+    });
+  }
+}

@@ -1,0 +1,336 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { findApisixKeys } from "./apisix.ts";
+import { readDocuments } from "./documents.ts";
+import { findEnvoyGatewayKeys } from "./envoy-gateway.ts";
+import { Finds } from "./finds.ts";
+import { findKongKeys } from "./kong.ts";
+import { findKuadrantKeys } from "./kuadrant.ts";
+import { findUnkeyKeys } from "./unkey.ts";
+
+/* What is found in the files of other systems, in the forms that they write. */
+
+const dir = mkdtempSync(join(tmpdir(), "postern-import-"));
+afterAll(() => rmSync(dir, { recursive: true }));
+
+function find(reader: (documents: readonly unknown[], finds: Finds) => void, text: string): Finds {
+  const file = join(dir, "file");
+  writeFileSync(file, text);
+  const finds = new Finds();
+  reader(readDocuments(file), finds);
+  return finds;
+}
+
+/** A key in a line: where it stands, the key, and what it gets. */
+const shown = ({ keys }: Finds) => keys.map(({ from, secret, hash, key }) => [from, secret ?? hash, key]);
+const base64 = (text: string): string => Buffer.from(text).toString("base64");
+
+const KEY = "wJ8xT2fQ7nL4vB9kR6mZ3c";
+
+test("Kong: keys below their consumers and beside them, with groups, tags and an end", () => {
+  const finds = find(
+    findKongKeys,
+    `
+_format_version: "3.0"
+services: [{ name: orders, url: http://orders }]
+consumers:
+- username: alice
+  custom_id: "42"
+  tags: [gold-customers]
+  acls: [{ group: gold }, { group: beta }]
+  groups: [{ name: gold }]
+  keyauth_credentials:
+  - key: ${KEY}1
+  - { key: ${KEY}2, created_at: 1900000000, ttl: 3600 }
+  basicauth_credentials: [{ username: alice, password: x }]
+  plugins: [{ name: rate-limiting, config: { minute: 5 } }]
+- username: bob
+  keyauth_credentials: []
+- custom_id: "7"
+  id: 5f1b0c9e
+keyauth_credentials:
+- { consumer: bob, key: 0123 }
+- { consumer: { id: 5f1b0c9e }, key: ${KEY}4 }
+acls: [{ consumer: bob, group: silver }]
+`,
+  );
+  const alice = {
+    enabled: true,
+    name: "alice",
+    externalId: "42",
+    roles: ["gold", "beta"],
+    meta: { tags: ["gold-customers"] },
+  };
+  expect(shown(finds)).toEqual([
+    ["consumer alice, key 1", `${KEY}1`, alice],
+    ["consumer alice, key 2", `${KEY}2`, { ...alice, expires: 1_900_003_600_000 }],
+    // As it is written: no number.
+    ["consumer bob, key 1", "0123", { enabled: true, name: "bob", externalId: "bob", roles: ["silver"] }],
+    ["consumer 7, key 1", `${KEY}4`, { enabled: true, externalId: "7" }],
+  ]);
+  expect(finds.short).toBe(1);
+  expect(finds.left).toEqual([{ from: "consumer alice, basic-auth", why: "a credential of this kind is no API key" }]);
+  expect(finds.notes).toEqual([expect.stringContaining("rate-limiting of consumers is not taken over")]);
+});
+
+test("Kong: a consumer whose name is the id of another one does not get that one's keys", () => {
+  const finds = find(
+    findKongKeys,
+    `{ "consumers": [{ "id": "a", "username": "b" }, { "id": "c", "username": "a2" }], "keyauth_credentials": [
+      { "consumer": { "id": "c" }, "key": "${KEY}" }, { "consumer": { "username": "c" }, "key": "${KEY}x" }] }`,
+  );
+  expect(shown(finds)).toEqual([["consumer a2, key 1", KEY, { enabled: true, name: "a2", externalId: "a2" }]]);
+});
+
+test("Kong: the Secrets that a KongConsumer names, of its own namespace", () => {
+  const secret = (namespace: string, name: string, kind: string, data: object) =>
+    JSON.stringify({
+      apiVersion: "v1",
+      kind: "Secret",
+      metadata: { name, namespace, labels: { "konghq.com/credential": kind } },
+      data,
+    });
+  const consumer = JSON.stringify({
+    apiVersion: "configuration.konghq.com/v1",
+    kind: "KongConsumer",
+    metadata: { name: "alice", namespace: "shop" },
+    username: "alice",
+    credentials: ["key", "group", "jwt", "gone"],
+    consumerGroups: ["beta"],
+  });
+  const finds = find(
+    findKongKeys,
+    `{"apiVersion":"v1","kind":"List","items":[${[
+      secret("other", "key", "key-auth", { key: base64("of another namespace") }),
+      secret("shop", "key", "key-auth", { key: base64(KEY) }),
+      secret("shop", "group", "acl", { group: base64("gold") }),
+      secret("shop", "jwt", "jwt", { key: base64("x") }),
+      consumer,
+    ].join(",")}]}`,
+  );
+  expect(shown(finds)).toEqual([
+    ["consumer alice, Secret key", KEY, { enabled: true, name: "alice", externalId: "alice", roles: ["gold", "beta"] }],
+  ]);
+  expect(finds.left.map(({ from }) => from)).toEqual(["consumer alice, Secret jwt", "consumer alice, Secret gone"]);
+});
+
+test("Kong: a ttl without the time of its beginning stops the import, since the key would never end", () => {
+  expect(() =>
+    find(findKongKeys, `consumers: [{ username: a, keyauth_credentials: [{ key: ${KEY}, ttl: 60 }] }]`),
+  ).toThrow("created_at");
+});
+
+test("APISIX: standalone, with other plugins", () => {
+  const finds = find(
+    findApisixKeys,
+    `
+consumers:
+  - username: jack
+    group_id: gold
+    labels: { team: shop }
+    plugins:
+      key-auth: { key: ${KEY} }
+      limit-count: { count: 1 }
+      basic-auth: { username: a }
+  - username: rose
+    credentials:
+      - { name: first, type: key-auth, config: { key: ${KEY}2 } }
+      - { name: second, type: jwt-auth, config: { key: x } }
+#END
+`,
+  );
+  expect(shown(finds)).toEqual([
+    [
+      "consumer jack",
+      KEY,
+      { enabled: true, name: "jack", externalId: "jack", roles: ["gold"], meta: { labels: { team: "shop" } } },
+    ],
+    ["consumer rose, credential first", `${KEY}2`, { enabled: true, name: "rose", externalId: "rose" }],
+  ]);
+  expect(finds.left.map(({ from }) => from)).toEqual(["consumer jack, basic-auth", "consumer rose, credential second"]);
+  expect(finds.notes).toEqual([expect.stringContaining("limit-count of consumers")]);
+});
+
+test("APISIX: answers of the Admin API, in any order, one a line", () => {
+  const kept = (key: string, value: object) => JSON.stringify({ total: 1, list: [{ key: `/apisix/${key}`, value }] });
+  const finds = find(
+    findApisixKeys,
+    [
+      kept("consumers/jack/credentials/one", { id: "one", plugins: { "key-auth": { key: KEY } } }),
+      kept("consumers/rose/credentials/two", { id: "two", plugins: { "key-auth": { key: "$env://ROSE" } } }),
+      kept("consumers/jack", { username: "jack", group_id: "gold", plugins: {} }),
+    ].join("\n"),
+  );
+  expect(shown(finds)).toEqual([
+    ["consumer jack, credential one", KEY, { enabled: true, name: "jack", externalId: "jack", roles: ["gold"] }],
+  ]);
+  expect(finds.left).toEqual([
+    { from: "consumer rose, credential two", why: expect.stringContaining("a reference to another place") },
+  ]);
+});
+
+test("APISIX: consumers of its ingress controller, with the key or a Secret", () => {
+  const finds = find(
+    findApisixKeys,
+    `
+apiVersion: apisix.apache.org/v2
+kind: ApisixConsumer
+metadata: { name: jack, namespace: shop }
+spec: { authParameter: { keyAuth: { value: { key: ${KEY} } } } }
+---
+apiVersion: apisix.apache.org/v1alpha1
+kind: Consumer
+metadata: { name: rose, namespace: shop }
+spec: { credentials: [{ type: key-auth, name: one, secretRef: { name: rose } }, { type: key-auth, name: two, secretRef: { name: gone } }] }
+---
+apiVersion: v1
+kind: Secret
+metadata: { name: rose, namespace: shop }
+stringData: { key: ${KEY}2 }
+`,
+  );
+  expect(shown(finds)).toEqual([
+    ["ApisixConsumer shop/jack", KEY, { enabled: true, name: "jack", externalId: "jack" }],
+    ["Consumer shop/rose, credential one", `${KEY}2`, { enabled: true, name: "rose", externalId: "rose" }],
+  ]);
+  expect(finds.left).toEqual([
+    { from: "Consumer shop/rose, credential two", why: "the Secret gone is not in the file" },
+  ]);
+});
+
+test("Kuadrant: the Secrets with Authorino's label, with groups and plans", () => {
+  const secret = (name: string, metadata: object, data: object) =>
+    JSON.stringify({ apiVersion: "v1", kind: "Secret", metadata: { name, namespace: "shop", ...metadata }, data });
+  const labels = { "authorino.kuadrant.io/managed-by": "authorino" };
+  const finds = find(
+    findKuadrantKeys,
+    `[${[
+      secret(
+        "alice",
+        {
+          labels,
+          annotations: {
+            "secret.kuadrant.io/user-id": "42",
+            "kuadrant.io/groups": "gold, beta,",
+            "secret.kuadrant.io/plan-id": "big",
+          },
+        },
+        { api_key: base64(KEY) },
+      ),
+      secret("tls", {}, { api_key: base64("x") }),
+      secret("empty", { labels }, {}),
+      secret("line", { labels }, { api_key: base64(`${KEY}\n`) }),
+    ].join(",")}]`,
+  );
+  expect(shown(finds)).toEqual([
+    [
+      "Secret shop/alice",
+      KEY,
+      { enabled: true, name: "alice", externalId: "42", roles: ["gold", "beta"], meta: { plan: "big" } },
+    ],
+  ]);
+  expect(finds.left.map(({ from, why }) => [from, why.slice(0, 24)])).toEqual([
+    ["Secret shop/tls", "it has not the label aut"],
+    ["Secret shop/empty", "its plain text is not in"],
+    ["Secret shop/line", "it has a character or an"],
+  ]);
+});
+
+test("Envoy Gateway: the Secrets that a SecurityPolicy names; without one, all", () => {
+  const secret = (name: string, data: object) => `
+---
+apiVersion: v1
+kind: Secret
+metadata: { name: ${name}, namespace: shop }
+data: ${JSON.stringify(data)}
+`;
+  const secrets =
+    secret("clients", { first: base64(KEY), second: base64(`${KEY}2`) }) + secret("tls", { "tls.key": base64("x") });
+  const policy = `
+apiVersion: gateway.envoyproxy.io/v1alpha1
+kind: SecurityPolicy
+metadata: { name: keys, namespace: shop }
+spec: { apiKeyAuth: { credentialRefs: [{ name: clients }, { name: gone }], extractFrom: [{ headers: [x-api-key] }] } }
+`;
+  const finds = find(findEnvoyGatewayKeys, policy + secrets);
+  expect(shown(finds)).toEqual([
+    ["Secret shop/clients, client first", KEY, { enabled: true, name: "first", externalId: "first" }],
+    ["Secret shop/clients, client second", `${KEY}2`, { enabled: true, name: "second", externalId: "second" }],
+  ]);
+  expect(finds.left).toEqual([{ from: "Secret shop/gone", why: expect.stringContaining("not in the file") }]);
+  expect(find(findEnvoyGatewayKeys, secrets).keys).toHaveLength(3);
+});
+
+test("Unkey: pages of v2 and of v1, by plain text or hash", () => {
+  const hash = "uU0nuZNNPgilLlLX2n2r+sSE7+N6U4DukIj3rOLvzek=";
+  const v2 = {
+    meta: { requestId: "req_1" },
+    data: [
+      {
+        keyId: "key_1",
+        plaintext: KEY,
+        name: "Billing",
+        identity: { id: "id_1", externalId: "acme" },
+        meta: { plan: "pro" },
+        enabled: false,
+        expires: 1_900_000_000_000,
+        credits: { remaining: 5, refill: { interval: "monthly", amount: 9, refillDay: 3, lastRefillAt: 1 } },
+        roles: ["admin"],
+        permissions: ["orders.read"],
+        ratelimits: [{ id: "rl_1", name: "requests", limit: 5, duration: 60_000, autoApply: true }],
+      },
+      { keyId: "key_2", start: "sk_1234" },
+      { keyId: "key_3", hash: "no hash" },
+    ],
+  };
+  const v1 = { keys: [{ id: "key_4", hash, ownerId: "acme", remaining: 3, ratelimit: { limit: 1 } }], total: 1 };
+  const finds = find(findUnkeyKeys, `${JSON.stringify(v2)}\n${JSON.stringify(v1)}\n`);
+  expect(shown(finds)).toEqual([
+    [
+      "key key_1",
+      KEY,
+      {
+        enabled: false,
+        name: "Billing",
+        externalId: "acme",
+        meta: { plan: "pro" },
+        expires: 1_900_000_000_000,
+        credits: { remaining: 5, refill: { interval: "monthly", amount: 9, refillDay: 3 } },
+        roles: ["admin"],
+        permissions: ["orders.read"],
+        ratelimits: [{ name: "requests", limit: 5, duration: 60_000, autoApply: true }],
+      },
+    ],
+    ["key key_4", hash, { enabled: true, externalId: "acme", credits: { remaining: 3 } }],
+  ]);
+  expect(finds.left.map(({ from }) => from)).toEqual(["key key_2", "key key_3"]);
+  expect(finds.notes).toHaveLength(1);
+});
+
+test("the same key twice is taken over once, for the first owner, and said", () => {
+  const finds = find(
+    findKongKeys,
+    `consumers: [{ username: a, keyauth_credentials: [{ key: ${KEY} }] }, { username: b, keyauth_credentials: [{ key: ${KEY} }] }]`,
+  );
+  expect(finds.keys.map(({ from }) => from)).toEqual(["consumer a, key 1"]);
+  expect(finds.left).toEqual([{ from: "consumer b, key 1", why: expect.stringContaining("consumer a, key 1") }]);
+});
+
+test.each([
+  { name: "YAML that is none", text: "consumers: [", says: /file:\d+: / },
+  { name: "a list where an object belongs", text: "consumers: { username: a }", says: "at consumers" },
+  { name: "text that is no UTF-8", text: Buffer.from([0x63, 0xff, 0xfe]), says: "is not UTF-8 text" },
+  {
+    name: "aliases that grow without end",
+    text: `a: &a [x, x, x, x, x, x, x, x, x, x]\n${"bcdefghi"
+      .split("")
+      .map((name, i) => `${name}: &${name} [${Array(10).fill(`*${"abcdefgh"[i]}`).join(", ")}]`)
+      .join("\n")}`,
+    says: "alias",
+  },
+  { name: "a text alone", text: "hello", says: "cannot be read" },
+])("$name is refused with its place", ({ text, says }) => {
+  expect(() => find(findKongKeys, text as string)).toThrow(says);
+});

@@ -1,0 +1,102 @@
+import * as z from "zod";
+import type { ImportedKey } from "../../core/keys/import-keys.ts";
+import { listOf, readObject } from "./documents.ts";
+import type { Finds } from "./finds.ts";
+
+/*
+ * Unkey: the answers of `apis.listKeys` with `decrypt`, of v2 or of v1, a page or the objects of many, as JSON. A key that is not recoverable there has
+ * no plain text; a `hash` beside it, as its store has it, does as well: SHA-256 in base64, as here.
+ */
+
+const Refill = z.looseObject({
+  interval: z.enum(["daily", "monthly"]),
+  amount: z.int(),
+  refillDay: z.int().nullish(),
+});
+const Limit = z.looseObject({
+  name: z.string(),
+  limit: z.int(),
+  duration: z.int(),
+  autoApply: z.boolean().default(false),
+});
+
+const Key = z.looseObject({
+  keyId: z.string().optional(),
+  id: z.string().optional(),
+  plaintext: z.string().nullish(),
+  hash: z.string().nullish(),
+  name: z.string().nullish(),
+  externalId: z.string().nullish(),
+  ownerId: z.string().nullish(),
+  identity: z.looseObject({ externalId: z.string() }).nullish(),
+  meta: z.record(z.string(), z.unknown()).nullish(),
+  enabled: z.boolean().nullish(),
+  expires: z.int().nullish(),
+  credits: z.looseObject({ remaining: z.int().nullish(), refill: Refill.nullish() }).nullish(),
+  remaining: z.int().nullish(),
+  refill: Refill.nullish(),
+  roles: listOf(z.string()),
+  permissions: listOf(z.string()),
+  ratelimits: listOf(Limit),
+  ratelimit: z.looseObject({}).nullish(),
+});
+type Key = z.output<typeof Key>;
+
+/** Pages of v2 and v1. */
+const Page = z.union([z.looseObject({ data: z.array(z.unknown()) }), z.looseObject({ keys: z.array(z.unknown()) })]);
+
+const SHA256_BASE64 = /^[A-Za-z0-9+/]{43}=$/;
+
+export function findUnkeyKeys(documents: readonly unknown[], finds: Finds): void {
+  const objects = documents.flatMap((document): unknown[] => {
+    const page = Page.safeParse(document);
+    if (!page.success) return [document];
+    return "data" in page.data ? (page.data.data as unknown[]) : (page.data.keys as unknown[]);
+  });
+  objects.forEach((object, i) => {
+    const key = readObject(Key, object, `key ${i + 1}`);
+    const id = key.keyId ?? key.id;
+    const from = id === undefined ? `key ${i + 1}` : `key ${id}`;
+    const { plaintext, hash } = key;
+    if (key.ratelimit != null)
+      finds.note("the single `ratelimit` of keys of v1 is not taken over: give it a name in `ratelimits`");
+    if (plaintext != null && plaintext !== "") finds.add(from, plaintext, keyOf(key));
+    else if (hash != null && SHA256_BASE64.test(hash)) finds.addHash(from, hash, keyOf(key));
+    else if (hash != null) finds.leave(from, "its hash is no SHA-256 in base64, which has 44 characters");
+    else {
+      finds.leave(from, "it has neither `plaintext` nor `hash`: list keys with decrypt, or add the hash of the store");
+    }
+  });
+}
+
+function keyOf(key: Key): Omit<ImportedKey, "hash"> {
+  const owner = key.identity?.externalId ?? key.externalId ?? key.ownerId;
+  const remaining = key.credits?.remaining ?? key.remaining;
+  const refill = key.credits?.refill ?? key.refill;
+  return {
+    enabled: key.enabled ?? true,
+    ...(key.name == null ? {} : { name: key.name }),
+    ...(owner == null ? {} : { externalId: owner }),
+    ...(key.meta == null ? {} : { meta: key.meta }),
+    ...(key.expires == null ? {} : { expires: key.expires }),
+    ...(remaining == null ? {} : { credits: { remaining, ...(refill == null ? {} : { refill: refillOf(refill) }) } }),
+    ...(key.roles.length === 0 ? {} : { roles: key.roles }),
+    ...(key.permissions.length === 0 ? {} : { permissions: key.permissions }),
+    ...(key.ratelimits.length === 0
+      ? {}
+      : {
+          ratelimits: key.ratelimits.map(({ name, limit, duration, autoApply }) => ({
+            name,
+            limit,
+            duration,
+            autoApply,
+          })),
+        }),
+  };
+}
+
+const refillOf = ({ interval, amount, refillDay }: z.output<typeof Refill>) => ({
+  interval,
+  amount,
+  ...(refillDay == null ? {} : { refillDay }),
+});
