@@ -51,6 +51,16 @@ describe("options", () => {
     expect(() => parseOptions(command, args, {})).toThrow(says);
   });
 
+  test.each(["--name=a --name=b", "--name a --quiet --name a", "--quiet --quiet"])("are given once: %s", (line) => {
+    const once = defineCommand({
+      name: "x",
+      summary: "x",
+      options: { name: { type: "string", help: "x" }, quiet: { type: "boolean", help: "x" } },
+      run: async () => 0,
+    });
+    expect(() => parseOptions(once, line.split(" "), {})).toThrow("is given twice");
+  });
+
   test("are all in the help, with defaults and environment variables", () => {
     const help = helpText(command);
     expect(help).toContain("-f, --file PATH  what to read (or TRY_FILE; required)");

@@ -95,7 +95,21 @@ export function parseOptions(command: Command, args: readonly string[], env: Io[
         { type, multiple, ...(short === undefined ? {} : { short }) },
       ]),
     );
-    given = parseArgs({ args: [...args], options, strict: true, allowPositionals: false }).values as typeof given;
+    const { values, tokens } = parseArgs({
+      args: [...args],
+      options,
+      strict: true,
+      allowPositionals: false,
+      tokens: true,
+    });
+    given = values as typeof given;
+    const seen = new Set<string>();
+    for (const token of tokens) {
+      if (token.kind !== "option" || command.options[token.name]?.repeats === true) continue;
+      // The last one would win without a word.
+      if (seen.has(token.name)) throw new UsageError(`--${token.name} is given twice`);
+      seen.add(token.name);
+    }
   } catch (error) {
     throw new UsageError(error instanceof Error ? error.message : String(error));
   }

@@ -5,13 +5,20 @@ import { json } from "../options.ts";
 export const validate = defineCommand({
   name: "validate",
   summary: "check manifests without applying them",
-  description: "Reads a file or every .yaml and .yml file of a directory. Exit code 1 when something is wrong.",
+  description: "Reads each file, and every .yaml and .yml file of a directory. Exit code 1 when something is wrong.",
   options: {
-    file: { type: "string", short: "f", placeholder: "PATH", help: "a manifest file or a directory", required: true },
+    file: {
+      type: "string",
+      short: "f",
+      placeholder: "PATH",
+      help: "a manifest file or a directory",
+      required: true,
+      repeats: true,
+    },
     json,
   },
   run: async (options, io) => {
-    const files = manifestFiles(options.file);
+    const files = options.file.flatMap(manifestFiles);
     const findings = files.flatMap((file) => readManifestFile(file)).flatMap(({ problems }) => problems);
     if (options.json) {
       io.out(JSON.stringify({ files: files.length, problems: findings }));
