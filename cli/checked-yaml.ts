@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { type Document, LineCounter, parseDocument } from "yaml";
 import type * as z from "zod";
 import { problemsOf } from "../core/manifests/check.ts";
+import { lineFinder } from "../core/manifests/yaml-lines.ts";
 
 /* A YAML file of a command, read by its schema, so that each problem has the line that it is on. */
 
@@ -47,14 +48,7 @@ export function readCheckedYaml<S extends z.ZodType>(file: string, schema: S): C
   const [syntax] = document.errors;
   if (syntax !== undefined) throw whole(syntax.message.split("\n")[0] ?? "is not YAML", syntax.linePos?.[0].line);
 
-  const lineOf = (path: readonly PropertyKey[]): number => {
-    // What is missing has no line of its own; that of what should have it is the nearest.
-    for (let length = path.length; length > 0; length--) {
-      const node = document.getIn(path.slice(0, length), true) as { range?: [number, number, number] } | undefined;
-      if (node?.range != null) return lines.linePos(node.range[0]).line;
-    }
-    return 1;
-  };
+  const lineOf = lineFinder(document, lines);
   const parsed = schema.safeParse(contentOf(document, whole));
   if (parsed.success) {
     const problemAt = (path: readonly (string | number)[], message: string): FileProblem => ({

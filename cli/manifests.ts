@@ -29,13 +29,13 @@ export const readManifestFile = (file: string): ReadDocument[] =>
 function compileProblems(
   file: string,
   { kind, namespace, name, spec }: NonNullable<ReadDocument["desired"]>,
-  { document, line }: Pick<ReadDocument, "document" | "line">,
+  { document, lineOf }: Pick<ReadDocument, "document" | "lineOf">,
 ): DocumentProblem[] {
   const object = `${kind} ${namespace}/${name}`;
   return checkManifest({ apiVersion: API_VERSION, kind, metadata: { name, namespace }, spec }).map((problem) => ({
     file,
     document,
-    line,
+    line: lineOf(problem.location),
     object,
     ...problem,
   }));

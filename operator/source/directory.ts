@@ -244,4 +244,5 @@ const unreadable = (file: string, { code = "" }: NodeJS.ErrnoException): ReadDoc
   document: 1,
   line: 1,
   problems: [{ file, document: 1, line: 1, location: "file", message: `the file cannot be read (${code})` }],
+  lineOf: () => 1,
 });

@@ -40,7 +40,7 @@ test("an unknown field and a wrong type are reported with location and object", 
     {
       id: "Role default/one",
       isGood: false,
-      problems: expect.arrayContaining(["1:1 spec.colour", "1:1 spec.permissions"]),
+      problems: expect.arrayContaining(["1:4 spec.colour", "1:4 spec.permissions"]),
     },
   ]);
 });
@@ -51,7 +51,7 @@ test("a key that is given twice is refused, and its object is still known", () =
 });
 
 test("a problem is reported with its line in the file", () => {
-  expect(summary(`${role("one")}---\n\n${role("two", ", x: 1")}`)[1]?.problems).toEqual(["2:5 spec.x"]);
+  expect(summary(`${role("one")}---\n\n${role("two", ", x: 1")}`)[1]?.problems).toEqual(["2:10 spec.x"]);
 });
 
 test("references that would expand without end are refused", () => {

@@ -1,6 +1,7 @@
-import { type Document, isMap, parseAllDocuments } from "yaml";
+import { type Document, isMap, LineCounter, parseAllDocuments } from "yaml";
 import { parseManifest } from "../../../core/manifests/check.ts";
 import type { Kind } from "../../../core/manifests/index.ts";
+import { lineFinder, pathOf } from "../../../core/manifests/yaml-lines.ts";
 
 /** The namespace of an object whose manifest names none. */
 const DEFAULT_NAMESPACE = "default";
@@ -20,7 +21,7 @@ export interface DocumentProblem {
   readonly file: string;
   /** The document's position in its file, from 1. */
   readonly document: number;
-  /** The line of the file, from 1, where the document begins or breaks. */
+  /** The line of the file, from 1: of what is wrong, or where the document begins. */
   readonly line: number;
   /** `Kind namespace/name`, if the document says that much. */
   readonly object?: string;
@@ -36,6 +37,8 @@ export interface ReadDocument {
   readonly id?: string;
   readonly desired?: Desired;
   readonly problems: readonly DocumentProblem[];
+  /** The line of the file of what a problem is about, by its location. */
+  lineOf(location: string): number;
 }
 
 /** The identity of an object within a source. */
@@ -47,13 +50,17 @@ export function readDocuments(file: string, text: string): ReadDocument[] {
   if (text.length > FILE_LENGTH_MAX) {
     const message = `the file is larger than ${FILE_LENGTH_MAX} characters`;
     const at = { document: 1, line: 1 };
-    return [{ ...at, problems: [{ file, ...at, location: "file", message }] }];
+    return [{ ...at, problems: [{ file, ...at, location: "file", message }], lineOf: () => 1 }];
   }
   return splitDocuments(text).flatMap(({ text: part, line }, index) => {
     // Its warnings would go to the console; parseManifest reports problems with a location.
-    const [document] = parseAllDocuments(part, { logLevel: "error" });
+    const lines = new LineCounter();
+    const [document] = parseAllDocuments(part, { logLevel: "error", lineCounter: lines });
     const isEmpty = document === undefined || (document.contents === null && document.errors.length === 0);
-    return isEmpty ? [] : [readDocument(document, { file, document: index + 1, line })];
+    if (isEmpty) return [];
+    const lineIn = lineFinder(document, lines);
+    const lineOf = (location: string): number => line + lineIn(pathOf(location)) - 1;
+    return [readDocument(document, { file, document: index + 1, line }, lineOf)];
   });
 }
 
@@ -83,12 +90,16 @@ function splitDocuments(text: string): Array<{ text: string; line: number }> {
   return parts;
 }
 
-function readDocument(document: Document.Parsed, at: { file: string; document: number; line: number }): ReadDocument {
+function readDocument(
+  document: Document.Parsed,
+  at: { file: string; document: number; line: number },
+  lineOf: ReadDocument["lineOf"],
+): ReadDocument {
   const { value, error } = toValue(document);
   const { document: number, line } = at;
   const head = identityIn(value);
   const place = head === undefined ? at : { ...at, object: identityOf(head) };
-  const known = { document: number, line, ...(head === undefined ? {} : { id: identityOf(head) }) };
+  const known = { document: number, line, lineOf, ...(head === undefined ? {} : { id: identityOf(head) }) };
   if (error !== undefined) {
     return {
       ...known,
@@ -96,7 +107,10 @@ function readDocument(document: Document.Parsed, at: { file: string; document: n
     };
   }
   const parsed = parseManifest(value);
-  if ("problems" in parsed) return { ...known, problems: parsed.problems.map((problem) => ({ ...place, ...problem })) };
+  if ("problems" in parsed) {
+    const problems = parsed.problems.map((problem) => ({ ...place, ...problem, line: lineOf(problem.location) }));
+    return { ...known, problems };
+  }
   const { kind, metadata } = parsed.manifest;
   const { name, namespace = DEFAULT_NAMESPACE, annotations = {} } = metadata;
   const desired = { kind, namespace, name, annotations, spec: (value as { spec: unknown }).spec };

@@ -1,0 +1,18 @@
+import type { Document, LineCounter } from "yaml";
+
+/** Returns what finds the line, from 1, of the value at a path. Of what is missing it is that of the nearest that should have it. */
+export function lineFinder(document: Document, lines: LineCounter): (path: readonly PropertyKey[]) => number {
+  return (path) => {
+    for (let length = path.length; length > 0; length--) {
+      const node = document.getIn(path.slice(0, length), true) as { range?: [number, number, number] } | undefined;
+      if (node?.range != null) return lines.linePos(node.range[0]).line;
+    }
+    return 1;
+  };
+}
+
+/** The path of a place as problems name it: `spec.rules[0].mode`. */
+export const pathOf = (location: string): (string | number)[] =>
+  [...location.matchAll(/\[(\d+)\]|([^.[\]]+)/g)].map(([, index, name = ""]) =>
+    index === undefined ? name : Number(index),
+  );
