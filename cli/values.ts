@@ -187,3 +187,6 @@ export function parseProviderUrl(text: string): string {
   }
   return text;
 }
+
+/** `1 key`, `2 keys`. */
+export const counted = (count: number, thing: string): string => `${count} ${thing}${count === 1 ? "" : "s"}`;

@@ -1,6 +1,7 @@
 import { defineCommand } from "../command.ts";
 import { manifestFiles, readManifestFile, sayProblem } from "../manifests.ts";
 import { json } from "../options.ts";
+import { counted } from "../values.ts";
 
 export const validate = defineCommand({
   name: "validate",
@@ -24,7 +25,7 @@ export const validate = defineCommand({
       io.out(JSON.stringify({ files: files.length, problems: findings }));
     } else {
       for (const finding of findings) io.out(sayProblem(finding));
-      io.out(`${files.length} files, ${findings.length} problems`);
+      io.out(`${counted(files.length, "file")}, ${counted(findings.length, "problem")}`);
     }
     return findings.length === 0 ? 0 : 1;
   },

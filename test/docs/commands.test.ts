@@ -75,7 +75,7 @@ describe("the README's command line", () => {
   test("its manifest is valid", async () => {
     const file = join(folder, "readme.yaml");
     writeFileSync(file, blocks(README, "yaml").join("---\n"));
-    expect((await shell(`npm run -s postern -- validate -f ${file}`)).stdout).toContain("1 files, 0 problems");
+    expect((await shell(`npm run -s postern -- validate -f ${file}`)).stdout).toContain("1 file, 0 problems");
   });
 
   test("its dev serves its rootkey create and its curl, and ends with the npm that started it", async () => {

@@ -10,6 +10,7 @@ import { readDocuments, WrongImport } from "../../import/documents.ts";
 import { Finds, type Found, type FoundKey, type LeftKey } from "../../import/finds.ts";
 import { connection, json } from "../../options.ts";
 import { formatTable } from "../../table.ts";
+import { counted } from "../../values.ts";
 
 /** A system whose keys can be taken over. */
 export interface System {
@@ -109,7 +110,7 @@ function showPlan(io: Io, found: Found, asJson: boolean): number {
   if (asJson) {
     io.out(JSON.stringify({ found: keys.length + left.length, imported: 0, left, notes, short, migrationId: null }));
   } else {
-    io.out(`${keys.length} keys can be taken over, ${left.length} cannot. Nothing was sent.`);
+    io.out(`${counted(keys.length, "key")} can be taken over, ${left.length} cannot. Nothing was sent.`);
     if (keys.length > 0) for (const line of formatTable(keyFields, keys.slice(0, SHOWN_MAX), io.columns)) io.out(line);
     if (keys.length > SHOWN_MAX) io.out(`and ${keys.length - SHOWN_MAX} more`);
     sayRest(io, found);
@@ -124,7 +125,7 @@ function showOutcome(io: Io, found: Found, state: ImportState<FoundKey>, asJson:
     const { made: imported, migrationId = null } = state;
     io.out(JSON.stringify({ found: found.keys.length + found.left.length, imported, left, notes, short, migrationId }));
   } else {
-    io.out(`${state.made} keys are taken over, ${left.length} are not.`);
+    io.out(`${counted(state.made, "key")} taken over, ${left.length} not.`);
     sayRest(io, { ...found, left });
   }
   return left.length === 0 ? 0 : 1;
@@ -136,7 +137,7 @@ function sayRest(io: Io, { left, notes, short }: Found): void {
   for (const note of notes) io.note(printable(`note: ${note}`));
   if (short > 0) {
     io.note(
-      `note: ${short} keys have fewer than 22 characters: such a key can be guessed, or found out by who reads its hash. Replace them by and by: keys.rerollKey`,
+      `note: ${counted(short, "key")} of fewer than 22 characters: such a key can be guessed, or found out by who reads its hash. Replace it by and by: keys.rerollKey`,
     );
   }
 }

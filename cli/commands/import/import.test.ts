@@ -85,7 +85,7 @@ test("keys are taken over with owner and roles, verify from then on, and a secon
   });
   const second = await run(`kong --file ${file} --api-id ${apiId}`);
   expect(second.code).toBe(1);
-  expect(second.out).toEqual(["0 keys are taken over, 2 are not."]);
+  expect(second.out).toEqual(["0 keys taken over, 2 not."]);
   expect(second.notes).toEqual([
     "not taken over: consumer alice, key 1: exists already; nothing was changed",
     "not taken over: consumer bob, key 1: exists already; nothing was changed",
@@ -111,7 +111,7 @@ test("short keys are named as what they are", async () => {
   const ran = await run(
     `kong --file ${fileOf("consumers: [{ username: a, keyauth_credentials: [{ key: abc }] }]")} --dry-run`,
   );
-  expect(ran.notes).toEqual([expect.stringContaining("1 keys have fewer than 22 characters")]);
+  expect(ran.notes).toEqual([expect.stringContaining("1 key of fewer than 22 characters")]);
 });
 
 test.each([
