@@ -1,0 +1,139 @@
+import { execFile } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { buildTestApp, type TestApp } from "../../api-server/test/app.ts";
+import { makeThings } from "../../api-server/test/things.ts";
+import { ERROR_KINDS } from "../../core/errors.ts";
+import {
+  createTestNamespace,
+  KUBERNETES_START_MS,
+  startKubernetes,
+  type TestNamespace,
+} from "../harness/kubernetes.ts";
+
+/*
+ * The guides for platform engineers, followed as written: the files that a page shows are written down, its commands are run among them, and what they
+ * print is what the page shows.
+ */
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const FOLDER = join(ROOT, "docs/guides/platform");
+const run = promisify(execFile);
+
+interface Block {
+  readonly language: string;
+  /** The file that it is, from its first line: `# policy.yaml`. */
+  readonly file: string | undefined;
+  readonly text: string;
+}
+
+function blocksOf(page: string): Block[] {
+  const text = readFileSync(join(FOLDER, page), "utf8");
+  return [...text.matchAll(/^( *)```(\w+)\n(.*?)^ *```/gms)].map(([, indent = "", language = "", inner = ""]) => {
+    const lines = inner.replaceAll(new RegExp(`^${indent}`, "gm"), "");
+    const [, file, rest] = /^# ([\w-]+\.\w+)\n(.*)$/s.exec(lines) ?? [];
+    return { language, file, text: rest ?? lines };
+  });
+}
+
+interface Step {
+  readonly line: string;
+  /** What the page shows below it. */
+  readonly printed: string | undefined;
+}
+
+const stepsOf = (blocks: readonly Block[]): Step[] =>
+  blocks.flatMap(({ language, text }, i) => {
+    if (language !== "sh") return [];
+    const lines = text.trim().split("\n");
+    const next = blocks[i + 1];
+    const printed = next?.language === "text" ? next.text : undefined;
+    return lines.map((line, at) => ({ line, printed: at === lines.length - 1 ? printed : undefined }));
+  });
+
+const pages = readdirSync(FOLDER).map((page) => ({ page, blocks: blocksOf(page) }));
+
+let t: TestApp;
+let env: NodeJS.ProcessEnv;
+let shop: TestNamespace;
+let kubectl: Awaited<ReturnType<typeof startKubernetes>>["kubectl"];
+beforeAll(async () => {
+  t = await buildTestApp();
+  const things = makeThings(t.deps.db, { workspaceId: t.workspace.id, ask: (path, body) => t.data(path, body) });
+  env = {
+    ...process.env,
+    API_ID: await things.api(),
+    POSTERN_API_URL: await t.app.listen({ host: "127.0.0.1", port: 0 }),
+    POSTERN_ROOT_KEY: t.workspace.rootKey,
+  };
+  ({ kubectl } = await startKubernetes());
+  shop = await createTestNamespace();
+  const applied = await kubectl(["apply", "--server-side", "-f", join(ROOT, "charts/postern/files/crds")]);
+  expect(applied.stderr).toBe("");
+}, KUBERNETES_START_MS);
+afterAll(() => t?.close());
+
+/** Standard output, then standard error; the exit code is a part of what a command says. */
+async function shell(line: string, cwd: string): Promise<{ text: string; code: number }> {
+  const command = line.replace(/^postern/, `"${process.execPath}" "${join(ROOT, "cli/main.ts")}"`);
+  try {
+    const { stdout, stderr } = await run("sh", ["-c", command], { cwd, env });
+    return { text: stdout + stderr, code: 0 };
+  } catch (error) {
+    const { stdout = "", stderr = "", code = -1 } = error as { stdout?: string; stderr?: string; code?: number };
+    return { text: stdout + stderr, code };
+  }
+}
+
+describe.each(pages.filter(({ blocks }) => stepsOf(blocks).length > 0))("$page", ({ blocks }) => {
+  const dir = mkdtempSync(join(tmpdir(), "postern-guide-"));
+  for (const { file, text } of blocks) if (file !== undefined) writeFileSync(join(dir, file), text);
+  afterAll(() => rmSync(dir, { recursive: true }));
+  const steps = stepsOf(blocks);
+
+  // What is asked of an installation is in test/docs/explain.test.ts.
+  const ours = steps.filter(({ line }) => line.startsWith("postern ") && !line.startsWith("postern explain"));
+  test.each(ours)("$line", async ({ line, printed }) => {
+    const { text, code } = await shell(line, dir);
+    if (printed !== undefined) expect(text).toBe(printed);
+    else if (line.includes("--api-id")) expect(text).toMatch(/^[1-9]\d* keys? taken over/);
+    else expect(code, text).toBe(0);
+  });
+
+  const ofCluster = steps.filter(({ line }) => line.startsWith("kubectl "));
+  if (ofCluster.length === 0) return;
+  test("its kubectl commands are understood by a cluster", async () => {
+    const policy = readFileSync(join(FOLDER, "rules.md"), "utf8").match(/```yaml\n# policy.yaml\n(.*?)```/s)?.[1] ?? "";
+    const made = await kubectl(["apply", "-f", "-"], policy.replaceAll("namespace: shop", `namespace: ${shop.name}`));
+    expect(made.stderr).toBe("");
+    for (const { line } of ofCluster) {
+      const args = [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, bare = ""]) => quoted ?? bare).slice(1);
+      // No operator looks at the object here, so what waits for it waits in vain.
+      const isWait = args.includes("wait");
+      const given = args.map((arg) => (arg === "shop" ? shop.name : arg.replace("--timeout=60s", "--timeout=1s")));
+      const { exitCode, stderr } = await kubectl(given);
+      if (isWait) expect(stderr).toContain("timed out waiting for the condition");
+      else expect([exitCode, stderr]).toEqual([0, ""]);
+    }
+  });
+});
+
+test("each kind of refusal that a page names is one of a gate, with that status", () => {
+  const rows = [...readFileSync(join(FOLDER, "why-refused.md"), "utf8").matchAll(/^ *\| (\d{3}) \| ([^|]+) \|/gm)];
+  expect(rows.length).toBeGreaterThan(7);
+  for (const [, status, kinds = ""] of rows) {
+    for (const [, kind = ""] of kinds.matchAll(/`(\w+)`/g)) {
+      expect(ERROR_KINDS[kind as keyof typeof ERROR_KINDS]?.status, kind).toBe(Number(status));
+    }
+  }
+});
+
+test("every page is in the folder's list", () => {
+  const list = readFileSync(join(FOLDER, "README.md"), "utf8");
+  expect(pages.map(({ page }) => page).filter((page) => page !== "README.md" && !list.includes(`(${page})`))).toEqual(
+    [],
+  );
+});
