@@ -12,6 +12,10 @@ export interface Field<Row> {
   readonly title?: string;
   /** For people; the value itself when left out, `-` for null. */
   readonly text?: (row: Row) => string;
+  /** For people, where `text` does not fit. */
+  readonly brief?: (row: Row) => string;
+  /** May be left out of a table that does not fit. */
+  readonly drops?: true;
   /** May be shortened on a narrow terminal. Text that users copy, such as an id, may not. */
   readonly shrinks?: true;
 }
@@ -29,6 +33,10 @@ export const objectShape = (fields: ReadonlyArray<{ readonly name: string }>): s
 /** The documented shape of a list: `{"keys":[{"id","name"}],"hasMore"}`. */
 export const listShape = (things: string, fields: ReadonlyArray<{ readonly name: string }>): string =>
   `{"${things}":[${objectShape(fields)}],"hasMore"}`;
+
+/** The documented shape of a list that goes on at a cursor; null when it does not. */
+export const pagedShape = (things: string, fields: ReadonlyArray<{ readonly name: string }>): string =>
+  `{"${things}":[${objectShape(fields)}],"hasMore","cursor"}`;
 
 /** The cell that a person sees. */
 export function toText<Row>({ value, text }: Field<Row>, row: Row): string {
@@ -55,3 +63,41 @@ export function instantText(ms: number | null, none = "-"): string {
         .replace("T", " ")
         .replace(/\.\d+Z$/, "Z");
 }
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+/** The largest first: a unit is taken for two of it or more, so that nothing is rounded by more than a quarter. */
+const UNITS = [
+  { ms: 365 * DAY_MS, name: "year" },
+  { ms: 30 * DAY_MS, name: "month" },
+  { ms: DAY_MS, name: "day" },
+  { ms: HOUR_MS, name: "hour" },
+  { ms: MINUTE_MS, name: "minute" },
+] as const;
+
+/** `in 3 days`, `2 hours ago`, `now`. `none` is the text for null. */
+export function relativeText(ms: number | null, nowMs: number, none = "-"): string {
+  if (ms === null) return none;
+  const awayMs = Math.abs(ms - nowMs);
+  const unit = UNITS.find((one) => awayMs >= 2 * one.ms) ?? { ms: 1000, name: "second" };
+  const count = Math.round(awayMs / unit.ms);
+  if (count === 0) return "now";
+  const span = `${count} ${unit.name}${count === 1 ? "" : "s"}`;
+  return ms > nowMs ? `in ${span}` : `${span} ago`;
+}
+
+/** A field for an instant: `2026-11-21 09:30:00Z (in 3 days)`, and in brief `in 3 days`. */
+export const instantField = <Row>(
+  field: Pick<Field<Row>, "name" | "title" | "drops">,
+  instantOf: (row: Row) => number | null,
+  none = "-",
+): Field<Row> => ({
+  ...field,
+  value: instantOf,
+  text: (row) => {
+    const ms = instantOf(row);
+    return ms === null ? none : `${instantText(ms)} (${relativeText(ms, Date.now())})`;
+  },
+  brief: (row) => relativeText(instantOf(row), Date.now(), none),
+});

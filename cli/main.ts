@@ -8,5 +8,13 @@ const { COMMANDS } = await import("./commands.ts");
 const { runCommand } = await import("./run-command.ts");
 const { processIo } = await import("./execute.ts");
 
+// `postern key list --all | head` ends as other programs do whose reader went away, by the number of SIGPIPE. A service goes on: what it
+// prints there is not what it is for.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code !== "EPIPE") throw error;
+  const isService = COMMANDS.some(({ name, group }) => group === "services" && name === process.argv[2]);
+  if (!isService) process.exit(141);
+});
+
 // Something that keeps the event loop open after a command is a bug, but should not make a script hang.
 process.exit(await runCommand(COMMANDS, process.argv.slice(2), processIo));

@@ -168,6 +168,13 @@ export const dashboardUrl = {
 /** For lists. */
 export const limit = { type: "string", placeholder: "N", help: "the most to show", default: "100" } as const;
 
+/** For lists that the API gives page by page. */
+export const paging = {
+  limit: { type: "string", placeholder: "N", help: "the most to show; 100 when left out" },
+  all: { type: "boolean", help: "show all, however many there are" },
+  cursor: { type: "string", placeholder: "CURSOR", help: "where to go on, as the part of the list before says" },
+} as const;
+
 /** For what runs while an installation starts. */
 export const waitSeconds = {
   type: "string",

@@ -1,6 +1,6 @@
 import type { Io } from "./command.ts";
 import { type Fields, toObject } from "./fields.ts";
-import { formatFields, formatTable } from "./table.ts";
+import { formatFields, formatTable, openTable } from "./table.ts";
 
 /* How commands print: one JSON object on one line with `--json`, otherwise text for a person. */
 
@@ -34,8 +34,59 @@ export function printList<Row>(
     io.out(JSON.stringify({ [things]: rows.map((row) => toObject(fields, row)), hasMore }));
     return;
   }
-  const words = things.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+  const words = wordsOf(things);
   if (rows.length === 0) io.note(`no ${words}`);
   else for (const line of formatTable(fields, rows, io.columns)) io.out(line);
   if (hasMore) io.note(`there are more ${words} than these ${max}; --limit shows more`);
+}
+
+/** `rateLimits` → `rate limits`. */
+const wordsOf = (things: string): string => things.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+
+export interface Page<Row> {
+  readonly rows: readonly Row[];
+  /** Where the list goes on; undefined after the last. */
+  readonly next: string | undefined;
+}
+
+/** Prints a list page by page as it comes, so that a list of any length takes the memory of one page. */
+export async function printPages<Row>(
+  io: Io,
+  { json }: Answering,
+  list: { things: string; fields: Fields<Row>; pages: AsyncIterable<Page<Row>> },
+): Promise<void> {
+  const { things, fields, pages } = list;
+  const table = openTable(fields, io.columns);
+  const write = io.write ?? io.out;
+  let isBegun = false;
+  let shown = 0;
+  let next: string | undefined;
+  for await (const page of pages) {
+    if (json) {
+      const objects = page.rows.map((row) => JSON.stringify(toObject(fields, row)));
+      // Nothing is written before the first page is there: a call that fails prints no half of an answer.
+      if (!isBegun) write(`{"${things}":[`);
+      write(`${shown > 0 && objects.length > 0 ? "," : ""}${objects.join(",")}`);
+      isBegun = true;
+    } else if (page.rows.length > 0) for (const line of table(page.rows)) io.out(line);
+    shown += page.rows.length;
+    next = page.next;
+  }
+  if (json) {
+    io.out(`],"hasMore":${next !== undefined},"cursor":${JSON.stringify(next ?? null)}}`);
+    return;
+  }
+  const words = wordsOf(things);
+  if (shown === 0) io.note(`no ${words}`);
+  if (next !== undefined)
+    io.note(`there are more ${words} than these ${shown}; --all shows all, --cursor ${next} goes on`);
+}
+
+/**
+ * Prints a secret that is shown once: alone on standard output, and where that is no terminal without the end of a line, so that it is
+ * exactly the secret that goes on through a pipe. What else there is to say goes to standard error.
+ */
+export function printSecret(io: Io, secret: string): void {
+  if (io.columns === undefined && io.write !== undefined) io.write(secret);
+  else io.out(secret);
 }

@@ -1,6 +1,6 @@
-import { expect, test } from "vitest";
-import { type Fields, instantText, listShape, objectShape, toObject } from "./fields.ts";
-import { formatFields, formatTable } from "./table.ts";
+import { describe, expect, test } from "vitest";
+import { type Fields, instantText, listShape, objectShape, pagedShape, relativeText, toObject } from "./fields.ts";
+import { formatFields, formatTable, openTable } from "./table.ts";
 
 interface Thing {
   readonly id: string;
@@ -34,6 +34,42 @@ test("on a narrow terminal the columns that may shrink do, and ids are shown in 
   expect(formatTable(fields, rows, 5)[1]).toBe("thing_1   short  a note that…");
 });
 
+describe("a table that does not fit", () => {
+  const wide: Fields<Thing> = [
+    { name: "thingId", title: "id", value: (row) => row.id },
+    { name: "note", title: "note", value: (row) => row.note, shrinks: true },
+    {
+      name: "time",
+      title: "time",
+      value: () => 1,
+      text: () => "2026-11-21 09:30:00Z (in 3 days)",
+      brief: () => "in 3 days",
+    },
+    { name: "first", title: "first", value: () => "left out last", drops: true },
+    { name: "last", title: "last", value: () => "left out first", drops: true },
+  ];
+  test.each([
+    { width: undefined, says: /and then some {2}2026-.*\(in 3 days\) {2}left out last {2}left out first$/ },
+    { width: 94, says: /^thing_1 {3}a note tha.*… {2}2026-.*\(in 3 days\) {2}left out last {2}left out first$/ },
+    { width: 80, says: /^thing_1 {3}a note that .*… {2}in 3 days {2}left out last {2}left out first$/ },
+    { width: 50, says: /^thing_1 {3}a note that g… {2}in 3 days {2}left out last$/ },
+    { width: 40, says: /^thing_1 {3}a note.*… {2}in 3 days$/ },
+    { width: 10, says: /^thing_1 {3}a note that… {2}in 3 days$/ },
+  ])("of $width columns tells in brief, then leaves out, then shortens", ({ width, says }) => {
+    const lines = formatTable(wide, rows, width);
+    expect(lines[1]).toMatch(says);
+    if (width !== undefined && width > 10)
+      expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(width);
+  });
+
+  test("keeps its columns over all parts, has one heading, and never cuts an id", () => {
+    const table = openTable(fields, 40);
+    const longer = { id: "thing_333333", name: "a name longer than any before", note: "x" };
+    expect(table(rows.slice(0, 1))).toHaveLength(2);
+    expect(table([longer])).toEqual([expect.stringMatching(/^thing_333333 {2}a na… {2}x$/)]);
+  });
+});
+
 test("one thing is shown with a line per field", () => {
   expect(formatFields(fields, { id: "thing_1", name: "x", note: "y" })).toEqual([
     "id    thing_1",
@@ -59,6 +95,25 @@ test("the machine form has every field under its name, also those that are not s
   });
   expect(objectShape(fields)).toBe('{"thingId","secretary","name","note"}');
   expect(listShape("things", fields)).toBe('{"things":[{"thingId","secretary","name","note"}],"hasMore"}');
+});
+
+test("the form of a list that goes on has its cursor", () => {
+  expect(pagedShape("things", [{ name: "id" }])).toBe('{"things":[{"id"}],"hasMore","cursor"}');
+});
+
+test.each([
+  { awayMs: 0, says: "now" },
+  { awayMs: 499, says: "now" },
+  { awayMs: 1_000, says: "in 1 second" },
+  { awayMs: 119_000, says: "in 119 seconds" },
+  { awayMs: 120_000, says: "in 2 minutes" },
+  { awayMs: -90 * 60_000, says: "90 minutes ago" },
+  { awayMs: 47.9 * 3_600_000, says: "in 48 hours" },
+  { awayMs: 3.2 * 86_400_000, says: "in 3 days" },
+  { awayMs: -100 * 86_400_000, says: "3 months ago" },
+  { awayMs: 7_300 * 86_400_000, says: "in 20 years" },
+])("$awayMs ms away is $says", ({ awayMs, says }) => {
+  expect(relativeText(1_795_261_700_084 + awayMs, 1_795_261_700_084)).toBe(says);
 });
 
 test("instants are shown in whole seconds, in UTC", () => {

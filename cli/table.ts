@@ -4,30 +4,42 @@ const GAP = "  ";
 /** A narrower column would be useless; the line wraps instead. */
 const SHRUNK_MIN = 12;
 
+interface Column<Row> {
+  readonly title: string;
+  readonly shrinks: boolean;
+  readonly drops: boolean;
+  readonly cell: (row: Row) => string;
+}
+
 /**
- * A heading and a line for each row, in aligned columns. If a line does not fit into `width` characters, the columns that may
- * shrink do, the widest first. Without a width (no terminal) nothing is shortened.
+ * A heading and a line for each row, in aligned columns. If a line does not fit into `width` characters, texts are told in brief,
+ * columns that may be left out are, the last first, and those that may shrink do, the widest first; as little of it as is enough. Without
+ * a width (no terminal) nothing is shortened.
  */
-export function formatTable<Row>(
+export const formatTable = <Row>(fields: Fields<Row>, rows: readonly Row[], width?: number): string[] =>
+  openTable(fields, width)(rows);
+
+/**
+ * The same for rows that come in parts: returns the lines of each part. The first part has the heading, and decides how wide the columns
+ * are. A text that may not shrink is never cut, so a later one may reach beyond its column.
+ */
+export function openTable<Row>(
   fields: Fields<Row>,
-  rows: readonly Row[],
   width = Number.POSITIVE_INFINITY,
-): string[] {
-  const shown = fields.filter((field) => field.title !== undefined);
-  const heading = shown.map((field) => field.title?.toUpperCase() ?? "");
-  const lines = [heading, ...rows.map((row) => shown.map((field) => toText(field, row)))];
-  const widths = shown.map((_, column) => Math.max(...lines.map((line) => lengthOf(line[column] ?? ""))));
-  shrink(
-    widths,
-    shown.map((field) => field.shrinks === true),
-    width,
-  );
-  return lines.map((line) =>
-    line
-      .map((cell, column) => padOrCut(cell, widths[column] ?? 0))
-      .join(GAP)
-      .trimEnd(),
-  );
+): (rows: readonly Row[]) => string[] {
+  let laidOut: { columns: readonly Column<Row>[]; widths: readonly number[] } | undefined;
+  return (rows) => {
+    const isFirst = laidOut === undefined;
+    laidOut ??= layOut(fields, rows, width);
+    const { columns, widths } = laidOut;
+    const lineOf = (cells: readonly string[]): string =>
+      cells
+        .map((cell, at) => padOrCut(cell, widths[at] ?? 0, columns[at]?.shrinks === true))
+        .join(GAP)
+        .trimEnd();
+    const lines = rows.map((row) => lineOf(columns.map(({ cell }) => cell(row))));
+    return isFirst ? [lineOf(columns.map(({ title }) => title)), ...lines] : lines;
+  };
 }
 
 /** One line for each field of one thing: heading and text. */
@@ -37,20 +49,60 @@ export function formatFields<Row>(fields: Fields<Row>, row: Row): string[] {
   return shown.map((field) => `${field.title?.padEnd(width)}${GAP}${toText(field, row)}`);
 }
 
+function layOut<Row>(
+  fields: Fields<Row>,
+  rows: readonly Row[],
+  width: number,
+): { columns: readonly Column<Row>[]; widths: readonly number[] } {
+  const measure = (columns: readonly Column<Row>[]): number[] =>
+    columns.map(({ title, cell }) =>
+      rows.reduce((widest, row) => Math.max(widest, lengthOf(cell(row))), lengthOf(title)),
+    );
+  /** Whether the columns fit once those that may shrink are as narrow as they get. */
+  const fits = (columns: readonly Column<Row>[]): boolean =>
+    totalOf(measure(columns).map((one, at) => (columns[at]?.shrinks ? Math.min(one, SHRUNK_MIN) : one))) <= width;
+
+  let columns = columnsOf(fields, false);
+  if (!fits(columns)) columns = columnsOf(fields, true);
+  while (!fits(columns)) {
+    const dropped = columns.findLastIndex(({ drops }) => drops);
+    if (dropped === -1) break;
+    columns = columns.toSpliced(dropped, 1);
+  }
+  const widths = measure(columns);
+  shrink(
+    widths,
+    columns.map(({ shrinks }) => shrinks),
+    width,
+  );
+  return { columns, widths };
+}
+
+const columnsOf = <Row>(fields: Fields<Row>, isBrief: boolean): readonly Column<Row>[] =>
+  fields.flatMap((field) => {
+    if (field.title === undefined) return [];
+    const { title, brief, text, shrinks = false, drops = false } = field;
+    const told = isBrief ? (brief ?? text) : text;
+    const shown = told === undefined ? field : { ...field, text: told };
+    return [{ title: title.toUpperCase(), shrinks, drops, cell: (row: Row) => toText(shown, row) }];
+  });
+
 function shrink(widths: number[], mayShrink: readonly boolean[], width: number): void {
-  const total = (): number => widths.reduce((sum, one) => sum + one, 0) + GAP.length * (widths.length - 1);
-  for (let excess = total() - width; excess > 0; excess = total() - width) {
+  for (let excess = totalOf(widths) - width; excess > 0; excess = totalOf(widths) - width) {
     const widest = Math.max(...widths.filter((_, column) => mayShrink[column]), 0);
     if (widest <= SHRUNK_MIN) return;
     widths[widths.findIndex((one, column) => mayShrink[column] && one === widest)] = widest - 1;
   }
 }
 
+const totalOf = (widths: readonly number[]): number =>
+  widths.reduce((sum, one) => sum + one, 0) + GAP.length * (widths.length - 1);
+
 /** Counts code points, so that a character outside the first plane counts as one. */
 const lengthOf = (text: string): number => [...text].length;
 
-function padOrCut(text: string, width: number): string {
+function padOrCut(text: string, width: number, mayCut: boolean): string {
   const length = lengthOf(text);
   if (length <= width) return text + " ".repeat(width - length);
-  return `${[...text].slice(0, width - 1).join("")}…`;
+  return mayCut ? `${[...text].slice(0, width - 1).join("")}…` : text;
 }

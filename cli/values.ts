@@ -3,6 +3,8 @@ import { parseDuration } from "../core/manifests/duration.ts";
 import { type IpRange, parseIpRange } from "../core/verification/ip-address.ts";
 import { UsageError } from "./command.ts";
 
+const DAY_MS = 86_400_000;
+
 /* Parsers of option values. Each throws a `UsageError` that says what was expected. */
 
 /** A port, 0 meaning any free one. */
@@ -58,15 +60,28 @@ export function parseWhole(option: string, text: string, range: { min: number; m
   throw new UsageError(`--${option} wants a whole number from ${min} to ${max}${word}, got "${text}"`);
 }
 
-/** A duration such as `500ms`, `60s` or `1h30m`, of at least `minMs`, in milliseconds. */
+/** A duration such as `500ms`, `60s`, `1h30m` or `30d`, of at least `minMs`, in milliseconds. */
 export function parseDurationOption(option: string, text: string, { minMs }: { minMs: number }): number {
   try {
-    const ms = parseDuration(text);
+    // Manifests have no days, because Kubernetes does not know them.
+    const [, days] = /^(\d{1,6})d$/.exec(text) ?? [];
+    const ms = days === undefined ? parseDuration(text) : Number(days) * DAY_MS;
     if (ms >= minMs) return ms;
   } catch {
     // Refused below, as one that is too short.
   }
-  throw new UsageError(`--${option} wants a duration such as 60s or 1h30m, at least ${minMs} ms, got "${text}"`);
+  throw new UsageError(`--${option} wants a duration such as 60s, 1h30m or 30d, at least ${minMs} ms, got "${text}"`);
+}
+
+/** A JSON object. The parser's own error shows a part of the text, which may be private, so it is not told. */
+export function parseJsonObject(option: string, text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+  } catch {
+    // Refused below.
+  }
+  throw new UsageError(`--${option} wants a JSON object such as '{"plan":"pro"}'`);
 }
 
 /** One of the words. */
@@ -126,7 +141,7 @@ export function parseV1(options: {
 
 const DATE = /^(\d{4}-\d{2}-\d{2})(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2}))?$/;
 const SPAN = /^(\d{1,6})([smhd])$/;
-const SPAN_UNIT_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const SPAN_UNIT_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: DAY_MS };
 
 /**
  * Reads an instant and returns Unix ms: a date (midnight UTC), an instant in ISO 8601 with its offset, or a span such as `90m` or

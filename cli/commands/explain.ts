@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import type { Data, Input } from "../../core/api/procedures.ts";
 import type { Api } from "../api/client.ts";
 import { withApi } from "../api/connection.ts";
@@ -9,8 +8,8 @@ import { connection, json } from "../options.ts";
 import { EXIT_CODES_HELP, exitCodeOf } from "../outcomes.ts";
 import { parseRequestLine } from "../request-line.ts";
 import { parseWhole } from "../values.ts";
+import { readKeySecret } from "./key/secret.ts";
 
-const SECRET_LENGTH_MAX = 512;
 const CREDITS_MAX = 1_000_000_000_000;
 
 export const explain = defineCommand({
@@ -43,7 +42,7 @@ export const explain = defineCommand({
     if (named.length !== 1) throw new UsageError("give one of --key-id, --key-file and --request-id");
     const circumstances = readCircumstances(options);
     const requestId = options["request-id"];
-    const key = options["key-file"] === undefined ? undefined : readKey(options["key-file"]);
+    const key = options["key-file"] === undefined ? undefined : { key: await readKeySecret(io, options["key-file"]) };
     return withApi(
       options,
       io,
@@ -92,15 +91,6 @@ function readCircumstances({
       ? {}
       : { credits: { cost: parseWhole("credits", credits, { min: 0, max: CREDITS_MAX }) } }),
   };
-}
-
-/** Not an option, because a command line is visible to all. */
-function readKey(path: string): { key: string } {
-  const key = readFileSync(path === "-" ? 0 : path, "utf8").trim();
-  if (key === "" || key.length > SECRET_LENGTH_MAX) {
-    throw new UsageError(`--key-file wants a file with one key of at most ${SECRET_LENGTH_MAX} characters`);
-  }
-  return { key };
 }
 
 const ask = async (api: Api, body: Body): Promise<Explained> => (await api.call("keys.explainVerification", body)).data;

@@ -1,0 +1,52 @@
+import type { Data, Input, Procedure } from "../../core/api/procedures.ts";
+import { type OptionValues, UsageError } from "../command.ts";
+import type { paging } from "../options.ts";
+import type { Page } from "../output.ts";
+import { parseWhole } from "../values.ts";
+import type { Api } from "./client.ts";
+
+/** The procedures that give a list page by page. */
+type List = {
+  [P in Procedure]: "cursor" extends keyof Input<P> ? (Data<P> extends readonly unknown[] ? P : never) : never;
+}[Procedure];
+
+export interface Paging {
+  /** The most rows; all when infinite. */
+  readonly max: number;
+  readonly cursor: string | undefined;
+}
+
+const SHOWN = 100;
+const SHOWN_MAX = 1_000_000;
+const PAGE = 100;
+const CURSOR_LENGTH_MAX = 1024;
+
+/** Throws `UsageError`. */
+export function readPaging({ limit, all, cursor }: OptionValues<typeof paging>): Paging {
+  if (all && limit !== undefined) throw new UsageError("give one of --all and --limit");
+  if (cursor !== undefined && (cursor === "" || cursor.length > CURSOR_LENGTH_MAX)) {
+    throw new UsageError("--cursor wants what the part of the list before it said");
+  }
+  const some = limit === undefined ? SHOWN : parseWhole("limit", limit, { min: 1, max: SHOWN_MAX, or: "--all" });
+  return { max: all ? Number.POSITIVE_INFINITY : some, cursor };
+}
+
+/** The pages of a list, each asked for when the one before was taken. Throws when the list does not go on at its own cursor. */
+export async function* pagesOf<P extends List>(
+  api: Api,
+  list: P,
+  body: Omit<Input<P>, "limit" | "cursor">,
+  { max, cursor: first }: Paging,
+): AsyncGenerator<Page<Data<P>[number]>> {
+  let cursor = first;
+  for (let left = max; left > 0; ) {
+    const asked = { ...body, limit: Math.min(PAGE, left), ...(cursor === undefined ? {} : { cursor }) };
+    const { data: rows, next } = await api.call(list, asked as unknown as Input<P>);
+    yield { rows, next };
+    left -= rows.length;
+    if (next === undefined) return;
+    // A server that repeats itself would be asked for ever.
+    if (next === cursor || rows.length === 0) throw new Error(`${list} does not go on after the cursor ${next}`);
+    cursor = next;
+  }
+}

@@ -1,0 +1,26 @@
+import { withApi } from "../../api/connection.ts";
+import { defineCommand } from "../../command.ts";
+import { objectShape } from "../../fields.ts";
+import { connection, json } from "../../options.ts";
+import { printOne } from "../../output.ts";
+import { keyIdFields } from "./fields.ts";
+import { id } from "./id-option.ts";
+
+export const keyDelete = defineCommand({
+  name: "key delete",
+  summary: "delete a key for good",
+  description: "To refuse it for a while, use `postern key disable`. Needs delete_key on the API.",
+  options: {
+    id,
+    permanent: { type: "boolean", help: "leave nothing of it in the database, not even for its retention" },
+    ...connection,
+    json,
+  },
+  answer: objectShape(keyIdFields),
+  run: async (options, io) => {
+    const { id: keyId, permanent } = options;
+    await withApi(options, io, (api) => api.call("keys.deleteKey", { keyId, ...(permanent ? { permanent } : {}) }));
+    printOne(io, options, { fields: keyIdFields, row: { keyId }, sentence: `key ${keyId} is deleted` });
+    return 0;
+  },
+});

@@ -1,0 +1,26 @@
+import { withApi } from "../../api/connection.ts";
+import { defineCommand } from "../../command.ts";
+import { objectShape } from "../../fields.ts";
+import { connection, json } from "../../options.ts";
+import { printOne } from "../../output.ts";
+import { decryptedKeyFields, keyDetailFields } from "./fields.ts";
+import { id } from "./id-option.ts";
+
+export const keyGet = defineCommand({
+  name: "key get",
+  summary: "show a key with its settings",
+  description: "Needs read_key on the API; with --decrypt also decrypt_key.",
+  options: {
+    id,
+    decrypt: { type: "boolean", help: "show the key itself, too, when it is recoverable; --json then has `plaintext`" },
+    ...connection,
+    json,
+  },
+  answer: objectShape(keyDetailFields),
+  run: async (options, io) => {
+    const body = { keyId: options.id, ...(options.decrypt ? { decrypt: true } : {}) };
+    const { data: row } = await withApi(options, io, (api) => api.call("keys.getKey", body));
+    printOne(io, options, { fields: options.decrypt ? decryptedKeyFields : keyDetailFields, row });
+    return 0;
+  },
+});

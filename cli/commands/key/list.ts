@@ -1,0 +1,30 @@
+import { withApi } from "../../api/connection.ts";
+import { pagesOf, readPaging } from "../../api/pages.ts";
+import { defineCommand } from "../../command.ts";
+import { pagedShape } from "../../fields.ts";
+import { connection, json, paging } from "../../options.ts";
+import { printPages } from "../../output.ts";
+import { keyFields } from "./fields.ts";
+
+export const keyList = defineCommand({
+  name: "key list",
+  summary: "list the keys of an API, by id",
+  description: "The keys themselves are not shown. Needs read_key and read_api on the API.",
+  options: {
+    api: { type: "string", placeholder: "ID", help: "the API, api_…", required: true },
+    "external-id": { type: "string", placeholder: "ID", help: "only those of this owner" },
+    ...paging,
+    ...connection,
+    json,
+  },
+  answer: pagedShape("keys", keyFields),
+  run: async (options, io) => {
+    const { api: apiId, "external-id": externalId } = options;
+    const body = { apiId, ...(externalId === undefined ? {} : { externalId }) };
+    const paged = readPaging(options);
+    await withApi(options, io, (api) =>
+      printPages(io, options, { things: "keys", fields: keyFields, pages: pagesOf(api, "apis.listKeys", body, paged) }),
+    );
+    return 0;
+  },
+});

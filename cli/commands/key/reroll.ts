@@ -1,0 +1,37 @@
+import { withApi } from "../../api/connection.ts";
+import { defineCommand } from "../../command.ts";
+import { instantText, objectShape, relativeText } from "../../fields.ts";
+import { connection, json } from "../../options.ts";
+import { parseInstant } from "../../values.ts";
+import { printMade } from "./create.ts";
+import { madeKeyFields } from "./fields.ts";
+import { id } from "./id-option.ts";
+
+export const keyReroll = defineCommand({
+  name: "key reroll",
+  summary: "make the successor of a key, which ends later",
+  description:
+    "The successor has a new id and all settings of the key. It is the only thing on standard output, as with `postern key create`, and shown this once. Both work until the old one ends. Needs create_key on the API.",
+  options: {
+    id,
+    until: {
+      type: "string",
+      placeholder: "TIME|now",
+      help: "when the old one ends: 24h, 7d, 2026-12-31; at the latest when it would have anyway",
+      default: "24h",
+    },
+    ...connection,
+    json,
+  },
+  answer: objectShape(madeKeyFields),
+  run: async (options, io) => {
+    const { id: keyId, until } = options;
+    const nowMs = Date.now();
+    const untilMs = until === "now" ? nowMs : parseInstant("until", until, { nowMs, spans: "ahead", or: "now" });
+    const expiration = Math.max(0, untilMs - nowMs);
+    const { data: made } = await withApi(options, io, (api) => api.call("keys.rerollKey", { keyId, expiration }));
+    const ends = expiration === 0 ? "has ended" : `ends ${instantText(untilMs)} (${relativeText(untilMs, nowMs)})`;
+    printMade(io, options, { made, note: `key ${made.keyId} is made, and shown this once; ${keyId} ${ends}` });
+    return 0;
+  },
+});

@@ -1,0 +1,26 @@
+import { readFileSync } from "node:fs";
+import { type Io, UsageError } from "../../command.ts";
+
+const SECRET_LENGTH_MAX = 512;
+const INPUT_BYTES_MAX = 4096;
+
+/** The key itself is not an option, because a command line is visible to all. */
+export const keyFile = {
+  type: "string",
+  placeholder: "PATH",
+  help: "file with the key; standard input when left out, or -",
+} as const;
+
+/** The key of the file, of standard input, or of the person at the terminal. Throws `UsageError`, which does not show it. */
+export async function readKeySecret({ input }: Io, path: string | undefined): Promise<string> {
+  const key = (path === undefined || path === "-" ? await readInput(input) : readFileSync(path, "utf8")).trim();
+  if (key !== "" && key.length <= SECRET_LENGTH_MAX) return key;
+  throw new UsageError(
+    `one key of at most ${SECRET_LENGTH_MAX} characters is wanted, on standard input or in --key-file`,
+  );
+}
+
+async function readInput(input: Io["input"]): Promise<string> {
+  if (input === undefined) throw new UsageError("there is no standard input to read the key from; give --key-file");
+  return input.isTerminal ? input.ask("key (it is not shown): ") : input.read(INPUT_BYTES_MAX);
+}

@@ -1,0 +1,59 @@
+import type { Input } from "../../../core/api/procedures.ts";
+import { withApi } from "../../api/connection.ts";
+import { defineCommand, UsageError } from "../../command.ts";
+import { objectShape } from "../../fields.ts";
+import { connection, json } from "../../options.ts";
+import { EXIT_CODES_HELP, exitCodeOf } from "../../outcomes.ts";
+import { printOne } from "../../output.ts";
+import { parseWhole } from "../../values.ts";
+import { verifiedFields } from "./fields.ts";
+import { keyFile, readKeySecret } from "./secret.ts";
+
+const COST_MAX = 1_000_000_000;
+
+export const keyVerify = defineCommand({
+  name: "key verify",
+  summary: "verify a key, as a call of keys.verifyKey does",
+  description: `The key is read from standard input, or asked for without being shown. It counts as a use: limits are charged and credits spent, one unless --credits 0 says otherwise; \`postern explain\` says the same without that. Needs verify_key on the API. ${EXIT_CODES_HELP}`,
+  options: {
+    "key-file": keyFile,
+    permissions: {
+      type: "string",
+      placeholder: "QUERY",
+      help: "what the key must be allowed, such as 'orders.read OR admin'",
+    },
+    credits: { type: "string", placeholder: "N", help: "the credits that it costs; 1 when left out" },
+    ratelimit: {
+      type: "string",
+      placeholder: "NAME[=COST]",
+      help: "a limit of the key or its owner to charge",
+      repeats: true,
+    },
+    tag: { type: "string", placeholder: "TEXT", help: "a word that is stored with the verification", repeats: true },
+    ...connection,
+    json,
+  },
+  answer: objectShape(verifiedFields),
+  run: async (options, io) => {
+    const { permissions, credits, tag, ratelimit } = options;
+    const charged: Omit<Input<"keys.verifyKey">, "key"> = {
+      ...(permissions === undefined ? {} : { permissions }),
+      ...(credits === undefined
+        ? {}
+        : { credits: { cost: parseWhole("credits", credits, { min: 0, max: COST_MAX }) } }),
+      ...(tag.length === 0 ? {} : { tags: [...tag] }),
+      ...(ratelimit.length === 0 ? {} : { ratelimits: ratelimit.map(parseCharge) }),
+    };
+    const key = await readKeySecret(io, options["key-file"]);
+    const call = { key, ...charged };
+    const { data: row } = await withApi(options, io, (api) => api.call("keys.verifyKey", call), [key]);
+    printOne(io, options, { fields: verifiedFields, row });
+    return exitCodeOf(row.code, row.valid);
+  },
+});
+
+function parseCharge(text: string): { name: string; cost?: number } {
+  const [name = "", cost, ...rest] = text.split("=");
+  if (name === "" || rest.length > 0) throw new UsageError(`--ratelimit wants NAME or NAME=COST, got "${text}"`);
+  return { name, ...(cost === undefined ? {} : { cost: parseWhole("ratelimit", cost, { min: 0, max: COST_MAX }) }) };
+}

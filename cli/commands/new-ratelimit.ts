@@ -1,0 +1,33 @@
+import type { Schema } from "../../core/api/procedures.ts";
+import { formatDuration } from "../../core/manifests/from-store/format-duration.ts";
+import { UsageError } from "../command.ts";
+import { parseDurationOption } from "../values.ts";
+
+/* Limits of keys and identities, as they are written in an option: `requests=100/1m`. */
+
+export const ratelimit = {
+  type: "string",
+  placeholder: "NAME=LIMIT/DURATION",
+  help: "a limit, such as requests=100/1m, that each verification is charged; with ,named at its end only one that names it",
+  repeats: true,
+} as const;
+
+const SPEC = /^([^=]{1,128})=(\d{1,15})\/(\w{1,32})(,named)?$/;
+
+/** Throws `UsageError`. */
+export function parseRatelimit(text: string): Schema<"NewRatelimit"> {
+  const [, name, limit, duration, named] = SPEC.exec(text) ?? [];
+  if (name === undefined || limit === undefined || duration === undefined) {
+    throw new UsageError(`--ratelimit wants NAME=LIMIT/DURATION such as requests=100/1m, got "${text}"`);
+  }
+  return {
+    name,
+    limit: Number(limit),
+    duration: parseDurationOption("ratelimit", duration, { minMs: 1 }),
+    autoApply: named === undefined,
+  };
+}
+
+/** `requests=100/1m`, as it is written. */
+export const ratelimitText = ({ name, limit, duration, autoApply }: Required<Schema<"NewRatelimit">>): string =>
+  `${name}=${limit}/${formatDuration(duration)}${autoApply ? "" : ",named"}`;
