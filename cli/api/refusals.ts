@@ -62,10 +62,10 @@ export function refusalOf(answered: Answered, body: unknown, called: Called): Ap
   return refusal([detail, ...faultTexts(errors)].join(" "));
 }
 
-/** `The root key lacks the permission api.*.read_key or api.api_1.read_key.` names the tuples, of which the last is the narrowest. */
+/** `The root key lacks the permission api.*.read_key or api.api_1.read_key.` names the tuples, the narrowest last; `<id>` stands for any one. */
 function wayToPermission(detail: string): string {
   const [, tuples] = /lacks the permission (\S+(?: or \S+)*)\.$/.exec(detail) ?? [];
-  const narrowest = tuples?.split(" or ").at(-1);
+  const narrowest = tuples?.split(" or ").findLast((tuple) => !tuple.includes("<"));
   if (narrowest === undefined) return "";
   return ` An administrator makes one that has it: \`postern rootkey create --permissions '${narrowest}'\`, with what else it needs`;
 }

@@ -1,0 +1,89 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type ApiCli, openApiCli } from "../../test/api-cli.ts";
+
+let cli: ApiCli;
+beforeAll(async () => {
+  cli = await openApiCli();
+});
+afterAll(() => cli.close());
+
+const HOUR_MS = 3_600_000;
+
+test("an identity is made with limits and data, shown, changed and deleted", async () => {
+  const limits = ["--ratelimit", "requests=100/1h", "--ratelimit", "exports=5/30d,named"];
+  const made = await cli.json(["identity", "create", "--external-id", "ada", ...limits, "--meta", '{"plan":"pro"}']);
+  expect(made).toEqual({ identityId: expect.stringMatching(/^id_/), externalId: "ada" });
+  const shown = await cli.run(["identity", "get", "--identity", "ada"]);
+  expect(shown.text).toMatch(/limits +.*requests=100\/1h/);
+  expect(shown.text).toContain("exports=5/720h,named");
+  const changed = await cli.json(["identity", "set", "--identity", made.identityId, "--ratelimit", "requests=7/1h"]);
+  expect(changed).toMatchObject({
+    meta: { plan: "pro" },
+    ratelimits: [{ name: "requests", limit: 7, duration: HOUR_MS }],
+  });
+  expect(changed.ratelimits).toHaveLength(1);
+  const bare = await cli.json(["identity", "set", "--identity", "ada", "--no-ratelimits", "--meta", "{}"]);
+  expect(bare.ratelimits).toEqual([]);
+  expect((await cli.run(["identity", "delete", "--identity", "ada"])).out).toEqual(["identity ada is deleted"]);
+  const gone = await cli.run(["identity", "get", "--identity", "ada"]);
+  expect(gone).toMatchObject({ code: 1, text: "" });
+  expect(gone.notes.join()).toContain("ada");
+});
+
+test("one that is there already is not made again", async () => {
+  await cli.json(["identity", "create", "--external-id", "grace"]);
+  const again = await cli.run(["identity", "create", "--external-id", "grace"]);
+  expect(again).toMatchObject({ code: 1, text: "" });
+  expect(again.notes.join()).toContain("grace");
+});
+
+test("a list shows those that match, and fits the terminal", async () => {
+  for (const name of ["list-one", "list-two", "other"]) {
+    await cli.json(["identity", "create", "--external-id", name, "--meta", JSON.stringify({ note: "x".repeat(300) })]);
+  }
+  const { identities, cursor } = await cli.json(["identity", "list", "--search", "list-"]);
+  expect(identities.map((one: { externalId: string }) => one.externalId).sort()).toEqual(["list-one", "list-two"]);
+  expect(cursor).toBeNull();
+  const { out } = await cli.run(["identity", "list"], { ...cli.as(cli.t.workspace.rootKey), columns: 80 });
+  expect(Math.max(...out.map((line) => line.length))).toBeLessThanOrEqual(80);
+});
+
+test("those of another workspace are not there", async () => {
+  const { rootKey } = await cli.t.makeWorkspace();
+  const { externalId, identityId } = await cli.things.identity();
+  for (const args of [
+    ["get", "--identity", identityId],
+    ["set", "--identity", externalId, "--no-ratelimits"],
+    ["delete", "--identity", externalId],
+  ]) {
+    expect(await cli.run(["identity", ...args], cli.as(rootKey))).toMatchObject({ code: 1, text: "" });
+  }
+  expect(JSON.parse((await cli.run(["identity", "list", "--all", "--json"], cli.as(rootKey))).text).identities).toEqual(
+    [],
+  );
+});
+
+test.each([
+  { args: ["set", "--identity", "ada"], says: "give --ratelimit, --no-ratelimits or --meta" },
+  { args: ["set", "--identity", "ada", "--no-ratelimits", "--ratelimit", "a=1/1s"], says: "give one of" },
+  { args: ["create", "--external-id", "x", "--meta", "null"], says: "wants a JSON object" },
+  { args: ["get"], says: "--identity is missing" },
+])("identity $args.0 is called incorrectly when $says", async ({ args, says }) => {
+  const ran = await cli.run(["identity", ...args]);
+  expect(ran).toMatchObject({ code: 2, text: "" });
+  expect(ran.notes.join()).toContain(says);
+});
+
+test("a root key without a right hears which one", async () => {
+  const poor = cli.as(await cli.t.rootKey(["api.*.create_key"]));
+  for (const { args, right } of [
+    { args: ["create", "--external-id", "x"], right: "create_identity" },
+    { args: ["list"], right: "read_identity" },
+    { args: ["set", "--identity", "x", "--no-ratelimits"], right: "update_identity" },
+    { args: ["delete", "--identity", "x"], right: "delete_identity" },
+  ]) {
+    const ran = await cli.run(["identity", ...args], poor);
+    expect(ran.code).toBe(1);
+    expect(ran.notes.join()).toContain(`postern rootkey create --permissions 'identity.*.${right}'`);
+  }
+});

@@ -1,0 +1,30 @@
+import { withApi } from "../../api/connection.ts";
+import { pagesOf, readPaging } from "../../api/pages.ts";
+import { defineCommand } from "../../command.ts";
+import { pagedShape } from "../../fields.ts";
+import { connection, json, paging } from "../../options.ts";
+import { printPages } from "../../output.ts";
+import { identityFields } from "./fields.ts";
+
+export const identityList = defineCommand({
+  name: "identity list",
+  summary: "list the identities of the workspace, by id",
+  description: "Needs identity.*.read_identity.",
+  options: {
+    search: { type: "string", placeholder: "TEXT", help: "those whose id or external id contains it" },
+    ...paging,
+    ...connection,
+    json,
+  },
+  answer: pagedShape("identities", identityFields),
+  run: async (options, io) => {
+    const { search } = options;
+    const body = search === undefined ? {} : { search };
+    const paged = readPaging(options);
+    await withApi(options, io, (api) => {
+      const pages = pagesOf(api, "identities.listIdentities", body, paged);
+      return printPages(io, options, { things: "identities", fields: identityFields, pages });
+    });
+    return 0;
+  },
+});

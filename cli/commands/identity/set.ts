@@ -1,0 +1,39 @@
+import { withApi } from "../../api/connection.ts";
+import { defineCommand, UsageError } from "../../command.ts";
+import { objectShape } from "../../fields.ts";
+import { connection, json } from "../../options.ts";
+import { printOne } from "../../output.ts";
+import { parseJsonObject } from "../../values.ts";
+import { parseRatelimit, ratelimit } from "../new-ratelimit.ts";
+import { identityFields } from "./fields.ts";
+import { identity } from "./identity-option.ts";
+
+export const identitySet = defineCommand({
+  name: "identity set",
+  summary: "replace the limits or the data of an identity",
+  description: "What no option names stays as it is. Needs identity.*.update_identity.",
+  options: {
+    identity,
+    ratelimit: { ...ratelimit, help: `all limits that it then has: ${ratelimit.help}` },
+    "no-ratelimits": { type: "boolean", help: "it then has no limits" },
+    meta: { type: "string", placeholder: "JSON", help: "your own data, in place of what was there; {} for none" },
+    ...connection,
+    json,
+  },
+  answer: objectShape(identityFields),
+  run: async (options, io) => {
+    const { identity: named, ratelimit: limits, "no-ratelimits": none, meta } = options;
+    if (none && limits.length > 0) throw new UsageError("give one of --ratelimit and --no-ratelimits");
+    if (!none && limits.length === 0 && meta === undefined) {
+      throw new UsageError("give --ratelimit, --no-ratelimits or --meta");
+    }
+    const body = {
+      identity: named,
+      ...(none || limits.length > 0 ? { ratelimits: limits.map(parseRatelimit) } : {}),
+      ...(meta === undefined ? {} : { meta: parseJsonObject("meta", meta) }),
+    };
+    const { data: row } = await withApi(options, io, (api) => api.call("identities.updateIdentity", body));
+    printOne(io, options, { fields: identityFields, row });
+    return 0;
+  },
+});

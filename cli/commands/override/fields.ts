@@ -1,0 +1,22 @@
+import type { Schema } from "../../../core/api/procedures.ts";
+import { formatDuration } from "../../../core/manifests/from-store/format-duration.ts";
+import type { Fields } from "../../fields.ts";
+
+export const overrideFields: Fields<Schema<"RatelimitOverride">> = [
+  { name: "overrideId", title: "id", value: (row) => row.overrideId, drops: true },
+  // It is what `override get` and `delete` are given, so it is never cut.
+  { name: "identifier", title: "identifier", value: (row) => row.identifier },
+  { name: "limit", title: "limit", value: (row) => row.limit },
+  { name: "duration", title: "per", value: (row) => row.duration, text: (row) => formatDuration(row.duration) },
+];
+
+export interface NamedOverride {
+  readonly namespace: string;
+  readonly identifier: string;
+}
+
+/** Of one that was deleted, of which the API says no more. */
+export const namedOverrideFields: Fields<NamedOverride> = [
+  { name: "namespace", value: (row) => row.namespace },
+  { name: "identifier", value: (row) => row.identifier },
+];

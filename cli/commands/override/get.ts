@@ -1,0 +1,22 @@
+import { withApi } from "../../api/connection.ts";
+import { defineCommand } from "../../command.ts";
+import { objectShape } from "../../fields.ts";
+import { connection, json } from "../../options.ts";
+import { printOne } from "../../output.ts";
+import { overrideFields } from "./fields.ts";
+import { identifier, namespace } from "./override-options.ts";
+
+export const overrideGet = defineCommand({
+  name: "override get",
+  summary: "show the override that an identifier gets",
+  description:
+    "The one with exactly this text, else the pattern that applies to it. Needs read_override on the namespace.",
+  options: { namespace, identifier, ...connection, json },
+  answer: objectShape(overrideFields),
+  run: async (options, io) => {
+    const body = { namespace: options.namespace, identifier: options.identifier };
+    const { data: row } = await withApi(options, io, (api) => api.call("ratelimit.getOverride", body));
+    printOne(io, options, { fields: overrideFields, row });
+    return 0;
+  },
+});

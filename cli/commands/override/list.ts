@@ -1,0 +1,25 @@
+import { withApi } from "../../api/connection.ts";
+import { pagesOf, readPaging } from "../../api/pages.ts";
+import { defineCommand } from "../../command.ts";
+import { pagedShape } from "../../fields.ts";
+import { connection, json, paging } from "../../options.ts";
+import { printPages } from "../../output.ts";
+import { overrideFields } from "./fields.ts";
+import { namespace } from "./override-options.ts";
+
+export const overrideList = defineCommand({
+  name: "override list",
+  summary: "list the overrides of a rate-limit namespace, by id",
+  description: "Needs read_override on the namespace.",
+  options: { namespace, ...paging, ...connection, json },
+  answer: pagedShape("overrides", overrideFields),
+  run: async (options, io) => {
+    const body = { namespace: options.namespace };
+    const paged = readPaging(options);
+    await withApi(options, io, (api) => {
+      const pages = pagesOf(api, "ratelimit.listOverrides", body, paged);
+      return printPages(io, options, { things: "overrides", fields: overrideFields, pages });
+    });
+    return 0;
+  },
+});

@@ -1,0 +1,35 @@
+import { withApi } from "../../api/connection.ts";
+import { defineCommand } from "../../command.ts";
+import { objectShape } from "../../fields.ts";
+import { connection, json } from "../../options.ts";
+import { printOne } from "../../output.ts";
+import { parseDurationOption, parseWhole } from "../../values.ts";
+import { overrideFields } from "./fields.ts";
+import { identifier, namespace } from "./override-options.ts";
+
+const LIMIT_MAX = Number.MAX_SAFE_INTEGER;
+
+export const overrideSet = defineCommand({
+  name: "override set",
+  summary: "give an identifier, or all that a pattern matches, a limit of its own",
+  description: "Makes the override, or replaces the one that there is. Needs set_override on the namespace.",
+  options: {
+    namespace,
+    identifier,
+    limit: { type: "string", placeholder: "N", help: "units per window; 0 refuses everything", required: true },
+    duration: { type: "string", placeholder: "DURATION", help: "the window: 60s, 1h, 30d", required: true },
+    ...connection,
+    json,
+  },
+  answer: objectShape(overrideFields),
+  run: async (options, io) => {
+    const limit = parseWhole("limit", options.limit, { min: 0, max: LIMIT_MAX });
+    const duration = parseDurationOption("duration", options.duration, { minMs: 1 });
+    const body = { namespace: options.namespace, identifier: options.identifier, limit, duration };
+    const { data } = await withApi(options, io, (api) => api.call("ratelimit.setOverride", body));
+    const row = { ...data, identifier: options.identifier, limit, duration };
+    const sentence = `${row.identifier} may use ${limit} per ${options.duration} in ${options.namespace}: override ${row.overrideId}`;
+    printOne(io, options, { fields: overrideFields, row, sentence });
+    return 0;
+  },
+});

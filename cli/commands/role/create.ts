@@ -1,0 +1,34 @@
+import { withApi } from "../../api/connection.ts";
+import { defineCommand } from "../../command.ts";
+import { objectShape } from "../../fields.ts";
+import { connection, json } from "../../options.ts";
+import { printOne } from "../../output.ts";
+import { madeRoleFields } from "./fields.ts";
+import { permission } from "./role-option.ts";
+
+export const roleCreate = defineCommand({
+  name: "role create",
+  summary: "make a role: permissions under one name",
+  description:
+    "Permissions that there are not yet are made, where the root key may: rbac.*.create_permission. Needs rbac.*.create_role; with --permission also rbac.*.add_permission_to_role.",
+  options: {
+    name: { type: "string", placeholder: "NAME", help: "its name, by which keys have it", required: true },
+    description: { type: "string", placeholder: "TEXT", help: "what it is for" },
+    permission,
+    ...connection,
+    json,
+  },
+  answer: objectShape(madeRoleFields),
+  run: async (options, io) => {
+    const { name, description, permission: permissions } = options;
+    const body = {
+      name,
+      ...(description === undefined ? {} : { description }),
+      ...(permissions.length === 0 ? {} : { permissions: [...permissions] }),
+    };
+    const { data } = await withApi(options, io, (api) => api.call("permissions.createRole", body));
+    const row = { roleId: data.roleId, name };
+    printOne(io, options, { fields: madeRoleFields, row, sentence: `role ${row.roleId} is made` });
+    return 0;
+  },
+});

@@ -1,0 +1,27 @@
+import { withApi } from "../../api/connection.ts";
+import { defineCommand } from "../../command.ts";
+import { objectShape } from "../../fields.ts";
+import { connection, json } from "../../options.ts";
+import { printOne } from "../../output.ts";
+import { namedRoleFields } from "./fields.ts";
+import { role } from "./role-option.ts";
+
+export const roleDelete = defineCommand({
+  name: "role delete",
+  summary: "delete a role; the keys that have it lose its permissions",
+  description: "Needs rbac.*.delete_role.",
+  options: {
+    role,
+    "unless-held": { type: "boolean", help: "only when no key has it" },
+    ...connection,
+    json,
+  },
+  answer: objectShape(namedRoleFields),
+  run: async (options, io) => {
+    const row = { role: options.role };
+    const body = { ...row, ...(options["unless-held"] ? { unlessHeld: true } : {}) };
+    await withApi(options, io, (api) => api.call("permissions.deleteRole", body));
+    printOne(io, options, { fields: namedRoleFields, row, sentence: `role ${row.role} is deleted` });
+    return 0;
+  },
+});

@@ -1,0 +1,29 @@
+import type { Schema } from "../../../core/api/procedures.ts";
+import type { Fields } from "../../fields.ts";
+
+type Role = Schema<"Role">;
+
+export const roleFields: Fields<Role> = [
+  { name: "roleId", title: "id", value: (row) => row.id },
+  { name: "name", title: "name", value: (row) => row.name, shrinks: true },
+  {
+    name: "permissions",
+    title: "permissions",
+    value: slugsOf,
+    text: (row) => slugsOf(row).join(", ") || "none",
+    shrinks: true,
+  },
+  { name: "description", title: "description", value: (row) => row.description ?? null, shrinks: true, drops: true },
+];
+
+/** Of a role that was made. */
+export const madeRoleFields: Fields<{ readonly roleId: string; readonly name: string }> = [
+  { name: "roleId", value: (row) => row.roleId },
+  { name: "name", value: (row) => row.name },
+];
+/** Of one that was deleted, of which the API says no more. */
+export const namedRoleFields: Fields<{ readonly role: string }> = [{ name: "role", value: (row) => row.role }];
+
+function slugsOf({ permissions = [] }: Role): string[] {
+  return permissions.map(({ slug }) => slug);
+}

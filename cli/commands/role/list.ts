@@ -1,0 +1,30 @@
+import { withApi } from "../../api/connection.ts";
+import { pagesOf, readPaging } from "../../api/pages.ts";
+import { defineCommand } from "../../command.ts";
+import { pagedShape } from "../../fields.ts";
+import { connection, json, paging } from "../../options.ts";
+import { printPages } from "../../output.ts";
+import { roleFields } from "./fields.ts";
+
+export const roleList = defineCommand({
+  name: "role list",
+  summary: "list the roles of the workspace, by id",
+  description: "Needs rbac.*.read_role.",
+  options: {
+    search: { type: "string", placeholder: "TEXT", help: "those whose id, name or description contains it" },
+    ...paging,
+    ...connection,
+    json,
+  },
+  answer: pagedShape("roles", roleFields),
+  run: async (options, io) => {
+    const { search } = options;
+    const body = search === undefined ? {} : { search };
+    const paged = readPaging(options);
+    await withApi(options, io, (api) => {
+      const pages = pagesOf(api, "permissions.listRoles", body, paged);
+      return printPages(io, options, { things: "roles", fields: roleFields, pages });
+    });
+    return 0;
+  },
+});
