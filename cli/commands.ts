@@ -428,4 +428,22 @@ export const COMMANDS: readonly CommandRow[] = [
     summary: "forget a profile with its root key",
     load: async () => (await import("./commands/profile/remove.ts")).profileRemove,
   },
+  {
+    name: "completion bash",
+    group: "tools",
+    summary: "print the script that completes commands, options and their values in bash",
+    load: async () => (await import("./commands/completion.ts")).completion("bash", COMMANDS),
+  },
+  {
+    name: "completion zsh",
+    group: "tools",
+    summary: "print the script that completes commands, options and their values in zsh",
+    load: async () => (await import("./commands/completion.ts")).completion("zsh", COMMANDS),
+  },
+  {
+    name: "completion fish",
+    group: "tools",
+    summary: "print the script that completes commands, options and their values in fish",
+    load: async () => (await import("./commands/completion.ts")).completion("fish", COMMANDS),
+  },
 ];

@@ -36,7 +36,7 @@ export const keyCreate = defineCommand({
     credits: { type: "string", placeholder: "N", help: "how often it may be used; without end when left out" },
     refill: {
       type: "string",
-      placeholder: "daily|monthly:N",
+      placeholder: "daily:N|monthly:N:DAY",
       help: "credits that are added, such as daily:100 or, on the 15th, monthly:3000:15; wants --credits",
     },
     ratelimit,

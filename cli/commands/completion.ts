@@ -1,0 +1,26 @@
+import { type Command, defineCommand } from "../command.ts";
+import { bashCompletion } from "../completion/bash.ts";
+import { fishCompletion } from "../completion/fish.ts";
+import { zshCompletion } from "../completion/zsh.ts";
+
+const SHELLS = {
+  bash: { write: bashCompletion, how: "Put `source <(postern completion bash)` into ~/.bashrc." },
+  zsh: { write: zshCompletion, how: "Put `source <(postern completion zsh)` into ~/.zshrc, after compinit." },
+  fish: { write: fishCompletion, how: "Put `postern completion fish | source` into ~/.config/fish/config.fish." },
+};
+
+/** The command that prints the script for one shell. `commands` are all that it completes. */
+export const completion = (
+  shell: keyof typeof SHELLS,
+  commands: ReadonlyArray<{ readonly load: () => Promise<Command> }>,
+): Command =>
+  defineCommand({
+    name: `completion ${shell}`,
+    summary: `print the script that completes commands, options and their values in ${shell}`,
+    description: `${SHELLS[shell].how} It is made from the commands' own tables, and calls no server.`,
+    options: {},
+    run: async (_, io) => {
+      io.out(SHELLS[shell].write(await Promise.all(commands.map(({ load }) => load()))));
+      return 0;
+    },
+  });

@@ -1,0 +1,214 @@
+import { execFile, spawn } from "node:child_process";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join, resolve } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { installedBinary } from "../../test/harness/parts/apt.ts";
+import { findBinary, findPart } from "../../test/harness/parts/find.ts";
+import { waitFor } from "../../test/harness/wait.ts";
+import type { Command } from "../command.ts";
+import { COMMANDS } from "../commands.ts";
+import { writeProfiles } from "../profiles.ts";
+import { runPostern } from "../test/api-cli.ts";
+import { nounsOf, valuesOf } from "./values.ts";
+
+/* Each script in its real shell, which is asked what it would complete. */
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const run = promisify(execFile);
+
+let dir: string;
+let env: Record<string, string>;
+let commands: Command[];
+beforeAll(async () => {
+  dir = mkdtempSync(join(tmpdir(), "postern completion "));
+  // The program that is asked for the names of profiles.
+  mkdirSync(join(dir, "bin"));
+  writeFileSync(join(dir, "bin/postern"), `#!/bin/sh\nexec '${process.execPath}' '${ROOT}/cli/main.ts' "$@"\n`);
+  chmodSync(join(dir, "bin/postern"), 0o755);
+  env = {
+    PATH: [join(dir, "bin"), process.env.PATH].join(delimiter),
+    HOME: dir,
+    XDG_CONFIG_HOME: join(dir, "config"),
+    TERM: "xterm",
+  };
+  const profile = { apiUrl: "http://127.0.0.1:1", rootKey: "root_verySecret" };
+  writeProfiles(join(dir, "config/postern/profiles.json"), { profiles: { shop: profile, staging: profile } });
+  writeFileSync(join(dir, "root key.txt"), "");
+  mkdirSync(join(dir, "data"));
+  for (const shell of ["bash", "zsh", "fish"]) {
+    const { code, text } = await runPostern(["completion", shell]);
+    expect(code).toBe(0);
+    writeFileSync(join(dir, `postern.${shell}`), text);
+  }
+  commands = await Promise.all(COMMANDS.map(({ load }) => load()));
+});
+afterAll(() => rmSync(dir, { recursive: true }));
+
+const shellOf = (name: string): Promise<string> =>
+  findPart(name, `install ${name}`, [
+    { name: "PATH", attempt: () => findBinary([name]) },
+    { name: "apt-get", attempt: () => installedBinary(name, [name]) },
+  ]);
+
+/** What is typed, the last word of it unfinished, and what it may become. */
+const CASES: { typed: string; found: readonly string[] }[] = [
+  { typed: "postern ke", found: ["key"] },
+  { typed: "postern expl", found: ["explain"] },
+  { typed: "postern key re", found: ["reencrypt", "reroll"] },
+  { typed: "postern key create --exp", found: ["--expires"] },
+  { typed: "postern api set --key-encryption ", found: ["off", "on"] },
+  { typed: "postern operator --log-format j", found: ["json"] },
+  { typed: "postern rootkey rotate --until ", found: ["now"] },
+  { typed: "postern key create --name ", found: [] },
+  { typed: "postern key create --recoverable --dis", found: ["--disabled"] },
+  { typed: "postern key list --profile s", found: ["shop", "staging"] },
+  { typed: "postern profile use --name sh", found: ["shop"] },
+  { typed: "postern profile add --name s", found: [] },
+  { typed: "postern explain --root-key-file root", found: ["root key.txt"] },
+  { typed: "postern dev --data da", found: ["data"] },
+  { typed: "postern nothing --pro", found: [] },
+  { typed: "kubectl-postern role l", found: ["list"] },
+];
+
+test.each(CASES)("bash: $typed", async ({ typed, found }) => {
+  const words = typed.split(" ");
+  const script = `source '${dir}/postern.bash'; COMP_WORDS=(${words.map((word) => `'${word}'`).join(" ")}); COMP_CWORD=${words.length - 1}
+    $(complete -p ${words[0]} | sed 's/.*-F \\([^ ]*\\).*/\\1/'); printf '%s\\n' "\${COMPREPLY[@]}"`;
+  const { stdout, stderr } = await run(await shellOf("bash"), ["--norc", "-c", script], { env, cwd: dir });
+  expect(stderr).toBe("");
+  expect(
+    stdout
+      .trim()
+      .split("\n")
+      .filter((word) => word !== "")
+      .sort(),
+  ).toEqual(found);
+});
+
+test.each(CASES)(
+  "fish: $typed",
+  async ({ typed, found }) => {
+    const script = `source '${dir}/postern.fish'; complete -C '${typed}'`;
+    const { stdout, stderr } = await run(await shellOf("fish"), ["--no-config", "-c", script], { env, cwd: dir });
+    expect(stderr).toBe("");
+    const offered = stdout
+      .split("\n")
+      .filter((line) => line !== "")
+      .map((line) => line.split("\t")[0]?.replace(/\/$/, ""));
+    expect(offered.sort()).toEqual(found);
+  },
+  60_000,
+);
+
+describe("zsh", () => {
+  /** What stands in the line after Tab: the whole word where one fits, else what all of them have in common. */
+  async function complete(typed: string): Promise<string> {
+    const zsh = await shellOf("zsh");
+    const answer = join(dir, "answer");
+    rmSync(answer, { force: true });
+    writeFileSync(
+      join(dir, ".zshrc"),
+      `PS1='ready> '; autoload -Uz compinit; compinit -u -D; source '${dir}/postern.zsh'
+       tell() { print -rn -- "$BUFFER" > '${answer}.new'; mv '${answer}.new' '${answer}' }
+       zle -N tell; bindkey '^T' tell; bindkey '^I' complete-word; unsetopt beep\n`,
+    );
+    const child = spawn("script", ["-qec", `${zsh} -i`, "/dev/null"], { cwd: dir, env: { ...env, ZDOTDIR: dir } });
+    const exited = new Promise((done) => child.once("exit", done));
+    let shown = "";
+    child.stdout.on("data", (chunk: Buffer) => {
+      shown += chunk.toString();
+    });
+    try {
+      await waitFor("the prompt", () => shown.includes("ready> "), { deadlineMs: 30_000 });
+      child.stdin.write(`${typed}\t`);
+      // Keys that follow are read after the completion, which may ask another program.
+      child.stdin.write("\u0014");
+      await waitFor(`the line: ${shown}`, () => existsSync(answer), { deadlineMs: 30_000 });
+      return readFileSync(answer, "utf8");
+    } finally {
+      child.kill();
+      await exited;
+    }
+  }
+
+  test.each([
+    { typed: "postern expl", line: "postern explain " },
+    { typed: "postern key crea", line: "postern key create " },
+    { typed: "postern key re", line: "postern key re" },
+    { typed: "postern key create --exp", line: "postern key create --expires " },
+    { typed: "postern api set --key-encryption of", line: "postern api set --key-encryption off " },
+    { typed: "postern key create --name x", line: "postern key create --name x" },
+    { typed: "postern profile use --name sh", line: "postern profile use --name shop " },
+    { typed: "postern explain --root-key-file root", line: "postern explain --root-key-file root\\ key.txt " },
+    { typed: "kubectl-postern role li", line: "kubectl-postern role list " },
+  ])(
+    "$typed",
+    async ({ typed, line }) => {
+      expect(await complete(typed)).toBe(line);
+    },
+    90_000,
+  );
+});
+
+test("every command, option and word of the tables is in each script, and nothing of a profile is", async () => {
+  for (const shell of ["bash", "zsh", "fish"]) {
+    const text = readFileSync(join(dir, `postern.${shell}`), "utf8");
+    for (const { name, options } of commands) {
+      expect(text).toContain(name);
+      for (const option of Object.keys(options)) expect(text).toMatch(new RegExp(`(--|-l )${option}\\b`));
+    }
+    expect(text).not.toContain("verySecret");
+  }
+});
+
+test("each shell can read its script to the end", async () => {
+  for (const shell of ["bash", "zsh", "fish"]) {
+    const { stderr } = await run(await shellOf(shell), ["-n", join(dir, `postern.${shell}`)], { env });
+    expect(stderr).toBe("");
+  }
+});
+
+test("a help text with quotes and signs of the shells is only a text", async () => {
+  const strange = 'it\'s $(touch owned) `touch owned`; "x" \\ [a]:b';
+  const { bashCompletion } = await import("./bash.ts");
+  const { zshCompletion } = await import("./zsh.ts");
+  const { fishCompletion } = await import("./fish.ts");
+  const command = {
+    name: "try it",
+    summary: strange,
+    options: { word: { type: "string", help: strange, placeholder: "X'$(touch owned)" } },
+    run: async () => 0,
+  } as Command;
+  for (const [shell, text] of [
+    ["bash", bashCompletion([command])],
+    [
+      "zsh",
+      `compdef() { : }\n${zshCompletion([command])}\nfunction _describe { : }; function _message { : }; words=(postern try it --word x) CURRENT=5; _postern`,
+    ],
+    ["fish", fishCompletion([command])],
+  ] as const) {
+    writeFileSync(join(dir, "strange"), text);
+    const { stderr } = await run(await shellOf(shell), [join(dir, "strange")], { env, cwd: dir });
+    expect(stderr).toBe("");
+  }
+  expect(existsSync(join(dir, "owned"))).toBe(false);
+});
+
+test("values are read from the placeholders, nouns from the names", () => {
+  const of = (placeholder: string) => valuesOf({ name: "x" }, "y", { type: "string", help: "", placeholder });
+  expect(of("on|off")).toEqual({ kind: "words", words: ["on", "off"] });
+  expect(of("TIME|never")).toEqual({ kind: "words", words: ["never"] });
+  expect([of("TEXT"), of("PATH"), of("DIR"), of("daily:N|monthly:N:DAY")].map(({ kind }) => kind)).toEqual([
+    "text",
+    "file",
+    "folder",
+    "text",
+  ]);
+  expect(
+    nounsOf(commands)
+      .filter(({ verbs }) => verbs.length === 0)
+      .map(({ name }) => name),
+  ).toContain("explain");
+});
