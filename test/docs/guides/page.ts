@@ -32,6 +32,8 @@ export interface Page {
   readonly permissions: readonly string[];
 }
 
+/** The languages of blocks that show what was printed. */
+const PRINTED: ReadonlySet<string> = new Set(["json", "text"]);
 const BLOCK = /^```(\w+)\n(.*?)^```$/gms;
 
 export function readPage(name: string): Page {
@@ -55,15 +57,19 @@ function stepsOf(text: string): Step[] {
   return blocks.flatMap(({ language, body, end }, at) => {
     if (language !== "sh") return [];
     const next = blocks[at + 1];
-    const follows = next !== undefined && next.language !== "sh" && text.slice(end, next.start).trim() === "";
+    const follows = next !== undefined && PRINTED.has(next.language) && text.slice(end, next.start).trim() === "";
     return [{ commands: body, shown: follows ? { language: next.language, text: next.body } : undefined }];
   });
 }
 
-/** All pages that have commands, the first one first. */
+/** The page that has a test of its own, since it installs programs. */
+export const GENERATED_CLIENTS = "generated-clients.md";
+
+/** All others, the first one first. */
 export function readPages(): Page[] {
-  const names = readdirSync(FOLDER).filter((name) => name.endsWith(".md") && name !== "README.md");
-  return ["README.md", ...names.sort()].map(readPage).filter(({ steps }) => steps.length > 0);
+  const apart = new Set(["README.md", GENERATED_CLIENTS]);
+  const names = readdirSync(FOLDER).filter((name) => name.endsWith(".md") && !apart.has(name));
+  return ["README.md", ...names.sort()].map(readPage);
 }
 
 /** The shell function `call` that the first page defines for all others. */
@@ -74,6 +80,8 @@ export function callFunction(): string {
 }
 
 export interface Shell {
+  /** Where commands run; the checkout when left out. */
+  readonly folder?: string;
   /** Variables that the reader has set. */
   readonly variables: Record<string, string>;
   /** What was printed last. */
@@ -97,7 +105,7 @@ export async function runSteps(steps: readonly Step[], shell: Shell, before = ""
     const script = rest.join("\n").trim();
     if (script === "") continue;
     const env = { ...process.env, DATABASE_URL: "", REDIS_URL: "", ...shell.variables };
-    const options = { cwd: ROOT, env, timeout: COMMAND_MS, maxBuffer: 16 * 1024 * 1024 };
+    const options = { cwd: shell.folder ?? ROOT, env, timeout: COMMAND_MS, maxBuffer: 16 * 1024 * 1024 };
     const printed = async (): Promise<string> => {
       const { stdout } = await run("sh", ["-c", `set -e\n${before}\n${script}`], options).catch((error: Error) => {
         throw new Error(`this failed:\n${script}\n`, { cause: error });
