@@ -38,7 +38,7 @@ const BLOCK = /^```(\w+)\n(.*?)^```$/gms;
 
 export function readPage(name: string): Page {
   const text = readFileSync(join(FOLDER, name), "utf8");
-  const [, needs = ""] = /The root key needs\s(.*?`)\.\s/s.exec(text) ?? [];
+  const [, needs = ""] = /The\s+root\s+key\s+needs\s(.*?`)\.\s/s.exec(text) ?? [];
   return {
     name,
     text,
