@@ -22,7 +22,7 @@ app.get("/reports", needsKey(REPORTS), (_, response) => {
   response.json({ reports: [], for: { keyId, externalId, plan: meta.plan } });
 });
 
-const server = app.listen(Number(process.env.PORT ?? 3000), "127.0.0.1", () => {
+const server = app.listen(Number(process.env.PORT ?? 3001), "127.0.0.1", () => {
   const address = server.address();
   if (typeof address === "object") console.log(`listening on http://127.0.0.1:${address?.port}`);
 });

@@ -37,6 +37,6 @@ def reports(caller: Annotated[postern.Caller, Depends(needs_key(postern.REPORTS)
 
 
 if __name__ == "__main__":
-    with socket.create_server(("127.0.0.1", int(os.environ.get("PORT", "3000")))) as listener:
+    with socket.create_server(("127.0.0.1", int(os.environ.get("PORT", "3001")))) as listener:
         print(f"listening on http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
         uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listener])

@@ -22,5 +22,5 @@ app.get("/reports", { onRequest: needsKey(REPORTS) }, async (request) => {
   return { reports: [], for: { keyId, externalId, plan: meta.plan } };
 });
 
-const url = await app.listen({ port: Number(process.env.PORT ?? 3000), host: "127.0.0.1" });
+const url = await app.listen({ port: Number(process.env.PORT ?? 3001), host: "127.0.0.1" });
 console.log(`listening on ${url}`);

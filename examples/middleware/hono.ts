@@ -23,6 +23,6 @@ app.get("/reports", needsKey(REPORTS), (c) => {
   return c.json({ reports: [], for: { keyId, externalId, plan: meta.plan } });
 });
 
-serve({ fetch: app.fetch, port: Number(process.env.PORT ?? 3000), hostname: "127.0.0.1" }, ({ port }) => {
+serve({ fetch: app.fetch, port: Number(process.env.PORT ?? 3001), hostname: "127.0.0.1" }, ({ port }) => {
   console.log(`listening on http://127.0.0.1:${port}`);
 });

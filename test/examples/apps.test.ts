@@ -55,6 +55,10 @@ afterAll(async () => {
   await server?.close();
 });
 
+test("the page lists apps in three languages and for four frameworks", () => {
+  expect(APPS.length).toBe(8);
+});
+
 interface Answer {
   readonly status: number;
   readonly headers: Headers;

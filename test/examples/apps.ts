@@ -1,61 +1,60 @@
+import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { findBinary, MissingPart } from "../harness/parts/find.ts";
 import { findGoProgram } from "../harness/parts/go-program.ts";
 import { pythonWith } from "../harness/parts/python-package.ts";
 import { type RunningProcess, startProcess } from "../harness/process.ts";
 
-/* How each of examples/apps and examples/middleware is started. */
+/* The example apps, and how each is started: by the table in docs/guides/api/verifying.md. */
 
-const EXAMPLES = resolve(import.meta.dirname, "../../examples");
+const ROOT = resolve(import.meta.dirname, "../..");
+const FASTAPI = { name: "fastapi", version: "0.165.0", and: ["uvicorn==0.54.0"], title: "FastAPI" };
 
 export interface ExampleApp {
   readonly name: string;
-  /** A command and its arguments. */
-  readonly command: () => Promise<readonly string[]>;
+  /** The command in the table, such as `python3 examples/apps/python/app.py`. */
+  readonly start: string;
 }
-
-const node =
-  (...args: string[]) =>
-  async () => [process.execPath, ...args];
-
-async function python(...args: string[]): Promise<string[]> {
-  const found = await findBinary(["python3"]);
-  if (found === undefined) throw new MissingPart("Python is missing: install python3 (3.11 or newer)");
-  return [found, ...args];
-}
-
-const FASTAPI = { name: "fastapi", version: "0.165.0", and: ["uvicorn==0.54.0"], title: "FastAPI" };
 
 export const APPS: readonly ExampleApp[] = [
-  { name: "TypeScript with fetch", command: node("apps/typescript/app.ts", "fetch") },
-  { name: "TypeScript with @unkey/api", command: node("apps/typescript/app.ts", "client") },
-  { name: "Python", command: () => python("apps/python/app.py") },
-  {
-    name: "Go",
-    command: async () => [
-      await findGoProgram({ name: "example-app", source: "../examples/apps/go/main.go", modules: [] }),
-    ],
-  },
-  { name: "fastify", command: node("middleware/fastify.ts") },
-  { name: "Express", command: node("middleware/express.ts") },
-  { name: "Hono", command: node("middleware/hono.ts") },
-  { name: "FastAPI", command: async () => [await pythonWith(FASTAPI), "middleware/fastapi_app.py"] },
-];
+  ...readFileSync(join(ROOT, "docs/guides/api/verifying.md"), "utf8").matchAll(
+    /^\| (.*) \| \[.*\]\(.*\) \| `(.*)` \|$/gm,
+  ),
+].map(([, name = "", start = ""]) => ({ name: name.replaceAll("`", ""), start }));
+
+/** The words of a command, with the program that the harness finds or makes in place of its name. */
+async function programOf(words: readonly string[]): Promise<string[]> {
+  const [program, ...args] = words;
+  if (program === "node") return [process.execPath, ...args];
+  if (program === "python3") return [await findPython(args), ...args];
+  const [run, source = "", ...more] = args;
+  if (program !== "go" || run !== "run") throw new Error(`the harness knows no "${words.join(" ")}"`);
+  return [await findGoProgram({ name: "example-app", source: join("..", source), modules: [] }), ...more];
+}
+
+async function findPython([file = ""]: readonly string[]): Promise<string> {
+  if (file.includes("fastapi")) return await pythonWith(FASTAPI);
+  const found = await findBinary(["python3"]);
+  if (found === undefined) throw new MissingPart("Python is missing: install python3 (3.11 or newer)");
+  return found;
+}
 
 /** Starts an app that asks `apiUrl`, and returns its process and its address. */
 export async function startApp(
-  { command }: ExampleApp,
+  { start }: ExampleApp,
   { apiUrl, rootKey }: { apiUrl: string; rootKey: string },
 ): Promise<{ url: string; process: RunningProcess }> {
-  const [file = "", ...args] = await command();
+  const words = start.split(" ");
+  const variables = words.filter((word) => /^[A-Z]+=/.test(word)).map((word) => word.split("="));
+  const [file = "", ...args] = await programOf(words.slice(variables.length));
   const readyLine = /^listening on (http:\S+)$/m;
   const started = await startProcess(file, args, {
-    cwd: EXAMPLES,
+    cwd: ROOT,
     env: {
+      ...Object.fromEntries(variables),
       POSTERN_API_URL: apiUrl,
       POSTERN_ROOT_KEY: rootKey,
       PORT: "0",
-      PYTHONPATH: join(EXAMPLES, "apps/python"),
       PYTHONDONTWRITEBYTECODE: "1",
     },
     readyLine,

@@ -169,7 +169,7 @@ func reports(writer http.ResponseWriter, request *http.Request) {
 func main() {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /reports", reports)
-	listener, err := net.Listen("tcp", "127.0.0.1:"+cmp.Or(os.Getenv("PORT"), "3000"))
+	listener, err := net.Listen("tcp", "127.0.0.1:"+cmp.Or(os.Getenv("PORT"), "3001"))
 	if err != nil {
 		log.Fatal(err)
 	}

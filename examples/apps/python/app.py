@@ -35,6 +35,6 @@ class App(BaseHTTPRequestHandler):
 
 
 if __name__ == "__main__":
-    server = ThreadingHTTPServer(("127.0.0.1", int(os.environ.get("PORT", "3000"))), App)
+    server = ThreadingHTTPServer(("127.0.0.1", int(os.environ.get("PORT", "3001"))), App)
     print(f"listening on http://127.0.0.1:{server.server_port}", flush=True)
     server.serve_forever()

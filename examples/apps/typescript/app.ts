@@ -23,7 +23,7 @@ const server = createServer(async (request, response) => {
   send(200, { reports: [], for: { keyId, externalId, plan: meta.plan } });
 });
 
-server.listen(Number(process.env.PORT ?? 3000), "127.0.0.1", () => {
+server.listen(Number(process.env.PORT ?? 3001), "127.0.0.1", () => {
   const address = server.address();
   if (typeof address === "object") console.log(`listening on http://127.0.0.1:${address?.port}`);
 });
