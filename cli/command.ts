@@ -1,9 +1,22 @@
 import { parseArgs } from "node:util";
+import { readVariable } from "./environment.ts";
 
 /*
  * A command of the CLI: a name, a line that says what it does, its options as data. Parsing, `--help` and the
  * reference page are made from the same table.
  */
+
+/** What a value may be. */
+export interface Accepts {
+  /** In words, for the table of all options: `1 to 100`. */
+  readonly says: string;
+  /** Such as `seconds`, `port` or `URL`. */
+  readonly unit: string;
+  /** Throws a `UsageError` that says what was expected. */
+  readonly check: (option: string, text: string) => void;
+  /** Of a file: it is read again when it changes. */
+  readonly followed?: true;
+}
 
 export interface OptionRow {
   readonly type: "string" | "boolean";
@@ -16,6 +29,7 @@ export interface OptionRow {
   /** The environment variable with the value when the option is absent. */
   readonly env?: string;
   readonly required?: true;
+  readonly accepts?: Accepts;
   /** May be given several times: all values, in order. */
   readonly repeats?: true;
 }
@@ -115,14 +129,21 @@ export function parseOptions(command: Command, args: readonly string[], env: Io[
   }
   const values: Record<string, string | boolean | string[] | undefined> = {};
   for (const [name, row] of Object.entries(command.options)) {
-    const fromEnv = row.env === undefined ? undefined : env[row.env];
+    const fromEnv = row.env === undefined ? undefined : readVariable(row.env, env);
     if (row.type === "boolean") {
+      if (fromEnv !== undefined && !["1", "true", "0", "false"].includes(fromEnv)) {
+        throw new UsageError(`${row.env} wants 1, true, 0 or false, got "${fromEnv}"`);
+      }
       values[name] = given[name] === true || fromEnv === "1" || fromEnv === "true";
       continue;
     }
-    const value = given[name] ?? (fromEnv === "" ? undefined : fromEnv) ?? row.default;
+    const value = given[name] ?? fromEnv ?? row.default;
     if (value === undefined && row.required === true) {
       throw new UsageError(`--${name} is missing${row.env === undefined ? "" : ` (or set ${row.env})`}`);
+    }
+    const said = given[name] === undefined && fromEnv !== undefined ? `${name} (of ${row.env})` : name;
+    for (const text of Array.isArray(value) ? value : [value]) {
+      if (typeof text === "string" && text !== row.default) row.accepts?.check(said, text);
     }
     // One of the environment is a list of one.
     values[name] = row.repeats !== true || Array.isArray(value) ? value : value === undefined ? [] : [String(value)];

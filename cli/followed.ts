@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { Logger } from "pino";
-import { type OptionRow, UsageError } from "./command.ts";
+import { FOLLOWED_FILE } from "./accepts.ts";
+import { type Accepts, type OptionRow, UsageError } from "./command.ts";
 
 /*
  * What may change while a process runs, such as a password or a certificate. Each of them is given as an option, as a variable, or as a
@@ -19,6 +20,7 @@ interface FileRow {
   readonly placeholder: string;
   readonly help: string;
   readonly env: string;
+  readonly accepts: Accepts;
 }
 
 type WithFile<N extends string, R> = { readonly [K in N]: R } & { readonly [K in `${N}-file`]: FileRow };
@@ -29,7 +31,7 @@ export function withFile<const N extends string, R extends OptionRow & { readonl
   row: R,
 ): WithFile<N, R> {
   const help = `file with what --${name} is; followed when it changes`;
-  const file: FileRow = { type: "string", placeholder: "PATH", help, env: `${row.env}_FILE` };
+  const file: FileRow = { type: "string", placeholder: "PATH", help, env: `${row.env}_FILE`, accepts: FOLLOWED_FILE };
   return { [name]: row, [`${name}-file`]: file } as WithFile<N, R>;
 }
 

@@ -1,12 +1,23 @@
-import { type Command, UsageError } from "./command.ts";
+import { FILE, FOLDER, HTTP_URL, PORT, SWITCH, text, url, whole } from "./accepts.ts";
+import { type Accepts, type Command, UsageError } from "./command.ts";
+import { DAYS_BOUNDS, MIB_BOUNDS, parseDashboardUrl } from "./values.ts";
 
 /* Options that several commands share, so that their names and help texts are the same. */
+
+const ORIGIN: Accepts = {
+  ...text("URL", "without a path; https, except on this machine"),
+  check: (option, origin) => void parseDashboardUrl(option, origin),
+};
+const MIB = whole({ ...MIB_BOUNDS, unit: "MiB" });
+const DAYS = whole({ ...DAYS_BOUNDS, unit: "days" });
+export const WAIT_SECONDS = whole({ min: 0, max: 86_400, unit: "seconds" });
 
 export const databaseUrl = {
   type: "string",
   placeholder: "URL",
   help: "Postgres to use, postgres://user:password@host/database",
   env: "DATABASE_URL",
+  accepts: url("postgres", "postgresql"),
 } as const;
 
 /** For what counts usage. */
@@ -16,12 +27,14 @@ export const analyticsReader = {
     placeholder: "URL",
     help: "ClickHouse for usage events, http(s)://user:password@host:8123/database; they are kept in Postgres when left out",
     env: "ANALYTICS_URL",
+    accepts: HTTP_URL,
   },
   "analytics-reader-url": {
     type: "string",
     placeholder: "URL",
     help: "the same for the queries of callers: a user that can only read; that of --analytics-url when left out",
     env: "ANALYTICS_READER_URL",
+    accepts: HTTP_URL,
   },
 } as const;
 
@@ -33,6 +46,7 @@ export const analyticsStore = {
     placeholder: "NAME",
     help: "cluster of ClickHouse whose servers all get the tables, with Replicated engines",
     env: "ANALYTICS_CLUSTER",
+    accepts: text("name"),
   },
 } as const;
 
@@ -41,6 +55,7 @@ export const redisUrl = {
   placeholder: "URL",
   help: "Redis to use, redis:// or rediss://; with ?cluster=true a node of a cluster, with ?sentinel=NAME a sentinel of that master (others: &sentinels=HOST:PORT,HOST:PORT)",
   env: "REDIS_URL",
+  accepts: url("redis", "rediss"),
 } as const;
 
 export const eventsRedisUrl = {
@@ -48,6 +63,7 @@ export const eventsRedisUrl = {
   placeholder: "URL",
   help: "separate Redis for usage events, the same for api-servers and sidecars; that of --redis-url when left out",
   env: "EVENTS_REDIS_URL",
+  accepts: url("redis", "rediss"),
 } as const;
 
 /** For the parts that share out the memory for events. */
@@ -57,6 +73,7 @@ export const eventsMemory = {
   help: "memory in Redis for events that are not stored yet, MiB; less if its maxmemory is small",
   default: "256",
   env: "POSTERN_EVENTS_MEMORY",
+  accepts: MIB,
 } as const;
 
 const retentionDays = { type: "string", placeholder: "DAYS" } as const;
@@ -68,12 +85,14 @@ export const retention = {
     help: "days that the audit log is kept, 0 for ever",
     default: "90",
     env: "POSTERN_AUDIT_RETENTION_DAYS",
+    accepts: DAYS,
   },
   "deleted-retention-days": {
     ...retentionDays,
     help: "days that deleted keys, APIs, identities, namespaces, overrides and policies are kept in the database, 0 for ever",
     default: "30",
     env: "POSTERN_DELETED_RETENTION_DAYS",
+    accepts: DAYS,
   },
 } as const;
 
@@ -85,18 +104,21 @@ export const v1 = {
     help: "whether v1 of the API is served; off answers its calls with 410",
     default: "on",
     env: "POSTERN_API_V1",
+    accepts: SWITCH,
   },
   "api-v1-sunset": {
     type: "string",
     placeholder: "DATE",
     help: "until when v1 is served, such as 2026-12-31: each answer of v1 says so; nothing happens then by itself",
     env: "POSTERN_API_V1_SUNSET",
+    accepts: text("date", "in the future"),
   },
   "api-v1-successor": {
     type: "string",
     placeholder: "URL",
     help: "where clients of v1 reach v2, for the links to its procedures; the address of v1 when left out",
     env: "POSTERN_API_V1_SUCCESSOR",
+    accepts: HTTP_URL,
   },
 } as const;
 
@@ -105,6 +127,7 @@ export const redisPrefix = {
   placeholder: "PREFIX",
   help: "the first part of every Redis key",
   env: "POSTERN_REDIS_PREFIX",
+  accepts: text("text"),
   default: "ps",
 } as const;
 
@@ -113,6 +136,7 @@ export const dataDir = {
   placeholder: "DIR",
   help: "where `postern dev` keeps its files",
   env: "POSTERN_DATA",
+  accepts: FOLDER,
   default: ".postern",
 } as const;
 
@@ -124,6 +148,7 @@ export const listenHost = {
   help: "address to listen on",
   default: "0.0.0.0",
   env: "POSTERN_HOST",
+  accepts: text("address"),
 } as const;
 
 export const region = {
@@ -132,6 +157,7 @@ export const region = {
   help: "recorded with each event",
   default: "",
   env: "POSTERN_REGION",
+  accepts: text("name"),
 } as const;
 
 export const docsUrl = {
@@ -139,6 +165,7 @@ export const docsUrl = {
   placeholder: "URL",
   help: "base URL of error types",
   env: "POSTERN_DOCS_URL",
+  accepts: HTTP_URL,
 } as const;
 
 /** For the parts whose only HTTP server it is. */
@@ -147,6 +174,7 @@ export const adminPort = {
   placeholder: "PORT",
   help: "port for probes and metrics",
   env: "POSTERN_ADMIN_PORT",
+  accepts: PORT,
 } as const;
 
 /** For the parts that store or read recoverable keys. The keys themselves are not an option, because a command line is visible to all. */
@@ -155,6 +183,7 @@ export const encryptionKeysFile = {
   placeholder: "PATH",
   help: "file of the encryption keys for recoverable keys, `ID:BASE64` a line; the first encrypts, all decrypt",
   env: "POSTERN_ENCRYPTION_KEYS_FILE",
+  accepts: FILE,
 } as const;
 
 /** For the parts that send browsers to the dashboard. */
@@ -163,6 +192,7 @@ export const dashboardUrl = {
   placeholder: "URL",
   help: "where browsers reach the dashboard: https://postern.example.com",
   env: "POSTERN_DASHBOARD_URL",
+  accepts: ORIGIN,
 } as const;
 
 /** For lists. */
@@ -182,6 +212,7 @@ export const waitSeconds = {
   help: "how long to try again while the database does not answer",
   default: "0",
   env: "POSTERN_WAIT",
+  accepts: WAIT_SECONDS,
 } as const;
 
 /** For the commands that work on the database. */
@@ -192,6 +223,7 @@ export const database = {
     placeholder: "PATH",
     help: "file with what --database-url is",
     env: "DATABASE_URL_FILE",
+    accepts: FILE,
   },
   data: dataDir,
 } as const;

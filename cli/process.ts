@@ -1,6 +1,8 @@
 import { type Logger, pino } from "pino";
-import type { Io } from "./command.ts";
+import { type Io, UsageError } from "./command.ts";
+import { findUnknownVariables } from "./environment.ts";
 import { toTextLine } from "./log-text.ts";
+import { LOG_LEVELS } from "./variables.ts";
 
 /**
  * The part of an error that may be logged: message, stack and causes. The errors of libraries also carry connections,
@@ -13,11 +15,19 @@ function errorToLog(error: unknown): unknown {
   return { name, message, code, stack, ...(cause === undefined ? {} : { cause: errorToLog(cause) }) };
 }
 
+/** Throws `UsageError`. */
+function levelOf({ POSTERN_LOG_LEVEL: said = "" }: Io["env"]): string {
+  if (said === "") return "info";
+  const level = LOG_LEVELS.find((one) => one === said);
+  if (level !== undefined) return level;
+  throw new UsageError(`POSTERN_LOG_LEVEL wants ${LOG_LEVELS.join(" or ")}, got "${said}"`);
+}
+
 export type LogFormat = "json" | "text";
 
 /** A logger to standard error, one JSON object or one line of text each, so that standard output stays the command's answer. */
 export function openLog(name: string, env: Io["env"], format: LogFormat = "json"): Logger {
-  const options = { level: env.POSTERN_LOG_LEVEL ?? "info", base: { name }, serializers: { err: errorToLog } };
+  const options = { level: levelOf(env), base: { name }, serializers: { err: errorToLog } };
   const output = pino.destination({ fd: 2, sync: true });
   if (format === "json") return pino(options, output);
   return pino(options, { write: (line) => void output.write(`${toTextLine(line.trimEnd())}\n`) });
@@ -73,6 +83,9 @@ export async function runService(
 ): Promise<number> {
   const { name, env, deadlineMs = 4500, logFormat } = options;
   const log = openLog(name, env, logFormat);
+  for (const { name: variable, nearest } of findUnknownVariables(env)) {
+    log.warn({ variable, nearest }, "unknown variable of the environment: it has no effect");
+  }
   const closers = new Closers();
   const signalled = untilSignalled();
   const starting = start({ log, closers });

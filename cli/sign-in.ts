@@ -1,18 +1,27 @@
 import type { Logger } from "pino";
 import { followRoles, parseRolesFile } from "../api-server/sign-in/roles-file.ts";
 import type { SignInSettings } from "../api-server/sign-in/settings.ts";
-import { type OptionRow, UsageError } from "./command.ts";
+import { FOLLOWED_FILE, text, whole } from "./accepts.ts";
+import { type Accepts, type OptionRow, UsageError } from "./command.ts";
 import { followed, followFile, withFile } from "./followed.ts";
 import { dashboardUrl } from "./options.ts";
 import { parseDashboardUrl, parseProviderUrl, parseWhole } from "./values.ts";
 
 /* How people sign in to the dashboard, as options. */
 
+const ISSUER: Accepts = {
+  ...text("URL", "https, except on this machine"),
+  check: (option, issuer) => void parseProviderUrl(option, issuer),
+};
+/** At most a month. What lasts longer is a root key. */
+const MINUTES = whole({ min: 1, max: 44_640, unit: "minutes" });
+
 const clientSecret = {
   type: "string",
   placeholder: "SECRET",
   help: "its secret; a public client has none",
   env: "POSTERN_OIDC_CLIENT_SECRET",
+  accepts: text("secret"),
 } as const satisfies OptionRow;
 
 export const signInOptions = {
@@ -22,12 +31,14 @@ export const signInOptions = {
     placeholder: "URL",
     help: "OpenID provider with which people sign in to the dashboard, too; needs --dashboard-url",
     env: "POSTERN_OIDC_ISSUER",
+    accepts: ISSUER,
   },
   "oidc-client-id": {
     type: "string",
     placeholder: "ID",
     help: "of the dashboard at the provider, which sends browsers back to /dashboard/auth/callback",
     env: "POSTERN_OIDC_CLIENT_ID",
+    accepts: text("text"),
   },
   ...withFile("oidc-client-secret", clientSecret),
   "oidc-scopes": {
@@ -36,6 +47,7 @@ export const signInOptions = {
     help: "what is asked of the provider, separated by spaces",
     default: "openid profile email",
     env: "POSTERN_OIDC_SCOPES",
+    accepts: text("words", "`openid` is among them"),
   },
   "oidc-groups-claim": {
     type: "string",
@@ -43,12 +55,14 @@ export const signInOptions = {
     help: "the claim that has a person's groups",
     default: "groups",
     env: "POSTERN_OIDC_GROUPS_CLAIM",
+    accepts: text("name"),
   },
   "dashboard-roles-file": {
     type: "string",
     placeholder: "PATH",
     help: "YAML that says which roles the groups have; followed when it changes",
     env: "POSTERN_DASHBOARD_ROLES_FILE",
+    accepts: FOLLOWED_FILE,
   },
   "session-idle-minutes": {
     type: "string",
@@ -56,6 +70,7 @@ export const signInOptions = {
     help: "a session of the dashboard ends when it was not used for so long",
     default: "120",
     env: "POSTERN_SESSION_IDLE_MINUTES",
+    accepts: MINUTES,
   },
   "session-minutes": {
     type: "string",
@@ -63,20 +78,20 @@ export const signInOptions = {
     help: "a session of the dashboard ends after so long, however much it is used",
     default: "720",
     env: "POSTERN_SESSION_MINUTES",
+    accepts: MINUTES,
   },
 } as const;
 
 const MINUTE_MS = 60_000;
-/** A month. What lasts longer is a root key. */
-const MINUTES_MAX = 44_640;
 
 export type SignInValues = { readonly [K in keyof typeof signInOptions]: string | undefined };
 
 /** Throws `UsageError` for what does not go together, and for a file that is not valid. */
 export function signInOf(options: SignInValues, log: Pick<Logger, "info" | "warn">): SignInSettings {
-  const url = parseDashboardUrl(options["dashboard-url"]);
+  const given = options["dashboard-url"];
+  const url = given === undefined ? undefined : parseDashboardUrl("dashboard-url", given);
   const minutes = (name: "session-idle-minutes" | "session-minutes"): number =>
-    parseWhole(name, options[name] ?? "", { min: 1, max: MINUTES_MAX }) * MINUTE_MS;
+    parseWhole(name, options[name] ?? "", MINUTES) * MINUTE_MS;
   const times = { idleMs: minutes("session-idle-minutes"), maxMs: minutes("session-minutes") };
   return { url, times, provider: providerOf(options, url, log), rolesOfGroups: rolesOf(options, log) };
 }
@@ -99,7 +114,7 @@ function providerOf(
   const scopes = options["oidc-scopes"] ?? "";
   if (!scopes.split(" ").includes("openid")) throw new UsageError("--oidc-scopes lacks openid");
   return {
-    issuer: parseProviderUrl(issuer),
+    issuer: parseProviderUrl("oidc-issuer", issuer),
     clientId,
     clientSecret: followed({ name: "oidc-client-secret", ...secret, log }),
     scopes,

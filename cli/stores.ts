@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import type { DatabaseUrl } from "../api-server/store/database-url.ts";
 import type { RedisEdgeOptions } from "../edge/open.ts";
+import { FOLLOWED_FILE } from "./accepts.ts";
 import { UsageError } from "./command.ts";
 import { followed, followFile, sameServer, withFile } from "./followed.ts";
 import { databaseUrl, eventsRedisUrl, redisUrl } from "./options.ts";
@@ -8,7 +9,13 @@ import { databaseUrl, eventsRedisUrl, redisUrl } from "./options.ts";
 /* How a service reaches Postgres and Redis: addresses with passwords, and certificates, all of which may change while it runs. */
 
 const pem = (help: string, env: string) =>
-  ({ type: "string", placeholder: "PATH", help: `${help}, PEM; followed when it changes`, env }) as const;
+  ({
+    type: "string",
+    placeholder: "PATH",
+    help: `${help}, PEM; followed when it changes`,
+    env,
+    accepts: FOLLOWED_FILE,
+  }) as const;
 
 export const databaseCertificateOptions = {
   "database-ca-file": pem("authority of Postgres' certificate, which is then demanded", "DATABASE_CA_FILE"),

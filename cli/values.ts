@@ -92,16 +92,21 @@ export function parseChoice<const Word extends string>(option: string, text: str
 }
 
 const MIB = 1024 * 1024;
+/** To a terabyte. */
+export const MIB_BOUNDS = { min: 1, max: MIB };
 
-/** Reads an option in MiB, from 1 to a terabyte, and returns bytes. */
-export const parseMib = (option: string, text: string): number => parseWhole(option, text, { min: 1, max: MIB }) * MIB;
+/** Reads an option in MiB and returns bytes. */
+export const parseMib = (option: string, text: string): number => parseWhole(option, text, MIB_BOUNDS) * MIB;
 
-/** `--audit-retention-days` and `--deleted-retention-days`, up to a hundred years. */
+/** To a hundred years. */
+export const DAYS_BOUNDS = { min: 0, max: 36_500 };
+
+/** `--audit-retention-days` and `--deleted-retention-days`. */
 export function parseRetention(options: {
   readonly "audit-retention-days": string;
   readonly "deleted-retention-days": string;
 }): { audit: number; deleted: number } {
-  const days = (name: keyof typeof options) => parseWhole(name, options[name], { min: 0, max: 36_500 });
+  const days = (name: keyof typeof options) => parseWhole(name, options[name], DAYS_BOUNDS);
   return { audit: days("audit-retention-days"), deleted: days("deleted-retention-days") };
 }
 
@@ -176,29 +181,28 @@ const LOOPBACK = new Set(["127.0.0.1", "localhost", "[::1]"]);
  * Where browsers reach the dashboard: an origin, without a path, because its cookie is for a whole host. https, except on this machine, because
  * browsers keep its cookie nowhere else.
  */
-export function parseDashboardUrl(text: string | undefined): string | undefined {
-  if (text === undefined) return undefined;
+export function parseDashboardUrl(option: string, text: string): string {
   const url = URL.parse(text);
   if (url === null || !/^https?:$/.test(url.protocol)) {
-    throw new UsageError(`--dashboard-url wants a URL such as https://postern.example.com, got "${text}"`);
+    throw new UsageError(`--${option} wants a URL such as https://postern.example.com, got "${text}"`);
   }
   if (url.protocol === "http:" && !LOOPBACK.has(url.hostname)) {
-    throw new UsageError("--dashboard-url wants https: over plain http anyone on the way could take a session");
+    throw new UsageError(`--${option} wants https: over plain http anyone on the way could take a session`);
   }
   if (url.pathname !== "/" || url.search !== "" || url.hash !== "" || url.username !== "") {
-    throw new UsageError("--dashboard-url wants no path: the dashboard is at /dashboard/ of a host of its own");
+    throw new UsageError(`--${option} wants no path: the dashboard is at /dashboard/ of a host of its own`);
   }
   return url.origin;
 }
 
 /** Of an OpenID provider, exactly as it names itself: a slash at the end matters. https, except on this machine. */
-export function parseProviderUrl(text: string): string {
+export function parseProviderUrl(option: string, text: string): string {
   const url = URL.parse(text);
   if (url === null || !/^https?:$/.test(url.protocol) || url.search !== "" || url.hash !== "" || url.username !== "") {
-    throw new UsageError(`--oidc-issuer wants a URL such as https://id.example.com, got "${text}"`);
+    throw new UsageError(`--${option} wants a URL such as https://id.example.com, got "${text}"`);
   }
   if (url.protocol === "http:" && !LOOPBACK.has(url.hostname)) {
-    throw new UsageError("--oidc-issuer wants https: over plain http anyone on the way could say who signs in");
+    throw new UsageError(`--${option} wants https: over plain http anyone on the way could say who signs in`);
   }
   return text;
 }

@@ -4,7 +4,9 @@ import { parseArgs } from "node:util";
 import { apiTypes } from "./generate/api-types.ts";
 import { chart, chartCrds } from "./generate/chart/chart.ts";
 import { cliReference } from "./generate/cli-reference.ts";
+import { configurationPage } from "./generate/configuration-page.ts";
 import { crds } from "./generate/crds.ts";
+import { knownVariables } from "./generate/known-variables.ts";
 import { manifestReference } from "./generate/manifest-reference.ts";
 import { metricsPage } from "./generate/metrics-page.ts";
 import { openApi } from "./generate/openapi.ts";
@@ -25,6 +27,8 @@ export const targets: readonly Target[] = [
   crds,
   manifestReference,
   cliReference,
+  knownVariables,
+  configurationPage,
   metricsPage,
   openApi,
   apiTypes,

@@ -2,6 +2,7 @@ import type { GateCredentials } from "../../api-server/gates/credentials.ts";
 import { start } from "../../api-server/start.ts";
 import { openRedisEdge } from "../../edge/open.ts";
 import { openCluster } from "../../operator/source/open-kubernetes.ts";
+import { FILE, FOLLOWED_FILE, PORT, SWITCH, text } from "../accepts.ts";
 import { analyticsAddress } from "../analytics-store.ts";
 import { followCertificateFiles } from "../certificate-files.ts";
 import { defineCommand, type Io } from "../command.ts";
@@ -41,6 +42,7 @@ export const apiServer = defineCommand({
       help: "whether it migrates the database at its start; with off it waits, unready, until `postern migrate` has",
       default: "on",
       env: "POSTERN_MIGRATE",
+      accepts: SWITCH,
     },
     ...analyticsStore,
     ...redisOptions,
@@ -52,11 +54,19 @@ export const apiServer = defineCommand({
       help: "whether it stores usage events too; with off, run `postern ingest` beside it",
       default: "on",
       env: "POSTERN_INGEST",
+      accepts: SWITCH,
     },
     ...retention,
     ...v1,
     host: listenHost,
-    port: { type: "string", placeholder: "PORT", help: "port to listen on", default: "8080", env: "POSTERN_API_PORT" },
+    port: {
+      type: "string",
+      placeholder: "PORT",
+      help: "port to listen on",
+      default: "8080",
+      env: "POSTERN_API_PORT",
+      accepts: PORT,
+    },
     "admin-port": {
       ...adminPort,
       help: "port for probes, metrics and /docs, which are then not on the API's port, but for its probes",
@@ -65,14 +75,21 @@ export const apiServer = defineCommand({
       ...certificateFile,
       help: "certificate to serve the API with, by TLS; PEM, followed",
       env: "POSTERN_TLS_CERT_FILE",
+      accepts: FOLLOWED_FILE,
     },
-    "tls-key-file": { ...certificateFile, help: "its private key", env: "POSTERN_TLS_KEY_FILE" },
+    "tls-key-file": {
+      ...certificateFile,
+      help: "its private key",
+      env: "POSTERN_TLS_KEY_FILE",
+      accepts: FOLLOWED_FILE,
+    },
     dashboard: {
       type: "string",
       placeholder: "on|off",
       help: "whether it serves the dashboard, at /dashboard/ of the API's port",
       default: "on",
       env: "POSTERN_DASHBOARD",
+      accepts: SWITCH,
     },
     "docs-url": { ...docsUrl, help: "base URL of error types; the server serves the pages itself" },
     region,
@@ -81,24 +98,28 @@ export const apiServer = defineCommand({
       placeholder: "IP,IP",
       help: "proxies whose X-Forwarded-For is trusted",
       env: "POSTERN_TRUSTED_PROXIES",
+      accepts: text("addresses", "separated by commas"),
     },
     "root-key-file": {
       type: "string",
       placeholder: "PATH",
       help: "file with a root key of the workspace `default` that has every grant, instead of POSTERN_ROOT_KEY; followed",
       env: "POSTERN_ROOT_KEY_FILE",
+      accepts: FOLLOWED_FILE,
     },
     "gate-cluster": {
       type: "string",
       placeholder: "NAME",
       help: "hand out short-lived users of Redis to gates of this cluster, whose API is asked whose their tokens are",
       env: "POSTERN_GATE_CLUSTER",
+      accepts: text("name"),
     },
     kubeconfig: {
       type: "string",
       placeholder: "FILE",
       help: "how to reach that cluster; the one that it runs in when left out",
       env: "KUBECONFIG",
+      accepts: FILE,
     },
     "encryption-keys-file": encryptionKeysFile,
     ...signInOptions,

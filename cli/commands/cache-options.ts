@@ -1,11 +1,15 @@
 import { type CacheSize, cacheBytesMax } from "../../sidecar/cache-limits.ts";
+import { whole } from "../accepts.ts";
 import { UsageError } from "../command.ts";
 import { parseWhole } from "../values.ts";
 
 /* How many keys a gate caches, and how much memory they may take. */
 
-const KEYS = { min: 1, max: 10_000_000 };
-const BYTES_MIN = 1024 * 1024;
+const KEYS = whole({ min: 1, max: 10_000_000, unit: "keys" });
+const BYTES = {
+  ...whole({ min: 1024 * 1024, max: Number.MAX_SAFE_INTEGER, unit: "bytes" }),
+  says: "1048576 to half of what the heap has to spare",
+};
 
 export const cacheOptions = {
   "cache-keys": {
@@ -13,12 +17,14 @@ export const cacheOptions = {
     placeholder: "COUNT",
     help: "keys that are kept ready, as far as their memory allows; 20000 when left out",
     env: "POSTERN_CACHE_KEYS",
+    accepts: KEYS,
   },
   "cache-bytes": {
     type: "string",
     placeholder: "BYTES",
     help: "memory that cached keys may take: at most half of what the heap has to spare, a quarter of it when left out",
     env: "POSTERN_CACHE_BYTES",
+    accepts: BYTES,
   },
 } as const;
 
@@ -35,7 +41,7 @@ export function parseCache(
 }
 
 function parseBytes(text: string, bytesMax: number): number {
-  const bytes = parseWhole("cache-bytes", text, { min: BYTES_MIN, max: Number.MAX_SAFE_INTEGER });
+  const bytes = parseWhole("cache-bytes", text, BYTES);
   if (bytes <= bytesMax) return bytes;
   throw new UsageError(
     `--cache-bytes ${text} is more than the ${bytesMax} that this heap has room for: give the gate more memory, and NODE_OPTIONS=--max-old-space-size with it`,

@@ -5,6 +5,7 @@ import { type ApiServer, start } from "../../api-server/start.ts";
 import { createMemoryEdge, type Edge, openRedisEdge } from "../../edge/open.ts";
 import { type Operator, startOperator } from "../../operator/start.ts";
 import { type Sidecar, startSidecar } from "../../sidecar/start.ts";
+import { FOLLOWED_FOLDER, HTTP_URL, PORT, text } from "../accepts.ts";
 import { analyticsAddress } from "../analytics-store.ts";
 import { defineCommand, type Io, UsageError } from "../command.ts";
 import { startDevControl } from "../dev-control.ts";
@@ -55,27 +56,47 @@ export const dev = defineCommand({
   description:
     "Makes a root key at each start and revokes the one that the last start made; set POSTERN_ROOT_KEY (22 characters or more) to bring your own. Recoverable keys are encrypted with a key that is made in --data once, unless you bring your own. Logs go to standard error.",
   options: {
-    manifests: { type: "string", placeholder: "DIR", help: "manifests to apply, and to follow as they are edited" },
+    manifests: {
+      type: "string",
+      placeholder: "DIR",
+      help: "manifests to apply, and to follow as they are edited",
+      accepts: FOLLOWED_FOLDER,
+    },
     upstream: {
       type: "string",
       placeholder: "URL",
       help: "the app behind the sidecar",
       default: "http://127.0.0.1:3000",
       env: "POSTERN_UPSTREAM",
+      accepts: HTTP_URL,
     },
     data: dataDir,
-    "api-port": { type: "string", placeholder: "PORT", help: "port of the API, 0 for a free one", default: "8080" },
+    "api-port": {
+      type: "string",
+      placeholder: "PORT",
+      help: "port of the API, 0 for a free one",
+      default: "8080",
+      accepts: PORT,
+    },
     "sidecar-port": {
       type: "string",
       placeholder: "PORT",
       help: "port of the sidecar, 0 for a free one",
       default: "8000",
+      accepts: PORT,
     },
-    "admin-port": { type: "string", placeholder: "PORT", help: "port of its probes and metrics", default: "0" },
+    "admin-port": {
+      type: "string",
+      placeholder: "PORT",
+      help: "port of its probes and metrics",
+      default: "0",
+      accepts: PORT,
+    },
     policy: {
       type: "string",
       placeholder: "NAMESPACE/NAME",
       help: "the ApiKeyPolicy that the sidecar enforces, when the manifests have several",
+      accepts: text("name"),
     },
     "database-url": databaseUrl,
     ...analyticsStore,

@@ -1,6 +1,6 @@
 import { migrateReachable, readAddress } from "../administration.ts";
 import { defineCommand } from "../command.ts";
-import { database, required, waitSeconds } from "../options.ts";
+import { database, required, WAIT_SECONDS, waitSeconds } from "../options.ts";
 import { databaseCertificateOptions, withDatabaseCertificates } from "../stores.ts";
 import { parseWhole } from "../values.ts";
 
@@ -17,7 +17,7 @@ export const migrateCommand = defineCommand({
   run: async (options, io) => {
     const url = required(readAddress(options), "give --database-url or --database-url-file, or set DATABASE_URL");
     await migrateReachable(withDatabaseCertificates(url, options), {
-      waitMs: 1000 * parseWhole("wait", options.wait, { min: 0, max: 86_400 }),
+      waitMs: 1000 * parseWhole("wait", options.wait, WAIT_SECONDS),
       onBlocked: ({ fileName }) =>
         io.note(`${fileName} did not get its locks in time, because of a long transaction; retrying`),
     });

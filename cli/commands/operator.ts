@@ -1,4 +1,5 @@
 import { type OperatorConfig, startOperator } from "../../operator/start.ts";
+import { duration, FILE, FOLDER, FOLLOWED_FILE, FOLLOWED_FOLDER, HTTP_URL, oneOf, text, whole } from "../accepts.ts";
 import { defineCommand, UsageError } from "../command.ts";
 import { type Followed, followed } from "../followed.ts";
 import { adminPort, splitList } from "../options.ts";
@@ -6,18 +7,30 @@ import { runService } from "../process.ts";
 import { parseChoice, parseDurationOption, parseHttpUrl, parsePort, parseWhole } from "../values.ts";
 import { parseWebhook, webhookOptions } from "./webhook-options.ts";
 
+const LOG_FORMAT = oneOf("json", "text");
+const RESYNC = duration({ minMs: 1_000 });
+const CONCURRENCY = whole({ min: 1, max: 100, unit: "objects" });
+
 export const operator = defineCommand({
   name: "operator",
   summary: "reconcile manifests of a cluster or a directory",
   description:
     "Acts in the workspace of the root key in POSTERN_ROOT_KEY or --root-key-file, or with --root-keys-dir in the workspace that a namespace belongs to (docs/multi-tenancy.md). Without --manifests it watches the cluster of --kubeconfig, or the one that it runs in.",
   options: {
-    "api-url": { type: "string", placeholder: "URL", help: "the api-server", required: true, env: "POSTERN_API_URL" },
+    "api-url": {
+      type: "string",
+      placeholder: "URL",
+      help: "the api-server",
+      required: true,
+      env: "POSTERN_API_URL",
+      accepts: HTTP_URL,
+    },
     manifests: {
       type: "string",
       placeholder: "DIR",
       help: "watch a directory instead of a cluster",
       env: "POSTERN_MANIFESTS",
+      accepts: FOLLOWED_FOLDER,
     },
     state: {
       type: "string",
@@ -25,44 +38,63 @@ export const operator = defineCommand({
       help: "where a directory's state is kept",
       default: ".postern/operator",
       env: "POSTERN_STATE",
+      accepts: FOLDER,
     },
-    kubeconfig: { type: "string", placeholder: "FILE", help: "how to reach the cluster", env: "KUBECONFIG" },
-    namespaces: { type: "string", placeholder: "NAME,NAME", help: "watch these only", env: "POSTERN_NAMESPACES" },
+    kubeconfig: {
+      type: "string",
+      placeholder: "FILE",
+      help: "how to reach the cluster",
+      env: "KUBECONFIG",
+      accepts: FILE,
+    },
+    namespaces: {
+      type: "string",
+      placeholder: "NAME,NAME",
+      help: "watch these only",
+      env: "POSTERN_NAMESPACES",
+      accepts: text("names", "separated by commas"),
+    },
     cluster: {
       type: "string",
       placeholder: "NAME",
       help: "name of the cluster, part of the manager's name of each object, so never change it; the UID of kube-system when left out, and `default` for a directory",
       env: "POSTERN_CLUSTER",
+      accepts: text("name", "at most 63 letters, digits, `-`, `_` and `.`"),
     },
     "root-key-file": {
       type: "string",
       placeholder: "PATH",
       help: "file with what POSTERN_ROOT_KEY is; followed when it changes",
       env: "POSTERN_ROOT_KEY_FILE",
+      accepts: FOLLOWED_FILE,
     },
     "root-keys-dir": {
       type: "string",
       placeholder: "DIR",
       help: "one file per workspace, named by it, with a root key; instead of POSTERN_ROOT_KEY or --root-key-file",
       env: "POSTERN_ROOT_KEYS_DIR",
+      accepts: FOLLOWED_FOLDER,
     },
     "default-workspace": {
       type: "string",
       placeholder: "NAME",
       help: "the workspace of namespaces that name none; they are refused when left out",
       env: "POSTERN_DEFAULT_WORKSPACE",
+      accepts: text("name"),
     },
     tenancy: {
       type: "string",
       placeholder: "FILE",
       help: "settings: which namespaces act in which workspace, and who may use which names",
       env: "POSTERN_TENANCY",
+      accepts: FOLLOWED_FILE,
     },
     "controller-class": {
       type: "string",
       placeholder: "NAME",
       help: "of several operators in a cluster: this one has the objects whose label postern.dev/controller-class is NAME; those without the label when left out",
       env: "POSTERN_CONTROLLER_CLASS",
+      accepts: text("name", "at most 32 small letters, digits and `-`"),
     },
     "leader-election": {
       type: "boolean",
@@ -74,12 +106,14 @@ export const operator = defineCommand({
       placeholder: "NAME",
       help: "the Lease by which replicas elect their leader; `postern-operator`, and `-` with the controller class behind it, when left out",
       env: "POSTERN_LEASE_NAME",
+      accepts: text("name"),
     },
     "lease-namespace": {
       type: "string",
       placeholder: "NAME",
       help: "where it is; the namespace of the pod, or of the kubeconfig's context, when left out",
       env: "POSTERN_LEASE_NAMESPACE",
+      accepts: text("name"),
     },
     resync: {
       type: "string",
@@ -87,6 +121,7 @@ export const operator = defineCommand({
       help: "how often each object is compared with the store without an event",
       default: "5m",
       env: "POSTERN_RESYNC",
+      accepts: RESYNC,
     },
     concurrency: {
       type: "string",
@@ -94,6 +129,7 @@ export const operator = defineCommand({
       help: "how many objects of a kind are reconciled at once",
       default: "4",
       env: "POSTERN_CONCURRENCY",
+      accepts: CONCURRENCY,
     },
     "log-format": {
       type: "string",
@@ -101,12 +137,13 @@ export const operator = defineCommand({
       help: "how log lines are written",
       default: "json",
       env: "POSTERN_LOG_FORMAT",
+      accepts: LOG_FORMAT,
     },
     "admin-port": { ...adminPort, default: "8002" },
     ...webhookOptions,
   },
   run: (options, io) => {
-    const logFormat = parseChoice("log-format", options["log-format"], ["json", "text"]);
+    const logFormat = parseChoice("log-format", options["log-format"], LOG_FORMAT.words);
     const service = { name: "operator", env: io.env, deadlineMs: 10_000, logFormat };
     return runService(service, async ({ log, closers }) => {
       const namespaces = splitList(options.namespaces);
@@ -139,8 +176,8 @@ export const operator = defineCommand({
               },
             }
           : {}),
-        resyncMs: parseDurationOption("resync", options.resync, { minMs: 1_000 }),
-        concurrency: parseWhole("concurrency", options.concurrency, { min: 1, max: 100 }),
+        resyncMs: parseDurationOption("resync", options.resync, RESYNC),
+        concurrency: parseWhole("concurrency", options.concurrency, CONCURRENCY),
         admin: { host: "0.0.0.0", port: parsePort("admin-port", options["admin-port"]) },
         webhook: options.manifests === undefined ? parseWebhook(options) : undefined,
         logger: log,

@@ -8,7 +8,7 @@ import { openCluster } from "../../operator/source/open-kubernetes.ts";
 import { withWorkspace } from "../administration.ts";
 import { defineCommand, UsageError } from "../command.ts";
 import { readSecretValue, type SecretRef, writeSecretValue } from "../kube-secret.ts";
-import { database, waitSeconds, workspace } from "../options.ts";
+import { database, WAIT_SECONDS, waitSeconds, workspace } from "../options.ts";
 import { parseWhole } from "../values.ts";
 
 /** A root key that expires sooner is replaced. */
@@ -30,7 +30,7 @@ export const provision = defineCommand({
   },
   run: async (options, io) => {
     const ref = parseSecret(options.secret, options.key);
-    const waitMs = 1000 * parseWhole("wait", options.wait, { min: 0, max: 86_400 });
+    const waitMs = 1000 * parseWhole("wait", options.wait, WAIT_SECONDS);
     const { client } = await openCluster(options.kubeconfig, io.env);
     try {
       const done = await withWorkspace({ ...options, waitMs }, (administrator, { id: workspaceId }) =>

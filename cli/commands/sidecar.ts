@@ -8,18 +8,28 @@ import { type Credentials, keepCredentials } from "../../sidecar/credentials.ts"
 import { RESTORED_WAIT_MS } from "../../sidecar/knowledge.ts";
 import { openSnapshot, SECRET_CHARACTERS_MIN, type Snapshot } from "../../sidecar/snapshot/snapshot.ts";
 import { startSidecar } from "../../sidecar/start.ts";
+import { FOLDER, FOLLOWED_FILE, HTTP_URL, LISTEN, oneOf, PORT, text, whole } from "../accepts.ts";
 import { followCertificateFiles } from "../certificate-files.ts";
-import { defineCommand, UsageError } from "../command.ts";
+import { type Accepts, defineCommand, UsageError } from "../command.ts";
 import { followFile } from "../followed.ts";
 import { surviveStrayErrors } from "../last-resort.ts";
 import { adminPort, docsUrl, listenHost, redisPrefix, region } from "../options.ts";
 import { runService } from "../process.ts";
 import { redisAddress, redisOptions } from "../stores.ts";
-import { parseBlocks, parseHttpUrl, parseListen, parsePort, parseWhole } from "../values.ts";
+import { parseBlocks, parseChoice, parseHttpUrl, parseListen, parsePort, parseWhole } from "../values.ts";
 import { cacheOptions, parseCache } from "./cache-options.ts";
 import { parseWaits, waitOptions } from "./wait-options.ts";
 
-const PLACES = { min: 1, max: 1_000_000 };
+const PROTOCOL = oneOf("http1", "h2c");
+const PLACES = whole({ min: 1, max: 1_000_000, unit: "requests" });
+const SHARE = whole({ min: 1, max: 100, unit: "percent" });
+const BODY_IDLE = whole({ min: 1, max: 86_400, unit: "seconds" });
+const BODY_RATE = whole({ min: 0, max: 1_000_000, unit: "bytes per second" });
+const DRAIN = whole({ min: 0, max: 3600, unit: "seconds" });
+const BLOCKS: Accepts = {
+  ...text("addresses and blocks", "such as 10.0.0.0/8, separated by commas"),
+  check: (option, blocks) => void parseBlocks(option, blocks),
+};
 
 export const sidecar = defineCommand({
   name: "sidecar",
@@ -33,12 +43,14 @@ export const sidecar = defineCommand({
       placeholder: "URL",
       help: "api-server that hands out this gate's user of Redis; --redis-url then has none. --policy must be CLUSTER/NAMESPACE/NAME",
       env: "POSTERN_CREDENTIALS_URL",
+      accepts: HTTP_URL,
     },
     "credentials-ca-file": {
       type: "string",
       placeholder: "PATH",
       help: "authority of that api-server's certificate, PEM; the system's when left out",
       env: "POSTERN_CREDENTIALS_CA_FILE",
+      accepts: FOLLOWED_FILE,
     },
     "token-file": {
       type: "string",
@@ -46,6 +58,7 @@ export const sidecar = defineCommand({
       help: "token of the pod's ServiceAccount with the audience `postern`, to show to it",
       default: "/var/run/secrets/postern/token",
       env: "POSTERN_TOKEN_FILE",
+      accepts: FOLLOWED_FILE,
     },
     "redis-prefix": redisPrefix,
     workspace: {
@@ -54,6 +67,7 @@ export const sidecar = defineCommand({
       help: "workspace of the policy",
       required: true,
       env: "POSTERN_WORKSPACE",
+      accepts: text("id"),
     },
     policy: {
       type: "string",
@@ -61,12 +75,14 @@ export const sidecar = defineCommand({
       help: "policy to enforce: CLUSTER/NAMESPACE/NAME of its ApiKeyPolicy, which need not exist yet, or its id",
       required: true,
       env: "POSTERN_POLICY",
+      accepts: text("name"),
     },
     upstream: {
       type: "string",
       placeholder: "URL",
       help: "the app; may be left out when gateways ask at --authorize-listen or --grpc-listen",
       env: "POSTERN_UPSTREAM",
+      accepts: HTTP_URL,
     },
     "upstream-protocol": {
       type: "string",
@@ -74,6 +90,7 @@ export const sidecar = defineCommand({
       help: "what the app speaks: http1, or h2c (HTTP/2 without TLS, for gRPC apps; upgrades still go by HTTP/1.1)",
       default: "http1",
       env: "POSTERN_UPSTREAM_PROTOCOL",
+      accepts: PROTOCOL,
     },
     host: listenHost,
     port: {
@@ -82,25 +99,35 @@ export const sidecar = defineCommand({
       help: "port for requests",
       default: "8000",
       env: "POSTERN_SIDECAR_PORT",
+      accepts: PORT,
     },
     "tls-cert-file": {
       type: "string",
       placeholder: "PATH",
       help: "certificate to take requests with, by TLS; PEM, followed. HTTP/2 and HTTP/1.1 are offered (ALPN)",
       env: "POSTERN_TLS_CERT_FILE",
+      accepts: FOLLOWED_FILE,
     },
-    "tls-key-file": { type: "string", placeholder: "PATH", help: "its private key", env: "POSTERN_TLS_KEY_FILE" },
+    "tls-key-file": {
+      type: "string",
+      placeholder: "PATH",
+      help: "its private key",
+      env: "POSTERN_TLS_KEY_FILE",
+      accepts: FOLLOWED_FILE,
+    },
     "authorize-listen": {
       type: "string",
       placeholder: "[HOST:]PORT",
       help: "where gateways ask over HTTP whether a request may pass (nginx, HAProxy, Traefik, Caddy, Apache, Envoy); closed when left out",
       env: "POSTERN_AUTHORIZE_LISTEN",
+      accepts: LISTEN,
     },
     "grpc-listen": {
       type: "string",
       placeholder: "[HOST:]PORT",
       help: "where Envoy asks over gRPC: ext_authz and the rate limit service, without TLS; closed when left out",
       env: "POSTERN_GRPC_LISTEN",
+      accepts: LISTEN,
     },
     "trusted-gateways": {
       type: "string",
@@ -108,14 +135,22 @@ export const sidecar = defineCommand({
       help: "addresses and blocks of the gateways, separated by commas: what they say of a request and its client is believed",
       default: "127.0.0.0/8,::1",
       env: "POSTERN_TRUSTED_GATEWAYS",
+      accepts: BLOCKS,
     },
     "admin-port": { ...adminPort, default: "8001" },
-    "pod-id": { type: "string", placeholder: "ID", help: "name of this pod in reports", env: "POSTERN_POD" },
+    "pod-id": {
+      type: "string",
+      placeholder: "ID",
+      help: "name of this pod in reports",
+      env: "POSTERN_POD",
+      accepts: text("name"),
+    },
     "snapshot-dir": {
       type: "string",
       placeholder: "PATH",
       help: "directory of this pod alone in which what is known is kept, to serve known keys after a restart while Redis is away; wants POSTERN_SNAPSHOT_KEY, a secret of this pod of 32 characters or more",
       env: "POSTERN_SNAPSHOT_DIR",
+      accepts: FOLDER,
     },
     "upstream-connections": {
       type: "string",
@@ -123,6 +158,7 @@ export const sidecar = defineCommand({
       help: "requests that the app may handle at once; others wait a moment and then get 503",
       default: "1000",
       env: "POSTERN_UPSTREAM_CONNECTIONS",
+      accepts: PLACES,
     },
     upgrades: {
       type: "string",
@@ -130,6 +166,7 @@ export const sidecar = defineCommand({
       help: "connections that may be upgraded (WebSocket) at once; others get 503",
       default: "10000",
       env: "POSTERN_UPGRADES",
+      accepts: PLACES,
     },
     "address-share": {
       type: "string",
@@ -137,6 +174,7 @@ export const sidecar = defineCommand({
       help: "how much of either one client address may hold; set 100 when all clients come through one proxy",
       default: "50",
       env: "POSTERN_ADDRESS_SHARE",
+      accepts: SHARE,
     },
     "body-idle": {
       type: "string",
@@ -144,6 +182,7 @@ export const sidecar = defineCommand({
       help: "how long a request's body may pause while the app waits for it, before the client gets 408",
       default: "10",
       env: "POSTERN_BODY_IDLE",
+      accepts: BODY_IDLE,
     },
     "body-rate": {
       type: "string",
@@ -151,6 +190,7 @@ export const sidecar = defineCommand({
       help: "the least bytes per second of a request's body while the app waits for it; 0 for no minimum",
       default: "240",
       env: "POSTERN_BODY_RATE",
+      accepts: BODY_RATE,
     },
     ...cacheOptions,
     ...waitOptions,
@@ -161,6 +201,7 @@ export const sidecar = defineCommand({
       help: "how long it goes on serving, unready, from when its pod begins to end; each answer then ends its connection",
       default: "4",
       env: "POSTERN_DRAIN",
+      accepts: DRAIN,
     },
     "docs-url": { ...docsUrl, default: "" },
     region,
@@ -171,7 +212,7 @@ export const sidecar = defineCommand({
     const doors = readDoors(options);
     if (upstream === undefined && doors === undefined)
       throw new UsageError("--upstream, --authorize-listen or --grpc-listen is required");
-    const drainMs = 1000 * parseWhole("drain", options.drain, { min: 0, max: 3600 });
+    const drainMs = 1000 * parseWhole("drain", options.drain, DRAIN);
     return runService({ name: "sidecar", env: io.env, deadlineMs: drainMs + 10_000 }, async ({ log, closers }) => {
       const credentials = credentialsOf(options, log);
       closers.add("credentials", async () => credentials?.close());
@@ -198,13 +239,13 @@ export const sidecar = defineCommand({
         timeouts: {
           drainMs,
           ...parseWaits(options),
-          requestBodyIdleMs: 1000 * parseWhole("body-idle", options["body-idle"], { min: 1, max: 86_400 }),
+          requestBodyIdleMs: 1000 * parseWhole("body-idle", options["body-idle"], BODY_IDLE),
         },
         limits: {
           upstreamConnectionsMax: parseWhole("upstream-connections", options["upstream-connections"], PLACES),
           upgradesMax: parseWhole("upgrades", options.upgrades, PLACES),
-          addressShare: parseWhole("address-share", options["address-share"], { min: 1, max: 100 }) / 100,
-          bodyBytesPerSecondMin: parseWhole("body-rate", options["body-rate"], { min: 0, max: 1_000_000 }),
+          addressShare: parseWhole("address-share", options["address-share"], SHARE) / 100,
+          bodyBytesPerSecondMin: parseWhole("body-rate", options["body-rate"], BODY_RATE),
         },
         cache: parseCache(options),
         podId: options["pod-id"] ?? hostname(),
@@ -226,10 +267,10 @@ export const sidecar = defineCommand({
 });
 
 function parseUpstreamProtocol(text: string, upstream: string | undefined): UpstreamProtocol {
-  if (text !== "http1" && text !== "h2c") throw new UsageError("--upstream-protocol must be http1 or h2c");
-  if (text === "h2c" && upstream?.startsWith("https:"))
+  const protocol = parseChoice("upstream-protocol", text, PROTOCOL.words);
+  if (protocol === "h2c" && upstream?.startsWith("https:"))
     throw new UsageError("--upstream-protocol h2c wants an --upstream without TLS: http://…");
-  return text;
+  return protocol;
 }
 
 type DoorOptions = Readonly<

@@ -1,9 +1,11 @@
 import type { Timeouts } from "../../sidecar/config.ts";
+import { whole } from "../accepts.ts";
 import { parseWhole } from "../values.ts";
 
 /* How long a gate waits for the app, and on connections that may be silent. */
 
-const DAY_S = 86_400;
+const SECONDS = whole({ min: 1, max: 86_400, unit: "seconds" });
+const SECONDS_OR_NONE = whole({ ...SECONDS, min: 0 });
 
 export const waitOptions = {
   "answer-wait": {
@@ -12,6 +14,7 @@ export const waitOptions = {
     help: "how long the app may take to begin an answer (long polling), before the client gets 504",
     default: "300",
     env: "POSTERN_ANSWER_WAIT",
+    accepts: SECONDS,
   },
   "answer-idle": {
     type: "string",
@@ -19,6 +22,7 @@ export const waitOptions = {
     help: "how long an answer of the app may pause, before its connection is closed",
     default: "300",
     env: "POSTERN_ANSWER_IDLE",
+    accepts: SECONDS,
   },
   "events-idle": {
     type: "string",
@@ -26,6 +30,7 @@ export const waitOptions = {
     help: "the same for a stream of server-sent events",
     default: "3600",
     env: "POSTERN_EVENTS_IDLE",
+    accepts: SECONDS,
   },
   "websocket-idle": {
     type: "string",
@@ -33,6 +38,7 @@ export const waitOptions = {
     help: "how long a WebSocket may be silent in both directions; 0 for no limit",
     default: "0",
     env: "POSTERN_WEBSOCKET_IDLE",
+    accepts: SECONDS_OR_NONE,
   },
 } as const;
 
@@ -40,12 +46,12 @@ export const waitOptions = {
 export function parseWaits(
   options: Readonly<Record<keyof typeof waitOptions, string>>,
 ): Pick<Timeouts, "headersMs" | "bodyIdleMs" | "eventsIdleMs" | "tunnelIdleMs"> {
-  const ms = (name: keyof typeof waitOptions, min = 1): number =>
-    1000 * parseWhole(name, options[name], { min, max: DAY_S });
+  const ms = (name: keyof typeof waitOptions): number =>
+    1000 * parseWhole(name, options[name], waitOptions[name].accepts);
   return {
     headersMs: ms("answer-wait"),
     bodyIdleMs: ms("answer-idle"),
     eventsIdleMs: ms("events-idle"),
-    tunnelIdleMs: ms("websocket-idle", 0),
+    tunnelIdleMs: ms("websocket-idle"),
   };
 }

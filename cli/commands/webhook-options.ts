@@ -6,11 +6,14 @@ import {
 } from "../../operator/injection/config.ts";
 import { parseQuantity } from "../../operator/injection/quantity.ts";
 import type { WebhookConfig } from "../../operator/webhook/start.ts";
+import { FOLLOWED_FOLDER, PORT, text, whole } from "../accepts.ts";
 import { UsageError } from "../command.ts";
 import { splitList } from "../options.ts";
 import { parsePort, parseWhole } from "../values.ts";
 
 /* The options of `postern operator` that concern its webhooks and the gates that they inject. */
+
+const PRE_STOP = whole({ min: 0, max: 3_600, unit: "seconds" });
 
 export const webhookOptions = {
   "gate-image": {
@@ -18,6 +21,7 @@ export const webhookOptions = {
     placeholder: "IMAGE",
     help: "image of the gates; with it the operator answers admission webhooks and puts gates into guarded pods",
     env: "POSTERN_GATE_IMAGE",
+    accepts: text("image"),
   },
   "webhook-port": {
     type: "string",
@@ -25,6 +29,7 @@ export const webhookOptions = {
     help: "port for admission webhooks",
     default: "19443",
     env: "POSTERN_WEBHOOK_PORT",
+    accepts: PORT,
   },
   "webhook-hosts": {
     type: "string",
@@ -32,6 +37,7 @@ export const webhookOptions = {
     help: "names by which the Kubernetes API server calls it: those of its Service",
     default: "postern-webhook.postern.svc",
     env: "POSTERN_WEBHOOK_HOSTS",
+    accepts: text("names", "separated by commas"),
   },
   "webhook-configuration": {
     type: "string",
@@ -39,6 +45,7 @@ export const webhookOptions = {
     help: "name of the mutating and of the validating configuration, into which the authority is written",
     default: "postern",
     env: "POSTERN_WEBHOOK_CONFIGURATION",
+    accepts: text("name"),
   },
   "webhook-secret": {
     type: "string",
@@ -46,12 +53,14 @@ export const webhookOptions = {
     help: "Secret in its own namespace that keeps the certificate and the authority for all replicas",
     default: "postern-webhook",
     env: "POSTERN_WEBHOOK_SECRET",
+    accepts: text("name"),
   },
   "webhook-cert-dir": {
     type: "string",
     placeholder: "DIR",
     help: "folder with tls.crt and tls.key, for example of cert-manager; instead of a certificate of its own",
     env: "POSTERN_WEBHOOK_CERT_DIR",
+    accepts: FOLLOWED_FOLDER,
   },
   "gate-port": {
     type: "string",
@@ -59,6 +68,7 @@ export const webhookOptions = {
     help: "port of the gates; the next free one in pods that use it themselves",
     default: String(DEFAULT_GATE_PORT),
     env: "POSTERN_GATE_PORT",
+    accepts: PORT,
   },
   "gate-admin-port": {
     type: "string",
@@ -66,24 +76,28 @@ export const webhookOptions = {
     help: "port of the gates for probes and metrics, likewise",
     default: String(DEFAULT_GATE_ADMIN_PORT),
     env: "POSTERN_GATE_ADMIN_PORT",
+    accepts: PORT,
   },
   "gate-secret": {
     type: "string",
     placeholder: "NAME",
     help: "Secret in the pods' namespaces whose members become the gates' environment, such as REDIS_URL",
     env: "POSTERN_GATE_SECRET",
+    accepts: text("name"),
   },
   "gate-env": {
     type: "string",
     placeholder: "NAME=VALUE,…",
     help: "further environment of every gate",
     env: "POSTERN_GATE_ENV",
+    accepts: text("pairs", "`NAME=VALUE`, separated by commas"),
   },
   "gate-token-audience": {
     type: "string",
     placeholder: "NAME",
     help: "audience of a ServiceAccount token that is mounted into every gate; none when left out",
     env: "POSTERN_GATE_TOKEN_AUDIENCE",
+    accepts: text("name"),
   },
   "gate-resources": {
     type: "string",
@@ -91,12 +105,14 @@ export const webhookOptions = {
     help: "resources of the gates: cpu-request, cpu-limit, memory-request, memory-limit; annotations of a pod win",
     default: "cpu-request=10m,memory-request=64Mi,memory-limit=320Mi",
     env: "POSTERN_GATE_RESOURCES",
+    accepts: text("quantities"),
   },
   "redirect-image": {
     type: "string",
     placeholder: "IMAGE",
     help: "image with sh, iptables and ip6tables, for `interception: Redirect`",
     env: "POSTERN_REDIRECT_IMAGE",
+    accepts: text("image"),
   },
   "pre-stop-sleep": {
     type: "string",
@@ -104,6 +120,7 @@ export const webhookOptions = {
     help: "how long apps of guarded pods sleep before they are told to end, unless they have a preStop hook; 0 for not at all",
     default: String(DEFAULT_PRE_STOP_SECONDS),
     env: "POSTERN_PRE_STOP_SLEEP",
+    accepts: PRE_STOP,
   },
 } as const;
 
@@ -133,7 +150,7 @@ export function parseWebhook(options: Given): WebhookConfig | undefined {
       env: Object.fromEntries(parsePairs("gate-env", options["gate-env"])),
       tokenAudience: options["gate-token-audience"],
       resources: parseResources(options["gate-resources"]),
-      preStopSeconds: parseWhole("pre-stop-sleep", options["pre-stop-sleep"] ?? "", { min: 0, max: 3_600 }),
+      preStopSeconds: parseWhole("pre-stop-sleep", options["pre-stop-sleep"] ?? "", PRE_STOP),
     },
   };
 }

@@ -1,6 +1,7 @@
 import type { Command } from "../../cli/command.ts";
 import { COMMANDS } from "../../cli/commands.ts";
 import { worksWith } from "../../cli/options.ts";
+import { VARIABLES } from "../../cli/variables.ts";
 import type { Target } from "../generate.ts";
 
 /** docs/reference/cli.md: every command with its options and environment variables, from the tables that parse them. */
@@ -27,10 +28,7 @@ function page(commands: readonly Command[]): string {
     "",
     "| variable | is |",
     "| --- | --- |",
-    "| `POSTERN_ROOT_KEY` | `dev`, `api-server`: a root key of 22 characters or more to register at the start, with every grant. `operator` and every command that calls the API: the root key to act with |",
-    "| `POSTERN_ENCRYPTION_KEYS` | `dev`, `api-server`, `key reencrypt`: the encryption keys for recoverable keys, `ID:BASE64,ID:BASE64`, instead of a file. Each is 32 random bytes (`openssl rand -base64 32`) under a name of your own; the first encrypts, all decrypt |",
-    "| `POSTERN_LOG_LEVEL` | `trace`, `debug`, `info` (default), `warn`, `error` |",
-    "| `POSTERN_DEBUG` | `1` prints the stack of an error that ends a command |",
+    ...VARIABLES.map(({ name, help, accepts }) => `| \`${name}\` | ${help}: ${accepts} |`),
     ...environment(commands),
     "",
   ].join("\n");

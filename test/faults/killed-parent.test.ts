@@ -98,7 +98,7 @@ test.each(["SIGTERM", "SIGKILL"] as const)(
     import { partAddress } from ${JSON.stringify(join(ROOT, "test/harness/broker.ts"))};
     console.log("POSTGRES " + (await partAddress("postgres")).url);
     setInterval(() => undefined, 1000);`;
-    const env = { POSTERN_TEST_BROKER: undefined, TEST_DATABASE_URL: undefined };
+    const env = { TEST_POSTERN_BROKER: undefined, TEST_DATABASE_URL: undefined };
     const args = ["--input-type=module-typescript", "-e", text];
     const runner = await startProcess(process.execPath, args, {
       cwd: ROOT,

@@ -6,7 +6,7 @@ import { MissingPart } from "./parts/find.ts";
 import type { Address, Part } from "./parts/parts.ts";
 
 /** Where a worker of the test runner asks for parts; set by the run's main process and inherited by its workers. */
-export const BROKER_URL = "POSTERN_TEST_BROKER";
+export const BROKER_URL = "TEST_POSTERN_BROKER";
 
 type Running = { address: Address; stop(): Promise<void> };
 

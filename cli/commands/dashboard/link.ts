@@ -71,7 +71,9 @@ export const dashboardLink = defineCommand({
     const role = PERSON_ROLES.find((one) => one === options.role);
     if (role === undefined) throw new UsageError(`--role wants ${PERSON_ROLES.join(", ")}, got "${options.role}"`);
     const given = options.name && parseName("name", options.name, { lengthMax: PERSON_NAME_LENGTH_MAX });
-    const url = parseDashboardUrl(options["dashboard-url"]) ?? runningDevUrl(options) ?? DEFAULT_URL;
+    const dashboard = options["dashboard-url"];
+    const url =
+      dashboard === undefined ? (runningDevUrl(options) ?? DEFAULT_URL) : parseDashboardUrl("dashboard-url", dashboard);
     const workspace = options.workspace === EVERY_WORKSPACE ? undefined : options.workspace;
     const row = await withWorkspace({ ...options, workspace }, async (administrator, { id }) => {
       const name = given ?? administrator.actor.name;

@@ -1,0 +1,71 @@
+import { type Accepts, UsageError } from "./command.ts";
+import { parseChoice, parseDurationOption, parseListen, parsePort, parseWhole } from "./values.ts";
+
+/*
+ * What the values of options may be. Each is checked before a command runs, and stands in docs/operations/configuration.md, so that
+ * bounds are said once: what reads the value takes `min` and `max` from here.
+ */
+
+/** A whole decimal number. */
+export const whole = ({ min, max, unit }: { min: number; max: number; unit: string }) => ({
+  ...{ min, max, unit },
+  says: `${min} to ${max}`,
+  check: (option: string, text: string) => void parseWhole(option, text, { min, max }),
+});
+
+export const PORT: Accepts = {
+  says: "0 to 65535; 0 for any free one",
+  unit: "port",
+  check: (option, text) => void parsePort(option, text),
+};
+
+/** A port, or a host and a port. */
+export const LISTEN: Accepts = {
+  says: "PORT or HOST:PORT",
+  unit: "address",
+  check: (option, text) => void parseListen(option, text, ""),
+};
+
+export const duration = ({ minMs }: { minMs: number }) => ({
+  minMs,
+  says: `at least ${minMs / 1000} s`,
+  unit: "duration, such as `60s` or `1h30m`",
+  check: (option: string, text: string) => void parseDurationOption(option, text, { minMs }),
+});
+
+export const oneOf = <const Word extends string>(...words: readonly [Word, ...Word[]]) => ({
+  words,
+  says: words.map((word) => `\`${word}\``).join(" or "),
+  unit: "word",
+  check: (option: string, text: string) => void parseChoice(option, text, words),
+});
+
+export const SWITCH = oneOf("on", "off");
+
+/** An address that begins with one of these schemes. It may hold a password, so no message shows it. */
+export const url = (...schemes: readonly string[]): Accepts => {
+  const begins = schemes.map((scheme) => `${scheme}://`).join(" or ");
+  return {
+    says: `begins with ${begins}`,
+    unit: "URL",
+    check: (option, text) => {
+      const protocol = URL.parse(text)?.protocol;
+      if (schemes.some((scheme) => protocol === `${scheme}:` && text.startsWith(`${scheme}://`))) return;
+      throw new UsageError(`--${option} wants an address that begins with ${begins}`);
+    },
+  };
+};
+
+export const HTTP_URL = url("http", "https");
+
+/** What is checked, if at all, by what reads it: `says` tells what it is. */
+export const text = (unit: string, says = ""): Accepts => ({ says, unit, check: () => {} });
+
+export const FILE = text("path of a file");
+/** It is read again when it changes. */
+export const FOLLOWED_FILE: Accepts = {
+  ...text("path of a file"),
+  followed: true,
+};
+export const FOLDER = text("path of a folder");
+export const FOLLOWED_FOLDER: Accepts = { ...FOLDER, followed: true };

@@ -1,0 +1,175 @@
+import { resolve } from "node:path";
+import { describe, expect, test } from "vitest";
+import { type Command, parseOptions, UsageError } from "../../cli/command.ts";
+import { COMMANDS } from "../../cli/commands.ts";
+import { SERVICES } from "../../scripts/generate/configuration-page.ts";
+import { startProcess } from "../harness/process.ts";
+
+/* What docs/operations/configuration.md says of each option is what the parts accept. */
+
+const commands = await Promise.all(
+  SERVICES.map((name) => (COMMANDS.find((row) => row.name === name) as (typeof COMMANDS)[number]).load()),
+);
+
+/** Options that a command does not start without. */
+const needed = ({ options }: Command, but: string): string[] =>
+  Object.entries(options).flatMap(([name, row]) =>
+    row.required === true && name !== but ? [`--${name}`, name === "api-url" ? "http://a" : "a"] : [],
+  );
+
+interface Case {
+  readonly command: Command;
+  readonly option: string;
+  readonly env: string | undefined;
+  readonly value: string;
+}
+
+const options = commands.flatMap((command) =>
+  Object.entries(command.options).map(([option, row]) => ({ command, option, row })),
+);
+const casesOf = (values: (accepts: NonNullable<(typeof options)[number]["row"]["accepts"]>) => readonly string[]) =>
+  options.flatMap(({ command, option, row }): Case[] =>
+    row.accepts === undefined
+      ? []
+      : values(row.accepts)
+          .filter((value) => value !== row.default)
+          .map((value) => ({ command, option, env: row.env, value })),
+  );
+
+const wrong = casesOf((accepts) => {
+  if ("min" in accepts && "max" in accepts) {
+    const { min, max } = accepts as { min: number; max: number };
+    return [String(min - 1), String(max + 1), "many", "1.5", "0x1", " 1", "", "9".repeat(400)];
+  }
+  if (accepts.unit === "port") return ["-1", "65536", "http", "", "1e9999"];
+  if (accepts.unit.startsWith("duration")) return ["1ms", "soon", "", "-1s"];
+  if (accepts.unit === "word") return ["maybe", "", "ON"];
+  if (accepts.unit === "URL") return ["example.com", "", "ftp://a", "//a", "file:///etc/passwd"];
+  if (accepts.unit === "address" && accepts.says.startsWith("PORT")) return ["", "a b:1", "127.0.0.1:70000"];
+  if (accepts.unit === "addresses and blocks") return ["", "10.0.0.0/33", "gateway"];
+  return [];
+});
+const right = casesOf((accepts) => {
+  if ("min" in accepts && "max" in accepts) return [String(accepts.min), String(accepts.max).slice(0, 15)];
+  if (accepts.unit === "port") return ["0", "65535"];
+  return "words" in accepts ? (accepts.words as string[]) : [];
+});
+
+test("every option of a part says what it accepts", () => {
+  expect(options.length).toBeGreaterThan(120);
+  for (const { command, option, row } of options) {
+    if (row.type === "string") expect(row.accepts, `${command.name} --${option}`).toBeDefined();
+  }
+  expect(wrong.length).toBeGreaterThan(250);
+});
+
+const parse =
+  (command: Command, args: string[], env = {}) =>
+  () =>
+    parseOptions(command, args, env);
+
+test.each(wrong)(
+  "$command.name --$option refuses $value, and says what it wants",
+  ({ command, option, env, value }) => {
+    const others = needed(command, option);
+    expect(parse(command, [...others, `--${option}=${value}`])).toThrow(UsageError);
+    expect(parse(command, [...others, `--${option}=${value}`])).toThrow(`--${option} wants `);
+    if (env === undefined || value === "") return;
+    expect(parse(command, others, { [env]: value })).toThrow(`--${option} (of ${env}) wants `);
+  },
+);
+
+test.each(right)("$command.name --$option accepts $value", ({ command, option, value }) => {
+  expect(parse(command, [...needed(command, option), `--${option}=${value}`])()).toMatchObject({ [option]: value });
+});
+
+test("an empty variable is as good as none, a switch is on, off, or refused, and no message shows an address", () => {
+  const sidecar = commands.find(({ name }) => name === "sidecar") as Command;
+  const operator = commands.find(({ name }) => name === "operator") as Command;
+  expect(parse(sidecar, needed(sidecar, ""), { POSTERN_DRAIN: "" })()).toMatchObject({ drain: "4" });
+  const leads = (value: string) =>
+    parseOptions(operator, needed(operator, ""), { POSTERN_LEADER_ELECTION: value })["leader-election"];
+  expect(["1", "true", "0", "false", ""].map(leads)).toEqual([true, true, false, false, false]);
+  expect(() => leads("yes")).toThrow("POSTERN_LEADER_ELECTION wants 1, true, 0 or false");
+  const secret = "http://user:s3cret@redis";
+  for (const given of [
+    parse(sidecar, [...needed(sidecar, ""), "--redis-url", secret]),
+    parse(sidecar, needed(sidecar, ""), { REDIS_URL: secret }),
+  ]) {
+    expect(given).toThrow(/--redis-url .*wants an address that begins with redis:\/\//);
+    expect(given).not.toThrow("s3cret");
+  }
+});
+
+describe("a process", () => {
+  const ROOT = resolve(import.meta.dirname, "../..");
+  const start = (env: Record<string, string>) =>
+    startProcess(
+      process.execPath,
+      ["cli/main.ts", "sidecar", "--workspace", "w", "--policy", "p", "--upstream", "http://127.0.0.1:9"],
+      {
+        cwd: ROOT,
+        env: {
+          REDIS_URL: "redis://127.0.0.1:9",
+          POSTERN_HOST: "127.0.0.1",
+          POSTERN_SIDECAR_PORT: "0",
+          POSTERN_ADMIN_PORT: "0",
+          POSTERN_DRAIN: "0",
+          ...env,
+        },
+      },
+    );
+
+  test("warns of a variable that it does not know, with the one that is meant, and not of those of Services", async () => {
+    const child = await start({
+      POSTERN_DRIAN: "9",
+      ...{
+        POSTERN_ADMIN_SERVICE_HOST: "10.0.0.7",
+        POSTERN_ADMIN_SERVICE_PORT: "80",
+        POSTERN_ADMIN_PORT: "tcp://10.0.0.7:80",
+      },
+      POSTERN_WEBHOOK_PORT: "1",
+    });
+    const lines = () =>
+      child
+        .stderr()
+        .split("\n")
+        .filter((line) => line.includes('"level":40'));
+    for (const deadline = Date.now() + 30_000; !child.stderr().includes("listening") && Date.now() < deadline; ) {
+      await new Promise((done) => setTimeout(done, 20));
+    }
+    expect(
+      lines()
+        .filter((line) => line.includes("variable"))
+        .map((line) => JSON.parse(line)),
+    ).toMatchObject([
+      {
+        variable: "POSTERN_DRIAN",
+        nearest: "POSTERN_DRAIN",
+        msg: "unknown variable of the environment: it has no effect",
+      },
+    ]);
+    // The Service's address is not its port, which is the default's then.
+    expect(child.stderr()).toMatch(/"adminUrl":"http:\/\/127\.0\.0\.1:8001"|EADDRINUSE/);
+    await child.stop();
+  });
+
+  test.each([
+    {
+      env: { POSTERN_DRAIN: "soon" },
+      says: /^postern sidecar: --drain \(of POSTERN_DRAIN\) wants a whole number from 0 to 3600, got "soon"/,
+    },
+    {
+      env: { POSTERN_LOG_LEVEL: "loud" },
+      says: /^postern sidecar: POSTERN_LOG_LEVEL wants trace or debug.*, got "loud"/,
+    },
+    {
+      env: { POSTERN_DRAIN: "", REDIS_CA_FILE: "/nowhere/ca.pem" },
+      says: /^postern sidecar: --redis-ca-file \/nowhere\/ca\.pem cannot be read: ENOENT/,
+    },
+  ])("ends with 2 and one line for $env", async ({ env, says }) => {
+    const child = await start(env);
+    expect(await child.exited).toEqual({ code: 2, signal: null });
+    expect(child.stderr().trim().split("\n")).toEqual([expect.stringMatching(says)]);
+  });
+});
