@@ -15,7 +15,7 @@ function page(): string {
     "",
     "Each process answers `GET /metrics` on its admin port (`--admin-port`; in the chart's pods the port `admin`, of gates `postern-admin`); an api-server without one on the port of its API.",
     "No label holds a key, an identity, a workspace or a path of a caller, so the number of series is bounded. What begins with `Postern` in the last column is the",
-    "alert that watches it.",
+    "[alert](alerts.md) that watches it.",
     "",
     "The values of counters are since the start of the process: look at `rate(…)` or `increase(…)`. A histogram has the series `…_bucket` (with the label `le`), `…_sum` and `…_count`.",
     "",
@@ -45,9 +45,12 @@ function row({ name, type, unit, help, labels, bad }: Metric): string {
     return `\`${label}\`: ${said}`;
   });
   const is = `${capitalised(help).replace(/\.$/, "")}. ${capitalised(type)}, ${unit}`;
-  return `| ${[`\`${name}\``, is, of.join("; ") || "–", bad].map(cell).join(" | ")} |`;
+  return `| ${[`\`${name}\``, is, of.join("; ") || "–", withLinks(bad)].map(cell).join(" | ")} |`;
 }
 
+/** The names of alerts lead to what to do. */
+const withLinks = (text: string): string =>
+  text.replace(/\bPostern[A-Z]\w+/g, (alert) => `[${alert}](alerts.md#${alert.toLowerCase()})`);
 const cell = (text: string): string => text.replaceAll("|", "\\|");
 const capitalised = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
 /** As GitHub makes it of a heading. */

@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { findGoProgram } from "../harness/parts/go-program.ts";
 import { findHelm } from "../harness/parts/helm.ts";
@@ -11,7 +13,7 @@ interface Rule {
   readonly alert: string;
   readonly expr: string;
   readonly for?: string;
-  readonly annotations: { readonly summary: string };
+  readonly annotations: { readonly summary: string; readonly runbook_url: string };
 }
 
 const BUILD_MS = 1_200_000;
@@ -70,4 +72,20 @@ test("every alert has a case, and a severity", () => {
   expect([...new Set(ALERT_CASES.map(({ alert }) => alert))]).toEqual(rules.map(({ alert }) => alert));
   for (const rule of rules)
     expect(rule, rule.alert).toMatchObject({ labels: { severity: expect.stringMatching(/^(warning|critical)$/) } });
+});
+
+test("every alert leads to its part of the page, which says all five things; every part is of an alert", () => {
+  const page = readFileSync(join(import.meta.dirname, "../../docs/operations/alerts.md"), "utf8");
+  const parts = new Map(
+    page
+      .split(/^### /m)
+      .slice(1)
+      .map((part) => [part.split("\n", 1)[0] ?? "", part.split(/^## /m)[0] ?? ""]),
+  );
+  expect([...parts.keys()]).toEqual(rules.map(({ alert }) => alert));
+  for (const { alert, annotations } of rules) {
+    expect(annotations.runbook_url).toBe(`docs/operations/alerts.md#${alert.toLowerCase()}`);
+    const said = [...(parts.get(alert) ?? "").matchAll(/^- \*\*(.*?):\*\* (.{10,})$/gm)].map(([, what]) => what);
+    expect(said.join(), alert).toMatch(/^Means,Users notice,(Look at,Do|Look at and do),Over when$/);
+  }
 });

@@ -279,6 +279,10 @@ export const Values = z.strictObject({
     prometheusRule: group("Alerts.", {
       enabled: switchedOff("Whether there are any."),
       labels: labels("Labels by which Prometheus finds them."),
+      runbookUrl: text(
+        "Where the page of the alerts is reached: the `runbook_url` of each is this with `#` and the name of the alert in small letters.",
+        "docs/operations/alerts.md",
+      ),
     }),
     dashboards: group("ConfigMaps with dashboards.", {
       enabled: switchedOff("Whether there are any."),
