@@ -1,0 +1,132 @@
+import { globSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { describe, expect, test } from "vitest";
+import { DEGRADATIONS } from "../../api-server/health.ts";
+
+/* docs/operations/logs.md has every line at warn and above, and what the other pages say of log lines is in the code. */
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const read = (path: string): string => readFileSync(join(ROOT, path), "utf8");
+const sources = globSync("{api-server,sidecar,operator,edge,cli,http1,http2,core}/**/*.ts", { cwd: ROOT }).filter(
+  (file) => !/\.test\.ts$|\/test\//.test(file),
+);
+
+/** Where a message is no text of its own: what it may be. The texts are in the same file. */
+const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
+  "api-server/health-watch.ts DEGRADATIONS[reason]": Object.values(DEGRADATIONS),
+  // Of noteRarely: its callers say it, see below.
+  "api-server/note-rarely.ts message": [],
+  "api-server/credits/refill.ts message": ["a key was not refilled; the next run retries it"],
+  "api-server/plugins/errors.ts message": ["… at …"],
+  "api-server/domain/ratelimits/counting.ts UNCOUNTED[done]": [
+    "limits decided in this process: the shared counters are away",
+    "quotas not counted: the shared counters are away",
+  ],
+  "sidecar/faults.ts MESSAGES[where]": [
+    "a request or connection failed by a fault of the gate, and was ended",
+    "an error was caught by nothing else; the gate goes on",
+  ],
+  "sidecar/doors/open-doors.ts MESSAGES[kind]": [
+    "an address that is not among the trusted gateways asked for a decision, and was refused",
+    "a gateway asked for a decision and did not tell clearly about which request; it was refused",
+  ],
+};
+
+/** The text between the bracket at `open` and the one that closes it. */
+function bracketed(source: string, open: number): string {
+  let depth = 0;
+  for (let at = open; at < source.length; at++) {
+    const letter = source[at] ?? "";
+    if (letter === '"' || letter === "`") {
+      at = source.indexOf(letter, at + 1);
+      if (at < 0) break;
+    } else if ("([{".includes(letter)) depth++;
+    else if (")]}".includes(letter) && --depth === 0) return source.slice(open + 1, at);
+  }
+  throw new Error(`no end: ${source.slice(open, open + 100)}`);
+}
+
+/** The last argument of a call. */
+function lastArgument(inside: string): string {
+  const text = inside.trim().replace(/,$/, "");
+  const [, literal] = /((?:"[^"]*")|(?:`[^`]*`))$/.exec(text) ?? [];
+  return (literal ?? text.slice(text.lastIndexOf(",") + 1)).trim();
+}
+
+const textOf = (argument: string): string | undefined =>
+  /^["`]/.test(argument) ? argument.slice(1, -1).replaceAll(/\$\{(?:[^{}]|\{[^}]*\})*\}/g, "…") : undefined;
+
+interface Line {
+  readonly file: string;
+  readonly text: string;
+  readonly level: string;
+}
+
+function linesOf(file: string): Line[] {
+  const source = read(file);
+  const calls = [...source.matchAll(/\b#?(?:log|logger)\.(warn|error|fatal)\(/g)].map(
+    ({ index, 0: call, 1: level = "" }) => ({
+      level,
+      argument: lastArgument(bracketed(source, index + call.length - 1)),
+    }),
+  );
+  const rarely = [...source.matchAll(/\bnoteRarely\(/g)].flatMap(({ index, 0: call }) => {
+    const inside = bracketed(source, index + call.length - 1);
+    const [, argument = "message"] = /(?<!\.)\bmessage:\s*((?:"[^"]*")|(?:`[^`]*`)|[\w[\]]+)/.exec(inside) ?? [];
+    return file === "api-server/note-rarely.ts" ? [] : [{ level: "warn", argument }];
+  });
+  return [...calls, ...rarely].flatMap(({ level, argument }) => {
+    const text = textOf(argument);
+    const texts = text === undefined ? ELSEWHERE[`${file} ${argument}`] : [text];
+    if (texts === undefined)
+      throw new Error(`${file}: what is logged by ${argument} is not known; add it to ELSEWHERE`);
+    return texts.map((one) => ({ file, text: one, level }));
+  });
+}
+
+const logged = sources.flatMap(linesOf);
+const page = read("docs/operations/logs.md");
+const rows = [...page.matchAll(/^\| `(.*?)` \| (warn|error|fatal) \| (.*) \|$/gm)].map(
+  ([, text = "", level = "", means = ""]) => ({
+    text,
+    level,
+    means,
+  }),
+);
+
+test("lines are found in the sources of every part", () => {
+  expect(logged.length).toBeGreaterThan(70);
+  for (const part of ["api-server", "sidecar", "operator", "cli", "edge"]) {
+    expect(
+      logged.some(({ file }) => file.startsWith(`${part}/`)),
+      part,
+    ).toBe(true);
+  }
+});
+
+test("every warning and error of the code is in the page, with its level, and no other one is", () => {
+  const said = new Set(logged.map(({ text, level }) => `${level}: ${text}`));
+  expect(rows.map(({ text, level }) => `${level}: ${text}`).sort()).toEqual([...said].sort());
+  for (const { text, means } of rows) expect(means.length, text).toBeGreaterThan(5);
+});
+
+describe("log lines that pages name are logged", () => {
+  const all = sources.map(read).join("\n");
+  const isLogged = (text: string): boolean =>
+    logged.some((line) => line.text === text) ||
+    all.includes(text) ||
+    all.includes(text.replace("--… ", ["--$", "{name} "].join("")));
+
+  test("those at info", () => {
+    const table = page.slice(page.indexOf("## At info"));
+    const named = [...table.matchAll(/^\| (`.*?`) \|/gm)].flatMap(([, cell = ""]) => [...cell.matchAll(/`([^`]+)`/g)]);
+    expect(named.length).toBeGreaterThan(15);
+    for (const [, text = ""] of named) if (text !== "msg") expect(isLogged(text), text).toBe(true);
+  });
+
+  test.each(["alerts", "metrics"])("those of docs/operations/%s.md", (name) => {
+    const named = [...read(`docs/operations/${name}.md`).matchAll(/log (?:lines?|says) `([^`]+)`/g)];
+    expect(named.length).toBeGreaterThan(3);
+    for (const [, text = ""] of named) expect(isLogged(text), text).toBe(true);
+  });
+});
