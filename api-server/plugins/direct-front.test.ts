@@ -1,0 +1,125 @@
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import { type AddressInfo, connect, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, describe, expect, test } from "vitest";
+import { waitFor } from "../../test/harness/wait.ts";
+import { createDirectFront } from "./direct-front.ts";
+
+/* Clients that do not read, at a direct front whose procedure answers with many bytes. */
+
+const ANSWER = "x".repeat(60_000);
+/** More than the kernel takes. */
+const LARGE_ANSWER = ANSWER.repeat(500);
+/** Node's sockets take more up to this. */
+const HIGH_WATER_MARK = 65_536;
+const READ_MS = 300;
+const KEEP_ALIVE_MS = 500;
+
+let server: Server;
+let client: Socket | undefined;
+let served = 0;
+afterEach(() => {
+  client?.destroy();
+  server.close();
+  server.closeAllConnections();
+});
+
+/** Returns a client that does not read, and its connection at the server. */
+async function open(answers: "at once" | "later", readMs = READ_MS): Promise<{ socket: Socket; atServer: Socket }> {
+  served = 0;
+  server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, () => expect.unreachable("all of it is served directly"));
+  const direct = createDirectFront(
+    server,
+    {
+      nextRequestId: () => "req_1",
+      trustsProxies: false,
+      onFault: (error) => {
+        throw error;
+      },
+    },
+    { readMs },
+  );
+  direct.add({
+    url: "/hot",
+    config: {},
+    serve: (_request, reply) => {
+      served += 1;
+      if (answers === "at once") reply.send(ANSWER);
+      else setImmediate(() => reply.send(ANSWER));
+    },
+  });
+  direct.add({ url: "/large", config: {}, serve: (_request, reply) => reply.send(LARGE_ANSWER) });
+  direct.add({
+    url: "/last",
+    config: {},
+    serve: (_request, reply) => reply.header("Connection", "close").send(LARGE_ANSWER),
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const accepted = once(server, "connection") as Promise<[Socket]>;
+  client = connect({ host: "127.0.0.1", port: (server.address() as AddressInfo).port });
+  client.on("error", () => undefined);
+  const [atServer] = await accepted;
+  return { socket: client, atServer };
+}
+
+const requests = (count: number, path = "/hot"): string =>
+  `POST ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer a\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}`.repeat(
+    count,
+  );
+
+/** Until nothing moves any more, as long as the kernel has room for answers. */
+async function settled(atServer: Socket): Promise<void> {
+  let before = -1;
+  await waitFor("the server to stop", () => {
+    const isStill = served === before && served > 0;
+    before = served;
+    return isStill && atServer.writableLength > 0;
+  });
+}
+
+describe.each(["at once", "later"] as const)("a client that reads nothing, of answers that come %s", (answers) => {
+  test("has no more requests served than one beyond what its socket takes", async () => {
+    const { socket, atServer } = await open(answers);
+    socket.write(requests(400));
+    await settled(atServer);
+    expect(served).toBeLessThan(200);
+    expect(atServer.writableLength).toBeLessThan(HIGH_WATER_MARK + 61_000);
+    let received = 0;
+    socket.on("data", ({ length }: Buffer) => {
+      received += length;
+    });
+    await waitFor("all answers", () => served === 400 && received > 400 * ANSWER.length);
+  });
+
+  test("is not read from, either", async () => {
+    const { socket, atServer } = await open(answers);
+    for (let i = 0; i < 400; i += 1) socket.write(requests(400));
+    await settled(atServer);
+    expect(served).toBeLessThan(200);
+    expect(atServer.bytesRead).toBeLessThanOrEqual(3 * HIGH_WATER_MARK);
+  });
+});
+
+test.each([
+  { name: "with others after it", sent: requests(400) },
+  { name: "that is the last of its connection", sent: requests(1, "/last") },
+])("a client that takes no byte of an answer for too long is closed: $name", async ({ sent }) => {
+  const { socket, atServer } = await open("at once");
+  socket.write(sent);
+  await waitFor("the end", () => atServer.destroyed);
+});
+
+test("a client that took its time to read has the whole time for its next request", async () => {
+  const { socket, atServer } = await open("at once", 60_000);
+  socket.write(requests(1, "/large"));
+  await waitFor("the answer to be there", () => atServer.writableLength > 0);
+  await sleep(1.5 * KEEP_ALIVE_MS);
+  socket.resume();
+  await waitFor("it to be taken", () => atServer.writableLength === 0);
+  // The connections are looked at in between.
+  await sleep(0.7 * KEEP_ALIVE_MS);
+  socket.write(requests(1));
+  await waitFor("one more to be served", () => served === 1);
+});
