@@ -6,6 +6,7 @@ import type { Deps } from "./deps.ts";
 import { registerDocuments } from "./documents.ts";
 import { type GateCredentials, registerGateCredentials } from "./gates/credentials.ts";
 import { HEALTHY, type Health } from "./health.ts";
+import { addressBehind } from "./plugins/address-behind.ts";
 import type { ApiRequest } from "./plugins/api-request.ts";
 import { createConnections } from "./plugins/connections.ts";
 import { registerDashboardPage } from "./plugins/dashboard-page.ts";
@@ -84,21 +85,20 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
     requestTimeout: timeoutMs,
     routerOptions: { maxParamLength: PARAMETER_LENGTH_MAX },
     // A server of TLS is one of HTTP in all that is used of it; its types are of no common base.
-    ...(certificate === undefined ? { http: connection } : ({ https: { ...connection, ...certificate } } as object)),
+    ...(certificate === undefined
+      ? { http: connection }
+      : ({ https: { ...connection, ...certificate, allowHalfOpen: true } } as object)),
     forceCloseConnections: "idle",
     return503OnClosing: false,
     frameworkErrors: (error, request, reply) => sendError(request, reply as FastifyReply, error),
     clientErrorHandler: connections.clientErrorHandler,
   });
   connections.guard(app.server);
-  const direct =
-    certificate === undefined
-      ? createDirectFront(app.server, {
-          nextRequestId,
-          trustsProxies: options.trustedProxies !== undefined,
-          onFault: (error) => deps.log.error({ err: error }, "a connection failed"),
-        })
-      : undefined;
+  const direct = createDirectFront(app.server, {
+    nextRequestId,
+    addressBehindProxies: options.trustedProxies && addressBehind(options.trustedProxies),
+    onFault: (error) => deps.log.error({ err: error }, "a connection failed"),
+  });
   app.decorate("direct", direct);
 
   const v1: V1Settings = options.v1 ?? { isServed: true };
@@ -137,7 +137,7 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
 
 declare module "fastify" {
   interface FastifyInstance {
-    /** Serves plain calls of hot procedures; undefined with TLS. */
-    readonly direct: DirectFront | undefined;
+    /** Serves plain calls of hot procedures. */
+    readonly direct: DirectFront;
   }
 }

@@ -8,7 +8,7 @@ import { type DirectOwner, DirectRequest, type DirectRoute } from "./direct-requ
  * A connection as long as its requests are plain calls of the hot procedures. They are answered one after another.
  *
  *   waiting ──a whole plain request──► answering ──response, and its client has taken it──► waiting
- *      │ │  ▲ all of its body                 └── the client has ended, or it is the last ──► closed
+ *      │ │  ▲ all of it                       └── the client has ended, or it is the last ──► closed
  *      │ └──┴─► gathering ──too slow──┐
  *      └── anything else ─────────────┴──► left to Node, for good, with all bytes of the request: as if they had only come now
  *
@@ -17,10 +17,14 @@ import { type DirectOwner, DirectRequest, type DirectRoute } from "./direct-requ
  * answered in Node's place: a request that is malformed, large, slow, or of another procedure has not been touched when Node gets it.
  */
 
+/** The address of a client by that of its connection, and what `X-Forwarded-For` says. */
+export type AddressBehindProxies = (connection: string, forwardedFor: string | undefined) => string;
+
 /** What all connections share. */
 export interface DirectParts {
   readonly routes: ReadonlyMap<string, DirectRoute>;
-  readonly trustsProxies: boolean;
+  /** undefined: no proxy is trusted, and the client is who has connected. */
+  readonly addressBehindProxies: AddressBehindProxies | undefined;
   readonly nextRequestId: () => string;
   readonly headBytesMax: number;
   readonly keepAliveLines: string;
@@ -49,6 +53,8 @@ export class DirectConnection implements DirectOwner {
   #request: DirectRequest | undefined;
   /** The last response is in the socket; the client has not taken it. */
   #isFlushing = false;
+  /** No request has come yet. */
+  #isFresh = true;
   #hasEnded = false;
   #isOver = false;
 
@@ -64,11 +70,17 @@ export class DirectConnection implements DirectOwner {
     return this.#request === undefined && !this.#isFlushing && this.#begun === undefined && !this.#isOver;
   }
 
-  /** The rest of a request, a request, or that the client takes a response; undefined while a request is answered. */
-  get awaited(): "rest" | "request" | "reader" | undefined {
+  /** The first request, the rest of one, another, or that the client takes a response; undefined while a request is answered. */
+  get awaited(): "first" | "rest" | "request" | "reader" | undefined {
     if (this.#isFlushing) return "reader";
     if (this.#begun !== undefined) return "rest";
-    return this.isIdle ? "request" : undefined;
+    if (!this.isIdle) return undefined;
+    return this.#isFresh ? "first" : "request";
+  }
+
+  addressFor(forwardedFor: string | undefined): string {
+    const address = this.socket.remoteAddress as string;
+    return this.#parts.addressBehindProxies?.(address, forwardedFor) ?? address;
   }
 
   get keepAliveLines(): string | undefined {
@@ -174,10 +186,11 @@ export class DirectConnection implements DirectOwner {
     if (parser.isHeadNew) {
       parser.isHeadNew = false;
       this.#route = this.#parts.routes.get(parser.target);
-      this.#head = this.#route && readDirectHead(parser, this.#parts);
+      this.#head =
+        this.#route && readDirectHead(parser, { trustsProxies: this.#parts.addressBehindProxies !== undefined });
     }
     const { phase } = parser;
-    const isOurs = (phase === "body" || phase === "complete") && this.#head !== undefined;
+    const isOurs = phase === "head" || (phase !== "failed" && this.#head !== undefined);
     if (isOurs && phase === "complete") return parsed;
     if (!isOurs || message.length > MESSAGE_BYTES_MAX) this.leave(message);
     else {
@@ -193,6 +206,7 @@ export class DirectConnection implements DirectOwner {
     const { headers } = this.#head as DirectHead;
     this.#begun = undefined;
     this.#head = undefined;
+    this.#isFresh = false;
     const request = new DirectRequest(this, { id: nextRequestId(), headers, body, route });
     this.#request = request;
     onRequest(request.startedMs);

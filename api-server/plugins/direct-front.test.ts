@@ -1,8 +1,11 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
+import { createServer as createTlsServer } from "node:https";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterEach, describe, expect, test } from "vitest";
+import { connect as connectTls } from "node:tls";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { type CertificateFolder, openCertificateFolder, type TestCertificate } from "../../test/harness/certificate.ts";
 import { waitFor } from "../../test/harness/wait.ts";
 import { createDirectFront } from "./direct-front.ts";
 
@@ -17,6 +20,13 @@ const READ_MS = 300;
 const KEEP_ALIVE_MS = 500;
 
 let server: Server;
+let certificate: TestCertificate;
+let certificates: CertificateFolder;
+beforeAll(() => {
+  certificates = openCertificateFolder();
+  certificate = certificates.make("front");
+});
+afterAll(() => certificates.remove());
 let client: Socket | undefined;
 let served = 0;
 afterEach(() => {
@@ -26,14 +36,20 @@ afterEach(() => {
 });
 
 /** Returns a client that does not read, and its connection at the server. */
-async function open(answers: "at once" | "later", readMs = READ_MS): Promise<{ socket: Socket; atServer: Socket }> {
+async function open(
+  answers: "at once" | "later",
+  { readMs = READ_MS, isTls = false } = {},
+): Promise<{ socket: Socket; atServer: Socket }> {
   served = 0;
-  server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, () => expect.unreachable("all of it is served directly"));
+  const notServed = () => expect.unreachable("all of it is served directly");
+  const options = { keepAliveTimeout: KEEP_ALIVE_MS };
+  const { cert, key } = certificate;
+  server = isTls ? createTlsServer({ ...options, cert, key }, notServed) : createServer(options, notServed);
   const direct = createDirectFront(
     server,
     {
       nextRequestId: () => "req_1",
-      trustsProxies: false,
+      addressBehindProxies: undefined,
       onFault: (error) => {
         throw error;
       },
@@ -57,8 +73,9 @@ async function open(answers: "at once" | "later", readMs = READ_MS): Promise<{ s
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  const accepted = once(server, "connection") as Promise<[Socket]>;
-  client = connect({ host: "127.0.0.1", port: (server.address() as AddressInfo).port });
+  const accepted = once(server, isTls ? "secureConnection" : "connection") as Promise<[Socket]>;
+  const address = { host: "127.0.0.1", port: (server.address() as AddressInfo).port };
+  client = isTls ? connectTls({ ...address, rejectUnauthorized: false }) : connect(address);
   client.on("error", () => undefined);
   const [atServer] = await accepted;
   return { socket: client, atServer };
@@ -79,9 +96,14 @@ async function settled(atServer: Socket): Promise<void> {
   });
 }
 
-describe.each(["at once", "later"] as const)("a client that reads nothing, of answers that come %s", (answers) => {
+describe.each([
+  { answers: "at once", isTls: false },
+  { answers: "later", isTls: false },
+  { answers: "at once", isTls: true },
+  { answers: "later", isTls: true },
+] as const)("a client that reads nothing, of answers that come $answers, by TLS: $isTls", ({ answers, isTls }) => {
   test("has no more requests served than one beyond what its socket takes", async () => {
-    const { socket, atServer } = await open(answers);
+    const { socket, atServer } = await open(answers, { isTls });
     socket.write(requests(400));
     await settled(atServer);
     expect(served).toBeLessThan(200);
@@ -94,7 +116,7 @@ describe.each(["at once", "later"] as const)("a client that reads nothing, of an
   });
 
   test("is not read from, either", async () => {
-    const { socket, atServer } = await open(answers);
+    const { socket, atServer } = await open(answers, { isTls });
     for (let i = 0; i < 400; i += 1) socket.write(requests(400));
     await settled(atServer);
     expect(served).toBeLessThan(200);
@@ -112,7 +134,7 @@ test.each([
 });
 
 test("a client that took its time to read has the whole time for its next request", async () => {
-  const { socket, atServer } = await open("at once", 60_000);
+  const { socket, atServer } = await open("at once", { readMs: 60_000 });
   socket.write(requests(1, "/large"));
   await waitFor("the answer to be there", () => atServer.writableLength > 0);
   await sleep(1.5 * KEEP_ALIVE_MS);

@@ -1,6 +1,7 @@
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import { performance } from "node:perf_hooks";
+import { Server as TlsServer } from "node:tls";
 import { DirectConnection, type DirectParts } from "./direct-connection.ts";
 import type { DirectRoute } from "./direct-request.ts";
 
@@ -25,15 +26,23 @@ const LOOK_MS = 250;
 const READ_MS = 120_000;
 const HEAD_BYTES_BOUND = 16_384;
 
-/** Takes the connections of a server of HTTP, before it listens. Its `closeIdleConnections` and `closeAllConnections` then mean those here, too. */
+/**
+ * Takes the connections of a server of HTTP, or of HTTP by TLS, before it listens. Its `closeIdleConnections` and `closeAllConnections` then
+ * mean those here, too.
+ */
 export function createDirectFront(
   server: Server,
-  { nextRequestId, trustsProxies, onFault }: Pick<DirectParts, "nextRequestId" | "trustsProxies" | "onFault">,
+  {
+    nextRequestId,
+    addressBehindProxies,
+    onFault,
+  }: Pick<DirectParts, "nextRequestId" | "addressBehindProxies" | "onFault">,
   { readMs = READ_MS } = {},
 ): DirectFront {
   const routes = new Map<string, DirectRoute>();
   const connections = new Set<DirectConnection>();
-  const ofNode = server.listeners("connection") as Array<(this: Server, socket: Socket) => void>;
+  const opened = server instanceof TlsServer ? "secureConnection" : "connection";
+  const ofNode = server.listeners(opened) as Array<(this: Server, socket: Socket) => void>;
   const { closeIdleConnections, closeAllConnections, keepAliveTimeout, headersTimeout } = server;
   let lastRequestMs = Number.NEGATIVE_INFINITY;
   let isStopping = false;
@@ -44,7 +53,7 @@ export function createDirectFront(
 
   const parts: DirectParts = {
     routes,
-    trustsProxies,
+    addressBehindProxies,
     nextRequestId,
     headBytesMax: HEAD_BYTES_BOUND,
     keepAliveLines: `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(keepAliveTimeout / 1000)}\r\n`,
@@ -85,8 +94,8 @@ export function createDirectFront(
         if (waitedMs > GATHERED_MS_BOUND) connection.leave();
       } else if (awaited === "reader") {
         if (waitedMs > readMs) socket.destroy();
-      } else if (awaited === "request") {
-        if (waitedMs > (socket.bytesRead === 0 ? headersTimeout : keepAliveTimeout)) socket.destroy();
+      } else if (awaited !== undefined) {
+        if (waitedMs > (awaited === "first" ? headersTimeout : keepAliveTimeout)) socket.destroy();
       }
     }
   }
@@ -94,8 +103,8 @@ export function createDirectFront(
   const timer = setInterval(look, LOOK_MS);
   timer.unref();
   server.once("close", () => clearInterval(timer));
-  server.removeAllListeners("connection");
-  server.on("connection", accept);
+  server.removeAllListeners(opened);
+  server.on(opened, accept);
   server.closeIdleConnections = () => {
     closeIdleConnections.call(server);
     for (const connection of connections) if (connection.isIdle) connection.socket.destroy();

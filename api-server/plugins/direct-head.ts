@@ -11,6 +11,8 @@ export interface DirectHeaders {
   readonly "content-type": string;
   readonly accept: string | undefined;
   readonly "user-agent": string | undefined;
+  /** Only where proxies are trusted. */
+  readonly "x-forwarded-for": string | undefined;
 }
 
 export interface DirectHead {
@@ -62,7 +64,10 @@ const meaningOf = (name: string): Meaning => MEANING_OF.get(name) ?? MEANING_OF.
 const isConnection = (name: string): boolean => name.length === 10 && name.toLowerCase() === "connection";
 const isForwarded = (name: string): boolean => name.length === 15 && name.toLowerCase() === "x-forwarded-for";
 
-/** Reads the head that `parser` has completed; undefined when the request is not to be served directly. */
+/**
+ * Reads the head that `parser` has completed; undefined when the request is not to be served directly. Where proxies are trusted, one
+ * `X-Forwarded-For` may be there, as one proxy or several in a line write it.
+ */
 export function readDirectHead(
   { method, version, isUpgrade, keepsAlive, headers }: MessageParser,
   { trustsProxies }: { trustsProxies: boolean },
@@ -75,6 +80,7 @@ export function readDirectHead(
   let contentType: string | undefined;
   let accept: string | undefined;
   let userAgent: string | undefined;
+  let forwardedFor: string | undefined;
   for (let at = 0; at < headers.length; at += 2) {
     const name = headers[at] as string;
     const value = headers[at + 1] as string;
@@ -82,7 +88,10 @@ export function readDirectHead(
     switch (meaningOf(name)) {
       case "":
         if (isConnection(name) && value.toLowerCase() !== "keep-alive") return undefined;
-        if (trustsProxies && isForwarded(name)) return undefined;
+        if (trustsProxies && isForwarded(name)) {
+          if (forwardedFor !== undefined) return undefined;
+          forwardedFor = value;
+        }
         break;
       case "host":
         if (host !== undefined) return undefined;
@@ -93,7 +102,7 @@ export function readDirectHead(
         length = value;
         break;
       case "authorization":
-        if (authorization !== undefined || endsBlank(value)) return undefined;
+        if (authorization !== undefined) return undefined;
         authorization = value;
         break;
       case "content-type":
@@ -105,7 +114,7 @@ export function readDirectHead(
         accept = value;
         break;
       case "user-agent":
-        if (userAgent !== undefined || endsBlank(value)) return undefined;
+        if (userAgent !== undefined) return undefined;
         userAgent = value;
         break;
       default:
@@ -116,10 +125,13 @@ export function readDirectHead(
   if (contentType === undefined || !CONTENT_TYPES.has(contentType)) return undefined;
   if (length === undefined || !LENGTH.test(length) || Number(length) > DIRECT_BYTES_BOUND) return undefined;
   return {
-    headers: { authorization, "content-type": contentType, accept, "user-agent": userAgent },
+    headers: {
+      authorization,
+      "content-type": contentType,
+      accept,
+      "user-agent": userAgent,
+      "x-forwarded-for": forwardedFor,
+    },
     bodyBytes: Number(length),
   };
 }
-
-/** Node takes blanks off the end of a value. */
-const endsBlank = (value: string): boolean => value.endsWith(" ") || value.endsWith("\t");

@@ -15,6 +15,8 @@ export interface DirectRoute extends ApiRoute {
 /** The connection of a request. */
 export interface DirectOwner {
   readonly socket: Socket;
+  /** The client's address, where proxies say `forwardedFor`. */
+  addressFor(forwardedFor: string | undefined): string;
   /** Of a response after which the connection goes on; undefined when it ends with the one that begins now. */
   readonly keepAliveLines: string | undefined;
   /** Sends a whole response. `isLast`: the connection ends with it. */
@@ -50,7 +52,7 @@ export class DirectRequest implements ApiRequest, ApiReply {
   }
 
   get ip(): string {
-    return this.#owner.socket.remoteAddress as string;
+    return this.#owner.addressFor(this.headers["x-forwarded-for"]);
   }
 
   get query(): undefined {

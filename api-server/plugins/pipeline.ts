@@ -34,8 +34,8 @@ export interface PipelineParts {
   readonly sendError: ErrorSender;
   readonly observe: (request: ApiRequest, status: number) => void;
   readonly sessionRules: SessionRules;
-  /** For hot procedures, besides fastify; undefined: that serves all. */
-  readonly direct: DirectFront | undefined;
+  /** For hot procedures, besides fastify. */
+  readonly direct: DirectFront;
 }
 
 /** Serves every procedure at its address. */
@@ -62,7 +62,7 @@ export function registerProcedures(app: FastifyInstance, parts: PipelineParts, p
     const takesSessions = rootKey !== "none" && served.takesSessions;
     const config = { isOpen: rootKey === "none", takesSessions, headers };
     const handler = serve(parts, rootKeys, served);
-    if (served.isHot === true) parts.direct?.add({ url, config, serve: handler });
+    if (served.isHot === true) parts.direct.add({ url, config, serve: handler });
     app.route({
       method,
       url,
