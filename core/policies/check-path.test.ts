@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { anyText } from "../../test/builders/text.ts";
-import { canonicalRulePath, checkTarget } from "./check-path.ts";
+import { authorityOf, canonicalRulePath, checkTarget, isHost } from "./check-path.ts";
 import { PathAllowance } from "./policy.ts";
 
 const closed = { allow: [], pathDecides: false };
@@ -26,7 +26,8 @@ describe("a target that passes", () => {
     { target: "/caf\u00c3\u00a9", path: "/caf%C3%A9", query: "" },
     { target: "/%252f", path: "/%252f", query: "" },
     { target: "http://example.test/a?b", path: "/a", query: "?b" },
-    { target: "HTTPS://user:pw@[::1]:8443/a", path: "/a", query: "" },
+    { target: "HTTPS://[::1]:8443/a", path: "/a", query: "" },
+    { target: "http://xn--bcher-kva.example.:80/a", path: "/a", query: "" },
     { target: "http://example.test", path: "/", query: "" },
     { target: "http://example.test?b", path: "/", query: "?b" },
   ])("$target is read as $path and $query", ({ target, path, query }) => {
@@ -88,6 +89,11 @@ describe("a target that is refused", () => {
     "http://",
     "http://a\\b/c",
     "http://a b/c",
+    "http://a@b/c",
+    "http://user:pw@[::1]:8443/a",
+    "http://a:b/c",
+    "http://a[::1]/c",
+    "http://[::1/c",
     "ftp://example.test/a",
     "?a",
   ])("%j is refused, whatever is allowed", (target) => expect(checkTarget(target, all)).toHaveProperty("refused"));
@@ -188,4 +194,25 @@ test.each([
   { path: "/\ud800", canonical: { path: "/%EF%BF%BD" } },
 ])("a rule's path $path is normalized to $canonical", ({ path, canonical }) => {
   expect(canonicalRulePath(path, [])).toEqual(canonical);
+});
+
+describe("hosts", () => {
+  test.each(["a", "A.b", "a.b.", "a:80", "a:", "127.0.0.1:1", "[::1]", "[fe80::1%25eth0]:443", "a_b", "a%41", ""])(
+    "%j can be one",
+    (text) => expect(isHost(text)).toBe(true),
+  );
+  test.each(["a b", "a@b", "user:pw@a", "a/b", "a?b", "a#b", "a:b", "[::1", "::1", "a, b", "caf\u00e9", "a\\b", "[]"])(
+    "%j cannot",
+    (text) => expect(isHost(text)).toBe(false),
+  );
+
+  test.each([
+    { target: "http://a.b:80/c?d", authority: "a.b:80" },
+    { target: "HTTPS://A", authority: "A" },
+    { target: "http://a?b/c", authority: "a" },
+    { target: "http://", authority: "" },
+    { target: "//a/b", authority: undefined },
+    { target: "/http://a", authority: undefined },
+    { target: "*", authority: undefined },
+  ])("that of $target is $authority", ({ target, authority }) => expect(authorityOf(target)).toBe(authority));
 });

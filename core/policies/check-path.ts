@@ -96,18 +96,37 @@ const SUSPICIONS: ReadonlyArray<{ allowance: PathAllowance; found: RegExp; messa
   },
 ];
 
-/** RFC 9112 section 3.2.2: a server must accept absolute-form too. Its authority is ignored; Host is used. */
+/** RFC 9112 section 3.2.2: a server must accept absolute-form too. That its authority is the one of Host is for others to see. */
 function reduceToOriginForm(target: string): string | { refused: string } {
   if (target.charCodeAt(0) === SLASH) return target;
-  const [scheme] = /^https?:\/\//i.exec(target) ?? [];
+  const [scheme] = SCHEME.exec(target) ?? [];
   if (scheme === undefined) return { refused: "the request target is not a path" };
-  const rest = target.slice(scheme.length);
-  const authorityLength = rest.search(/[/?]/);
-  const authority = authorityLength === -1 ? rest : rest.slice(0, authorityLength);
-  if (!/^[\w.~!$&'()*+,;=:@%[\]-]+$/.test(authority)) return { refused: "the request target has no valid authority" };
-  const path = rest.slice(authority.length);
+  const authority = authorityAfter(scheme, target);
+  // A user is an error in it (RFC 9110, 4.2.4).
+  if (authority === "" || !isHost(authority)) return { refused: "the request target has no valid authority" };
+  const path = target.slice(scheme.length + authority.length);
   return path.startsWith("/") ? path : `/${path}`;
 }
+
+const SCHEME = /^https?:\/\//i;
+
+function authorityAfter(scheme: string, target: string): string {
+  const rest = target.slice(scheme.length);
+  const length = rest.search(/[/?]/);
+  return length === -1 ? rest : rest.slice(0, length);
+}
+
+/** Returns the authority of a target in absolute-form, whether it is valid or not; undefined for other forms. */
+export function authorityOf(target: string): string | undefined {
+  const [scheme] = SCHEME.exec(target) ?? [];
+  return scheme === undefined ? undefined : authorityAfter(scheme, target);
+}
+
+/** RFC 3986 section 3.2.2 and 3.2.3: a name, which may be empty, or an address, and a port. */
+const HOST = /^(?:\[[\w.:%~-]+\]|[\w.~!$&'()*+,;=%-]*)(?::\d*)?$/;
+
+/** Whether a text can be the value of Host. */
+export const isHost = (text: string): boolean => HOST.test(text);
 
 const UNRESERVED = /^[A-Za-z0-9._~-]$/;
 

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { PathAllowance } from "../../core/policies/policy.ts";
 import { aRule, openGate, readAll, sendRaw, type TestGate, waitFor } from "../../test/harness/gate.ts";
 
 /*
@@ -54,6 +55,12 @@ describe("ambiguous framing: 400, and the connection is closed", () => {
       body: "body",
     },
     { name: "two Hosts", head: ["GET /open HTTP/1.1", "Host: a", "Host: b"], body: "" },
+    { name: "a Host with a user", head: ["GET /open HTTP/1.1", "Host: a@b"], body: "" },
+    { name: "a Host with a path", head: ["GET /open HTTP/1.1", "Host: a/open"], body: "" },
+    { name: "another host in the target", head: ["GET http://b/open HTTP/1.1", "Host: a"], body: "" },
+    { name: "another port in the target", head: ["GET http://a:81/open HTTP/1.1", "Host: a"], body: "" },
+    { name: "a user in the target", head: ["GET http://a@b/open HTTP/1.1", "Host: b"], body: "" },
+    { name: "another host than in the target, of HTTP/1.0", head: ["GET http://b/open HTTP/1.0", "Host: a"], body: "" },
     { name: "no Host", head: ["GET /open HTTP/1.1"], body: "" },
     { name: "a line folded", head: ["GET /open HTTP/1.1", "Host: a", "X-Folded: a", " b"], body: "" },
     { name: "a space before the colon", head: ["GET /open HTTP/1.1", "Host: a", "Content-Length : 4"], body: "" },
@@ -118,6 +125,11 @@ describe("paths", () => {
     "//open",
     "/open;x=1/admin",
     "/open/%zz",
+    "/open#/../admin",
+    "/open/\x01",
+    "/open/\x7f",
+    "/open/\xff",
+    "http://a/open/../admin",
     "*",
     "open",
     "http://",
@@ -130,8 +142,9 @@ describe("paths", () => {
 
   test.each([
     { target: "/open/a.b/..c?x=../..//%2f", reaches: "/open/a.b/..c?x=../..//%2f" },
-    { target: "http://elsewhere/open/a?b", reaches: "/open/a?b" },
+    { target: "http://A/open/a?b", reaches: "/open/a?b" },
     { target: "/open/%7euser", reaches: "/open/~user" },
+    { target: "/open/%fe", reaches: "/open/%FE" },
   ])("$target reaches the app as $reaches", async ({ target, reaches }) => {
     const { status } = await sendRaw(gate.port, lines(`GET ${target} HTTP/1.1`, "Host: a", "Connection: close"));
     expect(status).toBe(200);
@@ -142,6 +155,37 @@ describe("paths", () => {
     expect((await sendRaw(gate.port, lines(`GET ${target} HTTP/1.1`, "Host: a", "Connection: close"))).status).toBe(
       401,
     );
+  });
+});
+
+describe("what is decided about is what the app gets, whatever the policy allows", () => {
+  let lenient: TestGate;
+  beforeAll(async () => {
+    const rules = [
+      aRule({ path: { prefix: "/admin" } }),
+      aRule({ path: { exact: "/x%2Fy" } }),
+      aRule({ access: "Anonymous" }),
+    ];
+    lenient = await openGate({ policy: { rules, allowPaths: PathAllowance.options } });
+  });
+  afterAll(() => lenient.close());
+
+  test.each([
+    { target: "/%61dmin/x", status: 401 },
+    { target: "/x%2fy", status: 401 },
+    { target: "http://a/admin", status: 401 },
+    { target: "/x/../admin", reaches: "/x/../admin" },
+    { target: "/x%2f..%2fadmin", reaches: "/x%2F..%2Fadmin" },
+    { target: "//admin", reaches: "//admin" },
+    { target: "/x;/admin", reaches: "/x;/admin" },
+    { target: "/x\\admin", reaches: "/x\\admin" },
+    { target: "http://a//admin", reaches: "//admin" },
+    { target: "http://a?/admin", reaches: "/?/admin" },
+  ])("$target", async ({ target, status = 200, reaches }) => {
+    lenient.app.seen.length = 0;
+    const sent = await sendRaw(lenient.port, lines(`GET ${target} HTTP/1.1`, "Host: a", "Connection: close"));
+    expect(sent.status).toBe(status);
+    expect(lenient.app.seen.map(({ url }) => url)).toEqual(reaches === undefined ? [] : [reaches]);
   });
 });
 

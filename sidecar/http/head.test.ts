@@ -107,6 +107,9 @@ describe("framing", () => {
   test.each([
     { name: "no Host", raw: lines("Accept: */*") },
     { name: "two Hosts", raw: lines("Host: a", "host: b") },
+    { name: "a Host with a user", raw: lines("Host: user@a") },
+    { name: "a list of Hosts", raw: lines("Host: a, b") },
+    { name: "a Host beyond ASCII", raw: lines("Host: caf\u00e9") },
     { name: "two lengths, even equal ones", raw: lines("Host: a", "Content-Length: 3", "Content-Length: 3") },
     { name: "a length and chunks", raw: lines("Host: a", "Content-Length: 3", "Transfer-Encoding: chunked") },
     { name: "a coding that is not chunked", raw: lines("Host: a", "Transfer-Encoding: gzip, chunked") },
@@ -116,6 +119,10 @@ describe("framing", () => {
     },
   ])("$name: malformed", ({ raw }) => {
     expect(read(raw, "1.1").malformed).toBeTypeOf("string");
+  });
+
+  test.each(["A.Example.", "a:8080", "[::1]:80", ""])("the Host %j is passed on as it came", (host) => {
+    expect(read(["Host", host], "1.1")).toMatchObject({ malformed: undefined, forwarded: ["host", host] });
   });
 
   test("HTTP/1.0 needs no Host, and has no chunks", () => {

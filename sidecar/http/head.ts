@@ -1,3 +1,4 @@
+import { isHost } from "../../core/policies/check-path.ts";
 import { isIdentityHeader } from "../../core/policies/identity-headers.ts";
 import type { CredentialLocation } from "../../core/policies/policy.ts";
 import { HOP_BY_HOP, namedInConnection } from "./hop-by-hop.ts";
@@ -74,6 +75,8 @@ export function compileHeadReader(locations: readonly CredentialLocation[]): Rea
     headers[slot]?.schemes.push({ scheme: location.scheme?.toLowerCase(), at });
   }
   const known = new Map<string, number>();
+  /** The last one that was valid: there are few. */
+  let knownHost = "";
 
   function classify(name: string): number {
     const lower = name.toLowerCase();
@@ -116,6 +119,10 @@ export function compileHeadReader(locations: readonly CredentialLocation[]): Rea
         }
       } else if (meaning === HOST) {
         hosts += 1;
+        if (value !== knownHost) {
+          if (isHost(value)) knownHost = value;
+          else malformed = "The Host header names no host.";
+        }
         forwarded.push("host", value);
       } else if (meaning === CONTENT_LENGTH) {
         lengths += 1;

@@ -1,3 +1,4 @@
+import { authorityOf } from "../../core/policies/check-path.ts";
 import type { OnFault } from "../../http1/guard.ts";
 import type { ParseFault } from "../../http1/message-parser.ts";
 import { type Certificate, HttpServer } from "../../http1/server.ts";
@@ -45,6 +46,7 @@ export function createListener(
     const { isUpgrade, method, rawHeaders, httpVersion } = exchange;
     const expectation = httpVersion !== "1.0" ? headerIn(rawHeaders, "expect") : undefined;
     if (isUpgrade && method === "CONNECT") refuse(exchange, CONNECT_REFUSED);
+    else if (namesTwoHosts(exchange)) refuse(exchange, TWO_HOSTS);
     // Other upgrades are ignored, as RFC 9110 (7.8) allows: `h2c` would carry requests past the gate.
     else if (isUpgrade && method === "GET" && isWebSocket(rawHeaders)) {
       pieceTurns.leave(exchange.socket);
@@ -109,6 +111,23 @@ const CONTINUE_EXPECTED = /^\s*100-continue\s*$/i;
 
 const isWebSocket = (rawHeaders: readonly string[]): boolean =>
   headerIn(rawHeaders, "upgrade")?.trim().toLowerCase() === "websocket";
+
+/**
+ * Whether Host is another than the authority of a target in absolute-form. The authority would count (RFC 9112, 3.2.2), and clients send the
+ * same one twice (RFC 9112, 3.2); but what stands before the gate may have gone by Host, and the app gets only one of them.
+ */
+function namesTwoHosts({ url, rawHeaders }: ServerExchange): boolean {
+  if (url.charCodeAt(0) === SLASH) return false;
+  const authority = authorityOf(url)?.toLowerCase();
+  const host = headerIn(rawHeaders, "host")?.toLowerCase();
+  return authority !== undefined && host !== undefined && authority !== host;
+}
+
+const SLASH = 0x2f;
+const TWO_HOSTS: Problem = {
+  kind: "malformed_request",
+  detail: "The target of the request and its Host header name different hosts.",
+};
 
 const HEAD_TOO_SLOW: Problem = { kind: "request_timeout", detail: "The head of the request did not come in time." };
 
