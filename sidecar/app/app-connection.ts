@@ -140,10 +140,10 @@ export class AppConnection {
     this.#isRequestSent = false;
   }
 
-  /** The app has the whole request: its time to respond begins. */
+  /** The app has the whole request: its time to respond begins, or to go on with its response. */
   requestSent(): void {
     this.#isRequestSent = true;
-    if (!this.#isHeadReceived) this.#deadlineMs = performance.now() + this.#options.headersMs;
+    this.#deadlineMs = performance.now() + (this.#isHeadReceived ? this.#bodyIdleMs : this.#options.headersMs);
   }
 
   resume(): void {
@@ -163,14 +163,18 @@ export class AppConnection {
   look(nowMs: number): void {
     if (this.#exchange === undefined) {
       if (nowMs > this.idleUntilMs) this.socket.destroy();
-    } else if (this.#isConnected && this.#isRequestSent && !this.#isPaused && nowMs > this.#deadlineMs) {
-      this.#break("timeout", new Error("the app did not answer in time"));
-    } else if (!this.#isRequestSent && !this.#isHeadReceived && this.#isStuck(nowMs)) {
+    } else if (this.#isRequestSent) {
+      if (this.#isConnected && !this.#isPaused && nowMs > this.#deadlineMs)
+        this.#break("timeout", new Error("the app did not answer in time"));
+    } else if (this.#isStuck(nowMs)) {
       this.#break("timeout", new Error("the app neither read its request nor answered in time"));
     }
   }
 
-  /** The app has taken nothing of what waits to be written for as long as it may take for its answer. */
+  /**
+   * The app has taken nothing of what waits to be written for as long as it may take for its answer, or, once that has begun, for more
+   * of it.
+   */
   #isStuck(nowMs: number): boolean {
     const { socket } = this;
     const takenBytes = socket.bytesWritten - socket.writableLength;
@@ -178,7 +182,9 @@ export class AppConnection {
       this.#takenBytes = takenBytes;
       this.#takenMs = nowMs;
     }
-    return nowMs - this.#takenMs > this.#options.headersMs;
+    if (!this.#isHeadReceived) return nowMs - this.#takenMs > this.#options.headersMs;
+    // An app whose answer the client does not read may stop reading, too.
+    return !this.#isPaused && nowMs > this.#deadlineMs && nowMs - this.#takenMs > this.#bodyIdleMs;
   }
 
   readonly #onRead = (bytes: number): boolean => {

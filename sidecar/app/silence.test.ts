@@ -3,7 +3,7 @@ import { type IncomingMessage, request, type ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
-import { type GateOptions, OPEN, openGate, startApp, type TestGate } from "../../test/harness/gate.ts";
+import { type GateOptions, OPEN, openGate, startApp, type TestGate, waitFor } from "../../test/harness/gate.ts";
 
 /* What may be silent, and for how long: answers, server-sent events, WebSockets. */
 
@@ -74,6 +74,62 @@ describe("an answer that pauses", () => {
     };
     expect(await textOf(await ask("/events"))).toBe("data: 1\n\n");
     await expect(textOf(await ask("/half"))).rejects.toThrow();
+  });
+});
+
+describe("an app that has begun its answer while the request is still coming", () => {
+  const UPLOAD = Buffer.alloc(64 * 1024 * 1024);
+
+  /** Returns the answer, of which the app has sent the first bytes. */
+  async function openUpload(
+    bodyIdleMs: number,
+  ): Promise<{ atApp: IncomingMessage; app: ServerResponse; answer: IncomingMessage }> {
+    const begun = Promise.withResolvers<{ atApp: IncomingMessage; app: ServerResponse }>();
+    const app = await startApp((req, res) => {
+      req.pause();
+      res.write("begun");
+      begun.resolve({ atApp: req, app: res });
+    });
+    gate = await openGate({ ...OPEN, app, timeouts: { bodyIdleMs } });
+    const asked = request({ port: gate.port, host: "127.0.0.1", agent: false, method: "POST" });
+    asked.on("error", () => undefined).end(UPLOAD);
+    const [answer] = (await once(asked, "response")) as [IncomingMessage];
+    return { ...(await begun.promise), answer };
+  }
+
+  test("is given up when it neither reads the one nor goes on with the other", async () => {
+    const { answer } = await openUpload(SHORT_MS);
+    await expect(textOf(answer)).rejects.toThrow();
+    await waitFor("its place to be free", async () =>
+      (await gate.metrics()).includes('postern_sidecar_places{state="taken"} 0'),
+    );
+  });
+
+  test("may stop reading for as long as it goes on with its answer", async () => {
+    const { atApp, app, answer } = await openUpload(1_000);
+    const text = textOf(answer);
+    for (let i = 0; i < 10; i++) {
+      await sleep(250);
+      app.write(".");
+    }
+    atApp.resume().once("end", () => app.end("!"));
+    expect(await text).toBe("begun..........!");
+  });
+
+  test("may be silent for as long as it reads", async () => {
+    const { atApp, app, answer } = await openUpload(1_000);
+    const text = textOf(answer);
+    let bytes = 0;
+    atApp.on("data", ({ length }: Buffer) => {
+      bytes += length;
+      if (bytes < 8 * 1024 * 1024) return;
+      bytes = 0;
+      atApp.pause();
+      setTimeout(() => atApp.resume(), 300);
+    });
+    // Then its time to go on begins.
+    atApp.once("end", () => setTimeout(() => app.end("!"), 600)).resume();
+    expect(await text).toBe("begun!");
   });
 });
 

@@ -71,7 +71,7 @@ export interface UpstreamOptions {
   readonly connectMs: number;
   /** From the end of the request to the head of the app's response. */
   readonly headersMs: number;
-  /** Without a byte of the app's response while the client waits for it. */
+  /** Without a byte of the app's response while the client waits for it; while the request is still coming, also without taking a byte of that. */
   readonly bodyIdleMs: number;
   /** In place of `bodyIdleMs`, of server-sent events. */
   readonly eventsIdleMs: number;
