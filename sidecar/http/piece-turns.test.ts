@@ -109,6 +109,42 @@ test("a queued connection with nothing to read does not delay the others; a clos
   expect([held(all), vi.getTimerCount()]).toEqual([[false, false, false], 0]);
 });
 
+test("the line waits while a turn is full; who leaves it meanwhile is held no longer, and the others keep their order", async () => {
+  vi.useRealTimers();
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+  const turnEnds = () => new Promise((resolve) => setImmediate(resolve));
+  const all = sockets(5);
+  const [a, b, c, d, other] = all as [Socket, Socket, Socket, Socket, Socket];
+  const line = [a, b, c, d];
+  for (const socket of line) count(socket, 10_000);
+  await turnEnds();
+  expect(all.map((socket) => turns.isInLine(socket))).toEqual([true, true, true, true, false]);
+
+  count(other, 10_000);
+  vi.advanceTimersByTime(20);
+  expect(held(all)).toEqual([true, true, true, true, true]);
+  turns.leave(b);
+  expect(held(all)).toEqual([true, false, true, true, true]);
+  expect(turns.isInLine(b)).toBe(false);
+
+  await turnEnds();
+  expect(held(all)).toEqual([true, false, true, true, true]);
+  const order: number[] = [];
+  const times: number[] = [];
+  for (let ms = 0; ms < 1_000; ms += 1) {
+    vi.advanceTimersByTime(1);
+    for (const [at, socket] of all.entries()) {
+      if (socket === b || socket.isPaused() || order.includes(at)) continue;
+      order.push(at);
+      times.push(ms);
+    }
+  }
+  expect(order).toEqual([0, 2, 3, 4]);
+  // None of it was spent on the one that has left.
+  expect(times.map((ms, i) => ms - (times[i - 1] ?? ms))).toEqual([0, 50, 50, 50]);
+  expect(vi.getTimerCount()).toBe(0);
+});
+
 test("a reader that resumes a held connection is delayed, and reads when it is released", async () => {
   const [socket] = sockets(1) as [Socket];
   count(socket, 10_000);
