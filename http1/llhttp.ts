@@ -36,6 +36,7 @@ interface Exports {
   readonly llhttp_get_error_reason: (parser: number) => number;
   readonly llhttp_get_http_major: (parser: number) => number;
   readonly llhttp_get_http_minor: (parser: number) => number;
+  readonly llhttp_should_keep_alive: (parser: number) => number;
   readonly llhttp_get_method: (parser: number) => number;
   readonly llhttp_method_name: (method: number) => number;
 }
@@ -127,6 +128,11 @@ export class LlhttpState {
   /** Ten times the major version, plus the minor one. */
   get version(): number {
     return 10 * llhttp.llhttp_get_http_major(this.#pointer) + llhttp.llhttp_get_http_minor(this.#pointer);
+  }
+
+  /** Whether another message may follow, by what has come of this one. */
+  get keepsAlive(): boolean {
+    return llhttp.llhttp_should_keep_alive(this.#pointer) === 1;
   }
 
   resume(): void {

@@ -66,6 +66,13 @@ describe("messages that follow one another", () => {
     expect(whole.map(({ keepsAlive }) => keepsAlive)).toEqual([true, true, true, true, true, true, false]);
   });
 
+  test("do not go on after trailers that end the connection", () => {
+    const head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n";
+    const read = (trailer: string) => readAll([Buffer.from(`${head}${trailer}\r\n\r\n`)]) as Read[];
+    expect(read("X-Sum: 1")[0]?.keepsAlive).toBe(true);
+    expect(read("Connection: close")[0]?.keepsAlive).toBe(false);
+  });
+
   test("are the same in pieces of every size", () => {
     for (const size of [1, 2, 3, 5, 7, 64, 1_000]) {
       const pieces = Array.from({ length: Math.ceil(MESSAGES.length / size) }, (_, i) =>

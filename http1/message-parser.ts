@@ -250,6 +250,8 @@ export class MessageParser implements LlhttpCallbacks {
     if (this.#fields.length > 0 && this.#fields !== this.headers) {
       trimLast(this.#fields);
       this.trailers = this.#fields;
+      // `Connection: close` is no trailer (RFC 9110, 6.5.1), but llhttp reads no other message after one.
+      this.keepsAlive &&= this.#state.keepsAlive;
     }
     this.phase = "complete";
     return PAUSED;

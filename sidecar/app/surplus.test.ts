@@ -22,19 +22,27 @@ async function openToOnePlace(): Promise<{ asked: Array<{ url: string; socket: S
 test.each([
   { name: "of a length", first: answer("first") },
   { name: "in chunks", first: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n0\r\n\r\n" },
+  {
+    name: "that ends its connection with a trailer",
+    first: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n0\r\nConnection: close\r\n\r\n",
+    planted: "",
+  },
   { name: "without content", first: "HTTP/1.1 204 No Content\r\n\r\n" },
-])("bytes after a response $name are not the response of who waits for its place", async ({ first }) => {
-  const { asked } = await openToOnePlace();
-  const one = call(gate.port, { path: "/one" });
-  await waitFor("the first request", () => asked.length === 1);
-  const two = call(gate.port, { path: "/two" });
-  await waitFor("the second to wait for a place", async () =>
-    (await gate.metrics()).includes('postern_sidecar_places{state="waiting"} 1'),
-  );
-  asked[0]?.socket.write(first + answer("planted"));
-  expect((await one).status).toBe(first.startsWith("HTTP/1.1 204") ? 204 : 200);
-  await waitFor("the second request", () => asked.length === 2);
-  asked[1]?.socket.write(answer("second"));
-  expect((await two).body).toBe("second");
-  expect(asked[1]?.socket).not.toBe(asked[0]?.socket);
-});
+])(
+  "a response $name and what comes after it leave the next response to who waits for its place",
+  async ({ first, planted = answer("planted") }) => {
+    const { asked } = await openToOnePlace();
+    const one = call(gate.port, { path: "/one" });
+    await waitFor("the first request", () => asked.length === 1);
+    const two = call(gate.port, { path: "/two" });
+    await waitFor("the second to wait for a place", async () =>
+      (await gate.metrics()).includes('postern_sidecar_places{state="waiting"} 1'),
+    );
+    asked[0]?.socket.write(first + planted);
+    expect((await one).status).toBe(first.startsWith("HTTP/1.1 204") ? 204 : 200);
+    await waitFor("the second request", () => asked.length === 2);
+    asked[1]?.socket.write(answer("second"));
+    expect((await two).body).toBe("second");
+    expect(asked[1]?.socket).not.toBe(asked[0]?.socket);
+  },
+);
