@@ -178,6 +178,13 @@ describe("other upgrades", () => {
     expect(gate.app.seen[0]?.headers).not.toHaveProperty("upgrade");
   });
 
+  test("one of HTTP/1.0 is ignored, and the request is served normally", async () => {
+    gate = await openGate();
+    const request = handshake(`X-API-Key: ${await gate.records.putKey()}`).replace("HTTP/1.1", "HTTP/1.0");
+    expect((await sendRaw(gate.port, request)).text).toMatch(/\r\n\r\nok$/);
+    expect(gate.app.seen[0]?.headers).not.toHaveProperty("upgrade");
+  });
+
   test("one with a body: 400", async () => {
     gate = await openGate({ app: await startEcho() });
     const key = await gate.records.putKey();

@@ -47,8 +47,8 @@ export function createListener(
     const expectation = httpVersion !== "1.0" ? headerIn(rawHeaders, "expect") : undefined;
     if (isUpgrade && method === "CONNECT") refuse(exchange, CONNECT_REFUSED);
     else if (namesTwoHosts(exchange)) refuse(exchange, TWO_HOSTS);
-    // Other upgrades are ignored, as RFC 9110 (7.8) allows: `h2c` would carry requests past the gate.
-    else if (isUpgrade && method === "GET" && isWebSocket(rawHeaders)) {
+    // Other upgrades are ignored, as RFC 9110 (7.8) allows: `h2c` would carry requests past the gate. Those of HTTP/1.0 must be.
+    else if (isUpgrade && method === "GET" && httpVersion !== "1.0" && isWebSocket(rawHeaders)) {
       pieceTurns.leave(exchange.socket);
       upgrade(exchange);
     } else if (expectation === undefined) request(exchange);
