@@ -174,8 +174,31 @@ export function interimLines(headers: readonly string[]): string {
   return lines;
 }
 
-/** RFC 9110, 6.5.1: these fields say how to read a message, so they are removed from trailers. */
-const NEVER_TRAILERS: ReadonlySet<string> = new Set(["content-length", "content-type", "host", "set-cookie"]);
+/**
+ * RFC 9110, 6.5.1: fields that say how a message is framed, read, kept, authorized or answered to are no trailers. A client that adds
+ * trailers to its headers would act on them too late, or twice. Those that the gate sets are the gate's.
+ */
+const NEVER_TRAILERS: ReadonlySet<string> = new Set([
+  "age",
+  "authorization",
+  "cache-control",
+  "content-encoding",
+  "content-length",
+  "content-range",
+  "content-type",
+  "date",
+  "expires",
+  "host",
+  "location",
+  "ratelimit-limit",
+  "ratelimit-remaining",
+  "ratelimit-reset",
+  "retry-after",
+  "set-cookie",
+  "vary",
+  "www-authenticate",
+  "x-request-id",
+]);
 
 /** Returns the trailers of a response that a client gets, as lines. */
 export function passableTrailers(trailers: readonly string[], named: ReadonlySet<string> | undefined): string {
