@@ -33,6 +33,23 @@ async function openTo(answer: string, ending: "end" | "reset" = "end"): Promise<
   gate = await openGate({ app, policy: { rules: [aRule({ access: "Anonymous" })] } });
 }
 
+/** What follows a status line, up to the end. */
+const AMBIGUOUS: ReadonlyArray<{ readonly name: string; readonly rest: string }> = [
+  { name: "a length and chunks", rest: "Content-Length: 50\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n" },
+  { name: "two lengths", rest: "Content-Length: 2\r\nContent-Length: 3\r\n\r\nok!" },
+  { name: "two equal lengths", rest: "Content-Length: 2\r\nContent-Length: 2\r\n\r\nok" },
+  { name: "a list of lengths", rest: "Content-Length: 2, 2\r\n\r\nok" },
+  { name: "a length with a sign", rest: "Content-Length: +2\r\n\r\nok" },
+  { name: "an empty length", rest: "Content-Length:\r\n\r\nok" },
+  { name: "chunked twice", rest: "Transfer-Encoding: chunked, chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n" },
+  { name: "a folded header", rest: "X: a\r\n b\r\nContent-Length: 2\r\n\r\nok" },
+  { name: "a bare line feed", rest: "X: a\nSet-Cookie: b\r\nContent-Length: 2\r\n\r\nok" },
+  { name: "a bare carriage return", rest: "X: a\rSet-Cookie: b\r\nContent-Length: 2\r\n\r\nok" },
+  { name: "a zero byte", rest: "X: a\0b\r\nContent-Length: 2\r\n\r\nok" },
+  { name: "a space before a colon", rest: "X : a\r\nContent-Length: 2\r\n\r\nok" },
+  { name: "a header without a name", rest: ": a\r\nContent-Length: 2\r\n\r\nok" },
+];
+
 const isAlive = async () => expect((await call(gate.port, { path: "/open" })).status).toBeGreaterThan(0);
 
 describe.each([
@@ -42,6 +59,15 @@ describe.each([
   test.each(["000", "001", "099"])("the status %s: 502", async (status) => {
     await openTo(`HTTP/1.1 ${status} Odd\r\nContent-Length: 0\r\n\r\n`);
     expect((await sendRaw(gate.port, request)).status).toBe(502);
+    await isAlive();
+  });
+
+  test.each(AMBIGUOUS)("$name: 502, and nothing of it", async ({ rest }) => {
+    await openTo(`HTTP/1.1 200 OK\r\n${rest}`);
+    const { status, text } = await sendRaw(gate.port, request);
+    expect(status).toBe(502);
+    expect(text.match(/HTTP\/1\.1 /g)).toHaveLength(1);
+    expect(text).not.toMatch(/set-cookie|200 OK/i);
     await isAlive();
   });
 
@@ -138,4 +164,12 @@ test("a reason phrase that cannot be written does not get into a 101 either", as
   const { text } = await sendRaw(gate.port, HANDSHAKE);
   expect(text).toMatch(/^HTTP\/1\.1 101 Switching Protocols\r\n/);
   expect(text).toMatch(/\r\n\r\nhello$/);
+});
+
+test("a 101 that was not asked for: 502, and its connection is used no more", async () => {
+  await openTo("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nbytes of it");
+  const { status, text } = await sendRaw(gate.port, REQUEST);
+  expect(status).toBe(502);
+  expect(text).not.toContain("bytes of it");
+  await isAlive();
 });

@@ -71,6 +71,32 @@ describe("ambiguous framing: 400, and the connection is closed", () => {
       body: "0\r\n\r\n",
     },
     {
+      name: "chunked twice in one header",
+      head: ["POST /open HTTP/1.1", "Host: a", "Transfer-Encoding: chunked, chunked"],
+      body: "0\r\n\r\n",
+    },
+    { name: "an empty coding", head: ["POST /open HTTP/1.1", "Host: a", "Transfer-Encoding:"], body: "0\r\n\r\n" },
+    {
+      name: "a coding after a control character",
+      head: ["POST /open HTTP/1.1", "Host: a", "Transfer-Encoding: \x0bchunked"],
+      body: "0\r\n\r\n",
+    },
+    { name: "an empty length", head: ["POST /open HTTP/1.1", "Host: a", "Content-Length:"], body: "" },
+    {
+      name: "a length beyond 64 bits",
+      head: ["POST /open HTTP/1.1", "Host: a", "Content-Length: 18446744073709551621"],
+      body: "hello",
+    },
+    { name: "a folded first header", head: ["GET /open HTTP/1.1", " X-Folded: a", "Host: a"], body: "" },
+    { name: "a bare line feed in the head", head: ["GET /open HTTP/1.1", "X-Other: a\nHost: a"], body: "" },
+    {
+      name: "a bare carriage return in a value",
+      head: ["GET /open HTTP/1.1", "Host: a", "X-Other: a\rX: b"],
+      body: "",
+    },
+    { name: "a zero byte in a value", head: ["GET /open HTTP/1.1", "Host: a", "X-Other: a\0"], body: "" },
+    { name: "a header without a name", head: ["GET /open HTTP/1.1", "Host: a", ": b"], body: "" },
+    {
       name: "chunked twice",
       head: ["POST /open HTTP/1.1", "Host: a", "Transfer-Encoding: chunked", "Transfer-Encoding: chunked"],
       body: "0\r\n\r\n",
@@ -101,6 +127,16 @@ describe("ambiguous framing: 400, and the connection is closed", () => {
     { name: "a chunk size that is no number", body: "zz\r\nab\r\n0\r\n\r\n" },
     { name: "a chunk without its end of line", body: "2\r\nabcd\r\n0\r\n\r\n" },
     { name: "a bare line feed after a chunk size", body: "2\nab\r\n0\r\n\r\n" },
+    { name: "a bare line feed in a chunk extension", body: "2;a\nab\r\n0\r\n\r\n" },
+    { name: "a bare carriage return in a chunk extension", body: "2;a\rb\r\nab\r\n0\r\n\r\n" },
+    { name: "a zero byte in a chunk extension", body: "2;a\0\r\nab\r\n0\r\n\r\n" },
+    { name: "a space after a chunk size", body: "2 \r\nab\r\n0\r\n\r\n" },
+    { name: "a chunk size with a sign", body: "+2\r\nab\r\n0\r\n\r\n" },
+    { name: "a chunk size beyond 64 bits", body: "ffffffffffffffff2\r\nab\r\n0\r\n\r\n" },
+    { name: "a folded trailer", body: "2\r\nab\r\n0\r\nX: a\r\n b\r\n\r\n" },
+    { name: "a bare line feed after a trailer", body: "2\r\nab\r\n0\r\nX: a\n\r\n" },
+    { name: "a length as a trailer", body: "2\r\nab\r\n0\r\nContent-Length: 50\r\n\r\n" },
+    { name: "trailers that are too long", body: `2\r\nab\r\n0\r\nX: ${"a".repeat(9_000)}\r\n\r\n` },
   ])("$name, after the request has been admitted", async ({ body }) => {
     const head = lines("POST /open HTTP/1.1", "Host: a", "Transfer-Encoding: chunked");
     const { status, text } = await sendRaw(gate.port, head, body + smuggled);
