@@ -27,16 +27,16 @@ export async function startSentinels(): Promise<Replicated> {
   const first = await startOwnRedis();
   const second = await startOwnRedis({ args: ["--replicaof", "127.0.0.1", String(first.port)] });
   const servers = [first, second];
-  await waitFor("the replica to follow", async () => (await ask(first, "ROLE"))[2].length === 1);
+  await waitFor("the replica to follow", async () => (await ask<RoleOfMaster>(first, "ROLE"))[2].length === 1);
   const sentinels = await Promise.all(Array.from({ length: SENTINELS }, () => startSentinel(first.port)));
   const [sentinel, ...others] = sentinels;
   if (sentinel === undefined) throw new Error("there are sentinels");
   const portOfMaster = async (): Promise<number> => {
-    const [, port] = await ask(sentinel, "SENTINEL", "get-master-addr-by-name", MASTER_NAME);
+    const [, port] = await ask<[string, string]>(sentinel, "SENTINEL", "get-master-addr-by-name", MASTER_NAME);
     return Number(port);
   };
   const knowsOthers = async (): Promise<boolean> => {
-    const fields: string[] = await ask(sentinel, "SENTINEL", "master", MASTER_NAME);
+    const fields = await ask<string[]>(sentinel, "SENTINEL", "master", MASTER_NAME);
     const fieldOf = (name: string) => fields[fields.indexOf(name) + 1];
     return fieldOf("num-other-sentinels") === String(SENTINELS - 1) && fieldOf("num-slaves") === "1";
   };
@@ -147,7 +147,7 @@ export async function startCluster(): Promise<Replicated> {
   await waitFor(
     "each master to have its replica",
     async () => {
-      const roles = await Promise.all(nodes.slice(0, MASTERS).map((node) => ask(node, "ROLE")));
+      const roles = await Promise.all(nodes.slice(0, MASTERS).map((node) => ask<RoleOfMaster>(node, "ROLE")));
       return roles.every((role) => role[2].length === 1);
     },
     LONG,
@@ -155,7 +155,7 @@ export async function startCluster(): Promise<Replicated> {
   /** The ports of the nodes that have a slot: the master first. */
   const portsOf = async (key: string, from: OwnRedis): Promise<number[]> => {
     const slot = Number(await ask(from, "CLUSTER", "KEYSLOT", key));
-    const ranges: [number, number, ...[string, number][]][] = await ask(from, "CLUSTER", "SLOTS");
+    const ranges = await ask<[number, number, ...[string, number][]][]>(from, "CLUSTER", "SLOTS");
     const [, , ...of] = ranges.find(([low, high]) => low <= slot && slot <= high) ?? [0, 0];
     return of.map(([, port]) => port);
   };
@@ -188,8 +188,15 @@ async function anyAlive(nodes: readonly OwnRedis[]): Promise<OwnRedis> {
   throw new Error("no node answers");
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: replies have the shape of their command.
-async function ask({ port }: { readonly port: number }, name: string, ...args: string[]): Promise<any> {
+/** Its role, the offset of its replication, and its replicas. */
+type RoleOfMaster = readonly [string, number, readonly unknown[]];
+
+/** `Reply` is the shape that replies of the command have. */
+async function ask<Reply = string>(
+  { port }: { readonly port: number },
+  name: string,
+  ...args: string[]
+): Promise<Reply> {
   const redis = new Redis({
     port,
     host: "127.0.0.1",
@@ -200,7 +207,7 @@ async function ask({ port }: { readonly port: number }, name: string, ...args: s
   redis.on("error", () => undefined);
   try {
     await redis.connect();
-    return await redis.call(name, ...args);
+    return (await redis.call(name, ...args)) as Reply;
   } finally {
     redis.disconnect();
   }
