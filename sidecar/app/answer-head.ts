@@ -1,4 +1,5 @@
 import { pushLimitHeaders, type ShownLimit } from "../../core/ratelimits/limit-headers.ts";
+import { linesOf } from "../http/header-lines.ts";
 import { HOP_BY_HOP, namedInConnection } from "../http/hop-by-hop.ts";
 
 /*
@@ -153,9 +154,7 @@ function collect(
 function limitLines(shown: ShownLimit): string {
   const headers: string[] = [];
   pushLimitHeaders(headers, shown);
-  let lines = "";
-  for (let at = 0; at < headers.length; at += 2) lines += `${headers[at]}: ${headers[at + 1]}\r\n`;
-  return lines;
+  return linesOf(headers);
 }
 
 /** Returns the lines of an informational response for the client. */

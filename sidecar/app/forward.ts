@@ -1,6 +1,7 @@
 import { JOINED_BYTES_MAX, type ServerExchange } from "../../http1/server-exchange.ts";
 import { Gathered } from "../http/gathered.ts";
 import type { Head } from "../http/head.ts";
+import { linesOf } from "../http/header-lines.ts";
 import type { Admission, Ongoing, OngoingSet } from "../http/ongoing.ts";
 import { type BodyParts, RequestBody } from "../http/request-body.ts";
 import { type Additions, passableHead, passableTrailers } from "./answer-head.ts";
@@ -278,7 +279,6 @@ const kept = (bytes: Buffer | undefined): Buffer | undefined =>
 
 /** The head of a request as the app gets it, in whole lines. A client of HTTP/1.0 may have named no Host. */
 export function linesFor(origin: URL, client: ServerExchange, { forwarded }: Pick<Head, "forwarded">): string {
-  let lines = client.httpVersion === "1.0" && !forwarded.includes("host") ? `host: ${origin.host}\r\n` : "";
-  for (let at = 0; at < forwarded.length; at += 2) lines += `${forwarded[at]}: ${forwarded[at + 1]}\r\n`;
-  return lines;
+  const host = client.httpVersion === "1.0" && !forwarded.includes("host") ? `host: ${origin.host}\r\n` : "";
+  return host + linesOf(forwarded);
 }

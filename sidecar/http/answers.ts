@@ -3,6 +3,7 @@ import { pushLimitHeaders, type ShownLimit } from "../../core/ratelimits/limit-h
 import type { ServerExchange } from "../../http1/server-exchange.ts";
 import { grpcStatus, isGrpc } from "./grpc-problem.ts";
 import { headerIn } from "./header-in.ts";
+import { linesOf } from "./header-lines.ts";
 
 /*
  * The sidecar's own responses: error bodies in the form of the v2 API (api-v2.md section 4.1).
@@ -98,12 +99,6 @@ function sendGrpcProblem(
 }
 
 const acceptOf = (rawHeaders: readonly string[]): string | undefined => headerIn(rawHeaders, "accept");
-
-function linesOf(headers: readonly string[]): string {
-  let lines = "";
-  for (let at = 0; at < headers.length; at += 2) lines += `${headers[at]}: ${headers[at + 1]}\r\n`;
-  return lines;
-}
 
 /** The same as bytes, for a connection on which no request could be read. The connection ends with it. */
 export function rawProblem(problem: Problem, context: { requestId: string; docsUrl: string }): string {
