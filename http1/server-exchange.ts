@@ -41,6 +41,10 @@ export interface ResponseHead {
   readonly isDated: boolean;
 }
 
+/** Whether a final response may have content, by the method of its request (RFC 9110, 6.4.1). */
+export const mayHaveContent = (method: string, status: number): boolean =>
+  method !== "HEAD" && status !== 204 && status !== 304;
+
 /** What the gate uses of a request and its response, whatever protocol carries them. */
 export interface ServerExchange {
   readonly method: string;
@@ -234,7 +238,7 @@ export class Http1Exchange implements ServerExchange {
   /** Begins the response. The head is sent with what follows. */
   begin({ status, reason, lines, length, isDated }: ResponseHead): void {
     this.headersSent = true;
-    this.#hasContent = this.method !== "HEAD" && status !== 204 && status !== 304;
+    this.#hasContent = mayHaveContent(this.method, status);
     if (this.#owner.isClosing) this.keepsAlive = false;
     let framing = "";
     if (length === undefined && this.#hasContent) {

@@ -1,4 +1,4 @@
-import { JOINED_BYTES_MAX, type ServerExchange } from "../../http1/server-exchange.ts";
+import { JOINED_BYTES_MAX, mayHaveContent, type ServerExchange } from "../../http1/server-exchange.ts";
 import { Gathered } from "../http/gathered.ts";
 import type { Head } from "../http/head.ts";
 import { linesOf } from "../http/header-lines.ts";
@@ -141,7 +141,7 @@ class Forwarding implements AnswerReceiver, Ongoing {
     }
     const { reason, length, isDated } = head;
     this.#namedInConnection = head.named;
-    const hasContent = client.method !== "HEAD" && status !== 204 && status !== 304;
+    const hasContent = mayHaveContent(client.method, status);
     let { lines } = head;
     if (hasContent && length !== undefined) this.#left = length;
     // Only chunked coding and HTTP/2 have trailers.
