@@ -1,5 +1,7 @@
 import { once } from "node:events";
 import { type IncomingMessage, request, type ServerResponse } from "node:http";
+import { createServer as createHttp2Server, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
+import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
@@ -131,6 +133,35 @@ describe("an app that has begun its answer while the request is still coming", (
     atApp.once("end", () => setTimeout(() => app.end("!"), 600)).resume();
     expect(await text).toBe("begun!");
   });
+});
+
+test("an app of HTTP/2 that has begun its answer has its time to go on with it once it has the request", async () => {
+  const h2c = createHttp2Server();
+  const sessions: ServerHttp2Session[] = [];
+  h2c.on("session", (session) => sessions.push(session));
+  h2c.on("stream", (stream: ServerHttp2Stream) => {
+    stream.respond({ ":status": 200 });
+    stream.write("begun");
+    stream.on("end", () => setTimeout(() => stream.end("!"), 600)).resume();
+  });
+  h2c.listen(0, "127.0.0.1");
+  await once(h2c, "listening");
+  const upstream = `http://127.0.0.1:${(h2c.address() as AddressInfo).port}`;
+  gate = await openGate({
+    ...OPEN,
+    timeouts: { bodyIdleMs: 1_000 },
+    config: { upstream, upstreamProtocol: "h2c" },
+  });
+  const asked = request({ port: gate.port, host: "127.0.0.1", agent: false, method: "POST" });
+  const answered = once(asked, "response") as Promise<[IncomingMessage]>;
+  for (let i = 0; i < 10; i++) {
+    asked.write("more");
+    await sleep(200);
+  }
+  asked.end();
+  expect(await textOf((await answered)[0])).toBe("begun!");
+  for (const session of sessions) session.destroy();
+  h2c.close();
 });
 
 describe("a WebSocket", () => {

@@ -227,7 +227,9 @@ class StreamRequest implements Sent, PlaceSeeker, BodySink {
 
   #requestSent(): void {
     this.#isRequestSent = true;
-    if (!this.#isHeadReceived) this.#deadlineMs = performance.now() + this.#upstream.options.headersMs;
+    const atMs = performance.now() + this.#upstream.options.headersMs;
+    // The response may have begun long ago, and waited for the rest of the request.
+    this.#deadlineMs = this.#isHeadReceived ? Math.max(this.#deadlineMs, atMs) : atMs;
   }
 
   #fields(): Fields {
