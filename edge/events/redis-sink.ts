@@ -10,18 +10,21 @@ export const FIRST_ROOM_BYTES = 128 * 1024;
 export const ENTRY_COST_BYTES = 512;
 export const COST_PER_BYTE = 1.25;
 
+/** Reads a room into `room`: that in KEYS[key], which becomes ARGV[1] where there is none yet. */
+const readRoom = (key: number): string => `local room = redis.pcall('GET', KEYS[${key}])
+room = type(room) == 'string' and tonumber(room) or false
+if not room then
+  room = tonumber(ARGV[1])
+  redis.call('SET', KEYS[${key}], ARGV[1])
+end`;
+
 /**
  * Appends one entry, a batch of events with one line of JSON each, if there is room. KEYS: the stream, the room. ARGV: the room
  * of a workspace that has none yet, the cost of an entry, the cost of a byte, the events. Reply: 1 appended, 0 no room.
  * The cost is an estimate that is rather too high; an api-server compares it with the memory in use and corrects the room.
  */
 export const APPEND = defineScript(`
-local room = redis.pcall('GET', KEYS[2])
-room = type(room) == 'string' and tonumber(room) or false
-if not room then
-  room = tonumber(ARGV[1])
-  redis.call('SET', KEYS[2], ARGV[1])
-end
+${readRoom(2)}
 local cost = math.ceil(#ARGV[4] * tonumber(ARGV[3])) + tonumber(ARGV[2])
 -- Not a number is not less either.
 if not (room >= cost) then return 0 end
@@ -35,12 +38,7 @@ return 1
  * Reply: 1 taken, 0 no room.
  */
 export const TAKE_ROOM = defineScript(`
-local room = redis.pcall('GET', KEYS[1])
-room = type(room) == 'string' and tonumber(room) or false
-if not room then
-  room = tonumber(ARGV[1])
-  redis.call('SET', KEYS[1], ARGV[1])
-end
+${readRoom(1)}
 -- Not a number is not less either.
 if not (room >= tonumber(ARGV[2])) then return 0 end
 redis.call('DECRBY', KEYS[1], ARGV[2])
