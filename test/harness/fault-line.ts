@@ -1,5 +1,5 @@
-import { once } from "node:events";
-import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import type { Socket } from "node:net";
+import { type Line, openLine } from "./line.ts";
 
 /**
  * What a line does with connections, those that are open and new ones:
@@ -18,11 +18,9 @@ export type LineFault =
   | { readonly kind: "empty"; readonly answer: string };
 
 /** A TCP proxy to a server that disturbs what it carries. */
-export interface FaultLine {
-  readonly url: string;
+export interface FaultLine extends Line {
   /** From now on; undefined is an undisturbed line again, for connections that are still open too. */
   disturb(fault: LineFault | undefined): void;
-  close(): Promise<void>;
 }
 
 const LOSS_EVERY = 10;
@@ -31,14 +29,13 @@ const SLOW = { bytes: 256, everyMs: 50 };
 
 /** `url` is that of the server behind the line; the rest of it is kept. */
 export async function openFaultLine(url: string): Promise<FaultLine> {
-  const target = new URL(url);
   const pairs = new Set<readonly [Socket, Socket]>();
   let fault: LineFault | undefined;
   const carriers = new Set<Carrier>();
 
-  const server = createServer((near) => {
+  const line = await openLine(url, (near, reach) => {
     if (fault?.kind === "reset") return void near.resetAndDestroy();
-    const far = connect({ host: target.hostname, port: Number(target.port), noDelay: true });
+    const far = reach();
     near.setNoDelay(true);
     const pair = [near, far] as const;
     const ways = [new Carrier(near, far, () => fault, false), new Carrier(far, near, () => fault, true)];
@@ -50,24 +47,14 @@ export async function openFaultLine(url: string): Promise<FaultLine> {
       near.destroy();
       far.destroy();
     };
-    for (const socket of pair) socket.on("error", () => undefined).on("close", over);
+    for (const socket of pair) socket.on("close", over);
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const own = new URL(url);
-  own.host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
-    url: own.href,
+    ...line,
     disturb: (next) => {
       fault = next;
       if (next?.kind === "reset") for (const [near] of pairs) near.resetAndDestroy();
       for (const carrier of carriers) carrier.wake();
-    },
-    close: async () => {
-      const closed = once(server, "close");
-      server.close();
-      for (const pair of pairs) for (const socket of pair) socket.destroy();
-      await closed;
     },
   };
 }
