@@ -88,6 +88,8 @@ export interface Timeouts {
   /** After which time, and at which interval from then on, open connections and streams are checked again. */
   readonly recheckMs: number;
   readonly reportMs: number;
+  /** How often a connection of the gRPC door must show that it is there. */
+  readonly doorPingMs: number;
   /** How often is looked for another certificate. */
   readonly certificateMs: number;
   /** A slow store is not unreachable, but a request does not wait for it longer than this. */
@@ -106,6 +108,12 @@ export interface Limits {
   readonly addressShare: number;
   /** A request with a body of at most this Content-Length is sent to the app only when its whole body has arrived. */
   readonly wholeBodyBytesMax: number;
+  /** Connections of gateways at each door. */
+  readonly doorConnectionsMax: number;
+  /** Connections from all other addresses at each door. */
+  readonly doorStrangersMax: number;
+  /** Calls of the gRPC door at once. */
+  readonly doorCallsMax: number;
   /** Bytes per second of a request's body while the app waits for it, over each `requestBodyIdleMs`. 0 means no minimum. */
   readonly bodyBytesPerSecondMin: number;
 }
@@ -131,6 +139,7 @@ export const DEFAULT_TIMEOUTS: Timeouts = {
   creditLoadMs: 250,
   recheckMs: 10_000,
   reportMs: 5_000,
+  doorPingMs: 60_000,
   certificateMs: 5_000,
   counterMs: 50,
 };
@@ -146,6 +155,11 @@ export const DEFAULT_LIMITS: Limits = {
   addressShare: 0.5,
   // Covers nearly all API bodies, and limits what waiting requests keep to a packet or two per connection.
   wholeBodyBytesMax: 16 * 1024,
+  // Far more than any gateways keep; each costs some 30 KB.
+  doorConnectionsMax: 5_000,
+  doorStrangersMax: 100,
+  // A decision takes a millisecond or two, and at most some hundred while Redis is slow.
+  doorCallsMax: 1_000,
   // Slower than any modem; an intentionally slow client is slower still.
   bodyBytesPerSecondMin: 240,
 };

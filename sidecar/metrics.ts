@@ -35,7 +35,7 @@ export class Metrics {
   cut = 0;
   readonly counterFailures = { limits: 0, credits: 0 };
   /** Questions at the doors that were not decided. */
-  readonly turnedAway = { untrusted: 0, unclear: 0 };
+  readonly turnedAway = { untrusted: 0, unclear: 0, crowded: 0 };
   /** Requests of Envoy's rate limit service, by what was answered. */
   readonly rateLimits = { OK: 0, OVER_LIMIT: 0, UNDECIDED: 0 };
   readonly upstreamFailures = { unreachable: 0, unusable: 0, timeout: 0, busy: 0, stalled: 0 };

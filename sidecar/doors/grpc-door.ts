@@ -2,8 +2,10 @@ import { createServer, type Http2Server, type Http2ServerRequest, type Http2Serv
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
+import { boundConnections, type DoorConnectionLimits } from "./door-connections.ts";
 import { type CheckParts, check } from "./envoy-check.ts";
 import { type RateLimiting, shouldRateLimit } from "./envoy-rate-limit.ts";
+import { CALL_MS_MAX, type CallKind, type GrpcCallLimits, GrpcCalls } from "./grpc-calls.ts";
 import { Authorization } from "./protocol/envoy/service/auth/v3/external_auth_pb.js";
 import { RateLimitService } from "./protocol/envoy/service/ratelimit/v3/rls_pb.js";
 import { Health, HealthCheckResponse_ServingStatus as Serving } from "./protocol/grpc/health/v1/health_pb.js";
@@ -30,51 +32,90 @@ export interface GrpcDoorParts {
   readonly checking: CheckParts;
   readonly rateLimit: RateLimiting;
   readonly isTrusted: IsTrusted;
-  readonly onUntrusted: (address: string | undefined) => void;
+  readonly onTurnedAway: (why: "untrusted" | "crowded", detail: { readonly address: string | undefined }) => void;
   readonly isReady: () => boolean;
   /** Counts and logs an unexpected error. Never throws. */
   readonly onFault: (error: unknown) => void;
+}
+
+export interface GrpcDoor {
+  readonly server: Http2Server;
+  /** Stops accepting, and lets what was asked be answered for at most `graceMs`. */
+  readonly end: (graceMs: number) => Promise<void>;
 }
 
 const HEALTH_CHECK = `/${Health.typeName}/Check`;
 const OFFERED = [Authorization, RateLimitService, Health, V1, V1Alpha];
 /** Those that watch the health of a service hear of a change within this time. */
 const LOOK_MS = 250;
-const MESSAGE_BYTES_MAX = 1024 * 1024;
-const STREAMS_MAX = 1_000;
-/** A call that says no deadline of its own has none of ours either; one that does may not wait longer than this. */
-const CALL_MS_MAX = 60_000;
+/** The heads of a request, several times over: Envoy tells a header in two ways. With those of all calls at once it is what the door may keep in memory. */
+const MESSAGE_BYTES_MAX = 128 * 1024;
+/** Calls at once on one connection: Envoy opens more connections when it needs them. */
+const STREAMS_MAX = 256;
+/** The metadata of a call, of which nothing is read here. */
+const METADATA_BYTES_MAX = 16 * 1024;
+/** Questions of one call of reflection. */
+const REFLECTED_MAX = 200;
 
-export function createGrpcDoor(parts: GrpcDoorParts): Http2Server {
+const KINDS: ReadonlyMap<string, CallKind> = new Map([
+  [`/${Health.typeName}/Watch`, "watch"],
+  [`/${V1.typeName}/ServerReflectionInfo`, "limited"],
+  [`/${V1Alpha.typeName}/ServerReflectionInfo`, "limited"],
+]);
+
+export function createGrpcDoor(parts: GrpcDoorParts, limits: DoorConnectionLimits & GrpcCallLimits): GrpcDoor {
+  const { isTrusted, onTurnedAway } = parts;
   const handler = connectNodeAdapter({
     routes: (router) => addServices(router, parts),
     ...{ grpc: true, grpcWeb: false, connect: false },
     readMaxBytes: MESSAGE_BYTES_MAX,
     maxTimeoutMs: CALL_MS_MAX,
+    // A compressed message costs more to read than to send.
+    acceptCompression: [],
+    binaryOptions: { readUnknownFields: false },
   });
-  const server = createServer({ settings: { maxConcurrentStreams: STREAMS_MAX } });
+  const server = createServer({
+    settings: { maxConcurrentStreams: STREAMS_MAX, maxHeaderListSize: METADATA_BYTES_MAX },
+  });
+  const calls = new GrpcCalls(server, limits);
   server.on("request", (req, res) => {
     // Whether this server is healthy may be asked by anyone who reaches it, such as kubelet; but not watched, which lasts and costs.
     const address = req.socket.remoteAddress;
-    if (parts.isTrusted(address) || req.url === HEALTH_CHECK) handler(req, res);
-    else {
-      parts.onUntrusted(address);
-      refuseUntrusted(req, res);
-    }
+    const mayAsk = isTrusted(address);
+    if (!mayAsk && req.url !== HEALTH_CHECK) {
+      onTurnedAway("untrusted", { address });
+      refuse(req, res, UNTRUSTED);
+    } else if (!calls.begin(req, KINDS.get(req.url) ?? "single")) {
+      onTurnedAway("crowded", { address });
+      refuse(req, res, CROWDED);
+    } else handler(req, res);
+    // One answer for each connection, as over HTTP.
+    if (!mayAsk) req.stream.session?.close();
   });
   server.on("sessionError", () => undefined);
-  return server;
+  boundConnections(server, limits, { isTrusted, onCrowded: (address) => onTurnedAway("crowded", { address }) });
+  return { server, end: (graceMs) => calls.end(server, graceMs) };
 }
 
+const UNTRUSTED = {
+  code: Code.PermissionDenied,
+  message: "this address may not ask the gate: it is not among its trusted gateways",
+};
+const CROWDED = { code: Code.Unavailable, message: "the gate is asked too much at once" };
+
 /** An answer of trailers alone, which ends the stream with its headers. */
-function refuseUntrusted(req: Http2ServerRequest, { stream }: Http2ServerResponse): void {
+function refuse(
+  req: Http2ServerRequest,
+  { stream }: Http2ServerResponse,
+  { code, message }: { readonly code: Code; readonly message: string },
+): void {
   req.resume();
   if (stream.destroyed) return;
   const headers = {
     ":status": 200,
     "content-type": "application/grpc",
-    "grpc-status": String(Code.PermissionDenied),
-    "grpc-message": "this address may not ask the gate: it is not among its trusted gateways",
+    "grpc-status": String(code),
+    "grpc-message": message,
   };
   stream.respond(headers, { endStream: true });
 }
@@ -89,17 +130,26 @@ function addServices(router: ConnectRouter, parts: GrpcDoorParts): void {
   const reflection = new Reflection(OFFERED);
   router.service(V1, {
     async *serverReflectionInfo(requests) {
-      for await (const request of requests) yield reflection.answer(request);
+      for await (const request of bounded(requests)) yield reflection.answer(request);
     },
   });
   router.service(V1Alpha, {
     async *serverReflectionInfo(requests) {
-      for await (const request of requests) {
+      for await (const request of bounded(requests)) {
         const asked = fromBinary(ServerReflectionRequestSchema, toBinary(V1AlphaRequest, request));
         yield fromBinary(V1AlphaResponse, toBinary(ServerReflectionResponseSchema, reflection.answer(asked)));
       }
     },
   });
+}
+
+/** Each question may be answered with all that there is to tell. */
+async function* bounded<T>(requests: AsyncIterable<T>): AsyncIterable<T> {
+  let left = REFLECTED_MAX;
+  for await (const request of requests) {
+    if (left-- === 0) throw new ConnectError("too much was asked of reflection in one call", Code.ResourceExhausted);
+    yield request;
+  }
 }
 
 function addHealth(router: ConnectRouter, { isReady }: GrpcDoorParts): void {

@@ -3,6 +3,7 @@ import { pushLimitHeaders } from "../../core/ratelimits/limit-headers.ts";
 import { type Decided, type DecisionParts, decide, type Passed } from "../gate/decide.ts";
 import { malformedProblem, type Problem, problemAnswer } from "../http/answers.ts";
 import { type Asked, DOOR_PATH, readAsked } from "./asked-request.ts";
+import { boundConnections, type DoorConnectionLimits } from "./door-connections.ts";
 import { headersForApp } from "./headers-for-app.ts";
 import { removedHeaders } from "./removed-headers.ts";
 import type { IsTrusted } from "./trusted.ts";
@@ -26,12 +27,15 @@ export interface HttpDoorParts {
   readonly isEnding: () => boolean;
 }
 
-export type TurnedAway = "untrusted" | "unclear";
+/** `crowded`: there were too many questions or connections at once. */
+export type TurnedAway = "untrusted" | "unclear" | "crowded";
 
-export interface HttpDoorLimits {
+export interface HttpDoorLimits extends DoorConnectionLimits {
   readonly headBytesMax: number;
   readonly requestHeadMs: number;
   readonly keepAliveMs: number;
+  /** For a gateway to take an answer. */
+  readonly answerIdleMs: number;
 }
 
 /** More of a body is not read: the connection is closed. */
@@ -52,6 +56,9 @@ export function createHttpDoor(parts: HttpDoorParts, limits: HttpDoorLimits): Se
   );
   // Headers beyond a count would be dropped silently, credentials among them. Size is the limit instead.
   server.maxHeadersCount = 0;
+  server.setTimeout(limits.answerIdleMs);
+  const { isTrusted, onTurnedAway } = parts;
+  boundConnections(server, limits, { isTrusted, onCrowded: (address) => onTurnedAway("crowded", { address }) });
   return server;
 }
 

@@ -1,12 +1,12 @@
 import type { Server } from "node:http";
-import type { Http2Server, ServerHttp2Session } from "node:http2";
 import type { Logger } from "pino";
 import { Rarely } from "../../edge/rarely.ts";
 import type { Address, DoorsConfig, Limits, Timeouts } from "../config.ts";
 import { type DecisionParts, decide } from "../gate/decide.ts";
+import type { ReceivedRequest } from "../gate/judge.ts";
 import { listen } from "../http/serve.ts";
 import { createHttpDoor, type TurnedAway } from "./http-door.ts";
-import { rateLimit } from "./rate-limit.ts";
+import { type Descriptor, rateLimit } from "./rate-limit.ts";
 import { trustedAmong } from "./trusted.ts";
 
 /* The doors by which gateways ask for decisions on requests that do not pass through the gate. */
@@ -60,23 +60,21 @@ export async function openDoors(parts: DoorsParts, config: DoorsConfig): Promise
     // Its libraries are loaded only here: a gate without this door pays nothing for it.
     const { createGrpcDoor } = await import("./grpc-door.ts");
     const limiting = { policy, counting: verifying, events: recording.events, nextId };
-    const server = createGrpcDoor({
-      checking: { decide: (request, startedMs) => decide(decision, request, "request", startedMs), docsUrl },
-      rateLimit: async (domain, descriptors) => {
+    const grpcParts = {
+      checking: {
+        decide: (request: ReceivedRequest, startedMs: number) => decide(decision, request, "request", startedMs),
+        docsUrl,
+      },
+      rateLimit: async (domain: string, descriptors: readonly Descriptor[]) => {
         const limited = await rateLimit(limiting, domain, descriptors);
         parts.rateLimits[limited.kind !== "decided" ? "UNDECIDED" : limited.passed ? "OK" : "OVER_LIMIT"] += 1;
         return limited;
       },
-      onUntrusted: (from) => onTurnedAway("untrusted", { address: from }),
-      ...{ isTrusted, isReady, onFault },
-    });
-    const sessions = new Set<ServerHttp2Session>();
-    server.on("session", (session) => {
-      sessions.add(session);
-      session.once("close", () => sessions.delete(session));
-    });
-    const url = await listen(server, address);
-    closers.push((graceMs) => endGrpcDoor(server, sessions, graceMs));
+      ...{ isTrusted, isReady, onFault, onTurnedAway },
+    };
+    const door = createGrpcDoor(grpcParts, { ...parts.limits, ...parts.timeouts });
+    const url = await listen(door.server, address);
+    closers.push(door.end);
     return url;
   }
 
@@ -105,23 +103,9 @@ async function endHttpDoor(server: Server, graceMs: number): Promise<void> {
   clearTimeout(cutOff);
 }
 
-/** The same, over HTTP/2: each session is told to end (GOAWAY), and ends when what was asked on it is answered. */
-async function endGrpcDoor(
-  server: Http2Server,
-  sessions: ReadonlySet<ServerHttp2Session>,
-  graceMs: number,
-): Promise<void> {
-  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  for (const session of sessions) session.close();
-  const cutOff = setTimeout(() => {
-    for (const session of sessions) session.destroy();
-  }, graceMs);
-  await closed;
-  clearTimeout(cutOff);
-}
-
 const MESSAGES: Readonly<Record<TurnedAway, string>> = {
   untrusted: "an address that is not among the trusted gateways asked for a decision, and was refused",
+  crowded: "there are more connections or questions at a door than it takes at once; one was refused",
   unclear: "a gateway asked for a decision and did not tell clearly about which request; it was refused",
 };
 

@@ -21,6 +21,7 @@ export class Reflection {
   readonly #services: readonly DescService[];
   readonly #files = new Map<string, DescFile>();
   readonly #fileOfSymbol = new Map<string, DescFile>();
+  readonly #bytes = new Map<DescFile, Uint8Array[]>();
 
   constructor(services: readonly DescService[]) {
     this.#services = services;
@@ -46,8 +47,16 @@ export class Reflection {
     else if (asked.case === "fileContainingSymbol") file = this.#fileOfSymbol.get(asked.value);
     else return refuse(Code.Unimplemented, "nothing is known here of extensions");
     if (file === undefined) return refuse(Code.NotFound, "not found");
-    const fileDescriptorProto = [...closure(file)].map((one) => toBinary(FileDescriptorProtoSchema, protoOf(one)));
+    const fileDescriptorProto = this.#bytesOf(file);
     return respond({ case: "fileDescriptorResponse", value: { fileDescriptorProto } });
+  }
+
+  /** Made once for each file: a question costs little more than its answer's bytes. */
+  #bytesOf(file: DescFile): Uint8Array[] {
+    const made =
+      this.#bytes.get(file) ?? [...closure(file)].map((one) => toBinary(FileDescriptorProtoSchema, protoOf(one)));
+    this.#bytes.set(file, made);
+    return made;
   }
 
   #addFile(file: DescFile): void {

@@ -1,3 +1,4 @@
+import { METHODS } from "node:http";
 import { hashKey } from "../../core/keys/key-string.ts";
 import { checkTarget } from "../../core/policies/check-path.ts";
 import type { Code } from "../../core/verification/codes.ts";
@@ -78,6 +79,7 @@ const readAnyHead = compileHeadReader([]);
 export function judge(request: ReceivedRequest, kind: RequestKind, inForce: PolicyInForce | undefined): Judgment {
   const { rawHeaders, httpVersion } = request;
   if (httpVersion !== "1.1" && httpVersion !== "2.0" && httpVersion !== "1.0") return refuseMalformed(versionProblem);
+  if (!KNOWN_METHODS.has(request.method ?? "")) return refuseMalformed(METHOD_UNKNOWN);
   const head = (inForce?.readHead ?? readAnyHead)(rawHeaders, httpVersion);
   if (head.malformed !== undefined) return refuseMalformed(malformedProblem(head.malformed));
   if (kind === "upgrade" && head.hasBody) return refuseMalformed(UPGRADE_WITH_BODY);
@@ -85,6 +87,9 @@ export function judge(request: ReceivedRequest, kind: RequestKind, inForce: Poli
   return judgeByPolicy(request, head, inForce);
 }
 
+/** Parsers refuse others, but doors are told of them: `delete` would be another method for a rule than for many an app. */
+const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS);
+const METHOD_UNKNOWN = malformedProblem("The method of the request is unknown.", "method");
 const UPGRADE_WITH_BODY = malformedProblem("A request for an upgrade has no body.");
 const NO_POLICY: Refuse = {
   kind: "refuse",
