@@ -24,7 +24,10 @@ end
 function authorize(r)
     local told = {}
     for name, value in pairs(r:headers_in_table()) do
-        if not NOT_TOLD[name:lower()] then told[name:lower()] = type(value) == "table" and table.concat(value, ", ") or value end
+        local text = type(value) == "table" and table.concat(value, ", ") or value
+        -- A client that names these headers as those of its connection would have mod_proxy take them from the app's request again.
+        if name:lower() == "connection" and text:lower():find("postern", 1, true) then return 400 end
+        if not NOT_TOLD[name:lower()] then told[name:lower()] = text end
     end
     local before = told["x-forwarded-for"]
     told["x-forwarded-for"] = (before and before .. ", " or "") .. r.useragent_ip

@@ -34,7 +34,9 @@ const UNIT_MS: ReadonlyMap<number, number> = new Map([
   [Unit.MONTH, 30 * DAY_MS],
   [Unit.YEAR, 365 * DAY_MS],
 ]);
-const UNIT_OF_MS: ReadonlyMap<number, Unit> = new Map([...UNIT_MS].map(([unit, ms]) => [ms, unit]));
+/** The longest first. */
+const UNITS = [...UNIT_MS].reverse();
+const DURATION_MS_MAX = 10 * 365 * DAY_MS;
 
 /** Throws `ConnectError` for what is malformed, not known or cannot be decided; then Envoy's `failure_mode_deny` says what happens. */
 export async function shouldRateLimit(rateLimit: RateLimiting, request: RateLimitRequest): Promise<RateLimitResponse> {
@@ -76,19 +78,33 @@ function readDescriptor(
   if (isNegativeHits) throw new ConnectError("hits cannot be given back", Code.Unimplemented);
   // Of a request, 0 means that it does not say.
   const cost = hitsAddend === undefined ? ofRequest || 1 : Number(hitsAddend);
-  const durationMs = limit && UNIT_MS.get(limit.unit);
-  if (limit !== undefined && durationMs === undefined) {
-    throw new ConnectError("the limit of a descriptor has no unit that is known here", Code.InvalidArgument);
-  }
-  const own = limit && durationMs !== undefined ? { limit: limit.requestsPerUnit, durationMs } : undefined;
+  const own = limit && { limit: limit.requestsPerUnit, durationMs: durationOf(limit) };
   return { entries, limit: own, cost: Math.min(cost, COST_MAX) };
+}
+
+function durationOf({ unit, unitMultiplier }: NonNullable<RateLimitDescriptor["limit"]>): number {
+  const unitMs = UNIT_MS.get(unit);
+  if (unitMs === undefined)
+    throw new ConnectError("the limit of a descriptor has no unit that is known here", Code.InvalidArgument);
+  const durationMs = unitMs * Math.max(1, unitMultiplier ?? 1);
+  if (durationMs > DURATION_MS_MAX)
+    throw new ConnectError("the limit of a descriptor is for more than ten years", Code.InvalidArgument);
+  return durationMs;
+}
+
+/** In the longest unit of which it is a multiple. */
+function unitOf(durationMs: number): { readonly unit: Unit; readonly unitMultiplier?: number } {
+  const found = UNITS.find(([, unitMs]) => durationMs % unitMs === 0);
+  if (found === undefined) return { unit: Unit.UNKNOWN };
+  const [unit, unitMs] = found;
+  return durationMs === unitMs ? { unit } : { unit, unitMultiplier: durationMs / unitMs };
 }
 
 function statusOf({ charge, outcome }: DescriptorOutcome, nowMs: number): MessageInitShape<typeof StatusSchema> {
   if (charge === undefined) return { code: ResponseCode.OK };
   const currentLimit = {
     requestsPerUnit: Math.min(charge.limit, UINT32_MAX),
-    unit: UNIT_OF_MS.get(charge.durationMs) ?? Unit.UNKNOWN,
+    ...unitOf(charge.durationMs),
   };
   if (outcome === undefined) return { code: ResponseCode.OK, currentLimit };
   const untilResetMs = Math.max(0, outcome.resetMs - nowMs);
