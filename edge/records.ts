@@ -4,8 +4,8 @@ import type { KeyRecord } from "../core/records.ts";
 
 /**
  * `override` is one exact identifier of a namespace, `overridePatterns` are all of its identifiers with a `*`.
- * `namespaceName` leads from a name to the namespace, and `rootKey` is a root key: the central server alone reads these
- * two, so they travel on its feed but are never written to a store that pods can read.
+ * `namespaceName` leads from a name to the namespace. `rootKey` is a root key: the central server alone reads it, so it
+ * travels on its feed but is never written to a store that pods can read.
  */
 export const RECORD_KINDS = [
   "key",
@@ -23,7 +23,7 @@ export const RECORD_KINDS = [
 
 export type RecordKind = (typeof RECORD_KINDS)[number];
 
-export const CENTRAL_ONLY_KINDS: ReadonlySet<RecordKind> = new Set(["namespaceName", "rootKey"]);
+export const CENTRAL_ONLY_KINDS: ReadonlySet<RecordKind> = new Set(["rootKey"]);
 
 /**
  * What keys refer to. Their tombstones stay for as long as something may name them: a key goes on naming an API that was deleted

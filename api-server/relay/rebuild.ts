@@ -4,7 +4,13 @@ import type { CreditStore } from "../../edge/credits/contract.ts";
 import type { RecordWriter, StoreState } from "../../edge/projection/contract.ts";
 import { listEveryApiId } from "../store/apis.ts";
 import { renewCreditRevs } from "../store/key-credits.ts";
-import { countRecentMarks, insertRecentMarks, nextProjectionVersion, raiseProjectionVersion } from "../store/outbox.ts";
+import {
+  countRecentMarks,
+  insertNamespaceNameMarks,
+  insertRecentMarks,
+  nextProjectionVersion,
+  raiseProjectionVersion,
+} from "../store/outbox.ts";
 import { renewPolicyVersions } from "../store/policies.ts";
 import type { Queryable } from "../store/queryable.ts";
 import {
@@ -48,6 +54,8 @@ interface Progress {
 }
 
 const SETTING = "projection";
+/** The last projection of which all names of namespaces were written. */
+const NAMES_SETTING = "projection-names";
 const PROGRESS_SETTING = "projection-progress";
 const PAGE = 1000;
 /** Pages that are read and written concurrently, each on its own connection. */
@@ -128,6 +136,16 @@ export async function beginProjection(
   await writer.begin(projectionId, await listEveryWorkspaceId(db), { forget, usePrevious });
 }
 
+/**
+ * Sees to it that the names of namespaces are in a projection that is complete: a relay of the release before did not write them. They are
+ * marked once, and relayed like changes.
+ */
+export async function ensureNames(db: Queryable, projectionId: string): Promise<void> {
+  if ((await findSetting<string>(db, NAMES_SETTING)) === projectionId) return;
+  await insertNamespaceNameMarks(db);
+  await putSetting(db, NAMES_SETTING, projectionId);
+}
+
 export interface RebuildOptions {
   readonly projectionId: string;
   readonly writer: RecordWriter;
@@ -173,6 +191,7 @@ export async function rebuild(options: RebuildOptions): Promise<void> {
     await writer.begin(projectionId, all);
     await writer.complete(projectionId, all, await nextProjectionVersion(db));
     await putSetting(db, PROGRESS_SETTING, null);
+    await putSetting(db, NAMES_SETTING, projectionId);
     const tookMs = Math.round(performance.now() - startedAt);
     log.info({ projectionId, records: pages.records, tookMs }, "projected everything");
   });

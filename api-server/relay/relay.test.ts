@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { Redis } from "ioredis";
 import type { Pool } from "pg";
 import { pino } from "pino";
 import { Registry } from "prom-client";
@@ -250,6 +251,56 @@ describe("a change", () => {
     await waitFor("two heartbeats of after the commit", () => found.length >= 2, { deadlineMs: 25_000 });
     await following.close();
     expect(found).not.toContain("missing");
+  });
+});
+
+describe("the name of a namespace", () => {
+  const byName = async (name: string): Promise<unknown> => {
+    const batch = await edge.source.read([{ workspaceId: WORKSPACE, kind: "namespaceName", id: name }]);
+    const record = batch.usable ? batch.records[0] : undefined;
+    return record?.state === "found" ? record.data : record?.state;
+  };
+  const isKnown = async (name: string, id: string): Promise<boolean> => {
+    const record = (await byName(name)) as { id?: unknown; deleted?: unknown } | undefined;
+    return record?.id === id && record.deleted === false;
+  };
+  const insert = (id: string, name: string, deletedAt: number | null = null) =>
+    db.query(
+      `insert into ratelimit_namespaces (id, workspace_id, name, created_at, deleted_at) values ($1, '${WORKSPACE}', $2, 1, $3)`,
+      [id, name, deletedAt],
+    );
+
+  test("leads to it in every projection, and follows its changes", async () => {
+    await insert("rlns_1", "edge");
+    await insert("rlns_0", "edge", 5);
+    await insert("rlns_2", "gone", 5);
+    await aReadyRelay();
+    expect(await byName("edge")).toEqual({ id: "rlns_1", name: "edge", deleted: false });
+    expect(await byName("gone")).not.toMatchObject({ deleted: false });
+    await db.query("update ratelimit_namespaces set name = 'front' where id = 'rlns_1'");
+    await waitFor("the new name", () => isKnown("front", "rlns_1"));
+    expect(await isKnown("edge", "rlns_1")).toBe(false);
+    await insert("rlns_3", "edge");
+    await waitFor("the name to be another's", () => isKnown("edge", "rlns_3"));
+  });
+
+  test("is written when the relay of the release before, which did not write it, made the projection", async () => {
+    for (let at = 0; at < 300; at++) await insert(`rlns_${at}`, `edge ${at}`);
+    const relay = await aReadyRelay();
+    const state = () => edge.writer.state();
+    const { projectionId } = await state();
+    await relay.close();
+    const raw = new Redis(redis.url);
+    for (let at = 0; at < 300; at++) await raw.del(`${redis.prefix}${WORKSPACE}:nn:{edge ${at}}`);
+    raw.disconnect();
+    await db.query("delete from settings where name = 'projection-names'");
+    expect(await byName("edge 1")).toBe("missing");
+    aRelay();
+    await waitFor("all names", async () => {
+      for (const at of [0, 1, 250, 299]) if (!(await isKnown(`edge ${at}`, `rlns_${at}`))) return false;
+      return true;
+    });
+    expect((await state()).projectionId).toBe(projectionId);
   });
 });
 

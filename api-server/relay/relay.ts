@@ -21,7 +21,7 @@ import { BackgroundRebuild } from "./background-rebuild.ts";
 import { Delivered } from "./delivered.ts";
 import { connectWorker, type Leadership, takeLead } from "./leadership.ts";
 import { createRelayMetrics, type RelayMetrics } from "./metrics.ts";
-import { beginProjection, RECENT_KEPT_MS, whyRebuild } from "./rebuild.ts";
+import { beginProjection, ensureNames, RECENT_KEPT_MS, whyRebuild } from "./rebuild.ts";
 import { carryRound, TableEmptied, Turns } from "./round.ts";
 
 /*
@@ -211,6 +211,7 @@ class RelayLoop implements Relay {
   async #checkStore(db: Client, projected: Projected, rebuilding: BackgroundRebuild): Promise<void> {
     const { writer, log, newProjectionId } = this.#options;
     const { timeline, refused } = projected;
+    const isFirst = projected.id === undefined;
     const state = await writer.state();
     const lastVersion = await nextProjectionVersion(db);
     // The store as a whole may look right while one workspace's mark is missing; then the refused write is the only sign.
@@ -220,6 +221,7 @@ class RelayLoop implements Relay {
       projected.id = state.projectionId;
       projected.head = state.head;
       if (!state.complete) rebuilding.ensure(state.projectionId);
+      else if (isFirst) await ensureNames(db, state.projectionId);
     } else {
       this.#metrics.rebuilds.inc();
       await rebuilding.close();

@@ -132,6 +132,15 @@ export async function insertRecentMarks(db: Queryable, { keptMs }: { keptMs: num
   await db.query({ name: "insert-recent-marks", text, values: [keptMs] });
 }
 
+/** Marks the names of all namespaces, as if each had been changed. */
+export async function insertNamespaceNameMarks(db: Queryable): Promise<void> {
+  const text = `insert into outbox (workspace_id, kind, id, bulk)
+                select n.workspace_id, 'namespaceName', n.name, row_number() over (partition by n.workspace_id) > 200
+                  from ratelimit_namespaces n
+                 where n.deleted_at is null`;
+  await db.query({ name: "insert-namespace-name-marks", text });
+}
+
 /** How many marks were relayed in the last `keptMs`; `max` when there are more. */
 export async function countRecentMarks(
   db: Queryable,

@@ -326,6 +326,8 @@ export const LISTED_KINDS = [
   "override",
   "key",
   "policy",
+  // Last: a relay of the release before that goes on from here, because it does not know this kind, repeats the one before.
+  "namespaceName",
 ] as const satisfies readonly RecordKind[];
 export type ListedKind = (typeof LISTED_KINDS)[number];
 
@@ -367,4 +369,5 @@ const LISTS: Readonly<Record<ListedKind, Listed>> = {
   },
   key: { ...entities("keys", "t.deleted_at is null"), id: "t.hash" },
   policy: entities(POLICY_IDS),
+  namespaceName: { ...entities("ratelimit_namespaces", "t.deleted_at is null"), id: "t.name" },
 };

@@ -7,7 +7,9 @@ test("a pod's user is confined to its workspace: records are read only, and no s
   const keys = rules.filter((rule) => rule.includes("~"));
   expect(keys.every((rule) => /^(%R)?~ps:ws_1:/.test(rule))).toBe(true);
   expect(
-    keys.filter((rule) => /:(k|i|r|a|n|p|o):|:w$|:mark:|:changes:/.test(rule)).every((rule) => rule.startsWith("%R~")),
+    keys
+      .filter((rule) => /:(k|i|r|a|n|nn|p|o):|:w$|:mark:|:changes:/.test(rule))
+      .every((rule) => rule.startsWith("%R~")),
   ).toBe(true);
   for (const name of ["eval", "eval_ro", "script", "keys", "config", "xreadgroup", "unlink"])
     expect(rules).not.toContain(`+${name}`);

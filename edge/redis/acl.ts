@@ -7,7 +7,7 @@ import { DEFAULT_PREFIX } from "./keys.ts";
  */
 
 /** Records, the mark and the change stream, which only the relay writes. */
-const READ_ONLY = ["k:{*", "i:{*", "r:{*", "a:{*", "n:{*", "o:{*", "w", "mark:{*", "changes:{*"] as const;
+const READ_ONLY = ["k:{*", "i:{*", "r:{*", "a:{*", "n:{*", "nn:{*", "o:{*", "w", "mark:{*", "changes:{*"] as const;
 const WRITTEN = ["rl:{*", "cr:{*", "cr-dirty", "cr-load"] as const;
 const OF_EVENTS = ["events", "events-room:{*"] as const;
 

@@ -41,8 +41,15 @@ test("an identifier that looks like another field has a field of its own", () =>
   expect(place("override", "rlns_1/a/b")).toEqual({ key: "ps:ws_1:o:{rlns_1}", field: "=a/b" });
 });
 
-test.each(["rootKey", "namespaceName"] as const)("a record of kind %s has no place in Redis", (kind) => {
-  expect(() => place(kind, "x")).toThrow("not kept in Redis");
+test("a root key has no place in Redis", () => {
+  expect(() => place("rootKey", "x")).toThrow("not kept in Redis");
+});
+
+test("a namespace is found by its name in a place of its own, whatever the name is", () => {
+  const keys = ["a", "}", "{a}", "a b", "*", "rlns_1"].map((name) => place("namespaceName", name).key);
+  expect(new Set(keys).size).toBe(6);
+  expect(keys).not.toContain(place("namespace", "a").key);
+  expect(place("namespaceName", "a b")).toEqual({ key: "ps:ws_1:nn:{a b}" });
 });
 
 test("different triples have different hashes, even if their texts joined are equal", () => {

@@ -23,6 +23,7 @@ const RECORD_LETTERS: Partial<Record<RecordKind, string>> = {
   role: "r",
   api: "a",
   namespace: "n",
+  namespaceName: "nn",
   policy: "p",
 };
 

@@ -53,8 +53,7 @@ export async function shouldRateLimit(rateLimit: RateLimiting, request: RateLimi
   if (limited.kind === "undecided") throw new ConnectError(limited.reason, Code.Unavailable);
   if (limited.kind === "unknownDomain") {
     const name = JSON.stringify(domain.slice(0, 100));
-    const known =
-      "a domain is the id of a rate-limit namespace of the workspace, or the name of one that the policy names";
+    const known = "a domain is the name or the id of a rate-limit namespace of the workspace";
     throw new ConnectError(`there is no rate-limit namespace ${name}: ${known}`, Code.NotFound);
   }
   const { passed, outcomes, consumed } = limited;

@@ -269,13 +269,21 @@ describe("the rate limit service", () => {
     expect(await limit([long])).toMatchObject({ overallCode: "OVER_LIMIT" });
   });
 
-  test("a domain is an id, or a name that the policy names; another workspace's and a deleted one are neither", async () => {
+  test("a domain is an id, or the name of any namespace; another workspace's and a deleted one are neither", async () => {
     const asked = (domain: string) => ask(LIMIT, { domain, descriptors: [user("x", perMinute(9))] });
     expect((await asked("rlns_named")).json).toMatchObject({ statuses: [{ limitRemaining: 8 }] });
     expect((await asked("named")).json).toMatchObject({ statuses: [{ limitRemaining: 7 }] });
-    for (const unknown of ["edge", "rlns_gone", "gone", "rlns_of_another_workspace"]) {
+    const named = (name: string, id: string, deleted = false) =>
+      gate.records.putAny("namespaceName", name, { id, name, deleted });
+    await named("gone", "rlns_gone", true);
+    // As a relay leaves it that does not know of names: the namespace is called otherwise by now.
+    await named("formerly", "rlns_edge");
+    for (const unknown of ["edge", "formerly", "rlns_gone", "gone", "rlns_of_another_workspace"]) {
       expect((await asked(unknown)).error, unknown).toContain("NotFound");
     }
+    await named("edge", "rlns_edge");
+    expect((await asked("edge")).json).toMatchObject({ statuses: [{ limitRemaining: 8 }] });
+    expect((await asked("rlns_edge")).json).toMatchObject({ statuses: [{ limitRemaining: 7 }] });
   });
 
   test.each([

@@ -21,7 +21,12 @@ function partsWithout(changes: Parameters<typeof aPolicy>[0], stalenessMs = 0) {
     policy: () => ({ policy }) as PolicyInForce,
     counting: {
       workspaceId: "ws_test",
-      projection: { findNamespace: unusable, findOverride: unusable, stalenessMs: () => stalenessMs },
+      projection: {
+        findNamespace: unusable,
+        findNamespaceByName: unusable,
+        findOverride: unusable,
+        stalenessMs: () => stalenessMs,
+      },
       counters: {
         consume: async () => {
           throw new CountersUnavailable("away");

@@ -82,14 +82,15 @@ export async function rateLimit(
 }
 
 /**
- * The namespace with this id, else the one of this name among those that the policy in force names. A gate reads records by their ids; the names of
- * others are not known to it.
+ * The namespace with this id, else the live one of this name. Those that the policy names are looked at, too: a relay of the release before does not
+ * write names, and a user of Redis that was made for it may not read them.
  */
 async function findNamespaceId(
-  { projection, workspaceId }: VerifyParts,
+  counting: VerifyParts,
   { policy }: PolicyInForce,
   domain: string,
 ): Promise<string | RateLimited> {
+  const { projection, workspaceId } = counting;
   const named = policy.rules.flatMap(({ ratelimits }) =>
     ratelimits.flatMap(({ scope }) => (scope.kind === "namespace" ? [scope.namespaceId] : [])),
   );
@@ -101,9 +102,23 @@ async function findNamespaceId(
   for (const lookup of lookups) {
     if (lookup.status === "found" && !lookup.value.deleted && lookup.value.name === domain) return lookup.value.id;
   }
-  if (!lookups.some(({ status }) => status === "unusable")) return { kind: "unknownDomain" };
+  const byName = await findByName(counting, domain);
+  if (byName.status === "found") return byName.value.id;
+  if (![...lookups, byName].some(({ status }) => status === "unusable")) return { kind: "unknownDomain" };
   // As when overrides cannot be read: what descriptors bring along is counted, here under the domain itself.
   return policy.onCounterFailure === "Deny" ? undecided("The namespace cannot be looked up now.") : domain;
+}
+
+/** Also looks at the namespace itself: while a relay of the release before is at work, the record of a name may be of a name that it has no more. */
+async function findByName(
+  { projection, workspaceId }: VerifyParts,
+  name: string,
+): Promise<Awaited<ReturnType<VerifyParts["projection"]["findNamespace"]>>> {
+  const named = await projection.findNamespaceByName(workspaceId, name);
+  if (named.status !== "found" || named.value.deleted) return named.status === "found" ? { status: "absent" } : named;
+  const itself = await projection.findNamespace(workspaceId, named.value.id);
+  const isStill = itself.status !== "found" || (itself.value.name === name && !itself.value.deleted);
+  return isStill ? itself : { status: "absent" };
 }
 
 /** The limit of each descriptor, undefined for one that has none; undefined as a whole when overrides cannot be read and the policy denies. */

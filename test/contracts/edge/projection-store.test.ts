@@ -170,7 +170,7 @@ describe.each(EDGES)("the store of the projection $name", ({ open }) => {
     await heardAll(central);
     const texts = (refs: RecordRef[]) => refs.map((ref) => `${ref.kind} ${ref.workspaceId} ${ref.id}`);
     const { workspace, api, key } = ws.refs;
-    expect(own.told.filter((text) => !text.startsWith("heartbeat"))).toEqual(texts([workspace, api, key]));
+    expect(own.told.filter((text) => !text.startsWith("heartbeat"))).toEqual(texts([workspace, api, name, key]));
     expect(central.told.filter((text) => !text.startsWith("heartbeat"))).toEqual(
       texts([workspace, api, rootKey, name, other.refs.workspace, key]),
     );

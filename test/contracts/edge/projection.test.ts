@@ -329,12 +329,17 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(await limitOf("premium_1")).toBe("absent");
   });
 
-  test("namespaces and policies are found by id", async () => {
+  test("namespaces are found by id and by name, policies by id", async () => {
     const namespaceId = aName("rlns");
     await change(ws.ref("namespace", namespaceId), { id: namespaceId, name: "public", deleted: false });
     expect(await projection.findNamespace(ws.workspaceId, namespaceId)).toMatchObject({ value: { name: "public" } });
     expect(await projection.findPolicy(ws.workspaceId, "pol_none")).toEqual({ status: "absent" });
-    expect(await projection.findNamespaceByName(ws.workspaceId, "public")).toMatchObject({ status: "unusable" });
+    const name = "{a} public} name/*";
+    expect(await projection.findNamespaceByName(ws.workspaceId, name)).toEqual({ status: "absent" });
+    await change(ws.ref("namespaceName", name), { id: namespaceId, name, deleted: false });
+    expect(await projection.findNamespaceByName(ws.workspaceId, name)).toMatchObject({ value: { id: namespaceId } });
+    await change(ws.ref("namespaceName", name), undefined);
+    expect(await projection.findNamespaceByName(ws.workspaceId, name)).toEqual({ status: "absent" });
   });
 
   test("caches hold at most their bound, and an evicted record is read again", async () => {
