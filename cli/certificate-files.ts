@@ -4,6 +4,27 @@ import { UsageError } from "./command.ts";
 import { followFile } from "./followed.ts";
 
 /**
+ * The certificate of the gate's doors, from `--doors-tls-cert-file` and `--doors-tls-key-file`, with the authorities of `--doors-client-ca-file` as its
+ * `ca`; undefined with none of them. Otherwise like `followCertificateFiles`.
+ */
+export function followDoorsCertificate(
+  options: Readonly<Record<"doors-tls-cert-file" | "doors-tls-key-file" | "doors-client-ca-file", string | undefined>>,
+  log: Logger,
+): (() => Certificate) | undefined {
+  const { "doors-tls-cert-file": cert, "doors-tls-key-file": key, "doors-client-ca-file": caFile } = options;
+  const certificate = followPair([cert, key], ["doors-tls-cert-file", "doors-tls-key-file"], log);
+  if (caFile === undefined) return certificate;
+  if (certificate === undefined) throw new UsageError("--doors-client-ca-file wants --doors-tls-cert-file");
+  const accept = (text: string): string => {
+    if (!text.includes("-----BEGIN CERTIFICATE-----"))
+      throw new UsageError("--doors-client-ca-file has no certificate");
+    return text;
+  };
+  const ca = followFile(caFile, { name: "doors-client-ca-file", log, accept });
+  return () => ({ ...certificate(), ca: ca() });
+}
+
+/**
  * The certificate of a listener, from `--tls-cert-file` and `--tls-key-file`; undefined with neither. The files are read again when they are
  * asked for, so a replaced one is used. Throws UsageError when only one is given, or one cannot be read.
  */
@@ -12,13 +33,18 @@ export function followCertificateFiles(
   log: Logger,
 ): (() => Certificate) | undefined {
   const { "tls-cert-file": certFile, "tls-key-file": keyFile } = options;
+  return followPair([certFile, keyFile], ["tls-cert-file", "tls-key-file"], log);
+}
+
+function followPair(
+  [certFile, keyFile]: readonly [string | undefined, string | undefined],
+  [certName, keyName]: readonly [string, string],
+  log: Logger,
+): (() => Certificate) | undefined {
   if (certFile === undefined && keyFile === undefined) return undefined;
   if (certFile === undefined || keyFile === undefined) {
-    throw new UsageError("--tls-cert-file and --tls-key-file belong together");
+    throw new UsageError(`--${certName} and --${keyName} belong together`);
   }
-  const [cert, key] = [
-    followFile(certFile, { name: "tls-cert-file", log }),
-    followFile(keyFile, { name: "tls-key-file", log }),
-  ];
+  const [cert, key] = [followFile(certFile, { name: certName, log }), followFile(keyFile, { name: keyName, log })];
   return () => ({ cert: cert(), key: key() });
 }

@@ -5,6 +5,8 @@ import type { Closeable } from "./closeable.ts";
 export interface Certificate {
   readonly cert: string;
   readonly key: string;
+  /** The authorities of clients' certificates, for a server that asks for them. */
+  readonly ca?: string | undefined;
 }
 
 const LOOK_EVERY_MS = 5_000;
@@ -19,10 +21,9 @@ export function followCertificate(
 ): Closeable {
   let used = current();
   let refused: Certificate | undefined;
-  const isSame = (a: Certificate, b: Certificate | undefined) => a.cert === b?.cert && a.key === b.key;
+  const isSame = (a: Certificate, b: Certificate | undefined) => a.cert === b?.cert && a.key === b.key && a.ca === b.ca;
   const timer = setInterval(() => {
-    const { cert, key } = current();
-    const now = { cert, key };
+    const now = { ...current() };
     if (isSame(now, used) || isSame(now, refused)) return;
     try {
       server.setSecureContext(now);

@@ -54,8 +54,13 @@ export interface DoorsConfig {
   readonly authorize?: Address | undefined;
   /** Of the gRPC door: Envoy's ext_authz and rate limit service. */
   readonly grpc?: Address | undefined;
-  /** From where the doors may be asked: what is said there of a request and its client is believed. */
+  /**
+   * From where the doors may be asked: what is said there of a request and its client is believed. Not looked at where clients show
+   * certificates.
+   */
   readonly trusted: readonly IpRange[];
+  /** The doors are asked by TLS, with the certificate of now; with a `ca`, which is there from the start or never, only by clients that show a certificate of it. */
+  readonly tls?: (() => Certificate) | undefined;
 }
 
 export interface Timeouts {

@@ -9,7 +9,7 @@ import { RESTORED_WAIT_MS } from "../../sidecar/knowledge.ts";
 import { openSnapshot, SECRET_CHARACTERS_MIN, type Snapshot } from "../../sidecar/snapshot/snapshot.ts";
 import { startSidecar } from "../../sidecar/start.ts";
 import { FOLDER, FOLLOWED_FILE, HTTP_URL, LISTEN, oneOf, PORT, text, whole } from "../accepts.ts";
-import { followCertificateFiles } from "../certificate-files.ts";
+import { followCertificateFiles, followDoorsCertificate } from "../certificate-files.ts";
 import { type Accepts, defineCommand, UsageError } from "../command.ts";
 import { followFile } from "../followed.ts";
 import { surviveStrayErrors } from "../last-resort.ts";
@@ -125,7 +125,7 @@ export const sidecar = defineCommand({
     "grpc-listen": {
       type: "string",
       placeholder: "[HOST:]PORT",
-      help: "where Envoy asks over gRPC: ext_authz and the rate limit service, without TLS; closed when left out",
+      help: "where Envoy asks over gRPC: ext_authz and the rate limit service; closed when left out",
       env: "POSTERN_GRPC_LISTEN",
       accepts: LISTEN,
     },
@@ -136,6 +136,27 @@ export const sidecar = defineCommand({
       default: "127.0.0.0/8,::1",
       env: "POSTERN_TRUSTED_GATEWAYS",
       accepts: BLOCKS,
+    },
+    "doors-tls-cert-file": {
+      type: "string",
+      placeholder: "PATH",
+      help: "certificate with which gateways are answered by TLS, at both doors; PEM, followed",
+      env: "POSTERN_DOORS_TLS_CERT_FILE",
+      accepts: FOLLOWED_FILE,
+    },
+    "doors-tls-key-file": {
+      type: "string",
+      placeholder: "PATH",
+      help: "its private key",
+      env: "POSTERN_DOORS_TLS_KEY_FILE",
+      accepts: FOLLOWED_FILE,
+    },
+    "doors-client-ca-file": {
+      type: "string",
+      placeholder: "PATH",
+      help: "authorities, PEM, followed: only gateways that show a certificate of them may ask; --trusted-gateways is not looked at then",
+      env: "POSTERN_DOORS_CLIENT_CA_FILE",
+      accepts: FOLLOWED_FILE,
     },
     "admin-port": { ...adminPort, default: "8001" },
     "pod-id": {
@@ -209,8 +230,8 @@ export const sidecar = defineCommand({
   run: (options, io) => {
     const upstream = options.upstream === undefined ? undefined : parseHttpUrl("upstream", options.upstream);
     const upstreamProtocol = parseUpstreamProtocol(options["upstream-protocol"], upstream);
-    const doors = readDoors(options);
-    if (upstream === undefined && doors === undefined)
+    const withDoors = readDoors(options);
+    if (upstream === undefined && withDoors === undefined)
       throw new UsageError("--upstream, --authorize-listen or --grpc-listen is required");
     const drainMs = 1000 * parseWhole("drain", options.drain, DRAIN);
     return runService({ name: "sidecar", env: io.env, deadlineMs: drainMs + 10_000 }, async ({ log, closers }) => {
@@ -234,7 +255,7 @@ export const sidecar = defineCommand({
         upstreamProtocol,
         listen: { host: options.host, port: parsePort("port", options.port) },
         tls: followCertificateFiles(options, log),
-        doors,
+        doors: withDoors && { ...withDoors, tls: followDoorsCertificate(options, log) },
         admin: { host: options.host, port: parsePort("admin-port", options["admin-port"]) },
         timeouts: {
           drainMs,

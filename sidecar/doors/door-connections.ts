@@ -1,6 +1,7 @@
 import type { Server, Socket } from "node:net";
+import type { Certificate } from "../../edge/follow-certificate.ts";
 import { Places } from "../../edge/places.ts";
-import type { IsTrusted } from "./trusted.ts";
+import type { Trust } from "./trusted.ts";
 
 /*
  * How many connections a door keeps: many of those that may ask, and few of others, which only learn that they may not. One too many is
@@ -16,16 +17,33 @@ export interface DoorConnectionLimits {
 
 /** TCP's own probes begin after this time, and find a peer that vanished without a word. */
 const KEEP_ALIVE_MS = 60_000;
-const STRANGERS_SHARE = 0.5;
+/** What one address may hold where it is not known beforehand who is a stranger. */
+const SHARE = 0.5;
+
+/** A door, before it listens. */
+export interface Door {
+  readonly server: Server;
+  /** What is used for TLS from now on; undefined for a door that speaks none. Throws when it is not usable, and then keeps the last one. */
+  readonly setSecureContext: ((certificate: Certificate) => void) | undefined;
+  /** Stops accepting, and lets what was asked be answered for at most `graceMs`. */
+  readonly end: (graceMs: number) => Promise<void>;
+}
+
+export interface DoorConnections {
+  /** Also those whose TLS handshake is not over. */
+  closeAll(): void;
+}
 
 /** Call it before the server listens. `onCrowded` gets the address of a connection that is closed. */
 export function boundConnections(
   server: Server,
   { doorConnectionsMax, doorStrangersMax }: DoorConnectionLimits,
-  { isTrusted, onCrowded }: { isTrusted: IsTrusted; onCrowded: (address: string | undefined) => void },
-): void {
-  const gateways = new Places({ max: doorConnectionsMax, share: 1, waitMs: 0 });
-  const strangers = new Places({ max: doorStrangersMax, share: STRANGERS_SHARE, waitMs: 0 });
+  { trust, onCrowded }: { trust: Trust; onCrowded: (address: string | undefined) => void },
+): DoorConnections {
+  const { isTrusted } = trust;
+  const gateways = new Places({ max: doorConnectionsMax, share: trust.by === "certificate" ? SHARE : 1, waitMs: 0 });
+  const strangers = new Places({ max: doorStrangersMax, share: SHARE, waitMs: 0 });
+  const open = new Set<Socket>();
   // Whatever the server does with a connection comes after this.
   const serve = server.listeners("connection");
   server.removeAllListeners("connection");
@@ -38,8 +56,17 @@ export function boundConnections(
       socket.destroy();
       return;
     }
-    socket.once("close", () => places.release(key));
+    open.add(socket);
+    socket.once("close", () => {
+      open.delete(socket);
+      places.release(key);
+    });
     socket.setKeepAlive(true, KEEP_ALIVE_MS);
     for (const listener of serve) listener.call(server, socket);
   });
+  return {
+    closeAll: () => {
+      for (const socket of open) socket.destroy();
+    },
+  };
 }

@@ -1,5 +1,14 @@
-import type { Http2Server, Http2ServerRequest, Http2Session, ServerHttp2Session, ServerHttp2Stream } from "node:http2";
+import type {
+  Http2SecureServer,
+  Http2Server,
+  Http2ServerRequest,
+  Http2Session,
+  ServerHttp2Session,
+  ServerHttp2Stream,
+} from "node:http2";
+import type { Server as NetServer } from "node:net";
 import { Allowance } from "../../http2/allowance.ts";
+import type { DoorConnections } from "./door-connections.ts";
 
 /*
  * The sessions of the gRPC door and the calls on them: how many there may be, how long each may take, and who is still there.
@@ -65,7 +74,7 @@ export class GrpcCalls {
   #lasting = 0;
 
   /** Follows the sessions of the server until `end`. */
-  constructor(server: Http2Server, limits: GrpcCallLimits) {
+  constructor(server: Http2Server | Http2SecureServer, limits: GrpcCallLimits) {
     this.#limits = limits;
     server.on("session", (session) => this.#follow(session));
     const shortestMs = Math.min(limits.requestHeadMs, limits.doorPingMs);
@@ -97,11 +106,12 @@ export class GrpcCalls {
   }
 
   /** Each session is told to end (GOAWAY), and ends when what was asked on it is answered, or after `graceMs`. */
-  async end(server: Http2Server, graceMs: number): Promise<void> {
+  async end(server: NetServer, graceMs: number, connections: DoorConnections): Promise<void> {
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
     for (const session of this.#sessions.keys()) session.close();
     const cutOff = setTimeout(() => {
       for (const session of this.#sessions.keys()) session.destroy();
+      connections.closeAll();
     }, graceMs);
     await closed;
     clearTimeout(cutOff);

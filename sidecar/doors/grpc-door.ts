@@ -1,8 +1,16 @@
-import { createServer, type Http2Server, type Http2ServerRequest, type Http2ServerResponse } from "node:http2";
+import {
+  createSecureServer,
+  createServer,
+  type Http2SecureServer,
+  type Http2Server,
+  type Http2ServerRequest,
+  type Http2ServerResponse,
+} from "node:http2";
+import type { TlsOptions } from "node:tls";
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
-import { boundConnections, type DoorConnectionLimits } from "./door-connections.ts";
+import { boundConnections, type Door, type DoorConnectionLimits } from "./door-connections.ts";
 import { type CheckParts, check } from "./envoy-check.ts";
 import { type RateLimiting, shouldRateLimit } from "./envoy-rate-limit.ts";
 import { CALL_MS_MAX, type CallKind, type GrpcCallLimits, GrpcCalls } from "./grpc-calls.ts";
@@ -20,10 +28,10 @@ import {
   ServerReflectionResponseSchema as V1AlphaResponse,
 } from "./protocol/grpc/reflection/v1alpha/reflection_pb.js";
 import { Reflection } from "./reflection.ts";
-import type { IsTrusted } from "./trusted.ts";
+import type { Trust } from "./trusted.ts";
 
 /*
- * The gRPC door, over HTTP/2 without TLS: Envoy's ext_authz and rate limit service, health and reflection. This file and what it imports is
+ * The gRPC door, over HTTP/2: Envoy's ext_authz and rate limit service, health and reflection. This file and what it imports is
  * loaded when the door is opened, so that a gate without it pays nothing. In a bundle it is a file of its own with a copy of what it imports: what
  * decides is passed in.
  */
@@ -31,17 +39,11 @@ import type { IsTrusted } from "./trusted.ts";
 export interface GrpcDoorParts {
   readonly checking: CheckParts;
   readonly rateLimit: RateLimiting;
-  readonly isTrusted: IsTrusted;
+  readonly trust: Trust;
   readonly onTurnedAway: (why: "untrusted" | "crowded", detail: { readonly address: string | undefined }) => void;
   readonly isReady: () => boolean;
   /** Counts and logs an unexpected error. Never throws. */
   readonly onFault: (error: unknown) => void;
-}
-
-export interface GrpcDoor {
-  readonly server: Http2Server;
-  /** Stops accepting, and lets what was asked be answered for at most `graceMs`. */
-  readonly end: (graceMs: number) => Promise<void>;
 }
 
 const HEALTH_CHECK = `/${Health.typeName}/Check`;
@@ -63,8 +65,13 @@ const KINDS: ReadonlyMap<string, CallKind> = new Map([
   [`/${V1Alpha.typeName}/ServerReflectionInfo`, "limited"],
 ]);
 
-export function createGrpcDoor(parts: GrpcDoorParts, limits: DoorConnectionLimits & GrpcCallLimits): GrpcDoor {
-  const { isTrusted, onTurnedAway } = parts;
+/** `tls`: what `tls.createServer` takes; without it the door speaks no TLS. Throws when its certificate is not usable. */
+export function createGrpcDoor(
+  parts: GrpcDoorParts,
+  limits: DoorConnectionLimits & GrpcCallLimits,
+  tls?: TlsOptions,
+): Door {
+  const { trust, onTurnedAway } = parts;
   const handler = connectNodeAdapter({
     routes: (router) => addServices(router, parts),
     ...{ grpc: true, grpcWeb: false, connect: false },
@@ -74,14 +81,14 @@ export function createGrpcDoor(parts: GrpcDoorParts, limits: DoorConnectionLimit
     acceptCompression: [],
     binaryOptions: { readUnknownFields: false },
   });
-  const server = createServer({
-    settings: { maxConcurrentStreams: STREAMS_MAX, maxHeaderListSize: METADATA_BYTES_MAX },
-  });
+  const settings = { maxConcurrentStreams: STREAMS_MAX, maxHeaderListSize: METADATA_BYTES_MAX };
+  const secure = tls && createSecureServer({ ...tls, settings });
+  const server: Http2Server | Http2SecureServer = secure ?? createServer({ settings });
   const calls = new GrpcCalls(server, limits);
   server.on("request", (req, res) => {
     // Whether this server is healthy may be asked by anyone who reaches it, such as kubelet; but not watched, which lasts and costs.
     const address = req.socket.remoteAddress;
-    const mayAsk = isTrusted(address);
+    const mayAsk = trust.isTrusted(address);
     if (!mayAsk && req.url !== HEALTH_CHECK) {
       onTurnedAway("untrusted", { address });
       refuse(req, res, UNTRUSTED);
@@ -93,8 +100,13 @@ export function createGrpcDoor(parts: GrpcDoorParts, limits: DoorConnectionLimit
     if (!mayAsk) req.stream.session?.close();
   });
   server.on("sessionError", () => undefined);
-  boundConnections(server, limits, { isTrusted, onCrowded: (address) => onTurnedAway("crowded", { address }) });
-  return { server, end: (graceMs) => calls.end(server, graceMs) };
+  const onCrowded = (address: string | undefined): void => onTurnedAway("crowded", { address });
+  const connections = boundConnections(server, limits, { trust, onCrowded });
+  return {
+    server,
+    setSecureContext: secure && ((certificate) => secure.setSecureContext(certificate)),
+    end: (graceMs) => calls.end(server, graceMs, connections),
+  };
 }
 
 const UNTRUSTED = {

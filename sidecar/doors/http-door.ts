@@ -1,12 +1,14 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer as createTlsServer } from "node:https";
+import type { TlsOptions } from "node:tls";
 import { pushLimitHeaders } from "../../core/ratelimits/limit-headers.ts";
 import { type Decided, type DecisionParts, decide, type Passed } from "../gate/decide.ts";
 import { malformedProblem, type Problem, problemAnswer } from "../http/answers.ts";
 import { type Asked, DOOR_PATH, readAsked } from "./asked-request.ts";
-import { boundConnections, type DoorConnectionLimits } from "./door-connections.ts";
+import { boundConnections, type Door, type DoorConnectionLimits } from "./door-connections.ts";
 import { headersForApp } from "./headers-for-app.ts";
 import { removedHeaders } from "./removed-headers.ts";
-import type { IsTrusted } from "./trusted.ts";
+import type { Trust } from "./trusted.ts";
 
 /*
  * The HTTP door: a gateway asks whether a request may pass, and how the app is told who called. 200 says that it may; every other
@@ -16,7 +18,7 @@ import type { IsTrusted } from "./trusted.ts";
 
 export interface HttpDoorParts {
   readonly decision: DecisionParts;
-  readonly isTrusted: IsTrusted;
+  readonly trust: Trust;
   /** A question that was not decided: of an address that may not ask, or one that does not tell which request it is about. */
   readonly onTurnedAway: (
     why: TurnedAway,
@@ -41,25 +43,40 @@ export interface HttpDoorLimits extends DoorConnectionLimits {
 /** More of a body is not read: the connection is closed. */
 const BODY_BYTES_MAX = 64 * 1024;
 
-export function createHttpDoor(parts: HttpDoorParts, limits: HttpDoorLimits): Server {
-  const server = createServer(
-    {
-      // The head of the request that it is about, its target once more, and what the gateway adds.
-      maxHeaderSize: 2 * limits.headBytesMax + 4096,
-      headersTimeout: limits.requestHeadMs,
-      requestTimeout: limits.requestHeadMs,
-      connectionsCheckingInterval: Math.min(5_000, limits.requestHeadMs),
-      keepAliveTimeout: limits.keepAliveMs,
-      insecureHTTPParser: false,
-    },
-    (req, res) => answer(parts, req, res),
-  );
+export interface HttpDoor extends Door {
+  readonly server: Server;
+}
+
+/** `tls`: what `tls.createServer` takes; without it the door speaks no TLS. Throws when its certificate is not usable. */
+export function createHttpDoor(parts: HttpDoorParts, limits: HttpDoorLimits, tls?: TlsOptions): HttpDoor {
+  const options = {
+    // The head of the request that it is about, its target once more, and what the gateway adds.
+    maxHeaderSize: 2 * limits.headBytesMax + 4096,
+    headersTimeout: limits.requestHeadMs,
+    requestTimeout: limits.requestHeadMs,
+    connectionsCheckingInterval: Math.min(5_000, limits.requestHeadMs),
+    keepAliveTimeout: limits.keepAliveMs,
+    insecureHTTPParser: false,
+  };
+  const listener = (req: IncomingMessage, res: ServerResponse): void => answer(parts, req, res);
+  const secure = tls && createTlsServer({ ...options, ...tls }, listener);
+  const server = secure ?? createServer(options, listener);
   // Headers beyond a count would be dropped silently, credentials among them. Size is the limit instead.
   server.maxHeadersCount = 0;
   server.setTimeout(limits.answerIdleMs);
-  const { isTrusted, onTurnedAway } = parts;
-  boundConnections(server, limits, { isTrusted, onCrowded: (address) => onTurnedAway("crowded", { address }) });
-  return server;
+  const { trust, onTurnedAway } = parts;
+  const onCrowded = (address: string | undefined): void => onTurnedAway("crowded", { address });
+  const connections = boundConnections(server, limits, { trust, onCrowded });
+  return {
+    server,
+    setSecureContext: secure && ((certificate) => secure.setSecureContext(certificate)),
+    end: async (graceMs) => {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      const cutOff = setTimeout(() => connections.closeAll(), graceMs);
+      await closed;
+      clearTimeout(cutOff);
+    },
+  };
 }
 
 /** Never throws. */
@@ -92,11 +109,11 @@ function answer(parts: HttpDoorParts, req: IncomingMessage, res: ServerResponse)
 
 /** The request that is asked about, or why the question is turned away. */
 function readQuestion(
-  { isTrusted, onTurnedAway }: HttpDoorParts,
+  { trust, onTurnedAway }: HttpDoorParts,
   req: IncomingMessage,
 ): (Asked & { kind: "asked" }) | { readonly problem: Problem } {
   const address = req.socket.remoteAddress;
-  if (!isTrusted(address)) {
+  if (!trust.isTrusted(address)) {
     onTurnedAway("untrusted", { address });
     return { problem: UNTRUSTED };
   }

@@ -1,13 +1,14 @@
-import type { Server } from "node:http";
 import type { Logger } from "pino";
+import { followCertificate } from "../../edge/follow-certificate.ts";
 import { Rarely } from "../../edge/rarely.ts";
 import type { Address, DoorsConfig, Limits, Timeouts } from "../config.ts";
 import { type DecisionParts, decide } from "../gate/decide.ts";
 import type { ReceivedRequest } from "../gate/judge.ts";
 import { listen } from "../http/serve.ts";
+import type { Door } from "./door-connections.ts";
 import { createHttpDoor, type TurnedAway } from "./http-door.ts";
 import { type Descriptor, rateLimit } from "./rate-limit.ts";
-import { trustedAmong } from "./trusted.ts";
+import { TRUSTED_BY_CERTIFICATE, trustedAmong } from "./trusted.ts";
 
 /* The doors by which gateways ask for decisions on requests that do not pass through the gate. */
 
@@ -39,18 +40,33 @@ export interface Doors {
 export async function openDoors(parts: DoorsParts, config: DoorsConfig): Promise<Doors> {
   const closers: Array<(graceMs: number) => Promise<void>> = [];
   const idle: Array<() => void> = [];
-  const isTrusted = trustedAmong(config.trusted);
+  const certificate = config.tls?.();
+  const { requestHeadMs, certificateMs } = parts.timeouts;
+  const clients = certificate?.ca === undefined ? {} : { requestCert: true, rejectUnauthorized: true };
+  const tls = certificate && { ...certificate, ...clients, handshakeTimeout: requestHeadMs };
+  const trust = certificate?.ca === undefined ? trustedAmong(config.trusted) : TRUSTED_BY_CERTIFICATE;
   const onTurnedAway = turnedAwayLog(parts);
   const close = async (graceMs: number): Promise<void> => {
     await Promise.all(closers.map((closeOne) => closeOne(graceMs)));
   };
 
+  /** Listens, and follows the certificate. Returns the URL. */
+  async function open({ server, setSecureContext, end }: Door, address: Address): Promise<string> {
+    const url = await listen(server, address);
+    closers.push(end);
+    if (config.tls === undefined || setSecureContext === undefined) return url;
+    const following = { current: config.tls, log: parts.logger, everyMs: certificateMs };
+    const certificates = followCertificate({ setSecureContext }, following);
+    closers.push(() => certificates.close());
+    return url.replace(/^http:/, "https:");
+  }
+
   async function openAuthorize(address: Address): Promise<string> {
     const { decision, docsUrl, isEnding, limits, timeouts } = parts;
-    const server = createHttpDoor({ decision, docsUrl, isEnding, isTrusted, onTurnedAway }, { ...limits, ...timeouts });
-    const url = await listen(server, address);
-    idle.push(() => server.closeIdleConnections());
-    closers.push((graceMs) => endHttpDoor(server, graceMs));
+    const httpParts = { decision, docsUrl, isEnding, trust, onTurnedAway };
+    const door = createHttpDoor(httpParts, { ...limits, ...timeouts }, tls);
+    const url = await open(door, address);
+    idle.push(() => door.server.closeIdleConnections());
     return url;
   }
 
@@ -70,11 +86,10 @@ export async function openDoors(parts: DoorsParts, config: DoorsConfig): Promise
         parts.rateLimits[limited.kind !== "decided" ? "UNDECIDED" : limited.passed ? "OK" : "OVER_LIMIT"] += 1;
         return limited;
       },
-      ...{ isTrusted, isReady, onFault, onTurnedAway },
+      ...{ trust, isReady, onFault, onTurnedAway },
     };
-    const door = createGrpcDoor(grpcParts, { ...parts.limits, ...parts.timeouts });
-    const url = await listen(door.server, address);
-    closers.push(door.end);
+    const door = createGrpcDoor(grpcParts, { ...parts.limits, ...parts.timeouts }, tls);
+    const url = await open(door, address);
     return url;
   }
 
@@ -93,14 +108,6 @@ export async function openDoors(parts: DoorsParts, config: DoorsConfig): Promise
     await close(0);
     throw error;
   }
-}
-
-/** Stops accepting, and lets what was asked be answered for at most `graceMs`. */
-async function endHttpDoor(server: Server, graceMs: number): Promise<void> {
-  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  const cutOff = setTimeout(() => server.closeAllConnections(), graceMs);
-  await closed;
-  clearTimeout(cutOff);
 }
 
 const MESSAGES: Readonly<Record<TurnedAway, string>> = {
