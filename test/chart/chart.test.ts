@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { parseRolesFile } from "../../api-server/sign-in/roles-file.ts";
+import { sidecar } from "../../cli/commands/sidecar.ts";
 import { webhookConfigurations } from "../../operator/webhook/configurations.ts";
 import { leavesOf } from "../../scripts/generate/chart/describe-values.ts";
 import { Values } from "../../scripts/generate/chart/values.ts";
@@ -24,6 +25,13 @@ const redis = { existingSecret: "redis" };
 /** How gates reach the Redis whose address is in a Secret. */
 const injection = { redisUrl: "rediss://redis.example:6379" };
 const stores = { database, redis, injection };
+const doors = {
+  enabled: true,
+  workspace: "ws_1",
+  policy: "shop/orders",
+  existingSecret: "gate",
+  trustedGateways: ["10.0.0.0/8", "fd00::/8"],
+};
 /** Values as an installation may have them, by what is special about them. */
 const MATRIX: Readonly<Record<string, object>> = {
   "a throw-away pair": { dev: { enabled: true }, operator },
@@ -106,6 +114,25 @@ const MATRIX: Readonly<Record<string, object>> = {
   },
   "two namespaces": { operator, database, redis, scopedNamespaces: ["default", "kube-system"] },
   "nothing of the cluster": { operator, ...stores, crds: { enabled: false }, rbac: { create: false } },
+  "doors for gateways": { operator, ...stores, doors },
+  "doors by TLS": {
+    operator,
+    ...stores,
+    region: "eu",
+    doors: {
+      ...{ enabled: true, workspace: "ws_1", policy: "main/shop/orders", existingSecret: "gate", authorizePort: 0 },
+      tls: { existingSecret: "doors-tls", clientCaKey: "ca.crt" },
+      service: { headless: true, annotations: { a: "b" } },
+      extraVolumes: [{ name: "more", emptyDir: {} }],
+      extraVolumeMounts: [{ name: "more", mountPath: "/more" }],
+    },
+    networkPolicy: { enabled: true, doorsFrom: [{ podSelector: { matchLabels: { app: "envoy" } } }] },
+    monitoring: { serviceMonitor: { enabled: true } },
+  },
+  "doors on a throw-away Redis": {
+    ...{ dev: { enabled: true }, operator },
+    doors: { ...doors, existingSecret: "", replicas: 1, grpcPort: 0, policy: "pol_1" },
+  },
   "a root key of one's own": { operator: { ...operator, rootKey: { existingSecret: "mine" } }, ...stores },
 };
 beforeAll(async () => {
@@ -212,12 +239,104 @@ describe("several operators in a cluster", () => {
   });
 });
 
-describe("TLS of the API", () => {
-  const deploymentOf = (objects: readonly Rendered[], part: string) =>
-    podSpecs(objects).find(
-      ({ object }) => object.kind === "Deployment" && object.metadata.labels?.["app.kubernetes.io/component"] === part,
-    )?.spec;
+const deploymentOf = (objects: readonly Rendered[], part: string) =>
+  podSpecs(objects).find(
+    ({ object }) => object.kind === "Deployment" && object.metadata.labels?.["app.kubernetes.io/component"] === part,
+  )?.spec;
 
+describe("doors for gateways", () => {
+  const ofDoors = (objects: readonly Rendered[]) =>
+    objects.filter(({ metadata }) => metadata.labels?.["app.kubernetes.io/component"] === "doors");
+  const named = (objects: readonly Rendered[], kind: string, name = "postern-doors") =>
+    ofDoors(objects).find((object) => object.kind === kind && object.metadata.name === name);
+  const gateOf = (objects: readonly Rendered[]) => deploymentOf(objects, "doors").containers[0];
+
+  test("are there only when they are wanted", async () => {
+    expect(ofDoors(await render(MATRIX["addresses in Secrets"] ?? {}))).toEqual([]);
+  });
+
+  test("are gates without an app, which decide by the policy of this cluster, with a user of Redis of their own", async () => {
+    const objects = await render(MATRIX["doors for gateways"] ?? {});
+    const { args, env, envFrom, ports, readinessProbe } = gateOf(objects);
+    expect(args).toEqual([
+      "--workspace=ws_1",
+      "--policy=c/shop/orders",
+      "--redis-prefix=ps",
+      "--admin-port=8001",
+      "--authorize-listen=8002",
+      "--grpc-listen=8003",
+      "--trusted-gateways=10.0.0.0/8,fd00::/8",
+    ]);
+    expect(envFrom).toEqual([{ secretRef: { name: "gate" } }]);
+    expect(JSON.stringify(env)).not.toContain("REDIS_URL");
+    expect(ports.map(({ name }: { name: string }) => name)).toEqual(["authorize", "grpc", "admin"]);
+    expect(readinessProbe.httpGet).toEqual({ path: "/readyz", port: "admin" });
+    expect(deploymentOf(objects, "doors").automountServiceAccountToken).toBe(false);
+    expect(named(objects, "PodDisruptionBudget")?.spec.maxUnavailable).toBe(1);
+    expect(named(objects, "Service")?.spec.ports).toMatchObject([
+      { port: 8002, appProtocol: "http" },
+      { port: 8003, appProtocol: "kubernetes.io/h2c" },
+    ]);
+  });
+
+  test("by TLS have the files, the authority of clients, and a Service that says so; a door may be closed", async () => {
+    const objects = await render(MATRIX["doors by TLS"] ?? {});
+    const { args, volumeMounts } = gateOf(objects);
+    expect(args).toEqual([
+      "--workspace=ws_1",
+      "--policy=main/shop/orders",
+      "--redis-prefix=ps",
+      "--region=eu",
+      "--admin-port=8001",
+      "--grpc-listen=8003",
+      "--doors-tls-cert-file=/secrets/tls/tls.crt",
+      "--doors-tls-key-file=/secrets/tls/tls.key",
+      "--doors-client-ca-file=/secrets/tls/ca.crt",
+    ]);
+    expect(volumeMounts).toContainEqual({ name: "tls", mountPath: "/secrets/tls", readOnly: true });
+    expect(named(objects, "Service")?.spec).toMatchObject({
+      clusterIP: "None",
+      ports: [{ name: "grpc", appProtocol: "https" }],
+    });
+    expect(named(objects, "NetworkPolicy")?.spec.ingress).toMatchObject([
+      { from: [{ podSelector: { matchLabels: { app: "envoy" } } }], ports: [{ port: "grpc" }] },
+      { ports: [{ port: "admin" }] },
+    ]);
+    const monitor = named(objects, "ServiceMonitor");
+    const admin = named(objects, "Service", "postern-doors-admin");
+    expect(monitor?.spec.endpoints).toMatchObject([{ port: "admin", path: "/metrics" }]);
+    expect(admin?.metadata.labels).toMatchObject(monitor?.spec.selector.matchLabels);
+    expect(admin?.spec.ports).toMatchObject([{ name: "admin", port: 8001 }]);
+  });
+
+  test("take a policy by its id, and the Redis of a release that is for trying out; one of them has no budget", async () => {
+    const objects = await render(MATRIX["doors on a throw-away Redis"] ?? {});
+    const { args, env } = gateOf(objects);
+    expect(args).toContain("--policy=pol_1");
+    expect(env.at(-1)).toMatchObject({ name: "REDIS_URL", valueFrom: { secretKeyRef: { name: "postern-addresses" } } });
+    expect(named(objects, "PodDisruptionBudget")).toBeUndefined();
+  });
+
+  test("get no option that a gate does not have", async () => {
+    for (const name of Object.keys(MATRIX).filter((one) => one.startsWith("doors"))) {
+      const args: string[] = gateOf(await render(MATRIX[name] ?? {})).args;
+      for (const arg of args) expect(Object.keys(sidecar.options)).toContain(/^--([a-z-]+)=/.exec(arg)?.[1]);
+    }
+  });
+
+  test.each([
+    { without: { workspace: "" }, says: /doors.workspace/ },
+    { without: { policy: "" }, says: /doors.policy/ },
+    { without: { existingSecret: "" }, says: /doors.existingSecret/ },
+    { without: { trustedGateways: [] }, says: /doors.trustedGateways/ },
+    { without: { authorizePort: 0, grpcPort: 0 }, says: /nothing to ask/ },
+    { without: { tls: { clientCaKey: "ca.crt" } }, says: /doors.tls.existingSecret/ },
+  ])("are refused without what they need: $says", async ({ without, says }) => {
+    await expect(render({ operator, ...stores, doors: { ...doors, ...without } })).rejects.toThrow(says);
+  });
+});
+
+describe("TLS of the API", () => {
   test("probes use it, and the operator calls the API by it and trusts its authority", async () => {
     const objects = await render(MATRIX["an authority of one's own"] ?? {});
     const [api] = deploymentOf(objects, "api-server").containers;

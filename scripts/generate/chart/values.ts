@@ -207,6 +207,45 @@ export const Values = z.strictObject({
     },
   ),
 
+  doors: group("Gates without an app, for gateways to ask: docs/gateways.md. They decide by one policy.", {
+    enabled: switchedOff("Whether there are any."),
+    image: image("postern-sidecar"),
+    replicas: count("How many.", 2),
+    resources: resources("50m", "96Mi", "320Mi"),
+    workspace: text("Id of the policy's workspace: `status.workspaceId` of the ApiKeyPolicy."),
+    policy: text("The ApiKeyPolicy by which they decide, `NAMESPACE/NAME` in this cluster; or the id of a policy."),
+    existingSecret: text(
+      "A Secret with the `REDIS_URL` of the workspace's user, which `postern redis-acl` makes; and with `EVENTS_REDIS_URL`, where there is one. With `dev.enabled` the Redis of the release when empty.",
+    ),
+    authorizePort: count("Port of the HTTP door, `/authorize`; closed with 0.", 8002),
+    grpcPort: count("Port of the gRPC door: ext_authz and the rate limit service of Envoy; closed with 0.", 8003),
+    adminPort: count("Port of its probes and metrics.", 8001, 1),
+    trustedGateways: z
+      .array(z.string())
+      .default([])
+      .describe(
+        "Addresses and blocks of the pods of the gateways, which alone may ask. Not looked at with `doors.tls.clientCaKey`, else needed.",
+      ),
+    tls: group("Gateways ask by TLS; plainly without it.", {
+      existingSecret: text(
+        "A Secret with `tls.crt` and `tls.key`, for `<release>-doors.<namespace>.svc`. It is followed. No TLS when empty.",
+      ),
+      clientCaKey: text(
+        "Which key of that Secret has the authority of the gateways' certificates: only who shows one of it may ask.",
+      ),
+    }),
+    service: group("Its Service.", {
+      headless: switchedOff(
+        "Whether gateways get the addresses of all pods, and balance by themselves, as Envoy does well.",
+      ),
+      annotations: labels("Its annotations."),
+    }),
+    podDisruptionBudget: disruption,
+    serviceAccount: account("Its ServiceAccount, whose token is not mounted."),
+    terminationGracePeriodSeconds: count("How long a pod may take to end.", 30, 1),
+    ...pods,
+  }),
+
   apiKeyNamespaces: z
     .array(z.string())
     .default([])
@@ -263,6 +302,7 @@ export const Values = z.strictObject({
   networkPolicy: group("NetworkPolicies for the pods of this chart.", {
     enabled: switchedOff("Whether there are any."),
     apiFrom: list("Who may call the API, as `from` of a NetworkPolicy; all pods of the cluster when empty."),
+    doorsFrom: list("Who may ask the doors, as `from` of a NetworkPolicy; all pods of the cluster when empty."),
     metricsFrom: list("Who may read metrics; all pods of the cluster when empty."),
   }),
   monitoring: group("For the Prometheus operator and Grafana.", {
