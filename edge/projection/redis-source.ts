@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { CENTRAL_ONLY_KINDS, type RecordRef } from "../records.ts";
 import { isCluster, type RedisClient } from "../redis/connect.ts";
 import type { RecordPlace, RedisKeys } from "../redis/keys.ts";
@@ -89,7 +90,12 @@ export class RedisRecordSource implements RecordSource {
   async #send(...groups: (readonly Command[])[]): Promise<Reply[]> {
     const client = this.#client;
     if (!isCluster(client)) {
-      const replies = (await client.pipeline(groups.flat().map((command) => [...command])).exec()) ?? [];
+      // A record says not whose it is. A text that comes back behind it shows that these are not the replies of another read.
+      const text = randomUUID();
+      const commands = [...groups.flat(), ["ping", text]].map((command) => [...command]);
+      const replies = (await client.pipeline(commands).exec()) ?? [];
+      const [error, repeated] = replies.pop() ?? [];
+      if (error === null && String(repeated) !== text) throw new Error("replies do not belong to what was asked");
       return replies.map(([error, value]) => (error === null ? { value } : refused(error)));
     }
     const replies: Reply[] = [];

@@ -1,5 +1,6 @@
 import { Cluster, Redis, type RedisOptions } from "ioredis";
 import { backoffMs } from "../../core/backoff.ts";
+import { watchReplyOrder } from "./reply-order.ts";
 
 /** One Redis, or a cluster, where one script call may touch only keys of one slot. */
 export type RedisClient = Redis | Cluster;
@@ -53,10 +54,13 @@ export function connectRedis(options: RedisAddress & { readonly clientName: stri
         redisOptions: Object.defineProperties(common, secrets),
       })
     : openOne(url, sentinel, { ...common, enableOfflineQueue: false, retryStrategy: reconnectDelayMs });
-  const askForSecrets = (connection: Redis) => void Object.defineProperties(connection.options, secrets);
+  const prepare = (connection: Redis): void => {
+    Object.defineProperties(connection.options, secrets);
+    watchReplyOrder(connection);
+  };
   // A cluster copies its options once; its connections are made when they are first used.
-  if (isCluster(client)) client.on("+node", askForSecrets);
-  else askForSecrets(client);
+  if (isCluster(client)) client.on("+node", prepare);
+  else prepare(client);
   // The caller of a command gets its error; without a listener ioredis would write to the console.
   client.on("error", () => {});
   return client;

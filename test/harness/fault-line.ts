@@ -9,12 +9,14 @@ import { type Line, openLine } from "./line.ts";
  *   reset     each connection is reset
  *   halfOpen  connections are accepted and stay open, and carry nothing
  *   slow      what is sent is read in pieces of 256 bytes, twenty a second
+ *   unread    connections are accepted, and nothing that is sent is read: the sender's buffers fill up
+ *   cut       each connection is reset after the first 100 bytes of its next answer
  *   garbage   each answer of the server is replaced by text of another protocol
  *   empty     each answer is replaced by `answer`
  */
 export type LineFault =
   | { readonly kind: "latency"; readonly ms: number }
-  | { readonly kind: "loss" | "reset" | "halfOpen" | "slow" | "garbage" }
+  | { readonly kind: "loss" | "reset" | "halfOpen" | "slow" | "unread" | "cut" | "garbage" }
   | { readonly kind: "empty"; readonly answer: string };
 
 /** A TCP proxy to a server that disturbs what it carries. */
@@ -26,6 +28,7 @@ export interface FaultLine extends Line {
 const LOSS_EVERY = 10;
 const LOSS_MS = 300;
 const SLOW = { bytes: 256, everyMs: 50 };
+const CUT_BYTES = 100;
 
 /** `url` is that of the server behind the line; the rest of it is kept. */
 export async function openFaultLine(url: string): Promise<FaultLine> {
@@ -61,6 +64,7 @@ export async function openFaultLine(url: string): Promise<FaultLine> {
 
 /** One direction of one connection: pieces in order, each when the fault of that moment lets it. */
 class Carrier {
+  readonly #from: Socket;
   readonly #to: Socket;
   readonly #fault: () => LineFault | undefined;
   readonly #isAnswers: boolean;
@@ -69,6 +73,7 @@ class Carrier {
   #pieces = 0;
 
   constructor(from: Socket, to: Socket, fault: () => LineFault | undefined, isAnswers: boolean) {
+    this.#from = from;
     this.#to = to;
     this.#fault = fault;
     this.#isAnswers = isAnswers;
@@ -77,6 +82,7 @@ class Carrier {
       this.#waiting.push({ bytes: this.#changed(bytes), dueMs: performance.now() + this.#delayMs() });
       this.wake();
     });
+    this.wake();
   }
 
   #delayMs(): number {
@@ -94,9 +100,16 @@ class Carrier {
 
   wake(): void {
     clearTimeout(this.#timer);
+    if (!this.#isAnswers && this.#fault()?.kind === "unread") this.#from.pause();
+    else this.#from.resume();
     for (let [next] = this.#waiting; next !== undefined; [next] = this.#waiting) {
       const fault = this.#fault();
       if (fault?.kind === "halfOpen") return;
+      if (fault?.kind === "cut" && this.#isAnswers) {
+        this.#to.write(next.bytes.subarray(0, CUT_BYTES), () => this.#to.resetAndDestroy());
+        this.#waiting.length = 0;
+        return;
+      }
       const inMs = next.dueMs - performance.now();
       if (inMs > 0) {
         this.#timer = setTimeout(() => this.wake(), inMs);

@@ -205,8 +205,11 @@ export interface TestApp {
   close(): Promise<void>;
 }
 
-/** An app that answers 200 `ok` and records its requests, or does what `listener` does. */
-export async function startApp(listener?: (req: IncomingMessage, res: ServerResponse) => void): Promise<TestApp> {
+/** An app that answers 200 `ok` and records its requests, or does what `listener` does. 0 lets the kernel choose the port. */
+export async function startApp(
+  listener?: (req: IncomingMessage, res: ServerResponse) => void,
+  onPort = 0,
+): Promise<TestApp> {
   const seen: SeenRequest[] = [];
   const remember = async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
     let body = "";
@@ -216,7 +219,7 @@ export async function startApp(listener?: (req: IncomingMessage, res: ServerResp
     res.end("ok");
   };
   const server = createServer(listener ?? ((req, res) => void remember(req, res).catch(() => res.destroy())));
-  server.listen(0, "127.0.0.1");
+  server.listen(onPort, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
   return {
