@@ -9,6 +9,7 @@ import type { FaultLog } from "./faults.ts";
 import { createCounting } from "./gate/counting.ts";
 import type { DecisionParts } from "./gate/decide.ts";
 import type { ExchangeParts } from "./gate/exchange.ts";
+import { noteUncounted } from "./gate/note-uncounted.ts";
 import type { RefusalCounts } from "./gate/refusal-counts.ts";
 import type { VerifyParts } from "./gate/verify.ts";
 import type { AnswerParts } from "./http/answering.ts";
@@ -99,14 +100,16 @@ const assembleAnswers = (
 
 function assembleVerification({ config, timeouts, knowledge, metrics, podsAlive }: Given): VerifyParts {
   const { projection, counters, nowMs } = knowledge;
+  const note = noteUncounted(config.logger);
   const counting = createCounting({
     projection,
     counters,
     nowMs,
     podsAlive: () => podsAlive.count,
     creditLoadMs: timeouts.creditLoadMs,
-    onFailure: (what) => {
+    onFailure: (what, done, cause) => {
       metrics.counterFailures[what] += 1;
+      note(what, done, cause);
     },
   });
   return {

@@ -22,6 +22,7 @@ import {
   v1,
 } from "../options.ts";
 import { type Closers, runService } from "../process.ts";
+import { noteRedisErrors } from "../redis-errors.ts";
 import { signInOf, signInOptions } from "../sign-in.ts";
 import { databaseAddress, databaseOptions, redisAddress, redisOptions } from "../stores.ts";
 import { reviewToken } from "../token-review.ts";
@@ -128,6 +129,7 @@ export const apiServer = defineCommand({
     runService({ name: "api-server", env: io.env, deadlineMs: 10_000 }, async ({ log, closers }) => {
       const edge = await openRedisEdge({
         ...redisAddress(options, log),
+        onError: noteRedisErrors(log),
         prefix: options["redis-prefix"],
         clientName: "postern-api-server",
       });

@@ -15,6 +15,7 @@ import { followFile } from "../followed.ts";
 import { surviveStrayErrors } from "../last-resort.ts";
 import { adminPort, docsUrl, listenHost, redisPrefix, region } from "../options.ts";
 import { runService } from "../process.ts";
+import { noteRedisErrors } from "../redis-errors.ts";
 import { redisAddress, redisOptions } from "../stores.ts";
 import { parseBlocks, parseChoice, parseHttpUrl, parseListen, parsePort, parseWhole } from "../values.ts";
 import { cacheOptions, parseCache } from "./cache-options.ts";
@@ -241,7 +242,7 @@ export const sidecar = defineCommand({
       const snapshot = await snapshotOf(options, policyId, { env: io.env, logger: log });
       const edge = await openRedisEdge({
         connectWaitMs: snapshot?.restored && RESTORED_WAIT_MS,
-        ...addressWith(credentials, redisAddress(options, log)),
+        ...addressWith(credentials, redisAddress(options, log), noteRedisErrors(log)),
         prefix: options["redis-prefix"],
         clientName: "postern-sidecar",
       });
@@ -347,16 +348,19 @@ function credentialsOf(options: CredentialOptions, logger: Logger): Credentials 
 function addressWith(
   credentials: Credentials | undefined,
   { url, eventsUrl, tls }: ReturnType<typeof redisAddress>,
+  note: (error: Error) => void,
 ): Pick<RedisEdgeOptions, "url" | "eventsUrl" | "tls" | "reportsAreOwn" | "onError"> {
-  if (credentials === undefined) return { url, eventsUrl, tls };
+  if (credentials === undefined) return { url, eventsUrl, tls, onError: note };
   const withUser = (address: RedisEdgeOptions["url"]) => (): string => {
     const signedIn = new URL(typeof address === "string" ? address : address());
     signedIn.username = credentials.current?.username ?? NOT_YET;
     signedIn.password = credentials.current?.password ?? NOT_YET;
     return signedIn.href;
   };
-  const onError = ({ message }: Error): void => {
-    if (/WRONGPASS|NOAUTH/.test(message)) credentials.refused();
+  const onError = (error: Error): void => {
+    // Before it has a user it is refused on purpose.
+    if (credentials.current !== undefined) note(error);
+    if (/WRONGPASS|NOAUTH/.test(error.message)) credentials.refused();
   };
   const events = eventsUrl === undefined ? undefined : withUser(eventsUrl);
   return { url: withUser(url), eventsUrl: events, tls, reportsAreOwn: true, onError };

@@ -14,7 +14,7 @@ export interface CountingOptions {
   readonly nowMs: () => number;
   /** How long a request waits for the credits of its key to be loaded. */
   readonly creditLoadMs: number;
-  readonly onFailure: (what: "limits" | "credits") => void;
+  readonly onFailure: CountingParts["onUncounted"];
 }
 
 /** How a gate counts: what the shared store cannot count is counted in this process, from zero. */
