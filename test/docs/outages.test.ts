@@ -2,7 +2,8 @@ import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
 import { ASKS, ROWS } from "../outages/rows.ts";
-import { cellsOf } from "../outages/table.ts";
+import { SHOWN } from "../outages/shown.ts";
+import { cellsOf, toShownCells } from "../outages/table.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const textOf = (name: string): string => readFileSync(join(ROOT, "docs", name), "utf8");
@@ -12,10 +13,12 @@ const cells = (line: string): string[] =>
     .slice(1, -1)
     .map((cell) => cell.trim());
 
-const page = textOf("outages.md")
-  .split("\n")
-  .filter((line) => /^\| (?!down \|)/.test(line))
-  .map(cells);
+const rowsOf = (text: string): string[][] =>
+  text
+    .split("\n")
+    .filter((line) => /^\| (?!down \|)/.test(line))
+    .map(cells);
+const [page = [], shown = []] = textOf("outages.md").split("\n| down | what | test |\n").map(rowsOf);
 
 test("docs/outages.md has the outages that are tried and what is promised of each; `npm run outages` writes it", () => {
   expect(page.map((row) => row.slice(0, 3))).toEqual(ROWS.map(cellsOf));
@@ -30,4 +33,12 @@ test("every row of the table in docs/architecture.md is tried, and nothing that 
   const rows = [...section.matchAll(/^\| (?!down |---)([^|]+) \|/gm)].map(([, down = ""]) => down);
   expect(rows.length).toBeGreaterThan(3);
   expect([...new Set(ROWS.map(({ down }) => down))].sort()).toEqual([...rows].sort());
+});
+
+test("what the outages do not ask is shown by tests that there are", () => {
+  expect(shown).toEqual(SHOWN.map(toShownCells));
+  for (const { down, file, name } of SHOWN) {
+    expect(ROWS.map((row) => row.down)).toContain(down);
+    expect(readFileSync(join(ROOT, file), "utf8"), file).toContain(name);
+  }
 });

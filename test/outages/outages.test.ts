@@ -23,7 +23,8 @@ describe("in each outage what is promised holds, and all is as always afterwards
     writeFileSync(resolve(import.meta.dirname, "../../docs/outages.md"), toPage(measured));
   });
 
-  test.each(ROWS)("$down ($how)", async (row) => {
+  // Not as $how, which would be shortened.
+  test.each(ROWS.map((row) => [`${row.down} (${row.how})`, row] as const))("%s", async (_, row) => {
     const seen = await measure(world, row);
     measured.push({ row, seen });
     expect(broken(row, seen)).toEqual([]);
