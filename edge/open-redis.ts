@@ -58,12 +58,14 @@ export interface RedisEdgeOptions {
  */
 export async function openRedisEdge(options: RedisEdgeOptions): Promise<Edge> {
   const { url, eventsUrl, tls, clientName, onError = () => {} } = options;
-  const client = connectRedis({ url, tls, clientName }).on("error", onError);
-  const counting = connectRedis({ url, tls, clientName: `${clientName}-counters` });
-  const ofEvents =
-    eventsUrl === undefined
-      ? client
-      : connectRedis({ url: eventsUrl, tls, clientName: `${clientName}-events` }).on("error", onError);
+  const connect = (address: RedisAddress["url"], name: string): RedisClient => {
+    const connection = connectRedis({ url: address, tls, clientName: name }).on("error", onError);
+    // One node that refuses us is no error of a cluster: it goes on with the others.
+    return isCluster(connection) ? connection.on("node error", onError) : connection;
+  };
+  const client = connect(url, clientName);
+  const counting = connect(url, `${clientName}-counters`);
+  const ofEvents = eventsUrl === undefined ? client : connect(eventsUrl, `${clientName}-events`);
   const keys = new RedisKeys(options.prefix);
   const heads = new KnownHeads();
   const feed = new RedisChangeFeed({ client, keys, address: { url, tls }, clientName, heads });

@@ -2,13 +2,21 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Redis } from "ioredis";
+import type { TestCertificate } from "./certificate.ts";
 import { redisBinary } from "./parts/redis.ts";
 import { freePort } from "./ports.ts";
 import { type RunningProcess, startProcess } from "./process.ts";
-import { type OwnRedis, startOwnRedis } from "./redis.ts";
+import { type OwnRedis, redisTlsArguments, startOwnRedis } from "./redis.ts";
 import { waitFor } from "./wait.ts";
 
 /* Redis as users have it: with a replica and sentinels, and a cluster of several masters. All real servers, on 127.0.0.1. */
+
+export interface KindOptions {
+  /** Of the server, which is that of the sentinels too; Redis when left out. */
+  readonly program?: string | undefined;
+  /** Without TLS when left out. Sentinels are asked without it all the same. */
+  readonly tls?: TestCertificate | undefined;
+}
 
 export interface Replicated {
   /** As `--redis-url` takes it. */
@@ -17,26 +25,33 @@ export interface Replicated {
   master(key?: string): Promise<OwnRedis>;
   /** Makes a replica the master once it has all that the master has, as before maintenance. */
   switchOver(key?: string): Promise<void>;
+  /** Runs a command at each server, those that replicate too. */
+  atAll(name: string, ...args: string[]): Promise<void>;
+  /** Runs a command at one server. */
+  at(server: OwnRedis, name: string, ...args: string[]): Promise<unknown>;
   stop(): Promise<void>;
 }
 
 const MASTER_NAME = "postern";
 const SENTINELS = 3;
 
-export async function startSentinels(): Promise<Replicated> {
-  const first = await startOwnRedis();
-  const second = await startOwnRedis({ args: ["--replicaof", "127.0.0.1", String(first.port)] });
+export async function startSentinels({ program, tls }: KindOptions = {}): Promise<Replicated> {
+  const ask = askerOf(tls);
+  const first = await startOwnRedis({ program, tls });
+  const second = await startOwnRedis({ program, tls, args: ["--replicaof", "127.0.0.1", String(first.port)] });
   const servers = [first, second];
   await waitFor("the replica to follow", async () => (await ask<RoleOfMaster>(first, "ROLE"))[2].length === 1);
-  const sentinels = await Promise.all(Array.from({ length: SENTINELS }, () => startSentinel(first.port)));
+  const sentinels = await Promise.all(
+    Array.from({ length: SENTINELS }, () => startSentinel(first.port, { program, tls })),
+  );
   const [sentinel, ...others] = sentinels;
   if (sentinel === undefined) throw new Error("there are sentinels");
   const portOfMaster = async (): Promise<number> => {
-    const [, port] = await ask<[string, string]>(sentinel, "SENTINEL", "get-master-addr-by-name", MASTER_NAME);
+    const [, port] = await askPlain<[string, string]>(sentinel, "SENTINEL", "get-master-addr-by-name", MASTER_NAME);
     return Number(port);
   };
   const knowsOthers = async (): Promise<boolean> => {
-    const fields = await ask<string[]>(sentinel, "SENTINEL", "master", MASTER_NAME);
+    const fields = await askPlain<string[]>(sentinel, "SENTINEL", "master", MASTER_NAME);
     const fieldOf = (name: string) => fields[fields.indexOf(name) + 1];
     return fieldOf("num-other-sentinels") === String(SENTINELS - 1) && fieldOf("num-slaves") === "1";
   };
@@ -49,8 +64,10 @@ export async function startSentinels(): Promise<Replicated> {
   };
   const more = others.map(({ port }) => `127.0.0.1:${port}`).join(",");
   return {
-    url: `redis://127.0.0.1:${sentinel.port}?sentinel=${MASTER_NAME}&sentinels=${more}`,
+    url: `${schemeOf(tls)}://127.0.0.1:${sentinel.port}?sentinel=${MASTER_NAME}&sentinels=${more}`,
     master,
+    at: ask,
+    atAll: async (...command) => void (await Promise.all(servers.map((server) => ask(server, ...command)))),
     switchOver: async () => {
       const before = await master();
       const replica = servers.find((server) => server !== before);
@@ -63,7 +80,7 @@ export async function startSentinels(): Promise<Replicated> {
         "the replica to have everything",
         async () => (await offsetOf(before)) === (await offsetOf(replica)),
       );
-      await ask(sentinel, "SENTINEL", "FAILOVER", MASTER_NAME);
+      await askPlain(sentinel, "SENTINEL", "FAILOVER", MASTER_NAME);
       await waitFor("the sentinels to agree", async () => (await portOfMaster()) !== before.port, {
         deadlineMs: 30_000,
       });
@@ -80,11 +97,13 @@ interface Sentinel {
   stop(): Promise<void>;
 }
 
-async function startSentinel(masterPort: number): Promise<Sentinel> {
+async function startSentinel(masterPort: number, { program, tls }: KindOptions): Promise<Sentinel> {
   const dir = await mkdtemp(join(tmpdir(), "postern-sentinel-"));
   const port = await freePort();
   const settings = [
     `port ${port}`,
+    // Sentinels talk to one another and to the servers by TLS, and to clients at the other port without.
+    ...(tls === undefined ? [] : [`tls-port ${await freePort()}`, ...redisTlsSettings(tls)]),
     "bind 127.0.0.1",
     `dir ${dir}`,
     `sentinel monitor ${MASTER_NAME} 127.0.0.1 ${masterPort} 2`,
@@ -93,7 +112,9 @@ async function startSentinel(masterPort: number): Promise<Sentinel> {
   ];
   await writeFile(join(dir, "sentinel.conf"), `${settings.join("\n")}\n`);
   const args = [join(dir, "sentinel.conf"), "--sentinel"];
-  const process: RunningProcess = await startProcess(await redisBinary(), args, { readyLine: /\+monitor master/ });
+  const process: RunningProcess = await startProcess(program ?? (await redisBinary()), args, {
+    readyLine: /\+monitor master/,
+  });
   return {
     port,
     stop: async () => {
@@ -106,9 +127,12 @@ async function startSentinel(masterPort: number): Promise<Sentinel> {
 const MASTERS = 3;
 
 /** Three masters with a replica each. */
-export async function startCluster(): Promise<Replicated> {
+export async function startCluster({ program, tls }: KindOptions = {}): Promise<Replicated> {
+  const ask = askerOf(tls);
   const start = async () =>
     startOwnRedis({
+      program,
+      tls,
       args: [
         ...["--cluster-enabled", "yes", "--cluster-port", String(await freePort())],
         ...["--cluster-announce-ip", "127.0.0.1", "--cluster-node-timeout", "1000"],
@@ -164,10 +188,12 @@ export async function startCluster(): Promise<Replicated> {
     if (found === undefined) throw new Error(`no node of ours has the port ${port}`);
     return found;
   };
-  const master = async (key = ""): Promise<OwnRedis> => serverOf((await portsOf(key, await anyAlive(nodes)))[0]);
+  const master = async (key = ""): Promise<OwnRedis> => serverOf((await portsOf(key, await anyAlive(nodes, ask)))[0]);
   return {
-    url: `redis://127.0.0.1:${first.port}?cluster=true`,
+    url: `${schemeOf(tls)}://127.0.0.1:${first.port}?cluster=true`,
     master,
+    at: ask,
+    atAll: async (...command) => void (await Promise.all(nodes.map((node) => ask(node, ...command)))),
     switchOver: async (key = "") => {
       const before = await master(key);
       const [, replica] = await portsOf(key, before);
@@ -180,7 +206,7 @@ export async function startCluster(): Promise<Replicated> {
 
 const LONG = { deadlineMs: 30_000 };
 
-async function anyAlive(nodes: readonly OwnRedis[]): Promise<OwnRedis> {
+async function anyAlive(nodes: readonly OwnRedis[], ask: Asker): Promise<OwnRedis> {
   for (const node of nodes) {
     const answer = await ask(node, "PING").catch(() => undefined);
     if (answer === "PONG") return node;
@@ -191,24 +217,33 @@ async function anyAlive(nodes: readonly OwnRedis[]): Promise<OwnRedis> {
 /** Its role, the offset of its replication, and its replicas. */
 type RoleOfMaster = readonly [string, number, readonly unknown[]];
 
+const schemeOf = (tls: TestCertificate | undefined): string => (tls === undefined ? "redis" : "rediss");
+
+const redisTlsSettings = (tls: TestCertificate): string[] => {
+  const words = redisTlsArguments(tls);
+  return words.flatMap((word, i) => (i % 2 === 0 ? [`${word.slice(2)} ${words[i + 1]}`] : []));
+};
+
 /** `Reply` is the shape that replies of the command have. */
-async function ask<Reply = string>(
-  { port }: { readonly port: number },
-  name: string,
-  ...args: string[]
-): Promise<Reply> {
-  const redis = new Redis({
-    port,
-    host: "127.0.0.1",
-    lazyConnect: true,
-    retryStrategy: () => null,
-    maxRetriesPerRequest: 0,
-  });
-  redis.on("error", () => undefined);
-  try {
-    await redis.connect();
-    return (await redis.call(name, ...args)) as Reply;
-  } finally {
-    redis.disconnect();
-  }
-}
+type Asker = <Reply = string>(server: { readonly port: number }, name: string, ...args: string[]) => Promise<Reply>;
+
+const askerOf =
+  (tls?: TestCertificate): Asker =>
+  async <Reply>({ port }: { readonly port: number }, name: string, ...args: string[]) => {
+    const redis = new Redis({
+      port,
+      host: "127.0.0.1",
+      ...(tls === undefined ? {} : { tls: { ca: tls.cert } }),
+      lazyConnect: true,
+      retryStrategy: () => null,
+      maxRetriesPerRequest: 0,
+    });
+    redis.on("error", () => undefined);
+    try {
+      await redis.connect();
+      return (await redis.call(name, ...args)) as Reply;
+    } finally {
+      redis.disconnect();
+    }
+  };
+const askPlain = askerOf();

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Redis } from "ioredis";
 import { partAddress } from "./broker.ts";
+import type { TestCertificate } from "./certificate.ts";
 import { REDIS_READY, redisArguments, redisBinary } from "./parts/redis.ts";
 import { freePort } from "./ports.ts";
 import { startProcess } from "./process.ts";
@@ -41,6 +42,10 @@ async function deleteKeys(url: string, prefix: string): Promise<void> {
 export type OwnRedisOptions = {
   /** One node of a cluster that holds all slots: commands over several slots are refused with CROSSSLOT. */
   cluster?: boolean;
+  /** Another program than the first of the PATH. */
+  program?: string | undefined;
+  /** It listens with TLS alone, and speaks TLS with its like. Clients need no certificate. */
+  tls?: TestCertificate | undefined;
   /** More settings as command-line arguments, such as `["--appendonly", "yes"]`; later ones win. */
   args?: string[];
 };
@@ -64,15 +69,22 @@ export type OwnRedis = {
 };
 
 /** Starts a separate Redis server on a free port of 127.0.0.1, for tests that flush, restart or kill it. */
-export async function startOwnRedis({ cluster = false, args = [] }: OwnRedisOptions = {}): Promise<OwnRedis> {
-  const binary = await redisBinary();
+export async function startOwnRedis({
+  cluster = false,
+  args = [],
+  program,
+  tls,
+}: OwnRedisOptions = {}): Promise<OwnRedis> {
+  const binary = program ?? (await redisBinary());
   const dir = await mkdtemp(join(tmpdir(), "postern-own-redis-"));
   const port = await freePort();
   const clusterArguments = cluster ? ["--cluster-enabled", "yes", "--cluster-port", String(await freePort())] : [];
-  const url = `redis://127.0.0.1:${port}`;
+  const url = `${tls === undefined ? "redis" : "rediss"}://127.0.0.1:${port}`;
 
   const start = async (extra: string[]) => {
-    const all = [...redisArguments({ port, dir }), ...clusterArguments, ...extra];
+    const tlsArguments =
+      tls === undefined ? [] : ["--port", "0", "--tls-port", String(port), ...redisTlsArguments(tls)];
+    const all = [...redisArguments({ port, dir }), ...tlsArguments, ...clusterArguments, ...extra];
     return await startProcess(binary, all, { readyLine: REDIS_READY, cwd: dir });
   };
   let server = await start(args);
@@ -104,6 +116,12 @@ export async function startOwnRedis({ cluster = false, args = [] }: OwnRedisOpti
     },
   };
 }
+
+/** What a Redis or a sentinel needs to speak TLS with its like and with clients that show no certificate. */
+export const redisTlsArguments = ({ certFile, keyFile }: TestCertificate): string[] => [
+  ...["--tls-cert-file", certFile, "--tls-key-file", keyFile, "--tls-ca-cert-file", certFile],
+  ...["--tls-auth-clients", "no", "--tls-replication", "yes", "--tls-cluster", "yes"],
+];
 
 async function formCluster(url: string): Promise<void> {
   const redis = new Redis(url);
