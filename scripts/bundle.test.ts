@@ -1,9 +1,9 @@
 import { execFile } from "node:child_process";
-import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { listMigrations } from "../api-server/store/migration-files.ts";
 import { freePort } from "../test/harness/ports.ts";
 import { createEmptyDatabase, type TestDatabase } from "../test/harness/postgres.ts";
@@ -61,6 +61,53 @@ test("what the gRPC door needs is in its own file alone, and has no state of the
   for (const stateful of ["CountersUnavailable", "KeyView", "Deciding"]) {
     expect([stateful, has(main, stateful), has(door, stateful)]).toEqual([stateful, true, false]);
   }
+});
+
+describe.skipIf(process.platform !== "linux")("an idle gate", () => {
+  let stop = async (): Promise<void> => undefined;
+  afterEach(() => stop());
+
+  /** What of Node it has loaded, and its memory in MB: all that is its own, not shared with other processes of the same program. */
+  async function look(
+    scheme: "redis" | "rediss",
+    main: readonly string[],
+  ): Promise<{ modules: string[]; ownMb: number }> {
+    const teller = join(folder, "teller.cjs");
+    await writeFile(teller, "setInterval(() => console.log(JSON.stringify(process.moduleLoadList)), 200).unref();");
+    // Without a Redis, which it does not need for its start.
+    const gate = await startProcess(process.execPath, ["--require", teller, ...main], {
+      cwd: folder,
+      env: { REDIS_URL: `${scheme}://127.0.0.1:${await freePort()}`, POSTERN_DRAIN: "0" },
+      readyLine: /"msg":"listening"/,
+    });
+    stop = async () => void (await gate.stop());
+    const own = async () =>
+      (Number(/^RssAnon:\s+(\d+) kB$/m.exec(await readFile(`/proc/${gate.pid}/status`, "utf8"))?.[1]) * 1024) / 1e6;
+    await vi.waitFor(() => expect(gate.stdout()).toContain("\n"), { timeout: 5_000 });
+    const lists = gate.stdout().trim().split("\n");
+    return { modules: JSON.parse(lists.at(-1) ?? "[]"), ownMb: await own() };
+  }
+
+  const args = ["--workspace", "ws_1", "--policy", "pol_1", "--upstream", "http://127.0.0.1:9"];
+  const ports = ["--host", "127.0.0.1", "--port", "0", "--admin-port", "0"];
+
+  test("has not loaded what it does not use", async () => {
+    const { modules } = await look("redis", [programOf("sidecar"), ...args, ...ports]);
+    expect(modules).toContain("NativeModule net");
+    for (const name of ["http2", "https", "tls", "zlib", "fs/promises", "readline"]) {
+      expect(modules).not.toContain(`NativeModule ${name}`);
+    }
+  });
+
+  test("loads TLS when it is to speak it", async () => {
+    const { modules } = await look("rediss", [programOf("sidecar"), ...args, ...ports]);
+    expect(modules).toContain("NativeModule tls");
+  });
+
+  test("takes little memory of its own", async () => {
+    // 30 on the machine where this was written; of Node alone it is 9.
+    expect((await look("redis", [programOf("sidecar"), ...args, ...ports])).ownMb).toBeLessThan(45);
+  });
 });
 
 test("a part has no library of another", () => {

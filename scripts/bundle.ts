@@ -1,5 +1,5 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
+import { createRequire, isBuiltin } from "node:module";
 import { dirname, join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { build, type Metafile, type Plugin } from "esbuild";
@@ -81,7 +81,7 @@ async function bundleFile(entry: string, outfile: string): Promise<Metafile> {
     legalComments: "eof",
     metafile: true,
     logLevel: "warning",
-    plugins: [GRPC_DOOR_APART, LLHTTP_AS_BYTES, BUILTINS_ASKED_FOR],
+    plugins: [GRPC_DOOR_APART, LLHTTP_AS_BYTES, COMMANDS_ADDED_CHEAPLY, BUILTINS_ASKED_FOR, LOADED_WHEN_USED],
   });
   // esbuild escapes non-ASCII characters except in comments. One such character makes V8 store the whole source with two bytes per
   // character: 2 MB for every pod.
@@ -115,29 +115,99 @@ const LLHTTP_AS_BYTES: Plugin = {
   },
 };
 
+/**
+ * ioredis adds two methods for each of 301 commands to the prototype of a class, and V8 copies the descriptions of all of them each time: 5 MB and
+ * 8 ms. It does not for an object that something was deleted from.
+ */
+const COMMANDS_ADDED_CHEAPLY: Plugin = {
+  name: "commands-added-cheaply",
+  setup: (build) =>
+    build.onLoad({ filter: /\/ioredis\/built\/utils\/Commander\.js$/ }, ({ path }) => {
+      const text = readFileSync(path, "utf8");
+      const loop = "commands.forEach(";
+      if (text.split(loop).length !== 2) throw new Error(`${path} adds its commands in another way than it did`);
+      const emptied =
+        "Object.assign(Commander.prototype, { a: 0, b: 0 });\ndelete Commander.prototype.a;\ndelete Commander.prototype.b;\n";
+      return { contents: text.replace(loop, `${emptied}${loop}`) };
+    }),
+};
+
+/** What of the libraries few processes need, or none of ours. It is there, and loaded when something of it is first used. */
+const RARELY_NEEDED =
+  /\/(?:prom-client\/lib\/(?:cluster|pushgateway)|pino\/lib\/transport|ioredis\/built\/cluster\/index|@opentelemetry\/api\/dist\/index)\.c?js$/;
+
+/** What is required by a library becomes a stand-in that loads it when something of it is first used. */
+const LOADED_WHEN_USED: Plugin = {
+  name: "loaded-when-used",
+  setup: (build) => {
+    build.onResolve(
+      { filter: /(?:^|\/)(?:cluster|pushgateway|transport|api)$/ },
+      async ({ kind, path, pluginData, ...rest }) => {
+        if (kind !== "require-call" || pluginData === "resolved") return undefined;
+        const resolved = await build.resolve(path, { ...rest, kind, pluginData: "resolved" });
+        if (!RARELY_NEEDED.test(resolved.path)) return resolved;
+        // The licences of what is inside are looked up by paths; this is none.
+        const name = relative(join(ROOT, "node_modules"), resolved.path);
+        return { path: name, namespace: "when-used", pluginData: resolved.path };
+      },
+    );
+    build.onLoad({ filter: /.*/, namespace: "when-used" }, ({ pluginData: path }) => ({
+      resolveDir: dirname(path),
+      pluginData: "resolved",
+      contents: `
+        let loaded;
+        const load = () => (loaded ??= require(${JSON.stringify(path)}));
+        module.exports = new Proxy(function () {}, {
+          apply: (_, self, args) => Reflect.apply(load(), self, args),
+          construct: (_, args, target) => Reflect.construct(load(), args, target),
+          get: (_, name) => load()[name],
+          has: (_, name) => name in load(),
+        });`,
+    }));
+  },
+};
+
 /** A property of a module of Node that a module may import by name. */
 const NAME = /^(?!(?:arguments|caller|default|length|name|prototype)$)[A-Za-z_$][\w$]*$/;
 
-/** What is expensive to read: it loads all of fetch, or every certificate that Node trusts. */
-const EXPENSIVE = new Set(["WebSocket", "CloseEvent", "MessageEvent", "rootCertificates"]);
+/** What loads all of fetch when it is read. */
+const EXPENSIVE = new Set(["WebSocket", "CloseEvent", "MessageEvent"]);
+
+/** Modules of Node that most processes never use: TLS alone takes 5 MB and 10 ms of a gate. They are loaded when something of them is first used. */
+const RARELY_USED = new Set(["node:assert", "node:dns", "node:fs/promises", "node:http2", "node:https", "node:tls"]);
 
 /**
- * When a module of Node is imported, everything that it exports is read, also what no one asked for. So the bundle asks for the module itself.
- * Importing one of what is expensive by name would not build.
+ * When a module of Node is imported, everything that it exports is read, also what no one asked for; some of that is loaded only then. So the bundle
+ * asks for the module itself, and reads what is imported. Importing one of what is expensive by name would not build.
  */
 const BUILTINS_ASKED_FOR: Plugin = {
   name: "builtins-asked-for",
   setup: (build) => {
     const require = createRequire(import.meta.url);
-    build.onResolve({ filter: /^node:/ }, ({ kind, path }) =>
-      kind === "import-statement" ? { path, namespace: "builtin" } : undefined,
-    );
+    build.onResolve({ filter: /^[a-z]/ }, ({ kind, path }) => {
+      const name = path.startsWith("node:") ? path : `node:${path}`;
+      if (!isBuiltin(name) || (kind !== "import-statement" && kind !== "require-call")) return undefined;
+      if (RARELY_USED.has(name)) return { path: name, namespace: "rare-builtin" };
+      return kind === "import-statement" ? { path: name, namespace: "builtin" } : undefined;
+    });
     build.onLoad({ filter: /.*/, namespace: "builtin" }, ({ path }) => {
       const names = Object.getOwnPropertyNames(require(path)).filter((name) => NAME.test(name) && !EXPENSIVE.has(name));
       const contents = [
         `const builtin = process.getBuiltinModule(${JSON.stringify(path)});`,
-        `export const { ${names.join(", ")} } = builtin;`,
+        // What is not imported is left out, because to read it has no effect.
+        ...names.map((name) => `export const ${name} = /* @__PURE__ */ (() => builtin.${name})();`),
         "export default builtin;",
+      ];
+      return { contents: contents.join("\n") };
+    });
+    build.onLoad({ filter: /.*/, namespace: "rare-builtin" }, ({ path }) => {
+      const nodes = require(path);
+      const contents = [
+        `const builtin = () => process.getBuiltinModule(${JSON.stringify(path)});`,
+        `const standIn = ${typeof nodes === "function" ? "(...args) => builtin()(...args)" : "{}"};`,
+        `for (const name of ${JSON.stringify(Object.getOwnPropertyNames(nodes).filter((name) => NAME.test(name)))})`,
+        "  Object.defineProperty(standIn, name, { enumerable: true, get: () => builtin()[name] });",
+        "module.exports = standIn;",
       ];
       return { contents: contents.join("\n") };
     });

@@ -5,7 +5,8 @@ import { watchReplyOrder } from "./reply-order.ts";
 /** One Redis, or a cluster, where one script call may touch only keys of one slot. */
 export type RedisClient = Redis | Cluster;
 
-export const isCluster = (client: RedisClient): client is Cluster => client instanceof Cluster;
+/** Without asking for the class of a cluster, which the bundles load only when it is asked for. */
+export const isCluster = (client: RedisClient): client is Cluster => !(client instanceof Redis);
 
 const CONNECT_TIMEOUT_MS = 2_000;
 /** A connection that owes replies and is silent for this long is dead, even if it was not closed. */
