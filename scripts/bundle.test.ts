@@ -1,9 +1,9 @@
 import { execFile } from "node:child_process";
-import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { cp, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { listMigrations } from "../api-server/store/migration-files.ts";
 import { freePort } from "../test/harness/ports.ts";
 import { createEmptyDatabase, type TestDatabase } from "../test/harness/postgres.ts";
@@ -32,14 +32,17 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 
 const programOf = (name: string) => join(folder, name, "main.mjs");
 
-describe.each(Object.entries(PARTS))("%s", (name, { bytesMax, files = {}, hasGrpcDoor }) => {
+describe.each(Object.entries(PARTS))("%s", (name, { bytesMax, files = {}, hasGrpcDoor, isCompiled }) => {
   test("is no larger than its bound", () => {
     expect(bytesBelow(join(folder, name))).toBeLessThanOrEqual(bytesMax);
   });
 
   test("is one file, with what it reads beside it", async () => {
     const outermost = Object.keys(files).map((path) => path.split("/")[0]);
-    const apart = hasGrpcDoor ? ["grpc-door.mjs"] : [];
+    const apart = [
+      ...(hasGrpcDoor ? ["grpc-door.mjs"] : []),
+      ...(isCompiled ? ["program.cjs", "program.compiled"] : []),
+    ];
     expect((await readdir(join(folder, name))).sort()).toEqual(
       [...new Set(["main.mjs", ...apart, ...outermost])].sort(),
     );
@@ -53,7 +56,7 @@ describe.each(Object.entries(PARTS))("%s", (name, { bytesMax, files = {}, hasGrp
 
 test("what the gRPC door needs is in its own file alone, and has no state of the gate", async () => {
   const [main, door] = await Promise.all(
-    ["main.mjs", "grpc-door.mjs"].map((file) => readFile(join(folder, "sidecar", file), "utf8")),
+    ["program.cjs", "grpc-door.mjs"].map((file) => readFile(join(folder, "sidecar", file), "utf8")),
   );
   const has = (text: string | undefined, name: string) => text?.includes(name);
   expect([has(main, "@connectrpc/connect"), has(door, "@connectrpc/connect")]).toEqual([false, true]);
@@ -63,17 +66,46 @@ test("what the gRPC door needs is in its own file alone, and has no state of the
   }
 });
 
+describe("the gate's compiled code", () => {
+  const askIn = async (copy: string) => {
+    const check = `process.exit = () => {};
+      const { program } = await import(${JSON.stringify(join(copy, "main.mjs"))});
+      process.once("exit", () => console.error(program.cachedDataRejected));`;
+    const script = join(copy, "check.mjs");
+    await writeFile(script, check);
+    const { stdout, stderr } = await run(process.execPath, [script, "--help"], { cwd: folder, env: {} });
+    return { isHelp: /^(postern|Usage)/.test(stdout), rejected: stderr.trim() };
+  };
+  let copy: string;
+  beforeEach(async () => {
+    copy = await mkdtemp(join(folder, "copy-"));
+    await cp(join(folder, "sidecar"), copy, { recursive: true });
+  });
+
+  test("is taken by the Node that made it", async () => {
+    expect(await askIn(copy)).toEqual({ isHelp: true, rejected: "false" });
+  });
+
+  test("is made again by the gate when it is another Node's", async () => {
+    const bytes = await readFile(join(copy, "program.compiled"));
+    bytes.fill(1, 0, 64);
+    await writeFile(join(copy, "program.compiled"), bytes);
+    expect(await askIn(copy)).toEqual({ isHelp: true, rejected: "true" });
+  });
+
+  test("may be missing", async () => {
+    await rm(join(copy, "program.compiled"));
+    expect(await askIn(copy)).toEqual({ isHelp: true, rejected: "undefined" });
+  });
+});
+
 describe.skipIf(process.platform !== "linux")("an idle gate", () => {
   let stop = async (): Promise<void> => undefined;
   afterEach(() => stop());
 
-  /** What of Node it has loaded, and its memory in MB: all that is its own, not shared with other processes of the same program. */
-  async function look(
-    scheme: "redis" | "rediss",
-    main: readonly string[],
-  ): Promise<{ modules: string[]; ownMb: number }> {
+  const start = async (main: readonly string[], scheme = "redis") => {
     const teller = join(folder, "teller.cjs");
-    await writeFile(teller, "setInterval(() => console.log(JSON.stringify(process.moduleLoadList)), 200).unref();");
+    await writeFile(teller, "setInterval(() => console.log(JSON.stringify(process.moduleLoadList)), 100).unref();");
     // Without a Redis, which it does not need for its start.
     const gate = await startProcess(process.execPath, ["--require", teller, ...main], {
       cwd: folder,
@@ -81,18 +113,21 @@ describe.skipIf(process.platform !== "linux")("an idle gate", () => {
       readyLine: /"msg":"listening"/,
     });
     stop = async () => void (await gate.stop());
-    const own = async () =>
-      (Number(/^RssAnon:\s+(\d+) kB$/m.exec(await readFile(`/proc/${gate.pid}/status`, "utf8"))?.[1]) * 1024) / 1e6;
-    await vi.waitFor(() => expect(gate.stdout()).toContain("\n"), { timeout: 5_000 });
-    const lists = gate.stdout().trim().split("\n");
-    return { modules: JSON.parse(lists.at(-1) ?? "[]"), ownMb: await own() };
+    return gate;
+  };
+
+  /** What of Node it has loaded by now. */
+  async function modulesOf(gate: Awaited<ReturnType<typeof start>>): Promise<string[]> {
+    const toldBefore = gate.stdout().split("\n").length;
+    await vi.waitFor(() => expect(gate.stdout().split("\n").length).toBeGreaterThan(toldBefore), { timeout: 5_000 });
+    return JSON.parse(gate.stdout().split("\n").at(-2) ?? "");
   }
 
   const args = ["--workspace", "ws_1", "--policy", "pol_1", "--upstream", "http://127.0.0.1:9"];
   const ports = ["--host", "127.0.0.1", "--port", "0", "--admin-port", "0"];
 
   test("has not loaded what it does not use", async () => {
-    const { modules } = await look("redis", [programOf("sidecar"), ...args, ...ports]);
+    const modules = await modulesOf(await start([programOf("sidecar"), ...args, ...ports]));
     expect(modules).toContain("NativeModule net");
     for (const name of ["http2", "https", "tls", "zlib", "fs/promises", "readline"]) {
       expect(modules).not.toContain(`NativeModule ${name}`);
@@ -100,13 +135,27 @@ describe.skipIf(process.platform !== "linux")("an idle gate", () => {
   });
 
   test("loads TLS when it is to speak it", async () => {
-    const { modules } = await look("rediss", [programOf("sidecar"), ...args, ...ports]);
-    expect(modules).toContain("NativeModule tls");
+    const gate = await start([programOf("sidecar"), ...args, ...ports], "rediss");
+    expect(await modulesOf(gate)).toContain("NativeModule tls");
+  });
+
+  test("opens the gRPC door out of the file beside it", async () => {
+    const gate = await start([programOf("sidecar"), ...args, ...ports, "--grpc-listen", "127.0.0.1:0"]);
+    expect(gate.stderr()).toContain('"grpcUrl":"http://127.0.0.1:');
+    expect(await modulesOf(gate)).toContain("NativeModule http2");
+  });
+
+  test("warns of nothing that it does", async () => {
+    const gate = await start([programOf("sidecar"), ...args, ...ports, "--grpc-listen", "127.0.0.1:0"]);
+    await modulesOf(gate);
+    expect(gate.stderr()).not.toContain("Warning");
   });
 
   test("takes little memory of its own", async () => {
-    // 30 on the machine where this was written; of Node alone it is 9.
-    expect((await look("redis", [programOf("sidecar"), ...args, ...ports])).ownMb).toBeLessThan(45);
+    const gate = await start([programOf("sidecar"), ...args, ...ports]);
+    const status = await readFile(`/proc/${gate.pid}/status`, "utf8");
+    // 28 MB on the machine where this was written; Node alone has 9.
+    expect(Number(/^RssAnon:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024).toBeLessThan(45e6);
   });
 });
 

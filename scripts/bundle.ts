@@ -1,13 +1,14 @@
+import { execFileSync } from "node:child_process";
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createRequire, isBuiltin } from "node:module";
 import { dirname, join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { build, type Metafile, type Plugin } from "esbuild";
+import { type BuildOptions, build, type Metafile, type Plugin } from "esbuild";
 import { ensureDashboard } from "./build-dashboard.ts";
 
 /*
  * Makes of each part one file, `dist/PART/main.mjs`, with its libraries inside and the few files beside it that it reads when
- * it runs; what few processes need is a file beside it. It starts faster and takes less memory than the sources with their libraries. It is not minified, so that a
+ * it runs; what few processes need is a file beside it, and so is the gate's program, with its compiled code. It starts faster and takes less memory than the sources with their libraries. It is not minified, so that a
  * stack trace from a pod is readable.
  */
 
@@ -20,6 +21,8 @@ interface Part {
   readonly bytesMax: number;
   /** Copied beside the file: where to, and from which file or folder. */
   readonly files?: Readonly<Record<string, string>>;
+  /** Whether what V8 compiles when it starts is kept beside it, because there are many of it. */
+  readonly isCompiled?: true;
   /** Whether it may open the gRPC door, which is a file beside it: a process that does not open it never reads that. */
   readonly hasGrpcDoor?: true;
 }
@@ -43,7 +46,7 @@ const SERVER_FILES = {
 };
 
 export const PARTS: Readonly<Record<string, Part>> = {
-  sidecar: { entry: "cli/images/sidecar.ts", bytesMax: 3 * MIB, hasGrpcDoor: true },
+  sidecar: { entry: "cli/images/sidecar.ts", bytesMax: 4 * MIB, hasGrpcDoor: true, isCompiled: true },
   operator: { entry: "cli/images/operator.ts", bytesMax: 10 * MIB },
   "api-server": { entry: "cli/images/api-server.ts", bytesMax: 15 * MIB, files: SERVER_FILES },
   cli: { entry: "cli/main.ts", bytesMax: 20 * MIB, files: SERVER_FILES, hasGrpcDoor: true },
@@ -54,7 +57,7 @@ export async function bundle(name: string, folder: string): Promise<Metafile> {
   const part = PARTS[name];
   if (part === undefined) throw new Error(`there is no part ${name}; there are ${Object.keys(PARTS).join(", ")}`);
   rmSync(folder, { recursive: true, force: true });
-  const metafile = await bundleFile(part.entry, join(folder, "main.mjs"));
+  const metafile = await (part.isCompiled ? bundleCompiled : bundleFile)(part.entry, join(folder, "main.mjs"));
   if (part.hasGrpcDoor) {
     const { inputs } = await bundleFile(GRPC_DOOR.entry, join(folder, GRPC_DOOR.file));
     Object.assign(metafile.inputs, inputs);
@@ -67,17 +70,36 @@ export async function bundle(name: string, folder: string): Promise<Metafile> {
   return metafile;
 }
 
-async function bundleFile(entry: string, outfile: string): Promise<Metafile> {
+/** The program beside the file, with its compiled code; the file runs it. */
+async function bundleCompiled(entry: string, outfile: string): Promise<Metafile> {
+  const folder = dirname(outfile);
+  const metafile = await bundleFile(entry, join(folder, "program.cjs"), {
+    format: "cjs",
+    banner: { js: "(function (require, module) {" },
+    footer: { js: "})" },
+    // A script cannot import, but require modules.
+    supported: { "dynamic-import": false },
+  });
+  cpSync(join(ROOT, "scripts/run-program.mjs"), outfile);
+  execFileSync(process.execPath, [join(ROOT, "scripts/compile-program.mjs"), folder], { stdio: "ignore", env: {} });
+  return metafile;
+}
+
+const MODULE = {
+  format: "esm",
+  // Libraries written for CommonJS call `require`, which does not exist in a module.
+  banner: { js: 'const require = process.getBuiltinModule("node:module").createRequire(import.meta.url);' },
+} as const;
+
+async function bundleFile(entry: string, outfile: string, form: BuildOptions = MODULE): Promise<Metafile> {
   const { metafile } = await build({
+    ...form,
     absWorkingDir: ROOT,
     entryPoints: [entry],
     outfile,
     bundle: true,
     platform: "node",
     target: "node22",
-    format: "esm",
-    // Libraries written for CommonJS call `require`, which does not exist in a module.
-    banner: { js: 'const require = process.getBuiltinModule("node:module").createRequire(import.meta.url);' },
     legalComments: "eof",
     metafile: true,
     logLevel: "warning",
