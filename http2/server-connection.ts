@@ -26,6 +26,8 @@ export interface Http2Handlers {
     exchange: ServerExchange,
   ) => void;
   readonly isClosing: () => boolean;
+  /** A frame of a body has come. */
+  readonly onFrame: (socket: Socket) => void;
   readonly onFault: OnFault;
 }
 
@@ -33,6 +35,8 @@ export interface Http2Limits {
   readonly headBytesMax: number;
   readonly requestHeadMs: number;
   readonly keepAliveMs: number;
+  /** For a client to take the end of a response. */
+  readonly answerIdleMs: number;
 }
 
 /** Requests at once on one connection: enough for a gateway, which opens more connections when it needs them. */
@@ -53,12 +57,16 @@ const END_STREAM = 1;
 
 export class Http2Connection implements ServedConnection, Http2Owner {
   readonly socket: Socket;
+  readonly onFrame: () => void;
+  readonly onFault: OnFault;
   readonly #session: Session;
   readonly #handlers: Http2Handlers;
   readonly #limits: Http2Limits;
   readonly #resets: Allowance;
   readonly #controls: Allowance;
   #streams = 0;
+  /** Those whose streams are open because their clients have not taken all of the response, or not sent all of the request. */
+  readonly #answered = new Set<Http2Exchange>();
   #hasAsked = false;
   #isGoing = false;
   /** When it became idle. */
@@ -67,6 +75,8 @@ export class Http2Connection implements ServedConnection, Http2Owner {
   /** `early`: what has been read of the connection, from its first byte on. */
   constructor(socket: Socket, early: Buffer, limits: Http2Limits, handlers: Http2Handlers) {
     this.socket = socket;
+    this.onFrame = () => handlers.onFrame(socket);
+    this.onFault = handlers.onFault;
     this.#limits = limits;
     this.#handlers = handlers;
     this.#resets = new Allowance(RESETS, this.#sinceMs);
@@ -108,8 +118,10 @@ export class Http2Connection implements ServedConnection, Http2Owner {
   }
 
   look(nowMs: number): void {
-    if (this.#streams > 0 || this.#session.destroyed) return;
-    const { requestHeadMs, keepAliveMs } = this.#limits;
+    if (this.#session.destroyed) return;
+    const { requestHeadMs, keepAliveMs, answerIdleMs } = this.#limits;
+    for (const exchange of this.#answered) if (nowMs - exchange.answeredMs > answerIdleMs) exchange.breakOff();
+    if (this.#streams > 0) return;
     const waitMs = this.#hasAsked ? keepAliveMs : requestHeadMs;
     if (nowMs - this.#sinceMs <= waitMs) return;
     // It was told, and is still there.
@@ -117,12 +129,22 @@ export class Http2Connection implements ServedConnection, Http2Owner {
     else this.goAway();
   }
 
+  /** It is not read from for a while. Node begins again by itself after a write, so this is called again with what comes then. */
+  hold(): void {
+    handleOf(this.socket)?.readStop();
+  }
+
+  letGo(): void {
+    handleOf(this.socket)?.readStart();
+  }
+
   closed(): void {
     if (!this.#session.destroyed) this.#session.destroy();
   }
 
-  answered(): void {
+  answered(exchange: Http2Exchange): void {
     this.#resets.giveBack();
+    this.#answered.add(exchange);
   }
 
   reset(): void {
@@ -146,18 +168,24 @@ export class Http2Connection implements ServedConnection, Http2Owner {
       stream.close(INTERNAL_ERROR);
     });
     stream.on("error", () => undefined);
-    stream.once("close", () => {
-      this.#streams -= 1;
-      this.#sinceMs = performance.now();
-    });
     const isComplete = (flags & END_STREAM) !== 0;
     const head = readHttp2Head(fields, !isComplete, limits.headBytesMax);
-    if (head.fault === undefined) handlers.request(new Http2Exchange(this, stream, head, isComplete));
-    else handlers.malformed(head.fault, new Http2Exchange(this, stream, NO_HEAD, isComplete));
+    const exchange = new Http2Exchange(this, stream, head.fault === undefined ? head : NO_HEAD, isComplete);
+    stream.once("close", () => {
+      this.#streams -= 1;
+      this.#answered.delete(exchange);
+      this.#sinceMs = performance.now();
+    });
+    if (head.fault === undefined) handlers.request(exchange);
+    else handlers.malformed(head.fault, exchange);
   }
 }
 
 const NO_HEAD: Http2Head = { method: "", target: "", headers: [] };
+
+/** What the session reads from. `pause` of the socket has no effect on it, and a session has none. */
+const handleOf = (socket: Socket): { readStop(): void; readStart(): void } | null =>
+  (socket as unknown as { _handle: { readStop(): void; readStart(): void } | null })._handle;
 
 /** The types of Node do not have it yet, nor the fields of a head as the fourth argument. */
 interface Handshake {

@@ -1,13 +1,15 @@
 import type { ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
+import type { OnFault } from "../http1/guard.ts";
 import type { BodyReceiver, ResponseHead, ServerExchange } from "../http1/server-exchange.ts";
 import { pushLines } from "./lines.ts";
 import type { Http2Head } from "./read-head.ts";
+import { StreamInput } from "./stream-input.ts";
 
 /*
  * One request of a client and its response on a stream of HTTP/2, with the states of `ServerExchange`. Backpressure is that of the stream:
  * what is not read widens no window, and a write is done when the client's window had room for it. The end of an exchange ends its stream
- * only; the other streams of the connection go on.
+ * only; the other streams of the connection go on. A client that does not take the end of its response has as long for it as for any part.
  */
 
 /** The connection of an exchange. */
@@ -16,9 +18,13 @@ export interface Http2Owner {
   readonly isClosing: boolean;
   /** Tells the client to begin nothing more on this connection. */
   goAway(): void;
-  answered(): void;
+  /** The response is complete; the client has not taken all of it yet. */
+  answered(exchange: Http2Exchange): void;
   /** The client has reset the stream. */
   reset(): void;
+  /** A frame of a body has come. */
+  readonly onFrame: () => void;
+  readonly onFault: OnFault;
 }
 
 // RFC 9113, 7.
@@ -29,7 +35,7 @@ const DRAIN_MS = 1_000;
 /** Informational responses other than this one. */
 const SWITCHING_PROTOCOLS = 101;
 
-export class Http2Exchange implements ServerExchange {
+export class Http2Exchange implements ServerExchange, BodyReceiver {
   readonly method: string;
   readonly url: string;
   readonly httpVersion = "2.0";
@@ -42,11 +48,14 @@ export class Http2Exchange implements ServerExchange {
   lingers = false;
   headersSent = false;
   isOver = false;
+  /** `performance.now()` when the response was complete. */
+  answeredMs = Number.POSITIVE_INFINITY;
   onClose: (() => void) | undefined;
   onInputEnd: (() => void) | undefined;
 
   readonly #owner: Http2Owner;
   readonly #stream: ServerHttp2Stream;
+  readonly #input: StreamInput | undefined;
   #receiver: BodyReceiver | undefined;
   /** The head that waits for the first bytes. */
   #head: (string | number)[] | undefined;
@@ -71,29 +80,36 @@ export class Http2Exchange implements ServerExchange {
     stream.once("close", () => this.#closed());
     stream.on("wantTrailers", () => this.#sendTrailers());
     if (isComplete) stream.resume();
-    else stream.once("end", () => this.#ended());
+    else this.#input = new StreamInput(stream, this, owner);
   }
 
   read(receiver: BodyReceiver): void {
     this.#receiver = receiver;
-    if (this.isComplete) {
-      receiver.onEnd();
-      return;
-    }
-    // Frames are not held back by turns: a stream that is not read from is what slows its sender.
-    this.#stream.on("data", (bytes: Buffer) => this.#receiver?.onPiece(bytes, 0, false));
+    if (this.isComplete) receiver.onEnd();
+    else this.#input?.resume();
+  }
+
+  onPiece(bytes: Buffer, _frames: number, isLast: boolean): void {
+    // Its frames were counted when they came.
+    this.#receiver?.onPiece(bytes, 0, isLast);
+  }
+
+  onEnd(): void {
+    this.isComplete = true;
+    this.isPaused = false;
+    this.#receiver?.onEnd();
   }
 
   pause(): void {
     if (this.isPaused || this.isComplete) return;
     this.isPaused = true;
-    this.#stream.pause();
+    this.#input?.pause();
   }
 
   resume(): void {
     if (!this.isPaused) return;
     this.isPaused = false;
-    this.#stream.resume();
+    this.#input?.resume();
   }
 
   abandon(): void {
@@ -149,7 +165,8 @@ export class Http2Exchange implements ServerExchange {
     this.#respond(content === undefined && trailers === "");
     this.isOver = true;
     this.onClose = undefined;
-    this.#owner.answered();
+    this.answeredMs = performance.now();
+    this.#owner.answered(this);
     if (stream.destroyed) return;
     if (!waited || content !== undefined || trailers !== "") {
       if (content === undefined) stream.end();
@@ -196,29 +213,25 @@ export class Http2Exchange implements ServerExchange {
   #dropRest(): void {
     const stream = this.#stream;
     if (this.isComplete || stream.destroyed) return;
-    this.#receiver = undefined;
     const close = (): void => {
       if (!stream.destroyed && !stream.closed) stream.close(NO_ERROR);
     };
     const timer = setTimeout(close, DRAIN_MS).unref();
     stream.once("close", () => clearTimeout(timer));
     let left = DRAIN_BYTES_MAX;
-    stream.on("data", (bytes: Buffer) => {
-      left -= bytes.length;
-      if (left < 0) close();
-    });
+    this.#receiver = {
+      onPiece: (bytes) => {
+        left -= bytes.length;
+        if (left < 0) close();
+      },
+      onEnd: () => undefined,
+    };
     this.isPaused = false;
-    stream.resume();
-  }
-
-  #ended(): void {
-    if (this.#stream.aborted) return;
-    this.isComplete = true;
-    this.isPaused = false;
-    this.#receiver?.onEnd();
+    this.#input?.resume();
   }
 
   #closed(): void {
+    this.#input?.stop();
     if (this.isOver) return;
     this.isOver = true;
     this.abandon();

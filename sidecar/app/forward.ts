@@ -1,5 +1,5 @@
+import { Gathered } from "../../http1/gathered.ts";
 import { JOINED_BYTES_MAX, mayHaveContent, type ServerExchange } from "../../http1/server-exchange.ts";
-import { Gathered } from "../http/gathered.ts";
 import type { Head } from "../http/head.ts";
 import { linesOf } from "../http/header-lines.ts";
 import type { Admission, Ongoing, OngoingSet } from "../http/ongoing.ts";

@@ -1,3 +1,4 @@
+import type { Socket } from "node:net";
 import { authorityOf } from "../../core/policies/check-path.ts";
 import type { OnFault } from "../../http1/guard.ts";
 import type { ParseFault } from "../../http1/message-parser.ts";
@@ -86,6 +87,7 @@ export function createListener(
     request: begin,
     malformed: (fault: ParseFault, exchange: ServerExchange) => refuse(exchange, describeFault(fault, "HTTP/2")),
     isClosing: answering.isClosing,
+    onFrame: (socket: Socket) => pieceTurns.count(socket, 1),
     onFault,
   };
 
@@ -94,7 +96,9 @@ export function createListener(
     {
       http2: (socket, early) => {
         pieceTurns.leave(socket);
-        return new Http2Connection(socket, early, limits, http2);
+        const connection = new Http2Connection(socket, early, limits, http2);
+        pieceTurns.watch(socket, connection);
+        return connection;
       },
       connected: (socket) => pieceTurns.watch(socket),
       request: begin,

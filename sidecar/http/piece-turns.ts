@@ -12,16 +12,20 @@ import { guardRun, type OnFault } from "../../http1/guard.ts";
  *     all others.
  */
 
+/** How a connection is not read from for a while. */
+export interface Holdable {
+  /** Also called again while it is held. */
+  hold(): void;
+  letGo(): void;
+}
+
 /** A client's connection. */
 interface Inflow {
   readonly socket: Socket;
+  readonly reading: Holdable;
   /** In this turn. */
   pieces: number;
   isHeld: boolean;
-  /** It would be read from if it were not held. */
-  isWanted: boolean;
-  /** Pauses again when something resumes it while it is held. */
-  readonly onResume: () => void;
 }
 
 const TURN_PIECES_MAX = 2_048;
@@ -50,20 +54,9 @@ export class PieceTurns {
     this.#onFault = onFault;
   }
 
-  /** Call it for each new connection; it is forgotten when it closes. */
-  watch(socket: Socket): void {
-    const inflow: Inflow = {
-      socket,
-      pieces: 0,
-      isHeld: false,
-      isWanted: true,
-      onResume: () => {
-        inflow.isWanted = true;
-        socket.pause();
-        // If it was resumed before it was held, it is paused already, but its reader has just started again.
-        socket.emit("pause");
-      },
-    };
+  /** Call it for each new connection; it is forgotten when it closes. `reading`: how it is held, if others than listeners of the socket read it. */
+  watch(socket: Socket, reading: Holdable = new HoldableSocket(socket)): void {
+    const inflow: Inflow = { socket, reading, pieces: 0, isHeld: false };
     this.#inflows.set(socket, inflow);
     socket.once("close", () => this.leave(socket));
     if (this.#isFull) hold(inflow);
@@ -149,19 +142,47 @@ export class PieceTurns {
   };
 }
 
-/** The message's own `pause` would take effect only when its buffer is full, after tens of thousands of small pieces. */
 function hold(inflow: Inflow): void {
-  if (inflow.isHeld) return;
-  const { socket } = inflow;
   inflow.isHeld = true;
-  inflow.isWanted = !socket.isPaused();
-  socket.on("resume", inflow.onResume);
-  socket.pause();
+  inflow.reading.hold();
 }
 
 function letGo(inflow: Inflow): void {
   if (!inflow.isHeld) return;
   inflow.isHeld = false;
-  inflow.socket.off("resume", inflow.onResume);
-  if (inflow.isWanted && !inflow.socket.destroyed) inflow.socket.resume();
+  inflow.reading.letGo();
+}
+
+/** The message's own `pause` would take effect only when its buffer is full, after tens of thousands of small pieces. */
+class HoldableSocket implements Holdable {
+  readonly #socket: Socket;
+  #isHeld = false;
+  /** It would be read from if it were not held. */
+  #isWanted = true;
+
+  constructor(socket: Socket) {
+    this.#socket = socket;
+  }
+
+  hold(): void {
+    if (this.#isHeld) return;
+    this.#isHeld = true;
+    this.#isWanted = !this.#socket.isPaused();
+    this.#socket.on("resume", this.#onResume);
+    this.#socket.pause();
+  }
+
+  letGo(): void {
+    this.#isHeld = false;
+    this.#socket.off("resume", this.#onResume);
+    if (this.#isWanted && !this.#socket.destroyed) this.#socket.resume();
+  }
+
+  /** Pauses again when something resumes it while it is held. */
+  readonly #onResume = (): void => {
+    this.#isWanted = true;
+    this.#socket.pause();
+    // If it was resumed before it was held, it is paused already, but its reader has just started again.
+    this.#socket.emit("pause");
+  };
 }

@@ -1,6 +1,7 @@
+import { Gathered } from "../../http1/gathered.ts";
 import type { BodyReceiver, ServerExchange } from "../../http1/server-exchange.ts";
 import { BodyPace, type PaceLimits } from "./body-pace.ts";
-import { Gathered } from "./gathered.ts";
+
 import type { PieceTurns } from "./piece-turns.ts";
 
 /*
