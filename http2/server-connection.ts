@@ -49,6 +49,7 @@ const HPACK_FIELD_BYTES = 32;
 const RESETS = { burst: 500, perSecond: 50 };
 /** PING and SETTINGS: libraries measure with them, so a burst is normal. */
 const CONTROL_FRAMES = { burst: 1_000, perSecond: 100 };
+const KEEP_ALIVE_PROBE_MS = 30_000;
 // RFC 9113, 7.
 const INTERNAL_ERROR = 2;
 const ENHANCE_YOUR_CALM = 11;
@@ -81,6 +82,8 @@ export class Http2Connection implements ServedConnection, Http2Owner {
     this.#handlers = handlers;
     this.#resets = new Allowance(RESETS, this.#sinceMs);
     this.#controls = new Allowance(CONTROL_FRAMES, this.#sinceMs);
+    // Its streams may be silent for long: a peer that vanished is found by this.
+    socket.setKeepAlive(true, KEEP_ALIVE_PROBE_MS);
     socket.pause();
     socket.unshift(early);
     const session = performServerHandshake(socket, limits.headBytesMax);

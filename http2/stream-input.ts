@@ -65,6 +65,11 @@ export class StreamInput {
     };
   }
 
+  /** All has arrived, though it may not be handed over yet. */
+  get isWhole(): boolean {
+    return this.#isEnded;
+  }
+
   /** Nothing more is handed over, and what is kept is dropped. */
   stop(): void {
     this.#isOver = true;

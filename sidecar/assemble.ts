@@ -61,7 +61,8 @@ export function assembleExchange(given: Given, decision: DecisionParts, upstream
   const waits = { connectMs, headersMs, bodyIdleMs, eventsIdleMs };
   const upstreamOptions = { ...waits, headBytesMax, connectionsMax, addressShare, onFault };
   const pool = openUpstream(upstreamUrl, upstreamOptions);
-  const upstream = given.config.upstreamProtocol === "h2c" ? overHttp2(pool, upstreamOptions) : pool;
+  const speaksHttp2 = given.config.upstreamProtocol === "h2c";
+  const upstream = speaksHttp2 ? overHttp2(pool, upstreamOptions) : pool;
   const answering = assembleAnswers(given, upstream, nextId);
   const failing: FailureParts = {
     answering,
@@ -76,12 +77,16 @@ export function assembleExchange(given: Given, decision: DecisionParts, upstream
       wholeBytesMax: limits.wholeBodyBytesMax,
     },
   };
+  // Of an app without HTTP/2 a client would only say that it is a call.
+  const callBodies = speaksHttp2
+    ? { ...bodies, bodyLimits: { ...bodies.bodyLimits, idleMs: eventsIdleMs, bytesPerSecondMin: 0 } }
+    : bodies;
   // Upgrades do not wait for a place, because an upgraded connection lasts long.
   const upgradePlaces = new Places({ max: limits.upgradesMax, share: addressShare, waitMs: 0 });
   return {
     ...decision,
     answering,
-    forwarding: { upstream, ongoing, bodies, failing, answerIdleMs, halfClosedMs },
+    forwarding: { upstream, ongoing, bodies, callBodies, failing, answerIdleMs, halfClosedMs },
     upgrading: { upstream, places: upgradePlaces, ongoing, failing, answerIdleMs, tunnelIdleMs, onFault },
   };
 }

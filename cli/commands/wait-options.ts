@@ -27,7 +27,7 @@ export const waitOptions = {
   "events-idle": {
     type: "string",
     placeholder: "SECONDS",
-    help: "the same for a stream of server-sent events",
+    help: "the same for a stream of server-sent events, and for calls of gRPC in either direction",
     default: "3600",
     env: "POSTERN_EVENTS_IDLE",
     accepts: SECONDS,

@@ -303,7 +303,7 @@ const EVENT_STREAM = /^\s*text\/event-stream\b/i;
 const TIMEOUT = /(?:^|[,\s])timeout=(\d{1,9})/i;
 
 /** Whether these are the headers of server-sent events. */
-function isEventStream(headers: readonly string[]): boolean {
+export function isEventStream(headers: readonly string[]): boolean {
   for (let at = 0; at < headers.length; at += 2) {
     const name = headers[at] as string;
     if (name.length === CONTENT_TYPE.length && name.toLowerCase() === CONTENT_TYPE) {

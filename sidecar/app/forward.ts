@@ -1,6 +1,8 @@
 import { Gathered } from "../../http1/gathered.ts";
 import { JOINED_BYTES_MAX, mayHaveContent, type ServerExchange } from "../../http1/server-exchange.ts";
+import { isGrpc } from "../http/grpc-problem.ts";
 import type { Head } from "../http/head.ts";
+import { headerIn } from "../http/header-in.ts";
 import { linesOf } from "../http/header-lines.ts";
 import type { Admission, Ongoing, OngoingSet } from "../http/ongoing.ts";
 import { type BodyParts, RequestBody } from "../http/request-body.ts";
@@ -28,6 +30,8 @@ export interface ForwardParts {
   readonly upstream: Upstream;
   readonly ongoing: OngoingSet;
   readonly bodies: BodyParts;
+  /** Of calls of gRPC, whose clients may have nothing to say for long. */
+  readonly callBodies: BodyParts;
   readonly failing: FailureParts;
   /** For a client to take what was written of a response. */
   readonly answerIdleMs: number;
@@ -58,7 +62,8 @@ export function forward(
   extras: Extras,
   startedMs: number,
 ): void {
-  const body = head.hasBody ? new RequestBody(parts.bodies, client, head.bodyLength) : undefined;
+  const bodies = isCall(client) ? parts.callBodies : parts.bodies;
+  const body = head.hasBody ? new RequestBody(bodies, client, head.bodyLength) : undefined;
   const forwarding = new Forwarding(parts, client, body, extras, startedMs);
   forwarding.send({
     method,
@@ -68,6 +73,9 @@ export function forward(
     address,
   });
 }
+
+const isCall = ({ httpVersion, rawHeaders }: ServerExchange): boolean =>
+  httpVersion === "2.0" && isGrpc(headerIn(rawHeaders, "content-type"));
 
 class Forwarding implements AnswerReceiver, Ongoing {
   slot = -1;

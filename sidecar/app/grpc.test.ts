@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { createServer, type Http2Server, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
+import { connect, createServer, type Http2Server, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
@@ -20,6 +20,8 @@ import {
  * A gRPC app behind the gate, with a gRPC client: both are Connect's, which is not ours. Health has a unary call and one that is
  * streamed from the server, reflection one that is streamed both ways.
  */
+
+const LARGE = Buffer.alloc(4 * 1024 * 1024);
 
 let gate: TestGate;
 let server: Http2Server | undefined;
@@ -182,6 +184,44 @@ describe("a stream", () => {
     expect(got).toEqual(["heard a", "heard b", "heard c"]);
   });
 
+  test("whose sides are silent for longer than a body or an answer may be goes on, up to its own limit", async () => {
+    const timeouts = { requestBodyIdleMs: 100, bodyIdleMs: 100, eventsIdleMs: 3_000 };
+    const { reflection } = await openGrpc({ timeouts });
+    const sides = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    async function* ask() {
+      yield { host: "a" };
+      await sides[0]?.promise;
+      yield { host: "b" };
+      await sides[1]?.promise;
+    }
+    const got: string[] = [];
+    const startedMs = performance.now();
+    const read = (async () => {
+      for await (const { validHost } of reflection.serverReflectionInfo(ask())) {
+        got.push(validHost);
+        // Stalls are looked for once a second.
+        if (got.length === 1) setTimeout(() => sides[0]?.resolve(), 2_200);
+      }
+    })();
+    await expect(read).rejects.toBeInstanceOf(ConnectError);
+    sides[1]?.resolve();
+    expect(got).toEqual(["heard a", "heard b"]);
+    expect(performance.now() - startedMs).toBeGreaterThan(2_200 + 3_000);
+  }, 20_000);
+
+  test("of the server that has nothing to tell for long stays open, up to the same limit", async () => {
+    const { health } = await openGrpc({ timeouts: { bodyIdleMs: 100, eventsIdleMs: 1_000 } });
+    const startedMs = performance.now();
+    let got = 0;
+    const read = (async () => {
+      for await (const _ of health.watch({ service: "open" })) got += 1;
+    })();
+    await expect(read).rejects.toBeInstanceOf(ConnectError);
+    expect(got).toBe(3);
+    expect(performance.now() - startedMs).toBeGreaterThan(1_000);
+    await waitFor("the app to hear of it", () => seen.signal?.aborted === true);
+  });
+
   test("is cut when its key is revoked", async () => {
     const { health, key } = await openGrpc({ timeouts: { recheckMs: 50 } });
     let got = 0;
@@ -257,6 +297,40 @@ describe("an app of HTTP/2", () => {
     await openWith(() => undefined, { headersMs: 100 });
     expect((await call(gate.port)).status).toBe(504);
     expect(await gate.metrics()).toMatch(/places\{state="taken"\} 0/);
+  });
+
+  test("that neither reads a request nor answers it is given up after the time for its answer", async () => {
+    await openWith(() => undefined, { headersMs: 200 });
+    const answer = await call(gate.port, { method: "POST", headers: { "transfer-encoding": "chunked" }, body: LARGE });
+    expect(answer.status).toBe(504);
+    expect(await gate.metrics()).toMatch(/places\{state="taken"\} 0/);
+  });
+
+  test("that says to be one of gRPC only by its client does not wait for bodies for long", async () => {
+    gate = await openGate({ ...OPEN, timeouts: { requestBodyIdleMs: 100, eventsIdleMs: 600_000 } });
+    const session = connect(`http://127.0.0.1:${gate.port}`);
+    try {
+      const stream = session.request({ ":method": "POST", ":path": "/", "content-type": "application/grpc" });
+      stream.write("x");
+      const [head] = await once(stream, "response");
+      expect(head["grpc-status"]).toBe("4");
+      stream.destroy();
+    } finally {
+      session.destroy();
+    }
+  });
+
+  test("serves server-sent events with silences of their own limit", async () => {
+    const events = { ":status": 200, "content-type": "text/event-stream" };
+    await openWith(
+      (stream) => {
+        stream.respond(events);
+        stream.write("data: 1\n\n");
+        setTimeout(() => stream.end("data: 2\n\n"), 500);
+      },
+      { bodyIdleMs: 100, eventsIdleMs: 60_000 },
+    );
+    expect((await call(gate.port)).body).toBe("data: 1\n\ndata: 2\n\n");
   });
 
   test("serves 300 requests at once, on as many sessions as it takes", async () => {

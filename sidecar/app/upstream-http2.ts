@@ -2,10 +2,11 @@ import type { ClientHttp2Session, ClientHttp2Stream } from "node:http2";
 import type { PlaceSeeker, Places } from "../../edge/places.ts";
 import { guardEmits, guardRun } from "../../http1/guard.ts";
 import { pushLines } from "../../http2/lines.ts";
+import { type InputReceiver, StreamInput } from "../../http2/stream-input.ts";
 import { isGrpc } from "../http/grpc-problem.ts";
 import { headerIn } from "../http/header-in.ts";
 import type { BodySink } from "../http/request-body.ts";
-import type { AppConnection } from "./app-connection.ts";
+import { type AppConnection, isEventStream } from "./app-connection.ts";
 import type { AppWatch } from "./app-watch.ts";
 import type { AnswerReceiver, Sent, Upstream, UpstreamFailure, UpstreamOptions, UpstreamRequest } from "./upstream.ts";
 
@@ -30,7 +31,7 @@ const LOOK_MS_MIN = 10;
 // RFC 9113, 7.
 const CANCEL = 8;
 
-type Options = Pick<UpstreamOptions, "connectMs" | "headersMs" | "bodyIdleMs" | "onFault">;
+type Options = Pick<UpstreamOptions, "connectMs" | "headersMs" | "bodyIdleMs" | "eventsIdleMs" | "onFault">;
 
 /** A request as HTTP/2 is told of it. */
 type Fields = string[];
@@ -67,7 +68,7 @@ class Http2Upstream implements Upstream {
     this.places = pool.places;
     this.watch = pool.watch;
     this.options = options;
-    const shortest = Math.min(options.headersMs, options.bodyIdleMs);
+    const shortest = Math.min(options.headersMs, options.bodyIdleMs, options.eventsIdleMs);
     this.#timer = setInterval(this.#look, Math.max(LOOK_MS_MIN, Math.min(LOOK_MS_MAX, shortest / 4)));
     this.#timer.unref();
   }
@@ -150,18 +151,22 @@ class Http2Upstream implements Upstream {
   };
 }
 
-class StreamRequest implements Sent, PlaceSeeker, BodySink {
+class StreamRequest implements Sent, PlaceSeeker, BodySink, InputReceiver {
   readonly address: string;
   readonly #upstream: Http2Upstream;
   readonly #receiver: AnswerReceiver;
   readonly #request: UpstreamRequest;
   #stream: ClientHttp2Stream | undefined;
+  #input: StreamInput | undefined;
   #isOver = false;
   #isRequestSent = false;
   #isHeadReceived = false;
   #isPaused = false;
-  #isFlushDue = false;
+  /** For the present answer. */
+  #bodyIdleMs = 0;
   #trailers: readonly string[] = NO_TRAILERS;
+  /** Since when the app takes nothing of the body that waits for it, by `performance.now()`. */
+  #stuckMs = Number.POSITIVE_INFINITY;
   /** `performance.now()` when the present wait is too long. */
   #deadlineMs = Number.POSITIVE_INFINITY;
 
@@ -195,8 +200,8 @@ class StreamRequest implements Sent, PlaceSeeker, BodySink {
   resume(): void {
     if (!this.#isPaused) return;
     this.#isPaused = false;
-    this.#deadlineMs = performance.now() + this.#upstream.options.bodyIdleMs;
-    this.#stream?.resume();
+    this.#deadlineMs = performance.now() + this.#bodyIdleMs;
+    this.#input?.resume();
   }
 
   abort(): void {
@@ -210,7 +215,10 @@ class StreamRequest implements Sent, PlaceSeeker, BodySink {
   /** A part of the body. */
   write(bytes: Buffer): boolean {
     const stream = this.#stream;
-    return stream === undefined || this.#isOver || stream.destroyed || stream.writableEnded || stream.write(bytes);
+    if (stream === undefined || this.#isOver || stream.destroyed || stream.writableEnded) return true;
+    const isTaken = stream.write(bytes);
+    if (!isTaken) this.#stuckMs = performance.now();
+    return isTaken;
   }
 
   /** The body is complete. */
@@ -223,6 +231,8 @@ class StreamRequest implements Sent, PlaceSeeker, BodySink {
   look(nowMs: number): void {
     const isWaiting = this.#isRequestSent && !this.#isPaused;
     if (isWaiting && nowMs > this.#deadlineMs) this.#break("timeout", new Error("the app did not answer in time"));
+    else if (!this.#isHeadReceived && nowMs - this.#stuckMs > this.#upstream.options.headersMs)
+      this.#break("timeout", new Error("the app neither read its request nor answered in time"));
   }
 
   #requestSent(): void {
@@ -275,54 +285,54 @@ class StreamRequest implements Sent, PlaceSeeker, BodySink {
     on("trailers", (_head: unknown, _flags: number, fields: string[]) => {
       this.#trailers = fields;
     });
-    stream.on("data", (bytes: Buffer) => this.#onData(bytes));
+    this.#input = new StreamInput(stream, this, this.#upstream.options);
+    this.#input.resume();
     stream.on("drain", () => {
+      this.#stuckMs = Number.POSITIVE_INFINITY;
       const { body } = this.#request;
       if (body !== undefined && !Buffer.isBuffer(body)) body.want();
     });
-    stream.once("end", () => this.#onEnd());
     stream.on("error", (error) => this.#break("unreachable", error));
-    stream.once("close", () => this.#break("unreachable", new Error("the app reset the stream")));
+    stream.once("close", () => {
+      // A whole answer may still wait for its turn, or for the client to read.
+      if (this.#input?.isWhole !== true) this.#break("unreachable", new Error("the app reset the stream"));
+    });
     return stream;
   }
 
   #onHead(status: number, headers: readonly string[]): void {
     if (this.#isOver) return;
     this.#isHeadReceived = true;
-    this.#deadlineMs = performance.now() + this.#upstream.options.bodyIdleMs;
+    const isCall = isGrpc(headerIn(headers, "content-type"));
+    const { bodyIdleMs, eventsIdleMs } = this.#upstream.options;
+    this.#bodyIdleMs = isCall || isEventStream(headers) ? eventsIdleMs : bodyIdleMs;
+    this.#deadlineMs = performance.now() + this.#bodyIdleMs;
     // The length would end the answer before its trailers, which say whether a call of gRPC succeeded.
-    const passed = isGrpc(headerIn(headers, "content-type")) ? withoutLength(headers) : headers;
+    const passed = isCall ? withoutLength(headers) : headers;
     this.#guard(() => this.#receiver.onHead(status, "", passed));
-    this.#flushSoon();
-  }
-
-  #onData(bytes: Buffer): void {
-    if (this.#isOver) return;
-    this.#deadlineMs = performance.now() + this.#upstream.options.bodyIdleMs;
-    this.#guard(() => {
-      if (this.#receiver.onData(bytes)) return;
-      this.#isPaused = true;
-      this.#stream?.pause();
-    });
-    this.#flushSoon();
-  }
-
-  /** What one read of the session brings goes on together. */
-  #flushSoon(): void {
-    if (this.#isFlushDue) return;
-    this.#isFlushDue = true;
+    // What comes with it goes on together.
     setImmediate(() => {
-      this.#isFlushDue = false;
       if (!this.#isOver) this.#guard(() => this.#receiver.onReadEnd());
     });
   }
 
-  #onEnd(): void {
+  onPiece(bytes: Buffer, _frames: number, isLast: boolean): void {
+    if (this.#isOver) return;
+    this.#deadlineMs = performance.now() + this.#bodyIdleMs;
+    this.#guard(() => {
+      if (!this.#receiver.onData(bytes)) {
+        this.#isPaused = true;
+        this.#input?.pause();
+      }
+      if (!isLast) this.#receiver.onReadEnd();
+    });
+  }
+
+  onEnd(): void {
     const stream = this.#stream;
     if (this.#isOver || stream === undefined) return;
-    // Node ends a stream that was reset with CANCEL as if it were whole.
-    if (!this.#isHeadReceived || stream.aborted || (stream.rstCode ?? 0) !== 0) {
-      this.#break("unreachable", new Error("the app reset the stream"));
+    if (!this.#isHeadReceived) {
+      this.#break("unreachable", new Error("the app ended the stream without an answer"));
       return;
     }
     this.#release();
@@ -351,6 +361,7 @@ class StreamRequest implements Sent, PlaceSeeker, BodySink {
 
   #release(): void {
     this.#isOver = true;
+    this.#input?.stop();
     this.#upstream.requests.delete(this);
     this.#upstream.places.release(this.address);
   }
