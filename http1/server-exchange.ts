@@ -1,5 +1,6 @@
 import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { httpDate } from "./http-date.ts";
 
 /*
@@ -45,6 +46,22 @@ export interface ResponseHead {
 export const mayHaveContent = (method: string, status: number): boolean =>
   method !== "HEAD" && status !== 204 && status !== 304;
 
+/** The head of the answer to an upgrade. */
+export interface UpgradeHead {
+  /** undefined: the standard phrase. */
+  readonly reason: string | undefined;
+  readonly protocol: string;
+  /** Whole lines, without those that name the protocol. */
+  readonly lines: string;
+}
+
+/** What a request was upgraded to: bytes in both directions. */
+export interface Upgraded {
+  readonly duplex: Duplex & { readonly bytesRead: number };
+  /** What the client sent before the answer. */
+  readonly early: Buffer;
+}
+
 /** What the gate uses of a request and its response, whatever protocol carries them. */
 export interface ServerExchange {
   readonly method: string;
@@ -52,8 +69,10 @@ export interface ServerExchange {
   readonly httpVersion: ReceivedHead["version"] | "2.0";
   /** Names and values alternating, in the form of HTTP/1.1. */
   readonly rawHeaders: readonly string[];
-  /** The client switches to what `Upgrade` names, or opens a tunnel. Never with HTTP/2. */
+  /** The client switches to what `Upgrade` names, or opens a tunnel. */
   readonly isUpgrade: boolean;
+  /** The `Sec-WebSocket-Key` that was made for a client of HTTP/2, which sends none and does not check its answer. */
+  readonly madeKey: string | undefined;
   /** Of the connection, which with HTTP/2 carries other exchanges too. */
   readonly socket: Socket;
   /** All of the request has arrived. */
@@ -76,8 +95,10 @@ export interface ServerExchange {
   resume(): void;
   /** What was working on the response stops, as if the connection had closed, so that another can be sent. */
   abandon(): void;
-  /** Takes the socket out of HTTP, for an upgrade. Returns what came after the head. The exchange is over. */
-  detach(): Buffer;
+  /** Tells the client that its upgrade is accepted, and takes what carries the exchange out of HTTP. The exchange is over. */
+  upgrade(head: UpgradeHead): Upgraded;
+  /** Called when what carries the exchange closes: its connection, or its stream of HTTP/2. */
+  onceClosed(listener: () => void): void;
   /** Sends an informational response with whole lines. Not after the response has begun, and not to a client of HTTP/1.0. */
   writeInterim(status: number, lines: string): void;
   /** Begins the response. The head is sent with what follows. */
@@ -117,6 +138,7 @@ export class Http1Exchange implements ServerExchange {
   readonly httpVersion: ReceivedHead["version"];
   readonly rawHeaders: readonly string[];
   readonly isUpgrade: boolean;
+  readonly madeKey = undefined;
   readonly socket: Socket;
   /** All of the request has arrived. */
   isComplete = false;
@@ -220,13 +242,20 @@ export class Http1Exchange implements ServerExchange {
     onClose?.();
   }
 
-  /** Takes the socket out of HTTP, for an upgrade. Returns what came after the head. The exchange is over. */
-  detach(): Buffer {
+  upgrade({ reason, protocol, lines }: UpgradeHead): Upgraded {
+    const { socket } = this;
     this.isOver = true;
     this.headersSent = true;
     this.onClose = undefined;
     this.onInputEnd = undefined;
-    return this.#owner.detach();
+    const early = this.#owner.detach();
+    const status = `HTTP/1.1 101 ${reason ?? "Switching Protocols"}\r\n`;
+    socket.write(`${status}Connection: Upgrade\r\nUpgrade: ${protocol}\r\n${lines}\r\n`, "latin1");
+    return { duplex: socket, early };
+  }
+
+  onceClosed(listener: () => void): void {
+    this.socket.once("close", listener);
   }
 
   /** Sends an informational response with whole lines. Not after the response has begun, and not to a client of HTTP/1.0. */

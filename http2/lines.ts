@@ -1,10 +1,11 @@
-/** Adds whole lines of a head to names and values by turns, with the names in lower case, as HTTP/2 wants them. */
-export function pushLines(fields: string[], lines: string): void {
+/** Adds whole lines of a head, but those of `except`, to names and values by turns, with the names in lower case, as HTTP/2 wants them. */
+export function pushLines(fields: (string | number)[], lines: string, except?: string): void {
   for (let at = 0; at < lines.length; ) {
     const end = lines.indexOf("\r\n", at);
     const colon = lines.indexOf(":", at);
     if (end === -1 || colon === -1 || colon > end) return;
-    fields.push(lines.slice(at, colon).toLowerCase(), lines.slice(colon + 1, end).trim());
+    const name = lines.slice(at, colon).toLowerCase();
+    if (name !== except) fields.push(name, lines.slice(colon + 1, end).trim());
     at = end + 2;
   }
 }

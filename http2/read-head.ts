@@ -1,9 +1,11 @@
+import { randomBytes } from "node:crypto";
 import { METHODS } from "node:http";
 
 /*
  * The head of a request of HTTP/2, in the form of one of HTTP/1.1. nghttp2 has refused by then what RFC 9113 (8.2, 8.3) calls malformed:
  * names that are not in lower case, fields of the connection, `te` other than `trailers`, pseudo fields that are unknown, doubled or late, a
- * Content-Length that its DATA disagrees with. What it accepts and HTTP/1.1 could not say is refused here.
+ * Content-Length that its DATA disagrees with. What it accepts and HTTP/1.1 could not say is refused here. An extended CONNECT for a WebSocket
+ * (RFC 8441) becomes the GET that would ask for the upgrade, so that it is judged as one.
  */
 
 export interface Http2Head {
@@ -11,6 +13,8 @@ export interface Http2Head {
   readonly target: string;
   /** Names and values alternating: with `host` for `:authority`, and one `cookie`. */
   readonly headers: readonly string[];
+  /** The `Sec-WebSocket-Key` of an upgrade, which HTTP/2 does not have; undefined for other requests. */
+  readonly madeKey: string | undefined;
 }
 
 /** `reason` describes the format and quotes nothing. */
@@ -35,6 +39,7 @@ export function readHttp2Head(fields: readonly string[], hasBody: boolean, headB
   let hosts = 0;
   let hasLength = false;
   let cookieAt = -1;
+  let protocol: string | undefined;
   let bytes = 0;
   const headers: string[] = [];
   for (let at = 0; at < fields.length; at += 2) {
@@ -45,9 +50,12 @@ export function readHttp2Head(fields: readonly string[], hasBody: boolean, headB
       if (name === ":method") method = value;
       else if (name === ":path") target = value;
       else if (name === ":authority") authority = value;
+      else if (name === ":protocol") protocol = value;
       continue;
     }
     bytes += name.length + value.length + HEADER_BYTES;
+    // HTTP/2 has no use for it: the gate makes one.
+    if (name === WEBSOCKET_KEY && protocol !== undefined) continue;
     if (name === "host") {
       host = value;
       hosts += 1;
@@ -62,7 +70,9 @@ export function readHttp2Head(fields: readonly string[], hasBody: boolean, headB
   }
   if (bytes > headBytesMax) return refused("overflow", "");
   if (!KNOWN_METHODS.has(method)) return refused("malformed", "the method is unknown");
-  if (method === "CONNECT") return refused("malformed", "the gate opens no tunnels");
+  const isUpgrade = method === "CONNECT" && protocol?.toLowerCase() === "websocket";
+  if (method === "CONNECT" && !isUpgrade) return refused("malformed", "the gate opens no tunnels");
+  if (isUpgrade && !hasBody) return refused("malformed", "a WebSocket goes on after its head");
   if (!TARGET.test(target)) return refused("malformed", "`:path` is not a path");
   // RFC 9113, 8.3.1: both would be ambiguous.
   if (hosts > 1 || (hosts === 1 && authority !== undefined && authority !== host))
@@ -70,11 +80,17 @@ export function readHttp2Head(fields: readonly string[], hasBody: boolean, headB
   const named = authority ?? host;
   if (named === undefined || !AUTHORITY.test(named)) return refused("malformed", "`:authority` is missing or no host");
   headers.push("host", named);
+  if (isUpgrade) {
+    const madeKey = randomBytes(16).toString("base64");
+    headers.push("connection", "upgrade", "upgrade", "websocket", WEBSOCKET_KEY, madeKey);
+    return { fault: undefined, method: "GET", target, headers, madeKey };
+  }
   // HTTP/1.1 would say so that a body of unknown length follows.
   if (hasBody && !hasLength) headers.push("transfer-encoding", "chunked");
-  return { fault: undefined, method, target, headers };
+  return { fault: undefined, method, target, headers, madeKey: undefined };
 }
 
+const WEBSOCKET_KEY = "sec-websocket-key";
 const COLON = 0x3a;
 
 const refused = (kind: "malformed" | "overflow", reason: string): ReadHead => ({ fault: { kind, reason } });

@@ -150,6 +150,10 @@ export class Http2Connection implements ServedConnection, Http2Owner {
     this.#answered.add(exchange);
   }
 
+  upgraded(): void {
+    this.#resets.giveBack();
+  }
+
   reset(): void {
     if (!this.#resets.take(performance.now())) this.#calm();
   }
@@ -184,7 +188,7 @@ export class Http2Connection implements ServedConnection, Http2Owner {
   }
 }
 
-const NO_HEAD: Http2Head = { method: "", target: "", headers: [] };
+const NO_HEAD: Http2Head = { method: "", target: "", headers: [], madeKey: undefined };
 
 /** What the session reads from. `pause` of the socket has no effect on it, and a session has none. */
 const handleOf = (socket: Socket): { readStop(): void; readStart(): void } | null =>
@@ -213,6 +217,8 @@ function performServerHandshake(socket: Socket, headBytesMax: number): Session {
       // Somewhat more than is let through, so that the gate can answer.
       maxHeaderListSize: 2 * headBytesMax + HEADER_PAIRS_MAX * HPACK_FIELD_BYTES,
       enablePush: false,
+      // WebSockets, RFC 8441.
+      enableConnectProtocol: true,
     },
     maxHeaderListPairs: HEADER_PAIRS_MAX,
     // An app may send a field twice that should be there once, as over HTTP/1.1.

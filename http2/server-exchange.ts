@@ -1,10 +1,11 @@
 import type { ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
-import type { OnFault } from "../http1/guard.ts";
-import type { BodyReceiver, ResponseHead, ServerExchange } from "../http1/server-exchange.ts";
+import { guardEmits, type OnFault } from "../http1/guard.ts";
+import type { BodyReceiver, ResponseHead, ServerExchange, Upgraded, UpgradeHead } from "../http1/server-exchange.ts";
 import { pushLines } from "./lines.ts";
 import type { Http2Head } from "./read-head.ts";
 import { StreamInput } from "./stream-input.ts";
+import { StreamTunnel } from "./stream-tunnel.ts";
 
 /*
  * One request of a client and its response on a stream of HTTP/2, with the states of `ServerExchange`. Backpressure is that of the stream:
@@ -20,6 +21,8 @@ export interface Http2Owner {
   goAway(): void;
   /** The response is complete; the client has not taken all of it yet. */
   answered(exchange: Http2Exchange): void;
+  /** The stream carries another protocol from now on. */
+  upgraded(): void;
   /** The client has reset the stream. */
   reset(): void;
   /** A frame of a body has come. */
@@ -34,13 +37,17 @@ const DRAIN_BYTES_MAX = 1024 * 1024;
 const DRAIN_MS = 1_000;
 /** Informational responses other than this one. */
 const SWITCHING_PROTOCOLS = 101;
+/** RFC 8441, 5.1: HTTP/2 has no use for it. */
+const ACCEPT = "sec-websocket-accept";
+const NOTHING = Buffer.alloc(0);
 
 export class Http2Exchange implements ServerExchange, BodyReceiver {
   readonly method: string;
   readonly url: string;
   readonly httpVersion = "2.0";
   readonly rawHeaders: readonly string[];
-  readonly isUpgrade = false;
+  readonly isUpgrade: boolean;
+  readonly madeKey: string | undefined;
   readonly socket: Socket;
   isComplete: boolean;
   isPaused = false;
@@ -62,6 +69,7 @@ export class Http2Exchange implements ServerExchange, BodyReceiver {
   /** The response may end with trailers. */
   #mayTrail = false;
   #hasContent = true;
+  #tunnel: StreamTunnel | undefined;
   #trailers = "";
 
   constructor(owner: Http2Owner, stream: ServerHttp2Stream, head: Http2Head, isComplete: boolean) {
@@ -71,11 +79,14 @@ export class Http2Exchange implements ServerExchange, BodyReceiver {
     this.method = head.method;
     this.url = head.target;
     this.rawHeaders = head.headers;
+    this.madeKey = head.madeKey;
+    this.isUpgrade = head.madeKey !== undefined;
     this.isComplete = isComplete;
     stream.on("aborted", () => {
       owner.reset();
       this.#closed();
-      stream.destroy();
+      // Later: it is called before the reset is sent, if it is ours.
+      process.nextTick(() => stream.destroy());
     });
     stream.once("close", () => this.#closed());
     stream.on("wantTrailers", () => this.#sendTrailers());
@@ -118,8 +129,31 @@ export class Http2Exchange implements ServerExchange, BodyReceiver {
     onClose?.();
   }
 
-  detach(): Buffer {
-    throw new Error("a stream of HTTP/2 cannot be taken out of it");
+  /** RFC 8441: the answer is 200, and the stream carries the protocol. */
+  upgrade({ lines }: UpgradeHead): Upgraded {
+    const stream = this.#stream;
+    this.isOver = true;
+    this.headersSent = true;
+    this.onClose = undefined;
+    this.onInputEnd = undefined;
+    this.#owner.upgraded();
+    const fields: (string | number)[] = [":status", 200];
+    pushLines(fields, lines, ACCEPT);
+    if (!stream.destroyed && !stream.closed) stream.respond(fields as string[]);
+    const input = this.#input;
+    if (input === undefined) throw new Error("the request of an upgrade has ended");
+    const duplex = new StreamTunnel(stream, input);
+    this.#tunnel = duplex;
+    guardEmits(duplex, ({ error }) => {
+      this.#owner.onFault(error);
+      duplex.destroy();
+    });
+    this.#receiver = duplex;
+    return { duplex, early: NOTHING };
+  }
+
+  onceClosed(listener: () => void): void {
+    this.#stream.once("close", listener);
   }
 
   writeInterim(status: number, lines: string): void {
@@ -231,7 +265,7 @@ export class Http2Exchange implements ServerExchange, BodyReceiver {
   }
 
   #closed(): void {
-    this.#input?.stop();
+    if (this.#tunnel?.isDone !== true) this.#input?.stop();
     if (this.isOver) return;
     this.isOver = true;
     this.abandon();

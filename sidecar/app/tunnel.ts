@@ -1,21 +1,25 @@
-import type { Socket } from "node:net";
+import { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import type { Ongoing, OngoingSet } from "../http/ongoing.ts";
 
-/** An upgraded connection: two sockets joined in both directions. Either may end its direction alone. */
+/** A socket, or a stream of HTTP/2. */
+type End = Duplex & { readonly bytesRead: number };
+
+/** An upgraded connection: two ends joined in both directions. Either may end its direction alone. */
 export class Tunnel implements Ongoing {
   slot = -1;
   readonly startedMs: number;
   checkedMs: number;
   readonly admission: Ongoing["admission"];
-  readonly #ends: readonly [Socket, Socket];
+  readonly #ends: readonly [End, End];
   readonly #idleMs: number;
   /** Bytes received from both, and when that number last grew. */
   #received = { bytes: -1, sinceMs: 0 };
 
   /** `idleMs`: the longest time without a byte in either direction; 0 means no limit. */
   constructor(
-    a: Socket,
-    b: Socket,
+    a: End,
+    b: End,
     ongoing: OngoingSet,
     { idleMs, ...from }: Pick<Ongoing, "startedMs" | "admission"> & { readonly idleMs: number },
   ) {
@@ -36,7 +40,7 @@ export class Tunnel implements Ongoing {
       });
       from_.pipe(to);
     }
-    for (const end of this.#ends) setQuiet(end);
+    for (const end of this.#ends) if (end instanceof Socket) setQuiet(end);
   }
 
   breakIfStalled(nowMs: number): void {

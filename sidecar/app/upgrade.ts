@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import type { Socket } from "node:net";
 import type { Places } from "../../edge/places.ts";
 import { guardSocket, type OnFault } from "../../http1/guard.ts";
@@ -21,7 +22,8 @@ import type { Upstream } from "./upstream.ts";
  *     ▼              ▼
  *   passed back    both destroyed
  *
- * After the 101 nothing is parsed or changed. Either side may end its direction alone.
+ * After the 101 nothing is parsed or changed. Either side may end its direction alone. A client of HTTP/2 has a stream in place of a connection
+ * (RFC 8441), and its app an upgrade as from any other.
  */
 
 export interface UpgradeParts {
@@ -55,7 +57,7 @@ export function openUpgrade(
     answerFailure(parts.failing, client, { failure: "busy", why: "" }, { ...extras, close: true });
     return;
   }
-  client.socket.once("close", () => places.release(address));
+  client.onceClosed(() => places.release(address));
   new Asking(parts, client, extras, startedMs).ask(request);
 }
 
@@ -102,7 +104,7 @@ class Asking implements AppExchange, Ongoing {
 
   cut(): void {
     this.#leave();
-    this.#client.socket.destroy();
+    this.#client.breakOff();
   }
 
   onInterim(status: number, headers: readonly string[]): void {
@@ -123,10 +125,10 @@ class Asking implements AppExchange, Ongoing {
   }
 
   onData(bytes: Buffer): boolean {
-    this.#isPaused = this.#client.socket.writableLength > 0;
+    this.#isPaused = true;
     this.#pausedMs = performance.now();
     this.#client.write(Buffer.from(bytes), this.#onWritten);
-    return !this.#isPaused;
+    return false;
   }
 
   readonly #onWritten = (): void => {
@@ -159,26 +161,19 @@ class Asking implements AppExchange, Ongoing {
     const client = this.#client;
     const head = passableHead({ status: 101, reason: received, headers }, this.#extras, { isSwitching: true });
     const protocol = headerIn(headers, "upgrade") ?? "websocket";
-    if (head.kind === "unusable" || protocol.trim().toLowerCase() !== "websocket") {
+    const why = head.kind === "unusable" ? head.why : whyNoWebSocket(client, protocol, headers);
+    if (head.kind === "unusable" || why !== undefined) {
       app.destroy();
       this.#leave();
-      this.#fail(
-        "unusable",
-        head.kind === "unusable" ? head.why : "it switches to another protocol than was asked for",
-      );
+      this.#fail("unusable", why);
       return;
     }
     this.#leave({ keepsApp: true });
-    const early = client.detach();
-    const { socket } = client;
     guardSocket(app, onFault);
-    socket.write(
-      `HTTP/1.1 101 ${head.reason ?? "Switching Protocols"}\r\nConnection: Upgrade\r\nUpgrade: ${protocol}\r\n${head.lines}\r\n`,
-      "latin1",
-    );
-    if (rest.length > 0) socket.write(rest);
+    const { duplex, early } = client.upgrade({ reason: head.reason, protocol, lines: head.lines });
+    if (rest.length > 0) duplex.write(rest);
     if (early.length > 0) app.write(early);
-    ongoing.add(new Tunnel(socket, app, ongoing, { startedMs: this.startedMs, admission: this.admission, idleMs }));
+    ongoing.add(new Tunnel(duplex, app, ongoing, { startedMs: this.startedMs, admission: this.admission, idleMs }));
   }
 
   #leave({ keepsApp = false } = {}): void {
@@ -190,7 +185,21 @@ class Asking implements AppExchange, Ongoing {
     if (!keepsApp) this.#app?.abort();
   }
 
-  #fail(failure: Failure, why: string): void {
+  #fail(failure: Failure, why = ""): void {
     answerFailure(this.#parts.failing, this.#client, { failure, why }, { ...this.#extras, close: true });
   }
+}
+
+/** RFC 6455, 1.3. */
+const ACCEPT_SUFFIX = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+
+/** Why a 101 does not begin the WebSocket that was asked for; undefined when it does. */
+function whyNoWebSocket(client: ServerExchange, protocol: string, headers: readonly string[]): string | undefined {
+  if (protocol.trim().toLowerCase() !== "websocket") return "it switches to another protocol than was asked for";
+  const { madeKey } = client;
+  // A client that sent a key of its own checks this itself.
+  if (madeKey === undefined) return undefined;
+  const accept = createHash("sha1").update(`${madeKey}${ACCEPT_SUFFIX}`).digest("base64");
+  if (headerIn(headers, "sec-websocket-accept")?.trim() === accept) return undefined;
+  return "its Sec-WebSocket-Accept does not belong to the key";
 }

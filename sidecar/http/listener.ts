@@ -50,7 +50,8 @@ export function createListener(
     else if (namesTwoHosts(exchange)) refuse(exchange, TWO_HOSTS);
     // Other upgrades are ignored, as RFC 9110 (7.8) allows: `h2c` would carry requests past the gate. Those of HTTP/1.0 must be.
     else if (isUpgrade && method === "GET" && httpVersion !== "1.0" && isWebSocket(rawHeaders)) {
-      pieceTurns.leave(exchange.socket);
+      // A stream of HTTP/2 has the others of its connection beside it.
+      if (httpVersion !== "2.0") pieceTurns.leave(exchange.socket);
       upgrade(exchange);
     } else if (expectation === undefined) request(exchange);
     else if (!CONTINUE_EXPECTED.test(expectation)) refuse(exchange, EXPECTATION_REFUSED);
