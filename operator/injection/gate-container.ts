@@ -1,14 +1,23 @@
 import type { GateProbes } from "../../core/gates/probes.ts";
 import type { GateResources, InjectionConfig } from "./config.ts";
-import { GATE_CONTAINER, REDIRECT_CONTAINER, RESOURCE_ANNOTATIONS, SNAPSHOT_VOLUME, TOKEN_VOLUME } from "./names.ts";
+import {
+  GATE_CONTAINER,
+  REDIRECT_CONTAINER,
+  RESOURCE_ANNOTATIONS,
+  SNAPSHOT_VOLUME,
+  TLS_VOLUME,
+  TOKEN_VOLUME,
+} from "./names.ts";
 import { nodeOptionsFor } from "./node-options.ts";
 import type { Container, Pod } from "./pod.ts";
+import type { GateProtocols } from "./protocols.ts";
 import { parseQuantity } from "./quantity.ts";
 
 /** The user of our images. It has no name in any of them. */
 const UID = 65_532;
 
 const TOKEN_DIR = "/var/run/secrets/postern";
+const TLS_DIR = "/var/run/secrets/postern-tls";
 const SNAPSHOT_DIR = "/var/lib/postern";
 /** Two files of 16 MiB: the one that is there and the next one. Kubelet ends a pod that exceeds it, so it is more than a gate writes. */
 const SNAPSHOT_SIZE = "40Mi";
@@ -21,6 +30,7 @@ const HOOK_HEADER = "Postern-Hook-Token";
 export interface GateSettings {
   readonly config: InjectionConfig;
   readonly resources: GateResources;
+  readonly protocols: GateProtocols;
   /** `<cluster>/<namespace>/<name>` */
   readonly policy: string;
   readonly workspaceId: string;
@@ -41,7 +51,7 @@ export interface GateSettings {
  * gate's process answers, not when it has a policy, so that a policy that is missing makes the pod unready and nothing else.
  */
 export function gateContainer(settings: GateSettings): Container {
-  const { config, resources, gatePort, adminPort, portName, hookToken } = settings;
+  const { config, resources, protocols, gatePort, adminPort, portName, hookToken } = settings;
   const admin = (path: string) => ({ httpGet: { path, port: adminPort, scheme: "HTTP" } });
   return {
     name: GATE_CONTAINER,
@@ -74,6 +84,7 @@ export function gateContainer(settings: GateSettings): Container {
       ...(config.tokenAudience === undefined
         ? []
         : [{ name: TOKEN_VOLUME, mountPath: TOKEN_DIR, readOnly: true as const }]),
+      ...(protocols.tlsSecret === undefined ? [] : [{ name: TLS_VOLUME, mountPath: TLS_DIR, readOnly: true as const }]),
     ],
     securityContext: {
       allowPrivilegeEscalation: false,
@@ -90,7 +101,14 @@ export function gateContainer(settings: GateSettings): Container {
 
 const fromField = (name: string, fieldPath: string) => ({ name, valueFrom: { fieldRef: { fieldPath } } });
 
-function environmentOf({ config, policy, workspaceId, upstreamPort, ...rest }: GateSettings): Container["env"] {
+function environmentOf({
+  config,
+  protocols,
+  policy,
+  workspaceId,
+  upstreamPort,
+  ...rest
+}: GateSettings): Container["env"] {
   const plain: Record<string, string> = {
     NODE_OPTIONS: nodeOptionsFor(rest.resources.memoryLimit),
     ...config.env,
@@ -99,6 +117,10 @@ function environmentOf({ config, policy, workspaceId, upstreamPort, ...rest }: G
     POSTERN_WORKSPACE: workspaceId,
     POSTERN_POLICY: policy,
     POSTERN_UPSTREAM: `http://127.0.0.1:${upstreamPort}`,
+    ...(protocols.upstream === "http1" ? {} : { POSTERN_UPSTREAM_PROTOCOL: protocols.upstream }),
+    ...(protocols.tlsSecret === undefined
+      ? {}
+      : { POSTERN_TLS_CERT_FILE: `${TLS_DIR}/tls.crt`, POSTERN_TLS_KEY_FILE: `${TLS_DIR}/tls.key` }),
     POSTERN_SIDECAR_PORT: String(rest.gatePort),
     POSTERN_ADMIN_PORT: String(rest.adminPort),
     POSTERN_HOOK_TOKEN: rest.hookToken,
@@ -125,6 +147,9 @@ export const tokenVolume = (audience: string) => ({
     sources: [{ serviceAccountToken: { audience, expirationSeconds: TOKEN_SECONDS, path: "token" } }],
   },
 });
+
+/** The files of a Secret of the type `kubernetes.io/tls`. Kubelet brings new ones, and the gate follows them. */
+export const tlsVolume = (secretName: string) => ({ name: TLS_VOLUME, secret: { secretName } });
 
 /**
  * Sends what arrives at the guarded port to the gate. The gate reaches the app over the loopback device, where the rule does not

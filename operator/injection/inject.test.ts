@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { GateProbes } from "../../core/gates/probes.ts";
@@ -17,6 +18,9 @@ const refusal = (pod: Pod, injection: Partial<Injection> = {}): string =>
   injectGate(pod, anInjection(injection)).refused ?? "admitted";
 const policy = (more: Partial<Injection["policy"]>) => ({ policy: { ...anInjection().policy, ...more } });
 const containerOf = (pod: Pod, name: string) => pod.spec.containers.find((one) => one.name === name);
+
+/** What `postern sidecar` reads, by its reference. */
+const SIDECAR_VARIABLES = readFileSync(new URL("../../docs/reference/cli.md", import.meta.url), "utf8");
 
 describe("the gate", () => {
   test("is the first init container, restarts always, and is as restricted as Kubernetes can make it", () => {
@@ -66,6 +70,41 @@ describe("the gate", () => {
     expect(bare.gate).not.toHaveProperty("envFrom");
   });
 
+  test("speaks HTTP/2 to the app, and takes TLS with a Secret's certificate, when the pod says so", () => {
+    const told = { "postern.dev/upstream-protocol": "h2c", "postern.dev/tls-secret": "orders-tls" };
+    const { gate, env, pod } = inject(aPod({ metadata: { annotations: told } }));
+    expect(env.POSTERN_UPSTREAM_PROTOCOL).toBe("h2c");
+    const mount = gate.volumeMounts?.find(({ name }) => name === "postern-tls");
+    expect(mount).toEqual({ name: "postern-tls", mountPath: expect.any(String), readOnly: true });
+    // The names of the files in a Secret of the type kubernetes.io/tls.
+    expect([env.POSTERN_TLS_CERT_FILE, env.POSTERN_TLS_KEY_FILE]).toEqual([
+      `${mount?.mountPath}/tls.crt`,
+      `${mount?.mountPath}/tls.key`,
+    ]);
+    expect(pod.spec.volumes).toContainEqual({ name: "postern-tls", secret: { secretName: "orders-tls" } });
+    // The operator's own commands know these variables.
+    for (const name of ["POSTERN_UPSTREAM_PROTOCOL", "POSTERN_TLS_CERT_FILE", "POSTERN_TLS_KEY_FILE"]) {
+      expect(SIDECAR_VARIABLES).toContain(name);
+    }
+    expect(inject(pod).pod).toEqual(pod);
+    const { annotations: _, ...metadata } = pod.metadata;
+    const before = pod.metadata.annotations?.["postern.dev/before-injection"] ?? "";
+    const untold = inject({
+      ...pod,
+      metadata: { ...metadata, annotations: { "postern.dev/before-injection": before } },
+    });
+    expect(untold.pod.spec.volumes?.map(({ name }) => name)).not.toContain("postern-tls");
+  });
+
+  test("speaks HTTP/1.1 to the app and takes no TLS, when the pod says nothing", () => {
+    const { gate, env, pod } = inject(aPod());
+    const other = inject(aPod({ metadata: { annotations: { "postern.dev/upstream-protocol": "http1" } } }));
+    for (const one of [env, other.env]) {
+      expect(Object.keys(one).filter((name) => /TLS|PROTOCOL/.test(name))).toEqual([]);
+    }
+    expect(JSON.stringify([gate, pod.spec.volumes])).not.toContain("postern-tls");
+  });
+
   test("is on a pod whose label names the policy, so that a NetworkPolicy can select it, as far as a label can", () => {
     const labelOf = (name: string, given = aPod()) => {
       const { policy } = anInjection();
@@ -102,7 +141,7 @@ describe("the gate", () => {
     expect(pod.spec.volumes).toContainEqual({ name: "postern-snapshot", emptyDir: { sizeLimit: "40Mi" } });
     expect(gate.volumeMounts).toContainEqual({ name: "postern-snapshot", mountPath: env.POSTERN_SNAPSHOT_DIR });
     expect(env.POSTERN_SNAPSHOT_KEY).toBe("key-of-the-snapshot");
-    for (const volume of ["postern-snapshot", "postern-token"]) {
+    for (const volume of ["postern-snapshot", "postern-token", "postern-tls"]) {
       const shared = aPod({ app: { volumeMounts: [{ name: volume, mountPath: "/gate" }] } });
       expect(injectGate(shared, anInjection()).refused).toMatch(/container app mounts a volume that only the gate/);
     }
@@ -351,6 +390,16 @@ test.each<{ name: string; pod?: Pod; injection?: Partial<Injection>; says: strin
     pod: aPod({ metadata: { annotations: { "postern.dev/gate-memory-limit": "much" } } }),
     says: "gate-memory-limit",
   },
+  ...["h2", "H2C", ""].map((protocol) => ({
+    name: `the protocol "${protocol}"`,
+    pod: aPod({ metadata: { annotations: { "postern.dev/upstream-protocol": protocol } } }),
+    says: "upstream-protocol is neither http1 nor h2c",
+  })),
+  ...["", "../other", "Upper", "a".repeat(254), "-a"].map((secret) => ({
+    name: `the Secret "${secret.slice(0, 9)}"`,
+    pod: aPod({ metadata: { annotations: { "postern.dev/tls-secret": secret } } }),
+    says: "tls-secret is not the name",
+  })),
 ])("refuses $name", ({ pod = aPod(), injection = {}, says }) => expect(refusal(pod, injection)).toContain(says));
 
 /** Pods with ports, probes and hooks that concern the guarded port, or do not. */

@@ -1,7 +1,14 @@
 import type { GateProbes } from "../../core/gates/probes.ts";
 import { type Before, withHookPort, withoutGate } from "./before.ts";
 import type { GateResources, InjectionConfig } from "./config.ts";
-import { gateContainer, redirectContainer, resourcesOf, snapshotVolume, tokenVolume } from "./gate-container.ts";
+import {
+  gateContainer,
+  redirectContainer,
+  resourcesOf,
+  snapshotVolume,
+  tlsVolume,
+  tokenVolume,
+} from "./gate-container.ts";
 import {
   BEFORE_ANNOTATION,
   GATE_CONTAINER,
@@ -13,6 +20,7 @@ import {
 import { type Container, HOOKS, isTcp, type Pod, type PortRef, runningContainers } from "./pod.ts";
 import type { PolicyOfPod } from "./policy-of-pod.ts";
 import { detourProbes, portNumber } from "./probes.ts";
+import { protocolsOf } from "./protocols.ts";
 
 /*
  * Puts a gate into a pod. Pure: the same pod and policy make the same result, also when the pod has a gate already.
@@ -56,6 +64,8 @@ export function injectGate(given: Pod, injection: Injection): Injected {
   if (refused !== undefined) return { refused };
   const resources = resourcesOf(pod, config.resources);
   if ("refused" in resources) return resources;
+  const protocols = protocolsOf(pod);
+  if ("refused" in protocols) return protocols;
   const target = findTarget(policy.port, pod);
   if (target === undefined) {
     return {
@@ -68,6 +78,7 @@ export function injectGate(given: Pod, injection: Injection): Injected {
   const gate = gateContainer({
     config,
     resources: resources satisfies GateResources,
+    protocols,
     policy: `${cluster}/${namespace}/${policy.name}`,
     workspaceId,
     upstreamPort: target.number,
@@ -104,6 +115,7 @@ export function injectGate(given: Pod, injection: Injection): Injected {
           ...(spec.volumes ?? []),
           snapshotVolume,
           ...(config.tokenAudience === undefined ? [] : [tokenVolume(config.tokenAudience)]),
+          ...(protocols.tlsSecret === undefined ? [] : [tlsVolume(protocols.tlsSecret)]),
         ],
       },
     },

@@ -1,0 +1,27 @@
+import { PROTOCOL_ANNOTATION, TLS_SECRET_ANNOTATION } from "./names.ts";
+import type { Pod } from "./pod.ts";
+
+/** What the gate of a pod speaks. */
+export interface GateProtocols {
+  /** To the app. */
+  readonly upstream: "http1" | "h2c";
+  /** A Secret of the pod's namespace with the certificate that the gate takes requests with; undefined: it takes them without TLS. */
+  readonly tlsSecret: string | undefined;
+}
+
+/** RFC 1123, as names of Secrets are. */
+const SECRET_NAME = /^(?=.{1,253}$)[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?$/;
+
+/** Reads it from the pod's annotations. */
+export function protocolsOf({ metadata: { annotations = {} } }: Pod): GateProtocols | { readonly refused: string } {
+  const { [PROTOCOL_ANNOTATION]: upstream = "http1", [TLS_SECRET_ANNOTATION]: tlsSecret } = annotations;
+  if (upstream !== "http1" && upstream !== "h2c") {
+    return {
+      refused: `the annotation ${PROTOCOL_ANNOTATION} is neither http1 nor h2c (HTTP/2 without TLS, for gRPC).`,
+    };
+  }
+  if (tlsSecret !== undefined && !SECRET_NAME.test(tlsSecret)) {
+    return { refused: `the annotation ${TLS_SECRET_ANNOTATION} is not the name of a Secret.` };
+  }
+  return { upstream, tlsSecret };
+}
