@@ -71,7 +71,7 @@ export interface ServerExchange {
   readonly rawHeaders: readonly string[];
   /** The client switches to what `Upgrade` names, or opens a tunnel. */
   readonly isUpgrade: boolean;
-  /** The `Sec-WebSocket-Key` that was made for a client of HTTP/2, which sends none and does not check its answer. */
+  /** The `Sec-WebSocket-Key` that was made for a client of HTTP/2 that sent none, and does not check its answer. */
   readonly madeKey: string | undefined;
   /** Of the connection, which with HTTP/2 carries other exchanges too. */
   readonly socket: Socket;

@@ -13,7 +13,8 @@ export interface Http2Head {
   readonly target: string;
   /** Names and values alternating: with `host` for `:authority`, and one `cookie`. */
   readonly headers: readonly string[];
-  /** The `Sec-WebSocket-Key` of an upgrade, which HTTP/2 does not have; undefined for other requests. */
+  readonly isUpgrade: boolean;
+  /** The `Sec-WebSocket-Key` that was made for an upgrade without one. */
   readonly madeKey: string | undefined;
 }
 
@@ -54,8 +55,6 @@ export function readHttp2Head(fields: readonly string[], hasBody: boolean, headB
       continue;
     }
     bytes += name.length + value.length + HEADER_BYTES;
-    // HTTP/2 has no use for it: the gate makes one.
-    if (name === WEBSOCKET_KEY && protocol !== undefined) continue;
     if (name === "host") {
       host = value;
       hosts += 1;
@@ -81,13 +80,15 @@ export function readHttp2Head(fields: readonly string[], hasBody: boolean, headB
   if (named === undefined || !AUTHORITY.test(named)) return refused("malformed", "`:authority` is missing or no host");
   headers.push("host", named);
   if (isUpgrade) {
-    const madeKey = randomBytes(16).toString("base64");
-    headers.push("connection", "upgrade", "upgrade", "websocket", WEBSOCKET_KEY, madeKey);
-    return { fault: undefined, method: "GET", target, headers, madeKey };
+    headers.push("connection", "upgrade", "upgrade", "websocket");
+    // HTTP/2 has no use for a key. Gateways pass on that of a client of HTTP/1.1, which then checks the answer to it.
+    const madeKey = headers.includes(WEBSOCKET_KEY) ? undefined : randomBytes(16).toString("base64");
+    if (madeKey !== undefined) headers.push(WEBSOCKET_KEY, madeKey);
+    return { fault: undefined, method: "GET", target, headers, isUpgrade: true, madeKey };
   }
   // HTTP/1.1 would say so that a body of unknown length follows.
   if (hasBody && !hasLength) headers.push("transfer-encoding", "chunked");
-  return { fault: undefined, method, target, headers, madeKey: undefined };
+  return { fault: undefined, method, target, headers, isUpgrade: false, madeKey: undefined };
 }
 
 const WEBSOCKET_KEY = "sec-websocket-key";

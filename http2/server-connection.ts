@@ -188,7 +188,7 @@ export class Http2Connection implements ServedConnection, Http2Owner {
   }
 }
 
-const NO_HEAD: Http2Head = { method: "", target: "", headers: [], madeKey: undefined };
+const NO_HEAD: Http2Head = { method: "", target: "", headers: [], isUpgrade: false, madeKey: undefined };
 
 /** What the session reads from. `pause` of the socket has no effect on it, and a session has none. */
 const handleOf = (socket: Socket): { readStop(): void; readStart(): void } | null =>

@@ -37,7 +37,7 @@ const DRAIN_BYTES_MAX = 1024 * 1024;
 const DRAIN_MS = 1_000;
 /** Informational responses other than this one. */
 const SWITCHING_PROTOCOLS = 101;
-/** RFC 8441, 5.1: HTTP/2 has no use for it. */
+/** RFC 8441, 5.1: HTTP/2 has no use for it, unless the client has a key of its own. */
 const ACCEPT = "sec-websocket-accept";
 const NOTHING = Buffer.alloc(0);
 
@@ -80,7 +80,7 @@ export class Http2Exchange implements ServerExchange, BodyReceiver {
     this.url = head.target;
     this.rawHeaders = head.headers;
     this.madeKey = head.madeKey;
-    this.isUpgrade = head.madeKey !== undefined;
+    this.isUpgrade = head.isUpgrade;
     this.isComplete = isComplete;
     stream.on("aborted", () => {
       owner.reset();
@@ -138,7 +138,7 @@ export class Http2Exchange implements ServerExchange, BodyReceiver {
     this.onInputEnd = undefined;
     this.#owner.upgraded();
     const fields: (string | number)[] = [":status", 200];
-    pushLines(fields, lines, ACCEPT);
+    pushLines(fields, lines, this.madeKey === undefined ? undefined : ACCEPT);
     if (!stream.destroyed && !stream.closed) stream.respond(fields as string[]);
     const input = this.#input;
     if (input === undefined) throw new Error("the request of an upgrade has ended");

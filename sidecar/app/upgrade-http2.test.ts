@@ -96,7 +96,7 @@ describe("a WebSocket over HTTP/2", () => {
     await openWith({ app: await startEcho() });
     expect(session.remoteSettings.enableConnectProtocol).toBe(true);
     const key = await gate.records.putKey({ keyId: "key_ws" });
-    const more = { "sec-websocket-protocol": "one, two", "sec-websocket-key": "aaaa", "x-postern-key-id": "forged" };
+    const more = { "sec-websocket-protocol": "one, two", "x-postern-key-id": "forged" };
     const { socket, stream, answer, hello } = await open(key, more);
     expect(answer).toMatchObject({ ":status": 200, "sec-websocket-protocol": "two" });
     expect(answer["x-request-id"]).toMatch(/^req_/);
@@ -116,6 +116,17 @@ describe("a WebSocket over HTTP/2", () => {
     await nothingIsUnderWay();
     if (!stream.closed) await once(stream, "close");
     expect(stream.rstCode).toBe(0);
+  });
+
+  test("from a gateway that passes on its client's Sec-WebSocket-Key gets the answer to it", async () => {
+    await openWith({ app: await startEcho() });
+    const { answer, stream } = await open(await gate.records.putKey(), {
+      "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+    });
+    // RFC 6455, 1.3.
+    expect(answer).toMatchObject({ ":status": 200, "sec-websocket-accept": "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=" });
+    stream.destroy();
+    await nothingIsUnderWay();
   });
 
   test.each([
