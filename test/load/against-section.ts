@@ -1,8 +1,9 @@
 import { join, resolve } from "node:path";
-import { NEVER_REACHED, STRICT, untilPasses } from "./gate-load.ts";
+import { STRICT, untilPasses } from "./gate-load.ts";
 import { compare } from "./measure.ts";
-import { contestant, type Section, toFigures } from "./section.ts";
+import { compareGates, contestant, type Section, toFigures } from "./section.ts";
 import { READY_LOG } from "./stack.ts";
+import { verifyKeyLoad } from "./verify-key-load.ts";
 
 /** More than this is a regression; on a shared machine even equal code differs by a percent or two. */
 const RATIO_MAX = 1.03;
@@ -18,17 +19,7 @@ export const against =
     const main = join(resolve(folder), "cli", "main.ts");
     const server = environment.apiServer;
     const otherServer = await environment.start([main, "api-server", "--host", "127.0.0.1", "--port", "0"], READY_LOG);
-    const plain = await environment.createKeys(1000);
-    const ratelimits = [{ name: "bench", limit: NEVER_REACHED, duration: 3_600_000, autoApply: true }];
-    const limited = await environment.createKeys(1000, { ratelimits });
-    const headers = { authorization: `Bearer ${environment.rootKey}`, "content-type": "application/json" };
-    const verify = (keys: ReadonlyArray<{ key: string }>) =>
-      contestant(options, ({ url }) => ({
-        url: `${url}/v2/keys.verifyKey`,
-        method: "POST",
-        headers,
-        bodies: keys.map(({ key }) => JSON.stringify({ key })),
-      }));
+    const { plain, limited, verify } = await verifyKeyLoad(environment, options);
     const verifications = await compare({
       contestants: [
         {
@@ -61,13 +52,7 @@ export const against =
         return { contestant: as(name, mine), baseline: as("the other's", other), running: [mine, other] };
       }),
     );
-    // As in the section `proxy`: storing the events of this load would take cores from the measured processes.
-    process.kill(server.pid, "SIGSTOP");
-    const proxied = await compare({
-      contestants: pairs,
-      rounds: options.rounds,
-      onRound: (round) => options.progress(`proxy against ${folder}: round ${round} of ${options.rounds}`),
-    }).finally(() => process.kill(server.pid, "SIGCONT"));
+    const proxied = await compareGates(environment, options, `proxy against ${folder}`, pairs);
     for (const { running } of pairs) for (const one of running) await one.stop();
 
     const results = [...verifications, ...proxied];

@@ -1,10 +1,9 @@
 import { startOwnRedis } from "../harness/redis.ts";
 import { startSidecar } from "./environment.ts";
 import { STRICT, untilPasses, untilStatus } from "./gate-load.ts";
-import { compare } from "./measure.ts";
 import { findNginx, MISSING, peersOf } from "./peers/start.ts";
 import { storeKeys } from "./peers/store-keys.ts";
-import { contestant, type Section, Started, toFigures } from "./section.ts";
+import { compareGates, contestant, type Section, Started, toFigures } from "./section.ts";
 
 /**
  * CPU of the sidecar per request, beside what a user would take in its place: nginx of Debian's packages, in front of the same app,
@@ -50,13 +49,7 @@ export const peers: Section = async (environment, options) => {
       { contestant: as("verified key", verified), baseline: as("nginx with map and limit_req", map), max: 1.5 },
       { contestant: as("checks off", unchecked), baseline: as("nginx, bare proxy", bare), max: 1.4 },
     ];
-    // As in the section `proxy`: storing the events of this load would take cores from the measured processes.
-    process.kill(environment.apiServer.pid, "SIGSTOP");
-    const results = await compare({
-      contestants: pairs,
-      rounds: options.rounds,
-      onRound: (round) => options.progress(`peers: round ${round} of ${options.rounds}`),
-    }).finally(() => process.kill(environment.apiServer.pid, "SIGCONT"));
+    const results = await compareGates(environment, options, "peers", pairs);
     return toFigures(
       results,
       pairs.map(({ max }) => max),

@@ -1,27 +1,17 @@
-import { NEVER_REACHED } from "./gate-load.ts";
 import { compare } from "./measure.ts";
-import { contestant, type Section, toFigures } from "./section.ts";
+import { type Section, toFigures } from "./section.ts";
+import { verifyKeyLoad } from "./verify-key-load.ts";
 
 /**
  * CPU of `keys.verifyKey` per request, compared with the least that a server in JavaScript can do: it parses the head and answers fixed
  * bytes, as many as a verification's answer. The bounds are goals.
  */
 export const raw: Section = async (environment, options) => {
-  const ratelimits = [{ name: "bench", limit: NEVER_REACHED, duration: 3_600_000, autoApply: true }];
-  const plain = await environment.createKeys(1000);
-  const limited = await environment.createKeys(1000, { ratelimits });
-  const headers = { authorization: `Bearer ${environment.rootKey}`, "content-type": "application/json" };
+  const { plain, limited, verify } = await verifyKeyLoad(environment, options);
   const answer = await environment.call("keys.verifyKey", { key: plain[0]?.key });
   const meta = { requestId: "req_0000000000000000000000" };
   const server = await environment.startChild("raw-server.ts", [JSON.stringify({ meta, data: answer })]);
   try {
-    const verify = (keys: ReadonlyArray<{ key: string }>) =>
-      contestant(options, ({ url }) => ({
-        url: `${url}/v2/keys.verifyKey`,
-        method: "POST",
-        headers,
-        bodies: keys.map(({ key }) => JSON.stringify({ key })),
-      }));
     const baseline = verify(plain)("fixed bytes", server);
     const results = await compare({
       contestants: [

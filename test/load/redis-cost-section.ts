@@ -11,10 +11,18 @@ import { startOwnRedis } from "../harness/redis.ts";
 import { type Environment, startSidecar } from "./environment.ts";
 import { STRICT, untilPasses } from "./gate-load.ts";
 import type { Work } from "./generator.ts";
-import { type Contestant, compare } from "./measure.ts";
+import type { Contestant } from "./measure.ts";
 import { findNginx, MISSING, peersOf } from "./peers/start.ts";
 import { storeKeys } from "./peers/store-keys.ts";
-import { CONNECTIONS, contestant, type Section, type SectionOptions, Started, toFigures } from "./section.ts";
+import {
+  CONNECTIONS,
+  compareGates,
+  contestant,
+  type Section,
+  type SectionOptions,
+  Started,
+  toFigures,
+} from "./section.ts";
 import { eventLines } from "./usage-events.ts";
 
 const MINIMAL = defineScript(readFileSync(join(import.meta.dirname, "peers", "sliding-window.lua"), "utf8"));
@@ -34,12 +42,7 @@ export const redisCost: Section = async (environment, options) => {
   try {
     await whenReady(client, AbortSignal.timeout(5_000));
     const pairs = [...inOneRedis(client, redis.pid, options), ...(await behindGates(environment, started, options))];
-    process.kill(environment.apiServer.pid, "SIGSTOP");
-    const results = await compare({
-      contestants: pairs,
-      rounds: options.rounds,
-      onRound: (round) => options.progress(`redisCost: round ${round} of ${options.rounds}`),
-    }).finally(() => process.kill(environment.apiServer.pid, "SIGCONT"));
+    const results = await compareGates(environment, options, "redisCost", pairs);
     return toFigures(
       results,
       pairs.map(({ max }) => max),

@@ -1,6 +1,6 @@
 import type { Environment } from "./environment.ts";
 import type { Load } from "./generator.ts";
-import { type Comparison, type Contestant, median, type Sample } from "./measure.ts";
+import { type Comparison, type Contestant, compare, median, type Sample } from "./measure.ts";
 import type { Running } from "./stack.ts";
 
 /* The type of a section of `npm run bench`, and what sections share. */
@@ -45,6 +45,21 @@ export class Started {
   async stop(): Promise<void> {
     for (const each of this.#all.splice(0).reverse()) await each.stop();
   }
+}
+
+/**
+ * Compares while the api-server stands still. In production api-servers run on other machines. Here their work, storing the events of this
+ * load, would take cores and caches from the measured processes, and only from those that make events.
+ */
+export async function compareGates(
+  { apiServer }: Pick<Environment, "apiServer">,
+  { rounds, progress }: SectionOptions,
+  name: string,
+  contestants: Parameters<typeof compare>[0]["contestants"],
+): Promise<Comparison[]> {
+  process.kill(apiServer.pid, "SIGSTOP");
+  const onRound = (round: number) => progress(`${name}: round ${round} of ${rounds}`);
+  return compare({ contestants, rounds, onRound }).finally(() => process.kill(apiServer.pid, "SIGCONT"));
 }
 
 /** Names a process and its load; all of one section have the same connections and time. */

@@ -1,8 +1,9 @@
 import { connect } from "node:net";
 import type { Environment } from "./environment.ts";
-import { NEVER_REACHED, STRICT, untilPasses, untilStatus } from "./gate-load.ts";
+import { STRICT, untilPasses, untilStatus } from "./gate-load.ts";
 import { compare, median, percentile, residentMb } from "./measure.ts";
-import { contestant, type Figure, type Section, timed, toFigures } from "./section.ts";
+import { compareGates, contestant, type Figure, type Section, timed, toFigures } from "./section.ts";
+import { verifyKeyLoad } from "./verify-key-load.ts";
 
 /* The sidecar, the verification and the propagation: what is measured, and the figure that each must not exceed. */
 
@@ -27,20 +28,13 @@ export const proxy: Section = async (environment, options) => {
     as("verified key", verified),
     as("key + strict limit", limited),
   ];
-  // In production api-servers run on other machines. Here their work, storing the events of this load, would take cores and
-  // caches from the measured processes, and only from those that make events.
-  process.kill(environment.apiServer.pid, "SIGSTOP");
-  const results = await compare({
-    contestants: [
-      { contestant: off, baseline: passThrough },
-      { contestant: key, baseline: off },
-      { contestant: limit, baseline: off },
-      { contestant: key, baseline: passThrough },
-      { contestant: limit, baseline: passThrough },
-    ],
-    rounds: options.rounds,
-    onRound: (round) => options.progress(`proxy: round ${round} of ${options.rounds}`),
-  }).finally(() => process.kill(environment.apiServer.pid, "SIGCONT"));
+  const results = await compareGates(environment, options, "proxy", [
+    { contestant: off, baseline: passThrough },
+    { contestant: key, baseline: off },
+    { contestant: limit, baseline: off },
+    { contestant: key, baseline: passThrough },
+    { contestant: limit, baseline: passThrough },
+  ]);
   for (const running of [bare, unchecked, verified, limited]) await running.stop();
   // The last two are the products of the first bounds: the most that a request may cost in total.
   return toFigures(results, [1.15, 1.2, 1.6, 1.15 * 1.2, 1.15 * 1.6]);
@@ -48,15 +42,9 @@ export const proxy: Section = async (environment, options) => {
 
 /** CPU of `keys.verifyKey` compared with `/v2/liveness` on the same server. */
 export const verifyKey: Section = async (environment, options) => {
-  const plain = await environment.createKeys(1000);
-  const ratelimits = [{ name: "bench", limit: NEVER_REACHED, duration: 3_600_000, autoApply: true }];
-  const limited = await environment.createKeys(1000, { ratelimits });
+  const { plain, limited, headers, verify } = await verifyKeyLoad(environment, options);
   const server = environment.apiServer;
   const url = `${server.url}/v2/keys.verifyKey`;
-  const headers = { authorization: `Bearer ${environment.rootKey}`, "content-type": "application/json" };
-  const bodies = (keys: ReadonlyArray<{ key: string }>) => keys.map(({ key }) => JSON.stringify({ key }));
-  const verify = (keys: ReadonlyArray<{ key: string }>) =>
-    contestant(options, () => ({ url, method: "POST", headers, bodies: bodies(keys) }));
   const liveness = contestant(options, () => ({ url: `${server.url}/v2/liveness` }))("/v2/liveness", server);
   const results = await compare({
     contestants: [

@@ -1,8 +1,8 @@
 import { startSidecar } from "./environment.ts";
 import { STRICT, untilPasses } from "./gate-load.ts";
-import { type Contestant, compare, median } from "./measure.ts";
+import { type Contestant, median } from "./measure.ts";
 import { findNginx, peersOf } from "./peers/start.ts";
-import { CONNECTIONS, type Section, Started, toFigures } from "./section.ts";
+import { CONNECTIONS, compareGates, type Section, Started, toFigures } from "./section.ts";
 import type { Running } from "./stack.ts";
 
 /** Two gates that share the load, and one that has it alone, each with a strict limit and the Redis beside it: CPU of both, and the rate. */
@@ -30,12 +30,8 @@ export const twoGates: Section = async (environment, options) => {
       })),
     });
     const baseline = gates("one gate and Redis", running.slice(0, 1));
-    process.kill(environment.apiServer.pid, "SIGSTOP");
-    const results = await compare({
-      contestants: [{ contestant: gates("two gates and Redis", running), baseline }],
-      rounds: options.rounds,
-      onRound: (round) => options.progress(`twoGates: round ${round} of ${options.rounds}`),
-    }).finally(() => process.kill(environment.apiServer.pid, "SIGCONT"));
+    const contestants = [{ contestant: gates("two gates and Redis", running), baseline }];
+    const results = await compareGates(environment, options, "twoGates", contestants);
     const alone = results[0]?.baselineSamples.map(({ requestsPerSecond }) => requestsPerSecond) ?? [];
     return toFigures(results, [1.15]).map((figure) => ({
       ...figure,
