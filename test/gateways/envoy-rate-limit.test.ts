@@ -15,6 +15,7 @@ let gateway: Gateway;
 beforeAll(async () => {
   world = await openWorld();
   await world.records.putAny("namespace", "rlns_edge", { id: "rlns_edge", name: "edge" });
+  await world.records.putAny("namespaceName", "edge", { id: "rlns_edge", name: "edge" });
   gateway = await startEnvoy(world, "envoy-grpc.yaml", { "port_value: 8003": `port_value: ${world.grpcPort}` });
 }, 900_000);
 afterAll(async () => {
