@@ -10,6 +10,15 @@ import type { StoreDescription } from "./redis/describe.ts";
 /** `async`: the limit is decided in each process; `outage`: the shared counters were away. */
 export type OvershootCause = "async" | "outage";
 
+export interface Overshot {
+  /** Since the start of the process. */
+  readonly units: number;
+  /** By how much a limit was exceeded at most, as a part of the limit: 0.5 is one and a half times the limit. */
+  readonly largestShare: number;
+  /** When it was last found out, by the store's clock, Unix ms; undefined for never. */
+  readonly lastMs: number | undefined;
+}
+
 /** Counters as each part uses them: strict ones in the shared store, local ones in the process, refusals cached. */
 export interface EdgeCounters extends Counters {
   /**
@@ -22,7 +31,7 @@ export interface EdgeCounters extends Counters {
   /** These charges were admitted without the store. They are added to it once it is back; does not wait for that. */
   addLater(admitted: readonly LimitCharge[], nowMs: number): void;
   /** How far limits were overshot so far, as far as this process can see: those with `accuracy: "local"`, and what was added later. */
-  overshoots(): Readonly<Record<OvershootCause, { readonly units: number; readonly largestShare: number }>>;
+  overshoots(): Readonly<Record<OvershootCause, Overshot>>;
 }
 
 /** Everything that travels between the centre and the pods, over one store. */

@@ -6,7 +6,7 @@ import { MemoryEventStream } from "./events/memory.ts";
 import { MemoryPodReports } from "./pods/memory.ts";
 import { MemoryProjectionStore } from "./projection/memory.ts";
 
-const NONE = { units: 0, largestShare: 0 };
+const NONE = { units: 0, largestShare: 0, lastMs: undefined };
 
 /** The whole edge in this process, for `postern dev`: all parts share one edge. `nowMs` is the clock of every part. */
 export function createMemoryEdge(options: { nowMs?: () => number } = {}): Edge {

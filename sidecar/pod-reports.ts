@@ -1,11 +1,15 @@
 import { RELEASE } from "../core/release.ts";
-import type { PodReport } from "../edge/pods/contract.ts";
+import type { EdgeCounters, Overshot } from "../edge/edge.ts";
+import type { PodOvershot, PodReport } from "../edge/pods/contract.ts";
 import type { SidecarConfig } from "./config.ts";
 import type { RefusalCounts } from "./gate/refusal-counts.ts";
 import type { Knowledge } from "./knowledge.ts";
 import type { PodsAlive } from "./pods-alive.ts";
 
-type Reported = Pick<Knowledge, "projection" | "follower"> & { readonly refusals: Pick<RefusalCounts, "of"> };
+type Reported = Pick<Knowledge, "projection" | "follower"> & {
+  readonly refusals: Pick<RefusalCounts, "of">;
+  readonly counters: Pick<EdgeCounters, "overshoots">;
+};
 
 /**
  * Reports every `everyMs`, and at once after a change, what this pod enforces. A report that cannot be sent is not repeated, because the
@@ -48,13 +52,21 @@ export function startPodReports(
 /** Returns the report of this pod; undefined while it has seen no policy. */
 function describePod(
   pod: Pick<PodReport, "workspaceId" | "policyId" | "podId" | "region" | "release">,
-  { projection, follower, refusals }: Reported,
+  { projection, follower, refusals, counters }: Reported,
 ): PodReport | undefined {
   const { current, refused } = follower;
   if (current === undefined && refused === undefined) return undefined;
   const { generation, version } = current?.record ?? { generation: 0, version: 0 };
   const counted = current === undefined ? {} : { refusals: refusals.of(current) };
-  const report = { ...pod, generation, version, stalenessMs: projection.stalenessMs(), ...counted };
+  const overshot = overshotOf(counters.overshoots().outage);
+  const exceeded = overshot === undefined ? {} : { overshot };
+  const report = { ...pod, generation, version, stalenessMs: projection.stalenessMs(), ...counted, ...exceeded };
   if (refused === undefined) return report;
   return { ...report, refused: { version: refused.version ?? 0, reason: refused.reason } };
+}
+
+/** Async limits are left out: they may be exceeded at any time, and their policy says so. */
+function overshotOf({ units, largestShare, lastMs }: Overshot): PodOvershot | undefined {
+  if (lastMs === undefined) return undefined;
+  return { units, percent: Math.ceil(100 * largestShare), lastMs: Math.floor(lastMs) };
 }

@@ -220,6 +220,11 @@ export interface paths {
                 pods: number;
                 reason: string;
               } | undefined;
+              overshot?: {
+                units: number;
+                percent: number;
+                lastAgoMs: number;
+              } | undefined;
             } | undefined;
             mode?: string | undefined;
             steps: Array<{
@@ -1422,6 +1427,11 @@ export interface paths {
                 pods: number;
                 reason: string;
               } | undefined;
+              overshot?: {
+                units: number;
+                percent: number;
+                lastAgoMs: number;
+              } | undefined;
             } | undefined;
             mode?: string | undefined;
             steps: Array<{
@@ -2431,6 +2441,11 @@ export interface components {
       refused?: {
         pods: number;
         reason: string;
+      } | undefined;
+      overshot?: {
+        units: number;
+        percent: number;
+        lastAgoMs: number;
       } | undefined;
     };
     ErrorResponse: {

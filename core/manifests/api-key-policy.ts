@@ -286,6 +286,18 @@ export const ApiKeyPolicyStatus = z.object({
         .describe(
           "How many of them cannot enforce it, because their release is older; they keep the last policy that they could enforce.",
         ),
+      overshotUnits: z
+        .int()
+        .min(0)
+        .optional()
+        .describe(
+          "Units that they admitted beyond limits while the shared counters were away, as found out since they started; those of limits with `accuracy: local` are not among them.",
+        ),
+      overshotPercent: z
+        .int()
+        .min(0)
+        .optional()
+        .describe("By how much a limit was exceeded then at most, in percent of it."),
     })
     .optional()
     .describe("What the sidecars report."),

@@ -4,6 +4,7 @@ import { usedAt, type WindowCounts } from "../../core/ratelimits/window.ts";
 export class Overshoot {
   #units = 0;
   #largestShare = 0;
+  #lastMs: number | undefined;
 
   /** Its own part of each total above its limit. */
   get units(): number {
@@ -15,12 +16,18 @@ export class Overshoot {
     return this.#largestShare;
   }
 
+  /** By the clock of the counters, Unix ms; undefined for never. */
+  get lastMs(): number | undefined {
+    return this.#lastMs;
+  }
+
   /** `own` units of this process are in these totals of a counter, and no earlier call had them. */
   note(counts: WindowCounts, of: { limit: number; durationMs: number; nowMs: number; own: number }): void {
     const { limit, own } = of;
     if (own <= 0) return;
     const over = usedAt(counts, of) - limit;
     if (over <= 0) return;
+    this.#lastMs = of.nowMs;
     this.#units += Math.min(over, own);
     this.#largestShare = Math.max(this.#largestShare, over / Math.max(1, limit));
   }

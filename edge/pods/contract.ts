@@ -24,9 +24,21 @@ export interface PodReport extends PolicyRef {
   readonly refused?: RefusedPolicy;
   /** What this pod has refused under the policy in force; undefined without one, and from a release that does not count by rule. */
   readonly refusals?: PodRefusals;
+  /** How far limits were exceeded that this pod counted alone, because the shared counters were away; undefined for none. */
+  readonly overshot?: PodOvershot;
   /** The release of the sidecar, and its region; empty from a release that does not say. */
   readonly release?: string;
   readonly region?: string;
+}
+
+/** What one pod admitted beyond limits since its start, as far as the shared counters have shown it since. */
+export interface PodOvershot {
+  /** Its own units. */
+  readonly units: number;
+  /** By how much a limit was exceeded at most by all pods together, in percent of the limit, rounded up. */
+  readonly percent: number;
+  /** When it was last found out: clock of the shared store, Unix ms. */
+  readonly lastMs: number;
 }
 
 /** Counts of one pod since its policy came into force. They begin at zero with each policy and each start of the pod. */

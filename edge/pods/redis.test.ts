@@ -64,6 +64,25 @@ test.each([
   for (const member of ["refusals", "release", "region"]) expect(bad).not.toHaveProperty(member);
 });
 
+test.each([
+  { name: "units that are none", overshot: { units: -1, percent: 1, lastMs: 1 } },
+  { name: "no whole percent", overshot: { units: 1, percent: 0.5, lastMs: 1 } },
+  { name: "no time", overshot: { units: 1, percent: 1, lastMs: null } },
+  { name: "no number", overshot: { units: "1e999", percent: 1, lastMs: 1 } },
+  { name: "a list", overshot: [] },
+])("an overshoot with $name: the report stays without it", async ({ overshot }) => {
+  await put("bad", { ...REPORT, overshot });
+  const [bad] = await edge.pods.list(REF);
+  expect(bad).toMatchObject({ podId: "bad", ...REPORT });
+  expect(bad).not.toHaveProperty("overshot");
+});
+
+test("how far limits were overshot is listed as it was reported", async () => {
+  const overshot = { units: 40, percent: 134, lastMs: 1_700_000_000_000 };
+  await edge.pods.report({ ...REF, podId: "shop/a", ...REPORT, overshot });
+  expect((await edge.pods.list(REF))[0]).toMatchObject({ podId: "shop/a", overshot });
+});
+
 test("members of a later release are ignored, and those that an earlier one lacks are missing", async () => {
   const counts = [{ rule: 0, code: "LATER_CODE", count: 5, more: true }];
   await put("later", {

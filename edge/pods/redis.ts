@@ -76,6 +76,8 @@ const StoredRefusals = z
   .optional()
   .catch(undefined);
 
+const StoredOvershot = z.object({ units: Count, percent: Count, lastMs: Count }).optional().catch(undefined);
+
 const Word = z
   .string()
   .regex(/^[A-Za-z0-9._+-]{0,64}$/)
@@ -92,6 +94,7 @@ export const StoredPodReport = z.object({
   stalenessMs: z.number().nullable().default(null),
   refused: z.object({ version: z.number().default(0), reason: z.string().transform(toReason) }).optional(),
   refusals: StoredRefusals,
+  overshot: StoredOvershot,
   release: Word,
   region: Word,
 });
@@ -113,13 +116,14 @@ export class RedisPodReports implements PodReports {
   }
 
   async report(report: PodReport): Promise<void> {
-    const { podId, generation, version, stalenessMs, refused, refusals, release, region } = report;
+    const { podId, generation, version, stalenessMs, refused, refusals, overshot, release, region } = report;
     const stored = {
       generation,
       version,
       stalenessMs: Number.isFinite(stalenessMs) ? stalenessMs : null,
       refused,
       refusals: refusals && { ...refusals, counts: [...refusals.counts] },
+      overshot,
       release,
       region,
     } satisfies z.input<typeof StoredPodReport>;
@@ -220,7 +224,7 @@ function readReports(
 function readReport(text: string) {
   const space = text.indexOf(" ");
   try {
-    const { stalenessMs, refused, refusals, release, region, ...report } = StoredPodReport.parse(
+    const { stalenessMs, refused, refusals, overshot, release, region, ...report } = StoredPodReport.parse(
       JSON.parse(text.slice(space + 1)),
     );
     const lastSeenMs = Number(text.slice(0, space));
@@ -229,6 +233,7 @@ function readReport(text: string) {
       stalenessMs: stalenessMs ?? Number.POSITIVE_INFINITY,
       ...(refused === undefined ? {} : { refused }),
       ...(refusals === undefined ? {} : { refusals }),
+      ...(overshot === undefined ? {} : { overshot }),
       ...(release === undefined ? {} : { release }),
       ...(region === undefined ? {} : { region }),
       lastSeenMs,

@@ -30,6 +30,7 @@ export type Reason =
   | "NoPods"
   | "ReportsUnavailable"
   | "PastStaleAfter"
+  | "CountersAway"
   | "FormatNotKnown"
   | "LaterRelease"
   | "UnguardedPods"
@@ -55,7 +56,7 @@ export type ResolvedNamespace = { readonly namespaceId: string } | { readonly ve
 
 /** A condition in addition to those of every object. */
 export interface FurtherCondition {
-  readonly type: "Accepted" | "Enforced" | "Refused" | "Bypassable" | "Stale" | "UnknownFields";
+  readonly type: "Accepted" | "Enforced" | "Refused" | "Bypassable" | "Stale" | "Overshot" | "UnknownFields";
   readonly status: "True" | "False" | "Unknown";
   readonly reason: Reason;
   readonly message: string;

@@ -139,6 +139,20 @@ test.each([
       gates.map((gate) => metric(gate, 'postern_sidecar_over_admitted_share_max{counted="outage"}')),
     );
     expect(Math.max(...shares)).toBeCloseTo((total - LIMIT) / LIMIT);
+    // A person sees it in the policy's status: this is what that is made of.
+    const reported = async () => {
+      const reports = await edge.pods.list({ workspaceId: WORKSPACE, policyId: POLICY });
+      return reports.reduce((sum, { overshot }) => sum + (overshot?.units ?? 0), 0) === total - LIMIT && reports;
+    };
+    const reports = await waitFor("the gates to report it", reported, { deadlineMs: 20_000 });
+    expect(Math.max(...reports.map(({ overshot }) => overshot?.percent ?? 0))).toBe(
+      Math.ceil((100 * (total - LIMIT)) / LIMIT),
+    );
+    for (const { overshot, lastSeenMs } of reports) {
+      if (overshot === undefined) continue;
+      expect(overshot.lastMs).toBeGreaterThan(lastSeenMs - 60_000);
+      expect(overshot.lastMs).toBeLessThanOrEqual(lastSeenMs);
+    }
     // The shared counters have it all, so the window is full for all of them.
     await waitFor("strict counting", async () => {
       const asked = await Promise.all(gates.map((gate) => admitted(gate, key, 1)));

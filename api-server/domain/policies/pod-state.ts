@@ -44,6 +44,21 @@ export function stateOf({ version, refused }: SeenPodReport, versionNow: number)
 export const freshnessOf = ({ stalenessMs }: SeenPodReport, onStale: CompiledPolicy["onStale"]): Freshness =>
   judgeFreshness(onStale, stalenessMs);
 
+/** How far these pods exceeded limits while the shared counters were away; undefined when none says that it did. */
+export function overshotBy(
+  reports: readonly SeenPodReport[],
+): { readonly units: number; readonly percent: number; readonly lastAgoMs: number } | undefined {
+  const said = reports.flatMap(({ overshot, lastSeenMs }) =>
+    overshot === undefined ? [] : [{ ...overshot, lastAgoMs: Math.max(0, lastSeenMs - overshot.lastMs) }],
+  );
+  if (said.length === 0) return undefined;
+  return {
+    units: safe(said.reduce((sum, { units }) => sum + units, 0)),
+    percent: said.reduce((most, { percent }) => Math.max(most, percent), 0),
+    lastAgoMs: said.reduce((least, { lastAgoMs }) => Math.min(least, lastAgoMs), Number.MAX_SAFE_INTEGER),
+  };
+}
+
 /** A sidecar without a heartbeat lags infinitely, which JSON cannot express. */
 export const toJsonMs = (ms: number): number => Math.min(Math.ceil(ms), Number.MAX_SAFE_INTEGER);
 

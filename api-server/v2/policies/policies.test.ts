@@ -314,6 +314,29 @@ describe("getPolicy", () => {
     expect(await read()).toEqual({ pods: 1_001, current: 1_001, oldestLagMs: 1 });
   });
 
+  test("adds up how far pods exceeded limits while the counters were away, and leaves it out when none did", async () => {
+    const { policyId, version } = await api.data("policies.setPolicy", aBody());
+    const report = { workspaceId: api.workspace.id, policyId, generation: 0, version, stalenessMs: 1 };
+    const read = async () => (await api.data("policies.getPolicy", { policyId })).dataPlane;
+    await api.deps.pods.report({ ...report, podId: "none" });
+    expect(await read()).not.toHaveProperty("overshot");
+    const lastMs = Date.now() - 60_000;
+    await api.deps.pods.report({ ...report, podId: "a", overshot: { units: 10, percent: 134, lastMs } });
+    await api.deps.pods.report({
+      ...report,
+      podId: "b",
+      overshot: { units: 5, percent: 20, lastMs: lastMs - 500_000 },
+    });
+    const { overshot } = await read();
+    expect(overshot).toMatchObject({ units: 15, percent: 134 });
+    expect(overshot.lastAgoMs).toBeGreaterThan(50_000);
+    expect(overshot.lastAgoMs).toBeLessThan(500_000);
+    // A pod may say anything: one that has found it out in the future, and more than a number can hold.
+    const most = Number.MAX_SAFE_INTEGER;
+    await api.deps.pods.report({ ...report, podId: "c", overshot: { units: most, percent: most, lastMs: most } });
+    expect((await read()).overshot).toEqual({ units: most, percent: most, lastAgoMs: 0 });
+  });
+
   test("tells of pods that cannot enforce this version, and not of those that could not enforce an earlier one", async () => {
     const body = aBody();
     const { policyId, version } = await api.data("policies.setPolicy", body);

@@ -2,7 +2,7 @@ import * as z from "zod";
 import type { SeenPodReport } from "../../../edge/pods/contract.ts";
 import type { Deps } from "../../deps.ts";
 import { findReports } from "../../domain/policies/find-reports.ts";
-import { toJsonMs } from "../../domain/policies/pod-state.ts";
+import { overshotBy, toJsonMs } from "../../domain/policies/pod-state.ts";
 import type { PolicyHeadRow } from "../../store/policies.ts";
 import { ApiId } from "../schemas.ts";
 
@@ -53,6 +53,25 @@ export const DataPlane = z.strictObject({
     })
     .optional()
     .describe("Sidecars that cannot enforce this version, because they are of an older release; omitted when none is."),
+  overshot: z
+    .strictObject({
+      units: z
+        .int()
+        .describe("Units that they admitted beyond limits.")
+        .meta({ examples: [40] }),
+      percent: z
+        .int()
+        .describe("By how much a limit was exceeded at most, in percent of it.")
+        .meta({ examples: [34] }),
+      lastAgoMs: z
+        .int()
+        .describe("How long ago the last of these was found out, ms.")
+        .meta({ examples: [93_000] }),
+    })
+    .optional()
+    .describe(
+      "How far limits were exceeded while the shared counters were away, as these sidecars found out since they started; omitted when none was. Limits with `accuracy: local` are left out.",
+    ),
 });
 export type DataPlane = z.output<typeof DataPlane>;
 
@@ -126,11 +145,13 @@ function toDataPlane(reports: readonly SeenPodReport[], version: number): DataPl
     refused !== undefined && (refused.version === version || refused.version === 0) ? [refused.reason] : [],
   );
   const [reason] = refusals;
+  const overshot = overshotBy(reports);
   return {
     pods: reports.length,
     current: reports.filter((report) => report.version === version).length,
     ...(reports.length === 0 || reports.length > POD_IDS_MAX ? {} : { podIds: reports.map(({ podId }) => podId) }),
     oldestLagMs: reports.reduce((oldest, { stalenessMs }) => Math.max(oldest, toJsonMs(stalenessMs)), 0),
     ...(reason === undefined ? {} : { refused: { pods: refusals.length, reason } }),
+    ...(overshot === undefined ? {} : { overshot }),
   };
 }

@@ -120,12 +120,13 @@ export function toDataPlaneStatus(
   selected?: ObservedPolicy["selected"],
 ): ApiKeyPolicyStatus["dataPlane"] {
   if (dataPlane === undefined) return undefined;
-  const { pods, current, oldestLagMs, refused } = dataPlane;
+  const { pods, current, oldestLagMs, refused, overshot } = dataPlane;
   const counts = {
     pods,
     current,
     ...(typeof selected === "object" ? { unguarded: selected.unguarded.length } : {}),
     ...(refused === undefined ? {} : { refused: refused.pods }),
+    ...(overshot === undefined ? {} : { overshotUnits: overshot.units, overshotPercent: overshot.percent }),
   };
   if (oldestLagMs >= NEVER_HEARD_MS) return counts;
   return { ...counts, oldestLagMs: Math.ceil(oldestLagMs / LAG_STEP_MS) * LAG_STEP_MS };

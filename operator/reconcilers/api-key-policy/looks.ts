@@ -3,6 +3,7 @@ import { formatKey, type ObjectKey } from "../../runtime/object-key.ts";
 import type { ManifestObject } from "../../source/contract.ts";
 import { toDataPlaneStatus } from "./enforced.ts";
 import type { DataPlane, ObservedPolicy } from "./observed.ts";
+import { isOvershot } from "./overshot.ts";
 import type { Pace } from "./poll-pace.ts";
 
 /*
@@ -134,6 +135,7 @@ function isSameToReaders(
       dataPlane?.podIds,
       dataPlane?.refused?.reason,
       dataPlane !== undefined && dataPlane.oldestLagMs > afterMs,
+      dataPlane !== undefined && isOvershot(dataPlane),
     ]);
   return text(a) === text(b);
 }

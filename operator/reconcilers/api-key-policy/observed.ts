@@ -23,6 +23,8 @@ export interface DataPlane {
   readonly oldestLagMs: number;
   /** Sidecars of an older release, which cannot enforce the stored policy. */
   readonly refused?: { readonly pods: number; readonly reason: string } | undefined;
+  /** How far limits were exceeded while the shared counters were away; undefined for none, as from an older api-server. */
+  readonly overshot?: { readonly units: number; readonly percent: number; readonly lastAgoMs: number } | undefined;
 }
 
 export interface StoredPolicy {

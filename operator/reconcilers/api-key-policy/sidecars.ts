@@ -2,6 +2,7 @@ import { ownOf } from "../claims.ts";
 import type { FurtherCondition } from "../plan.ts";
 import { refused } from "./enforced.ts";
 import type { ObservedPolicy } from "./observed.ts";
+import { overshot } from "./overshot.ts";
 import { stale } from "./stale.ts";
 
 /** According to the policy in force, which may differ from that of the manifest. */
@@ -11,5 +12,6 @@ export function ofSidecars(observed: ObservedPolicy): FurtherCondition[] {
   return [
     onStale === undefined ? undefined : stale(stored?.dataPlane, onStale, observed),
     refused(stored?.dataPlane, observed),
+    overshot(stored?.dataPlane, observed),
   ].filter((condition) => condition !== undefined);
 }
