@@ -114,6 +114,13 @@ test.each([
     expect(await system.raw.type(counter)).toBe("hash");
     await api.data("keys.updateKey", { keyId, enabled: false });
     await waitFor("the change to be followed", async () => (await gate.status(key)) === 401);
+    // A namespace by its name, as the rate limit service of gateways looks for it.
+    const name = "named by {no} rule";
+    await api.data("ratelimit.limit", { namespace: name, identifier: "u", limit: 5, duration: HOUR });
+    await waitFor("the name to be read", async () => {
+      const batch = await edge.source.read([{ workspaceId, kind: "namespaceName", id: name }]);
+      return batch.usable && batch.records[0]?.state === "found";
+    });
     // After a restart of Redis the scripts are loaded again, without the pod.
     for (const admin of [system.raw, ofEvents]) await admin?.call("SCRIPT", "FLUSH");
     expect(await refusals(system.raw)).toEqual([]);
