@@ -41,6 +41,7 @@ export function formatExplanation(shown: ShownExplanation, width: number | undef
     ...(deciding === undefined ? [] : [`  ${deciding.step}: ${printable(deciding.detail)}`]),
     "",
     ...formatTable(STEP_FIELDS, steps, width),
+    ...steps.flatMap(({ step, detail }) => (step === "stale" ? ["", printable(detail)] : [])),
   ];
 }
 

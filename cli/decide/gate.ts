@@ -99,7 +99,7 @@ export class OfflineGate {
   async foresee(inForce: PolicyInForce, request: GateRequest): Promise<Foreseen> {
     const { policy, record, rules } = inForce;
     const source = { id: record.policyId, name: record.name, ageMs: 0 };
-    const found = explainRule(policy, { ...request, source }, rules);
+    const found = explainRule(policy, { ...request, source, gatesAgeMs: 0 }, rules);
     const judgment = this.#judge(inForce, request);
     if (judgment.kind === "verify") {
       const verification = new RuleVerification(this.#parts, judgment);

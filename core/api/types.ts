@@ -228,7 +228,7 @@ export interface paths {
             } | undefined;
             mode?: string | undefined;
             steps: Array<{
-              step: "path" | "rule" | "found" | "api" | "workspace" | "enabled" | "ofApi" | "expiry" | "address" | "permissions" | "limits" | "credits";
+              step: "path" | "rule" | "stale" | "found" | "api" | "workspace" | "enabled" | "ofApi" | "expiry" | "address" | "permissions" | "limits" | "credits";
               result: "passed" | "refused" | "skipped";
               decides: boolean;
               saw: string;
@@ -1435,7 +1435,7 @@ export interface paths {
             } | undefined;
             mode?: string | undefined;
             steps: Array<{
-              step: "path" | "rule" | "found" | "api" | "workspace" | "enabled" | "ofApi" | "expiry" | "address" | "permissions" | "limits" | "credits";
+              step: "path" | "rule" | "stale" | "found" | "api" | "workspace" | "enabled" | "ofApi" | "expiry" | "address" | "permissions" | "limits" | "credits";
               result: "passed" | "refused" | "skipped";
               decides: boolean;
               saw: string;

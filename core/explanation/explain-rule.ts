@@ -1,6 +1,7 @@
 import { checkTarget } from "../policies/check-path.ts";
 import { type CompiledRule, compileRules, type RuleMatcher } from "../policies/match-rule.ts";
 import type { CompiledPolicy } from "../policies/policy.ts";
+import { explainStale } from "./explain-stale.ts";
 import { said } from "./said.ts";
 import type { Source, Step } from "./shapes.ts";
 
@@ -15,10 +16,17 @@ export interface ExplainedRule {
   readonly index: number | undefined;
 }
 
-/** `path` may have a query. `source` is the policy. */
+interface AskedRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly source: Omit<Source, "kind">;
+  readonly gatesAgeMs?: number | undefined;
+}
+
+/** `path` may have a query. `source` is the policy. `gatesAgeMs` is how old the data of its gates may be; undefined when none says it. */
 export function explainRule(
   policy: CompiledPolicy,
-  { method, path, source }: { readonly method: string; readonly path: string; readonly source: Omit<Source, "kind"> },
+  { method, path, source, gatesAgeMs }: AskedRequest,
   rules: RuleMatcher = compileRules(policy),
 ): ExplainedRule {
   const sources: Source[] = [{ kind: "policy", ...source }];
@@ -41,6 +49,8 @@ export function explainRule(
     },
     { ...said("rule", true, nameRule(policy, rule), sayRule(policy, rule)), sources, decides: isOpen },
   ];
+  // Requests without a key pass, however old the data is.
+  if (!isOpen) steps.push({ ...explainStale(policy, gatesAgeMs), sources, decides: false });
   return { steps, rule: isOpen ? undefined : rule, code: isOpen ? "ANONYMOUS" : undefined, index: rule.index };
 }
 

@@ -37,6 +37,7 @@ export interface Source {
 export const STEPS = [
   "path",
   "rule",
+  "stale",
   "found",
   "api",
   "workspace",

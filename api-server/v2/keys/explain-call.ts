@@ -13,6 +13,7 @@ import type { Verification } from "../../../edge/verification/verify.ts";
 import type { Deps } from "../../deps.ts";
 import { seeRecord } from "../../domain/explain/stores.ts";
 import { toCreditsState } from "../../domain/keys/credits.ts";
+import { toJsonMs } from "../../domain/policies/pod-state.ts";
 import { invalidField } from "../../domain/refusals/invalid-field.ts";
 import { policyNotFound } from "../../domain/refusals/not-found.ts";
 import { findKey, type KeyRow } from "../../store/keys.ts";
@@ -79,12 +80,9 @@ async function explainAtGate(
   const { deps, workspaceId, asked } = call;
   const source = { id: gate.id, name: gate.name, ageMs: 0 };
   const { method, path } = asked;
-  const { rule, index, code, steps } = explainRule(policy, { method, path, source });
-  const base = {
-    mode: policy.mode,
-    ...(index === undefined ? {} : { rule: index }),
-    ...(await describeGates(deps, workspaceId, gate)),
-  };
+  const gates = await describeGates(deps, workspaceId, gate);
+  const { rule, index, code, steps } = explainRule(policy, { method, path, source, gatesAgeMs: oldestOf(gates) });
+  const base = { mode: policy.mode, ...(index === undefined ? {} : { rule: index }), ...gates };
   const passesAll = policy.mode === "Audit";
   if (rule === undefined) {
     const passes = passesAll || code === "ANONYMOUS";
@@ -107,6 +105,12 @@ async function describeGates(
   if (dataPlane === undefined) return {};
   const { podIds: _, ...shown } = dataPlane;
   return { dataPlane: shown };
+}
+
+/** The age of the data of the gate that is furthest behind, ms; undefined when none reports. */
+function oldestOf({ dataPlane }: Pick<ExplainedOut, "dataPlane">): number | undefined {
+  if (dataPlane === undefined || dataPlane.pods === 0) return undefined;
+  return dataPlane.oldestLagMs >= toJsonMs(Number.POSITIVE_INFINITY) ? Number.POSITIVE_INFINITY : dataPlane.oldestLagMs;
 }
 
 const NOTHING = { permissions: { needed: [], held: [], heldCount: 0 }, limits: [] };

@@ -157,6 +157,34 @@ describe("at a gate", () => {
     );
   });
 
+  test("what onStale says is told, and by what the gates report whether they do it now", async () => {
+    const { keyId, apiId } = await things.key();
+    const stale = async (onStale: object, stalenessMs: number | undefined) => {
+      const policyId = await aGate(apiId, { onStale });
+      const report = { workspaceId: t.workspace.id, policyId, podId: "shop/a", generation: 1, version: 0 };
+      if (stalenessMs !== undefined) await t.edge.pods.report({ ...report, stalenessMs });
+      const { code, passes, steps } = await explain({ keyId, policyId, method: "POST", path: "/orders" });
+      const { result, saw, detail, decides } = steps.find(({ step }: StepOut) => step === "stale");
+      // It is said, and the decision is that of fresh data.
+      expect({ code, passes, decides }).toEqual({ code: "VALID", passes: true, decides: false });
+      return { result, saw, detail };
+    };
+    const serve = { afterMs: 30_000, action: "Serve", denyAfterMs: 900_000 };
+    expect(await stale(serve, undefined)).toMatchObject({ result: "passed", saw: "at most 30s" });
+    expect(await stale(serve, 640)).toMatchObject({ result: "passed", saw: "640ms, at most 30s" });
+    const departed = await stale(serve, 45_000);
+    expect(departed).toMatchObject({ result: "passed", saw: "45s, at most 30s" });
+    expect(departed.detail).toMatch(/^A gate has data that is 45s old: .* answers 503 for others/);
+    expect(await stale({ ...serve, action: "Deny" }, 45_000)).toMatchObject({ result: "refused" });
+    expect(await stale(serve, Number.POSITIVE_INFINITY)).toMatchObject({
+      result: "refused",
+      saw: "unknown, at most 30s",
+    });
+    const open = await explain({ keyId, policyId: await aGate(apiId), path: "/healthz" });
+    const hasStale = open.steps.some(({ step }: StepOut) => step === "stale");
+    expect(hasStale).toBe(open.code !== "ANONYMOUS");
+  });
+
   test("a policy that does not say how the client's address is found checks none", async () => {
     const { keyId, apiId } = await things.key();
     await t.deps.db.query("update apis set ip_allow_list = '{192.0.2.1}' where id = $1", [apiId]);

@@ -12,6 +12,7 @@ type Explained = Data<"admin.explainVerification">;
 const STEP_TITLES: Readonly<Record<Explained["steps"][number]["step"], string>> = {
   path: "Path",
   rule: "Rule",
+  stale: "Age of what gates know",
   found: "Found",
   api: "API",
   workspace: "Workspace",

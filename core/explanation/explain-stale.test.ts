@@ -1,0 +1,29 @@
+import { expect, test } from "vitest";
+import { explainStale } from "./explain-stale.ts";
+
+const serve = { onStale: { afterMs: 30_000, action: "Serve", denyAfterMs: 900_000 } } as const;
+const deny = { onStale: { ...serve.onStale, action: "Deny" } } as const;
+
+test.each([
+  { name: "no gate reports", policy: serve, ageMs: undefined, result: "passed", saw: "at most 30s" },
+  { name: "fresh", policy: serve, ageMs: 639.2, result: "passed", saw: "640ms, at most 30s" },
+  { name: "at the bound", policy: deny, ageMs: 30_000, result: "passed", saw: "30s, at most 30s" },
+  { name: "past it, served", policy: serve, ageMs: 30_001, result: "passed", saw: "31s, at most 30s" },
+  { name: "past it, denied", policy: deny, ageMs: 30_001, result: "refused", saw: "31s, at most 30s" },
+  { name: "past the last bound", policy: serve, ageMs: 900_001, result: "refused", saw: "15m1s, at most 30s" },
+  { name: "never heard", policy: serve, ageMs: Infinity, result: "refused", saw: "unknown, at most 30s" },
+])("$name", ({ policy, ageMs, result, saw }) => {
+  expect(explainStale(policy, ageMs)).toMatchObject({ step: "stale", result, saw });
+});
+
+test("what the policy says is told in any case, and that it is done when it is", () => {
+  const served = "goes on with the keys that it knows until it is 15m old, answers 503 for others";
+  expect(explainStale(serve, undefined).detail).toContain(
+    `When it hears of no changes, a gate whose data is older than 30s ${served}`,
+  );
+  expect(explainStale(serve, 45_000).detail).toContain(
+    `A gate has data that is 45s old: a gate whose data is older than 30s ${served}`,
+  );
+  expect(explainStale(deny, 1).detail).toContain("older than 30s answers 503 for every key (onStale: Deny)");
+  expect(explainStale(serve, Infinity).detail).toContain("A gate does not know how old its data is");
+});
