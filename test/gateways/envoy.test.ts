@@ -6,6 +6,7 @@ testGateway("Envoy with ext_authz over gRPC", {
   world: async () => {
     const world = await openWorld();
     await world.records.putAny("namespace", "rlns_edge", { id: "rlns_edge", name: "edge", deleted: false });
+    await world.records.putAny("namespaceName", "edge", { id: "rlns_edge", name: "edge", deleted: false });
     return world;
   },
   gateway: (world) => startEnvoy(world, "envoy-grpc.yaml", { "port_value: 8003": `port_value: ${world.grpcPort}` }),

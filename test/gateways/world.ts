@@ -54,7 +54,8 @@ export interface World {
   close(): Promise<void>;
 }
 
-export async function openWorld(): Promise<World> {
+/** `env`: more of the gate's environment. */
+export async function openWorld(env: Readonly<Record<string, string>> = {}): Promise<World> {
   const redis = await startOwnRedis();
   const edge = await openRedisEdge({ url: redis.url, prefix: "ps", clientName: "test-relay" });
   await waitFor("the store to be there", () => edge.ping().then(() => true));
@@ -70,6 +71,7 @@ export async function openWorld(): Promise<World> {
     POSTERN_POLICY: POLICY,
     POSTERN_AUTHORIZE_LISTEN: "127.0.0.1:0",
     POSTERN_GRPC_LISTEN: "127.0.0.1:0",
+    ...env,
   });
   return {
     ...{ app, records, redis, gate },
