@@ -7,6 +7,7 @@ import { backlog } from "./backlog-section.ts";
 import { cache } from "./cache-section.ts";
 import { clickhouseIngest } from "./clickhouse-ingest-section.ts";
 import { openEnvironment } from "./environment.ts";
+import { floor } from "./floor-section.ts";
 import { hasWrk } from "./generator.ts";
 import { ingest, ingestBeside } from "./ingest-section.ts";
 import { peers } from "./peers-section.ts";
@@ -30,6 +31,7 @@ import { usage } from "./usage-section.ts";
 const SECTIONS: Readonly<Record<string, Section>> = {
   proxy,
   peers,
+  floor,
   redisCost,
   steady,
   twoGates,
