@@ -90,12 +90,12 @@ const AGAIN_MS = 1000;
  */
 export async function migrateReachable(
   url: string,
-  { waitMs, onBlocked }: { waitMs: number; onBlocked?: MigrateOptions["onBlocked"] },
+  { waitMs, ...told }: { waitMs: number } & Pick<MigrateOptions, "onBlocked" | "onMigration">,
 ): Promise<void> {
   const deadline = performance.now() + waitMs;
   for (;;) {
     try {
-      return await migrate(url, onBlocked === undefined ? {} : { onBlocked });
+      return await migrate(url, told);
     } catch (error) {
       if (!isDatabaseUnavailable(error)) throw error;
       if (performance.now() + AGAIN_MS > deadline) {

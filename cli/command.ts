@@ -71,6 +71,8 @@ export interface Io {
   readonly columns?: number | undefined;
   /** A text without the end of a line, to standard output. */
   readonly write?: ((text: string) => void) | undefined;
+  /** Standard error when it is a terminal, for a line that is written over. */
+  readonly screen?: { readonly columns: number; write(text: string): void } | undefined;
   /** Standard input, for what must not stand in a command line, which every user of a machine can read. */
   readonly input?: Input | undefined;
 }

@@ -44,5 +44,8 @@ export const processIo: Io = {
   out: (line) => process.stdout.write(`${line}\n`),
   note: (line) => process.stderr.write(`${line}\n`),
   write: (text) => process.stdout.write(text),
+  screen: process.stderr.isTTY
+    ? { columns: process.stderr.columns, write: (text) => process.stderr.write(text) }
+    : undefined,
   input: inputOf(process.stdin, process.stderr),
 };

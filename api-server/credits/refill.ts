@@ -47,12 +47,16 @@ interface RefillOptions {
 }
 
 /**
- * Refills every key that is due on `today` or before. Returns undefined while another process does so. A key that cannot be refilled
+ * Refills every key that is due on `today` or before; `onBatch` hears how many so far. Returns undefined while another process does so. A key that cannot be refilled
  * does not affect the others. Throws when one of the stores is unreachable.
  */
 export async function runRefill(
   deps: RefillDeps,
-  { today, isClosing = () => false }: { today: string; isClosing?: () => boolean },
+  {
+    today,
+    isClosing = () => false,
+    onBatch,
+  }: { today: string; isClosing?: () => boolean; onBatch?: (soFar: RefillRun) => void },
 ): Promise<RefillRun | undefined> {
   const session = await deps.db.connect();
   try {
@@ -66,6 +70,7 @@ export async function runRefill(
         const { refilled, failed } = await refillBatch({ ...deps, rarely }, batch, today);
         run.refilled += refilled;
         run.failed += failed;
+        onBatch?.(run);
       }
     };
     const ended = await Promise.allSettled(Array.from({ length: AT_ONCE }, work));

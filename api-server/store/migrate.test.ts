@@ -31,6 +31,17 @@ test("an empty database gets every migration once, also when several processes s
   await database.drop();
 });
 
+test("it tells of each migration before it applies it, in order, and of none on a database that has them", async () => {
+  const database = await createEmptyDatabase();
+  onTestFinished(() => database.drop());
+  const told: { fileName: string; done: number; total: number }[] = [];
+  await migrate(database.url, { onMigration: (now) => void told.push(now) });
+  const all = await listMigrations();
+  expect(told).toEqual(all.map(({ fileName }, done) => ({ fileName, done, total: all.length })));
+  await migrate(database.url, { onMigration: (now) => void told.push(now) });
+  expect(told).toHaveLength(all.length);
+});
+
 test("a user that may make no tables starts on a database that is migrated, and is told what one lacks that is not", async () => {
   const database = await createEmptyDatabase();
   const owner = new pg.Client({ connectionString: database.url });

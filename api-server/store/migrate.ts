@@ -36,6 +36,8 @@ export interface MigrateOptions {
   readonly lockWaitMsMax?: number;
   /** Called after each try that did not get its locks. */
   readonly onBlocked?: (blocked: { readonly fileName: string; readonly attempt: number }) => void;
+  /** Called before each migration that is applied: `done` are those before it, `total` all that this run applies. */
+  readonly onMigration?: (now: { readonly fileName: string; readonly done: number; readonly total: number }) => void;
 }
 
 /**
@@ -57,7 +59,11 @@ export async function migrate(databaseUrl: DatabaseUrl, options: MigrateOptions 
       file_name  text not null,
       applied_at timestamptz not null default now()
     )`);
-    for (const migration of await findPending(client, migrations)) await apply(client, migration, options);
+    const pending = await findPending(client, migrations);
+    for (const [done, migration] of pending.entries()) {
+      options.onMigration?.({ fileName: migration.fileName, done, total: pending.length });
+      await apply(client, migration, options);
+    }
   });
 }
 

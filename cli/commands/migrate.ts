@@ -1,6 +1,7 @@
 import { migrateReachable, readAddress } from "../administration.ts";
 import { defineCommand } from "../command.ts";
 import { database, required, WAIT_SECONDS, waitSeconds } from "../options.ts";
+import { withProgress } from "../progress.ts";
 import { databaseCertificateOptions, withDatabaseCertificates } from "../stores.ts";
 import { parseWhole } from "../values.ts";
 
@@ -16,11 +17,16 @@ export const migrateCommand = defineCommand({
   },
   run: async (options, io) => {
     const url = required(readAddress(options), "give --database-url or --database-url-file, or set DATABASE_URL");
-    await migrateReachable(withDatabaseCertificates(url, options), {
-      waitMs: 1000 * parseWhole("wait", options.wait, WAIT_SECONDS),
-      onBlocked: ({ fileName }) =>
-        io.note(`${fileName} did not get its locks in time, because of a long transaction; retrying`),
-    });
+    const address = withDatabaseCertificates(url, options);
+    const waitMs = 1000 * parseWhole("wait", options.wait, WAIT_SECONDS);
+    await withProgress(io, {}, { doing: "migrating", things: "migrations" }, (progress) =>
+      migrateReachable(address, {
+        waitMs,
+        onBlocked: ({ fileName }) =>
+          progress.say(`${fileName} did not get its locks in time, because of a long transaction; retrying`),
+        onMigration: ({ fileName, done, total }) => progress.at({ done, total, step: fileName }),
+      }),
+    );
     io.note("the database is at this version's schema");
     return 0;
   },

@@ -1,6 +1,6 @@
 import { connect } from "node:net";
 import type { Environment } from "./environment.ts";
-import { NEVER_REACHED, STRICT, untilPasses, untilStatus } from "./gate-load.ts";
+import { STRICT, untilPasses, untilStatus } from "./gate-load.ts";
 import { compare, cpuMicros, median, percentile, residentMb } from "./measure.ts";
 import { compareGates, contestant, type Figure, type Section, timed, toFigures } from "./section.ts";
 import { verifyKeyLoad } from "./verify-key-load.ts";

@@ -1,6 +1,8 @@
 import { createHash, randomUUID } from "node:crypto";
 import { parseArgs } from "node:util";
 import pg from "pg";
+import { processIo } from "../../cli/execute.ts";
+import { withProgress } from "../../cli/progress.ts";
 import { hashKey } from "../../core/keys/key-string.ts";
 
 /*
@@ -85,8 +87,13 @@ if (import.meta.main) {
     process.exit(help ? 0 : 2);
   }
   const startedAt = performance.now();
-  const progress = (made: number) => console.error(`  ${made} of ${count} keys`);
-  const apiId = await seedKeys(databaseUrl, { workspaceId: workspace, count, progress });
+  const apiId = await withProgress(processIo, {}, { doing: "seeding", things: "keys" }, (progress) =>
+    seedKeys(databaseUrl, {
+      workspaceId: workspace,
+      count,
+      progress: (done) => progress.at({ done, total: count }),
+    }),
+  );
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
   console.log(
     `${count} keys in ${seconds} s: API ${apiId}, secrets ${seededKey(apiId, 0)} to ${seededKey(apiId, count - 1)}`,

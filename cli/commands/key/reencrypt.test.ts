@@ -2,6 +2,10 @@ import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createKeyVault, type EncryptionKey } from "../../../api-server/key-vault.ts";
 import { insertKeySecret, listKeySecrets } from "../../../api-server/store/key-secrets.ts";
+import { waitFor } from "../../../test/harness/wait.ts";
+import type { Io } from "../../command.ts";
+import { COMMANDS } from "../../commands.ts";
+import { runCommand } from "../../run-command.ts";
 import { type Cli, openCli } from "../../test/cli.ts";
 
 const anEncryptionKey = (id: string): EncryptionKey => ({ id, secret: randomBytes(32) });
@@ -56,6 +60,27 @@ test("moves every key to the first encryption key, says which ones are still in 
     expect(vault.open({ workspaceId, keyId }, { encryptionKeyId, nonce, ciphertext })).toEqual({ key: keyId });
   }
   expect(JSON.parse((await run(true, current, old)).out)).toMatchObject({ reencrypted: 0 });
+});
+
+test("shows on a terminal how many of all are done, and takes the line away", async () => {
+  const ids = Array.from({ length: 700 }, (_, i) => `key_shown_${String(i).padStart(4, "0")}`);
+  for (const id of ids) await store(id, old);
+  const written: string[] = [];
+  const blocker = await cli.db.connect();
+  await blocker.query("begin");
+  await blocker.query("select 1 from key_secrets where key_id = $1 for update", [ids.at(-1)]);
+  const io: Io = {
+    env: { DATABASE_URL: cli.databaseUrl, POSTERN_ENCRYPTION_KEYS: asText(current, old) },
+    out: () => undefined,
+    note: () => undefined,
+    screen: { columns: 80, write: (text) => void written.push(text) },
+  };
+  const done = runCommand(COMMANDS, ["key", "reencrypt"], io);
+  await waitFor("the line", () => written.some((text) => text.includes("re-encrypting: 500 of 700 keys, 71 %")));
+  await blocker.query("rollback");
+  blocker.release();
+  expect(await done).toBe(0);
+  expect(written.at(-1)).toBe("\r\u001b[K");
 });
 
 test("fails when a key cannot be decrypted, and names it to a person and to a machine", async () => {

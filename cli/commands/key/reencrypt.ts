@@ -7,6 +7,7 @@ import { readEncryptionKeys } from "../../encryption-keys.ts";
 import { type Fields, objectShape } from "../../fields.ts";
 import { database, encryptionKeysFile, json } from "../../options.ts";
 import { printOne } from "../../output.ts";
+import { withProgress } from "../../progress.ts";
 
 const BATCH = 500;
 /** More ids would hide the rest of the message. */
@@ -53,7 +54,12 @@ export const keyReencrypt = defineCommand({
     }
     const row = await withDatabase(options, async ({ db, randomBytes }) => {
       const vault = createKeyVault(encryptionKeys, { randomBytes });
-      const done = await reencryptAll(db, vault);
+      const total = (await countKeySecrets(db))
+        .filter((count) => count.encryption_key_id !== vault.sealingKeyId)
+        .reduce((sum, { count }) => sum + count, 0);
+      const done = await withProgress(io, options, { doing: "re-encrypting", things: "keys" }, (progress) =>
+        reencryptAll(db, vault, (seen) => progress.at({ done: seen, total })),
+      );
       const inUse = (await countKeySecrets(db)).map((count) => count.encryption_key_id);
       return { encryptionKeyId: vault.sealingKeyId, ...done, inUse };
     });
@@ -65,6 +71,7 @@ export const keyReencrypt = defineCommand({
 async function reencryptAll(
   db: Parameters<typeof reencryptKeys>[0]["db"],
   vault: KeyVault,
+  onBatch: (seen: number) => void,
 ): Promise<Pick<Reencryption, "reencrypted" | "undecipherable">> {
   let reencrypted = 0;
   const undecipherable: string[] = [];
@@ -72,6 +79,7 @@ async function reencryptAll(
     const batch = await reencryptKeys({ db, vault }, { after: cursor, max: BATCH });
     reencrypted += batch.reencrypted;
     undecipherable.push(...batch.undecipherable);
+    onBatch(reencrypted + undecipherable.length);
     cursor = batch.cursor;
   }
   return { reencrypted, undecipherable };

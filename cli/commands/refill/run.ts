@@ -11,6 +11,7 @@ import { type Fields, objectShape } from "../../fields.ts";
 import { database, json, redisPrefix, redisUrl, required } from "../../options.ts";
 import { printOne } from "../../output.ts";
 import { openLog } from "../../process.ts";
+import { withProgress } from "../../progress.ts";
 import { parseInstant } from "../../values.ts";
 
 interface Refill extends RefillRun {
@@ -46,17 +47,19 @@ export const refillRun = defineCommand({
     const date = utcDate(at === undefined ? nowMs : parseInstant("at", at, { nowMs, spans: "ahead" }));
     const running = findRunningDev(options.data);
     const isOfDev = running !== undefined && (options["database-url"] ?? running.databaseUrl) === running.databaseUrl;
-    const done =
+    const done = await withProgress(io, options, { doing: "refilling", things: "keys" }, (progress) =>
       isOfDev && running.control !== undefined
-        ? await refillInDev(running.control, date)
-        : await withDatabase(options, (administrator) =>
+        ? refillInDev(running.control, date)
+        : withDatabase(options, (administrator) =>
             refillInRedis(administrator, {
               date,
               url: required(options["redis-url"], "credits are counted in Redis: give --redis-url, or set REDIS_URL"),
               prefix: options["redis-prefix"],
               log: openLog("refill", io.env),
+              onBatch: ({ refilled, failed }) => progress.at({ done: refilled + failed }),
             }),
-          );
+          ),
+    );
     if (done === undefined) throw new Error("another process is refilling now; try again when it has finished");
     const row = { date, ...done };
     const sentence = `refilled ${row.refilled} ${row.refilled === 1 ? "key" : "keys"} that were due by ${date}`;
@@ -69,7 +72,19 @@ export const refillRun = defineCommand({
 
 async function refillInRedis(
   administrator: Administrator,
-  { date, url, prefix, log }: { date: string; url: string; prefix: string; log: ReturnType<typeof openLog> },
+  {
+    date,
+    url,
+    prefix,
+    log,
+    onBatch,
+  }: {
+    date: string;
+    url: string;
+    prefix: string;
+    log: ReturnType<typeof openLog>;
+    onBatch: (soFar: RefillRun) => void;
+  },
 ): Promise<RefillRun | undefined> {
   const { db, nowMs } = administrator;
   const edge = await openRedisEdge({ url, prefix, clientName: "postern-cli" });
@@ -77,7 +92,7 @@ async function refillInRedis(
     // Checked before anything is changed, not only when the first key turns out to be due.
     await edge.ping();
     const credits = createCreditService({ db, store: edge.credits, nowMs, log });
-    return await runRefill({ ...administrator, credits, log }, { today: date });
+    return await runRefill({ ...administrator, credits, log }, { today: date, onBatch });
   } finally {
     await edge.close();
   }
