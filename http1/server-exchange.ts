@@ -73,6 +73,8 @@ export interface ServerExchange {
   readonly isUpgrade: boolean;
   /** The `Sec-WebSocket-Key` that was made for a client of HTTP/2 that sent none, and does not check its answer. */
   readonly madeKey: string | undefined;
+  /** The highest status that can be answered. */
+  readonly statusMax: number;
   /** Of the connection, which with HTTP/2 carries other exchanges too. */
   readonly socket: Socket;
   /** All of the request has arrived. */
@@ -139,6 +141,7 @@ export class Http1Exchange implements ServerExchange {
   readonly rawHeaders: readonly string[];
   readonly isUpgrade: boolean;
   readonly madeKey = undefined;
+  readonly statusMax = 999;
   readonly socket: Socket;
   /** All of the request has arrived. */
   isComplete = false;

@@ -48,6 +48,8 @@ export class Http2Exchange implements ServerExchange, BodyReceiver {
   readonly rawHeaders: readonly string[];
   readonly isUpgrade: boolean;
   readonly madeKey: string | undefined;
+  /** Node refuses others. */
+  readonly statusMax = 599;
   readonly socket: Socket;
   isComplete: boolean;
   isPaused = false;

@@ -80,13 +80,13 @@ function lookUp(name: string): KnownName {
 const SWITCHING_PROTOCOLS = 101;
 const NO_CONTENT = 204;
 
-/** Returns the head of a final response for the client; with `isSwitching`, that of a 101, which ends HTTP on the connection. */
+/** Returns the head of a final response for the client, whose protocol can carry `statusMax`; with `isSwitching`, that of a 101, which ends HTTP on the connection. */
 export function passableHead(
   { status, reason, headers }: ReceivedHead,
   { requestId, shown }: Additions,
-  { isSwitching = false } = {},
+  { isSwitching = false, statusMax = STATUS_MAX } = {},
 ): PassableHead {
-  if (isSwitching ? status !== SWITCHING_PROTOCOLS : !isFinalStatus(status)) {
+  if (isSwitching ? status !== SWITCHING_PROTOCOLS : !isFinalStatus(status, statusMax)) {
     return { kind: "unusable", why: `its status is ${status}` };
   }
   let head = collect(status, headers, shown !== undefined, undefined);
@@ -220,5 +220,7 @@ const WRITABLE = /^[\t\x20-\x7e]+$/;
 const writableReason = (reason: string | undefined): string | undefined =>
   reason !== undefined && WRITABLE.test(reason) ? reason : undefined;
 
-/** Three digits from 200 on: below 200 a response is not final. Values above 599 are left to app and client. */
-const isFinalStatus = (status: number): boolean => status >= 200 && status <= 999;
+const STATUS_MAX = 999;
+
+/** Three digits from 200 on: below 200 a response is not final. Values above 599 are left to app and client, where the client's protocol carries them. */
+const isFinalStatus = (status: number, max: number): boolean => status >= 200 && status <= max;

@@ -140,7 +140,7 @@ class Forwarding implements AnswerReceiver, Ongoing {
 
   onHead(status: number, received: string, headers: readonly string[]): void {
     const client = this.#client;
-    const head = passableHead({ status, reason: received, headers }, this.#extras);
+    const head = passableHead({ status, reason: received, headers }, this.#extras, client);
     if (head.kind === "unusable") {
       this.#leave();
       this.#sent?.abort();

@@ -114,7 +114,7 @@ class Asking implements AppExchange, Ongoing {
   /** The app declines. */
   onHead(status: number, received: string, headers: readonly string[]): void {
     const client = this.#client;
-    const head = passableHead({ status, reason: received, headers }, this.#extras);
+    const head = passableHead({ status, reason: received, headers }, this.#extras, client);
     if (head.kind === "unusable") {
       this.#leave();
       this.#fail("unusable", head.why);

@@ -210,6 +210,15 @@ describe("an answer", () => {
     expect(answer).toMatchObject({ status: method === "HEAD" ? 200 : 204, body: "", rstCode: 0 });
   });
 
+  test("with a status beyond those that HTTP/2 is sent with is 502, though HTTP/1.1 gets it", async () => {
+    await openWith((_req, res) => void res.writeHead(799).end("odd"));
+    const session = open();
+    expect((await ask(session)).status).toBe(502);
+    expect((await ask(session)).status).toBe(502);
+    expect((await call(gate.port)).status).toBe(799);
+    expect(await gate.metrics()).toContain('postern_sidecar_faults_total{where="exchange"} 0');
+  });
+
   test("that the app breaks off is reset, and not ended; the other streams go on", async () => {
     await openWith((req, res) => {
       if (req.url === "/whole") {
