@@ -25,6 +25,20 @@ export interface ExpectedRequest {
   readonly body: string;
 }
 
+/** A request over HTTP/2. */
+export interface FuzzStream {
+  readonly method: string;
+  readonly path: string;
+  readonly fields: readonly (readonly [name: string, value: string])[];
+  /** undefined: the head ends the stream. */
+  readonly body: readonly string[] | undefined;
+  readonly hasTrailers: boolean;
+  /** The client resets the stream after so many pieces. */
+  readonly resetAfter: number | undefined;
+  /** undefined when nothing can be expected of it. */
+  readonly expected: ExpectedRequest | undefined;
+}
+
 export interface Case {
   readonly id: string;
   readonly app: AppKind;
@@ -35,6 +49,8 @@ export interface Case {
   readonly requests: readonly ExpectedRequest[] | undefined;
   /** By request id. */
   readonly answers: Readonly<Record<string, AnswerPlan>>;
+  /** With these the connection is one of HTTP/2, and `client` has nothing. */
+  readonly streams?: readonly FuzzStream[] | undefined;
   /** Sent after a 101, and expected back. */
   readonly tunnel?: string | undefined;
 }

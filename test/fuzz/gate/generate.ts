@@ -3,14 +3,19 @@ import type { AnswerPlan, AppKind, Case, ExpectedRequest } from "./case.ts";
 import { mutate, split } from "./mutate.ts";
 import { Random } from "./random.ts";
 import { handshake, oddRequest, soundRequest } from "./requests.ts";
+import { streamsCase } from "./streams.ts";
 
 const APPS: readonly AppKind[] = ["node", "raw", "stream"];
+
+/** One case of so many is over HTTP/2. With another divisor than the number of apps, each gets some. */
+const HTTP2_EVERY = 4;
 
 /** Returns the case with this number. It depends only on the seed and the number, not on the order of play. */
 export function makeCase(seed: number, number: number): Case {
   const random = new Random(Math.imul(seed, 0x9e3779b1) ^ Math.imul(number + 1, 0x85ebca6b));
   const id = `${seed.toString(36)}-${number}`;
   const app = APPS[number % APPS.length] as AppKind;
+  if (number % HTTP2_EVERY === HTTP2_EVERY - 1) return streamsCase(random, id, app);
   if (random.oneIn(6)) return upgradeCase(random, id, app);
   return random.oneIn(2) ? soundCase(random, id, app) : oddCase(random, id, app);
 }

@@ -88,42 +88,50 @@ export function judge(played: Case, heard: Heard): string | undefined {
 }
 
 function judgeSound(
-  { app, answers: plans }: Case,
+  played: Case,
   requests: readonly ExpectedRequest[],
   answers: readonly Answer[],
 ): string | undefined {
   if (answers.length > requests.length) return `${answers.length} answers to ${requests.length} requests`;
   const ids = new Set(requests.map(({ id }) => id));
-  for (const [at, { id, method, status, body }] of requests.entries()) {
-    const answer = answers[at];
-    const plan = app === "raw" ? plans[id] : undefined;
-    const expect = status === undefined && plan !== undefined ? plan.expect : "whole";
+  for (const [at, request] of requests.entries()) {
+    const complaint = judgeAnswer(played, ids, request, answers[at]);
+    if (complaint !== undefined) return complaint;
     // A response that the app breaks off or gets wrong may end the connection, and everything that was still to come on it.
-    if (answer === undefined) return expect === "whole" ? `no answer to request ${id}` : undefined;
-    const saw = valuesOf(answer, "x-saw");
-    // Odd responses are mutated, including the id that they repeat: there only another request's own id is a proof.
-    const isAnothers = (one: string): boolean => one !== id && (expect !== "any" || ids.has(one));
-    if (saw.some(isAnothers)) return `request ${id} got the answer to ${saw.join()}`;
-    if (expect === "any") {
-      if (!answer.isWhole) return undefined;
-      continue;
-    }
-    const isOfApp = saw.length > 0;
-    // The places at the app are few on purpose, and odd cases hold them.
-    const isBusy = method === "HEAD" || answer.body.includes("/errors/upstream_busy");
-    if (!isOfApp && answer.status === 503 && isBusy) continue;
-    if (expect === "cut") {
-      if (isOfApp && answer.isWhole) return `the answer to ${id} was broken off, and looks whole`;
-      if (!isOfApp && answer.status !== 502) return `${answer.status} for ${id}, whose answer was broken off`;
-      if (isOfApp) return undefined;
-      continue;
-    }
-    if (!answer.isWhole) return `the answer to ${id} was broken off`;
-    const expected = status ?? plan?.status ?? 200;
-    if (answer.status !== expected) return `${answer.status} instead of ${expected} for ${id}`;
-    if (status === undefined && method !== "HEAD" && answer.body !== (plan?.body ?? body)) {
-      return `the body of the answer to ${id} is not what the app sent`;
-    }
+    if (answers[at]?.isWhole !== true) return undefined;
+  }
+  return undefined;
+}
+
+/** Returns what is wrong with the answer to a valid request. `ids` are those of all requests on its connection. */
+export function judgeAnswer(
+  { app, answers: plans }: Case,
+  ids: ReadonlySet<string>,
+  { id, method, status, body }: ExpectedRequest,
+  answer: Answer | undefined,
+): string | undefined {
+  const plan = app === "raw" ? plans[id] : undefined;
+  const expect = status === undefined && plan !== undefined ? plan.expect : "whole";
+  if (answer === undefined) return expect === "whole" ? `no answer to request ${id}` : undefined;
+  const saw = valuesOf(answer, "x-saw");
+  // Odd responses are mutated, including the id that they repeat: there only another request's own id is a proof.
+  const isAnothers = (one: string): boolean => one !== id && (expect !== "any" || ids.has(one));
+  if (saw.some(isAnothers)) return `request ${id} got the answer to ${saw.join()}`;
+  if (expect === "any") return undefined;
+  const isOfApp = saw.length > 0;
+  // The places at the app are few on purpose, and odd cases hold them.
+  const isBusy = method === "HEAD" || answer.body.includes("/errors/upstream_busy");
+  if (!isOfApp && answer.status === 503 && isBusy) return undefined;
+  if (expect === "cut") {
+    if (isOfApp && answer.isWhole) return `the answer to ${id} was broken off, and looks whole`;
+    if (!isOfApp && answer.status !== 502) return `${answer.status} for ${id}, whose answer was broken off`;
+    return undefined;
+  }
+  if (!answer.isWhole) return `the answer to ${id} was broken off`;
+  const expected = status ?? plan?.status ?? 200;
+  if (answer.status !== expected) return `${answer.status} instead of ${expected} for ${id}`;
+  if (status === undefined && method !== "HEAD" && answer.body !== (plan?.body ?? body)) {
+    return `the body of the answer to ${id} is not what the app sent`;
   }
   return undefined;
 }

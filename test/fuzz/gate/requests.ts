@@ -83,7 +83,7 @@ const METHODS = [
   "\x00",
   "GE T",
 ];
-const TARGETS = [
+export const ODD_TARGETS = [
   "/open",
   "/open/a?b",
   "/closed",
@@ -199,7 +199,9 @@ export function oddRequest(random: Random, id: string): string {
     ...(random.oneIn(2) ? [] : random.pick(FRAMINGS)),
   ];
   const end = random.oneIn(3) ? random.pick(ENDS) : "\r\n";
-  const line = [random.pick(METHODS), random.pick(TARGETS), random.pick(VERSIONS)].join(random.oneIn(20) ? "\t" : " ");
+  const line = [random.pick(METHODS), random.pick(ODD_TARGETS), random.pick(VERSIONS)].join(
+    random.oneIn(20) ? "\t" : " ",
+  );
   const head = [random.oneIn(2) ? `GET ${random.pick(["/open", "/closed"])} HTTP/1.1` : line, ...fields].join(end);
   return `${head}${random.oneIn(10) ? end + end : "\r\n\r\n"}${random.oneIn(2) ? random.pick(BODIES) : ""}`;
 }

@@ -4,6 +4,7 @@ import { waitFor } from "../../harness/wait.ts";
 import { type FuzzApp, startApps } from "./apps.ts";
 import { type AnswerPlan, type AppKind, type Case, FUZZ_KEY, FUZZ_KEY_ID } from "./case.ts";
 import { judge, play } from "./play.ts";
+import { playStreams } from "./play-streams.ts";
 
 /*
  * Three apps, a sidecar process in front of each, and the problems found in them. A sidecar that died is started again, so
@@ -125,7 +126,10 @@ export async function openWorld(openGate: OpenGate = openSidecar): Promise<World
         if (plans.size <= PLANS_MAX) break;
         plans.delete(id);
       }
-      return judge(played, await play(played, gateOf(played.app).port));
+      const { port } = gateOf(played.app);
+      return played.streams === undefined
+        ? judge(played, await play(played, port))
+        : await playStreams(played, played.streams, port);
     },
     async complaints() {
       const ofApps = found;
