@@ -1,4 +1,5 @@
 import type { CreditCharge } from "../../core/charges.ts";
+import { CountersUnavailable } from "./contract.ts";
 
 /** What one request asks of CONSUME, but for its keys and its deadline. */
 export interface Asked {
@@ -12,10 +13,18 @@ export interface Asked {
   readonly credits?: CreditCharge | undefined;
 }
 
-/** The text of a request for CONSUME, which says what is in it. A plain request has the short one. */
+/**
+ * The text of a request for CONSUME, which says what is in it. A plain request has the short one. Throws `CountersUnavailable` for a number
+ * that the script cannot count with: schemas let none through, and one that came all the same must not pass.
+ */
 export function consumeText({ durations, charges, counters, dryRun, credits }: Asked): string {
+  for (const durationMs of durations) if (durationMs === 0 || !isCount(durationMs)) throw notANumber(durationMs);
+  for (const { limit, cost } of charges) {
+    if (!isCount(limit)) throw notANumber(limit);
+    if (!isCount(cost)) throw notANumber(cost);
+  }
   const [charge] = charges;
-  if (charge !== undefined && charges.length === 1 && !dryRun && credits === undefined && isPlain(charge)) {
+  if (charge !== undefined && charges.length === 1 && !dryRun && credits === undefined) {
     return `${durations[0]} ${charge.limit} ${charge.cost}`;
   }
   const keys = durations.length + (credits === undefined ? 0 : 3);
@@ -24,7 +33,7 @@ export function consumeText({ durations, charges, counters, dryRun, credits }: A
   return `${args.join(" ")} `;
 }
 
-/** The script tells the two texts apart by their numbers, so these must be such. */
-const isPlain = ({ limit, cost }: { limit: number; cost: number }): boolean => isCount(limit) && isCount(cost);
+const notANumber = (value: number): Error =>
+  new CountersUnavailable(`counting in Redis: ${value} is no limit, cost or window`);
 
 const isCount = (value: number): boolean => Number.isSafeInteger(value) && value >= 0;

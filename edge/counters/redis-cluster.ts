@@ -8,7 +8,7 @@ import { readNumbers, runScript } from "../redis/script.ts";
 import { consumeText } from "./consume-text.ts";
 import { type ConsumeRequest, CountersUnavailable } from "./contract.ts";
 import { CounterKeys } from "./counter-keys.ts";
-import { countsAt, creditOutcome, type Replies, TOO_LATE, WAIT_MS } from "./redis.ts";
+import { countsAt, creditOutcome, type Replies, scriptFailed, TOO_LATE, WAIT_MS } from "./redis.ts";
 import { CONSUME, GIVE_BACK, SPEND_CREDITS } from "./scripts.ts";
 import { type Caller, type ConsumeOptions, reportRefused, type StrictCounters } from "./strict.ts";
 
@@ -90,7 +90,7 @@ export class RedisClusterCounters implements StrictCounters {
       const sentAtMs = performance.now();
       const replies = await runScript(this.#client, CONSUME, 1, [counterKey, text, deadlineMs]);
       const [told] = JSON.parse(replies as string) as Replies;
-      if (told == null) throw new Error("the script failed");
+      if (told == null) throw new Error(scriptFailed([counterKey]));
       this.#clock.observe({ sentAtMs, receivedAtMs: performance.now(), storeMs: told[0] ?? 0 });
       return told[1] === TOO_LATE ? undefined : told;
     });

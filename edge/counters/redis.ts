@@ -58,9 +58,11 @@ export class RedisCounters implements StrictCounters {
   }
 
   consume(request: ConsumeRequest, options: ConsumeOptions = {}): Promise<Consumed> {
-    const command = this.#commandOf(request, options.dryRun === true);
     const caller = options.caller ?? { dueMs: performance.now() + WAIT_MS };
-    return new Promise((resolve, reject) => this.#enqueue({ command, caller, isSecond: false, resolve, reject }));
+    return new Promise((resolve, reject) => {
+      const command = this.#commandOf(request, options.dryRun === true);
+      this.#enqueue({ command, caller, isSecond: false, resolve, reject });
+    });
   }
 
   #enqueue(waiting: Waiting): void {
@@ -131,7 +133,7 @@ export class RedisCounters implements StrictCounters {
 
   #answer(waiting: Waiting, reply: readonly number[] | undefined): void {
     const { command, caller, isSecond, resolve, reject } = waiting;
-    if (reply === undefined) reject(new CountersUnavailable("counting in Redis: the script failed"));
+    if (reply === undefined) reject(new CountersUnavailable(scriptFailed(command.keys)));
     else if (reply[1] !== TOO_LATE) resolve(readConsumed(reply, command));
     else if (isSecond || performance.now() >= caller.dueMs) giveUp(waiting);
     else this.#enqueue({ ...waiting, isSecond: true });
@@ -176,6 +178,10 @@ export class RedisCounters implements StrictCounters {
     return [...counterKeys, ...ofCredits];
   }
 }
+
+/** The script replaces what is no counter, so it fails only where Redis refuses a write. */
+export const scriptFailed = (keys: readonly string[]): string =>
+  `counting in Redis: the script failed at ${keys.join(", ")}; see ACL LOG for what Redis refuses our user, and INFO memory for whether it is full`;
 
 /** The script's reply to a request that it reached after its deadline. */
 export const TOO_LATE = -1;

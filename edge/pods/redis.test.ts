@@ -77,6 +77,25 @@ test.each([
   expect(bad).not.toHaveProperty("overshot");
 });
 
+test.each([
+  { name: "a string", write: (key: string) => raw.set(key, "no hash") },
+  { name: "a list", write: (key: string) => raw.rpush(key, "a") },
+])("$name in place of the reports hides no other policy's, and the next report replaces it", async ({ write }) => {
+  const other = { ...REF, policyId: "pol_2" };
+  await edge.pods.report({ ...other, podId: "shop/other", ...REPORT });
+  await raw.del(KEY);
+  await write(KEY);
+  const [none, theirs] = await edge.pods.listEach([REF, other]);
+  expect([none?.length, theirs?.length]).toEqual([0, 1]);
+  await edge.pods.report({ ...REF, podId: "shop/honest", ...REPORT });
+  expect(await listed()).toEqual(["shop/honest"]);
+  const alive = new RedisKeys().podsAlive(REF.workspaceId, REF.policyId);
+  await raw.del(alive);
+  await write(alive);
+  await expect(edge.pods.countAlive({ ...REF, podId: "shop/honest" })).rejects.toThrow("WRONGTYPE");
+  expect(await edge.pods.countAlive({ ...REF, podId: "shop/honest" })).toBe(1);
+});
+
 test("how far limits were overshot is listed as it was reported", async () => {
   const overshot = { units: 40, percent: 134, lastMs: 1_700_000_000_000 };
   await edge.pods.report({ ...REF, podId: "shop/a", ...REPORT, overshot });

@@ -51,7 +51,12 @@ const POD_ID_BYTES_MAX = 512;
  */
 export const LIST_REPORTS = defineScript(`
 local listed = {}
-for _, pod in ipairs(redis.call('HKEYS', KEYS[1])) do
+local pods = redis.pcall('HKEYS', KEYS[1])
+if pods.err then
+  if string.sub(pods.err, 1, 9) == 'WRONGTYPE' then return listed end
+  return pods
+end
+for _, pod in ipairs(pods) do
   if #listed >= 2 * tonumber(ARGV[1]) then break end
   if #pod <= tonumber(ARGV[2]) and redis.call('HSTRLEN', KEYS[1], pod) <= tonumber(ARGV[3]) then
     listed[#listed + 1] = pod
@@ -128,7 +133,15 @@ export class RedisPodReports implements PodReports {
       region,
     } satisfies z.input<typeof StoredPodReport>;
     const key = this.#keyOf(report);
-    await runScript(this.#client, REPORT, 1, [key, podId, JSON.stringify(stored), KEPT_MS]);
+    const send = () => runScript(this.#client, REPORT, 1, [key, podId, JSON.stringify(stored), KEPT_MS]);
+    try {
+      await send();
+    } catch (error) {
+      if (!isWrongType(error)) throw error;
+      // Another pod may write anything under the key. What is no hash has no reports.
+      await this.#client.del(key);
+      await send();
+    }
   }
 
   async countAlive({
@@ -140,6 +153,7 @@ export class RedisPodReports implements PodReports {
     try {
       return Number(await runScript(this.#client, COUNT_ALIVE, 1, [key, podId, POD_REPORT_MAX_AGE_MS]));
     } catch (error) {
+      if (isWrongType(error)) await this.#client.del(key);
       // A user that an api-server of an earlier release made, or whose rules are from before.
       if (error instanceof Error && /NOPERM|not allowed|can't access/i.test(error.message)) return undefined;
       throw error;
@@ -203,6 +217,8 @@ export class RedisPodReports implements PodReports {
 
   async close(): Promise<void> {}
 }
+
+const isWrongType = (error: unknown): boolean => error instanceof Error && error.message.includes("WRONGTYPE");
 
 /** `past` are the pods whose reports are so old that they can be removed, or cannot be read. */
 function readReports(
