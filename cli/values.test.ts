@@ -6,6 +6,7 @@ import {
   parseDurationOption,
   parseHttpUrl,
   parseInstant,
+  parseJsonObject,
   parseLimit,
   parseListen,
   parseName,
@@ -112,4 +113,25 @@ test.each(["", "999ms", "5", "-1s", "soon"])("a duration of %j is refused", (tex
 test("a choice is one of the words", () => {
   expect(parseChoice("log-format", "text", ["json", "text"])).toBe("text");
   expect(() => parseChoice("log-format", "xml", ["json", "text"])).toThrow("--log-format wants json or text");
+});
+
+test.each([
+  { text: "500ms", ms: 500 },
+  { text: "1h30m", ms: 5_400_000 },
+  { text: "30d", ms: 30 * 86_400_000 },
+])("a duration of $text is $ms ms", ({ text, ms }) => {
+  expect(parseDurationOption("d", text, { minMs: 1 })).toBe(ms);
+});
+
+test.each(["0s", "30", "1d12h", "d", "-1d", "soon"])("%s is no duration", (text) => {
+  expect(() => parseDurationOption("d", text, { minMs: 1 })).toThrow("--d wants a duration such as 60s, 1h30m or 30d");
+});
+
+test("a JSON object is read, and a text that is none is not shown", () => {
+  expect(parseJsonObject("meta", '{"a":[1]}')).toEqual({ a: [1] });
+  for (const text of ['{"secret":', "null", "[1]", '"secret"', ""]) {
+    const read = () => parseJsonObject("meta", text);
+    expect(read).toThrow("--meta wants a JSON object");
+    expect(read).not.toThrow("secret");
+  }
 });

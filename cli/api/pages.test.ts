@@ -1,0 +1,70 @@
+import { expect, test } from "vitest";
+import { UsageError } from "../command.ts";
+import type { Api } from "./client.ts";
+import { pagesOf, readPaging } from "./pages.ts";
+
+interface Asked {
+  readonly limit: number;
+  readonly cursor?: string;
+}
+
+/** An API with so many roles; `cursorOf` names the page after the n-th role. */
+function anApi(
+  count: number,
+  cursorOf: (n: number) => string | undefined = (n) => (n < count ? String(n) : undefined),
+) {
+  const asked: Asked[] = [];
+  const call = async (_: string, { limit, cursor = "0" }: Asked) => {
+    asked.push({ limit, cursor });
+    const from = Number(cursor);
+    const to = Math.min(count, from + limit);
+    const data = Array.from({ length: to - from }, (_, at) => ({ id: `role_${from + at}` }));
+    return { data, next: cursorOf(to) };
+  };
+  return { asked, api: { call } as unknown as Api };
+}
+const all = { max: Number.POSITIVE_INFINITY, cursor: undefined };
+
+test("each page is asked for when the one before was taken, and no sooner", async () => {
+  const { api, asked } = anApi(250);
+  const pages = pagesOf(api, "permissions.listRoles", {}, all);
+  expect(asked).toHaveLength(0);
+  expect((await pages.next()).value?.rows).toHaveLength(100);
+  expect(asked).toHaveLength(1);
+  const sizes: number[] = [];
+  for await (const { rows } of pages) sizes.push(rows.length);
+  expect(sizes).toEqual([100, 50]);
+  expect(asked).toHaveLength(3);
+});
+
+test("no more is asked for than is to be shown, and the cursor is that of the next one", async () => {
+  const { api, asked } = anApi(1000);
+  let last: string | undefined;
+  for await (const { next } of pagesOf(api, "permissions.listRoles", {}, { max: 130, cursor: "10" })) last = next;
+  expect(asked).toEqual([
+    { limit: 100, cursor: "10" },
+    { limit: 30, cursor: "110" },
+  ]);
+  expect(last).toBe("140");
+});
+
+test.each([
+  { name: "the same cursor again and again", cursorOf: () => "0" },
+  { name: "a cursor after an empty page", cursorOf: () => "50" },
+])("a list with $name is given up", async ({ cursorOf }) => {
+  const { api, asked } = anApi(50, cursorOf);
+  const taken = (async () => {
+    for await (const _ of pagesOf(api, "permissions.listRoles", {}, all));
+  })();
+  await expect(taken).rejects.toThrow("permissions.listRoles does not go on after the cursor");
+  expect(asked.length).toBeLessThanOrEqual(2);
+});
+
+test("100 are shown unless --limit or --all says otherwise", () => {
+  const options = { limit: undefined, all: false, cursor: undefined };
+  expect(readPaging(options).max).toBe(100);
+  expect(readPaging({ ...options, limit: "7" }).max).toBe(7);
+  expect(readPaging({ ...options, all: true }).max).toBe(Number.POSITIVE_INFINITY);
+  expect(() => readPaging({ ...options, all: true, limit: "7" })).toThrow(UsageError);
+  expect(() => readPaging({ ...options, cursor: "x".repeat(2000) })).toThrow(UsageError);
+});
