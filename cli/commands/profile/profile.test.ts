@@ -1,6 +1,9 @@
 import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
+import { openCertificateFolder } from "../../../test/harness/certificate.ts";
 import { freePort } from "../../../test/harness/ports.ts";
 import { type ApiCli, openApiCli, type RunOptions, runPostern } from "../../test/api-cli.ts";
 
@@ -150,6 +153,38 @@ test("an address that is none is not repeated: it may be the root key", async ()
   const ran = await run(explainNothing, { env });
   expect(ran.code).toBe(2);
   expect(ran.notes.join()).not.toContain("verySecret");
+});
+
+test("the authority of a server is kept with its profile, and used by every command", async () => {
+  const certificates = openCertificateFolder();
+  const { cert, key, certFile } = certificates.make("server");
+  // The api-server behind TLS.
+  const front = createServer({ cert, key }, async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const headers = { authorization: request.headers.authorization ?? "", "content-type": "application/json" };
+    const answer = await fetch(`${cli.url}${request.url}`, { method: "POST", headers, body: Buffer.concat(chunks) });
+    response.writeHead(answer.status, { "content-type": "application/json" }).end(await answer.text());
+  });
+  onTestFinished(async () => {
+    front.closeAllConnections();
+    await new Promise((resolve) => front.close(resolve));
+    certificates.remove();
+  });
+  await new Promise<void>((resolve) => front.listen(0, "127.0.0.1", resolve));
+  const url = `https://127.0.0.1:${(front.address() as AddressInfo).port}`;
+  const { rootKey } = cli.t.workspace;
+  const overTls = (...more: string[]) =>
+    run(["profile", "add", "--name", "tls", "--api-url", url, ...more], { stdin: rootKey });
+  expect((await overTls()).notes.join()).toContain("name it with --ca-file");
+  expect((await overTls("--ca-file", "/nowhere.crt")).notes.join()).toContain("/nowhere.crt");
+  expect((await overTls("--ca-file", certFile)).code).toBe(0);
+  expect(JSON.parse(readFileSync(file, "utf8")).profiles.tls.caFile).toBe(certFile);
+  const { keyId } = await cli.things.key();
+  expect((await run(["key", "get", "--id", keyId])).code).toBe(0);
+  const env = { POSTERN_API_URL: url, POSTERN_ROOT_KEY: rootKey };
+  expect((await run(["key", "get", "--id", keyId], { env })).code).toBe(1);
+  expect((await run(["key", "get", "--id", keyId], { env: { ...env, POSTERN_CA_FILE: certFile } })).code).toBe(0);
 });
 
 test("without a server each command says how to name one", async () => {
