@@ -1,0 +1,121 @@
+import { globSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { render } from "../chart/render.ts";
+import { guardedPod, openWebhookWorld, SECRET, type WebhookWorld } from "../e2e/webhook-world.ts";
+import { KUBERNETES_START_MS } from "../harness/kubernetes.ts";
+import { findHelm } from "../harness/parts/helm.ts";
+import { waitFor } from "../harness/wait.ts";
+
+/*
+ * The commands of docs/operations for Kubernetes, on a real API server that has the chart's objects. No pod runs, so of those that reach into a
+ * pod only the names are looked at.
+ */
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const REACH_INTO_PODS = /^kubectl -n \S+ (?:logs|port-forward|exec) /;
+
+const pages = globSync("docs/operations/*.md", { cwd: ROOT });
+/** As they stand, with names of this test for those in capitals. */
+const commands = [
+  ...new Set(
+    pages.flatMap((page) =>
+      [...readFileSync(join(ROOT, page), "utf8").matchAll(/^ *(kubectl [^#\n]*)|`(kubectl [^`]+)`/gm)].map(
+        ([, line, inline]) => (line ?? inline ?? "").trim(),
+      ),
+    ),
+  ),
+];
+
+let world: WebhookWorld;
+const rendered: Awaited<ReturnType<typeof render>> = [];
+beforeAll(async () => {
+  world = await openWebhookWorld();
+  await findHelm();
+  const values = {
+    ...{ operator: { clusterName: "c" }, database: { existingSecret: "d" }, redis: { existingSecret: "r" } },
+    ...{ crds: { enabled: false }, injection: { enabled: false } },
+  };
+  rendered.push(...(await render(values)));
+  await kubectl(["create", "namespace", "postern"]);
+  await kubectl(["create", "secret", "generic", SECRET, "-n", "postern"]);
+  for (const object of rendered) {
+    await kubectl(["apply", "-n", object.metadata.namespace ?? "postern", "-f", "-"], JSON.stringify(object));
+  }
+  // kubectl remembers what kinds there were before.
+  await kubectl(["api-resources"]);
+}, KUBERNETES_START_MS);
+afterAll(() => world?.close());
+
+async function kubectl(args: readonly string[], stdin?: string): Promise<string> {
+  const { exitCode, stdout, stderr } = await world.cluster.kubectl([...args], stdin);
+  if (exitCode !== 0) throw new Error(`kubectl ${args.join(" ")}: ${stderr}`);
+  return stdout + stderr;
+}
+
+const runnable = commands.filter(
+  (command) => !REACH_INTO_PODS.test(command) && !/^kubectl (?:postern|auth|describe$)/.test(command),
+);
+
+test("there are commands", () => {
+  expect(runnable.length).toBeGreaterThan(6);
+  expect(commands.length - runnable.length).toBeGreaterThan(5);
+});
+
+test.each(runnable)("%s", async (command) => {
+  const words = command
+    .replace("NAMESPACE", "postern")
+    .replace("deployment/NAME", "deployment/postern-operator")
+    .split(" ")
+    .slice(1);
+  await kubectl(words);
+});
+
+test("what is reached into is there: deployments, and their ports for probes", () => {
+  const reached = commands.filter((command) => REACH_INTO_PODS.test(command) && command.includes("deployment/"));
+  expect(reached.length).toBeGreaterThan(3);
+  for (const command of reached) {
+    const [, name = "", port] = /deployment\/(\S+)(?: (\d+))?/.exec(command) ?? [];
+    const deployment = rendered.find(({ kind, metadata }) => kind === "Deployment" && metadata.name === name);
+    expect(deployment, command).toBeDefined();
+    const ports = deployment?.spec.template.spec.containers[0].ports as { name: string; containerPort: number }[];
+    if (port !== undefined) expect(ports, command).toContainEqual({ name: "admin", containerPort: Number(port) });
+  }
+});
+
+test("the certificate of the webhook whose Secret was deleted is made again, and guarded pods are admitted", async () => {
+  const operator = await world.startOperator({ lifetimes: { authorityMs: 600_000, servingMs: 30_000 } });
+  const shop = await world.namespace();
+  await world.policy(shop, "orders");
+  const admitted = () =>
+    waitFor("a guarded pod to be admitted", async () => (await world.create(shop, guardedPod())).pod !== undefined, {
+      deadlineMs: 60_000,
+    });
+  await admitted();
+  const idOf = () => kubectl(["get", "secret", SECRET, "-n", "default", "-o", "jsonpath={.metadata.uid}"]);
+  const before = await idOf();
+  await kubectl(["-n", "default", "delete", "secret", SECRET]);
+  await waitFor("another Secret", async () => (await idOf()) !== before, { deadlineMs: 60_000 });
+  await admitted();
+  await operator.close();
+}, 150_000);
+
+/** As GitHub makes it of a heading. */
+const anchorOf = (heading: string): string =>
+  heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}_\- ]/gu, "")
+    .replaceAll(" ", "-");
+
+test("the pages lead to headings that are there", () => {
+  const missing = pages.flatMap((page) =>
+    [...readFileSync(join(ROOT, page), "utf8").matchAll(/\]\(([^)#\s:]*)#([^)]+)\)/g)].flatMap(
+      ([, target = "", anchor = ""]) => {
+        const file = target === "" ? join(ROOT, page) : resolve(ROOT, page, "..", target);
+        const headings = [...readFileSync(file, "utf8").matchAll(/^#+ (.*)$/gm)].map(([, text = ""]) => anchorOf(text));
+        return headings.includes(anchor) ? [] : [`${page}: ${target}#${anchor}`];
+      },
+    ),
+  );
+  expect(missing).toEqual([]);
+});
