@@ -8,7 +8,7 @@ import time
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 API_URL = os.environ.get("POSTERN_API_URL", "http://127.0.0.1:8080").rstrip("/")
 ROOT_KEY = os.environ.get("POSTERN_ROOT_KEY", "")
@@ -39,13 +39,14 @@ class Caller:
     meta: dict[str, object]
 
 
-@dataclass(frozen=True)
 class Refusal(Exception):
     """What to answer instead."""
 
-    status: int
-    error: str
-    headers: dict[str, str] = field(default_factory=dict)
+    def __init__(self, status: int, error: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(error)
+        self.status = status
+        self.error = error
+        self.headers = headers or {}
 
 
 def verify(authorization: str | None, asked: dict) -> Caller:
