@@ -9,6 +9,7 @@ import { type Fields, printable } from "../../fields.ts";
 import { readDocuments, WrongImport } from "../../import/documents.ts";
 import { Finds, type Found, type FoundKey, type LeftKey } from "../../import/finds.ts";
 import { connection, json } from "../../options.ts";
+import { type Progress, withProgress } from "../../progress.ts";
 import { formatTable } from "../../table.ts";
 import { counted } from "../../values.ts";
 
@@ -59,7 +60,9 @@ export const importCommand = (name: string, { title, file, find }: System): Comm
       const found = { keys, left, notes: finds.notes, short: finds.short };
       if (apiId === undefined || given["dry-run"]) return showPlan(io, found, given.json);
       const what = { apiId, name: `import from ${title}`, rows: found.keys };
-      const state = await withApi(given, io, (api) => send(api, what, io));
+      const state = await withProgress(io, given, { doing: "importing", things: "keys" }, (progress) =>
+        withApi(given, io, (api) => send(api, what, progress)),
+      );
       return showOutcome(io, found, state, given.json);
     },
   });
@@ -80,7 +83,7 @@ function checked({ keys, left }: Finds): { keys: FoundKey[]; left: LeftKey[] } {
 async function send(
   api: Api,
   what: { readonly apiId: string; readonly name: string; readonly rows: readonly FoundKey[] },
-  io: Io,
+  progress: Progress,
 ): Promise<ImportState<FoundKey>> {
   let last: ImportState<FoundKey> = NOT_STARTED;
   if (what.rows.length === 0) return last;
@@ -91,7 +94,7 @@ async function send(
     faultsOf: (error) => (error instanceof ApiRefusal ? error.faults : undefined),
     report: (state) => {
       last = state;
-      if (state.done > 0 && what.rows.length > state.done) io.note(`${state.done} of ${what.rows.length} keys`);
+      progress.at({ done: state.done, total: what.rows.length });
     },
     signal: new AbortController().signal,
   });

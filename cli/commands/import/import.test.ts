@@ -103,7 +103,7 @@ test("what the API would refuse is said by a dry run, too, and the rest is taken
   expect(done).toMatchObject({ found: 451, imported: 450 });
   expect(dry.left).toEqual([{ from: `consumer ${tooLong}, key 1`, why: expect.stringMatching(/^name: /) }]);
   expect(done.left).toEqual(dry.left);
-  expect(real.notes).toEqual(["200 of 450 keys", "400 of 450 keys"]);
+  expect(real.notes).toEqual([]);
   for (const name of ["many0", "many449"]) expect(await verify(secretOf(name))).toMatchObject({ valid: true });
 });
 
