@@ -22,6 +22,14 @@ const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
     "limits decided in this process: the shared counters are away",
     "quotas not counted: the shared counters are away",
   ],
+  "cli/redis-errors.ts message": [
+    "Redis refuses our user: see its name, its password and its rights there",
+    "no connection to Redis; trying again",
+  ],
+  "sidecar/gate/note-uncounted.ts MESSAGES[what]": [
+    "the shared counters do not count limits; onCounterFailure says what is done",
+    "credits cannot be spent; onCreditFailure says what is done",
+  ],
   "sidecar/faults.ts MESSAGES[where]": [
     "a request or connection failed by a fault of the gate, and was ended",
     "an error was caught by nothing else; the gate goes on",
