@@ -103,13 +103,13 @@ describe.skipIf(process.platform !== "linux")("an idle gate", () => {
   let stop = async (): Promise<void> => undefined;
   afterEach(() => stop());
 
-  const start = async (main: readonly string[], scheme = "redis") => {
+  const start = async (main: readonly string[], scheme = "redis", query = "") => {
     const teller = join(folder, "teller.cjs");
     await writeFile(teller, "setInterval(() => console.log(JSON.stringify(process.moduleLoadList)), 100).unref();");
     // Without a Redis, which it does not need for its start.
     const gate = await startProcess(process.execPath, ["--require", teller, ...main], {
       cwd: folder,
-      env: { REDIS_URL: `${scheme}://127.0.0.1:${await freePort()}`, POSTERN_DRAIN: "0" },
+      env: { REDIS_URL: `${scheme}://127.0.0.1:${await freePort()}/${query}`, POSTERN_DRAIN: "0" },
       readyLine: /"msg":"listening"/,
     });
     stop = async () => void (await gate.stop());
@@ -143,6 +143,14 @@ describe.skipIf(process.platform !== "linux")("an idle gate", () => {
     const gate = await start([programOf("sidecar"), ...args, ...ports, "--grpc-listen", "127.0.0.1:0"]);
     expect(gate.stderr()).toContain('"grpcUrl":"http://127.0.0.1:');
     expect(await modulesOf(gate)).toContain("NativeModule http2");
+  });
+
+  test.each(["cluster=true", "sentinel=main"])("has what it needs for a Redis with %s", async (query) => {
+    const gate = await start([programOf("sidecar"), ...args, ...ports], "redis", `?${query}`);
+    await modulesOf(gate);
+    // It tries in vain, as often as it would with one Redis.
+    expect(gate.stderr()).not.toMatch(/TypeError|is not a (?:function|constructor)/);
+    expect(await readFile(`/proc/${gate.pid}/comm`, "utf8")).not.toBe("");
   });
 
   test("warns of nothing that it does", async () => {
