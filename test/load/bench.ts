@@ -9,6 +9,7 @@ import { clickhouseIngest } from "./clickhouse-ingest-section.ts";
 import { openEnvironment } from "./environment.ts";
 import { floor } from "./floor-section.ts";
 import { hasWrk } from "./generator.ts";
+import { http2 } from "./http2-section.ts";
 import { ingest, ingestBeside } from "./ingest-section.ts";
 import { peers } from "./peers-section.ts";
 import { raw } from "./raw-section.ts";
@@ -35,6 +36,7 @@ const SECTIONS: Readonly<Record<string, Section>> = {
   redisCost,
   steady,
   twoGates,
+  http2,
   verifyKey,
   raw,
   replicas,
