@@ -3,7 +3,7 @@ import { PublicError } from "../../../core/errors.ts";
 import { onWorkspace } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { findKeyHash } from "../../store/keys.ts";
-import { explainCall, findGate } from "../keys/explain-call.ts";
+import { EXPLAIN_ERRORS, explainCall, findGate } from "../keys/explain-call.ts";
 import { ASKED, ExplainedOut, StoresOut } from "../keys/explain-schemas.ts";
 import { KeyId } from "../schemas.ts";
 
@@ -32,7 +32,7 @@ export const explainVerification = defineProcedure({
   description:
     "Goes through the steps of a verification with the same functions, as a dry run: nothing is counted, spent, stored or recorded. Without a policy it explains a call of `keys.verifyKey`, with one a request at its gate.",
   permissions: needed,
-  errors: ["permissions_query_syntax_error", "precondition_failed", "policy_not_found", "key_not_found"],
+  errors: EXPLAIN_ERRORS,
   addition: true,
   body: Body,
   data: Data,

@@ -38,6 +38,14 @@ export interface ExplainedCall {
   readonly clientIp: string | undefined;
 }
 
+/** What both procedures refuse, by what stands here, and where there is no such key. */
+export const EXPLAIN_ERRORS = [
+  "permissions_query_syntax_error",
+  "precondition_failed",
+  "policy_not_found",
+  "key_not_found",
+] as const;
+
 /** The policy that the body names; undefined when it names none. Throws PublicError 404, and 400 for what the policy's rules say. */
 export async function findGate(deps: Deps, workspaceId: string, asked: Asked): Promise<PolicyRow | undefined> {
   const { policyId } = asked;

@@ -6,7 +6,7 @@ import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { findKey, findKeyHash } from "../../store/keys.ts";
 import { KeyId } from "../schemas.ts";
-import { explainCall, findGate } from "./explain-call.ts";
+import { EXPLAIN_ERRORS, explainCall, findGate } from "./explain-call.ts";
 import { ASKED, ExplainedOut, StoresOut } from "./explain-schemas.ts";
 import { VERIFY_KEY } from "./key-verification.ts";
 import { Body as VerifyBody } from "./verify-schemas.ts";
@@ -37,7 +37,7 @@ export const explainVerification = defineProcedure({
   description:
     "Says what `keys.verifyKey`, or with `policyId` a request at a gate, would answer now: each step with the value that it saw, where that comes from and how old it is, and limits and credits as they stand. The code that verifies decides it, as a dry run: nothing is counted, spent, stored or recorded. With `policyId` the permissions are needed on the API of the policy too.",
   permissions: needed,
-  errors: ["permissions_query_syntax_error", "precondition_failed", "policy_not_found", "key_not_found"],
+  errors: EXPLAIN_ERRORS,
   addition: true,
   body: Body,
   data: Data,
