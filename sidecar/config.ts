@@ -160,7 +160,7 @@ export const DEFAULT_LIMITS: Limits = {
   addressShare: 0.5,
   // Covers nearly all API bodies, and limits what waiting requests keep to a packet or two per connection.
   wholeBodyBytesMax: 16 * 1024,
-  // Far more than any gateways keep; each costs some 30 KB.
+  // Far more than gateways keep.
   doorConnectionsMax: 5_000,
   doorStrangersMax: 100,
   // A decision takes a millisecond or two, and at most some hundred while Redis is slow.
