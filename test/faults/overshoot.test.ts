@@ -1,9 +1,11 @@
+import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import type { CompiledPolicy } from "../../core/policies/policy.ts";
 import { type Edge, openRedisEdge } from "../../edge/open.ts";
+import { RedisKeys } from "../../edge/redis/keys.ts";
 import { aPolicy, aRule, call, POLICY, Records, startApp, type TestApp, WORKSPACE, withKey } from "../harness/gate.ts";
 import { type OwnRedis, startOwnRedis } from "../harness/redis.ts";
-import { type SidecarProcess, spawnSidecar } from "../harness/sidecar-process.ts";
+import { type SidecarProcess, spawnSidecar, spawnUnready } from "../harness/sidecar-process.ts";
 import { waitFor } from "../harness/wait.ts";
 
 /* Three gates and a Redis that is killed: how much they admit together, and that they say so (docs/architecture.md, "Counters"). */
@@ -61,17 +63,17 @@ const guarded = (accuracy: "strict" | "local", onCounterFailure: CompiledPolicy[
     onCounterFailure,
   });
 
-async function startGates(policy: CompiledPolicy): Promise<string> {
+const envOf = (pod: number) => ({
+  REDIS_URL: redis.url,
+  POSTERN_WORKSPACE: WORKSPACE,
+  POSTERN_POLICY: POLICY,
+  POSTERN_UPSTREAM: app.url,
+  POSTERN_POD: `pod-${pod}`,
+});
+
+async function startGates(policy: CompiledPolicy, pods = PODS): Promise<string> {
   await records.putPolicy(policy);
-  const start = (pod: number) =>
-    spawnSidecar({
-      REDIS_URL: redis.url,
-      POSTERN_WORKSPACE: WORKSPACE,
-      POSTERN_POLICY: POLICY,
-      POSTERN_UPSTREAM: app.url,
-      POSTERN_POD: `pod-${pod}`,
-    });
-  gates = await Promise.all([...Array(PODS).keys()].map(start));
+  gates = await Promise.all([...Array(pods).keys()].map((pod) => spawnSidecar(envOf(pod))));
   const key = await records.putKey();
   for (const gate of gates) expect(await admitted(gate, key, 1)).toBe(1);
   return key;
@@ -184,3 +186,51 @@ test("async limits: what three gates admit at once beyond the limit is counted",
   await waitFor("the overshoot to be known", async () => (await sumOf(over)) >= total - LIMIT);
   expect(await sumOf(over)).toBe(total - LIMIT);
 }, 60_000);
+
+test("one pod alone has the whole limit, also when Redis is killed", async () => {
+  await enoughOfTheHour();
+  const key = await startGates(guarded("strict", "LocalShare"), 1);
+  await allKnowOf(1);
+  await redis.kill("SIGKILL");
+  expect(await admitted(gates[0] as SidecarProcess, key, LIMIT + 5)).toBe(LIMIT);
+}, 90_000);
+
+test("pods that come and go while Redis is away: those that stay keep their share, and a new one without a policy admits nothing", async () => {
+  await enoughOfTheHour();
+  const key = await startGates(guarded("strict", "LocalShare"));
+  await allKnowOf(PODS);
+  await redis.kill("SIGKILL");
+  const [gone, ...left] = gates;
+  const before = await admitted(gone as SidecarProcess, key, LIMIT);
+  await gone?.process.stop();
+  const late = await spawnUnready(envOf(PODS));
+  gates = [...left, late];
+  expect((await call(late.port, withKey(key))).status).toBe(503);
+  const stayed = await Promise.all(left.map((gate) => admitted(gate, key, LIMIT)));
+  expect([before, ...stayed]).toEqual([LIMIT / PODS, LIMIT / PODS, LIMIT / PODS]);
+  // Together no more than the limit once more.
+  expect(PODS + before + stayed.reduce((sum, each) => sum + each, 0)).toBeLessThanOrEqual(2 * LIMIT);
+}, 90_000);
+
+test("a wrong number of pods, which any pod can write, makes shares small: never less than one, and never more than the limit", async () => {
+  await enoughOfTheHour();
+  const key = await startGates(guarded("strict", "LocalShare"));
+  await allKnowOf(PODS);
+  const raw = new Redis(redis.url);
+  const alive = new RedisKeys().podsAlive(WORKSPACE, POLICY);
+  const forged = Array.from({ length: 1_000 }, (_, i) => [String(Date.now() + HOUR), `forged-${i}`]).flat();
+  await raw.zadd(alive, ...forged);
+  await allKnowOf(1_000 + PODS);
+  // What is no set at all is replaced, and the gates keep the last number until then.
+  await raw.del(alive);
+  await raw.set(alive, "no set");
+  await allKnowOf(PODS);
+  await raw.zadd(alive, ...forged);
+  await allKnowOf(1_000 + PODS);
+  raw.disconnect();
+  await redis.kill("SIGKILL");
+  const alone = await Promise.all(gates.map((gate) => admitted(gate, key, LIMIT)));
+  // A gate whose first request Redis answered too late has counted that one by itself.
+  for (const units of alone) expect([0, 1]).toContain(units);
+  expect(alone).toContain(1);
+}, 120_000);
