@@ -1,7 +1,14 @@
 import type { ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
 import { guardEmits, type OnFault } from "../http1/guard.ts";
-import type { BodyReceiver, ResponseHead, ServerExchange, Upgraded, UpgradeHead } from "../http1/server-exchange.ts";
+import {
+  type BodyReceiver,
+  mayHaveContent,
+  type ResponseHead,
+  type ServerExchange,
+  type Upgraded,
+  type UpgradeHead,
+} from "../http1/server-exchange.ts";
 import { pushLines } from "./lines.ts";
 import type { Http2Head } from "./read-head.ts";
 import { StreamInput } from "./stream-input.ts";
@@ -174,7 +181,7 @@ export class Http2Exchange implements ServerExchange, BodyReceiver {
 
   begin({ status, lines, length }: ResponseHead): void {
     this.headersSent = true;
-    this.#hasContent = this.method !== "HEAD" && status !== 204 && status !== 304;
+    this.#hasContent = mayHaveContent(this.method, status);
     this.#mayTrail = this.#hasContent && length === undefined;
     if (this.#owner.isClosing) this.#owner.goAway();
     const fields: string[] = [];
