@@ -140,6 +140,16 @@ export const dataDir = {
   default: ".postern",
 } as const;
 
+/** For commands that read manifests: `-f a -f b`. */
+export const manifestPaths = {
+  type: "string",
+  short: "f",
+  placeholder: "PATH",
+  help: "a manifest file or a directory",
+  required: true,
+  repeats: true,
+} as const;
+
 export const json = { type: "boolean", help: "print one JSON object on standard output" } as const;
 
 export const listenHost = {

@@ -9,7 +9,7 @@ import { makeWorld, type World } from "../decide/world.ts";
 import { formatExplanation } from "../explanation.ts";
 import { printable } from "../fields.ts";
 import { manifestFiles, readManifestFile, sayProblem } from "../manifests.ts";
-import { json } from "../options.ts";
+import { json, manifestPaths } from "../options.ts";
 import { EXIT_CODES_HELP, exitCodeOf } from "../outcomes.ts";
 import { parseInstant, parseWhole } from "../values.ts";
 
@@ -18,14 +18,7 @@ export const decide = defineCommand({
   summary: "decide requests offline, by manifests and a file of keys, for tests of policies",
   description: `Decides as a sidecar does, in this process: with the policies, roles, overrides and keys of the manifests, the keys and owners of --as, and counters that begin empty. Several requests are charged one after the other. With --cases each case begins fresh, and the exit code is 1 when one ends otherwise than expected. docs/explain.md describes both files. ${EXIT_CODES_HELP}`,
   options: {
-    file: {
-      type: "string",
-      short: "f",
-      placeholder: "PATH",
-      help: "a manifest file or a directory",
-      required: true,
-      repeats: true,
-    },
+    file: manifestPaths,
     as: { type: "string", placeholder: "FILE", help: "fixtures: keys, owners and what else manifests do not have" },
     request: { type: "string", placeholder: "'METHOD PATH'", help: "a request, such as 'POST /orders'", repeats: true },
     cases: { type: "string", placeholder: "FILE", help: "requests with their expected outcomes, instead of --request" },

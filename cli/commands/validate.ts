@@ -1,6 +1,6 @@
 import { defineCommand } from "../command.ts";
 import { manifestFiles, readManifestFile, sayProblem } from "../manifests.ts";
-import { json } from "../options.ts";
+import { json, manifestPaths } from "../options.ts";
 import { counted } from "../values.ts";
 
 export const validate = defineCommand({
@@ -8,14 +8,7 @@ export const validate = defineCommand({
   summary: "check manifests without applying them",
   description: "Reads each file, and every .yaml and .yml file of a directory. Exit code 1 when something is wrong.",
   options: {
-    file: {
-      type: "string",
-      short: "f",
-      placeholder: "PATH",
-      help: "a manifest file or a directory",
-      required: true,
-      repeats: true,
-    },
+    file: manifestPaths,
     json,
   },
   run: async (options, io) => {

@@ -6,31 +6,31 @@ import * as z from "zod";
  * The files of other systems: YAML or JSON, one document or many, a list of Kubernetes, or a JSON object a line.
  */
 
-const FILE_BYTES_MAX = 20 * 1024 * 1024;
+export const FILE_BYTES_MAX = 20 * 1024 * 1024;
 
 /** A file is not what it should be. The message names the file, and the place if there is one. */
 export class WrongImport extends Error {
   override name = "WrongImport";
 }
 
-/**
- * Returns the objects in a file; `-` is standard input. A scalar of YAML is the text as it is written, since a key such as 0123 is no number. Throws
- * `WrongImport`, and the file system's errors.
- */
-export function readDocuments(file: string): unknown[] {
-  const bytes = readFileSync(file === "-" ? 0 : file);
-  const name = file === "-" ? "standard input" : file;
+/** Returns the text of a file. Throws `WrongImport`, and the file system's errors. */
+export function readText(file: string): string {
+  const bytes = readFileSync(file);
   if (bytes.length > FILE_BYTES_MAX) {
-    throw new WrongImport(`${name} is larger than ${FILE_BYTES_MAX / 1024 / 1024} MiB: split it`);
+    throw new WrongImport(`${file} is larger than ${FILE_BYTES_MAX / 1024 / 1024} MiB: split it`);
   }
-  let text: string;
   try {
-    text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch {
-    throw new WrongImport(`${name} is not UTF-8 text`);
+    throw new WrongImport(`${file} is not UTF-8 text`);
   }
-  return parseDocuments(text, name).flatMap(items);
 }
+
+/**
+ * Returns the objects in the text of a file. A scalar of YAML is the text as it is written, since a key such as 0123 is no number. Throws
+ * `WrongImport`, with the file's name.
+ */
+export const readDocuments = (text: string, name: string): unknown[] => parseDocuments(text, name).flatMap(items);
 
 function parseDocuments(text: string, name: string): unknown[] {
   if (/^\s*[[{]/.test(text)) {

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { findApisixKeys } from "./apisix.ts";
-import { readDocuments } from "./documents.ts";
+import { readDocuments, readText } from "./documents.ts";
 import { findEnvoyGatewayKeys } from "./envoy-gateway.ts";
 import { Finds } from "./finds.ts";
 import { findKongKeys } from "./kong.ts";
@@ -19,7 +19,7 @@ function find(reader: (documents: readonly unknown[], finds: Finds) => void, tex
   const file = join(dir, "file");
   writeFileSync(file, text);
   const finds = new Finds();
-  reader(readDocuments(file), finds);
+  reader(readDocuments(readText(file), file), finds);
   return finds;
 }
 

@@ -6,7 +6,7 @@ import { withApi } from "../../api/connection.ts";
 import { ApiRefusal } from "../../api/refusals.ts";
 import { type Command, defineCommand, type Io, UsageError } from "../../command.ts";
 import { type Fields, printable } from "../../fields.ts";
-import { readDocuments, WrongImport } from "../../import/documents.ts";
+import { FILE_BYTES_MAX, readDocuments, readText, WrongImport } from "../../import/documents.ts";
 import { Finds, type Found, type FoundKey, type LeftKey } from "../../import/finds.ts";
 import { connection, json } from "../../options.ts";
 import { type Progress, withProgress } from "../../progress.ts";
@@ -52,7 +52,9 @@ export const importCommand = (name: string, { title, file, find }: System): Comm
         throw new UsageError("--api-id is missing: the API that the keys are for; --dry-run needs none");
       }
       const finds = new Finds();
-      find(readDocuments(given.file), finds);
+      const isPiped = given.file === "-" && io.input !== undefined;
+      const text = isPiped ? await io.input.read(FILE_BYTES_MAX) : readText(given.file);
+      find(readDocuments(text, isPiped ? "standard input" : given.file), finds);
       const { keys, left } = checked(finds);
       if (keys.length + left.length === 0)
         throw new WrongImport(`${given.file} has no key of ${title}: it should be ${file}`);

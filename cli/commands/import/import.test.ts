@@ -2,39 +2,22 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { buildTestApp, type TestApp } from "../../../api-server/test/app.ts";
-import { makeThings, type Things } from "../../../api-server/test/things.ts";
-import { COMMANDS } from "../../commands.ts";
-import { runCommand } from "../../run-command.ts";
+import { type ApiCli, openApiCli, type RunOptions } from "../../test/api-cli.ts";
 
 /* Keys of another system, taken over into a real api-server. */
 
-let t: TestApp;
-let things: Things;
-let url: string;
+let cli: ApiCli;
 let dir: string;
 beforeAll(async () => {
-  t = await buildTestApp();
-  things = makeThings(t.deps.db, { workspaceId: t.workspace.id, ask: (path, body) => t.data(path, body) });
-  url = await t.app.listen({ host: "127.0.0.1", port: 0 });
+  cli = await openApiCli();
   dir = mkdtempSync(join(tmpdir(), "postern-import-"));
 });
 afterAll(async () => {
-  await t.close();
+  await cli.close();
   rmSync(dir, { recursive: true });
 });
 
-async function run(args: string, { rootKey = t.workspace.rootKey }: { rootKey?: string } = {}) {
-  const out: string[] = [];
-  const notes: string[] = [];
-  const io = {
-    env: { POSTERN_API_URL: url, POSTERN_ROOT_KEY: rootKey },
-    out: (line: string) => void out.push(line),
-    note: (line: string) => void notes.push(line),
-  };
-  const code = await runCommand(COMMANDS, ["import", ...args.split(" ")], io);
-  return { code, out, notes };
-}
+const run = (args: string, options?: RunOptions) => cli.run(["import", ...args.split(" ")], options);
 
 let files = 0;
 function fileOf(text: string): string {
@@ -52,11 +35,11 @@ const kong = (...who: string[]): string =>
       )
       .join("\n")}\n`,
   );
-const verify = (key: string) => t.data("keys.verifyKey", { key });
+const verify = (key: string) => cli.t.data("keys.verifyKey", { key });
 
 test("a dry run says what would be taken over, and sends nothing", async () => {
   const file = kong("dora", "eve");
-  const ran = await run(`kong --file ${file} --dry-run`, { rootKey: "" });
+  const ran = await run(`kong --file ${file} --dry-run`, { env: {} });
   expect(ran).toMatchObject({ code: 0, notes: [] });
   expect(ran.out[0]).toBe("2 keys can be taken over, 0 cannot. Nothing was sent.");
   expect(ran.out[2]).toMatch(/^consumer dora, key 1 +dora +dora +gold$/);
@@ -65,7 +48,7 @@ test("a dry run says what would be taken over, and sends nothing", async () => {
 });
 
 test("keys are taken over with owner and roles, verify from then on, and a second run changes nothing", async () => {
-  const apiId = await things.api();
+  const apiId = await cli.things.api();
   const file = kong("alice", "bob");
   const first = await run(`kong --file ${file} --api-id ${apiId} --json`);
   expect(first).toMatchObject({ code: 0, notes: [] });
@@ -93,7 +76,7 @@ test("keys are taken over with owner and roles, verify from then on, and a secon
 });
 
 test("what the API would refuse is said by a dry run, too, and the rest is taken over in portions", async () => {
-  const apiId = await things.api();
+  const apiId = await cli.things.api();
   const names = Array.from({ length: 450 }, (_, i) => `many${i}`);
   const tooLong = "x".repeat(256);
   const file = kong(tooLong, ...names);
@@ -105,6 +88,13 @@ test("what the API would refuse is said by a dry run, too, and the rest is taken
   expect(done.left).toEqual(dry.left);
   expect(real.notes).toEqual([]);
   for (const name of ["many0", "many449"]) expect(await verify(secretOf(name))).toMatchObject({ valid: true });
+});
+
+test("the file may come by standard input", async () => {
+  const stdin = `consumers: [{ username: piped, keyauth_credentials: [{ key: ${secretOf("piped")} }] }]`;
+  expect((await run("kong --file - --dry-run", { env: {}, stdin })).out[0]).toContain("1 key can be taken over");
+  const wrong = await run("kong --file - --dry-run", { env: {}, stdin: "consumers: [" });
+  expect(wrong.notes.join()).toMatch(/standard input:\d+: /);
 });
 
 test("short keys are named as what they are", async () => {
@@ -127,9 +117,9 @@ test.each([
 });
 
 test("a root key that may not create keys is told so, and no key stands in the message", async () => {
-  const apiId = await things.api();
-  const rootKey = await t.rootKey(["api.*.read_key"]);
-  const ran = await run(`kong --file ${kong("carol")} --api-id ${apiId}`, { rootKey });
+  const apiId = await cli.things.api();
+  const rootKey = await cli.t.rootKey(["api.*.read_key"]);
+  const ran = await run(`kong --file ${kong("carol")} --api-id ${apiId}`, cli.as(rootKey));
   expect(ran.code).toBe(1);
   expect(ran.notes.join()).toContain("create_key");
   expect(JSON.stringify(ran)).not.toContain(secretOf("carol"));

@@ -24,9 +24,12 @@ export const keyFields: Fields<Key> = [
   { name: "meta", value: (row) => row.meta ?? null },
 ];
 
-/** The same with what a list has no room for. */
-export const keyDetailFields: Fields<Key> = [
-  ...keyFields.filter(({ name }) => !["roles", "permissions", "ratelimits", "meta"].includes(name)),
+interface Rights {
+  readonly roles?: readonly string[] | undefined;
+  readonly permissions?: readonly string[] | undefined;
+}
+
+const rightsFields: Fields<Rights> = [
   { name: "roles", title: "roles", value: (row) => row.roles ?? [], text: (row) => listText(row.roles) },
   {
     name: "permissions",
@@ -34,6 +37,12 @@ export const keyDetailFields: Fields<Key> = [
     value: (row) => row.permissions ?? [],
     text: (row) => listText(row.permissions),
   },
+];
+
+/** The same with what a list has no room for. */
+export const keyDetailFields: Fields<Key> = [
+  ...keyFields.filter(({ name }) => !["roles", "permissions", "ratelimits", "meta"].includes(name)),
+  ...rightsFields,
   {
     name: "ratelimits",
     title: "limits",
@@ -78,13 +87,7 @@ export const verifiedFields: Fields<Verified> = [
   { name: "externalId", title: "owner", value: (row) => row.identity?.externalId ?? null },
   instantField({ name: "expires", title: "expires" }, (row) => row.expires ?? null, "never"),
   { name: "credits", title: "credits", value: (row) => row.credits ?? null },
-  { name: "roles", title: "roles", value: (row) => row.roles ?? [], text: (row) => listText(row.roles) },
-  {
-    name: "permissions",
-    title: "permissions",
-    value: (row) => row.permissions ?? [],
-    text: (row) => listText(row.permissions),
-  },
+  ...rightsFields,
   {
     name: "ratelimits",
     title: "limits",
