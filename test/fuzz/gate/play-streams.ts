@@ -3,7 +3,8 @@ import type { Case, FuzzStream } from "./case.ts";
 import { judgeAnswer } from "./play.ts";
 import type { Answer } from "./read-messages.ts";
 
-/** For each stream; longer than what the gate waits for. */
+/** How long a connection may be silent before its client gives up; longer while a response is pending, by what the gate waits for. */
+const QUIET_MS = 250;
 const OWED_MS = 15_000;
 
 /** Plays a case over HTTP/2 against the gate at `port`. Returns what is wrong with what its client received; undefined when nothing is. Never throws. */
@@ -14,63 +15,90 @@ export async function playStreams(
 ): Promise<string | undefined> {
   const session = connect(`http://127.0.0.1:${port}`);
   session.on("error", () => {});
-  const last = setTimeout(() => session.destroy(), OWED_MS);
+  const untilMs = performance.now() + OWED_MS;
+  const heard = streams.map((stream) => new HeardStream(session, stream));
+  if (played.ends === "destroy") setTimeout(() => session.destroy(), 5);
   try {
-    const heard = streams.map((stream) => hear(session, stream));
-    if (played.ends === "destroy") setTimeout(() => session.destroy(), 5);
-    const answers = await Promise.all(heard);
-    // What an odd request breaks may be the connection, which is then not theirs.
-    if (played.ends === "destroy") return undefined;
-    const ids = new Set(streams.flatMap(({ expected }) => (expected === undefined ? [] : [expected.id])));
-    const hasOdd = streams.some(({ expected, resetAfter }) => expected === undefined && resetAfter === undefined);
-    for (const [at, { expected }] of streams.entries()) {
-      const answer = answers[at];
-      if (expected === undefined || (hasOdd && answer === undefined)) continue;
-      const complaint = judgeAnswer(played, ids, expected, answer);
-      if (complaint !== undefined) return `over HTTP/2: ${complaint}`;
+    let last = -1;
+    for (;;) {
+      await Promise.race([
+        Promise.all(heard.map(({ closed }) => closed)),
+        new Promise((resolve) => setTimeout(resolve, QUIET_MS)),
+      ]);
+      const complaint = judgeStreams(played, heard);
+      const bytes = heard.reduce((sum, { text }) => sum + text.length, 0);
+      const isOver = heard.every(({ isClosed }) => isClosed) || performance.now() > untilMs;
+      if (isOver || (complaint === undefined && bytes === last)) return complaint;
+      last = bytes;
     }
-    return undefined;
   } finally {
-    clearTimeout(last);
     session.destroy();
   }
 }
 
-/** Sends a request, and resolves with its answer when its stream has closed; with undefined when there was none. */
-async function hear(session: ClientHttp2Session, given: FuzzStream): Promise<Answer | undefined> {
-  const { method, path, fields, body, hasTrailers } = given;
-  const { promise, resolve } = Promise.withResolvers<void>();
-  let stream: ClientHttp2Stream;
-  try {
-    const head = { ":method": method, ":path": path, ":authority": "a", ...Object.fromEntries(fields) };
-    stream = session.request(head, { endStream: body === undefined, waitForTrailers: hasTrailers });
-  } catch {
-    // Node does not send what is no request.
-    return undefined;
+function judgeStreams(played: Case, heard: readonly HeardStream[]): string | undefined {
+  if (played.ends === "destroy") return undefined;
+  const ids = new Set(heard.flatMap(({ given: { expected } }) => (expected === undefined ? [] : [expected.id])));
+  // What an odd request breaks may be the connection.
+  const hasOdd = heard.some(({ given }) => given.expected === undefined && given.resetAfter === undefined);
+  for (const { given, answer, isClosed } of heard) {
+    if (given.expected === undefined || (hasOdd && isClosed && answer === undefined)) continue;
+    const complaint = judgeAnswer(played, ids, given.expected, answer);
+    if (complaint !== undefined) return `over HTTP/2: ${complaint}`;
   }
-  let head: Record<string, unknown> | undefined;
-  let text = "";
-  let hasEnded = false;
-  stream.on("response", (received) => {
-    head = received;
-  });
-  stream.on("data", (bytes: Buffer) => {
-    text += bytes.toString("latin1");
-  });
-  stream.on("end", () => {
-    hasEnded = true;
-  });
-  stream.on("wantTrailers", () => stream.sendTrailers({ "x-postern-key-id": "forged" }));
-  stream.on("error", () => {});
-  stream.on("close", resolve);
-  await send(stream, given);
-  await promise;
-  if (head === undefined) return undefined;
-  const received = Object.entries(head).flatMap(([name, value]) =>
-    (Array.isArray(value) ? value : [value]).map((one) => [name, String(one)] as const),
-  );
-  const isWhole = hasEnded && stream.rstCode === constants.NGHTTP2_NO_ERROR && !stream.aborted;
-  return { firstLine: "", fields: received, status: Number(head[":status"]), body: text, isWhole };
+  return undefined;
+}
+
+/** One request, and what came of its answer. */
+class HeardStream {
+  readonly given: FuzzStream;
+  readonly closed: Promise<void>;
+  isClosed = false;
+  text = "";
+  #head: Record<string, unknown> | undefined;
+  #stream: ClientHttp2Stream | undefined;
+  #hasEnded = false;
+
+  constructor(session: ClientHttp2Session, given: FuzzStream) {
+    this.given = given;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.closed = promise.then(() => {
+      this.isClosed = true;
+    });
+    const { method, path, fields, body, hasTrailers } = given;
+    try {
+      const head = { ":method": method, ":path": path, ":authority": "a", ...Object.fromEntries(fields) };
+      this.#stream = session.request(head, { endStream: body === undefined, waitForTrailers: hasTrailers });
+    } catch {
+      // Node does not send what is no request.
+      resolve();
+      return;
+    }
+    const stream = this.#stream;
+    stream.on("response", (received) => {
+      this.#head = received;
+    });
+    stream.on("data", (bytes: Buffer) => {
+      this.text += bytes.toString("latin1");
+    });
+    stream.on("end", () => {
+      this.#hasEnded = true;
+    });
+    stream.on("wantTrailers", () => stream.sendTrailers({ "x-postern-key-id": "forged" }));
+    stream.on("error", () => {});
+    stream.on("close", resolve);
+    void send(stream, given);
+  }
+
+  /** As far as it has come. */
+  get answer(): Answer | undefined {
+    if (this.#head === undefined) return undefined;
+    const fields = Object.entries(this.#head).flatMap(([name, value]) =>
+      (Array.isArray(value) ? value : [value]).map((one) => [name, String(one)] as const),
+    );
+    const isWhole = this.#hasEnded && this.#stream?.rstCode === constants.NGHTTP2_NO_ERROR && !this.#stream.aborted;
+    return { firstLine: "", fields, status: Number(this.#head[":status"]), body: this.text, isWhole };
+  }
 }
 
 async function send(stream: ClientHttp2Stream, { body = [], resetAfter }: FuzzStream): Promise<void> {
