@@ -1,3 +1,4 @@
+import type { Redis } from "ioredis";
 import { CONSUME, GIVE_BACK, SPEND_CREDITS, SYNC_COUNTS } from "./counters/scripts.ts";
 import { APPEND, TAKE_ROOM } from "./events/redis-sink.ts";
 import { COUNT_ALIVE, REPORT } from "./pods/redis.ts";
@@ -18,14 +19,23 @@ const OF_PODS: readonly Script[] = [
   TAKE_ROOM,
 ];
 
-/** Loads the scripts of pods into every server that has lost them, for example by a restart. Throws when one does not answer. */
+/**
+ * Loads the scripts of pods into every server that has lost them, for example by a restart. Throws when a master does not answer. Replicas get
+ * them too: one may become the master, and a client that asks nothing of its slots does not learn that for a long time.
+ */
 export async function loadPodScripts(client: RedisClient): Promise<void> {
-  const nodes = isCluster(client) ? client.nodes("master") : [client];
-  await Promise.all(
-    nodes.map(async (node) => {
-      const known = (await node.script("EXISTS", ...OF_PODS.map(({ sha }) => sha))) as number[];
-      const missing = OF_PODS.filter((_, i) => known[i] !== 1);
-      await Promise.all(missing.map(({ lua }) => node.script("LOAD", lua)));
-    }),
-  );
+  if (!isCluster(client)) return await loadInto(client);
+  const masters = new Set(client.nodes("master"));
+  const load = async (node: Redis): Promise<void> => {
+    const loaded = loadInto(node);
+    // A replica that is away gets them when it is back.
+    await (masters.has(node) ? loaded : loaded.catch(() => undefined));
+  };
+  await Promise.all(client.nodes("all").map(load));
+}
+
+async function loadInto(node: Redis): Promise<void> {
+  const known = (await node.script("EXISTS", ...OF_PODS.map(({ sha }) => sha))) as number[];
+  const missing = OF_PODS.filter((_, i) => known[i] !== 1);
+  await Promise.all(missing.map(({ lua }) => node.script("LOAD", lua)));
 }

@@ -9,6 +9,7 @@ export type RedisClient = Redis | Cluster;
 export const isCluster = (client: RedisClient): client is Cluster => !(client instanceof Redis);
 
 const CONNECT_TIMEOUT_MS = 2_000;
+const SLOTS_REFRESH_MS = 5_000;
 /** A connection that owes replies and is silent for this long is dead, even if it was not closed. */
 const SILENCE_MAX_MS = 5_000;
 const RECONNECT = { firstMs: 25, maxMs: 2_000, random: Math.random };
@@ -51,6 +52,8 @@ export function connectRedis(options: RedisAddress & { readonly clientName: stri
         retryDelayOnFailover: 0,
         clusterRetryStrategy: reconnectDelayMs,
         slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
+        // Who asks nothing of a slot would not learn of its new master, nor of replicas that came later.
+        slotsRefreshInterval: SLOTS_REFRESH_MS,
         scaleReads: "master",
         redisOptions: Object.defineProperties(common, secrets),
       })

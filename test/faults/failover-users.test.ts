@@ -1,0 +1,73 @@
+import { describe, expect, onTestFinished, test } from "vitest";
+import { centralAclRules, podAclRules } from "../../edge/redis/acl.ts";
+import { openCertificateFolder } from "../harness/certificate.ts";
+import { WORKSPACE } from "../harness/gate.ts";
+import { redisBinary } from "../harness/parts/redis.ts";
+import { valkeyBinary } from "../harness/parts/valkey.ts";
+import { type KindOptions, type Replicated, startCluster, startSentinels } from "../harness/redis-kinds.ts";
+import { waitFor } from "../harness/wait.ts";
+import { enoughOfTheHour, type Failover, LIMIT, openFailover, strayFaults } from "./failover.ts";
+
+/*
+ * Failovers with TLS and users of Redis. Users are not replicated: each server has those that were made at it. So a new master may not
+ * know the user of a gate.
+ */
+
+const CENTRAL = centralAclRules({});
+const GATES = podAclRules({ workspaceId: WORKSPACE });
+
+async function openWithUsers(start: (options: KindOptions) => Promise<Replicated>, program: string): Promise<Failover> {
+  const certificates = openCertificateFolder();
+  onTestFinished(() => certificates.remove());
+  const tls = certificates.make("redis");
+  const store = await start({ program, tls });
+  await store.atAll("ACL", "SETUSER", "central", ...CENTRAL, ">secret");
+  await store.atAll("ACL", "SETUSER", "gates", ...GATES, ">secret");
+  const users = { central: "central:secret", gates: "gates:secret" };
+  return await openFailover({ store, users, caFile: tls.certFile, ca: tls.cert });
+}
+
+describe.each([
+  { name: "Redis with Sentinel", find: redisBinary, start: startSentinels },
+  { name: "a Redis Cluster", find: redisBinary, start: startCluster },
+  { name: "a Valkey Cluster", find: valkeyBinary, start: startCluster },
+])("on $name, with TLS and users", ({ find, start }) => {
+  test("strict limits stay exact when the new master knows the users", async () => {
+    await enoughOfTheHour();
+    const { store, gates, counter, traffic } = await openWithUsers(start, await find());
+    const asking = traffic();
+    await waitFor("some traffic", () => asking.admitted() > 20);
+    await store.switchOver(counter);
+    await waitFor("the limit to be used up", asking.isUsedUp, { deadlineMs: 60_000 });
+    await asking.stop();
+    expect(asking.admitted()).toBeLessThanOrEqual(LIMIT);
+    expect(asking.admitted()).toBeGreaterThan(LIMIT / 2);
+    for (const status of asking.statuses) expect([200, 429, 503]).toContain(status);
+    expect(await strayFaults(gates)).toBe(0);
+  }, 180_000);
+
+  test("when it does not, nothing is let through uncounted, the log says why, and they go on once it does", async () => {
+    await enoughOfTheHour();
+    const { store, gates, counter, traffic } = await openWithUsers(start, await find());
+    const asking = traffic();
+    await waitFor("some traffic", () => asking.admitted() > 20);
+    const before = await store.master(counter);
+    // As a replica that was added later, and whose file of users was forgotten.
+    await store.atAll("ACL", "DELUSER", "gates");
+    await store.at(before, "ACL", "SETUSER", "gates", ...GATES, ">secret");
+    await store.switchOver(counter);
+    const isTold = () => gates.every(({ process }) => /Redis refuses our user/.test(process.stderr()));
+    await waitFor("the logs to say it", isTold, { deadlineMs: 30_000 });
+    for (const { process } of gates) expect(process.stderr()).toMatch(/WRONGPASS/);
+    const refused = asking.admitted();
+    expect(refused).toBeLessThan(LIMIT);
+    await waitFor("503", () => asking.statuses.has(503));
+    await store.atAll("ACL", "SETUSER", "gates", ...GATES, ">secret");
+    await waitFor("requests to be let through again", () => asking.admitted() > refused, { deadlineMs: 30_000 });
+    await waitFor("the limit to be used up", asking.isUsedUp, { deadlineMs: 60_000 });
+    await asking.stop();
+    expect(asking.admitted()).toBeLessThanOrEqual(LIMIT);
+    for (const { process } of gates) expect(process.stderr()).not.toContain("secret");
+    expect(await strayFaults(gates)).toBe(0);
+  }, 180_000);
+});
