@@ -6,7 +6,11 @@ import { ROWS, type Row } from "./rows.ts";
 import { toPage } from "./table.ts";
 import { openWorld, type World } from "./world.ts";
 
-/* `npm run outages` runs this with OUTAGES=1, and writes docs/outages.md of what was seen. */
+/* `npm run outages` runs this with OUTAGES=1: all of them, and writes docs/outages.md of what was seen. The tests make a third of them happen. */
+
+const isWhole = process.env.OUTAGES === "1";
+/** The first of each part that is down, and each fourth. */
+const TRIED = ROWS.filter(({ down }, i) => isWhole || i % 4 === 0 || ROWS[i - 1]?.down !== down);
 
 describe("in each outage what is promised holds, and all is as always afterwards", () => {
   let world: World;
@@ -19,12 +23,12 @@ describe("in each outage what is promised holds, and all is as always afterwards
   });
   afterAll(async () => {
     await close();
-    if (process.env.OUTAGES !== "1" || measured.length < ROWS.length) return;
+    if (!isWhole || measured.length < ROWS.length) return;
     writeFileSync(resolve(import.meta.dirname, "../../docs/outages.md"), toPage(measured));
   });
 
   // Not as $how, which would be shortened.
-  test.each(ROWS.map((row) => [`${row.down} (${row.how})`, row] as const))("%s", async (_, row) => {
+  test.each(TRIED.map((row) => [`${row.down} (${row.how})`, row] as const))("%s", async (_, row) => {
     const seen = await measure(world, row);
     measured.push({ row, seen });
     expect(broken(row, seen)).toEqual([]);
