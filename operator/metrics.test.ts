@@ -63,7 +63,7 @@ test("policies are counted by condition, and the pods without a gate are added u
     'postern_operator_policies{condition="Stale",status="True"} 1',
   ]);
   // Series that are not there cannot be alerted on: each condition has all of its statuses.
-  expect(counted).toHaveLength(12);
+  expect(counted).toHaveLength(15);
   expect(await linesOf(registry, 'postern_operator_objects{kind="ApiKeyPolicy",ready="Unknown"}')).toEqual([
     'postern_operator_objects{kind="ApiKeyPolicy",ready="Unknown"} 4',
   ]);

@@ -50,8 +50,8 @@ export const GATE_METRICS = defineMetrics({
     type: "counter",
     help: "Questions of gateways that were not decided.",
     unit: "questions",
-    labels: { why: ["untrusted", "unclear"] },
-    bad: "`untrusted`: a caller that is no trusted gateway asks the door. `unclear`: a gateway does not send the headers that its door needs, see docs/gateways.md.",
+    labels: { why: ["untrusted", "unclear", "crowded"] },
+    bad: "`untrusted`: a caller that is no trusted gateway asks the door. `unclear`: a gateway does not send the headers that its door needs, see docs/gateways.md. `crowded`: more connections or calls at once than a door bears; run more gates.",
   },
   rateLimits: {
     name: "postern_sidecar_rate_limits_total",

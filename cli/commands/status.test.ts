@@ -47,12 +47,13 @@ async function write(name: string, conditions?: object[], dataPlane?: object): P
   });
 }
 
-async function status(...args: string[]) {
+const status = (...args: string[]) => run("status", "--kubeconfig", cluster.kubeconfigPath, "-n", namespace, ...args);
+
+async function run(...args: string[]) {
   const out: string[] = [];
   const notes: string[] = [];
   const io = { env: {}, out: (line: string) => void out.push(line), note: (line: string) => void notes.push(line) };
-  const all = ["status", "--kubeconfig", cluster.kubeconfigPath, "-n", namespace, ...args];
-  return { code: await runCommand(COMMANDS, all, io), out, notes };
+  return { code: await runCommand(COMMANDS, args, io), out, notes };
 }
 
 test("policies that are enforced are listed, with exit code 0", async () => {
@@ -100,8 +101,8 @@ test("an edited policy is Unknown until the operator has seen it", async () => {
 });
 
 test("a namespace that has none is empty, and a cluster that is away fails in one line", async () => {
-  expect((await status("-n", "nowhere")).code).toBe(0);
-  const { code, notes } = await status("--kubeconfig", "/nowhere");
+  expect((await run("status", "--kubeconfig", cluster.kubeconfigPath, "-n", "nowhere")).code).toBe(0);
+  const { code, notes } = await run("status", "--kubeconfig", "/nowhere");
   expect(code).not.toBe(0);
   expect(notes).toHaveLength(1);
 });
