@@ -6,6 +6,7 @@ import { createInterface } from "node:readline";
 /* The processes of the quickstart (the sample app, and `postern dev`), and a small client for its API. */
 
 const ROOT = join(import.meta.dirname, "..", "..");
+const OTHER_PORTS = "If a port is taken: make dev ARGS='--api-port 9080 --sidecar-port 9000 --app-port 4000'";
 
 /** What `postern dev --json` prints when it is ready. */
 export interface Ready {
@@ -70,7 +71,7 @@ async function firstLine(child: ChildProcess, what: string): Promise<string> {
   if (child.stdout === null) throw new Error(`${what} has no output`);
   const lines = createInterface({ input: child.stdout });
   const ended = once(child, "exit").then(([code]) => {
-    throw new Error(`${what} ended with ${code} before it was ready; its messages are above`);
+    throw new Error(`${what} ended with ${code} before it was ready; its messages are above. ${OTHER_PORTS}`);
   });
   const [line] = (await Promise.race([once(lines, "line"), ended])) as [string];
   ended.catch(() => undefined);
