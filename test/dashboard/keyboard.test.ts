@@ -44,7 +44,12 @@ const handsOn = (page: Page): Hands => ({
   type: (text) => page.keyboard.type(text),
 });
 
-const gone = (page: Page): Promise<void> => page.getByRole("dialog").waitFor({ state: "hidden" });
+/** The window is closed, and has given the focus back: a key that comes before would go elsewhere. */
+async function gone(page: Page): Promise<void> {
+  await page.getByRole("dialog").waitFor({ state: "hidden" });
+  await page.locator(":focus").waitFor();
+}
+
 const heading = (page: Page, name: string | RegExp): Promise<void> =>
   page.getByRole("heading", { name }).first().waitFor();
 
@@ -83,8 +88,8 @@ const DOINGS: readonly Doing[] = [
       await page.getByRole("link", { name: "made without a mouse" }).first().waitFor();
       await tabTo(page, page.getByRole("row").getByRole("button").first());
       await press("Enter");
-      // The menu takes the focus when it is open. A key that comes before opens it, too, and is not an arrow in it.
-      await page.locator("[role=menuitem]:focus").waitFor();
+      // The menu, or its first item, takes the focus when it is open. A key that comes before opens it, too, and is not an arrow in it.
+      await page.locator("[role=menu]:focus, [role=menu] :focus").waitFor();
       const focused = page.getByRole("menuitem", { name: "Delete" }).and(page.locator(":focus"));
       for (let i = await page.getByRole("menuitem").count(); i > 0 && (await focused.count()) === 0; i--) {
         await press("ArrowDown");
