@@ -35,7 +35,8 @@ function blocksOf(page: string): Block[] {
   return [...text.matchAll(/^( *)```(\w+)\n(.*?)^ *```/gms)].map(([, indent = "", language = "", inner = ""]) => {
     const lines = inner.replaceAll(new RegExp(`^${indent}`, "gm"), "");
     const [, file, rest] = /^# ([\w-]+\.\w+)\n(.*)$/s.exec(lines) ?? [];
-    return { language, file, text: rest ?? lines };
+    // A reader copies the line with the name, too. JSON has no comments.
+    return { language, file, text: language === "json" ? (rest ?? lines) : lines };
   });
 }
 
