@@ -21,6 +21,7 @@ describe("unknown variables", () => {
     { name: "POSTERN_DRIAN", nearest: "POSTERN_DRAIN" },
     { name: "POSTERN_LOGLEVEL", nearest: "POSTERN_LOG_LEVEL" },
     { name: "POSTERN_CACHE_KEY", nearest: "POSTERN_CACHE_KEYS" },
+    { name: "POSTERN_REDIS_URL", nearest: "REDIS_URL" },
     { name: "POSTERN_QUITE_SOMETHING_ELSE", nearest: undefined },
     { name: `POSTERN_${"X".repeat(100_000)}`, nearest: undefined },
   ])("$nearest is like a misspelt one", (unknown) => {

@@ -45,6 +45,9 @@ const KNOWN: ReadonlySet<string> = new Set(KNOWN_VARIABLES);
 const CHANGES_MAX = 4;
 
 function nearestTo(name: string): string | undefined {
+  // POSTERN_REDIS_URL: some names have no such beginning.
+  const bare = name.slice(PREFIX.length);
+  if (KNOWN.has(bare)) return bare;
   let nearest: { known: string; changes: number } | undefined;
   for (const known of KNOWN_VARIABLES) {
     const changes = changesBetween(name.slice(0, 100), known);
