@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { checkManifest } from "../core/manifests/check.ts";
 import { API_VERSION } from "../core/manifests/index.ts";
 import { type DocumentProblem, type ReadDocument, readDocuments } from "../operator/source/directory/documents.ts";
@@ -10,7 +10,7 @@ import { UsageError } from "./command.ts";
 /** Throws `UsageError` when there is nothing. */
 export function manifestFiles(path: string): string[] {
   const stat = statSync(path, { throwIfNoEntry: false });
-  if (stat === undefined) throw new UsageError(`there is nothing at ${path}`);
+  if (stat === undefined) throw new UsageError(`there is nothing at ${resolve(path)}`);
   if (!stat.isDirectory()) return [path];
   return readdirSync(path)
     .filter((name) => /\.ya?ml$/.test(name))

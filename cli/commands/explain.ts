@@ -138,7 +138,9 @@ async function explainRequest(
   if (data.problem !== undefined) throw new Error(data.problem);
   const [first] = data.verifications;
   if (first === undefined) {
-    throw new Error(`nothing is stored of ${requestId} in the last 7 days; events arrive some seconds after a request`);
+    throw new Error(
+      `nothing is stored of ${requestId} in the last 7 days; events arrive some seconds after a request, and none of one without a known key`,
+    );
   }
   const atGate = first.policyId === "" || circumstances.permissions !== undefined ? {} : { policyId: first.policyId };
   const explained = await ask(api, { keyId: first.keyId, ...atGate, ...circumstances });

@@ -82,5 +82,7 @@ export function invalid(problems: readonly ManifestProblem[]): Verdict {
     : "InvalidSpec";
   const shown = problems.slice(0, SHOWN_MAX).map(({ location, message }) => `${location}: ${message}`);
   const more = problems.length > SHOWN_MAX ? ` (and ${problems.length - SHOWN_MAX} more)` : "";
-  return stalled(reason, `${shown.join("; ")}${more}. What was in force before stays in force; correct the manifest.`);
+  // The message of a query that does not parse ends with a full stop of its own.
+  const what = `${shown.join("; ")}${more}`.replace(/\.$/, "");
+  return stalled(reason, `${what}. What was in force before stays in force; correct the manifest.`);
 }
