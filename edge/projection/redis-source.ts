@@ -47,7 +47,7 @@ export class RedisRecordSource implements RecordSource {
     try {
       replies = await within(READ_TIMEOUT_MS, this.#ask(workspaceId, refs));
     } catch (error) {
-      return { usable: false, reason: `Redis: ${error instanceof Error ? error.message : String(error)}` };
+      return { usable: false, reason: `Redis: ${describe(error)}` };
     }
     const [before, after] = [readMark(replies[0]), readMark(replies.at(-1))];
     if (before === undefined || after === undefined) return { usable: false, reason: "nothing is projected" };
@@ -123,6 +123,12 @@ const fetch = ({ key, field }: RecordPlace): Command =>
 function refused(error: unknown): Reply {
   if (error instanceof Error && error.name === "ReplyError") return { problem: error.message };
   throw error;
+}
+
+/** ioredis says of a missing connection which of its options is set; people read this in `/readyz` of a gate. */
+function describe(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  return message.includes("enableOfflineQueue") ? "there is no connection" : message;
 }
 
 const unreadableMark = (problem: string): ReadBatch => ({

@@ -58,7 +58,7 @@ export async function registerRootKey(db: Pool, options: { workspaceId: string; 
   const { workspaceId, rootKey } = options;
   if (rootKey.length < ROOT_KEY_LENGTH_MIN) {
     throw new Error(
-      `POSTERN_ROOT_KEY has ${rootKey.length} characters; a root key needs at least ${ROOT_KEY_LENGTH_MIN}`,
+      `POSTERN_ROOT_KEY has ${rootKey.length} characters; a root key needs at least ${ROOT_KEY_LENGTH_MIN}: \`openssl rand -hex 24\` makes one`,
     );
   }
   await upsertRootKey(db, {
