@@ -19,7 +19,9 @@ export async function execute(load: () => Promise<Command>, args: readonly strin
       return 2;
     }
     const reason = error instanceof Error ? error : new Error(String(error));
-    io.note(`postern${name}: ${describe(reason)}`);
+    const isTaken = "code" in reason && reason.code === "EADDRINUSE";
+    const hint = isTaken ? `; choose another port: \`postern${name} --help\` shows the options` : "";
+    io.note(`postern${name}: ${describe(reason)}${hint}`);
     // The stack is printed only on request.
     if (io.env.POSTERN_DEBUG === "1" && reason.stack !== undefined) io.note(reason.stack);
     return 1;

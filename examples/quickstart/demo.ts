@@ -208,5 +208,10 @@ try {
   process.exit(values.stay ? await stay({ data: resolve(values.data), ports }) : await walk());
 } catch (error) {
   process.stderr.write(`\n${error instanceof Error ? error.message : error}\n`);
+  if (process.argv.includes("--stay")) {
+    process.stderr.write(
+      "If a port is taken, this takes free ones: make dev ARGS='--api-port 0 --sidecar-port 0 --app-port 0'\n",
+    );
+  }
   process.exit(1);
 }
