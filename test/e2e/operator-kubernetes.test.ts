@@ -155,7 +155,9 @@ test("kubectl shows what a person asks for: whether a policy is enforced, its me
   await world.apply(policy("shown"));
   await untilReason(world, policy("shown"), "Succeeded");
   const { stdout } = await kubectl("get", "akp", "shown", "-o", "wide");
-  expect(stdout).toMatch(/NAME +READY +REASON +ENFORCED +STALE +OVERSHOT-PERCENT +MODE +PODS +CURRENT +API +POLICY +AGE +MESSAGE/);
+  expect(stdout).toMatch(
+    /NAME +READY +REASON +ENFORCED +STALE +OVERSHOT-PERCENT +MODE +PODS +CURRENT +API +POLICY +AGE +MESSAGE/,
+  );
   expect(stdout).toMatch(/shown +True +Succeeded +False +False +Enforce .* The store holds the policy as pol_/);
   const narrow = await kubectl("get", "akp", "shown");
   expect(narrow.stdout).toMatch(/NAME +READY +REASON +ENFORCED +MODE +PODS +CURRENT +AGE\n/);
