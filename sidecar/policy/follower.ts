@@ -23,6 +23,9 @@ import { type PolicyInForce, readPolicy } from "./in-force.ts";
 
 const RETRY = { firstMs: 50, maxMs: 1_000 };
 const REFUSED_RETRY_MS = 30_000;
+/** A policy that is not there yet may come any moment; after this somebody should know, and again after each of these. */
+const MISSED_AFTER_MS = 5_000;
+const MISSED_EVERY_MS = 60_000;
 
 /** A stored policy that is newer than the one in force and cannot be enforced. */
 export interface PolicyRefusal {
@@ -49,8 +52,9 @@ export function followPolicy(options: {
   workspaceId: string;
   policyId: string;
   logger: Logger;
+  missedAfterMs?: number;
 }): PolicyFollower {
-  const { projection, workspaceId, policyId, logger } = options;
+  const { projection, workspaceId, policyId, logger, missedAfterMs = MISSED_AFTER_MS } = options;
   const listeners: Array<() => void> = [];
   let current: PolicyInForce | undefined;
   let refused: PolicyRefusal | undefined;
@@ -61,10 +65,21 @@ export function followPolicy(options: {
   let readAgain = false;
   let retryMs = 0;
   let retry: NodeJS.Timeout | undefined;
+  let missedMs = performance.now() + missedAfterMs;
 
   const tell = () => {
     for (const listener of listeners) listener();
   };
+
+  /** Without a policy nothing passes, and a gate that only waits looks well. */
+  function miss(reason: string): Outcome {
+    const nowMs = performance.now();
+    if (current === undefined && nowMs >= missedMs) {
+      missedMs = nowMs + MISSED_EVERY_MS;
+      logger.warn({ policyId, workspaceId, reason }, "there is no policy yet; requests are answered 503");
+    }
+    return "retry";
+  }
 
   /** Logged and reported once per refused policy, however often it is read. */
   function refuse(refusal: PolicyRefusal): Outcome {
@@ -89,7 +104,7 @@ export function followPolicy(options: {
     const lookup = await projection.findPolicy(workspaceId, policyId);
     if (isClosed) return "done";
     if (lookup.status === "unusable") {
-      if (lookup.isRefused !== true) return "retry";
+      if (lookup.isRefused !== true) return miss(lookup.reason);
       return refuse({ generation: undefined, version: undefined, reason: lookup.reason });
     }
     if (lookup.status === "absent") {
@@ -102,7 +117,7 @@ export function followPolicy(options: {
         );
       }
       // The change stream will announce a new one. If none was ever seen, there may be no such announcement, so retry.
-      return current === undefined ? "retry" : "done";
+      return current === undefined ? miss("the workspace has no policy of this name or id") : "done";
     }
     const record = lookup.value;
     const { generation, version } = record;
