@@ -25,18 +25,17 @@ const run = promisify(execFile);
 
 interface Block {
   readonly language: string;
-  /** The file that it is, from its first line: `# policy.yaml`. */
+  /** The file that it is: from its first line, `# policy.yaml`, or of JSON, which has no comments, beside the language. */
   readonly file: string | undefined;
   readonly text: string;
 }
 
 function blocksOf(page: string): Block[] {
   const text = readFileSync(join(FOLDER, page), "utf8");
-  return [...text.matchAll(/^( *)```(\w+)\n(.*?)^ *```/gms)].map(([, indent = "", language = "", inner = ""]) => {
+  const blocks = text.matchAll(/^( *)```(\w+)(?: ([\w-]+\.\w+))?\n(.*?)^ *```/gms);
+  return [...blocks].map(([, indent = "", language = "", named, inner = ""]) => {
     const lines = inner.replaceAll(new RegExp(`^${indent}`, "gm"), "");
-    const [, file, rest] = /^# ([\w-]+\.\w+)\n(.*)$/s.exec(lines) ?? [];
-    // A reader copies the line with the name, too. JSON has no comments.
-    return { language, file, text: language === "json" ? (rest ?? lines) : lines };
+    return { language, file: named ?? /^# ([\w-]+\.\w+)\n/.exec(lines)?.[1], text: lines };
   });
 }
 
