@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
+import * as z from "zod";
 import { checkRootKey, parseApiUrl, withConnection } from "../../api/connection.ts";
 import { defineCommand, type Io, UsageError } from "../../command.ts";
 import { objectShape, printable } from "../../fields.ts";
@@ -10,13 +11,16 @@ import { parseDurationOption } from "../../values.ts";
 import { profileFields } from "./fields.ts";
 import { name } from "./name-option.ts";
 
-const INPUT_BYTES_MAX = 4096;
+const INPUT_BYTES_MAX = 64 * 1024;
+
+/** What `postern rootkey create --json` prints has the root key among other things. */
+const Made = z.looseObject({ rootKey: z.string() });
 
 export const profileAdd = defineCommand({
   name: "profile add",
   summary: "remember a server and a root key under a name",
   description:
-    "The root key is read from standard input, or asked for without being shown. It is tried once before it is kept in $XDG_CONFIG_HOME/postern/profiles.json, which only you can read. The first profile is used when no command names one.",
+    "The root key is read from standard input, alone or as `rootkey create --json` prints it, or asked for without being shown. It is tried once before it is kept in $XDG_CONFIG_HOME/postern/profiles.json, which only you can read. The first profile is used when no command names one.",
   options: {
     name,
     "api-url": { type: "string", placeholder: "URL", help: "the api-server", required: true },
@@ -67,5 +71,14 @@ function demandFree(profiles: object, named: string, replace: boolean): void {
 async function readRootKey({ input }: Io): Promise<string> {
   if (input === undefined) throw new UsageError("there is no standard input to read the root key from");
   const text = input.isTerminal ? await input.ask("root key (it is not shown): ") : await input.read(INPUT_BYTES_MAX);
-  return checkRootKey(text, "standard input");
+  return checkRootKey(rootKeyIn(text), "standard input");
+}
+
+function rootKeyIn(text: string): string {
+  if (!text.trimStart().startsWith("{")) return text;
+  try {
+    return Made.parse(JSON.parse(text)).rootKey;
+  } catch {
+    throw new UsageError("standard input is JSON without a rootKey, as `postern rootkey create --json` prints it");
+  }
 }

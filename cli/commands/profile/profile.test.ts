@@ -33,6 +33,19 @@ test("a profile is tried, kept where only its owner may read it, and used", asyn
   expect((await run(explainNothing)).notes.join()).toContain("key_4fGh7Jk2LmN8pQrS");
 });
 
+test("what rootkey create prints as JSON can be piped in as it is", async () => {
+  const { rootKey } = cli.t.workspace;
+  const made = (object: object) =>
+    run(["profile", "add", "--name", "made", "--api-url", cli.url], { stdin: `${JSON.stringify(object)}\n` });
+  expect(await made({ rootKeyId: "rk_1", rootKey, permissions: Array(500).fill("api.*.read_key") })).toMatchObject({
+    code: 0,
+  });
+  expect(JSON.parse(readFileSync(file, "utf8")).profiles.made.rootKey).toBe(rootKey);
+  const without = await made({ rootKeyId: "rk_1", secret: rootKey });
+  expect(without.code).toBe(2);
+  expect(without.notes.join()).not.toContain(rootKey);
+});
+
 test("of two, each calls its own workspace: the one that is used, or the one that is named", async () => {
   const other = await cli.t.makeWorkspace();
   const { keyId } = await cli.things.key();
