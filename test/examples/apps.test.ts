@@ -59,6 +59,11 @@ test("the page lists apps in three languages and for four frameworks", () => {
   expect(APPS.length).toBe(8);
 });
 
+test.each(APPS)("in $name it does not start without a root key, and says so", async (example) => {
+  const started = startApp(example, { apiUrl: server.url, rootKey: "" });
+  await expect(started).rejects.toThrow("set POSTERN_ROOT_KEY to a root key that has api.*.verify_key");
+});
+
 interface Answer {
   readonly status: number;
   readonly headers: Headers;

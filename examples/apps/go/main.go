@@ -167,6 +167,9 @@ func reports(writer http.ResponseWriter, request *http.Request) {
 }
 
 func main() {
+	if rootKey == "" {
+		log.Fatal("set POSTERN_ROOT_KEY to a root key that has api.*.verify_key")
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /reports", reports)
 	listener, err := net.Listen("tcp", "127.0.0.1:"+cmp.Or(os.Getenv("PORT"), "3001"))

@@ -11,7 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 API_URL = os.environ.get("POSTERN_API_URL", "http://127.0.0.1:8080").rstrip("/")
-ROOT_KEY = os.environ.get("POSTERN_ROOT_KEY", "")
+ROOT_KEY = os.environ.get("POSTERN_ROOT_KEY")
+if not ROOT_KEY:
+    raise SystemExit("set POSTERN_ROOT_KEY to a root key that has api.*.verify_key")
 
 # What a request needs of its key: a permission, and a unit of a limit that each key has for itself.
 REPORTS = {

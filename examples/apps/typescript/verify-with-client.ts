@@ -1,7 +1,8 @@
 import { Unkey } from "@unkey/api";
 import { type Asked, DEADLINE_MS, keyIn, noKey, type Outcome, outcomeOf, unavailable } from "./outcome.ts";
 
-const { POSTERN_API_URL = "http://127.0.0.1:8080", POSTERN_ROOT_KEY = "" } = process.env;
+const { POSTERN_API_URL = "http://127.0.0.1:8080", POSTERN_ROOT_KEY } = process.env;
+if (!POSTERN_ROOT_KEY) throw new Error("set POSTERN_ROOT_KEY to a root key that has api.*.verify_key");
 
 const client = new Unkey({
   serverURL: POSTERN_API_URL,

@@ -9,7 +9,8 @@ import {
   type Verification,
 } from "./outcome.ts";
 
-const { POSTERN_API_URL = "http://127.0.0.1:8080", POSTERN_ROOT_KEY = "" } = process.env;
+const { POSTERN_API_URL = "http://127.0.0.1:8080", POSTERN_ROOT_KEY } = process.env;
+if (!POSTERN_ROOT_KEY) throw new Error("set POSTERN_ROOT_KEY to a root key that has api.*.verify_key");
 
 /** Verifies the key of an Authorization header with one call and no library. */
 export async function verify(authorization: string | undefined, asked: Asked): Promise<Outcome> {
