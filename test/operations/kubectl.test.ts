@@ -54,7 +54,7 @@ async function kubectl(args: readonly string[], stdin?: string): Promise<string>
 }
 
 const runnable = commands.filter(
-  (command) => !REACH_INTO_PODS.test(command) && !/^kubectl (?:postern|auth|describe$)/.test(command),
+  (command) => !REACH_INTO_PODS.test(command) && !/^kubectl (?:postern|auth|describe$|logs$)/.test(command),
 );
 
 test("there are commands", () => {
