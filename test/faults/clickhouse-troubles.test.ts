@@ -97,6 +97,9 @@ const isOver = () =>
 /** The events of all tests of this file. */
 const added = new Set<string>();
 
+/** Of events, in the pod that adds them. */
+const ON_ITS_WAY_MAX = 2_000;
+
 /** Adds events of both workspaces without a pause until it is ended, at the latest with the test. */
 function startLoad(): { end(): Promise<void> } {
   let isEnding = false;
@@ -127,7 +130,7 @@ async function rows(query: string): Promise<unknown[][]> {
 }
 
 /** Each event but those that their writer dropped, and knows of. */
-async function expectEachStoredOnce(): Promise<void> {
+async function expectEachStoredOnce({ droppedMax = added.size / 10 } = {}): Promise<void> {
   const dropped = pod.sink.dropped();
   const of = `workspace_id in ('${WORKSPACES.join("','")}')`;
   await waitFor("the streams to be empty", async () => (await metric("postern_events_waiting_entries")) === 0, {
@@ -138,7 +141,7 @@ async function expectEachStoredOnce(): Promise<void> {
   expect(new Set(ids).size).toBe(ids.length);
   expect(ids.filter((id) => !added.has(id))).toEqual([]);
   expect(ids.length).toBeGreaterThanOrEqual(added.size - dropped);
-  expect(dropped).toBeLessThan(added.size / 10);
+  expect(dropped).toBeLessThanOrEqual(droppedMax);
   for (const table of ["minute", "hour", "day", "month"].map((each) => `verification_counts_${each}`)) {
     expect(await rows(`select toUInt32(sum(count)) from ${table} where ${of}`), table).toEqual([[ids.length]]);
   }
@@ -213,12 +216,16 @@ test.each([
 test("Redis killed under load, and back: each event that it accepted is stored once", async () => {
   const load = startLoad();
   await waitFor("a portion to be on its way", async () => (await metric("postern_events_waiting_entries")) > 0);
+  let droppedMax = pod.sink.dropped();
   for (let i = 0; i < 3; i++) {
+    const before = added.size;
     await redis.kill("SIGKILL");
     await isSeen("store-away");
     await redis.restart();
     await waitFor("it to be back", async () => !(await degradations()).includes("store-away"), { deadlineMs: 30_000 });
+    // Those of the time without Redis, and what was on its way when it was killed.
+    droppedMax += added.size - before + ON_ITS_WAY_MAX;
   }
   await load.end();
-  await expectEachStoredOnce();
+  await expectEachStoredOnce({ droppedMax });
 }, 180_000);
