@@ -46,6 +46,8 @@ export interface Dashboard {
 }
 
 export interface DashboardSetting {
+  /** A free one when left out. */
+  readonly apiPort?: number;
   /** More arguments for `postern dev`, such as `["--api-v1", "off"]`. */
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
@@ -69,7 +71,7 @@ export async function startDashboard(setting: DashboardSetting = {}): Promise<Da
   const source = setting.manifests ?? join(ROOT, "examples/quickstart");
   cpSync(source, manifests, { recursive: true, filter: (path) => !path.endsWith(".ts") });
   const [database, browser] = await Promise.all([createEmptyDatabase(), startChromium(), ensureDashboard()]);
-  const ports = ["--api-port", "0", "--sidecar-port", "0"];
+  const ports = ["--api-port", String(setting.apiPort ?? 0), "--sidecar-port", "0"];
   const args = ["dev", "--json", "--data", join(folder, "data"), "--manifests", manifests, ...ports];
   const server = await startProcess(process.execPath, ["cli/main.ts", ...args, ...(setting.args ?? [])], {
     cwd: ROOT,

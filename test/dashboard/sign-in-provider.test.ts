@@ -25,7 +25,8 @@ beforeAll(async () => {
   writeFileSync(rolesFile, "groups: {platform: {default: operator}}");
   const provider = ["--oidc-issuer", idp.issuer, "--oidc-client-id", idp.clientId, "--dashboard-url", url];
   dashboard = await startDashboard({
-    args: ["--api-port", String(port), ...provider, "--dashboard-roles-file", rolesFile],
+    apiPort: port,
+    args: [...provider, "--dashboard-roles-file", rolesFile],
     env: { POSTERN_OIDC_CLIENT_SECRET: idp.clientSecret },
   });
   return async () => rmSync(folder, { recursive: true });
