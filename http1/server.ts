@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, Socket } from "node:net";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:tls";
 import { guardEmits, guardRun, guardSocket, type OnFault } from "./guard.ts";
+import { lookRegularly } from "./look.ts";
 import {
   type ConnectionHandlers,
   type ConnectionLimits,
@@ -26,8 +27,6 @@ export interface Certificate {
 }
 
 const PROTOCOLS = ["h2", "http/1.1"];
-const LOOK_MS_MAX = 1_000;
-const LOOK_MS_MIN = 10;
 /** How often an ending server looks for connections that have become idle. */
 const CLOSE_LOOK_MS = 20;
 /** For the last response of a connection to be taken. */
@@ -86,8 +85,7 @@ export class HttpServer {
     await once(this.#server, "listening");
     const { requestHeadMs, keepAliveMs, answerIdleMs } = this.#limits;
     const shortest = Math.min(requestHeadMs, keepAliveMs, answerIdleMs);
-    this.#timer = setInterval(this.#look, Math.max(LOOK_MS_MIN, Math.min(LOOK_MS_MAX, shortest / 4)));
-    this.#timer.unref();
+    this.#timer = lookRegularly(this.#look, shortest);
     const { address, family, port: taken } = this.#server.address() as AddressInfo;
     return `${this.#tls === undefined ? "http" : "https"}://${family === "IPv6" ? `[${address}]` : address}:${taken}`;
   }

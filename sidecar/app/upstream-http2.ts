@@ -1,6 +1,7 @@
 import type { ClientHttp2Session, ClientHttp2Stream } from "node:http2";
 import type { PlaceSeeker, Places } from "../../edge/places.ts";
 import { guardEmits, guardRun } from "../../http1/guard.ts";
+import { lookRegularly } from "../../http1/look.ts";
 import { pushLines } from "../../http2/lines.ts";
 import { type InputReceiver, StreamInput } from "../../http2/stream-input.ts";
 import { isGrpc } from "../http/grpc-problem.ts";
@@ -26,8 +27,6 @@ const HEADER_PAIRS_MAX = 1_024;
 const HEAD_BYTES_MAX = 96 * 1024;
 /** MB of what waits to be sent on one session. */
 const SESSION_MEMORY_MAX = 64;
-const LOOK_MS_MAX = 1_000;
-const LOOK_MS_MIN = 10;
 // RFC 9113, 7.
 const CANCEL = 8;
 
@@ -69,8 +68,7 @@ class Http2Upstream implements Upstream {
     this.watch = pool.watch;
     this.options = options;
     const shortest = Math.min(options.headersMs, options.bodyIdleMs, options.eventsIdleMs);
-    this.#timer = setInterval(this.#look, Math.max(LOOK_MS_MIN, Math.min(LOOK_MS_MAX, shortest / 4)));
-    this.#timer.unref();
+    this.#timer = lookRegularly(this.#look, shortest);
   }
 
   send(request: UpstreamRequest, receiver: AnswerReceiver): Sent {

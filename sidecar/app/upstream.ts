@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import { type PlaceSeeker, Places } from "../../edge/places.ts";
 import { guardRun, type OnFault } from "../../http1/guard.ts";
+import { lookRegularly } from "../../http1/look.ts";
 import type { BodySink, RequestBody } from "../http/request-body.ts";
 import { AppConnection, type AppConnectionOptions, type AppExchange } from "./app-connection.ts";
 import { AppWatch } from "./app-watch.ts";
@@ -87,9 +88,6 @@ export function openUpstream(origin: string, options: UpstreamOptions): Upstream
   return new PooledUpstream(new URL(origin), options);
 }
 
-const LOOK_MS_MAX = 1_000;
-const LOOK_MS_MIN = 10;
-
 /** The app has at most `connectionsMax` requests, each on a connection of the pool. The others wait for a place. */
 class PooledUpstream implements Upstream {
   readonly origin: URL;
@@ -124,8 +122,7 @@ class PooledUpstream implements Upstream {
       onClosed: (connection) => void this.#connections.delete(connection),
     };
     const shortest = Math.min(headersMs, bodyIdleMs, eventsIdleMs);
-    this.#timer = setInterval(this.#look, Math.max(LOOK_MS_MIN, Math.min(LOOK_MS_MAX, shortest / 4)));
-    this.#timer.unref();
+    this.#timer = lookRegularly(this.#look, shortest);
   }
 
   send(request: UpstreamRequest, receiver: AnswerReceiver): Sent {

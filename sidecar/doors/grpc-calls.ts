@@ -7,6 +7,7 @@ import type {
   ServerHttp2Stream,
 } from "node:http2";
 import type { Server as NetServer } from "node:net";
+import { lookRegularly } from "../../http1/look.ts";
 import { Allowance } from "../../http2/allowance.ts";
 import type { DoorConnections } from "./door-connections.ts";
 
@@ -35,8 +36,6 @@ const LASTING_MAX = 100;
 export const CALL_MS_MAX = 60_000;
 /** Libraries measure with PING and SETTINGS, so a burst is normal. */
 const CONTROL_FRAMES = { burst: 1_000, perSecond: 100 };
-const LOOK_MS_MAX = 1_000;
-const LOOK_MS_MIN = 10;
 /** For a gateway to end a call that is answered. */
 const ANSWERED_MS = 1_000;
 // RFC 9113, 7.
@@ -78,8 +77,7 @@ export class GrpcCalls {
     this.#limits = limits;
     server.on("session", (session) => this.#follow(session));
     const shortestMs = Math.min(limits.requestHeadMs, limits.doorPingMs);
-    this.#timer = setInterval(this.#look, Math.max(LOOK_MS_MIN, Math.min(LOOK_MS_MAX, shortestMs / 4)));
-    this.#timer.unref();
+    this.#timer = lookRegularly(this.#look, shortestMs);
   }
 
   /** Returns false when there are too many; then the call must be refused. */
