@@ -6,9 +6,9 @@ import type { TLSSocket } from "node:tls";
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
-import { parseIpRange } from "../../core/verification/ip-address.ts";
 import type { Certificate } from "../../edge/follow-certificate.ts";
 import { openCertificateFolder, type TestCertificate } from "../../test/harness/certificate.ts";
+import { doorsOf } from "../../test/harness/doors.ts";
 import { aRule, openGate, type TestGate, waitFor } from "../../test/harness/gate.ts";
 import { Authorization } from "./protocol/envoy/service/auth/v3/external_auth_pb.js";
 
@@ -28,10 +28,7 @@ async function openDoors(
   { trusted = "127.0.0.1", limits = {}, timeouts = {} } = {},
 ): Promise<(certificate: Certificate) => void> {
   let certificate = initial;
-  const range = parseIpRange(trusted);
-  if (range === undefined) throw new Error("no range");
-  const address = { host: "127.0.0.1", port: 0 };
-  const doors = { authorize: address, grpc: address, trusted: [range], tls: () => certificate };
+  const doors = { ...doorsOf(["authorize", "grpc"], trusted), tls: () => certificate };
   gate = await openGate({
     policy: { rules: [aRule({ access: "Anonymous" })] },
     timeouts: { certificateMs: 20, ...timeouts },

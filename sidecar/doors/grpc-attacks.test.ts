@@ -3,7 +3,7 @@ import { connect as connectSocket, type Socket } from "node:net";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { StructSchema, ValueSchema } from "@bufbuild/protobuf/wkt";
 import { afterEach, describe, expect, test } from "vitest";
-import { parseIpRange } from "../../core/verification/ip-address.ts";
+import { doorsOf } from "../../test/harness/doors.ts";
 import { aRule, type GateOptions, openGate, type TestGate, waitFor } from "../../test/harness/gate.ts";
 import { AttributeContextSchema } from "./protocol/envoy/service/auth/v3/attribute_context_pb.js";
 import { CheckRequestSchema } from "./protocol/envoy/service/auth/v3/external_auth_pb.js";
@@ -28,9 +28,7 @@ afterEach(async () => {
 
 async function openDoor(options: GateOptions & { trusted?: string } = {}): Promise<TestGate> {
   const { trusted = "127.0.0.1", ...rest } = options;
-  const range = parseIpRange(trusted);
-  if (range === undefined) throw new Error(`${trusted} is no range`);
-  const doors = { grpc: { host: "127.0.0.1", port: 0 }, trusted: [range] };
+  const doors = doorsOf(["grpc"], trusted);
   gate = await openGate({ ...rest, config: { ...rest.config, upstream: undefined, doors } });
   port = Number(new URL(gate.sidecar.grpcUrl ?? "").port);
   return gate;

@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { connect } from "node:http2";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { parseIpRange } from "../../core/verification/ip-address.ts";
+import { doorsOf } from "../../test/harness/doors.ts";
 import { aRule, call, openGate, type TestGate, waitFor } from "../../test/harness/gate.ts";
 import { findGrpcurl } from "../../test/harness/parts/gateways.ts";
 import { startProcess } from "../../test/harness/process.ts";
@@ -27,9 +27,7 @@ const perNamespace = (namespaceId: string) => ({
 });
 
 async function openDoor(trusted: string, options: Parameters<typeof openGate>[0] = {}): Promise<[TestGate, string]> {
-  const range = parseIpRange(trusted);
-  if (range === undefined) throw new Error(`${trusted} is no range`);
-  const doors = { grpc: { host: "127.0.0.1", port: 0 }, trusted: [range] };
+  const doors = doorsOf(["grpc"], trusted);
   const opened = await openGate({ ...options, config: { upstream: undefined, doors } });
   return [opened, new URL(opened.sidecar.grpcUrl ?? "").host];
 }

@@ -1,6 +1,6 @@
 import { connect, type Socket } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
-import { parseIpRange } from "../../core/verification/ip-address.ts";
+import { doorsOf } from "../../test/harness/doors.ts";
 import {
   aRule,
   call,
@@ -25,9 +25,7 @@ afterEach(async () => {
 
 async function openDoor(options: GateOptions & { trusted?: string } = {}): Promise<TestGate> {
   const { trusted = "127.0.0.1", ...rest } = options;
-  const range = parseIpRange(trusted);
-  if (range === undefined) throw new Error(`${trusted} is no range`);
-  const doors = { authorize: { host: "127.0.0.1", port: 0 }, trusted: [range] };
+  const doors = doorsOf(["authorize"], trusted);
   gate = await openGate({ ...rest, config: { ...rest.config, upstream: undefined, doors } });
   port = Number(new URL(gate.sidecar.authorizeUrl ?? "").port);
   return gate;

@@ -1,6 +1,6 @@
 import { connect } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
-import { parseIpRange } from "../../core/verification/ip-address.ts";
+import { doorsOf } from "../../test/harness/doors.ts";
 import {
   aRule,
   call,
@@ -23,9 +23,7 @@ afterEach(async () => {
 
 async function openDoor(options: GateOptions & { trusted?: string } = {}): Promise<{ gate: TestGate; port: number }> {
   const { trusted = "127.0.0.1", ...rest } = options;
-  const range = parseIpRange(trusted);
-  if (range === undefined) throw new Error(`${trusted} is no range`);
-  const doors = { authorize: { host: "127.0.0.1", port: 0 }, trusted: [range] };
+  const doors = doorsOf(["authorize"], trusted);
   gate = await openGate({ ...rest, config: { ...rest.config, doors } });
   return { gate, port: Number(new URL(gate.sidecar.authorizeUrl ?? "").port) };
 }

@@ -2,8 +2,8 @@ import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { hashKey } from "../../core/keys/key-string.ts";
-import { parseIpRange } from "../../core/verification/ip-address.ts";
 import { createMemoryEdge, type Edge } from "../../edge/open.ts";
+import { doorsOf } from "../../test/harness/doors.ts";
 import {
   aPolicy,
   openGate,
@@ -22,9 +22,7 @@ import { RateLimitUnit as Unit } from "./protocol/envoy/type/v3/ratelimit_unit_p
 /* Descriptors that are made to confuse or to cost, and two workspaces on one store whose doors are asked for one another's. */
 
 const OTHER = "ws_other";
-const range = parseIpRange("127.0.0.1");
-if (range === undefined) throw new Error("no range");
-const doors = { grpc: { host: "127.0.0.1", port: 0 }, trusted: [range] };
+const doors = doorsOf(["grpc"]);
 
 let edge: Edge;
 let gate: TestGate;
