@@ -2,7 +2,7 @@ import * as z from "zod";
 import type { ImportedKey } from "../../core/keys/import-keys.ts";
 import { listOf, readObject, Text } from "./documents.ts";
 import type { Finds } from "./finds.ts";
-import { asKubeObject, asSecret, type KubeObject, nameOf, secretText } from "./kubernetes.ts";
+import { fullName, type KubeObject, kubeObjectsOf, nameOf, secretsByName, secretText } from "./kubernetes.ts";
 
 /*
  * Apache APISIX: the consumers of `apisix.yaml`, of a file of ADC, of the answers of its Admin API (consumers and their credentials), and of its ingress
@@ -33,7 +33,7 @@ const Standalone = z.looseObject({ consumers: listOf(Consumer) });
 const CREDENTIAL_PATH = /\/consumers\/([^/]+)\/credentials\/([^/]+)$/;
 
 export function findApisixKeys(documents: readonly unknown[], finds: Finds): void {
-  const objects = documents.map(asKubeObject).filter((object) => object !== undefined);
+  const objects = kubeObjectsOf(documents);
   if (objects.length > 0) {
     findInCluster(objects, finds);
     return;
@@ -79,11 +79,7 @@ function findOf(consumer: Consumer, finds: Finds): void {
   if (keyAuth !== undefined) finds.add(from, keyAuth.key, keyOf(consumer));
   for (const name of Object.keys(others)) {
     if (name.endsWith("-auth")) finds.leave(`${from}, ${name}`, "a credential of this kind is no API key");
-    else if (name.startsWith("limit-")) {
-      finds.note(
-        `${name} of consumers is not taken over: set limits on the keys or identities, or overrides of a namespace`,
-      );
-    } else finds.note(`the plugin ${name} of consumers is not taken over`);
+    else finds.notePlugin(name, { isLimit: name.startsWith("limit-") });
   }
   for (const { name, type, config } of consumer.credentials) {
     const at = `${from}, credential ${name ?? "without a name"}`;
@@ -107,13 +103,10 @@ const GatewayConsumer = z.looseObject({
 });
 
 function findInCluster(objects: readonly KubeObject[], finds: Finds): void {
-  const secrets = new Map(
-    objects.filter(({ kind }) => kind === "Secret").map((object) => [nameOf(object), asSecret(object)]),
-  );
+  const secrets = secretsByName(objects);
   const add = (object: KubeObject, from: string, direct: string | undefined, secretName: string | undefined): void => {
     const { name: username, namespace } = object.metadata;
-    const secret =
-      secretName === undefined ? undefined : secrets.get(namespace === "" ? secretName : `${namespace}/${secretName}`);
+    const secret = secretName === undefined ? undefined : secrets.get(fullName(namespace, secretName));
     if (secretName !== undefined && secret === undefined)
       finds.leave(from, `the Secret ${secretName} is not in the file`);
     else

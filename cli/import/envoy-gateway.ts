@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { listOf, readObject, Text } from "./documents.ts";
 import type { Finds } from "./finds.ts";
-import { asKubeObject, asSecret, fieldsOf, type KubeObject, nameOf, type Secret, secretText } from "./kubernetes.ts";
+import { fieldsOf, fullName, type KubeObject, kubeObjectsOf, nameOf, secretsByName, secretText } from "./kubernetes.ts";
 
 /*
  * Envoy Gateway's API key authentication: each value of a Secret is a key, and its name the id of the client. Of a file with SecurityPolicies, the Secrets
@@ -15,9 +15,8 @@ const SecurityPolicy = z.looseObject({
 });
 
 export function findEnvoyGatewayKeys(documents: readonly unknown[], finds: Finds): void {
-  const objects = documents.map(asKubeObject).filter((object) => object !== undefined);
-  const secrets = new Map<string, Secret>();
-  for (const object of objects) if (object.kind === "Secret") secrets.set(nameOf(object), asSecret(object));
+  const objects = kubeObjectsOf(documents);
+  const secrets = secretsByName(objects);
   const policies = objects.filter(({ kind }) => kind === "SecurityPolicy");
   for (const name of policies.length === 0 ? secrets.keys() : namedBy(policies)) {
     const secret = secrets.get(name);
@@ -41,7 +40,7 @@ function namedBy(policies: readonly KubeObject[]): Set<string> {
   for (const policy of policies) {
     const { apiKeyAuth } = readObject(SecurityPolicy, policy, `SecurityPolicy ${nameOf(policy)}`).spec;
     for (const { name, namespace = policy.metadata.namespace } of apiKeyAuth?.credentialRefs ?? []) {
-      if (name !== undefined) names.add(namespace === "" ? name : `${namespace}/${name}`);
+      if (name !== undefined) names.add(fullName(namespace, name));
     }
   }
   return names;

@@ -1,4 +1,5 @@
 import type { ImportedKey, KeyToImport } from "../../core/keys/import-keys.ts";
+import { KEY_LENGTH_MAX } from "../../core/keys/key-hash.ts";
 import { hashKey } from "../../core/keys/key-string.ts";
 
 /* What was found in the files of another system: keys that can be taken over, others that cannot and why, and what is worth knowing. */
@@ -22,8 +23,6 @@ export interface Found {
   readonly short: number;
 }
 
-/** What verification accepts (`key` of keys.verifyKey). */
-const SECRET_LENGTH_MAX = 512;
 /** Some 128 bits in base58. A key that a person made up has less in any length, which cannot be seen here. */
 const SECRET_LENGTH_SAFE = 22;
 /** What a header field can carry (RFC 9110, 5.5), without blanks at its ends. */
@@ -65,6 +64,15 @@ export class Finds implements Found {
     this.left.push({ from, why });
   }
 
+  /** A plugin of consumers that has no place here. */
+  notePlugin(name: string, { isLimit }: { readonly isLimit: boolean }): void {
+    this.note(
+      isLimit
+        ? `${name} of consumers is not taken over: set limits on the keys or identities, or overrides of a namespace`
+        : `the plugin ${name} of consumers is not taken over`,
+    );
+  }
+
   note(text: string): void {
     this.#notes.add(text);
   }
@@ -83,7 +91,7 @@ export class Finds implements Found {
 function faultOf(secret: string | undefined): string | undefined {
   if (secret === undefined || secret === "") return "its plain text is not in the file";
   if (REFERENCE.test(secret)) return "its value is a reference to another place: put the value itself into the file";
-  if (secret.length > SECRET_LENGTH_MAX) return `it is longer than ${SECRET_LENGTH_MAX} characters`;
+  if (secret.length > KEY_LENGTH_MAX) return `it is longer than ${KEY_LENGTH_MAX} characters`;
   if (!IN_A_HEADER.test(secret)) {
     return "it has a character or an end that no header can carry, such as a line break, so it cannot be in use";
   }

@@ -2,7 +2,15 @@ import * as z from "zod";
 import type { ImportedKey } from "../../core/keys/import-keys.ts";
 import { listOf, readObject, Text, Texts, WrongImport } from "./documents.ts";
 import type { Finds } from "./finds.ts";
-import { asKubeObject, asSecret, type KubeObject, nameOf, type Secret, secretText } from "./kubernetes.ts";
+import {
+  fullName,
+  type KubeObject,
+  kubeObjectsOf,
+  nameOf,
+  type Secret,
+  secretsByName,
+  secretText,
+} from "./kubernetes.ts";
 
 /*
  * Kong Gateway: the declarative file that `deck gateway dump` writes, with credentials below their consumers or beside them, and the KongConsumers and
@@ -42,7 +50,7 @@ const Declarative = z.looseObject({
 });
 
 export function findKongKeys(documents: readonly unknown[], finds: Finds): void {
-  const objects = documents.map(asKubeObject).filter((object) => object !== undefined);
+  const objects = kubeObjectsOf(documents);
   if (objects.length > 0) {
     findInCluster(objects, finds);
     return;
@@ -68,15 +76,15 @@ function findInFile(file: z.output<typeof Declarative>, finds: Finds): void {
         finds.leave(`${consumerName(consumer)}, ${name}`, "a credential of this kind is no API key");
       }
     }
-    notePlugins(consumer, finds);
+    for (const { name = "without a name" } of consumer.plugins) {
+      finds.notePlugin(name, { isLimit: name === "rate-limiting" || name === "rate-limiting-advanced" });
+    }
   }
 }
 
 /** The ingress controller: a KongConsumer names its Secrets, and each Secret says of what kind it is. */
 function findInCluster(objects: readonly KubeObject[], finds: Finds): void {
-  const secrets = new Map(
-    objects.filter(({ kind }) => kind === "Secret").map((object) => [nameOf(object), asSecret(object)]),
-  );
+  const secrets = secretsByName(objects);
   for (const object of objects.filter(({ kind }) => kind === "KongConsumer")) {
     const consumer = readObject(Consumer, object, `KongConsumer ${nameOf(object)}`);
     const { credentials, consumerGroups } = readObject(
@@ -84,10 +92,8 @@ function findInCluster(objects: readonly KubeObject[], finds: Finds): void {
       object,
       `KongConsumer ${nameOf(object)}`,
     );
-    const named = credentials.map((name) => {
-      const { namespace } = object.metadata;
-      return { name, secret: secrets.get(namespace === "" ? name : `${namespace}/${name}`) };
-    });
+    const { namespace } = object.metadata;
+    const named = credentials.map((name) => ({ name, secret: secrets.get(fullName(namespace, name)) }));
     const groups = named.map(({ secret }) =>
       secret !== undefined && credentialKind(secret) === "acl" ? secretText(secret, "group") : undefined,
     );
@@ -131,14 +137,4 @@ function expiry({ ttl, created_at: createdAt }: z.output<typeof Credential>): { 
     );
   }
   return { expires };
-}
-
-function notePlugins(consumer: Consumer, finds: Finds): void {
-  for (const { name } of consumer.plugins) {
-    finds.note(
-      name === "rate-limiting" || name === "rate-limiting-advanced"
-        ? `${name} of consumers is not taken over: set limits on the keys or identities, or overrides of a namespace`
-        : `the plugin ${name ?? "without a name"} of consumers is not taken over`,
-    );
-  }
 }

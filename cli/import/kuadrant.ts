@@ -1,5 +1,5 @@
 import type { Finds } from "./finds.ts";
-import { asKubeObject, asSecret, nameOf, secretText } from "./kubernetes.ts";
+import { kubeObjectsOf, nameOf, secretsIn, secretText } from "./kubernetes.ts";
 
 /*
  * Kuadrant: the Secrets from which Authorino reads API keys. Only those with its label count. The groups of a user become roles.
@@ -11,10 +11,7 @@ const PLAN_ID = "secret.kuadrant.io/plan-id";
 const GROUPS = "kuadrant.io/groups";
 
 export function findKuadrantKeys(documents: readonly unknown[], finds: Finds): void {
-  for (const document of documents) {
-    const object = asKubeObject(document);
-    if (object?.kind !== "Secret") continue;
-    const secret = asSecret(object);
+  for (const secret of secretsIn(kubeObjectsOf(documents))) {
     const from = `Secret ${nameOf(secret)}`;
     const { labels, annotations } = secret.metadata;
     if (labels[MANAGED_BY] !== "authorino") {

@@ -18,18 +18,24 @@ export type KubeObject = z.output<typeof KubeObject>;
 const Secret = KubeObject.extend({ kind: z.literal("Secret"), data: Values, stringData: Values });
 export type Secret = z.output<typeof Secret>;
 
-/** The value as an object of a cluster; undefined when it is none. */
-export const asKubeObject = (value: unknown): KubeObject | undefined => {
-  const parsed = KubeObject.safeParse(value);
-  return parsed.success ? parsed.data : undefined;
-};
+/** Those of the documents that are objects of a cluster. */
+export const kubeObjectsOf = (documents: readonly unknown[]): KubeObject[] =>
+  documents.map((document) => KubeObject.safeParse(document).data).filter((object) => object !== undefined);
 
-/** Throws `WrongImport` when it is no Secret. */
-export const asSecret = (object: KubeObject): Secret => readObject(Secret, object, `Secret ${nameOf(object)}`);
+/** The Secrets among the objects. Throws `WrongImport` when one cannot be read. */
+export const secretsIn = (objects: readonly KubeObject[]): Secret[] =>
+  objects
+    .filter(({ kind }) => kind === "Secret")
+    .map((object) => readObject(Secret, object, `Secret ${nameOf(object)}`));
+
+/** The same by `fullName`. */
+export const secretsByName = (objects: readonly KubeObject[]): Map<string, Secret> =>
+  new Map(secretsIn(objects).map((secret) => [nameOf(secret), secret]));
 
 /** `namespace/name`, or the name alone where the file has no namespace. */
-export const nameOf = ({ metadata: { name, namespace } }: KubeObject): string =>
-  namespace === "" ? name : `${namespace}/${name}`;
+export const fullName = (namespace: string, name: string): string => (namespace === "" ? name : `${namespace}/${name}`);
+
+export const nameOf = ({ metadata: { name, namespace } }: KubeObject): string => fullName(namespace, name);
 
 /** A value of a Secret as text; undefined when it is not there. */
 export function secretText({ data, stringData }: Secret, field: string): string | undefined {

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import type { ImportedKey } from "../../core/keys/import-keys.ts";
+import { KEY_HASH } from "../../core/keys/key-hash.ts";
 import { listOf, readObject } from "./documents.ts";
 import type { Finds } from "./finds.ts";
 
@@ -45,8 +46,6 @@ type Key = z.output<typeof Key>;
 /** Pages of v2 and v1. */
 const Page = z.union([z.looseObject({ data: z.array(z.unknown()) }), z.looseObject({ keys: z.array(z.unknown()) })]);
 
-const SHA256_BASE64 = /^[A-Za-z0-9+/]{43}=$/;
-
 export function findUnkeyKeys(documents: readonly unknown[], finds: Finds): void {
   const objects = documents.flatMap((document): unknown[] => {
     const page = Page.safeParse(document);
@@ -61,7 +60,7 @@ export function findUnkeyKeys(documents: readonly unknown[], finds: Finds): void
     if (key.ratelimit != null)
       finds.note("the single `ratelimit` of keys of v1 is not taken over: give it a name in `ratelimits`");
     if (plaintext != null && plaintext !== "") finds.add(from, plaintext, keyOf(key));
-    else if (hash != null && SHA256_BASE64.test(hash)) finds.addHash(from, hash, keyOf(key));
+    else if (hash != null && KEY_HASH.test(hash)) finds.addHash(from, hash, keyOf(key));
     else if (hash != null) finds.leave(from, "its hash is no SHA-256 in base64, which has 44 characters");
     else {
       finds.leave(from, "it has neither `plaintext` nor `hash`: list keys with decrypt, or add the hash of the store");

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
+import { KEY_HASH } from "../../../core/keys/key-hash.ts";
 import { onWorkspace } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { findKeyHash } from "../../store/keys.ts";
@@ -11,7 +12,7 @@ const Body = z.strictObject({
   keyId: KeyId.optional(),
   keyHash: z
     .string()
-    .regex(/^[A-Za-z0-9+/]{43}=$/)
+    .regex(KEY_HASH)
     .optional()
     .describe("Base64 SHA-256 of the secret, instead of `keyId`. The secret itself is never asked for.")
     .meta({ examples: ["n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg="] }),

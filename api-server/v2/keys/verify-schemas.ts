@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { KEY_LENGTH_MAX } from "../../../core/keys/key-hash.ts";
 import { Code } from "../../../core/verification/codes.ts";
 import {
   AutoApplyOut,
@@ -49,7 +50,7 @@ export const Body = z.strictObject({
   key: z
     .string()
     .min(1)
-    .max(512)
+    .max(KEY_LENGTH_MAX)
     .describe("The secret.")
     .meta({ examples: ["prod_5Kd3NBUAdUnhyzen"] }),
   tags: z

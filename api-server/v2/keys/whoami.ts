@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { KEY_LENGTH_MAX } from "../../../core/keys/key-hash.ts";
 import { hashKey } from "../../../core/keys/key-string.ts";
 import { keyOfSecretNotFound } from "../../domain/refusals/not-found.ts";
 import { onApi } from "../../needed-permissions.ts";
@@ -11,7 +12,7 @@ const Body = z.strictObject({
   key: z
     .string()
     .min(1)
-    .max(512)
+    .max(KEY_LENGTH_MAX)
     .describe("The secret.")
     .meta({ examples: ["prod_5Kd3NBUAdUnhyzen"] }),
 });

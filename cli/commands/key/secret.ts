@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
+import { KEY_LENGTH_MAX } from "../../../core/keys/key-hash.ts";
 import { type Io, UsageError } from "../../command.ts";
 
-const SECRET_LENGTH_MAX = 512;
 const INPUT_BYTES_MAX = 4096;
 
 /** The key itself is not an option, because a command line is visible to all. */
@@ -14,10 +14,8 @@ export const keyFile = {
 /** The key of the file, of standard input, or of the person at the terminal. Throws `UsageError`, which does not show it. */
 export async function readKeySecret({ input }: Io, path: string | undefined): Promise<string> {
   const key = (path === undefined || path === "-" ? await readInput(input) : readFileSync(path, "utf8")).trim();
-  if (key !== "" && key.length <= SECRET_LENGTH_MAX) return key;
-  throw new UsageError(
-    `one key of at most ${SECRET_LENGTH_MAX} characters is wanted, on standard input or in --key-file`,
-  );
+  if (key !== "" && key.length <= KEY_LENGTH_MAX) return key;
+  throw new UsageError(`one key of at most ${KEY_LENGTH_MAX} characters is wanted, on standard input or in --key-file`);
 }
 
 async function readInput(input: Io["input"]): Promise<string> {

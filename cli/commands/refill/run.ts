@@ -12,7 +12,7 @@ import { database, json, redisPrefix, redisUrl, required } from "../../options.t
 import { printOne } from "../../output.ts";
 import { openLog } from "../../process.ts";
 import { withProgress } from "../../progress.ts";
-import { parseInstant } from "../../values.ts";
+import { counted, parseInstant } from "../../values.ts";
 
 interface Refill extends RefillRun {
   readonly date: string;
@@ -62,7 +62,7 @@ export const refillRun = defineCommand({
     );
     if (done === undefined) throw new Error("another process is refilling now; try again when it has finished");
     const row = { date, ...done };
-    const sentence = `refilled ${row.refilled} ${row.refilled === 1 ? "key" : "keys"} that were due by ${date}`;
+    const sentence = `refilled ${counted(row.refilled, "key")} that were due by ${date}`;
     printOne(io, options, { fields: refillFields, row, sentence });
     if (row.failed > 0)
       throw new Error(`${row.failed} of the keys that were due could not be refilled; the log says why`);

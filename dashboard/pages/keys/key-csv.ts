@@ -1,5 +1,6 @@
 import type { Schema } from "../../../core/api/procedures.ts";
 import type { ImportedKey, KeyToImport } from "../../../core/keys/import-keys.ts";
+import { KEY_HASH } from "../../../core/keys/key-hash.ts";
 import { readCsv } from "./read-csv.ts";
 
 /*
@@ -96,7 +97,7 @@ function readRow(line: number, cell: (name: string) => string): ImportRow {
   const [secret, hash] = [cell("key"), cell("hash")];
   if (secret === "" && hash === "") throw new Problem("has neither a key nor a hash");
   if (secret !== "" && hash !== "") throw new Problem("has both a key and a hash");
-  if (hash !== "" && !/^[A-Za-z0-9+/]{43}=$/.test(hash)) {
+  if (hash !== "" && !KEY_HASH.test(hash)) {
     throw new Problem("has a hash that is no SHA-256 in base64, which has 44 characters");
   }
   const name = cell("name");
