@@ -89,7 +89,7 @@ async function send(
 ): Promise<ImportState<FoundKey>> {
   let last: ImportState<FoundKey> = NOT_STARTED;
   if (what.rows.length === 0) return last;
-  await importKeys<FoundKey>({
+  const importing = importKeys<FoundKey>({
     what,
     api,
     hashOf: hashKey,
@@ -100,6 +100,13 @@ async function send(
     },
     signal: new AbortController().signal,
   });
+  try {
+    await importing;
+  } catch (error) {
+    if (last.done === 0) throw error;
+    const far = `${last.made} of ${what.rows.length} keys were taken over before; run it again to go on`;
+    throw new Error(`${error instanceof Error ? error.message : String(error)}; ${far}`, { cause: error });
+  }
   return last;
 }
 

@@ -1,4 +1,6 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, request as httpRequest } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -123,4 +125,33 @@ test("a root key that may not create keys is told so, and no key stands in the m
   expect(ran.code).toBe(1);
   expect(ran.notes.join()).toContain("create_key");
   expect(JSON.stringify(ran)).not.toContain(secretOf("carol"));
+});
+
+test("an import that is cut off says how far it came, and the next one goes on", async () => {
+  const apiId = await cli.things.api();
+  const names = Array.from({ length: 450 }, (_, i) => `cut${i}`);
+  const file = kong(...names);
+  // A server that stops to answer after the first portion.
+  let portions = 0;
+  const broken = createServer((request, response) => {
+    const isPortion = request.url?.endsWith("keys.migrateKeys") === true;
+    if (isPortion && ++portions > 1) return void request.destroy();
+    const { headers, method } = request;
+    const onward = httpRequest(cli.url + request.url, { method, headers }, (answer) => {
+      response.writeHead(answer.statusCode ?? 500, answer.headers);
+      answer.pipe(response);
+    });
+    request.pipe(onward);
+  });
+  await new Promise<void>((resolve) => broken.listen(0, "127.0.0.1", resolve));
+  const url = `http://127.0.0.1:${(broken.address() as AddressInfo).port}`;
+  const env = { ...cli.as(cli.t.workspace.rootKey).env, POSTERN_API_URL: url };
+  const cut = await run(`kong --file ${file} --api-id ${apiId} --timeout 2s`, { env });
+  broken.closeAllConnections();
+  broken.close();
+  expect(cut).toMatchObject({ code: 1, out: [] });
+  expect(cut.notes.join()).toContain("200 of 450 keys were taken over before");
+  expect(JSON.stringify(cut)).not.toContain(secretOf("cut0"));
+  expect((await run(`kong --file ${file} --api-id ${apiId}`)).out).toEqual(["250 keys taken over, 200 not."]);
+  expect(await verify(secretOf("cut449"))).toMatchObject({ valid: true });
 });
