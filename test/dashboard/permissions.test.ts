@@ -224,7 +224,7 @@ describe("roles and permissions", () => {
       async () => (await dashboard.call("admin.listRoles", { search: maker })).length === 0,
     );
     await page.getByRole("dialog").waitFor({ state: "hidden" });
-    expect(await page.getByRole("columnheader", { name: renamed }).count()).toBe(0);
+    await page.getByRole("columnheader", { name: renamed }).waitFor({ state: "hidden" });
     // Of a role that is gone there is nothing to read.
     expect(asked).toContain("/v2/permissions.deleteRole");
     expect(asked).not.toContain("/v2/permissions.getRole");

@@ -347,7 +347,7 @@ describe("a picture that cannot be shown says what to do", () => {
     await withSettings(dashboard, seeded.workspaceId, "queries_per_hour=0", async () => {
       const page = await open("/usage");
       await page.getByText(/used up its 0 analytics queries per hour/).waitFor();
-      await page.getByText(/try again in \d+ (h|min)/).waitFor();
+      await page.getByText(/try again in \d+ (h|min|s)/).waitFor();
       expect(await page.getByRole("alert").count()).toBe(1);
     });
   });

@@ -2,15 +2,19 @@ import { type Browser, chromium } from "playwright-core";
 import { installedBinary } from "./parts/apt.ts";
 import { findBinary, findPart, isExecutable } from "./parts/find.ts";
 
-const NAMES = ["chromium", "chromium-browser", "google-chrome"];
-const ADVICE = "install chromium (Debian's package), or set PLAYWRIGHT_CHROMIUM to the program";
+/** The same browser without what draws windows on a screen: a page costs half of the CPU. */
+const SHELLS = ["chromium-headless-shell", "chrome-headless-shell"];
+const BROWSERS = ["chromium", "chromium-browser", "google-chrome"];
+const ADVICE =
+  "install chromium-headless-shell or chromium (packages of Debian), or set PLAYWRIGHT_CHROMIUM to the program";
 
 /** Finds the program, which is installed where there is none and that can be done. Throws `MissingPart`. */
 export async function findChromium(): Promise<string> {
   return await findPart("Chromium", ADVICE, [
     { name: "PLAYWRIGHT_CHROMIUM", attempt: fromEnvironment },
-    { name: NAMES.join(" or "), attempt: () => findBinary(NAMES) },
-    { name: "apt-get", attempt: () => installedBinary("chromium", NAMES) },
+    { name: SHELLS.join(" or "), attempt: () => findBinary(SHELLS) },
+    { name: "apt-get", attempt: () => installedBinary("chromium-headless-shell", SHELLS) },
+    { name: BROWSERS.join(" or "), attempt: () => findBinary(BROWSERS) },
   ]);
 }
 
