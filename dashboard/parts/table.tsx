@@ -5,6 +5,7 @@ import { type KeyboardEvent, memo, type ReactNode, useEffect, useLayoutEffect, u
 import type { Pages } from "../api/queries.ts";
 import { ErrorNote } from "./error-note.tsx";
 import { TableFoot } from "./table-foot.tsx";
+import { countText } from "./uses.ts";
 import "./table.css";
 
 /*
@@ -30,6 +31,8 @@ const AHEAD = 30;
 
 export function Table<T>({
   label,
+  one,
+  many,
   columns,
   pages,
   rowId,
@@ -40,6 +43,10 @@ export function Table<T>({
 }: {
   /** What it lists, for screen readers. */
   label: string;
+  /** A row in a word: "key". */
+  one: string;
+  /** Of several rows, where that is not the same with an s. */
+  many?: string;
   columns: readonly Column<T>[];
   pages: Pages<T>;
   rowId: (row: T) => string;
@@ -155,7 +162,7 @@ export function Table<T>({
         {rows.length === 0 && !isLoading && error === null && <div className="table-note">{empty}</div>}
       </div>
       {error !== null && <ErrorNote error={error} doing={doing} again={again} />}
-      <TableFoot pages={pages}>{rows.length.toLocaleString("en")}</TableFoot>
+      <TableFoot pages={pages}>{countText(rows.length, one, many)}</TableFoot>
     </div>
   );
 }

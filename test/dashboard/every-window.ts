@@ -163,6 +163,15 @@ export const EVERY_WINDOW = {
       opener: (page) => page.getByRole("combobox", { name: "API" }),
     },
     { name: "create a key", by: ["CreateKey"], at: keysOfApi, opener: button("Create a key") },
+    { name: "create a key of any API", by: ["CreateKey"], at: () => "/keys", opener: button("Create a key") },
+    {
+      name: "which API a new key is of",
+      by: ["ApiChoice"],
+      kind: "list",
+      at: () => "/keys",
+      before: (page) => pressed(button("Create a key")(page)),
+      opener: (page) => page.getByRole("dialog").getByRole("combobox", { name: "API" }),
+    },
     {
       name: "the new key",
       by: ["NewKey"],

@@ -24,11 +24,11 @@ describe("explain", () => {
       sent.push(`${request.url()} ${request.postData() ?? ""} ${JSON.stringify(request.headers())}`),
     );
     const page = await open("/explain");
-    await page.getByLabel("Key, id of a key, or id of a request").fill(key);
+    await page.getByLabel("Key, key id or request id").fill(key);
     await page.getByRole("button", { name: "Explain", exact: true }).click();
     await page.getByText("The key is disabled.").waitFor();
     await page.getByText("This decides.").waitFor();
-    expect(await page.getByLabel("Key, id of a key, or id of a request").inputValue()).toBe("");
+    expect(await page.getByLabel("Key, key id or request id").inputValue()).toBe("");
     expect(sent.some((text) => text.includes("keyHash"))).toBe(true);
     expect(sent.filter((text) => text.includes(key) || text.includes(encodeURIComponent(key)))).toEqual([]);
     expect(page.url()).not.toContain(key);
@@ -82,7 +82,7 @@ describe("explain", () => {
     });
     await dashboard.call("keys.updateKey", { keyId, enabled: false });
     const page = await open("/explain");
-    await page.getByLabel("Key, id of a key, or id of a request").fill(meta.requestId);
+    await page.getByLabel("Key, key id or request id").fill(meta.requestId);
     await page.keyboard.press("Enter");
     await page.getByText("decided").first().waitFor();
     await page.getByText("The key is disabled.").waitFor();

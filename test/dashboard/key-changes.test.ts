@@ -28,6 +28,31 @@ const menu = async (page: Page, item: string): Promise<void> => {
 };
 
 describe("a key", () => {
+  test("is made from the list of all keys, once an API is chosen", async ({ dashboard, open }) => {
+    // Of two with one beginning, the one that is chosen.
+    await anApi(dashboard, "chosen in the window too");
+    const apiId = await anApi(dashboard, "chosen in the window");
+    const page = await open("/keys");
+    await page.getByRole("button", { name: "Create a key" }).click();
+    const dialog = page.getByRole("dialog");
+    const create = dialog.getByRole("button", { name: "Create" });
+    await dialog.getByLabel("Name", { exact: true }).fill("Of a chosen API");
+    expect(await create.getAttribute("aria-disabled")).toBe("true");
+    expect(await create.getAttribute("title")).toBe("Choose an API.");
+    await dialog.getByRole("combobox", { name: "API" }).fill("chosen in the window");
+    await page.getByRole("option", { name: apiId }).click();
+    await create.click();
+    await page.getByText("This is the only time that it is shown").waitFor();
+    const [found, ...others] = await dashboard.call("admin.searchKeys", { name: "Of a chosen API" });
+    expect([found?.apiId, others]).toEqual([apiId, []]);
+    await page.getByRole("dialog").getByRole("button", { name: "Close" }).click();
+    await page.getByRole("row").getByText("Of a chosen API").waitFor();
+    await page
+      .locator(".table-foot")
+      .getByText(/^\d+ keys?/)
+      .waitFor();
+  });
+
   test("is made with all fields, shown once, and is nowhere after that", async ({ dashboard, open }) => {
     const apiId = await anApi(dashboard, "made here");
     await dashboard.call("permissions.createRole", { name: "made-role" });

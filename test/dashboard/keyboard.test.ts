@@ -255,7 +255,7 @@ const DOINGS: readonly Doing[] = [
     route: "/explain",
     does: "explains a key by its id",
     act: async ({ page, toField, press, type }, _, { keyId }) => {
-      await toField("Key, id of a key, or id of a request");
+      await toField("Key, key id or request id");
       await type(keyId);
       await press("Enter");
       await page.getByRole("list", { name: "Steps" }).waitFor();

@@ -1,6 +1,8 @@
+import { DAY_MS } from "../../core/utc-date.ts";
 import type { UsageEvent } from "../../edge/events/contract.ts";
 import { aVerificationEvent } from "../builders/usage-event.ts";
 import { waitFor } from "../harness/wait.ts";
+import { inDatabase } from "./database.ts";
 import type { Dashboard } from "./harness.ts";
 import { storeUsage } from "./usage-events.ts";
 
@@ -17,9 +19,24 @@ const CUSTOMERS = [
   "cyberdyne",
 ];
 const ENVIRONMENTS = ["production", "staging"] as const;
+/** Among the keys, in the order in which they are made: one with credits, limits of its own and of its owner. */
+const EXPLAINED = 2;
+const ROOT_KEYS = [
+  { name: "billing backend", environment: "production", permissions: ["api.*.verify_key"] },
+  {
+    name: "sign-up service",
+    environment: "production",
+    permissions: ["api.*.create_key", "api.*.update_key", "identity.*.create_identity"],
+  },
+  { name: "nightly report", environment: "staging", permissions: ["api.*.read_analytics", "api.*.read_api"] },
+] as const;
 
-/** A workspace as a small company has it. */
-export async function fillExample({ call, sidecarUrl, databaseUrl }: Dashboard): Promise<void> {
+/** A workspace as a small company has it. Returns a key whose explanation has something to show. */
+export async function fillExample(dashboard: Dashboard): Promise<{ keyId: string }> {
+  const { call, sidecarUrl, databaseUrl } = dashboard;
+  for (const { name, environment, permissions } of ROOT_KEYS) {
+    await call("admin.createRootKey", { name, environment, permissions: [...permissions] });
+  }
   const { apiId } = await call("apis.createApi", { name: "billing" });
   const { apiId: reports } = await call("apis.createApi", { name: "reports" });
   for (const slug of ["invoices.read", "invoices.write", "reports.read", "reports.export", "members.invite"]) {
@@ -66,6 +83,10 @@ export async function fillExample({ call, sidecarUrl, databaseUrl }: Dashboard):
     await call("ratelimit.limit", { namespace: "emails", identifier: pattern, limit: 10, duration: 60_000 });
     await call("ratelimit.setOverride", { namespace: "emails", identifier: pattern, limit, duration: 60_000 });
   }
+  // They are used for a day already, and were made before that.
+  await inDatabase(dashboard, "update keys set created_at = created_at - $1::bigint * (1 + ascii(name) % 9)", [
+    40 * DAY_MS,
+  ]);
   const { id: workspaceId } = await call("workspaces.getWorkspace", {});
   const events = usageOfDay(workspaceId, used);
   await storeUsage(databaseUrl, events);
@@ -84,6 +105,9 @@ export async function fillExample({ call, sidecarUrl, databaseUrl }: Dashboard):
     },
     { deadlineMs: 30_000 },
   );
+  const explained = used[EXPLAINED];
+  if (explained === undefined) throw new Error("there is no such key");
+  return explained;
 }
 
 interface KeyInUse {

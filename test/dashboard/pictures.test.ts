@@ -18,11 +18,19 @@ const PICTURE_BYTES_MAX = 80_000;
 const TEXT = readFileSync(resolve(import.meta.dirname, "../../docs/dashboard.md"), "utf8");
 const PAGES = NAVIGATION.flatMap(({ entries }) => entries.map(({ to, label }) => ({ path: String(to), label })));
 
-if (TAKES) test.beforeAll(async ({ dashboard }) => fillExample(dashboard));
+/** What stands behind the address of a page, where that shows more than an empty form. */
+const searches = new Map<string, string>();
+
+if (TAKES) {
+  test.beforeAll(async ({ dashboard }) => {
+    const { keyId } = await fillExample(dashboard);
+    searches.set("/explain", `?keyId=${keyId}`);
+  });
+}
 
 describe.each(PAGES)("$label", ({ path, label }) => {
   test("is the page that its picture shows", async ({ open }) => {
-    const page = await open(path, { width: 1280, height: 720 });
+    const page = await open(`${path}${searches.get(path) ?? ""}`, { width: 1280, height: 720 });
     expect(await page.title()).toBe(`${label} · Postern`);
     if (!TAKES) return;
     await page.locator("[aria-busy=true], .loading").first().waitFor({ state: "detached" });

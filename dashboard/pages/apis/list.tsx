@@ -47,6 +47,7 @@ function ApisPage(): ReactNode {
       />
       <Table
         label="APIs"
+        one="API"
         columns={columnsOf({
           onOpen: setOpened,
           mayUpdate: needs("api.*.update_api"),

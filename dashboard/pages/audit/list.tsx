@@ -91,6 +91,7 @@ function AuditPage(): ReactNode {
       </div>
       <Table
         label="Changes"
+        one="change"
         columns={COLUMNS}
         pages={pages}
         rowId={({ id }) => id}

@@ -84,7 +84,7 @@ function ExplainPage(): ReactNode {
         }}
       >
         <TextField
-          label="Key, id of a key, or id of a request"
+          label="Key, key id or request id"
           value={pasted}
           onChange={setPasted}
           fault={fault}

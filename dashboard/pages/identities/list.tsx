@@ -53,6 +53,8 @@ function IdentitiesPage(): ReactNode {
       />
       <Table
         label="Identities"
+        one="identity"
+        many="identities"
         columns={COLUMNS}
         pages={pages}
         rowId={({ id }) => id}

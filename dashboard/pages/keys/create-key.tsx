@@ -1,14 +1,25 @@
 import { type ReactNode, useState } from "react";
 import { useChange } from "../../api/queries.ts";
 import { Checkbox } from "../../parts/checkbox.tsx";
+import { Combobox } from "../../parts/combobox.tsx";
 import { FormDialog } from "../../parts/form-dialog.tsx";
 import { TextField } from "../../parts/text-field.tsx";
 import { createBody, EMPTY_DRAFT, faultsOf, type KeyDraft } from "./key-draft.ts";
 import { KeyFields } from "./key-fields.tsx";
 import { NewKey } from "./new-key.tsx";
+import { useApiOptions } from "./use-api-options.ts";
 
 /** Makes a key, and shows it this once. */
-export function CreateKey({ apiId, onClose }: { apiId: string; onClose: () => void }): ReactNode {
+export function CreateKey({
+  apiId: given,
+  onClose,
+}: {
+  /** undefined: it is chosen here. */
+  apiId: string | undefined;
+  onClose: () => void;
+}): ReactNode {
+  const [chosen, setChosen] = useState<string>();
+  const apiId = given ?? chosen;
   const [draft, setDraft] = useState<KeyDraft>(EMPTY_DRAFT);
   const create = useChange("keys.createKey", { refreshes: ["admin.searchKeys", "admin.listApis"] });
   const change = (changed: Partial<KeyDraft>): void => setDraft((before) => ({ ...before, ...changed }));
@@ -18,14 +29,15 @@ export function CreateKey({ apiId, onClose }: { apiId: string; onClose: () => vo
     <FormDialog
       title="Create a key"
       action="Create"
-      fault={fault}
+      fault={apiId === undefined ? "Choose an API." : fault}
       isBusy={create.isPending}
       error={create.error}
       doing="Creating the key"
-      onSubmit={() => create.mutate(createBody(apiId, draft))}
+      onSubmit={() => apiId !== undefined && create.mutate(createBody(apiId, draft))}
       onClose={onClose}
       isWide
     >
+      {given === undefined && <ApiChoice apiId={chosen} onChoose={setChosen} />}
       <KeyFields draft={draft} onChange={change} />
       <div className="key-two">
         <TextField
@@ -65,5 +77,24 @@ export function CreateKey({ apiId, onClose }: { apiId: string; onClose: () => vo
         hint="An encrypted copy is kept, for an API that allows it. Who may decrypt keys can then read it again."
       />
     </FormDialog>
+  );
+}
+
+function ApiChoice({
+  apiId,
+  onChoose,
+}: {
+  apiId: string | undefined;
+  onChoose: (apiId: string | undefined) => void;
+}): ReactNode {
+  const apis = useApiOptions(apiId, undefined);
+  return (
+    <Combobox
+      label="API"
+      {...apis}
+      value={apiId ?? null}
+      onChange={(chosen) => onChoose(chosen ?? undefined)}
+      hint="The key is valid for it alone."
+    />
   );
 }

@@ -1,10 +1,10 @@
-import { type ReactNode, useMemo, useState } from "react";
-import { useRead } from "../../api/queries.ts";
+import { type ReactNode, useState } from "react";
 import { Combobox } from "../../parts/combobox.tsx";
 import { SearchField } from "../../parts/search-field.tsx";
 import { Select } from "../../parts/select.tsx";
 import { type KeyFilters, type Match, matchInWords } from "./filters.ts";
 import { KeySearch } from "./key-search.tsx";
+import { useApiOptions } from "./use-api-options.ts";
 
 const BY = [
   { value: "name", label: "Name" },
@@ -33,13 +33,7 @@ export function KeyFilterBar({
 }): ReactNode {
   const { by = "name", q = "", api } = filters;
   const [isSecret, setSecret] = useState(false);
-  const [apiText, setApiText] = useState("");
-  const apis = useRead("admin.listApis", { limit: 50, ...(apiText === "" ? {} : { search: apiText.slice(0, 256) }) });
-  const options = useMemo(() => {
-    const found = (apis.data ?? []).map(({ apiId, name }) => ({ value: apiId, label: name, note: apiId }));
-    const isFound = api === undefined || found.some(({ value }) => value === api);
-    return isFound ? found : [{ value: api, label: apiName ?? api, note: api }, ...found];
-  }, [apis.data, api, apiName]);
+  const apis = useApiOptions(api, apiName);
   return (
     <search className="key-filters">
       <Select<Match | "secret">
@@ -65,9 +59,8 @@ export function KeyFilterBar({
       <Combobox
         label="API"
         placeholder="All that you may read"
-        options={options}
+        {...apis}
         value={api ?? null}
-        onSearch={setApiText}
         onChange={(chosen) => onChange({ api: chosen ?? undefined })}
       />
       <Select

@@ -64,7 +64,7 @@ function KeysPage(): ReactNode {
               { label: "Export as CSV", onChoose: () => setOpened("export"), unusable: chosen },
             ]}
           />
-          <Button kind="main" unusable={needs("api.*.create_key") ?? chosen} onClick={() => setOpened("create")}>
+          <Button kind="main" unusable={needs("api.*.create_key")} onClick={() => setOpened("create")}>
             Create a key
           </Button>
         </>
@@ -80,6 +80,7 @@ function KeysPage(): ReactNode {
       />
       <Table
         label="Keys"
+        one="key"
         columns={COLUMNS}
         pages={pages}
         rowId={({ keyId }) => keyId}
@@ -87,9 +88,9 @@ function KeysPage(): ReactNode {
         doing="Searching the keys"
         empty={<EmptyState title={isNarrowed ? "No key fits." : "There is no key yet."} />}
       />
+      {opened === "create" && <CreateKey apiId={filters.api} onClose={close} />}
       {filters.api !== undefined && (
         <>
-          {opened === "create" && <CreateKey apiId={filters.api} onClose={close} />}
           {opened === "import" && <ImportKeys apiId={filters.api} apiName={apiName ?? ""} onClose={close} />}
           {opened === "export" && <ExportKeys apiId={filters.api} apiName={apiName ?? ""} onClose={close} />}
         </>

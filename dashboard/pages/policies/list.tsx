@@ -94,6 +94,8 @@ function PoliciesPage(): ReactNode {
       />
       <Table
         label="Policies"
+        one="policy"
+        many="policies"
         columns={COLUMNS}
         pages={pages}
         rowId={({ policyId }) => policyId}

@@ -66,6 +66,7 @@ export function PodsTable({ policy }: { policy: Policy }): ReactNode {
       <div className="pods">
         <Table
           label="Pods"
+          one="pod"
           columns={COLUMNS}
           pages={pages}
           rowId={({ podId }) => podId}

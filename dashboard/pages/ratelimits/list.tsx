@@ -77,6 +77,7 @@ function NamespacesPage(): ReactNode {
       />
       <Table
         label="Namespaces"
+        one="namespace"
         columns={COLUMNS}
         pages={pages}
         rowId={({ id }) => id}

@@ -117,6 +117,7 @@ function NamespacePage(): ReactNode {
       />
       <Table
         label="Overrides"
+        one="override"
         columns={COLUMNS}
         pages={pages}
         rowId={({ overrideId }) => overrideId}

@@ -103,6 +103,7 @@ function RootKeysPage(): ReactNode {
       </div>
       <Table
         label="Root keys"
+        one="root key"
         columns={COLUMNS}
         pages={pages}
         rowId={({ rootKeyId }) => rootKeyId}

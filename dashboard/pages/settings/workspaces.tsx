@@ -62,6 +62,7 @@ function WorkspacesPage(): ReactNode {
           />
           <Table
             label="Workspaces"
+            one="workspace"
             columns={columnsOf({
               shownId: shown.id,
               onOpen: setOpened,
