@@ -1,3 +1,4 @@
+import { UNANSWERED } from "../core/explanation/said.ts";
 import type { ExplainedKey, Step } from "../core/explanation/shapes.ts";
 import { formatDuration } from "../core/manifests/from-store/format-duration.ts";
 import { type Fields, printable } from "./fields.ts";
@@ -41,9 +42,15 @@ export function formatExplanation(shown: ShownExplanation, width: number | undef
     ...(deciding === undefined ? [] : [`  ${deciding.step}: ${printable(deciding.detail)}`]),
     "",
     ...formatTable(STEP_FIELDS, steps, width),
-    ...steps.flatMap(({ step, detail }) => (step === "stale" ? ["", printable(detail)] : [])),
+    ...steps
+      .filter((step) => step.step === "stale" || isUnanswered(step))
+      .flatMap(({ detail }) => ["", printable(detail)]),
   ];
 }
+
+/** What is done without an answer is told also where it does not decide: the request passes by it. */
+const isUnanswered = ({ saw, result, decides }: Step): boolean =>
+  saw === UNANSWERED && result === "skipped" && !decides;
 
 function sourceText({ sources }: Step): string {
   return sources.map(({ kind, id, name }) => [kind, name ?? id].filter(Boolean).join(" ")).join(", ");

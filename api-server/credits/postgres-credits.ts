@@ -62,6 +62,13 @@ export function createCreditService(deps: {
       return (await this.readManyRemaining(key.workspaceId, [key.keyId])).get(key.keyId);
     },
 
+    async readSharedRemaining({ workspaceId, keyId }) {
+      const [row] = await listKeyCredits(db, { workspaceId, keyIds: [keyId] });
+      if (row === undefined) return undefined;
+      const [counter] = await store.read([toRef(row)]).catch(unavailable);
+      return row.granted - trueSpent(row, counter);
+    },
+
     async readManyRemaining(workspaceId, keyIds) {
       const rows = await listKeyCredits(db, { workspaceId, keyIds });
       // If the shared store is unreachable, the rows are used as they are.

@@ -18,6 +18,8 @@ export interface CreditKey {
 export interface CreditService {
   /** The exact remaining credits: of the shared counter if there is one, else of the row. undefined: unlimited. */
   readRemaining(key: CreditKey): Promise<number | undefined>;
+  /** The same, but rejects with `CountersUnavailable` where the shared store does not answer, instead of using the row as it is. */
+  readSharedRemaining(key: CreditKey): Promise<number | undefined>;
   /** Several at once, for lists; the map has no entry for an unlimited key. */
   readManyRemaining(workspaceId: string, keyIds: readonly string[]): Promise<Map<string, number>>;
   /**

@@ -3,6 +3,7 @@ import type { Code } from "../verification/codes.ts";
 import type { ChargePlan } from "../verification/plan-charges.ts";
 import { explainLimits, limitsStep } from "./explain-limits.ts";
 import { explainPermissions, permissionSources, permissionsStep } from "./explain-permissions.ts";
+import { uncountedCredits } from "./explain-uncounted.ts";
 import { keySource, requestSource, said, UNANSWERED, UNKNOWN_AGE, type Undecided } from "./said.ts";
 import type {
   ExplainedCredits,
@@ -26,7 +27,7 @@ export function explainKey(seen: SeenVerification): ExplainedKey {
     limitsStep(seen, limits),
     creditsStep(seen, credits),
   ];
-  return { steps: markDeciding(steps, seen.code), permissions, limits, ...(credits === undefined ? {} : { credits }) };
+  return { steps: markDeciding(steps, seen), permissions, limits, ...(credits === undefined ? {} : { credits }) };
 }
 
 /** The one step of a key that was not found, or that may not be known of. */
@@ -39,10 +40,12 @@ export const notFoundStep = (detail: string, ageMs: number, isUnknown: boolean):
   sources: [{ kind: "key", id: "", ageMs }],
 });
 
-/** The first step that refuses decides; of what could not be decided, the first that had no answer. */
-function markDeciding(steps: readonly Undecided[], code: Code | "UNKNOWN"): Step[] {
-  const decides = ({ result, saw }: Undecided): boolean =>
-    code === "UNKNOWN" ? result === "skipped" && saw === UNANSWERED : code !== "VALID" && result === "refused";
+/** The first step that refuses decides; of what could not be decided, the first that is not let through without an answer. */
+function markDeciding(steps: readonly Undecided[], { code, uncounted }: SeenVerification): Step[] {
+  const isWanted = ({ step, result, saw }: Undecided): boolean =>
+    result === "skipped" && saw === UNANSWERED && (step !== "limits" || uncounted?.onCounterFailure === "Deny");
+  const decides = (step: Undecided): boolean =>
+    code === "UNKNOWN" ? isWanted(step) : code !== "VALID" && step.result === "refused";
   const at = steps.findIndex(decides);
   return steps.map((step, i) => ({ ...step, decides: i === at }));
 }
@@ -136,7 +139,7 @@ function explainCredits({ credits }: ChargePlan, counted: SeenCounts | undefined
 }
 
 function creditsStep(
-  { check, plan, counted, recordsAgeMs, admitsUncounted }: SeenVerification,
+  { check, plan, recordsAgeMs, uncounted, policy }: SeenVerification,
   credits: ExplainedCredits | undefined,
 ): Undecided {
   const ofKey = [keySource(check, recordsAgeMs)];
@@ -152,14 +155,13 @@ function creditsStep(
     return { ...said("credits", credits.passed, String(credits.remaining), detail), sources };
   }
   const sources: Source[] = [{ kind: "credits", id: keyId, ageMs: UNKNOWN_AGE }];
-  if (counted !== undefined) {
-    return {
-      ...said("credits", true, "unlimited", "The key has had unlimited credits since its record was read."),
-      sources,
-    };
+  if (uncounted !== undefined) {
+    const isGate = policy !== undefined;
+    const ofPolicy: Source[] = isGate ? [{ kind: "policy", ...policy }] : [];
+    return { ...uncountedCredits({ uncounted, isGate }), sources: [...ofPolicy, ...sources] };
   }
-  const detail = admitsUncounted.credits
-    ? "The counter of its credits does not answer; the policy lets requests through uncounted."
-    : "The counter of its credits does not answer.";
-  return { ...said("credits", "skipped", UNANSWERED, detail), sources };
+  return {
+    ...said("credits", true, "unlimited", "The key has had unlimited credits since its record was read."),
+    sources,
+  };
 }

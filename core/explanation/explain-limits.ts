@@ -2,7 +2,8 @@ import type { LimitCharge, LimitOutcome } from "../charges.ts";
 import { formatDuration } from "../manifests/from-store/format-duration.ts";
 import type { KeyView } from "../verification/key-view.ts";
 import type { ChargePlan } from "../verification/plan-charges.ts";
-import { counterSource, keySource, requestSource, said, UNANSWERED, UNKNOWN_AGE, type Undecided } from "./said.ts";
+import { uncountedLimits } from "./explain-uncounted.ts";
+import { counterSource, keySource, requestSource, said, UNKNOWN_AGE, type Undecided } from "./said.ts";
 import type { ExplainedLimit, SeenCounts, SeenVerification, Source } from "./shapes.ts";
 
 /** Each limit as it was counted, with what an override replaced. */
@@ -68,15 +69,14 @@ function sourceOf(
 }
 
 export function limitsStep(seen: SeenVerification, limits: readonly ExplainedLimit[]): Undecided {
-  const { check, plan, counted, recordsAgeMs, admitsUncounted } = seen;
+  const { check, plan, recordsAgeMs, uncounted, policy } = seen;
   if (typeof plan === "string") return { ...said("limits", "skipped", "", plan), sources: [requestSource] };
   const isNone = plan.limits.length + plan.shared.length === 0;
   if (isNone) return { ...said("limits", true, "", "No limit applies."), sources: [keySource(check, recordsAgeMs)] };
-  if (counted === undefined) {
-    const detail = admitsUncounted.limits
-      ? "The shared counters do not answer; the policy lets requests through uncounted."
-      : "The shared counters do not answer.";
-    return { ...said("limits", "skipped", UNANSWERED, detail), sources: [counterSource(UNKNOWN_AGE)] };
+  if (uncounted !== undefined) {
+    const isGate = policy !== undefined;
+    const ofPolicy: Source[] = isGate ? [{ kind: "policy", ...policy }] : [];
+    return { ...uncountedLimits({ uncounted, isGate }), sources: [...ofPolicy, counterSource(UNKNOWN_AGE)] };
   }
   const refusing = limits.filter(({ passed }) => !passed);
   const passed = refusing.length === 0;

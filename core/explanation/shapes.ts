@@ -1,5 +1,6 @@
 import type { Consumed, LimitCharge } from "../charges.ts";
 import type { Query } from "../permissions/query.ts";
+import type { CompiledPolicy } from "../policies/policy.ts";
 import type { OverrideRecord } from "../records.ts";
 import type { KeyCheck } from "../verification/check-key.ts";
 import type { Code } from "../verification/codes.ts";
@@ -136,8 +137,16 @@ export interface SeenVerification {
   readonly counted: SeenCounts | undefined;
   /** The policy whose rule has its own limits; undefined for a call of the API. */
   readonly policy?: Omit<Source, "kind"> | undefined;
-  /** Whether requests are let through while the counters do not answer. */
-  readonly admitsUncounted: { readonly limits: boolean; readonly credits: boolean };
+  /** What is done instead, where the counters do not answer. */
+  readonly uncounted?: SeenUncounted | undefined;
+}
+
+/** What a verification does without the shared counters, by the words of its caller. */
+export interface SeenUncounted extends Pick<CompiledPolicy, "onCounterFailure" | "onCreditFailure"> {
+  /** Every limit is decided in each process in any case, so that `onCounterFailure` is not asked. */
+  readonly isAsync: boolean;
+  /** What a process decides that counts alone and has counted nothing yet; undefined where none counts alone. */
+  readonly alone: Consumed | undefined;
 }
 
 export interface SeenCounts {

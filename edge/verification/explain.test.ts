@@ -173,16 +173,89 @@ describe("while the counters do not answer", () => {
       decides: ["limits"],
     },
     {
-      name: "what a process counts alone is not known",
+      name: "one that counts in each pod lets it through, as far as a pod has counted nothing",
       withoutStore: { onCounterFailure: "Local", onCreditFailure: "Deny" },
-      code: "UNKNOWN",
-      decides: ["limits"],
+      code: "VALID",
+      decides: [],
+    },
+    {
+      name: "so does one that shares the limit among the pods",
+      withoutStore: { onCounterFailure: "LocalShare", onCreditFailure: "Deny" },
+      code: "VALID",
+      decides: [],
     },
   ])("$name", async ({ withoutStore, code, decides }) => {
     const explained = await explain(partsOf(away).parts, asking(limited(), { withoutStore: () => withoutStore }));
     expect(explained.code).toBe(code);
     expect(explained.explained.steps.flatMap((step) => (step.decides ? [step.step] : []))).toEqual(decides);
     expect(stepOf(explained, "limits")).toMatchObject({ result: "skipped", saw: "no answer" });
+  });
+
+  const gate = { policy: { id: "pol_1", name: "main/shop/orders", ageMs: 0 } };
+  const without = (onCounterFailure: WithoutStore["onCounterFailure"]) => ({
+    withoutStore: (): WithoutStore => ({ onCounterFailure, onCreditFailure: "Deny" }),
+  });
+
+  test.each<{ done: WithoutStore["onCounterFailure"]; words: string[] }>([
+    { done: "Allow", words: ["onCounterFailure is Allow", "through uncounted"] },
+    { done: "Deny", words: ["onCounterFailure is Deny", "503"] },
+    { done: "Local", words: ["onCounterFailure is Local,", "known to it alone", "taken for nothing", "429"] },
+    { done: "LocalShare", words: ["Local with the budget 1/pods", "share", "known to it alone", "429"] },
+  ])(
+    "the step of the limits says what a gate does by $done, and what of that is not known",
+    async ({ done, words }) => {
+      const explained = await explain(partsOf(away).parts, asking(limited(), without(done)), gate);
+      const step = stepOf(explained, "limits");
+      for (const said of ["The shared counters were not reached.", ...words]) expect(step?.detail).toContain(said);
+      expect(step?.sources).toEqual([
+        { kind: "policy", ...gate.policy },
+        { kind: "counter", id: "", ageMs: -1 },
+      ]);
+      expect(explained.explained.limits).toEqual([]);
+    },
+  );
+
+  test("a call of the API has no policy, and counts in the api-server", async () => {
+    const step = stepOf(await explain(partsOf(away).parts, asking(limited(), without("Local"))), "limits");
+    expect(step?.detail).toContain("keys.verifyKey then counts in the process of the api-server");
+    expect(step?.detail).not.toContain("policy");
+  });
+
+  test("what costs more than a whole limit no pod lets through", async () => {
+    const plan = (view: KeyView): ChargePlan => ({ ...ownPlan(view), shared: [{ ...NAMESPACE, cost: 11 }] });
+    const explained = await explain(partsOf(away).parts, asking(aKeyView(), { ...without("Local"), plan }), gate);
+    expect(explained.code).toBe("RATE_LIMITED");
+    expect(stepOf(explained, "limits")).toMatchObject({ result: "refused", decides: true });
+    expect(stepOf(explained, "limits")?.detail).toContain("costs more than a whole limit");
+  });
+
+  test("limits that each gate counts by itself are not asked of the store, so onCounterFailure says nothing of them", async () => {
+    const plan = (view: KeyView): ChargePlan => ({
+      ...ownPlan(view),
+      shared: [{ ...NAMESPACE, accuracy: "local" }],
+    });
+    const explained = await explain(partsOf(away).parts, asking(aKeyView(), { ...without("Deny"), plan }), gate);
+    expect(explained.code).toBe("VALID");
+    expect(stepOf(explained, "limits")?.detail).toContain("in its own pod in any case (async)");
+  });
+
+  test("of limits that pass without them and credits that do not, the credits decide", async () => {
+    const lost = { ...away, readCredits: () => Promise.reject(new CountersUnavailable("away")) };
+    const view = aKeyView({ key: { ...limited().key, limited: true } });
+    for (const done of ["Local", "Allow"] as const) {
+      const explained = await explain(partsOf(lost).parts, asking(view, without(done)), gate);
+      expect(explained.code).toBe("UNKNOWN");
+      expect(explained.explained.steps.filter(({ decides }) => decides)).toMatchObject([
+        { step: "credits", detail: expect.stringContaining("onCreditFailure is Deny") },
+      ]);
+    }
+  });
+
+  test("an override that cannot be read is no limit that lets everything through", async () => {
+    const { parts } = partsOf({ overrides: { alice: { status: "unusable", reason: "nothing is projected" } } });
+    const explained = await explain(parts, asking(aKeyView(), { ...without("Deny"), ...shared }), gate);
+    expect(explained.code).toBe("UNKNOWN");
+    expect(stepOf(explained, "limits")).toMatchObject({ result: "skipped", saw: "no answer", decides: true });
   });
 
   test("they are asked once, also for a key that was refused before", async () => {

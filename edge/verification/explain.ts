@@ -1,6 +1,6 @@
 import type { Consumed, CreditCharge, CreditOutcome, LimitCharge } from "../../core/charges.ts";
 import { explainKey, notFoundStep } from "../../core/explanation/explain-key.ts";
-import type { ExplainedKey, SeenCounts, Source } from "../../core/explanation/shapes.ts";
+import type { ExplainedKey, SeenCounts, SeenUncounted, Source } from "../../core/explanation/shapes.ts";
 import type { Query } from "../../core/permissions/query.ts";
 import type { KeyRecord, OverrideRecord } from "../../core/records.ts";
 import type { Code } from "../../core/verification/codes.ts";
@@ -8,9 +8,10 @@ import { retryAfterS } from "../../core/verification/conclude.ts";
 import type { KeyView } from "../../core/verification/key-view.ts";
 import { type ChargePlan, chargesAnything } from "../../core/verification/plan-charges.ts";
 import { type ConsumeRequest, CountersUnavailable } from "../counters/contract.ts";
+import { MemoryCounters, MemoryStore } from "../counters/memory.ts";
 import type { Lookup, Projection } from "../projection/contract.ts";
 import { count, type WithoutStore } from "./count.ts";
-import { type Verdict, type Verification, type VerifyParts, verify } from "./verify.ts";
+import { type Verification, type VerifyParts, verify } from "./verify.ts";
 
 /*
  * A verification that is only explained. The code that decides is the same (verify.ts), unchanged: it is given a verification and parts that
@@ -24,9 +25,12 @@ export interface ExplainParts {
   readonly projection: Pick<Projection, "findOverride" | "findNamespace">;
   /** How old the records may be, ms; Infinity when that is not known. */
   readonly recordsAgeMs: () => number;
-  /** Decides limits in the shared store and counts nothing. Throws `CountersUnavailable`. */
+  /** Decides limits in the shared store and counts nothing. Rejects with `CountersUnavailable`. */
   readonly peekLimits: (limits: readonly LimitCharge[]) => Promise<Consumed>;
-  /** What is left of the credits of a key; undefined when it has no limit of them any more. */
+  /**
+   * What is left of the credits of a key; undefined when it has no limit of them any more. Rejects with `CountersUnavailable` when the
+   * shared store does not answer.
+   */
   readonly readCredits: (charge: CreditCharge) => Promise<number | undefined>;
 }
 
@@ -60,7 +64,7 @@ export async function explain(
 ): Promise<Explained> {
   const dry = new DryParts(parts);
   const watched = new WatchedVerification(verification);
-  const verdict = await decide(dry, watched);
+  const verdict = await verify(dry, watched);
   const nowMs = dry.nowMs();
   const code = verdict.kind === "decided" ? verdict.code : "UNKNOWN";
   const recordsAgeMs = ageOf(parts);
@@ -75,8 +79,10 @@ export async function explain(
   // What comes after the step that decided is told too, and cannot fail the explanation any more.
   const query = orReason(() => watched.readQuery());
   const plan = watched.planned ?? orReason(() => watched.plan(view));
-  if (typeof plan !== "string" && !dry.hasAsked && chargesAnything(plan))
-    await count(dry, { plan, withoutStore: DENY });
+  const withoutStore = typeof plan === "string" ? undefined : verification.withoutStore(plan);
+  if (typeof plan !== "string" && withoutStore !== undefined && !dry.hasAsked && chargesAnything(plan)) {
+    await count(dry, { plan, withoutStore });
+  }
   const { clientIp, apiId } = verification;
   const explained = explainKey({
     check: { view, nowMs, clientIp, apiId, query },
@@ -85,7 +91,7 @@ export async function explain(
     plan,
     counted: dry.counts && { ...dry.counts, namespaces: await nameNamespaces(parts, dry.counts.limits) },
     policy,
-    admitsUncounted: typeof plan === "string" ? ADMITS_NONE : admits(verification.withoutStore(plan)),
+    uncounted: withoutStore && dry.isUncounted ? { ...withoutStore, ...dry.alone } : undefined,
   });
   const counted = verdict.kind === "decided" ? verdict.counted : undefined;
   const retry = counted?.consumed === undefined ? undefined : retryAfterS(counted.code, counted.consumed);
@@ -93,27 +99,10 @@ export async function explain(
 }
 
 const NOTHING: ExplainedKey = { steps: [], permissions: { needed: [], held: [], heldCount: 0 }, limits: [] };
-const DENY: WithoutStore = { onCounterFailure: "Deny", onCreditFailure: "Deny" };
-const ADMITS_NONE = { limits: false, credits: false };
-
-const admits = ({ onCounterFailure, onCreditFailure }: WithoutStore) => ({
-  limits: onCounterFailure === "Allow",
-  credits: onCreditFailure === "Allow",
-});
 
 function ageOf({ recordsAgeMs }: ExplainParts): number {
   const ageMs = recordsAgeMs();
   return Number.isFinite(ageMs) ? Math.ceil(ageMs) : -1;
-}
-
-/** What a process would count by itself while the counters are away is known to that process alone. */
-async function decide(dry: DryParts, watched: WatchedVerification): Promise<Verdict> {
-  try {
-    return await verify(dry, watched);
-  } catch (error) {
-    if (!(error instanceof CountersUnavailable)) throw error;
-    return { kind: "uncountable", what: "limits", cause: error };
-  }
 }
 
 /** The names of the namespaces of limits, by id; a name that cannot be read is left out. */
@@ -193,6 +182,8 @@ class DryParts implements VerifyParts {
   counts: Omit<SeenCounts, "namespaces"> | undefined;
   /** Whether the counters were asked, answering or not. */
   hasAsked = false;
+  /** What was decided without the shared counters. */
+  alone: Pick<SeenUncounted, "isAsync" | "alone"> = { isAsync: false, alone: undefined };
   readonly nowMs: () => number;
   readonly counters = { consume: (request: ConsumeRequest): Promise<Consumed> => this.#consume(request) };
   readonly projection: VerifyParts["projection"];
@@ -212,8 +203,15 @@ class DryParts implements VerifyParts {
     };
   }
 
-  countLocally(): Promise<Consumed> {
-    return Promise.reject(new CountersUnavailable("what a process counts alone is not known here"));
+  /** What a process has counted is known to it alone; here it has counted nothing, and nothing is shared with others. */
+  async countLocally(limits: readonly LimitCharge[]): Promise<Consumed> {
+    return this.#countAlone(limits, false);
+  }
+
+  #countAlone(limits: readonly LimitCharge[], isAsync: boolean): Consumed {
+    const alone = new MemoryCounters(new MemoryStore(this.nowMs)).consumeNow({ limits });
+    this.alone = { isAsync, alone };
+    return alone;
   }
 
   /** The credits are read and never asked for; those that are not limited any more are not charged. */
@@ -221,22 +219,38 @@ class DryParts implements VerifyParts {
     return undefined;
   }
 
+  /** Also where overrides cannot be read, and the counters are not asked. */
   onUncounted(): void {
-    // An explanation says it in its answer.
+    this.hasAsked = true;
+  }
+
+  get isUncounted(): boolean {
+    return this.hasAsked && this.counts === undefined;
   }
 
   async #consume({ limits, credits }: ConsumeRequest): Promise<Consumed> {
     this.hasAsked = true;
     const overrides = await Promise.all(this.#overrides);
+    let consumed: Consumed;
+    try {
+      consumed = await this.#peek({ limits, credits });
+    } catch (error) {
+      // As in edge/counters/local.ts: the store is not asked for limits that each process decides.
+      const isAsync = credits === undefined && limits.every(({ accuracy }) => accuracy === "local");
+      if (!isAsync || !(error instanceof CountersUnavailable)) throw error;
+      return this.#countAlone(limits, true);
+    }
+    const applied = overrides.map((found) => (found.status === "found" ? found.value : undefined));
+    this.counts = { limits, consumed, overrides: applied };
+    return consumed;
+  }
+
+  async #peek({ limits, credits }: ConsumeRequest): Promise<Consumed> {
     const peeked =
       limits.length === 0
         ? { nowMs: this.nowMs(), limits: [], passed: true }
         : await this.#parts.peekLimits(limits.map((charge) => ({ ...charge, accuracy: "strict" })));
-    const consumed =
-      credits === undefined ? peeked : { ...peeked, credits: await this.#peekCredits(credits, peeked.passed) };
-    const applied = overrides.map((found) => (found.status === "found" ? found.value : undefined));
-    this.counts = { limits, consumed, overrides: applied };
-    return consumed;
+    return credits === undefined ? peeked : { ...peeked, credits: await this.#peekCredits(credits, peeked.passed) };
   }
 
   async #peekCredits(charge: CreditCharge, limitsPassed: boolean): Promise<CreditOutcome> {

@@ -1,5 +1,8 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { CountersUnavailable } from "../../../edge/counters/contract.ts";
+import { createMemoryEdge } from "../../../edge/open.ts";
+import { createCreditService } from "../../credits/postgres-credits.ts";
 import { buildTestApp, type TestApp } from "../../test/app.ts";
 import { makeThings, policyBody, type Things } from "../../test/things.ts";
 
@@ -195,26 +198,52 @@ test.each([
   expect(reply.status, JSON.stringify(reply.body)).toBe(status);
 });
 
-test("while the shared counters are away, the steps before them are explained all the same", async () => {
-  const { CountersUnavailable } = await import("../../../edge/counters/contract.ts");
-  const away = await buildTestApp({
-    deps: () => ({ peekLimits: () => Promise.reject(new CountersUnavailable("away")) }),
+describe("while the shared counters are away", () => {
+  let away: TestApp;
+  let own: Things;
+  beforeAll(async () => {
+    away = await buildTestApp({
+      deps: ({ db, log }) => {
+        const gone = () => Promise.reject(new CountersUnavailable("away"));
+        const edge = createMemoryEdge();
+        const store = Object.assign(Object.create(edge.credits), { read: gone });
+        return { peekLimits: gone, credits: createCreditService({ db, store, nowMs: Date.now, log }) };
+      },
+    });
+    const ask = (path: string, body: unknown) => away.data(path, body);
+    own = makeThings(away.deps.db, { workspaceId: away.workspace.id, ask });
   });
-  try {
-    const own = makeThings(away.deps.db, {
-      workspaceId: away.workspace.id,
-      ask: (path, body) => away.data(path, body),
-    });
-    const { keyId } = await own.key({ ratelimits: [{ name: "some", limit: 5, duration: HOUR_MS, autoApply: true }] });
+  afterAll(() => away.close());
+  const limit = { name: "some", limit: 5, duration: HOUR_MS, autoApply: true };
+  const shown = ({ steps }: { steps: StepOut[] }, name: string) => steps.find(({ step }) => step === name);
+
+  test("a call is explained as it is decided: by the counts of an api-server alone", async () => {
+    const { keyId } = await own.key({ ratelimits: [limit] });
     const explained = await away.data("admin.explainVerification", { keyId });
-    expect(explained).toMatchObject({ code: "UNKNOWN", status: 503, limits: [] });
-    expect(explained.steps.find(({ step }: StepOut) => step === "limits")).toMatchObject({
-      result: "skipped",
-      decides: true,
-    });
-  } finally {
-    await away.close();
-  }
+    expect(explained).toMatchObject({ code: "VALID", passes: true, status: 200, limits: [] });
+    expect(shown(explained, "limits")).toMatchObject({ result: "skipped", decides: false });
+  });
+
+  test.each([
+    { onCounterFailure: "Local", code: "VALID", status: 200 },
+    { onCounterFailure: "Allow", code: "VALID", status: 200 },
+    { onCounterFailure: "Deny", code: "UNKNOWN", status: 503 },
+  ])("a gate does what its policy says: $onCounterFailure", async ({ onCounterFailure, code, status }) => {
+    const { keyId, apiId } = await own.key({ ratelimits: [limit] });
+    const body = policyBody(apiId, own.name("policy"));
+    const policy = { ...(body as { policy: object }).policy, onCounterFailure };
+    const { policyId } = await away.data("policies.setPolicy", { ...body, policy });
+    const explained = await away.data("admin.explainVerification", { keyId, policyId, path: "/" });
+    expect(explained).toMatchObject({ code, status, passes: status === 200 });
+    expect(shown(explained, "limits")?.detail).toContain(`onCounterFailure is ${onCounterFailure}`);
+  });
+
+  test("what Postgres says of credits is not what gates spend from", async () => {
+    const { keyId } = await own.key({ credits: { remaining: 5 } });
+    const explained = await away.data("admin.explainVerification", { keyId });
+    expect(explained).toMatchObject({ code: "UNKNOWN", status: 503, passes: false });
+    expect(shown(explained, "credits")).toMatchObject({ result: "skipped", decides: true });
+  });
 });
 
 describe("a request", () => {

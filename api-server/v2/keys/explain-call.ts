@@ -7,7 +7,7 @@ import type { KeyRecord } from "../../../core/records.ts";
 import { STATUS_AT_A_GATE } from "../../../core/verification/gate-status.ts";
 import type { KeyView } from "../../../core/verification/key-view.ts";
 import type { Lookup } from "../../../edge/projection/contract.ts";
-import { type Explained, explain } from "../../../edge/verification/explain.ts";
+import { type Explained, type ExplainParts, explain } from "../../../edge/verification/explain.ts";
 import { RuleVerification } from "../../../edge/verification/rule-verification.ts";
 import type { Verification } from "../../../edge/verification/verify.ts";
 import type { Deps } from "../../deps.ts";
@@ -123,12 +123,13 @@ function oldestOf({ dataPlane }: Pick<ExplainedOut, "dataPlane">): number | unde
 
 const NOTHING = { permissions: { needed: [], held: [], heldCount: 0 }, limits: [] };
 
-const partsOf = ({ deps, workspaceId }: ExplainedCall) => ({
+const partsOf = ({ deps, workspaceId }: ExplainedCall): ExplainParts => ({
   nowMs: deps.nowMs,
   projection: deps.projection,
   recordsAgeMs: () => deps.projection.stalenessMs(workspaceId),
   peekLimits: deps.peekLimits,
-  readCredits: deps.credits.readRemaining.bind(deps.credits),
+  // What Postgres says while the shared counter is away is not what gates spend from.
+  readCredits: deps.credits.readSharedRemaining.bind(deps.credits),
 });
 
 class ExplainedCallVerification extends CallVerification {

@@ -145,7 +145,9 @@ const PermissionsOut = z.strictObject({
 export const ExplainedOut = z.strictObject({
   code: z
     .union([Code, z.enum(["ANONYMOUS", "MALFORMED", "UNKNOWN"])])
-    .describe("What the verification would end with. `UNKNOWN`: a store does not answer, so it is not known."),
+    .describe(
+      "What the verification would end with. `UNKNOWN`: a store does not answer, and the verification is not decided without it. While the counters are away, `VALID` is what is decided without them, as the steps `limits` and `credits` say.",
+    ),
   passes: z
     .boolean()
     .describe("Whether the request would be let through: also what a policy in mode `Audit` only counts."),

@@ -1,0 +1,33 @@
+import { expect, test } from "vitest";
+import { UNANSWERED } from "../core/explanation/said.ts";
+import type { Step } from "../core/explanation/shapes.ts";
+import { formatExplanation } from "./explanation.ts";
+
+const step = (of: Partial<Step>): Step => ({
+  step: "limits",
+  result: "passed",
+  decides: false,
+  saw: "some 1/5",
+  detail: "Every limit would let it through.",
+  sources: [],
+  ...of,
+});
+const shown = (...steps: Step[]) => formatExplanation({ code: "VALID", passes: true, status: 200, steps }, undefined);
+const unanswered = { result: "skipped", saw: UNANSWERED, detail: "The policy's onCounterFailure is Local." } as const;
+
+test("what is done without the counters is told below the table also where the request passes by it", () => {
+  expect(shown(step(unanswered)).slice(-2)).toEqual(["", unanswered.detail]);
+  expect(shown(step({})).join("\n")).not.toContain("Every limit");
+});
+
+test("a step that decides is told once", () => {
+  const lines = formatExplanation(
+    { code: "UNKNOWN", passes: false, status: 503, steps: [step({ ...unanswered, decides: true })] },
+    undefined,
+  );
+  expect(lines.filter((line) => line.includes(unanswered.detail))).toEqual([`  limits: ${unanswered.detail}`]);
+});
+
+test("what a server says is printed without its control characters", () => {
+  expect(shown(step({ ...unanswered, detail: "by \u001b[31mred" })).join("\n")).not.toContain("\u001b");
+});
