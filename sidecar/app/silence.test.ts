@@ -1,7 +1,13 @@
 import { once } from "node:events";
 import { type IncomingMessage, request, type ServerResponse } from "node:http";
-import { createServer as createHttp2Server, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
+import {
+  createServer as createHttp2Server,
+  type Http2Server,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from "node:http2";
 import type { AddressInfo } from "node:net";
+import type { Readable, Writable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
@@ -79,61 +85,90 @@ describe("an answer that pauses", () => {
   });
 });
 
-describe("an app that has begun its answer while the request is still coming", () => {
-  const UPLOAD = Buffer.alloc(64 * 1024 * 1024);
+describe.each([{ speaks: "HTTP/1.1" }, { speaks: "h2c" }])(
+  "an app of $speaks that has begun its answer while the request is still coming",
+  ({ speaks }) => {
+    const UPLOAD = Buffer.alloc(64 * 1024 * 1024);
 
-  /** Returns the answer, of which the app has sent the first bytes. */
-  async function openUpload(
-    bodyIdleMs: number,
-  ): Promise<{ atApp: IncomingMessage; app: ServerResponse; answer: IncomingMessage }> {
-    const begun = Promise.withResolvers<{ atApp: IncomingMessage; app: ServerResponse }>();
-    const app = await startApp((req, res) => {
-      req.pause();
-      res.write("begun");
-      begun.resolve({ atApp: req, app: res });
-    });
-    gate = await openGate({ ...OPEN, app, timeouts: { bodyIdleMs } });
-    const asked = request({ port: gate.port, host: "127.0.0.1", agent: false, method: "POST" });
-    asked.on("error", () => undefined).end(UPLOAD);
-    const [answer] = (await once(asked, "response")) as [IncomingMessage];
-    return { ...(await begun.promise), answer };
-  }
-
-  test("is given up when it neither reads the one nor goes on with the other", async () => {
-    const { answer } = await openUpload(SHORT_MS);
-    await expect(textOf(answer)).rejects.toThrow();
-    await waitFor("its place to be free", async () =>
-      (await gate.metrics()).includes('postern_sidecar_places{state="taken"} 0'),
-    );
-  });
-
-  test("may stop reading for as long as it goes on with its answer", async () => {
-    const { atApp, app, answer } = await openUpload(1_000);
-    const text = textOf(answer);
-    for (let i = 0; i < 10; i++) {
-      await sleep(250);
-      app.write(".");
+    interface AtApp {
+      readonly atApp: Pick<Readable, "on" | "once" | "pause" | "resume">;
+      readonly app: Pick<Writable, "write" | "end">;
     }
-    atApp.resume().once("end", () => app.end("!"));
-    expect(await text).toBe("begun..........!");
-  });
 
-  test("may be silent for as long as it reads", async () => {
-    const { atApp, app, answer } = await openUpload(1_000);
-    const text = textOf(answer);
-    let bytes = 0;
-    atApp.on("data", ({ length }: Buffer) => {
-      bytes += length;
-      if (bytes < 8 * 1024 * 1024) return;
-      bytes = 0;
-      atApp.pause();
-      setTimeout(() => atApp.resume(), 300);
+    let h2c: Http2Server | undefined;
+    const sessions: ServerHttp2Session[] = [];
+    afterEach(() => {
+      for (const session of sessions.splice(0)) session.destroy();
+      h2c?.close();
+      h2c = undefined;
     });
-    // Then its time to go on begins.
-    atApp.once("end", () => setTimeout(() => app.end("!"), 600)).resume();
-    expect(await text).toBe("begun!");
-  });
-});
+
+    async function openApp(begin: (of: AtApp) => void, timeouts: GateOptions["timeouts"] & {}): Promise<TestGate> {
+      if (speaks === "HTTP/1.1") {
+        const app = await startApp((atApp, res) => begin({ atApp, app: res }));
+        return openGate({ ...OPEN, app, timeouts });
+      }
+      h2c = createHttp2Server((atApp, res) => begin({ atApp, app: res.stream }));
+      h2c.on("session", (session) => sessions.push(session));
+      h2c.listen(0, "127.0.0.1");
+      await once(h2c, "listening");
+      const upstream = `http://127.0.0.1:${(h2c.address() as AddressInfo).port}`;
+      return openGate({ ...OPEN, timeouts, config: { upstream, upstreamProtocol: "h2c" } });
+    }
+
+    /** Returns the answer, of which the app has sent the first bytes. */
+    async function openUpload(bodyIdleMs: number): Promise<AtApp & { answer: IncomingMessage }> {
+      const begun = Promise.withResolvers<AtApp>();
+      gate = await openApp(
+        (of) => {
+          of.atApp.pause();
+          of.app.write("begun");
+          begun.resolve(of);
+        },
+        { bodyIdleMs },
+      );
+      const asked = request({ port: gate.port, host: "127.0.0.1", agent: false, method: "POST" });
+      asked.on("error", () => undefined).end(UPLOAD);
+      const [answer] = (await once(asked, "response")) as [IncomingMessage];
+      return { ...(await begun.promise), answer };
+    }
+
+    test("is given up when it neither reads the one nor goes on with the other", async () => {
+      const { answer } = await openUpload(SHORT_MS);
+      await expect(textOf(answer)).rejects.toThrow();
+      await waitFor("its place to be free", async () =>
+        (await gate.metrics()).includes('postern_sidecar_places{state="taken"} 0'),
+      );
+    });
+
+    test("may stop reading for as long as it goes on with its answer", async () => {
+      const { atApp, app, answer } = await openUpload(1_000);
+      const text = textOf(answer);
+      for (let i = 0; i < 10; i++) {
+        await sleep(250);
+        app.write(".");
+      }
+      atApp.resume().once("end", () => app.end("!"));
+      expect(await text).toBe("begun..........!");
+    });
+
+    test("may be silent for as long as it reads", async () => {
+      const { atApp, app, answer } = await openUpload(1_000);
+      const text = textOf(answer);
+      let bytes = 0;
+      atApp.on("data", ({ length }: Buffer) => {
+        bytes += length;
+        if (bytes < 8 * 1024 * 1024) return;
+        bytes = 0;
+        atApp.pause();
+        setTimeout(() => atApp.resume(), 300);
+      });
+      // Then its time to go on begins.
+      atApp.once("end", () => setTimeout(() => app.end("!"), 600)).resume();
+      expect(await text).toBe("begun!");
+    });
+  },
+);
 
 test("an app of HTTP/2 that has begun its answer has its time to go on with it once it has the request", async () => {
   const h2c = createHttp2Server();

@@ -227,10 +227,19 @@ class StreamRequest implements Sent, PlaceSeeker, BodySink, InputReceiver {
   }
 
   look(nowMs: number): void {
-    const isWaiting = this.#isRequestSent && !this.#isPaused;
-    if (isWaiting && nowMs > this.#deadlineMs) this.#break("timeout", new Error("the app did not answer in time"));
-    else if (!this.#isHeadReceived && nowMs - this.#stuckMs > this.#upstream.options.headersMs)
+    if (this.#isRequestSent) {
+      if (!this.#isPaused && nowMs > this.#deadlineMs)
+        this.#break("timeout", new Error("the app did not answer in time"));
+    } else if (this.#isStuck(nowMs)) {
       this.#break("timeout", new Error("the app neither read its request nor answered in time"));
+    }
+  }
+
+  /** By the same rule as on HTTP/1.1 (app-connection.ts): for as long as its answer may take to begin, or to go on. */
+  #isStuck(nowMs: number): boolean {
+    const stuckMs = nowMs - this.#stuckMs;
+    if (!this.#isHeadReceived) return stuckMs > this.#upstream.options.headersMs;
+    return !this.#isPaused && nowMs > this.#deadlineMs && stuckMs > this.#bodyIdleMs;
   }
 
   #requestSent(): void {
