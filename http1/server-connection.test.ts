@@ -138,6 +138,23 @@ describe("a client that does not take its last response", () => {
   });
 });
 
+test("a client that takes no response is asked for no further request, also when each is answered before its body", async () => {
+  await open((exchange) => answer(exchange, Buffer.alloc(32 * 1024)), { answerIdleMs: 300 });
+  const { socket } = opened.dial();
+  socket.pause();
+  const upload = "POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n";
+  let asked = 0;
+  const isClosed = (): boolean => opened.sockets[0]?.destroyed === true;
+  // Its own side takes some of it before it is full.
+  for (; asked < 1_000 && !isClosed(); asked++) {
+    socket.write(upload);
+    await waitFor("the request, or the end", () => opened.exchanges.length > asked || isClosed(), { everyMs: 0 });
+    expect(opened.sockets[0]?.writableLength ?? 0).toBeLessThan(128 * 1024);
+    socket.write("x");
+  }
+  expect(isClosed()).toBe(true);
+});
+
 describe("requests sent ahead", () => {
   test("are begun one at a time, each when the response before it is complete", async () => {
     await open();

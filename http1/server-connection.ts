@@ -292,16 +292,7 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
       exchange.read(this);
       return;
     }
-    if (!socket.writableNeedDrain) {
-      this.#next();
-      return;
-    }
-    this.#isFlushing = true;
-    this.#exchange = undefined;
-    socket.once("drain", () => {
-      this.#isFlushing = false;
-      this.#next();
-    });
+    this.#nextWhenTaken();
   }
 
   /** What comes of a body after its response. */
@@ -315,7 +306,23 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
 
   onEnd(): void {
     this.#isDraining = false;
-    if (!this.#isEnding) this.#next();
+    if (!this.#isEnding) this.#nextWhenTaken();
+  }
+
+  /** No request is read while the client leaves more than the socket's buffer of the responses before it: they would pile up. */
+  #nextWhenTaken(): void {
+    const { socket } = this;
+    if (!socket.writableNeedDrain) {
+      this.#next();
+      return;
+    }
+    this.#isFlushing = true;
+    this.#exchange = undefined;
+    this.#sinceMs = performance.now();
+    socket.once("drain", () => {
+      this.#isFlushing = false;
+      this.#next();
+    });
   }
 
   #next(): void {
