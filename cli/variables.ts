@@ -1,5 +1,7 @@
 /* Variables that are no options: secrets, which a command line would show to all, and what concerns every command. */
 
+import { ROOT_KEY_WANTED } from "./root-key.ts";
+
 export interface Variable {
   readonly name: string;
   /** The commands that read it; all when left out. */
@@ -18,7 +20,7 @@ export const VARIABLES: readonly Variable[] = [
     name: "POSTERN_ROOT_KEY",
     of: ["dev", "api-server", "operator"],
     help: "`dev`, `api-server`: a root key to register at the start, with every grant. `operator` and every command that calls the API: the root key to act with",
-    accepts: "22 characters or more",
+    accepts: ROOT_KEY_WANTED,
     file: "root-key-file",
   },
   {

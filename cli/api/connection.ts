@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { type Io, isGiven, type OptionValues, UsageError } from "../command.ts";
 import type { connection } from "../options.ts";
 import { profileOf, profilesFile, readProfiles } from "../profiles.ts";
+import { checkRootKey } from "../root-key.ts";
 import { parseBaseUrl, parseDurationOption } from "../values.ts";
 import { type Api, type Connection, createApi } from "./client.ts";
 
@@ -9,8 +10,6 @@ import { type Api, type Connection, createApi } from "./client.ts";
 
 export type ConnectionOptions = OptionValues<typeof connection>;
 
-/** A root key as one line of visible characters, which a header can carry. */
-const ROOT_KEY = /^[\x21-\x7e]{1,512}$/;
 const HOW = "name a server: `postern profile add`, or set POSTERN_API_URL and POSTERN_ROOT_KEY";
 
 /**
@@ -75,13 +74,6 @@ export function parseApiUrl(text: string): string {
   } catch {
     throw new UsageError("--api-url wants an address such as https://postern.example.com");
   }
-}
-
-/** The root key without the end of its line. Throws a `UsageError` that does not show it. */
-export function checkRootKey(text: string, from: string): string {
-  const rootKey = text.trim();
-  if (ROOT_KEY.test(rootKey)) return rootKey;
-  throw new UsageError(`${from} has no root key: one line of visible characters, at most 512`);
 }
 
 /** Calls the API, and closes what that opened. No error that leaves here shows the root key, or any of `secrets`. */

@@ -23,6 +23,7 @@ import {
 } from "../options.ts";
 import { type Closers, runService } from "../process.ts";
 import { noteRedisErrors } from "../redis-errors.ts";
+import { checkOwnRootKey, rootKeyFrom } from "../root-key.ts";
 import { signInOf, signInOptions } from "../sign-in.ts";
 import { databaseAddress, databaseOptions, redisAddress, redisOptions } from "../stores.ts";
 import { reviewToken } from "../token-review.ts";
@@ -155,6 +156,7 @@ export const apiServer = defineCommand({
           value: io.env.POSTERN_ROOT_KEY,
           file: options["root-key-file"],
           log,
+          accept: (text) => checkOwnRootKey(text, rootKeyFrom(options)),
         }),
         eventsBytesMax: parseMib("events-memory", options["events-memory"]),
         ingest: parseSwitch("ingest", options.ingest),

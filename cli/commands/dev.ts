@@ -26,6 +26,7 @@ import {
   v1,
 } from "../options.ts";
 import { type Closers, runService } from "../process.ts";
+import { checkOwnRootKey, ROOT_KEY_WANTED } from "../root-key.ts";
 import { type SignInValues, signInOf, signInOptions } from "../sign-in.ts";
 import { parseHttpUrl, parseMib, parsePort, parseRetention, parseV1 } from "../values.ts";
 
@@ -53,8 +54,7 @@ interface ReadyLine {
 export const dev = defineCommand({
   name: "dev",
   summary: "run all of Postern in one process, with an embedded Postgres",
-  description:
-    "Makes a root key at each start and revokes the one that the last start made; set POSTERN_ROOT_KEY (22 characters or more) to bring your own. Recoverable keys are encrypted with a key that is made in --data once, unless you bring your own. Logs go to standard error.",
+  description: `Makes a root key at each start and revokes the one that the last start made; set POSTERN_ROOT_KEY (${ROOT_KEY_WANTED}) to bring your own. Recoverable keys are encrypted with a key that is made in --data once, unless you bring your own. Logs go to standard error.`,
   options: {
     manifests: {
       type: "string",
@@ -116,8 +116,10 @@ export const dev = defineCommand({
     if (running !== undefined) {
       throw new UsageError(`process ${running.pid} already runs on ${data}; stop it, or give another --data`);
     }
+    const given = io.env.POSTERN_ROOT_KEY;
+    const rootKey = given === undefined || given === "" ? undefined : checkOwnRootKey(given, "POSTERN_ROOT_KEY");
     return runService({ name: "dev", env: io.env }, async ({ log, closers }) => {
-      const server = await startServer({ options, data, io, log, closers });
+      const server = await startServer({ options, data, rootKey, io, log, closers });
       const gate = await startGate({ options, data, server, log, closers });
       const ready = {
         apiUrl: server.api.url,
@@ -165,11 +167,13 @@ interface Server {
 async function startServer(parts: {
   options: Options;
   data: string;
+  /** Of the environment; undefined: one is made. */
+  rootKey: string | undefined;
   io: Io;
   log: Logger;
   closers: Closers;
 }): Promise<Server> {
-  const { options, data, io, log, closers } = parts;
+  const { options, data, rootKey: given, io, log, closers } = parts;
   let url = options["database-url"];
   if (url === undefined) {
     log.info({ data }, "starting Postgres");
@@ -196,7 +200,7 @@ async function startServer(parts: {
     edge,
     host: HOST,
     port: parsePort("api-port", options["api-port"]),
-    rootKey: io.env.POSTERN_ROOT_KEY,
+    rootKey: given,
     eventsBytesMax: parseMib("events-memory", options["events-memory"]),
     retentionDays: parseRetention(options),
     v1: parseV1(options),
@@ -208,7 +212,7 @@ async function startServer(parts: {
   const control = await startDevControl({ refill: (date) => api.refill(date) });
   closers.add("control", () => control.close());
   writeDevState(data, { pid: process.pid, databaseUrl: url, apiUrl: api.url, control: control.state });
-  const { workspaceId, rootKey } = await api.devRootKey(io.env.POSTERN_ROOT_KEY);
+  const { workspaceId, rootKey } = await api.devRootKey(given);
   return { api, edge, workspaceId, rootKey };
 }
 

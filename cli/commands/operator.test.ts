@@ -12,7 +12,9 @@ async function run(line: string, env: Record<string, string> = {}): Promise<{ co
 const operator = "operator --api-url http://127.0.0.1:1 --manifests missing";
 
 test("one root key and a folder of them exclude each other", async () => {
-  const { code, notes } = await run(`${operator} --root-keys-dir keys`, { POSTERN_ROOT_KEY: "root_0123456789" });
+  const { code, notes } = await run(`${operator} --root-keys-dir keys`, {
+    POSTERN_ROOT_KEY: "root_0123456789abcdefghijk",
+  });
   expect(code).toBe(2);
   expect(notes).toContain("--root-keys-dir excludes POSTERN_ROOT_KEY");
 });
@@ -21,7 +23,7 @@ test("one of the two is needed", async () => {
   expect((await run(operator)).notes).toMatch(/POSTERN_ROOT_KEY.*--root-key-file.*--root-keys-dir/);
 });
 
-const once = { POSTERN_ROOT_KEY: "root_0123456789" };
+const once = { POSTERN_ROOT_KEY: "root_0123456789abcdefghijk" };
 
 test.each([
   { option: "--resync 10ms", says: "--resync wants a duration" },

@@ -4,6 +4,7 @@ import { defineCommand, UsageError } from "../command.ts";
 import { type Followed, followed } from "../followed.ts";
 import { adminPort, splitList } from "../options.ts";
 import { runService } from "../process.ts";
+import { checkRootKey, rootKeyFrom } from "../root-key.ts";
 import { parseChoice, parseDurationOption, parseHttpUrl, parsePort, parseWhole } from "../values.ts";
 import { parseWebhook, webhookOptions } from "./webhook-options.ts";
 
@@ -162,7 +163,13 @@ export const operator = defineCommand({
         apiUrl: parseHttpUrl("api-url", options["api-url"]),
         keys: keysOf(
           options["root-keys-dir"],
-          followed({ name: "root-key", value: io.env.POSTERN_ROOT_KEY, file: options["root-key-file"], log }),
+          followed({
+            name: "root-key",
+            value: io.env.POSTERN_ROOT_KEY,
+            file: options["root-key-file"],
+            log,
+            accept: (text) => checkRootKey(text, rootKeyFrom(options)),
+          }),
         ),
         ...(options["default-workspace"] === undefined ? {} : { defaultWorkspace: options["default-workspace"] }),
         ...(options.tenancy === undefined ? {} : { tenancyFile: options.tenancy }),

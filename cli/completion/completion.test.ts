@@ -33,7 +33,7 @@ beforeAll(async () => {
     XDG_CONFIG_HOME: join(dir, "config"),
     TERM: "xterm",
   };
-  const profile = { apiUrl: "http://127.0.0.1:1", rootKey: "root_verySecret" };
+  const profile = { apiUrl: "http://127.0.0.1:1", rootKey: "root_verySecret0123456789" };
   writeProfiles(join(dir, "config/postern/profiles.json"), { profiles: { shop: profile, staging: profile } });
   writeFileSync(join(dir, "root key.txt"), "");
   mkdirSync(join(dir, "data"));

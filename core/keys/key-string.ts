@@ -3,6 +3,9 @@ import { hash } from "node:crypto";
 const ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 const START_CHARACTERS = 4;
 
+/** A shorter root key could be guessed: 22 characters of base 58 are 128 bits. */
+export const ROOT_KEY_LENGTH_MIN = 22;
+
 /**
  * Encodes bytes in base58 with Bitcoin's alphabet, which has no `0`, `O`, `I` and `l`. The bytes are one big-endian number; each
  * leading zero byte becomes one `1`. The long division by 58 takes quadratic time, which does not matter for at most 255 bytes.

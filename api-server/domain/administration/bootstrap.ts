@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { Pool } from "pg";
 import { makeId } from "../../../core/ids.ts";
-import { hashKey, makeKeyString } from "../../../core/keys/key-string.ts";
+import { hashKey, makeKeyString, ROOT_KEY_LENGTH_MIN } from "../../../core/keys/key-string.ts";
 import { ALL_GRANTS } from "../../../core/permissions/root-key.ts";
 import type { Queryable } from "../../store/queryable.ts";
 import { deleteRootKey, insertRootKey, type NewRootKey, upsertRootKey } from "../../store/root-keys.ts";
@@ -10,8 +10,6 @@ import { findWorkspace, insertWorkspace } from "../../store/workspaces.ts";
 
 /* The first workspace and its root keys, without which the API cannot be called. */
 
-/** Shorter ones could be guessed: 22 characters of base 58 are 128 bits. */
-export const ROOT_KEY_LENGTH_MIN = 22;
 const ROOT_KEY_PREFIX = "postern";
 const ID_BYTES = 24;
 const START_LENGTH = 4;

@@ -150,7 +150,7 @@ describe("key verify", () => {
   test("of one that is not known ends with 10, which is no failure: 1 is", async () => {
     expect((await verify("shop_notKnown")).code).toBe(10);
     const away = await runPostern(["key", "verify"], {
-      env: { POSTERN_API_URL: "http://127.0.0.1:1", POSTERN_ROOT_KEY: "x" },
+      env: { POSTERN_API_URL: "http://127.0.0.1:1", POSTERN_ROOT_KEY: "x".repeat(22) },
       stdin: "shop_notKnown",
     });
     expect(away.code).toBe(1);

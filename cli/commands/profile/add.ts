@@ -1,12 +1,13 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import * as z from "zod";
-import { checkRootKey, parseApiUrl, withConnection } from "../../api/connection.ts";
+import { parseApiUrl, withConnection } from "../../api/connection.ts";
 import { defineCommand, type Io, UsageError } from "../../command.ts";
 import { objectShape, printable } from "../../fields.ts";
 import { connection, json } from "../../options.ts";
 import { printOne } from "../../output.ts";
 import { parseProfileName, profilesFile, readProfiles, writeProfiles } from "../../profiles.ts";
+import { checkRootKey } from "../../root-key.ts";
 import { parseDurationOption } from "../../values.ts";
 import { profileFields } from "./fields.ts";
 import { name } from "./name-option.ts";

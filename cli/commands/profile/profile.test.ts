@@ -124,11 +124,11 @@ test("a root key that is not valid is not kept, nor one whose server does not an
   expect(foreign.notes.join()).not.toContain("notKnownAtAll");
   const url = `http://127.0.0.1:${await freePort()}`;
   const away = ["profile", "add", "--name", "away", "--api-url", url];
-  expect((await run(away, { stdin: "root_later" })).notes.join()).toContain(
+  expect((await run(away, { stdin: "root_laterThanAllOthers1" })).notes.join()).toContain(
     `no answer from ${url}: nothing listens there`,
   );
   expect((await run(["profile", "list"])).notes).toEqual(["no profiles"]);
-  expect((await run([...away, "--unchecked"], { stdin: "root_later" })).code).toBe(0);
+  expect((await run([...away, "--unchecked"], { stdin: "root_laterThanAllOthers1" })).code).toBe(0);
 });
 
 test.each([
