@@ -209,8 +209,25 @@ test("what makes something is sent once, and the error says that it may be done"
     const { url, seen } = await aServer(answer);
     const said = await failure(create(aConnection(url)));
     expect(seen.requests).toBe(1);
-    if (!said.includes("Later.")) expect(said).toContain("Whether keys.createKey was done is not known");
+    expect(said).toContain("Whether keys.createKey was done is not known");
   }
+});
+
+test.each([
+  { kind: "service_unavailable", status: 500, says: /try again in a moment; `curl 'URL\/readyz\?verbose'` says what/ },
+  { kind: "analytics_connection_failed", status: 503, says: /try again in a moment/ },
+  { kind: "internal_error", status: 500, says: /its log says why$/ },
+])("$kind names the server and what to do next", async ({ kind, status, says }) => {
+  const { url } = await aServer((response) =>
+    json(response, status, { ...error(kind, "It is away."), meta: { requestId: "req_1\u001b[2J" } }),
+  );
+  const said = await failure(read(aConnection(`${url}/base`)));
+  expect(said).toMatch(`It is away. The api-server at ${url}/base answers ${status} to req_1`);
+  expect(said.replaceAll(`${url}/base`, "URL")).toMatch(says);
+  expect(said).not.toContain("\u001b");
+  expect(said).not.toContain(ROOT_KEY);
+  // It only read.
+  expect(said).not.toContain("is not known");
 });
 
 test("a call beyond the quota was not begun, so it is sent again, also one that makes something", async () => {

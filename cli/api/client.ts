@@ -72,8 +72,8 @@ export function createApi(connection: Connection): Api & { close(): void } {
   return {
     close: exchanges.close,
     async call<P extends Procedure>(procedure: P, body: Input<P>): Promise<Answer<Data<P>>> {
-      const called: Called = { procedure, url, rootKeyFrom };
       const isOnce = !REPEATABLE.has(procedure);
+      const called: Called = { procedure, url, rootKeyFrom, isOnce };
       const text = JSON.stringify(body);
       const startedMs = performance.now();
       const remainingMs = () => Math.max(1, Math.ceil(timeoutMs - (performance.now() - startedMs)));
@@ -89,7 +89,7 @@ export function createApi(connection: Connection): Api & { close(): void } {
         const mayRepeat = delayMs !== undefined && attempt < ATTEMPTS_MAX && delayMs < remainingMs();
         if (mayRepeat) await sleep(delayMs);
         else if (outcome instanceof NoAnswer) {
-          throw new Error(unreachable(outcome, called, { waitedMs: performance.now() - startedMs, isOnce }));
+          throw new Error(unreachable(outcome, called, performance.now() - startedMs));
         } else return answerOf<P>(outcome, called);
       }
     },

@@ -27,15 +27,21 @@ export interface Called {
   readonly url: string;
   /** Where the root key comes from: `profile shop`, `POSTERN_ROOT_KEY`. */
   readonly rootKeyFrom: string;
+  /** It does more when it is repeated. */
+  readonly isOnce: boolean;
 }
 
 interface ErrorBody {
+  readonly meta?: { readonly requestId?: unknown };
   readonly error?: { readonly type?: unknown; readonly detail?: unknown; readonly errors?: readonly Fault[] };
 }
 
 /** The 404 for a path that there is not. */
 const NO_SUCH_PATH = "not_found";
+/** The kinds that tell of a store which is away. */
+const OUTAGES: ReadonlySet<string> = new Set(["service_unavailable", "analytics_connection_failed"]);
 const FAULTS_MAX = 5;
+const REQUEST_ID_LENGTH_MAX = 100;
 const DETAIL_LENGTH_MAX = 1000;
 
 /** What an answer other than success means. */
@@ -59,7 +65,19 @@ export function refusalOf(answered: Answered, body: unknown, called: Called): Ap
     );
   }
   if (status === 403) return refusal(`${detail}${wayToPermission(detail)}`);
+  if (status >= 500) return refusal(`${detail} ${wayOutOf(kind, answered, body as ErrorBody, called)}`);
   return refusal([detail, ...faultTexts(errors)].join(" "));
+}
+
+/** The api-server answers and cannot do it: which server that is, and what to look at next. */
+function wayOutOf(kind: string, { status }: Answered, { meta }: ErrorBody, called: Called): string {
+  const { url } = called;
+  const requestId = printable(String(meta?.requestId ?? "").slice(0, REQUEST_ID_LENGTH_MAX));
+  const where = `The api-server at ${url} answers ${status}${requestId === "" ? "" : ` to ${requestId}`}`;
+  const next = OUTAGES.has(kind)
+    ? `it does not reach what it needs: try again in a moment; \`curl '${url}/readyz?verbose'\` says what is away`
+    : "its log says why";
+  return `${where}: ${next}${doubtOf(called)}`;
 }
 
 /** `The root key lacks the permission api.*.read_key or api.api_1.read_key.` names the tuples, the narrowest last; `<id>` stands for any one. */
@@ -116,12 +134,11 @@ const UNTRUSTED = new Set([
   "UNABLE_TO_GET_ISSUER_CERT",
 ]);
 
-/** What is said when no answer came within `waitedMs`. `isOnce` is a call that does more when it is repeated. */
-export function unreachable(
-  { code, maybeDone }: NoAnswer,
-  { procedure, url }: Called,
-  { waitedMs, isOnce }: { waitedMs: number; isOnce: boolean },
-): string {
+const doubtOf = ({ procedure, isOnce }: Called): string =>
+  isOnce ? `. Whether ${procedure} was done is not known: look before you repeat it` : "";
+
+/** What is said when no answer came within `waitedMs`. */
+export function unreachable({ code, maybeDone }: NoAnswer, called: Called, waitedMs: number): string {
   const reason = UNTRUSTED.has(code)
     ? "its certificate is not of an authority that is known here; name it with --ca-file, or in the profile"
     : code === "TIMEOUT"
@@ -129,8 +146,7 @@ export function unreachable(
       : code.startsWith("HPE_")
         ? "it does not speak HTTP; is the address an https:// one?"
         : `${REASONS[code] ?? "the call failed"} (${code})`;
-  const doubt = maybeDone && isOnce ? `. Whether ${procedure} was done is not known: look before you repeat it` : "";
-  return `no answer from ${url}: ${reason}${doubt}`;
+  return `no answer from ${called.url}: ${reason}${maybeDone ? doubtOf(called) : ""}`;
 }
 
 const isObject = (value: unknown): value is object => typeof value === "object" && value !== null;

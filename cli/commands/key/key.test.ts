@@ -281,3 +281,18 @@ describe("key list", () => {
     expect(keys.map((key: { keyId: string }) => key.keyId)).toEqual([keyId]);
   });
 });
+
+test("a server whose Postgres is away is named, with what to do", async () => {
+  const away = await openApiCli();
+  try {
+    await away.t.dropDatabase();
+    const { code, notes } = await away.run(["key", "list", "--api", "api_1"]);
+    expect(code).toBe(1);
+    expect(notes.join()).toMatch(
+      /The database cannot be reached\. The api-server at http:\/\/127\.0\.0\.1:\d+ answers 500 to req_/,
+    );
+    expect(notes.join()).toContain("/readyz?verbose");
+  } finally {
+    await away.close();
+  }
+});
