@@ -115,7 +115,7 @@ export const OBJECT_METRICS = defineMetrics({
     help: "Policies, by condition and its status.",
     unit: "policies",
     labels: { condition: POLICY_CONDITIONS, status: STATUSES },
-    bad: "`Stale` or `Refused` True (PosternPolicyStale, PosternPolicyRefused); `Enforced` False: pods without a gate, or gates that have not reported; `Overshot` True: limits were exceeded while counting was not strict; `Bypassable` True: the app's port is open to others than its gate.",
+    bad: "`Stale` or `Refused` True (PosternPolicyStale, PosternPolicyRefused); `Enforced` False: pods without a gate, or gates that have not reported; `Overshot` True (PosternLimitsOvershot): limits were exceeded while Redis was away; `Bypassable` True: the app's port is open to others than its gate.",
   },
   unguarded: {
     name: "postern_operator_unguarded_pods",

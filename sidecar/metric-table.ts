@@ -90,7 +90,7 @@ export const GATE_METRICS = defineMetrics({
     help: "Units let in beyond limits that were not counted strictly.",
     unit: "units",
     labels: { counted: ["async", "outage"] },
-    bad: "`async`: the price of asynchronous limits; when it matters, make the limit strict. `outage`: what an outage of Redis let in; `budget: 1/pods` bounds it.",
+    bad: "`async`: the price of asynchronous limits; when it matters, make the limit strict. `outage`: what an outage of Redis let in (PosternLimitsOvershot); `budget: 1/pods` bounds it.",
   },
   overAdmittedShare: {
     name: "postern_sidecar_over_admitted_share_max",

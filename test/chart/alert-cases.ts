@@ -143,6 +143,20 @@ export const ALERT_CASES: readonly AlertCase[] = [
     says: /gates of 3 policies/,
   },
   {
+    alert: "PosternLimitsOvershot",
+    // Followers know of no policy.
+    fires: [
+      'postern_operator_policies{NS,pod="a",condition="Overshot",status="True"} 0x28 2x2',
+      'postern_operator_policies{NS,pod="b",condition="Overshot",status="True"} 0x30',
+    ],
+    quiet: [
+      'postern_operator_policies{NS,pod="a",condition="Overshot",status="True"} 2x15 0x15',
+      'postern_operator_policies{NS,pod="a",condition="Overshot",status="False"} 2x30',
+      'postern_operator_policies{NS,pod="a",condition="Stale",status="True"} 2x30',
+    ],
+    says: /^gates of 2 policies admitted more/,
+  },
+  {
     alert: "PosternObjectsNotReady",
     fires: [
       'postern_operator_objects{NS,pod="a",kind="Role",ready="False"} 1x30',
