@@ -33,5 +33,6 @@ node_modules/.package-lock.json: package-lock.json
 	@command -v npm >/dev/null || { echo "npm is missing: install npm 11, which comes with Node" >&2; exit 1; }
 	@node -e 'process.exit(parseInt(process.versions.node) < $(NODE_AT_LEAST) ? 1 : 0)' || \
 	  { echo "Node $$(node --version) is too old: install Node $(NODE_AT_LEAST) or newer" >&2; exit 1; }
+	@echo "installing what package-lock.json names into node_modules; this takes about a minute" >&2
 	npm ci --loglevel=error
 	@touch $@

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { progressLine, withProgress } from "./progress.ts";
+import { progressLine, withNotice, withProgress } from "./progress.ts";
 
 describe("the line", () => {
   const work = { doing: "re-encrypting", things: "keys" };
@@ -94,5 +94,42 @@ describe("while work runs", () => {
     { name: "work whose answer is JSON", ms: 60_000, options: { columns: 80, json: true } },
   ])("nothing is written of $name", async ({ ms, options }) => {
     expect(await run(ms, options)).toEqual({ notes: [], written: [] });
+  });
+});
+
+describe("what is made at a first start", () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  const work = { doing: "building the dashboard", takes: "about 10 seconds" };
+  const make = async (fails = false) => {
+    await new Promise((resolve) => setTimeout(resolve, 72_000));
+    if (fails) throw new Error("it cannot be built");
+    return "made";
+  };
+
+  test("has a line when it begins and one when it is done", async () => {
+    const notes: string[] = [];
+    const made = withNotice({ note: (line) => void notes.push(line) }, {}, work, make);
+    expect(notes).toEqual(["building the dashboard; this takes about 10 seconds"]);
+    await vi.advanceTimersByTimeAsync(72_000);
+    expect(await made).toBe("made");
+    expect(notes.slice(1)).toEqual(["building the dashboard: done after 1m12s"]);
+  });
+
+  test("is not called done when it failed", async () => {
+    const notes: string[] = [];
+    const made = withNotice({ note: (line) => void notes.push(line) }, {}, work, () => make(true));
+    made.catch(() => undefined);
+    await vi.advanceTimersByTimeAsync(72_000);
+    await expect(made).rejects.toThrow("it cannot be built");
+    expect(notes).toHaveLength(1);
+  });
+
+  test("has no line with --json", async () => {
+    const notes: string[] = [];
+    const made = withNotice({ note: (line) => void notes.push(line) }, { json: true }, work, make);
+    await vi.advanceTimersByTimeAsync(72_000);
+    expect([await made, notes]).toEqual(["made", []]);
   });
 });

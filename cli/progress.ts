@@ -46,6 +46,32 @@ export async function withProgress<T>(
   }
 }
 
+/** What is made before the work that was asked for can begin, as at a first start. */
+export interface FirstWork {
+  /** `building the dashboard` */
+  readonly doing: string;
+  /** As a person says it: `about 4 minutes`. */
+  readonly takes: string;
+}
+
+/**
+ * Runs work that cannot tell how far it is: one line when it begins, one when it is done, the same on a terminal and in a file. Nothing
+ * with `--json`, and no second line for work that fails, whose error is told.
+ */
+export async function withNotice<T>(
+  { note }: Pick<Io, "note">,
+  { json = false }: { readonly json?: boolean },
+  { doing, takes }: FirstWork,
+  run: () => Promise<T>,
+): Promise<T> {
+  if (json) return run();
+  const startedMs = performance.now();
+  note(`${doing}; this takes ${takes}`);
+  const made = await run();
+  note(`${doing}: done after ${inSeconds(performance.now() - startedMs)}`);
+  return made;
+}
+
 function openProgress({ note, screen }: Pick<Io, "note" | "screen">, work: Work): Progress {
   const startedMs = performance.now();
   let state: { done?: number; total?: number | undefined; step?: string } = {};

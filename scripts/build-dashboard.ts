@@ -3,7 +3,9 @@ import { chmod, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from "
 import { join, relative, resolve } from "node:path";
 import { parseArgs, promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
-import { build } from "vite";
+import { build as buildByVite } from "vite";
+import { processIo } from "../cli/execute.ts";
+import { withNotice } from "../cli/progress.ts";
 
 /*
  * Makes dashboard/dist: the files that the api-server serves at /dashboard/, each with its compressed forms beside it, so that
@@ -31,19 +33,21 @@ const SHARED = [
 /** In the folder that is served, but no page refers to it: of which sources it was made. */
 const STAMP = "made-from";
 
-/** Builds unless what is there was made from the same sources. Returns whether it built. */
-export async function ensureDashboard(): Promise<boolean> {
+/** Builds unless what is there was made from the same sources. */
+export async function ensureDashboard(): Promise<void> {
   const madeFrom = await readFile(join(DASHBOARD_DIST, STAMP), "utf8").catch(() => undefined);
-  if (madeFrom === (await fingerprint())) return false;
-  await buildDashboard();
-  return true;
+  if (madeFrom !== (await fingerprint())) await buildDashboard();
 }
+
+/** Says on standard error what it builds, how long that takes, and when it is done. */
+export const buildDashboard = (): Promise<void> =>
+  withNotice(processIo, {}, { doing: `building ${relative(ROOT, DASHBOARD_DIST)}`, takes: "about 10 seconds" }, build);
 
 /**
  * Builds into a new folder that then takes the place of the old one, so that a server on the same files never sees half of it and two
  * builds at a time do no harm.
  */
-export async function buildDashboard(): Promise<void> {
+async function build(): Promise<void> {
   const next = await mkdtemp(join(SOURCE, "dist-"));
   const last = `${next}-before`;
   const madeFrom = await fingerprint();
@@ -51,7 +55,7 @@ export async function buildDashboard(): Promise<void> {
   try {
     // The build follows it, and a run of tests says "test": they would try libraries in their slow form for development.
     process.env.NODE_ENV = "production";
-    await build({
+    await buildByVite({
       configFile: false,
       root: SOURCE,
       base: "/dashboard/",
@@ -127,8 +131,5 @@ async function filesOf(path: string): Promise<string[]> {
 
 if (import.meta.main) {
   const { values } = parseArgs({ options: { "if-stale": { type: "boolean", default: false } } });
-  const startedMs = performance.now();
-  const built = values["if-stale"] ? await ensureDashboard() : await buildDashboard().then(() => true);
-  if (built)
-    console.log(`built ${relative(ROOT, DASHBOARD_DIST)} in ${((performance.now() - startedMs) / 1000).toFixed(1)} s`);
+  await (values["if-stale"] ? ensureDashboard() : buildDashboard());
 }

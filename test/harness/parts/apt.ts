@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { findBinary } from "./find.ts";
+import { telling } from "./say.ts";
 
 const run = promisify(execFile);
 
@@ -30,18 +31,18 @@ export async function installPackage(aptPackage: string): Promise<boolean> {
 
 /** Files of a run that need one package at the same time have a process each, and two of apt-get destroy one another's downloads. */
 async function install(aptPackage: string): Promise<void> {
-  process.stderr.write(`harness: installing ${aptPackage} with apt-get, once\n`);
   const update = "apt-get update -q";
   const args = `-y -q --no-install-recommends -o DPkg::Lock::Timeout=${WAIT_MS / 1000}`;
   // Only the program is needed: this variable pretends the one-user runlevel, in which Debian starts no service of a new package.
   const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive", RUNLEVEL: "1" };
-  await run(
-    "flock",
-    [join(tmpdir(), "postern-apt.lock"), "sh", "-c", `${update} && apt-get install ${args} "$0"`, aptPackage],
-    {
-      env,
-      timeout: WAIT_MS,
-      maxBuffer: 64 * 1024 * 1024,
-    },
+  const command = [
+    join(tmpdir(), "postern-apt.lock"),
+    "sh",
+    "-c",
+    `${update} && apt-get install ${args} "$0"`,
+    aptPackage,
+  ];
+  await telling({ doing: `installing ${aptPackage} with apt-get`, takes: "half a minute" }, () =>
+    run("flock", command, { env, timeout: WAIT_MS, maxBuffer: 64 * 1024 * 1024 }),
   );
 }

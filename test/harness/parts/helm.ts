@@ -25,7 +25,10 @@ async function built(): Promise<string | undefined> {
 
 async function buildHelm(): Promise<string> {
   const made = async () => ((await built()) === undefined ? undefined : folder());
-  return join(await buildOnce({ what: `helm ${HELM}`, folder: folder(), built: made, build }), "helm");
+  return join(
+    await buildOnce({ what: `helm ${HELM}`, takes: "about a minute", folder: folder(), built: made, build }),
+    "helm",
+  );
 }
 
 async function build({ work, go }: Go): Promise<void> {

@@ -1,7 +1,8 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { isExecutable } from "./find.ts";
-import { buildOnce, cacheFolder, type Go, say } from "./go-build.ts";
+import { buildOnce, cacheFolder, type Go } from "./go-build.ts";
+import { say } from "./say.ts";
 
 // The modules of Kubernetes 1.34.2 are published as v0.34.2, and it uses etcd client 3.6.4.
 const KUBERNETES = "1.34.2";
@@ -27,6 +28,7 @@ export async function builtKubernetes(): Promise<string | undefined> {
 export const buildKubernetes = (): Promise<string> =>
   buildOnce({
     what: `kube-apiserver ${KUBERNETES}, etcd and kubectl`,
+    takes: "about 4 minutes",
     folder: folder(),
     built: builtKubernetes,
     build,

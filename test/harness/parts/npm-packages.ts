@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { MissingPart } from "./find.ts";
 import { cacheFolder } from "./go-build.ts";
+import { telling } from "./say.ts";
 
 const run = promisify(execFile);
 
@@ -20,12 +21,14 @@ export async function npmWith(title: string, packages: readonly string[]): Promi
       .replace(/^-/, ""),
   );
   if (await isThere(join(folder, "node_modules"))) return folder;
-  process.stderr.write(`harness: installing ${title} into ${folder}, once\n`);
   await mkdir(cacheFolder(), { recursive: true });
   const work = await mkdtemp(`${folder}.`);
   try {
     await writeFile(join(work, "package.json"), '{ "private": true, "type": "module" }\n');
-    await run("npm", ["install", "--no-audit", "--no-fund", "--ignore-scripts", ...packages], { cwd: work });
+    const args = ["install", "--no-audit", "--no-fund", "--ignore-scripts", ...packages];
+    await telling({ doing: `installing ${title} into ${folder}`, takes: "half a minute" }, () =>
+      run("npm", args, { cwd: work }),
+    );
     await rename(work, folder);
   } catch (error) {
     await rm(work, { recursive: true, force: true });

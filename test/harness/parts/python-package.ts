@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { findBinary, isExecutable, MissingPart } from "./find.ts";
 import { cacheFolder } from "./go-build.ts";
+import { telling } from "./say.ts";
 
 const run = promisify(execFile);
 
@@ -40,14 +41,15 @@ async function install(
 ): Promise<void> {
   const python = await findBinary(["python3"]);
   if (python === undefined) throw new MissingPart(`${title} is missing: ${ADVICE}`);
-  process.stderr.write(`harness: installing ${name} ${version} into ${folder}, once\n`);
   await mkdir(cacheFolder(), { recursive: true });
   const work = await mkdtemp(`${folder}.`);
   try {
     const options = { maxBuffer: 16 * 1024 * 1024 };
-    await run(python, ["-m", "venv", work], options);
     const pip = ["-m", "pip", "install", "--quiet", ...(alone ? ["--no-deps"] : []), `${name}==${version}`, ...and];
-    await run(join(work, "bin", "python"), pip, options);
+    await telling({ doing: `installing ${name} ${version} into ${folder}`, takes: "a minute or so" }, async () => {
+      await run(python, ["-m", "venv", work], options);
+      await run(join(work, "bin", "python"), pip, options);
+    });
     await rename(work, folder);
   } catch (error) {
     await rm(work, { recursive: true, force: true });

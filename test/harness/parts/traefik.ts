@@ -19,7 +19,7 @@ export async function findTraefik(): Promise<string> {
   const found = async () => ((await isExecutable(program)) ? program : undefined);
   const built = async () => ((await found()) === undefined ? undefined : folder);
   const build = async () => {
-    await buildOnce({ what: `Traefik ${TRAEFIK}`, folder, built, build: buildTraefik });
+    await buildOnce({ what: `Traefik ${TRAEFIK}`, takes: "some minutes", folder, built, build: buildTraefik });
     return program;
   };
   return await findPart(

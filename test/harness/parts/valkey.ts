@@ -5,6 +5,7 @@ import { promisify } from "node:util";
 import { findBinary, findPart } from "./find.ts";
 import { cacheFolder } from "./go-build.ts";
 import { redisBinary } from "./redis.ts";
+import { telling } from "./say.ts";
 
 const run = promisify(execFile);
 
@@ -29,13 +30,14 @@ async function unpacked(): Promise<string | undefined> {
   if (found !== undefined) return found;
   // The libraries that it needs are those of redis-server.
   await redisBinary();
-  await unpack(folder, { aptGet, dpkg, codename });
+  await telling({ doing: `unpacking ${PACKAGES.join(" and ")} of Debian into ${folder}`, takes: "half a minute" }, () =>
+    unpack(folder, { aptGet, dpkg, codename }),
+  );
   return findBinary(["valkey-server"], program);
 }
 
 /** Into a temporary folder that is renamed at the end: it appears complete or not at all. */
 async function unpack(folder: string, { aptGet, dpkg, codename }: Record<"aptGet" | "dpkg" | "codename", string>) {
-  process.stderr.write(`harness: unpacking ${PACKAGES.join(" and ")} of Debian into ${folder}, once\n`);
   await mkdir(cacheFolder(), { recursive: true });
   const work = await mkdtemp(`${folder}.`);
   try {
