@@ -1,6 +1,7 @@
 import type { Pool } from "pg";
 import { pino } from "pino";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Data, Input, Procedure } from "../../core/api/procedures.ts";
 import { makeKeyString } from "../../core/keys/key-string.ts";
 import { createMemoryEdge, type Edge } from "../../edge/open.ts";
 import { createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
@@ -37,19 +38,18 @@ afterAll(async () => {
   await database.drop();
 });
 
-// biome-ignore lint/suspicious/noExplicitAny: tests reach into answers of any shape.
-async function call(path: string, body: unknown): Promise<any> {
+async function call<P extends Procedure>(path: P, body: Input<P>): Promise<Data<P>> {
   const response = await fetch(`${api.url}/v2/${path}`, {
     method: "POST",
     headers: { authorization: `Bearer ${rootKey}`, "content-type": "application/json" },
     body: JSON.stringify(body),
   });
-  const reply = (await response.json()) as { data: unknown };
+  const reply = (await response.json()) as { data: Data<P> };
   if (response.status !== 200) throw new Error(`${path}: ${response.status} ${JSON.stringify(reply)}`);
   return reply.data;
 }
 
-const createKey = (credits: object): Promise<{ keyId: string; key: string }> =>
+const createKey = (credits: Input<"keys.createKey">["credits"] & {}): Promise<{ keyId: string; key: string }> =>
   call("keys.createKey", { apiId, credits });
 
 interface StoredCredits {

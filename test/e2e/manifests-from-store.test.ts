@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { parseAllDocuments } from "yaml";
+import type { Data, Input, Procedure } from "../../core/api/procedures.ts";
 import type { StoredObject } from "../../core/manifests/from-store/stored-object.ts";
 import { yamlOf } from "../../core/manifests/from-store/yaml-text.ts";
 import { PolicyInput } from "../../core/policies/policy.ts";
@@ -17,13 +18,13 @@ beforeAll(async () => {
 });
 afterAll(() => world?.close());
 
-// biome-ignore lint/suspicious/noExplicitAny: tests reach into answers of any shape.
-async function data(procedure: string, body: object): Promise<any> {
+async function data<P extends Procedure>(procedure: P, body: Input<P>): Promise<Data<P>> {
   const answer = await world.store.call(procedure, body);
   if (answer.status !== 200) throw new Error(`${procedure}: ${JSON.stringify(answer)}`);
   return answer.data;
 }
-const managerOf = async (kind: string, id: string) => (await data("managed.getObject", { kind, id })).manager;
+type ManagedKind = Input<"managed.getObject">["kind"];
+const managerOf = async (kind: ManagedKind, id: string) => (await data("managed.getObject", { kind, id })).manager;
 
 /** Applies the text in a Kubernetes namespace, reconciles until all is ready, and returns the manifests. */
 async function apply(text: string, namespace: string): Promise<TestManifest[]> {
@@ -43,7 +44,7 @@ async function apply(text: string, namespace: string): Promise<TestManifest[]> {
 interface Case {
   readonly name: string;
   /** Makes the object, and returns what to write. */
-  readonly make: () => Promise<{ object: StoredObject; kind: string; id: string; read: () => Promise<unknown> }>;
+  readonly make: () => Promise<{ object: StoredObject; kind: ManagedKind; id: string; read: () => Promise<unknown> }>;
 }
 
 const HOUR_MS = 3_600_000;

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
+import type { Data, Input, Procedure } from "../../core/api/procedures.ts";
 import { type RunningProcess, startProcess } from "../harness/process.ts";
 import { waitFor } from "../harness/wait.ts";
 
@@ -38,14 +39,13 @@ async function startDev(data: string): Promise<RunningProcess & { url: string; r
   return { ...dev, url: apiUrl, rootKey };
 }
 
-async function create(dev: { url: string; rootKey: string }, path: string, body: object) {
+async function create<P extends Procedure>(dev: { url: string; rootKey: string }, path: P, body: Input<P>) {
   const response = await fetch(`${dev.url}/v2/${path}`, {
     method: "POST",
     headers: { authorization: `Bearer ${dev.rootKey}`, "content-type": "application/json" },
     body: JSON.stringify(body),
   });
-  // biome-ignore lint/suspicious/noExplicitAny: data of any shape.
-  return ((await response.json()) as { data: any }).data;
+  return ((await response.json()) as { data: Data<P> }).data;
 }
 
 function aFolder(): string {

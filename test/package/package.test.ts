@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { delimiter, dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Data, Input, Procedure } from "../../core/api/procedures.ts";
 import { freePort } from "../harness/ports.ts";
 import { type RunningProcess, startProcess } from "../harness/process.ts";
 import { waitFor } from "../harness/wait.ts";
@@ -74,22 +75,23 @@ test("npx postern dev starts everything in an empty folder", async () => {
 test("the quickstart: a guarded app, a key with a role, an edited manifest", async () => {
   if (ready === undefined) throw new Error("postern dev is not there");
   const { apiUrl, sidecarUrl, rootKey } = ready;
-  const call = async (procedure: string, body: object) => {
+  const call = async <P extends Procedure>(procedure: P, body: Input<P>) => {
     const response = await fetch(`${apiUrl}/v2/${procedure}`, {
       method: "POST",
       headers: { authorization: `Bearer ${rootKey}`, "content-type": "application/json" },
       body: JSON.stringify(body),
     });
-    // biome-ignore lint/suspicious/noExplicitAny: answers of any shape.
-    return ((await response.json()) as { data: any }).data;
+    return ((await response.json()) as { data: Data<P> }).data;
   };
   const send = async (key?: string) => {
     const headers = key === undefined ? {} : { authorization: `Bearer ${key}` };
     return (await fetch(`${sidecarUrl}/orders`, { method: "POST", headers })).status;
   };
   expect(await send()).toBe(401);
-  const [{ policyId }] = await call("policies.listPolicies", {});
-  const { apiId } = (await call("policies.getPolicy", { policyId })).policy;
+  const [{ policyId = "" } = {}] = await call("policies.listPolicies", {});
+  const { policy } = await call("policies.getPolicy", { policyId });
+  if (policy === undefined || !("apiId" in policy)) throw new Error("the policy has no API");
+  const { apiId } = policy;
   const { key } = await call("keys.createKey", { apiId, externalId: "acme", roles: ["orders.editor"] });
   await waitFor("the key to be known", async () => (await send(key)) === 200);
 
