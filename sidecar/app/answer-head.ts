@@ -1,6 +1,7 @@
 import { pushLimitHeaders, type ShownLimit } from "../../core/ratelimits/limit-headers.ts";
 import { linesOf } from "../http/header-lines.ts";
 import { HOP_BY_HOP, namedInConnection } from "../http/hop-by-hop.ts";
+import { ownText, rememberName } from "../http/known-names.ts";
 
 /*
  * The part of an app's response head that a client gets, for requests and upgrades. The app may send any response. What cannot be
@@ -66,14 +67,12 @@ interface KnownName {
   readonly meaning: number;
 }
 
-const KNOWN_NAMES_MAX = 1024;
 const known = new Map<string, KnownName>();
 
 function lookUp(name: string): KnownName {
-  const lower = name.toLowerCase();
+  const lower = ownText(name).toLowerCase();
   const found = { lower, meaning: SPECIAL.get(lower) ?? PASS };
-  // A copy: the name may be a part of a longer text, which it would keep.
-  if (known.size < KNOWN_NAMES_MAX) known.set(Buffer.from(name, "latin1").toString("latin1"), found);
+  rememberName(known, name, found);
   return found;
 }
 

@@ -2,6 +2,7 @@ import { isHost } from "../../core/policies/check-path.ts";
 import { isIdentityHeader } from "../../core/policies/identity-headers.ts";
 import type { CredentialLocation } from "../../core/policies/policy.ts";
 import { HOP_BY_HOP, namedInConnection } from "./hop-by-hop.ts";
+import { rememberName } from "./known-names.ts";
 
 /*
  * One pass over the head of a request: is its framing unambiguous, which credential does it carry, and which headers does
@@ -29,7 +30,6 @@ const SPECIAL: ReadonlyMap<string, number> = new Map([
   ["x-forwarded-for", FORWARDED_FOR],
 ]);
 
-const KNOWN_NAMES_MAX = 1024;
 /**
  * Node's own server, and others, silently drop headers beyond a thousand or two. The gate's own headers come last, and
  * must not be dropped.
@@ -83,7 +83,7 @@ export function compileHeadReader(locations: readonly CredentialLocation[]): Rea
     const slot = credentialNames.get(lower);
     const meaning =
       SPECIAL.get(lower) ?? (slot !== undefined ? CREDENTIAL + slot : isIdentityHeader(lower) ? DROP : PASS);
-    if (known.size < KNOWN_NAMES_MAX) known.set(name, meaning);
+    rememberName(known, name, meaning);
     return meaning;
   }
 
