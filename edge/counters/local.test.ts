@@ -71,6 +71,29 @@ test("alone it admits exactly the limit", async () => {
   expect(counters.overshoot.units).toBe(0);
 });
 
+test("identifiers that come during a long outage take no more room than others", async () => {
+  let tries = 0;
+  let sent: number | undefined;
+  let isThere = false;
+  const counters = new LocalCounters(new MemoryCounters(), {
+    keyOf: counterName,
+    sync: async (items) => {
+      tries += 1;
+      if (!isThere) return undefined;
+      sent ??= items.length;
+      return { nowMs: Date.now(), counts: items.map(() => ({ window: 0, current: 0, previous: 0 })) };
+    },
+    everyMs: 50,
+  });
+  opened.push(counters);
+  for (let i = 0; i < 100_500; i++) await counters.consume({ limits: [{ ...charge, identifier: `ip_${i}` }] });
+  const before = tries;
+  await waitFor("two tries in vain", () => tries >= before + 2);
+  isThere = true;
+  await waitFor("the store to be told", () => sent !== undefined);
+  expect(sent).toBe(100_000);
+});
+
 test("an amount in flight counts until the reply arrives, and once after it", async () => {
   const shared = new SharedTotals();
   const reached = Promise.withResolvers<void>();

@@ -21,6 +21,9 @@ const SWEEP_EVERY_MS = 10_000;
 const COUNTERS_MAX = 100_000;
 
 interface LocalCounter {
+  /** In this process. */
+  readonly name: string;
+  /** In the store. */
   readonly key: string;
   readonly durationMs: number;
   /** The totals of the last sync. */
@@ -136,7 +139,8 @@ export class LocalCounters implements Counters {
     let counter = this.#counters.get(name);
     if (counter === undefined) {
       const { durationMs, limit } = charge;
-      counter = { key: this.#options.keyOf(charge), durationMs, shared: undefined, pending: [], underWay: [], limit };
+      const key = this.#options.keyOf(charge);
+      counter = { name, key, durationMs, shared: undefined, pending: [], underWay: [], limit };
       const [oldest] = this.#counters.size < COUNTERS_MAX ? [] : this.#counters.keys();
       if (oldest !== undefined) this.#counters.delete(oldest);
       this.#counters.set(name, counter);
@@ -178,7 +182,10 @@ export class LocalCounters implements Counters {
       // Nothing was sent, so these amounts must be sent again, before what was admitted meanwhile.
       for (const counter of counters) {
         for (const { window, amount } of counter.underWay) addTo(counter.pending, window, amount);
-        if (counter.underWay.length > 0) this.#touched.add(counter);
+        // One that was evicted is forgotten, or a long outage would keep every identifier that came.
+        const isKept = this.#counters.get(counter.name) === counter;
+        if (counter.underWay.length > 0 && isKept) this.#touched.add(counter);
+        else if (!isKept) this.#touched.delete(counter);
       }
     } else if (synced === "unknown") {
       for (const counter of counters) counter.shared = withAmounts(counter.shared, counter.underWay);

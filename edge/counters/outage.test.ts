@@ -98,3 +98,29 @@ test("windows that are over are left out, and checks that cost nothing", async (
   ]);
   expect(counts.overshoot).toMatchObject({ units: 0, largestShare: 0 });
 });
+
+test("of a limit that is met now and then in a long outage no more than the last two windows are kept", async () => {
+  let tries = 0;
+  let isThere = false;
+  const sent: SyncItem[] = [];
+  const counts = new OutageCounts({
+    keyOf: counterName,
+    sync: async (items) => {
+      tries += 1;
+      if (!isThere) return undefined;
+      sent.push(...items);
+      return { nowMs: NOW, counts: items.map(({ window, amount }) => ({ window, current: amount, previous: 0 })) };
+    },
+    everyMs: 2,
+  });
+  opened.push(counts);
+  const often = aCharge({ durationMs: 1_000 });
+  for (let i = 0; i < 200; i++) {
+    counts.add([often], NOW + i * 3_000);
+    if (i % 50 === 49) await waitFor("a try in vain", () => tries >= (i + 1) / 50);
+  }
+  isThere = true;
+  await waitFor("what is sent", () => sent.length > 0);
+  const last = Math.floor((NOW + 199 * 3_000) / 1_000);
+  expect(sent).toEqual([{ key: counterName(often), durationMs: 1_000, window: last, amount: 1 }]);
+});

@@ -48,9 +48,7 @@ export class OutageCounts {
       const known = this.#admitted.get(name);
       if (known === undefined && this.#admitted.size >= COUNTERS_MAX) continue;
       const amounts = known?.amounts ?? new Map<number, number>();
-      const window = Math.floor(nowMs / charge.durationMs);
-      amounts.set(window, (amounts.get(window) ?? 0) + charge.cost);
-      amounts.delete(window - 2);
+      addTo(amounts, Math.floor(nowMs / charge.durationMs), charge.cost);
       this.#admitted.set(name, { charge, amounts });
     }
     this.#schedule();
@@ -98,8 +96,16 @@ export class OutageCounts {
   #putBack(round: readonly (readonly [string, Admitted])[]): void {
     for (const [name, { charge, amounts }] of round) {
       const since = this.#admitted.get(name)?.amounts ?? new Map<number, number>();
-      for (const [window, amount] of amounts) since.set(window, (since.get(window) ?? 0) + amount);
+      for (const [window, amount] of amounts) addTo(since, window, amount);
       this.#admitted.set(name, { charge, amounts: since });
     }
   }
+}
+
+/** Of the windows that are there afterwards, only the last and the one before it still count. */
+function addTo(amounts: Map<number, number>, window: number, amount: number): void {
+  amounts.set(window, (amounts.get(window) ?? 0) + amount);
+  if (amounts.size === 1) return;
+  const last = Math.max(...amounts.keys());
+  for (const known of amounts.keys()) if (known < last - 1) amounts.delete(known);
 }
