@@ -110,14 +110,9 @@ async function share(options: CertificatesOptions): Promise<CertificateSet> {
     const data = Object.fromEntries(
       Object.entries(MEMBERS).map(([member, name]) => [name, encode(set[member as keyof CertificateSet])]),
     );
-    const { resourceVersion } = secret?.metadata ?? {};
-    const body = {
-      apiVersion: "v1",
-      kind: "Secret",
-      type: "Opaque",
-      metadata: { name: secretName, namespace, ...(resourceVersion === undefined ? {} : { resourceVersion }) },
-      data,
-    };
+    // Its labels and annotations are those of who made it, such as a tool that applies the chart.
+    const metadata = secret?.metadata ?? { name: secretName, namespace };
+    const body = { apiVersion: "v1", kind: "Secret", type: "Opaque", metadata, data };
     try {
       if (secret === undefined) await client.send({ method: "POST", path, body });
       else await client.send({ method: "PUT", path: `${path}/${secretName}`, body });

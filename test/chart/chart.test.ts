@@ -336,6 +336,23 @@ describe("doors for gateways", () => {
   });
 });
 
+test("commands that are run in an api-server's container know its stores, its prefix in Redis and its encryption keys", async () => {
+  const values = { ...MATRIX["everything optional"], redisPrefix: "shared" };
+  const { args, env } = deploymentOf(await render(values), "api-server").containers[0];
+  expect(env).toEqual(
+    expect.arrayContaining([
+      { name: "DATABASE_URL_FILE", value: "/secrets/database/url" },
+      { name: "REDIS_URL_FILE", value: "/secrets/redis/url" },
+      { name: "POSTERN_REDIS_PREFIX", value: "shared" },
+      { name: "POSTERN_ENCRYPTION_KEYS_FILE", value: "/secrets/encryption-keys/keys" },
+    ]),
+  );
+  // What is said twice could be said in two ways.
+  expect(args.join(" ")).not.toMatch(/redis-prefix|encryption-keys/);
+  const without = deploymentOf(await render(MATRIX["addresses in Secrets"] ?? {}), "api-server").containers[0];
+  expect(JSON.stringify(without)).not.toContain("ENCRYPTION_KEYS");
+});
+
 describe("TLS of the API", () => {
   test("probes use it, and the operator calls the API by it and trusts its authority", async () => {
     const objects = await render(MATRIX["an authority of one's own"] ?? {});

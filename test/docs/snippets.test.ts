@@ -47,7 +47,7 @@ const isValue = (path: string) => values.some((known) => path === known || path.
 
 test.each(commands.filter(({ line }) => /^helm /.test(line)))("$page: $line", ({ line }) => {
   expect(line).toMatch(/^helm (install|upgrade|uninstall|rollback) postern\b/);
-  const set = [...line.matchAll(/--set ([\w.]+)=/g)].map(([, path = ""]) => path);
+  const set = [...line.matchAll(/--set '?([\w.]+)=/g)].map(([, path = ""]) => path);
   expect(set.filter((path) => !isValue(path))).toEqual([]);
 });
 

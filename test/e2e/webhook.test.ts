@@ -1,6 +1,6 @@
 import { randomBytes, X509Certificate } from "node:crypto";
 import { once } from "node:events";
-import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -319,6 +319,25 @@ test("two replicas serve the certificate of one authority, also when both make i
   await other.close();
 });
 
+test("a Secret that is emptied as the page of rotations says gets another authority, and keeps its labels", async () => {
+  await operator.close();
+  const before = await secret();
+  const { kubectl } = world.cluster;
+  expect((await kubectl(["-n", "default", "label", "secret", SECRET, "kept=yes"])).stderr).toBe("");
+  const rotation = await readFile(join(import.meta.dirname, "../../docs/operations/rotation.md"), "utf8");
+  const [command = ""] = /^kubectl .*patch secret postern-webhook .*$/m.exec(rotation) ?? [];
+  const words = [...command.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, bare = ""]) => quoted ?? bare).slice(1);
+  const given = words.map((word) => (word === "postern" ? "default" : word === "postern-webhook" ? SECRET : word));
+  expect((await kubectl(given)).stderr).toBe("");
+  expect(await secret()).toEqual({});
+  operator = await world.startOperator();
+  await untilInjected(shop);
+  expect(Object.keys(await secret()).sort()).toEqual(Object.keys(before).sort());
+  expect((await secret())["ca.crt"]).not.toBe(before["ca.crt"]);
+  const { stdout } = await kubectl(["-n", "default", "get", "secret", SECRET, "-o", "jsonpath={.metadata.labels}"]);
+  expect(JSON.parse(stdout)).toMatchObject({ kept: "yes" });
+});
+
 test("certificates and their authority are rotated under traffic, without a refused pod", async () => {
   await operator.close();
   await world.client.send({ method: "DELETE", path: `/api/v1/namespaces/default/secrets/${SECRET}` });
@@ -443,6 +462,6 @@ async function shake(ca: string): Promise<void> {
 
 async function secret(): Promise<Record<string, string>> {
   const path = `/api/v1/namespaces/default/secrets/${SECRET}`;
-  const { data } = await world.client.send<{ data: Record<string, string> }>({ method: "GET", path });
+  const { data = {} } = await world.client.send<{ data?: Record<string, string> }>({ method: "GET", path });
   return data;
 }

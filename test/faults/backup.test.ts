@@ -1,8 +1,9 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
+import { migrate } from "../../api-server/store/migrate.ts";
 import { findPostgresPrograms, type OwnPostgres, startOwnPostgres } from "../harness/parts/postgres-programs.ts";
 import { waitFor } from "../harness/wait.ts";
 import { makeKey } from "./client.ts";
@@ -70,4 +71,43 @@ test("a dump that is restored into another server has everything, and gates foll
   await waitFor("the gate to hear of changes", async () => (await said()) === "401,401");
   const before = await usageOf(second);
   await waitFor("usage to be stored there", async () => (await usageOf(second)) > before);
+});
+
+/** The blocks of a page of the documents, without their indentation. */
+async function blocksOf(page: string, language: string): Promise<string[]> {
+  const text = await readFile(join(import.meta.dirname, "../../docs", page), "utf8");
+  return [...text.matchAll(new RegExp(`^( *)\`\`\`${language}\\n(.*?)^ *\`\`\``, "gms"))].map(
+    ([, indent = "", inner = ""]) => inner.replaceAll(new RegExp(`^${indent}`, "gm"), ""),
+  );
+}
+
+test("with the users of the page of the installation, the commands of the page restore what the api-servers' user can use", async () => {
+  const [users = ""] = await blocksOf("install.md", "sql");
+  const lines = (await blocksOf("backup.md", "sh")).flatMap((block) => block.trim().split("\n"));
+  const linesOf = (start: RegExp) => lines.filter((line) => start.test(line));
+  const urlOf = (postgres: OwnPostgres, user: string) =>
+    Object.assign(new URL(postgres.url), { pathname: "/postern", username: user }).href;
+  const [here, there] = [await server(), await server()];
+  await query(here.url, "create database postern");
+  await query(databaseOf(here), users);
+  await migrate(urlOf(here, "postern_owner"));
+  const system = await openSystem({ databaseUrl: urlOf(here, "postern") });
+  const { keyId } = await makeKey(await system.api());
+
+  const cwd = await mkdtemp(join(tmpdir(), "postern-backup-"));
+  onTestFinished(() => rm(cwd, { recursive: true }));
+  for (const line of linesOf(/^pg_dump /)) await here.shell(line, { cwd, env: { DATABASE_URL: databaseOf(here) } });
+
+  // On another server the roles come first; what is granted in the database is in the dump.
+  const logins = users.split("\n").filter((line) => /^CREATE ROLE .* LOGIN /.test(line));
+  expect(logins).toHaveLength(2);
+  await query(there.url, logins.join(";"));
+  const env = { SERVER_URL: there.url, OWNER: "postern_owner", OWNER_URL: urlOf(there, "postern_owner") };
+  const restore = linesOf(/^(psql|createdb|pg_restore) /);
+  expect(restore).toHaveLength(4);
+  for (const line of restore) await there.shell(line, { cwd, env });
+
+  const second = await system.api(urlOf(there, "postern"));
+  await second.data("keys.updateKey", { keyId, enabled: false });
+  expect(await usageOf(second)).toBe(0);
 });

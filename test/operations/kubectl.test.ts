@@ -53,6 +53,10 @@ async function kubectl(args: readonly string[], stdin?: string): Promise<string>
   return stdout + stderr;
 }
 
+/** The arguments of a command, as the shell makes them. */
+const wordsOf = (command: string): string[] =>
+  (command.match(/'[^']*'|\S+/g) ?? []).slice(1).map((word) => word.replace(/^'(.*)'$/, "$1"));
+
 const runnable = commands.filter(
   (command) => !REACH_INTO_PODS.test(command) && !/^kubectl (?:postern|auth|describe$|logs$)/.test(command),
 );
@@ -63,27 +67,29 @@ test("there are commands", () => {
 });
 
 test.each(runnable)("%s", async (command) => {
-  const words = command
-    .replace("NAMESPACE", "postern")
-    .replace("deployment/NAME", "deployment/postern-operator")
-    .split(" ")
-    .slice(1);
-  await kubectl(words);
+  await kubectl(
+    wordsOf(command.replace("NAMESPACE", "postern").replace("deployment/NAME", "deployment/postern-operator")),
+  );
 });
 
-test("what is reached into is there: deployments, and their ports for probes", () => {
-  const reached = commands.filter((command) => REACH_INTO_PODS.test(command) && command.includes("deployment/"));
+test("what is reached into is there: deployments, by their names or the labels of their pods, and their ports for probes", () => {
+  const reached = commands.filter((command) => REACH_INTO_PODS.test(command) && /deployment\/| -l /.test(command));
   expect(reached.length).toBeGreaterThan(3);
   for (const command of reached) {
-    const [, name = "", port] = /deployment\/(\S+)(?: (\d+))?/.exec(command) ?? [];
-    const deployment = rendered.find(({ kind, metadata }) => kind === "Deployment" && metadata.name === name);
+    const [, name, port] = /deployment\/(\S+)(?: (\d+))?/.exec(command) ?? [];
+    const [, label = "", value] = / -l ([^= ]+)=(\S+)/.exec(command) ?? [];
+    const deployment = rendered.find(
+      ({ kind, metadata, spec }) =>
+        kind === "Deployment" &&
+        (name === undefined ? spec.template.metadata.labels[label] === value : metadata.name === name),
+    );
     expect(deployment, command).toBeDefined();
     const ports = deployment?.spec.template.spec.containers[0].ports as { name: string; containerPort: number }[];
     if (port !== undefined) expect(ports, command).toContainEqual({ name: "admin", containerPort: Number(port) });
   }
 });
 
-test("the certificate of the webhook whose Secret was deleted is made again, and guarded pods are admitted", async () => {
+test("the certificate of the webhook whose Secret was emptied is made again, and guarded pods are admitted", async () => {
   const operator = await world.startOperator({ lifetimes: { authorityMs: 600_000, servingMs: 30_000 } });
   const shop = await world.namespace();
   await world.policy(shop, "orders");
@@ -92,10 +98,11 @@ test("the certificate of the webhook whose Secret was deleted is made again, and
       deadlineMs: 60_000,
     });
   await admitted();
-  const idOf = () => kubectl(["get", "secret", SECRET, "-n", "default", "-o", "jsonpath={.metadata.uid}"]);
-  const before = await idOf();
-  await kubectl(["-n", "default", "delete", "secret", SECRET]);
-  await waitFor("another Secret", async () => (await idOf()) !== before, { deadlineMs: 60_000 });
+  const dataOf = () => kubectl(["get", "secret", SECRET, "-n", "default", "-o", "jsonpath={.data}"]);
+  const before = await dataOf();
+  const emptied = runnable.find((command) => command.includes(" patch secret ")) ?? "";
+  await kubectl(wordsOf(emptied.replace("-n postern", "-n default").replace("postern-webhook", SECRET)));
+  await waitFor("another certificate", async () => !["", before].includes(await dataOf()), { deadlineMs: 60_000 });
   await admitted();
   await operator.close();
 }, 150_000);

@@ -14,7 +14,7 @@ import { findPart, isExecutable } from "./find.ts";
  */
 
 const run = promisify(execFile);
-const PROGRAMS = ["initdb", "postgres", "pg_dump", "pg_restore"];
+const PROGRAMS = ["initdb", "postgres", "pg_dump", "pg_restore", "createdb", "psql"];
 const DEBIAN = "/usr/lib/postgresql";
 
 /** Returns the folder of the programs: one of the PATH, or of Debian's packages, which are installed when this is root. */
@@ -49,6 +49,8 @@ export interface OwnPostgres {
   readonly url: string;
   /** Runs one of its programs, and throws what it says when it fails. */
   run(program: "pg_dump" | "pg_restore", args: readonly string[]): Promise<void>;
+  /** Runs a line by the shell, which finds its programs first, in `cwd`; throws what it says when it fails. */
+  shell(line: string, options: { readonly cwd: string; readonly env: Readonly<Record<string, string>> }): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -72,6 +74,10 @@ export async function startOwnPostgres(): Promise<OwnPostgres> {
   return {
     url: `postgres://postgres@127.0.0.1:${port}/postgres`,
     run: async (program, more) => void (await run(join(programs, program), [...more])),
+    shell: async (line, { cwd, env }) => {
+      const PATH = [programs, process.env.PATH].join(delimiter);
+      await run("sh", ["-euc", line], { cwd, env: { ...process.env, PATH, ...env } });
+    },
     stop: async () => {
       server.kill("SIGINT");
       await server.stop();
