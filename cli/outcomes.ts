@@ -20,8 +20,14 @@ const EXIT_CODES: Readonly<Record<Outcome, number>> = {
   UNKNOWN: 19,
 };
 
-/** A request that a policy in mode Audit lets through passes, whatever its code is. */
-export const exitCodeOf = (code: Outcome, passes: boolean): number => (passes ? 0 : EXIT_CODES[code]);
+/**
+ * A request that a policy in mode Audit lets through passes, whatever its code is. One that does not ends with 1 where a server of a later
+ * release has a code that is not known here.
+ */
+export function exitCodeOf(code: Outcome, passes: boolean): number {
+  if (passes) return 0;
+  return (Object.hasOwn(EXIT_CODES, code) && EXIT_CODES[code]) || 1;
+}
 
 export const EXIT_CODES_HELP = `Exit code 0 when the request passes, 1 for a failure, 2 for a wrong call, else by the code: ${Object.entries(
   EXIT_CODES,

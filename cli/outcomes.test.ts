@@ -1,0 +1,16 @@
+import { expect, test } from "vitest";
+import { exitCodeOf, OUTCOMES, type Outcome } from "./outcomes.ts";
+
+test.each(["SUSPENDED", "constructor", "VALID\u001b[31m", ""])(
+  "a refusal with the code %j, which is not known here, is none that ends with 0",
+  (code) => {
+    expect(exitCodeOf(code as Outcome, false)).toBe(1);
+    expect(exitCodeOf(code as Outcome, true)).toBe(0);
+  },
+);
+
+test("what does not pass never ends with 0, whatever its code is", () => {
+  expect(OUTCOMES.filter((code) => exitCodeOf(code, false) === 0)).toEqual([]);
+  expect(exitCodeOf("NOT_FOUND", false)).toBe(10);
+  expect(exitCodeOf("DISABLED", true)).toBe(0);
+});
