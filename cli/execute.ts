@@ -1,4 +1,5 @@
 import { type Command, helpText, type Io, parseOptions, UsageError } from "./command.ts";
+import { printable } from "./fields.ts";
 import { worksWith } from "./options.ts";
 import { inputOf } from "./secret-input.ts";
 
@@ -36,8 +37,8 @@ function describe(error: Error): string {
   return oneLine(`${message}${cause}`);
 }
 
-/** A failure is one line, even if a library's message has several. */
-const oneLine = (text: string): string => text.trim().replace(/\s*\n\s*/g, " ");
+/** A failure is one line, even if a library's message has several, and what a server said in it commands no terminal. */
+const oneLine = (text: string): string => printable(text.trim().replace(/\s*\n\s*/g, " "));
 
 /** The input and outputs of a command, of this process. */
 export const processIo: Io = {

@@ -38,7 +38,7 @@ export function formatExplanation(shown: ShownExplanation, width: number | undef
   ].join(", ");
   const deciding = steps.find(({ decides }) => decides);
   return [
-    head,
+    printable(head),
     ...(deciding === undefined ? [] : [`  ${deciding.step}: ${printable(deciding.detail)}`]),
     "",
     ...formatTable(STEP_FIELDS, steps, width),

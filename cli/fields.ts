@@ -54,6 +54,13 @@ const UNPRINTABLE = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e
 export const printable = (text: string): string =>
   text.replace(UNPRINTABLE, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`);
 
+/** The same for `--json`: the text of JSON in which such characters are escaped, so that it has the same value. */
+export const printableJson = (value: unknown): string =>
+  JSON.stringify(value).replace(
+    UNPRINTABLE,
+    (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`,
+  );
+
 /** `2026-11-21 09:30:00Z`: whole seconds, UTC. `none` is the text for null. */
 export function instantText(ms: number | null, none = "-"): string {
   return ms === null

@@ -1,5 +1,5 @@
 import type { Io } from "./command.ts";
-import { type Fields, toObject } from "./fields.ts";
+import { type Fields, printable, printableJson, toObject } from "./fields.ts";
 import { formatFields, formatTable, openTable } from "./table.ts";
 
 /* How commands print: one JSON object on one line with `--json`, otherwise text for a person. */
@@ -14,8 +14,8 @@ export function printOne<Row>(
   { json }: Answering,
   { fields, row, sentence }: { fields: Fields<Row>; row: Row; sentence?: string },
 ): void {
-  if (json) io.out(JSON.stringify(toObject(fields, row)));
-  else if (sentence !== undefined) io.out(sentence);
+  if (json) io.out(printableJson(toObject(fields, row)));
+  else if (sentence !== undefined) io.out(printable(sentence));
   else for (const line of formatFields(fields, row)) io.out(line);
 }
 
@@ -31,7 +31,7 @@ export function printList<Row>(
   const rows = list.rows.slice(0, max);
   const hasMore = list.rows.length > max;
   if (json) {
-    io.out(JSON.stringify({ [things]: rows.map((row) => toObject(fields, row)), hasMore }));
+    io.out(printableJson({ [things]: rows.map((row) => toObject(fields, row)), hasMore }));
     return;
   }
   const words = wordsOf(things);
@@ -63,7 +63,7 @@ export async function printPages<Row>(
   let next: string | undefined;
   for await (const page of pages) {
     if (json) {
-      const objects = page.rows.map((row) => JSON.stringify(toObject(fields, row)));
+      const objects = page.rows.map((row) => printableJson(toObject(fields, row)));
       // Nothing is written before the first page is there: a call that fails prints no half of an answer.
       if (!isBegun) write(`{"${things}":[`);
       write(`${shown > 0 && objects.length > 0 ? "," : ""}${objects.join(",")}`);
@@ -73,13 +73,13 @@ export async function printPages<Row>(
     next = page.next;
   }
   if (json) {
-    io.out(`],"hasMore":${next !== undefined},"cursor":${JSON.stringify(next ?? null)}}`);
+    io.out(`],"hasMore":${next !== undefined},"cursor":${printableJson(next ?? null)}}`);
     return;
   }
   const words = wordsOf(things);
   if (shown === 0) io.note(`no ${words}`);
   if (next !== undefined)
-    io.note(`there are more ${words} than these ${shown}; --all shows all, --cursor ${next} goes on`);
+    io.note(printable(`there are more ${words} than these ${shown}; --all shows all, --cursor ${next} goes on`));
 }
 
 /**
@@ -88,5 +88,5 @@ export async function printPages<Row>(
  */
 export function printSecret(io: Io, secret: string): void {
   if (io.columns === undefined && io.write !== undefined) io.write(secret);
-  else io.out(secret);
+  else io.out(printable(secret));
 }

@@ -9,7 +9,7 @@ import { analyticsAddress, withUsage } from "../analytics-store.ts";
 import { formatBar, formatPlot } from "../chart.ts";
 import { defineCommand, type Io, UsageError } from "../command.ts";
 import { formatCsv } from "../csv.ts";
-import { type Fields, instantText, listShape, toObject } from "../fields.ts";
+import { type Fields, instantText, listShape, printableJson, toObject } from "../fields.ts";
 import { analyticsReader, database, json, limit, workspace } from "../options.ts";
 import { formatTable } from "../table.ts";
 import { parseInstant, parseLimit } from "../values.ts";
@@ -172,7 +172,7 @@ function print(
   const rows = all.slice(0, max);
   const hasMore = all.length > max;
   if (json) {
-    io.out(JSON.stringify({ usage: rows.map((row) => toObject(FIELDS, row)), hasMore }));
+    io.out(printableJson({ usage: rows.map((row) => toObject(FIELDS, row)), hasMore }));
     return;
   }
   if (csv) {

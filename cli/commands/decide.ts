@@ -7,7 +7,7 @@ import { OfflineGate } from "../decide/gate.ts";
 import { type AskedRequest, type CaseResult, type ResolvedRequest, resolve, runCase, send } from "../decide/run.ts";
 import { makeWorld, type World } from "../decide/world.ts";
 import { formatExplanation } from "../explanation.ts";
-import { printable } from "../fields.ts";
+import { printable, printableJson } from "../fields.ts";
 import { manifestFiles, readManifestFile, sayProblem } from "../manifests.ts";
 import { json, manifestPaths } from "../options.ts";
 import { EXIT_CODES_HELP, exitCodeOf } from "../outcomes.ts";
@@ -83,7 +83,7 @@ function readWorld(
     .flatMap((path) => manifestFiles(path))
     .flatMap((file) => readManifestFile(file).map((read) => ({ ...read, file })));
   const problems = documents.flatMap((document) => document.problems);
-  for (const problem of problems) io.note(sayProblem(problem));
+  for (const problem of problems) io.note(printable(sayProblem(problem)));
   const fixtures = orProblems(io, () =>
     fixturesFile === undefined ? NO_FIXTURES : readCheckedYaml(fixturesFile, Fixtures),
   );
@@ -160,7 +160,7 @@ async function decideRequests(io: Io, { world, nowMs, lines, requests, times, as
       io.out(printable(`${about.request} as ${about.key ?? "no key"} at ${about.policy}${sent}`));
       for (const line of formatExplanation(shown, io.columns)) io.out(line);
     }
-    if (asJson) io.out(JSON.stringify({ decisions }));
+    if (asJson) io.out(printableJson({ decisions }));
     return exitCode;
   } finally {
     await gate.close();
@@ -196,7 +196,7 @@ async function runCases(io: Io, { file, world, nowMs, asJson }: CasesRun): Promi
     if (!asJson) for (const line of resultLines(result, read.problemAt(["cases", i], ""))) io.out(line);
   }
   const differ = results.filter(isDifferent).length;
-  if (asJson) io.out(JSON.stringify({ cases: results.map(toJson), differ }));
+  if (asJson) io.out(printableJson({ cases: results.map(toJson), differ }));
   else io.out(`${results.length} cases, ${differ} ended otherwise than expected`);
   return differ === 0 ? 0 : 1;
 }
@@ -210,7 +210,7 @@ function resultLines(result: CaseResult, { file, line }: FileProblem): string[] 
   const deciding = last?.decision.foreseen.steps.find(({ decides }) => decides);
   return [
     `✗ ${printable(name)} (${file}:${line})`,
-    ...(last?.differences ?? []).map((difference) => `    ${last?.step.request}: ${difference}`),
+    ...(last?.differences ?? []).map((difference) => printable(`    ${last?.step.request}: ${difference}`)),
     ...(deciding === undefined ? [] : [`    ${deciding.step}: ${printable(deciding.detail)}`]),
   ];
 }

@@ -3,7 +3,7 @@ import type { Api } from "../api/client.ts";
 import { withApi } from "../api/connection.ts";
 import { defineCommand, type Io, UsageError } from "../command.ts";
 import { formatExplanation } from "../explanation.ts";
-import { instantText, printable } from "../fields.ts";
+import { instantText, printable, printableJson } from "../fields.ts";
 import { connection, json } from "../options.ts";
 import { EXIT_CODES_HELP, exitCodeOf } from "../outcomes.ts";
 import { parseRequestLine } from "../request-line.ts";
@@ -96,7 +96,7 @@ function readCircumstances({
 const ask = async (api: Api, body: Body): Promise<Explained> => (await api.call("keys.explainVerification", body)).data;
 
 function show(io: Io, explained: Explained, asJson: boolean): number {
-  if (asJson) io.out(JSON.stringify(explained));
+  if (asJson) io.out(printableJson(explained));
   else for (const line of [...formatExplanation(explained, io.columns), ...aboutKey(explained)]) io.out(line);
   return exitCodeOf(explained.code, explained.passes);
 }
@@ -105,13 +105,13 @@ function aboutKey({ keyId, keyName, externalId, apiId, stores, dataPlane }: Expl
   if (keyId === undefined) return [];
   const parts = [
     `key ${keyId}`,
-    ...(keyName === undefined ? [] : [`named ${printable(keyName)}`]),
-    ...(externalId === undefined ? [] : [`of ${printable(externalId)}`]),
+    ...(keyName === undefined ? [] : [`named ${keyName}`]),
+    ...(externalId === undefined ? [] : [`of ${externalId}`]),
     ...(apiId === undefined ? [] : [`for ${apiId}`]),
   ];
   const gates =
     stores === undefined ? [] : [stores.isSame ? "gates have the same record" : `gates: ${stores.gates.state}`];
-  return ["", [...parts, ...gates].join(", "), ...aboutGates(dataPlane)];
+  return ["", printable([...parts, ...gates].join(", ")), ...aboutGates(dataPlane)];
 }
 
 function aboutGates(dataPlane: Explained["dataPlane"]): string[] {
@@ -145,12 +145,12 @@ async function explainRequest(
   const atGate = first.policyId === "" || circumstances.permissions !== undefined ? {} : { policyId: first.policyId };
   const explained = await ask(api, { keyId: first.keyId, ...atGate, ...circumstances });
   if (asJson) {
-    io.out(JSON.stringify({ ...explained, request: data }));
+    io.out(printableJson({ ...explained, request: data }));
     return exitCodeOf(explained.code, explained.passes);
   }
   for (const { time, outcome, source, policyId, keyId } of data.verifications) {
     const by = source === "sidecar" ? `the gate of ${policyId}` : "the API";
-    io.out(`then: ${outcome}, decided ${instantText(time)} by ${by} for ${keyId}`);
+    io.out(printable(`then: ${outcome}, decided ${instantText(time)} by ${by} for ${keyId}`));
   }
   io.out("now:");
   return show(io, explained, false);

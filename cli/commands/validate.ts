@@ -1,4 +1,5 @@
 import { defineCommand } from "../command.ts";
+import { printable, printableJson } from "../fields.ts";
 import { manifestFiles, readManifestFile, sayProblem } from "../manifests.ts";
 import { json, manifestPaths } from "../options.ts";
 import { counted } from "../values.ts";
@@ -15,9 +16,9 @@ export const validate = defineCommand({
     const files = options.file.flatMap(manifestFiles);
     const findings = files.flatMap((file) => readManifestFile(file)).flatMap(({ problems }) => problems);
     if (options.json) {
-      io.out(JSON.stringify({ files: files.length, problems: findings }));
+      io.out(printableJson({ files: files.length, problems: findings }));
     } else {
-      for (const finding of findings) io.out(sayProblem(finding));
+      for (const finding of findings) io.out(printable(sayProblem(finding)));
       io.out(`${counted(files.length, "file")}, ${counted(findings.length, "problem")}`);
     }
     return findings.length === 0 ? 0 : 1;

@@ -5,7 +5,7 @@ import type { Api } from "../../api/client.ts";
 import { withApi } from "../../api/connection.ts";
 import { ApiRefusal } from "../../api/refusals.ts";
 import { type Command, defineCommand, type Io, UsageError } from "../../command.ts";
-import { type Fields, printable } from "../../fields.ts";
+import { type Fields, printable, printableJson } from "../../fields.ts";
 import { FILE_BYTES_MAX, readDocuments, readText, WrongImport } from "../../import/documents.ts";
 import { Finds, type Found, type FoundKey, type LeftKey } from "../../import/finds.ts";
 import { connection, json } from "../../options.ts";
@@ -120,7 +120,7 @@ const keyFields: Fields<FoundKey> = [
 function showPlan(io: Io, found: Found, asJson: boolean): number {
   const { keys, left, notes, short } = found;
   if (asJson) {
-    io.out(JSON.stringify({ found: keys.length + left.length, imported: 0, left, notes, short, migrationId: null }));
+    io.out(printableJson({ found: keys.length + left.length, imported: 0, left, notes, short, migrationId: null }));
   } else {
     io.out(`${counted(keys.length, "key")} can be taken over, ${left.length} cannot. Nothing was sent.`);
     if (keys.length > 0) for (const line of formatTable(keyFields, keys.slice(0, SHOWN_MAX), io.columns)) io.out(line);
@@ -135,7 +135,7 @@ function showOutcome(io: Io, found: Found, state: ImportState<FoundKey>, asJson:
   const { notes, short } = found;
   if (asJson) {
     const { made: imported, migrationId = null } = state;
-    io.out(JSON.stringify({ found: found.keys.length + found.left.length, imported, left, notes, short, migrationId }));
+    io.out(printableJson({ found: found.keys.length + found.left.length, imported, left, notes, short, migrationId }));
   } else {
     io.out(`${counted(state.made, "key")} taken over, ${left.length} not.`);
     sayRest(io, { ...found, left });

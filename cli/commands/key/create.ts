@@ -1,7 +1,7 @@
 import type { Input, Schema } from "../../../core/api/procedures.ts";
 import { withApi } from "../../api/connection.ts";
 import { defineCommand, type Io, UsageError } from "../../command.ts";
-import { objectShape } from "../../fields.ts";
+import { objectShape, printable } from "../../fields.ts";
 import { connection, json } from "../../options.ts";
 import { printOne, printSecret } from "../../output.ts";
 import { parseChoice, parseInstant, parseJsonObject, parseWhole } from "../../values.ts";
@@ -61,7 +61,7 @@ export function printMade(io: Io, options: { json: boolean }, { made, note }: { 
   if (options.json) printOne(io, options, { fields: madeKeyFields, row: made });
   else {
     printSecret(io, made.key);
-    io.note(note);
+    io.note(printable(note));
   }
 }
 
