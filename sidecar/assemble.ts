@@ -57,7 +57,7 @@ export function assembleExchange(given: Given, decision: DecisionParts, upstream
   const ongoing: OngoingSet = new Slots();
   const { headersMs, answerIdleMs, halfClosedMs } = timeouts;
   const { headBytesMax, upstreamConnectionsMax: connectionsMax, addressShare } = limits;
-  const { connectMs, bodyIdleMs, eventsIdleMs, tunnelIdleMs } = timeouts;
+  const { connectMs, bodyIdleMs, eventsIdleMs } = timeouts;
   const waits = { connectMs, headersMs, bodyIdleMs, eventsIdleMs };
   const upstreamOptions = { ...waits, headBytesMax, connectionsMax, addressShare, onFault };
   const pool = openUpstream(upstreamUrl, upstreamOptions);
@@ -87,7 +87,7 @@ export function assembleExchange(given: Given, decision: DecisionParts, upstream
     ...decision,
     answering,
     forwarding: { upstream, ongoing, bodies, callBodies, failing, answerIdleMs, halfClosedMs },
-    upgrading: { upstream, places: upgradePlaces, ongoing, failing, answerIdleMs, tunnelIdleMs, onFault },
+    upgrading: { upstream, places: upgradePlaces, ongoing, failing, answerIdleMs, waits: timeouts, onFault },
   };
 }
 

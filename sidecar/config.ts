@@ -78,7 +78,10 @@ export interface Timeouts {
   readonly answerIdleMs: number;
   /** Without a byte of a request's body while the app waits for it. */
   readonly requestBodyIdleMs: number;
-  /** For a response to a client that has ended its own direction, while no byte of it can be sent: the client may be gone. */
+  /**
+   * For a response to a client that has ended its own direction, while no byte of it can be sent: the client may be gone. And of an upgraded connection
+   * that one side has ended, without a byte of the other.
+   */
   readonly halfClosedMs: number;
   /** For a client to send the head of a request. */
   readonly requestHeadMs: number;

@@ -5,6 +5,14 @@ import type { Ongoing, OngoingSet } from "../http/ongoing.ts";
 /** A socket, or a stream of HTTP/2. */
 type End = Duplex & { readonly bytesRead: number };
 
+/** How long a tunnel may be without a byte in either direction. */
+export interface TunnelWaits {
+  /** 0 means no limit. */
+  readonly tunnelIdleMs: number;
+  /** Once one end has ended its direction: it may be gone, and not every app ends its own then. */
+  readonly halfClosedMs: number;
+}
+
 /** An upgraded connection: two ends joined in both directions. Either may end its direction alone. */
 export class Tunnel implements Ongoing {
   slot = -1;
@@ -12,18 +20,12 @@ export class Tunnel implements Ongoing {
   checkedMs: number;
   readonly admission: Ongoing["admission"];
   readonly #ends: readonly [End, End];
-  readonly #idleMs: number;
-  /** Bytes received from both, and when that number last grew. */
-  #received = { bytes: -1, sinceMs: 0 };
+  readonly #waits: TunnelWaits;
+  /** Bytes received from both and whether one has ended its direction, and when either last changed. */
+  #seen = { bytes: -1, isHalfClosed: false, sinceMs: 0 };
 
-  /** `idleMs`: the longest time without a byte in either direction; 0 means no limit. */
-  constructor(
-    a: End,
-    b: End,
-    ongoing: OngoingSet,
-    { idleMs, ...from }: Pick<Ongoing, "startedMs" | "admission"> & { readonly idleMs: number },
-  ) {
-    this.#idleMs = idleMs;
+  constructor(a: End, b: End, ongoing: OngoingSet, from: Pick<Ongoing, "startedMs" | "admission">, waits: TunnelWaits) {
+    this.#waits = waits;
     this.startedMs = from.startedMs;
     this.checkedMs = from.startedMs;
     this.admission = from.admission;
@@ -44,10 +46,14 @@ export class Tunnel implements Ongoing {
   }
 
   breakIfStalled(nowMs: number): void {
-    if (this.#idleMs === 0) return;
-    const bytes = this.#ends[0].bytesRead + this.#ends[1].bytesRead;
-    if (bytes !== this.#received.bytes) this.#received = { bytes, sinceMs: nowMs };
-    else if (nowMs - this.#received.sinceMs > this.#idleMs) this.cut();
+    const [a, b] = this.#ends;
+    const bytes = a.bytesRead + b.bytesRead;
+    const isHalfClosed = a.readableEnded || b.readableEnded;
+    const { tunnelIdleMs, halfClosedMs } = this.#waits;
+    const waitMs = isHalfClosed ? halfClosedMs : tunnelIdleMs;
+    if (bytes !== this.#seen.bytes || isHalfClosed !== this.#seen.isHalfClosed)
+      this.#seen = { bytes, isHalfClosed, sinceMs: nowMs };
+    else if (waitMs > 0 && nowMs - this.#seen.sinceMs > waitMs) this.cut();
   }
 
   cut(): void {

@@ -138,6 +138,51 @@ describe("a WebSocket", () => {
   });
 });
 
+describe("when one side has ended, and the other does not", () => {
+  let atApp: Socket;
+  let client: Socket;
+  /** Opens one whose both sides the test ends. */
+  async function openBoth(): Promise<void> {
+    const app = await startApp();
+    const asked = Promise.withResolvers<Socket>();
+    app.server.on("upgrade", (_req, socket: Socket) => {
+      socket.on("error", () => {});
+      socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+      asked.resolve(socket.resume());
+    });
+    gate = await openGate({ app, timeouts: { halfClosedMs: 1_500, recheckMs: 50 } });
+    client = connect({ port: gate.port, host: "127.0.0.1", allowHalfOpen: true });
+    client.on("error", () => {}).resume();
+    client.write(handshake(`X-API-Key: ${await gate.records.putKey()}`));
+    atApp = await asked.promise;
+  }
+  afterEach(() => {
+    client.destroy();
+    atApp.destroy();
+  });
+  const isOpen = async (): Promise<boolean> =>
+    !(await gate.metrics()).includes('postern_sidecar_places{state="upgraded"} 0');
+
+  test.each(["client", "app"] as const)("it is closed after a while, because the %s may be gone", async (which) => {
+    await openBoth();
+    (which === "client" ? client : atApp).end();
+    await waitFor("its place to be free", async () => !(await isOpen()));
+  });
+
+  test("it stays as long as the other sends", async () => {
+    await openBoth();
+    const untilMs = performance.now() + 4_000;
+    client.end();
+    while (performance.now() < untilMs) {
+      atApp.write("more");
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    expect(await isOpen()).toBe(true);
+    atApp.end("last word");
+    await once(client, "close");
+  });
+});
+
 describe("while it is open, it is checked again", () => {
   test("and closed when its key is no longer valid", async () => {
     gate = await openGate({ app: await startEcho(), timeouts: { recheckMs: 50 } });

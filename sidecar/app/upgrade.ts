@@ -10,7 +10,7 @@ import type { AppConnection, AppExchange } from "./app-connection.ts";
 import { answerFailure, type Failure, type FailureParts } from "./failures.ts";
 import { type Extras, type ForwardedRequest, linesFor } from "./forward.ts";
 import { InterimAnswers } from "./interim-answers.ts";
-import { Tunnel } from "./tunnel.ts";
+import { Tunnel, type TunnelWaits } from "./tunnel.ts";
 import type { Upstream } from "./upstream.ts";
 
 /*
@@ -34,8 +34,7 @@ export interface UpgradeParts {
   readonly failing: FailureParts;
   /** For a client to take what was written of a response. */
   readonly answerIdleMs: number;
-  /** Without a byte in either direction after the 101; 0 means no limit. */
-  readonly tunnelIdleMs: number;
+  readonly waits: TunnelWaits;
   readonly onFault: OnFault;
 }
 
@@ -157,7 +156,7 @@ class Asking implements AppExchange, Ongoing {
   }
 
   onUpgrade(headers: readonly string[], received: string, app: Socket, rest: Buffer): void {
-    const { ongoing, onFault, tunnelIdleMs: idleMs } = this.#parts;
+    const { ongoing, onFault, waits } = this.#parts;
     const client = this.#client;
     const head = passableHead({ status: 101, reason: received, headers }, this.#extras, { isSwitching: true });
     const protocol = headerIn(headers, "upgrade") ?? "websocket";
@@ -173,7 +172,7 @@ class Asking implements AppExchange, Ongoing {
     const { duplex, early } = client.upgrade({ reason: head.reason, protocol, lines: head.lines });
     if (rest.length > 0) duplex.write(rest);
     if (early.length > 0) app.write(early);
-    ongoing.add(new Tunnel(duplex, app, ongoing, { startedMs: this.startedMs, admission: this.admission, idleMs }));
+    ongoing.add(new Tunnel(duplex, app, ongoing, this, waits));
   }
 
   #leave({ keepsApp = false } = {}): void {
