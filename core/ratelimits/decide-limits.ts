@@ -44,7 +44,7 @@ export function decideLimits(
     const charge = charges[i];
     if (!outcome.passed || charge === undefined) return outcome;
     const { counterKey, limit, durationMs } = charge;
-    const stored = rollCounts(read(counterKey), Math.floor(nowMs / durationMs));
+    const stored = rollCounts(read(counterKey), { durationMs, nowMs });
     return { ...outcome, remaining: Math.max(0, limit - usedAt(stored, { durationMs, nowMs })) };
   });
   return { passed, outcomes: asRead, updates: new Map() };

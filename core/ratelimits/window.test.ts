@@ -45,7 +45,25 @@ describe("one decision", () => {
     { name: "two windows on, nothing is left of it", change: { nowMs: at(102, 0) }, passed: true, remaining: 9 },
     {
       name: "a clock behind the window counts as its start",
-      change: { nowMs: at(98, 0.9) },
+      change: { nowMs: at(99, 0.1) },
+      passed: false,
+      remaining: 0,
+    },
+    {
+      name: "so does one that is a minute behind it",
+      change: { nowMs: at(99, 0) },
+      passed: false,
+      remaining: 0,
+    },
+    {
+      name: "one that is further behind, also by hours, begins at zero: the clock of the counts was wrong",
+      change: { nowMs: at(99, 0) - 1 },
+      passed: true,
+      remaining: 9,
+    },
+    {
+      name: "of a long window the clock may be behind by its duration",
+      change: { durationMs: 60 * minute, counts: { window: 100, current: 10, previous: 0 }, nowMs: 99 * 60 * minute },
       passed: false,
       remaining: 0,
     },
@@ -69,9 +87,17 @@ describe("one decision", () => {
   });
 
   test("counts are never rolled back", () => {
-    expect(rollCounts(counts, 99)).toBe(counts);
-    expect(rollCounts(counts, 101)).toEqual({ window: 101, current: 0, previous: 3 });
-    expect(rollCounts(counts, 102)).toEqual({ window: 102, current: 0, previous: 0 });
+    expect(rollCounts(counts, { durationMs: minute, nowMs: at(99, 0) })).toBe(counts);
+    expect(rollCounts(counts, { durationMs: minute, nowMs: at(101, 0.5) })).toEqual({
+      window: 101,
+      current: 0,
+      previous: 3,
+    });
+    expect(rollCounts(counts, { durationMs: minute, nowMs: at(102, 0) })).toEqual({
+      window: 102,
+      current: 0,
+      previous: 0,
+    });
   });
 });
 
@@ -81,7 +107,7 @@ const durationMs = fc.oneof(
 );
 const small = fc.nat({ max: 40 });
 
-test("a strict counter never passes more than the limit in an aligned window, for any times and costs", () => {
+test("a strict counter never passes more than the limit in an aligned window, for any costs and times that go back by less than a minute", () => {
   const step = fc.record({
     ahead: fc.oneof(fc.nat({ max: 3 }), fc.nat({ max: 1500 }), fc.integer({ min: -800, max: 4000 })),
     cost: fc.nat({ max: 6 }),
@@ -200,10 +226,14 @@ describe("the moment at which a refused charge passes", () => {
   });
 });
 
-test("a window that no clock can reach is an answer too, and not a search without end", () => {
-  const counts = { window: Number.MAX_SAFE_INTEGER, current: 5, previous: 5 };
-  const retryAtMs = admitsAt({ limit: 5, durationMs: 3_600_000, counts, cost: 1, nowMs: 1_800_000_000_000 });
-  expect(retryAtMs).toBeGreaterThan(Number.MAX_SAFE_INTEGER);
+test("a full window that no clock can reach soon refuses no one", () => {
+  const nowMs = 1_800_000_000_000;
+  for (const window of [Math.floor(nowMs / 1_000) + 3_600, Number.MAX_SAFE_INTEGER]) {
+    const counts = { window, current: 5, previous: 5 };
+    const question = { limit: 5, durationMs: 1_000, counts, cost: 1, nowMs };
+    expect(admitsAt(question)).toBe(nowMs);
+    expect(decideLimit(question)).toMatchObject({ passed: true, remaining: 4, resetMs: nowMs + 1_000 });
+  }
 });
 
 describe("at the edge of what a double holds", () => {

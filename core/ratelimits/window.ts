@@ -7,8 +7,12 @@
  * beyond what a double holds (`portionOf`): here and in the scripts of the shared store, so that both agree.
  * Because the carried part is never negative, what passes in one aligned window never exceeds the limit.
  *
- * A clock behind `counts.window` counts as that window's start: counts are never rolled back.
+ * A clock behind `counts.window` counts as that window's start: counts are not rolled back. Only when it is far behind them, they were counted by
+ * a clock that was wrong, and are ignored; else they would refuse until that time has come.
  */
+
+/** How far the clocks of two servers of one store may be apart, or one clock may be corrected, without a window passing more than its limit. */
+export const CLOCK_BEHIND_MS_MAX = 60_000;
 
 export interface WindowCounts {
   /** The number of the window that `current` belongs to: floor(time / duration). */
@@ -43,16 +47,26 @@ export function windowAt(nowMs: number, durationMs: number): { seq: number; star
   return { seq, startMs, resetMs: startMs + durationMs };
 }
 
-/** Returns the counts rolled to window `seq`, or unchanged when they are of a later window. */
-export function rollCounts(counts: WindowCounts | undefined, seq: number): WindowCounts {
-  if (counts === undefined) return { window: seq, current: 0, previous: 0 };
+/** Whether the counts are of a window that begins so much later that the clock which counted them was wrong. */
+const isOfWrongClock = (
+  { window }: WindowCounts,
+  { durationMs, nowMs }: { durationMs: number; nowMs: number },
+): boolean => window * durationMs - nowMs > Math.max(durationMs, CLOCK_BEHIND_MS_MAX);
+
+/** Returns the counts rolled to the window of `nowMs`, or unchanged when they are of a later window. */
+export function rollCounts(
+  counts: WindowCounts | undefined,
+  at: { readonly durationMs: number; readonly nowMs: number },
+): WindowCounts {
+  const seq = Math.floor(at.nowMs / at.durationMs);
+  if (counts === undefined || isOfWrongClock(counts, at)) return { window: seq, current: 0, previous: 0 };
   if (counts.window >= seq) return counts;
   return { window: seq, current: 0, previous: counts.window === seq - 1 ? counts.current : 0 };
 }
 
 /** Decides one charge on one counter and returns the counts afterwards. */
 export function decideLimit({ limit, durationMs, counts, cost, nowMs }: LimitQuestion): LimitDecision {
-  const rolled = rollCounts(counts, Math.floor(nowMs / durationMs));
+  const rolled = rollCounts(counts, { durationMs, nowMs });
   const effective = usedAt(rolled, { durationMs, nowMs }) + cost;
   const passed = limit > 0 && effective <= limit;
   return {
@@ -90,7 +104,7 @@ export function admitsAt({ limit, durationMs, counts, cost, nowMs }: LimitQuesti
 /** Returns the used amount at a moment: `current` and the share of `previous` that the sliding window still covers. */
 export function usedAt(counts: WindowCounts, { durationMs, nowMs }: { durationMs: number; nowMs: number }): number {
   const seq = Math.floor(nowMs / durationMs);
-  if (seq > counts.window + 1) return 0;
+  if (seq > counts.window + 1 || isOfWrongClock(counts, { durationMs, nowMs })) return 0;
   const isNext = seq === counts.window + 1;
   const current = isNext ? 0 : counts.current;
   const previous = isNext ? counts.current : counts.previous;

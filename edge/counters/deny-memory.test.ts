@@ -123,6 +123,19 @@ test("a refusal that lasts beyond its window reports the end of the current one"
   expect(asked()).toBe(2);
 });
 
+test("after the store's clock went back by hours, what was refused before passes again", async () => {
+  const store = { ms: 1_800_000_000_000 };
+  const memory = new DenyMemory(new MemoryCounters(new MemoryStore(() => store.ms)), { monotonicMs: () => 0 });
+  const request = { limits: [aCharge({ limit: 1 })] };
+  await memory.consume(request);
+  expect(await memory.consume(request)).toMatchObject({ passed: false });
+  store.ms -= 5 * 3_600_000;
+  // The next answer of the store tells the time.
+  await memory.consume({ limits: [aCharge({ identifier: "bob" })] });
+  expect(await memory.consume(request)).toMatchObject({ passed: true });
+  expect(await memory.consume(request)).toMatchObject({ passed: false });
+});
+
 test("a dry run calls the counters, consumes nothing, and is not cached", async () => {
   const { memory, asked } = aMemory();
   const request = { limits: [aCharge({ limit: 1 })] };

@@ -1,5 +1,5 @@
 import type { Consumed, LimitCharge, LimitOutcome } from "../../core/charges.ts";
-import { windowAt } from "../../core/ratelimits/window.ts";
+import { CLOCK_BEHIND_MS_MAX, windowAt } from "../../core/ratelimits/window.ts";
 import { BoundedCache } from "../bounded-cache.ts";
 import type { ConsumeRequest } from "./contract.ts";
 import { counterName } from "./memory.ts";
@@ -47,7 +47,10 @@ export class DenyMemory implements StrictCounters {
     }
     const sentAtMs = this.#monotonicMs();
     return this.#inner.consume(request).then((consumed) => {
-      this.#offsetMs = consumed.nowMs - sentAtMs;
+      const offsetMs = consumed.nowMs - sentAtMs;
+      // Until that time comes again, these may pass long ago.
+      if (offsetMs < this.#offsetMs - CLOCK_BEHIND_MS_MAX) this.#remembered.clear();
+      this.#offsetMs = offsetMs;
       if (!consumed.passed) this.#remember(request, consumed);
       return consumed;
     });

@@ -32,7 +32,7 @@ class SharedTotals {
     const nowMs = Date.now();
     const counts = items.map(({ key, durationMs, ...amount }) => {
       const sum = withAmounts(this.totals.get(key), [amount]) as WindowCounts;
-      const rolled = rollCounts(sum, Math.floor(nowMs / durationMs));
+      const rolled = rollCounts(sum, { durationMs, nowMs });
       this.totals.set(key, rolled);
       return rolled;
     });

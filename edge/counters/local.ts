@@ -222,7 +222,7 @@ function knownCounts({ shared, underWay, pending }: LocalCounter): WindowCounts 
 }
 
 function viewOf(counter: LocalCounter, nowMs: number): WindowCounts {
-  return rollCounts(knownCounts(counter), Math.floor(nowMs / counter.durationMs));
+  return rollCounts(knownCounts(counter), { durationMs: counter.durationMs, nowMs });
 }
 
 function addPending(counter: LocalCounter, nowMs: number, amount: number): void {

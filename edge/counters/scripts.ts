@@ -1,3 +1,4 @@
+import { CLOCK_BEHIND_MS_MAX } from "../../core/ratelimits/window.ts";
 import { SHARED_LUA } from "../redis/lua.ts";
 import { defineScript } from "../redis/script.ts";
 
@@ -9,8 +10,8 @@ import { defineScript } from "../redis/script.ts";
 
 /**
  * `read_counter(key, duration, now)`: window, current, previous and the time to use: if the clock is behind the stored window, the start of
- * that window; and true if the stored window is that of now. Counts that are not whole numbers, or that belong to a window that no
- * clock can reach, were not written by us and are ignored.
+ * that window; and true if the stored window is that of now. Counts that are not whole numbers, or that a clock far ahead of this one
+ * has made, are ignored.
  * `write_counter(key, duration, window, current, previous, is_current)`: the expiry that the first call of a window sets is past the end of
  * the next window, so it is not set again.
  */
@@ -19,7 +20,8 @@ local function read_counter(key, duration, now)
   local seq = math.floor(now / duration)
   local stored = read_hash(key, 'window', 'current', 'previous')
   local window, current, previous = whole(stored[1]), whole(stored[2]), whole(stored[3])
-  if not (window and current and previous and whole((window + 2) * duration)) then return seq, 0, 0, now end
+  local is_usable = window and current and previous and window * duration - now <= math.max(duration, ${CLOCK_BEHIND_MS_MAX})
+  if not is_usable then return seq, 0, 0, now end
   if window > seq then return window, current, previous, window * duration end
   if window == seq then return window, current, previous, now, true end
   if window == seq - 1 then return seq, 0, current, now end
