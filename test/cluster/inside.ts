@@ -6,6 +6,7 @@ import { type Place, RELEASE } from "./installation.ts";
 export interface Asked {
   readonly key?: string;
   readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 export interface Inside {
@@ -19,8 +20,8 @@ export interface Inside {
 export function insideOf(place: Place, options: { namespace: string; rootKey: () => string }): Inside {
   const run = (script: string): Promise<string> => runIn(place.cluster, options.namespace, script);
   return {
-    ask: async (url, { key, method = "GET" } = {}) => {
-      const headers = key === undefined ? {} : { authorization: `Bearer ${key}` };
+    ask: async (url, { key, method = "GET", headers: more = {} } = {}) => {
+      const headers = key === undefined ? more : { ...more, authorization: `Bearer ${key}` };
       const whole = url.startsWith("/") ? `http://orders${url}` : url;
       const init = JSON.stringify({ method, headers });
       return Number(await run(`fetch(${JSON.stringify(whole)}, ${init}).then((r) => console.log(r.status))`));

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { waitFor } from "../harness/wait.ts";
 import { type Cluster, conditionOf, type KubeObject, openCluster } from "./cluster.ts";
 import { type Inside, insideOf } from "./inside.ts";
-import { administer, imageOf, install, type Place, present, RELEASE } from "./installation.ts";
+import { administer, imageOf, install, ourCrds, type Place, present, RELEASE } from "./installation.ts";
 import { badOf, type Load, startLoad } from "./load.ts";
 import { APP_PORT, apiKey, guardedApp, guardedJob, pod, policy, programs, role, secretsRole } from "./sample-app.ts";
 import { readSettings } from "./settings.ts";
@@ -44,12 +44,8 @@ afterAll(async () => {
   await cluster.helm(["uninstall", RELEASE, "-n", namespace, "--ignore-not-found"]).catch(() => undefined);
   await cluster.run(["delete", "namespace", namespace, "--ignore-not-found", "--timeout=90s"]);
   // They stay, and belong to this release: the next one could not be installed.
-  await cluster.run(["delete", "--ignore-not-found", "--timeout=90s", ...(await ourCrds())]);
+  await cluster.run(["delete", "--ignore-not-found", "--timeout=90s", ...(await ourCrds(cluster))]);
 });
-
-/** The CRDs that are in the cluster, as `customresourcedefinition.…/<name>`. */
-const ourCrds = async (): Promise<string[]> =>
-  (await cluster.kubectl(["get", "crd", "-o", "name"])).split("\n").filter((name) => name.endsWith(".postern.dev"));
 
 const untilAnswered = (status: number, path: string, options: { key?: string; method?: string } = {}) =>
   waitFor(`${status} for ${path}`, async () => (await ask(path, options)) === status, {
@@ -339,7 +335,7 @@ describe("uninstall", () => {
       deadlineMs: 60_000,
       everyMs: 500,
     });
-    expect((await ourCrds()).map((name) => name.replace(/^.*\//, ""))).toContain("apikeypolicies.postern.dev");
+    expect((await ourCrds(cluster)).map((name) => name.replace(/^.*\//, ""))).toContain("apikeypolicies.postern.dev");
   });
 });
 

@@ -36,6 +36,10 @@ export async function install(
   await cluster.helm([...command, "--wait", "--wait-for-jobs", "--timeout", "8m"]);
 }
 
+/** The CRDs that are in the cluster, as `customresourcedefinition.…/<name>`. */
+export const ourCrds = async (cluster: Cluster): Promise<string[]> =>
+  (await cluster.kubectl(["get", "crd", "-o", "name"])).split("\n").filter((name) => name.endsWith(".postern.dev"));
+
 /** Runs a command of the api-server's image in one of its pods, and returns what `--json` printed. */
 export async function administer<T>({ cluster, namespace }: Place, args: readonly string[]): Promise<T> {
   const pod = ["-n", namespace, "exec", `deploy/${RELEASE}-api-server`, "--"];

@@ -1,20 +1,13 @@
-import { readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { gateOf, openWebhookWorld, type WebhookWorld } from "../e2e/webhook-world.ts";
 import { KUBERNETES_START_MS } from "../harness/kubernetes.ts";
 import { waitFor } from "../harness/wait.ts";
+import { blocksOf, wordsOf } from "./page.ts";
 
 /* docs/first-policy.md as written, on a real API server that calls a real operator; only no node runs the pods. */
 
-const page = readFileSync(join(resolve(import.meta.dirname, "../.."), "docs/first-policy.md"), "utf8");
-const blocks = (language: string): string[] =>
-  [...page.matchAll(new RegExp(`^ {3}\`\`\`${language}\\n(.*?)^ {3}\`\`\``, "gms"))].map(([, text = ""]) =>
-    text.replaceAll(/^ {3}/gm, ""),
-  );
-/** The words of a command; those in single quotes are one. */
-const wordsOf = (line: string): string[] =>
-  [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, bare = ""]) => quoted ?? bare);
+const page = blocksOf("first-policy.md");
+const blocks = (wanted: string): string[] => page.filter(({ language }) => language === wanted).map(({ text }) => text);
 
 let world: WebhookWorld;
 beforeAll(async () => {

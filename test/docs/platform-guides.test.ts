@@ -13,6 +13,7 @@ import {
   startKubernetes,
   type TestNamespace,
 } from "../harness/kubernetes.ts";
+import { blocksOf, type Step, stepsOf, wordsOf } from "./page.ts";
 
 /*
  * The guides for platform engineers, followed as written: the files that a page shows are written down, its commands are run among them, and what they
@@ -23,38 +24,7 @@ const ROOT = resolve(import.meta.dirname, "../..");
 const FOLDER = join(ROOT, "docs/guides/platform");
 const run = promisify(execFile);
 
-interface Block {
-  readonly language: string;
-  /** The file that it is: from its first line, `# policy.yaml`, or of JSON, which has no comments, beside the language. */
-  readonly file: string | undefined;
-  readonly text: string;
-}
-
-function blocksOf(page: string): Block[] {
-  const text = readFileSync(join(FOLDER, page), "utf8");
-  const blocks = text.matchAll(/^( *)```(\w+)(?: ([\w-]+\.\w+))?\n(.*?)^ *```/gms);
-  return [...blocks].map(([, indent = "", language = "", named, inner = ""]) => {
-    const lines = inner.replaceAll(new RegExp(`^${indent}`, "gm"), "");
-    return { language, file: named ?? /^# ([\w-]+\.\w+)\n/.exec(lines)?.[1], text: lines };
-  });
-}
-
-interface Step {
-  readonly line: string;
-  /** What the page shows below it. */
-  readonly printed: string | undefined;
-}
-
-const stepsOf = (blocks: readonly Block[]): Step[] =>
-  blocks.flatMap(({ language, text }, i) => {
-    if (language !== "sh") return [];
-    const lines = text.trim().split("\n");
-    const next = blocks[i + 1];
-    const printed = next?.language === "text" ? next.text : undefined;
-    return lines.map((line, at) => ({ line, printed: at === lines.length - 1 ? printed : undefined }));
-  });
-
-const pages = readdirSync(FOLDER).map((page) => ({ page, blocks: blocksOf(page) }));
+const pages = readdirSync(FOLDER).map((page) => ({ page, blocks: blocksOf(`guides/platform/${page}`) }));
 
 let t: TestApp;
 let env: NodeJS.ProcessEnv;
@@ -88,38 +58,44 @@ async function shell(line: string, cwd: string): Promise<{ text: string; code: n
   }
 }
 
-describe.each(pages.filter(({ blocks }) => stepsOf(blocks).length > 0))("$page", ({ blocks }) => {
-  const dir = mkdtempSync(join(tmpdir(), "postern-guide-"));
-  for (const { file, text } of blocks) if (file !== undefined) writeFileSync(join(dir, file), text);
-  afterAll(() => rmSync(dir, { recursive: true }));
-  const steps = stepsOf(blocks);
+/** What asks an installation is in test/docs/explain.test.ts, and what needs a release or its pods in test/cluster/pages.test.ts. */
+const isOurs = ({ line }: Step) => line.startsWith("postern ") && !line.startsWith("postern explain");
+const isOfCluster = ({ line }: Step) => line.startsWith("kubectl ") && !/ -n postern |--raw /.test(line);
 
-  // What is asked of an installation is in test/docs/explain.test.ts.
-  const ours = steps.filter(({ line }) => line.startsWith("postern ") && !line.startsWith("postern explain"));
-  test.each(ours)("$line", async ({ line, printed }) => {
-    const { text, code } = await shell(line, dir);
-    if (printed !== undefined) expect(text).toBe(printed);
-    else if (line.includes("--api-id")) expect(text).toMatch(/^[1-9]\d* keys? taken over/);
-    else expect(code, text).toBe(0);
-  });
+describe.each(pages.filter(({ blocks }) => stepsOf(blocks).some((step) => isOurs(step) || isOfCluster(step))))(
+  "$page",
+  ({ blocks }) => {
+    const dir = mkdtempSync(join(tmpdir(), "postern-guide-"));
+    for (const { file, text } of blocks) if (file !== undefined) writeFileSync(join(dir, file), text);
+    afterAll(() => rmSync(dir, { recursive: true }));
+    const steps = stepsOf(blocks);
 
-  const ofCluster = steps.filter(({ line }) => line.startsWith("kubectl "));
-  if (ofCluster.length === 0) return;
-  test("its kubectl commands are understood by a cluster", async () => {
-    const policy = readFileSync(join(FOLDER, "rules.md"), "utf8").match(/```yaml\n# policy.yaml\n(.*?)```/s)?.[1] ?? "";
-    const made = await kubectl(["apply", "-f", "-"], policy.replaceAll("namespace: shop", `namespace: ${shop.name}`));
-    expect(made.stderr).toBe("");
-    for (const { line } of ofCluster) {
-      const args = [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, bare = ""]) => quoted ?? bare).slice(1);
-      // No operator looks at the object here, so what waits for it waits in vain.
-      const isWait = args.includes("wait");
-      const given = args.map((arg) => (arg === "shop" ? shop.name : arg.replace("--timeout=60s", "--timeout=1s")));
-      const { exitCode, stderr } = await kubectl(given);
-      if (isWait) expect(stderr).toContain("timed out waiting for the condition");
-      else expect([exitCode, stderr]).toEqual([0, ""]);
-    }
-  });
-});
+    test.each(steps.filter(isOurs))("$line", async ({ line, printed }) => {
+      const { text, code } = await shell(line, dir);
+      if (printed !== undefined) expect(text).toBe(printed);
+      else if (line.includes("--api-id")) expect(text).toMatch(/^[1-9]\d* keys? taken over/);
+      else expect(code, text).toBe(0);
+    });
+
+    const ofCluster = steps.filter(isOfCluster);
+    if (ofCluster.length === 0) return;
+    test("its kubectl commands are understood by a cluster", async () => {
+      const policy =
+        readFileSync(join(FOLDER, "rules.md"), "utf8").match(/```yaml\n# policy.yaml\n(.*?)```/s)?.[1] ?? "";
+      const made = await kubectl(["apply", "-f", "-"], policy.replaceAll("namespace: shop", `namespace: ${shop.name}`));
+      expect(made.stderr).toBe("");
+      for (const { line } of ofCluster) {
+        const args = wordsOf(line).slice(1);
+        // No operator looks at the object here, so what waits for it waits in vain.
+        const isWait = args.includes("wait");
+        const given = args.map((arg) => (arg === "shop" ? shop.name : arg.replace("--timeout=60s", "--timeout=1s")));
+        const { exitCode, stderr } = await kubectl(given);
+        if (isWait) expect(stderr).toContain("timed out waiting for the condition");
+        else expect([exitCode, stderr]).toEqual([0, ""]);
+      }
+    });
+  },
+);
 
 test("each kind of refusal that a page names is one of a gate, with that status", () => {
   const rows = [...readFileSync(join(FOLDER, "why-refused.md"), "utf8").matchAll(/^ *\| (\d{3}) \| ([^|]+) \|/gm)];

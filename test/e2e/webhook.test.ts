@@ -1,6 +1,6 @@
 import { randomBytes, X509Certificate } from "node:crypto";
 import { once } from "node:events";
-import { mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -10,6 +10,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import type { KubeObject } from "../../operator/runtime/kube-client.ts";
 import type { Operator } from "../../operator/start.ts";
 import { type CertificateSet, DEFAULT_LIFETIMES, renewed, splitPem } from "../../operator/webhook/certificate-set.ts";
+import { blocksOf, stepsOf, wordsOf } from "../docs/page.ts";
 import { KUBERNETES_START_MS } from "../harness/kubernetes.ts";
 import { freePort } from "../harness/ports.ts";
 import { waitFor } from "../harness/wait.ts";
@@ -324,9 +325,8 @@ test("a Secret that is emptied as the page of rotations says gets another author
   const before = await secret();
   const { kubectl } = world.cluster;
   expect((await kubectl(["-n", "default", "label", "secret", SECRET, "kept=yes"])).stderr).toBe("");
-  const rotation = await readFile(join(import.meta.dirname, "../../docs/operations/rotation.md"), "utf8");
-  const [command = ""] = /^kubectl .*patch secret postern-webhook .*$/m.exec(rotation) ?? [];
-  const words = [...command.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, bare = ""]) => quoted ?? bare).slice(1);
+  const step = stepsOf(blocksOf("operations/rotation.md")).find(({ line }) => line.includes("patch secret"));
+  const words = wordsOf(step?.line ?? "").slice(1);
   const given = words.map((word) => (word === "postern" ? "default" : word === "postern-webhook" ? SECRET : word));
   expect((await kubectl(given)).stderr).toBe("");
   expect(await secret()).toEqual({});

@@ -1,9 +1,10 @@
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { migrate } from "../../api-server/store/migrate.ts";
+import { blocksOf, stepsOf } from "../docs/page.ts";
 import { findPostgresPrograms, type OwnPostgres, startOwnPostgres } from "../harness/parts/postgres-programs.ts";
 import { waitFor } from "../harness/wait.ts";
 import { makeKey } from "./client.ts";
@@ -73,17 +74,9 @@ test("a dump that is restored into another server has everything, and gates foll
   await waitFor("usage to be stored there", async () => (await usageOf(second)) > before);
 });
 
-/** The blocks of a page of the documents, without their indentation. */
-async function blocksOf(page: string, language: string): Promise<string[]> {
-  const text = await readFile(join(import.meta.dirname, "../../docs", page), "utf8");
-  return [...text.matchAll(new RegExp(`^( *)\`\`\`${language}\\n(.*?)^ *\`\`\``, "gms"))].map(
-    ([, indent = "", inner = ""]) => inner.replaceAll(new RegExp(`^${indent}`, "gm"), ""),
-  );
-}
-
 test("with the users of the page of the installation, the commands of the page restore what the api-servers' user can use", async () => {
-  const [users = ""] = await blocksOf("install.md", "sql");
-  const lines = (await blocksOf("backup.md", "sh")).flatMap((block) => block.trim().split("\n"));
+  const users = blocksOf("install.md").find(({ language }) => language === "sql")?.text ?? "";
+  const lines = stepsOf(blocksOf("backup.md")).map(({ line }) => line);
   const linesOf = (start: RegExp) => lines.filter((line) => start.test(line));
   const urlOf = (postgres: OwnPostgres, user: string) =>
     Object.assign(new URL(postgres.url), { pathname: "/postern", username: user }).href;
