@@ -2,6 +2,7 @@ import { globSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { render } from "../chart/render.ts";
+import { wordsOf } from "../docs/page.ts";
 import { guardedPod, openWebhookWorld, SECRET, type WebhookWorld } from "../e2e/webhook-world.ts";
 import { KUBERNETES_START_MS } from "../harness/kubernetes.ts";
 import { findHelm } from "../harness/parts/helm.ts";
@@ -53,9 +54,7 @@ async function kubectl(args: readonly string[], stdin?: string): Promise<string>
   return stdout + stderr;
 }
 
-/** The arguments of a command, as the shell makes them. */
-const wordsOf = (command: string): string[] =>
-  (command.match(/'[^']*'|\S+/g) ?? []).slice(1).map((word) => word.replace(/^'(.*)'$/, "$1"));
+const argumentsOf = (command: string): string[] => wordsOf(command).slice(1);
 
 const runnable = commands.filter(
   (command) => !REACH_INTO_PODS.test(command) && !/^kubectl (?:postern|auth|describe$|logs$)/.test(command),
@@ -68,7 +67,7 @@ test("there are commands", () => {
 
 test.each(runnable)("%s", async (command) => {
   await kubectl(
-    wordsOf(command.replace("NAMESPACE", "postern").replace("deployment/NAME", "deployment/postern-operator")),
+    argumentsOf(command.replace("NAMESPACE", "postern").replace("deployment/NAME", "deployment/postern-operator")),
   );
 });
 
@@ -101,7 +100,7 @@ test("the certificate of the webhook whose Secret was emptied is made again, and
   const dataOf = () => kubectl(["get", "secret", SECRET, "-n", "default", "-o", "jsonpath={.data}"]);
   const before = await dataOf();
   const emptied = runnable.find((command) => command.includes(" patch secret ")) ?? "";
-  await kubectl(wordsOf(emptied.replace("-n postern", "-n default").replace("postern-webhook", SECRET)));
+  await kubectl(argumentsOf(emptied.replace("-n postern", "-n default").replace("postern-webhook", SECRET)));
   await waitFor("another certificate", async () => !["", before].includes(await dataOf()), { deadlineMs: 60_000 });
   await admitted();
   await operator.close();
