@@ -109,3 +109,8 @@ describe.each(COMMANDS)("$name", ({ args }) => {
     if (text !== "") expect(JSON.stringify(JSON.parse(text))).toContain(JSON.stringify(HOSTILE).slice(1, -1));
   });
 });
+
+test("what one is told to run is one word of a shell", async () => {
+  const { notes } = await run(["key", "list", "--api", apiId, "--limit", "1"], 80);
+  expect(notes.join()).toMatch(/ --cursor 'key_[^']*\$\(touch owned\)' goes on$/);
+});

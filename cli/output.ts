@@ -79,8 +79,14 @@ export async function printPages<Row>(
   const words = wordsOf(things);
   if (shown === 0) io.note(`no ${words}`);
   if (next !== undefined)
-    io.note(printable(`there are more ${words} than these ${shown}; --all shows all, --cursor ${next} goes on`));
+    io.note(
+      printable(`there are more ${words} than these ${shown}; --all shows all, --cursor ${shellWord(next)} goes on`),
+    );
 }
+
+/** One word of a shell, whatever a server says: people paste what they are told to run. */
+const shellWord = (text: string): string =>
+  /^[\w.:=+@%/-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 
 /**
  * Prints a secret that is shown once: alone on standard output, and where that is no terminal without the end of a line, so that it is

@@ -16,6 +16,7 @@ function anApi(
   const asked: Asked[] = [];
   const call = async (_: string, { limit, cursor = "0" }: Asked) => {
     asked.push({ limit, cursor });
+    if (asked.length > 100) throw new Error("it is asked for ever");
     const from = Number(cursor);
     const to = Math.min(count, from + limit);
     const data = Array.from({ length: to - from }, (_, at) => ({ id: `role_${from + at}` }));
@@ -58,6 +59,33 @@ test.each([
   })();
   await expect(taken).rejects.toThrow("permissions.listRoles does not go on after the cursor");
   expect(asked.length).toBeLessThanOrEqual(2);
+});
+
+test("a list that comes back to an earlier cursor is given up after one round", async () => {
+  const { api, asked } = anApi(500, (n) => String(n >= 400 ? 100 : n));
+  const rows: unknown[] = [];
+  const taken = (async () => {
+    for await (const page of pagesOf(api, "permissions.listRoles", {}, all)) rows.push(...page.rows);
+  })();
+  await expect(taken).rejects.toThrow("permissions.listRoles does not go on after the cursor 100");
+  expect([asked.length, rows.length]).toEqual([4, 400]);
+});
+
+test.each([
+  { name: "no list", data: { length: 3 }, next: undefined, says: "something that is no list" },
+  { name: "a text", data: "roles", next: undefined, says: "something that is no list" },
+  { name: "a cursor that is a number", data: [], next: 7, says: "a cursor that is none" },
+  { name: "an empty cursor", data: [], next: "", says: "a cursor that is none" },
+  { name: "an endless cursor", data: [], next: "x".repeat(1025), says: "a cursor that is none" },
+])("an answer with $name is refused, and not asked for again", async ({ data, next, says }) => {
+  let asked = 0;
+  const call = async () => {
+    asked += 1;
+    return { data, next };
+  };
+  const pages = pagesOf({ call } as unknown as Api, "permissions.listRoles", {}, all);
+  await expect(pages.next()).rejects.toThrow(says);
+  expect(asked).toBe(1);
 });
 
 test("100 are shown unless --limit or --all says otherwise", () => {

@@ -20,6 +20,11 @@ const SHOWN = 100;
 const SHOWN_MAX = 1_000_000;
 const PAGE = 100;
 const CURSOR_LENGTH_MAX = 1024;
+/** 100 million rows; the cursors of so many are remembered. */
+const PAGES_MAX = 1_000_000;
+
+const isCursor = (next: unknown): boolean =>
+  typeof next === "string" && next !== "" && next.length <= CURSOR_LENGTH_MAX;
 
 /** Throws `UsageError`. */
 export function readPaging({ limit, all, cursor }: OptionValues<typeof paging>): Paging {
@@ -31,7 +36,10 @@ export function readPaging({ limit, all, cursor }: OptionValues<typeof paging>):
   return { max: all ? Number.POSITIVE_INFINITY : some, cursor };
 }
 
-/** The pages of a list, each asked for when the one before was taken. Throws when the list does not go on at its own cursor. */
+/**
+ * The pages of a list, each asked for when the one before was taken. Throws when the list does not go on at its own cursor, and for an
+ * answer that is no page.
+ */
 export async function* pagesOf<P extends List>(
   api: Api,
   list: P,
@@ -39,14 +47,19 @@ export async function* pagesOf<P extends List>(
   { max, cursor: first }: Paging,
 ): AsyncGenerator<Page<Data<P>[number]>> {
   let cursor = first;
+  const seen = new Set<string | undefined>();
   for (let left = max; left > 0; ) {
     const asked = { ...body, limit: Math.min(PAGE, left), ...(cursor === undefined ? {} : { cursor }) };
     const { data: rows, next } = await api.call(list, asked as unknown as Input<P>);
+    if (!Array.isArray(rows)) throw new Error(`${list} answers with something that is no list`);
+    if (next !== undefined && !isCursor(next)) throw new Error(`${list} answers with a cursor that is none`);
     yield { rows, next };
     left -= rows.length;
     if (next === undefined) return;
-    // A server that repeats itself would be asked for ever.
-    if (next === cursor || rows.length === 0) throw new Error(`${list} does not go on after the cursor ${next}`);
+    // A server that repeats itself, at once or after a while, would be asked for ever.
+    seen.add(cursor);
+    if (seen.has(next) || rows.length === 0) throw new Error(`${list} does not go on after the cursor ${next}`);
+    if (seen.size > PAGES_MAX) throw new Error(`${list} has more than ${PAGES_MAX} pages: go on with --cursor ${next}`);
     cursor = next;
   }
 }
