@@ -1,3 +1,5 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type DevControl, refillInDev, startDevControl } from "./dev-control.ts";
 
@@ -31,4 +33,21 @@ test("a request without the token, or with another path or method, does nothing"
   expect(await status("/refill/2041-01-03", "GET", `Bearer ${token}`)).toBe(404);
   expect(await status("/refill/today", "POST", `Bearer ${token}`)).toBe(404);
   expect(asked).toEqual([]);
+});
+
+test("the token goes to no other address than that of the file", async () => {
+  asked.length = 0;
+  const other = createServer(
+    (_, response) => void response.writeHead(307, { location: `${control.state.url}/refill/2041-01-03` }).end(),
+  );
+  await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
+  try {
+    const { port } = other.address() as AddressInfo;
+    const state = { url: `http://127.0.0.1:${port}`, token: control.state.token };
+    await expect(refillInDev(state, "2041-01-03")).rejects.toThrow();
+    expect(asked).toEqual([]);
+  } finally {
+    other.closeAllConnections();
+    await new Promise((resolve) => other.close(resolve));
+  }
 });

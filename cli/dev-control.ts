@@ -61,6 +61,8 @@ export async function refillInDev({ url, token }: DevControl["state"], date: str
   const response = await fetch(`${url}/refill/${date}`, {
     method: "POST",
     headers: { authorization: `Bearer ${token}` },
+    // The token is of this process alone.
+    redirect: "error",
     signal: AbortSignal.timeout(ANSWER_DEADLINE_MS),
   });
   const text = await response.text();

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod";
+import { parseJson } from "./parse-json.ts";
 
 /*
  * What a running `postern dev` publishes to other commands with the same `--data` directory. The file holds the password of the
@@ -22,7 +23,7 @@ const fileIn = (dataDir: string) => join(dataDir, "dev.json");
 export function findRunningDev(dataDir: string): DevState | undefined {
   const file = fileIn(dataDir);
   if (!existsSync(file)) return undefined;
-  const parsed = DevState.safeParse(JSON.parse(readFileSync(file, "utf8")));
+  const parsed = DevState.safeParse(parseJson(readFileSync(file, "utf8")));
   return parsed.success && isAlive(parsed.data.pid) ? parsed.data : undefined;
 }
 

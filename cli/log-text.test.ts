@@ -26,4 +26,9 @@ test("what others wrote cannot begin a line", () => {
   );
 });
 
+test("what others wrote commands no terminal, also by characters that JSON leaves as they are", () => {
+  const said = line({ msg: "a\u009b2Jb", kind: "x\u202ey\u007f", err: { message: "c\u001b[31m\u2066" } });
+  expect(said).toMatch(/ a\\u009b2Jb kind="x\\u202ey\\u007f"\n {4}c\\u001b\[31m\\u2066$/);
+});
+
 test.each(["not JSON", "7", "null"])("%s is written as it is", (text) => expect(toTextLine(text)).toBe(text));

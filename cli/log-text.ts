@@ -1,3 +1,5 @@
+import { printableJson } from "./fields.ts";
+
 /*
  * Log lines for people: `TIME LEVEL message name=value …`, made from the lines of JSON that pino writes, so that what is logged is
  * the same in both formats.
@@ -28,12 +30,12 @@ export function toTextLine(line: string): string {
   return err === undefined ? head : `${head}\n${errorText(err)}`;
 }
 
-/** What a stranger wrote, such as a name, must not be able to begin a line of its own. */
-const oneLine = (text: string): string => JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"');
+/** What a stranger wrote, such as a name, must not be able to begin a line of its own, or to command the terminal that shows it. */
+const oneLine = (text: string): string => printableJson(text).slice(1, -1).replaceAll('\\"', '"');
 
 function valueText(value: unknown): string {
   if (typeof value === "string" && /^[\w./:@+-]+$/.test(value)) return value;
-  return JSON.stringify(value);
+  return printableJson(value);
 }
 
 /** The message and the stack of an error and of its causes, indented. */

@@ -2,6 +2,7 @@ import { closeSync, fstatSync, mkdirSync, openSync, readFileSync, renameSync, rm
 import { dirname, join } from "node:path";
 import * as z from "zod";
 import { type Io, UsageError } from "./command.ts";
+import { parseJson } from "./parse-json.ts";
 
 /*
  * Servers that a person calls, each with a root key, under names of the person's own: `$XDG_CONFIG_HOME/postern/profiles.json`. The
@@ -85,14 +86,5 @@ function readPrivate(file: string): string | undefined {
     return readFileSync(fd, "utf8");
   } finally {
     closeSync(fd);
-  }
-}
-
-/** undefined for what is no JSON. The parser's own error would show a part of the text. */
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Data, Input, Procedure } from "../../core/api/procedures.ts";
 import { backoffMs } from "../../core/backoff.ts";
+import { parseJson } from "../parse-json.ts";
 import { type Answered, NoAnswer, openExchanges } from "./exchange.ts";
 import { ApiRefusal, type Called, notOurs, refusalOf, unreachable } from "./refusals.ts";
 
@@ -118,13 +119,4 @@ function answerOf<P extends Procedure>(answered: Answered, called: Called): Answ
     throw new ApiRefusal(notOurs(answered, called), { status, kind: "" });
   }
   return { data: body.data, next: body.pagination?.cursor };
-}
-
-/** undefined for what is no JSON; a parser's error would show a part of the text. */
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
