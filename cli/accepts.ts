@@ -1,3 +1,4 @@
+import { formatDuration } from "../core/manifests/from-store/format-duration.ts";
 import { type Accepts, UsageError } from "./command.ts";
 import { parseChoice, parseDurationOption, parseListen, parsePort, parseWhole } from "./values.ts";
 
@@ -26,11 +27,11 @@ export const LISTEN: Accepts = {
   check: (option, text) => void parseListen(option, text, ""),
 };
 
-export const duration = ({ minMs }: { minMs: number }) => ({
-  minMs,
-  says: `at least ${minMs / 1000} s`,
+export const duration = (range: { minMs: number; maxMs: number }) => ({
+  ...range,
+  says: `${formatDuration(range.minMs)} to ${formatDuration(range.maxMs)}`,
   unit: "duration, such as `60s` or `1h30m`",
-  check: (option: string, text: string) => void parseDurationOption(option, text, { minMs }),
+  check: (option: string, text: string) => void parseDurationOption(option, text, range),
 });
 
 export const oneOf = <const Word extends string>(...words: readonly [Word, ...Word[]]) => ({

@@ -106,6 +106,13 @@ test("a duration is in milliseconds, and has a least value", () => {
   expect(parseDurationOption("resync", "1s", { minMs: 1_000 })).toBe(1_000);
 });
 
+test("what a timer waits for has a most, since a longer one would end at once", () => {
+  const day = { minMs: 1_000, maxMs: 86_400_000 };
+  expect(parseDurationOption("timeout", "1d", day)).toBe(86_400_000);
+  for (const text of ["24h1ms", "2d", "30d", "999999d"])
+    expect(() => parseDurationOption("timeout", text, day), text).toThrow("1s to 24h, got");
+});
+
 test.each(["", "999ms", "5", "-1s", "soon"])("a duration of %j is refused", (text) => {
   expect(() => parseDurationOption("resync", text, { minMs: 1_000 })).toThrow("--resync wants a duration such as 60s");
 });

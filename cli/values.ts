@@ -1,5 +1,6 @@
 import { EXPIRES_MAX_MS } from "../core/keys/expires-max.ts";
 import { parseDuration } from "../core/manifests/duration.ts";
+import { formatDuration } from "../core/manifests/from-store/format-duration.ts";
 import { type IpRange, parseIpRange } from "../core/verification/ip-address.ts";
 import { UsageError } from "./command.ts";
 
@@ -60,17 +61,25 @@ export function parseWhole(option: string, text: string, range: { min: number; m
   throw new UsageError(`--${option} wants a whole number from ${min} to ${max}${word}, got "${text}"`);
 }
 
-/** A duration such as `500ms`, `60s`, `1h30m` or `30d`, of at least `minMs`, in milliseconds. */
-export function parseDurationOption(option: string, text: string, { minMs }: { minMs: number }): number {
+/**
+ * A duration such as `500ms`, `60s`, `1h30m` or `30d`, of at least `minMs`, in milliseconds. What a timer waits for needs a `maxMs`: a timer
+ * of more than 24 days ends at once.
+ */
+export function parseDurationOption(
+  option: string,
+  text: string,
+  { minMs, maxMs }: { minMs: number; maxMs?: number | undefined },
+): number {
   try {
     // Manifests have no days, because Kubernetes does not know them.
     const [, days] = /^(\d{1,6})d$/.exec(text) ?? [];
     const ms = days === undefined ? parseDuration(text) : Number(days) * DAY_MS;
-    if (ms >= minMs) return ms;
+    if (ms >= minMs && ms <= (maxMs ?? Number.POSITIVE_INFINITY)) return ms;
   } catch {
     // Refused below, as one that is too short.
   }
-  throw new UsageError(`--${option} wants a duration such as 60s, 1h30m or 30d, at least ${minMs} ms, got "${text}"`);
+  const range = maxMs === undefined ? `at least ${minMs} ms` : `${formatDuration(minMs)} to ${formatDuration(maxMs)}`;
+  throw new UsageError(`--${option} wants a duration such as 60s, 1h30m or 30d, ${range}, got "${text}"`);
 }
 
 /** A JSON object. The parser's own error shows a part of the text, which may be private, so it is not told. */

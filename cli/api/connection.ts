@@ -18,7 +18,7 @@ const HOW = "name a server: `postern profile add`, or set POSTERN_API_URL and PO
  */
 export function readConnection(options: ConnectionOptions, io: Pick<Io, "env">): Connection {
   const { env } = io;
-  const timeoutMs = parseDurationOption("timeout", options.timeout, { minMs: 1 });
+  const timeoutMs = parseTimeout(options.timeout);
   const profileGiven = isGiven(options, "profile");
   const directGiven = isGiven(options, "api-url") || isGiven(options, "root-key-file");
   const named = options.profile;
@@ -42,6 +42,10 @@ export function readConnection(options: ConnectionOptions, io: Pick<Io, "env">):
     timeoutMs,
   };
 }
+
+/** Of a call. Throws `UsageError`. */
+export const parseTimeout = (text: string): number =>
+  parseDurationOption("timeout", text, { minMs: 1, maxMs: 86_400_000 });
 
 interface Chosen extends Pick<Connection, "url" | "rootKey" | "rootKeyFrom"> {
   readonly caFile?: string | undefined;

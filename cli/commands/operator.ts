@@ -9,7 +9,7 @@ import { parseChoice, parseDurationOption, parseHttpUrl, parsePort, parseWhole }
 import { parseWebhook, webhookOptions } from "./webhook-options.ts";
 
 const LOG_FORMAT = oneOf("json", "text");
-const RESYNC = duration({ minMs: 1_000 });
+const RESYNC = duration({ minMs: 1_000, maxMs: 7 * 86_400_000 });
 const CONCURRENCY = whole({ min: 1, max: 100, unit: "objects" });
 
 export const operator = defineCommand({

@@ -282,6 +282,12 @@ describe("key list", () => {
   });
 });
 
+test("a deadline that no timer can keep is refused, and not one of a millisecond", async () => {
+  const { code, notes } = await cli.run(["key", "list", "--api", apiId, "--timeout", "30d"]);
+  expect([code, notes.join()]).toEqual([2, expect.stringContaining("--timeout wants a duration")]);
+  expect((await cli.run(["key", "list", "--api", apiId, "--timeout", "1d"])).code).toBe(0);
+});
+
 test("a server whose Postgres is away is named, with what to do", async () => {
   const away = await openApiCli();
   try {

@@ -1,14 +1,13 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import * as z from "zod";
-import { parseApiUrl, withConnection } from "../../api/connection.ts";
+import { parseApiUrl, parseTimeout, withConnection } from "../../api/connection.ts";
 import { defineCommand, type Io, UsageError } from "../../command.ts";
 import { objectShape, printable } from "../../fields.ts";
 import { connection, json } from "../../options.ts";
 import { printOne } from "../../output.ts";
 import { parseProfileName, profilesFile, readProfiles, writeProfiles } from "../../profiles.ts";
 import { checkRootKey } from "../../root-key.ts";
-import { parseDurationOption } from "../../values.ts";
 import { profileFields } from "./fields.ts";
 import { name } from "./name-option.ts";
 
@@ -40,7 +39,7 @@ export const profileAdd = defineCommand({
     const file = profilesFile(io.env);
     const named = parseProfileName("name", options.name);
     const apiUrl = parseApiUrl(options["api-url"]);
-    const timeoutMs = parseDurationOption("timeout", options.timeout, { minMs: 1 });
+    const timeoutMs = parseTimeout(options.timeout);
     const caFile = options["ca-file"] === undefined ? undefined : resolve(options["ca-file"]);
     // An authority that cannot be read, or a name that is taken, is said before the root key is asked for.
     const ca = caFile === undefined ? undefined : readFileSync(caFile, "utf8");
