@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
 import { ADVISORY_LOCKS } from "../../api-server/store/advisory-locks.ts";
+import { policyBody } from "../../api-server/test/things.ts";
 import { call } from "../harness/gate.ts";
 import { waitFor } from "../harness/wait.ts";
 import { makeKey } from "./client.ts";
@@ -45,11 +46,16 @@ async function hearsEverything(replica: SpawnedApi): Promise<void> {
 const everyone = async (replicas: readonly SpawnedApi[], reason: string): Promise<boolean> =>
   (await Promise.all(replicas.map((replica) => replica.degradations()))).every((reasons) => reasons.includes(reason));
 
+const A_LIMIT = { name: "some", limit: 5, duration: 3_600_000, autoApply: true };
+
 test("without Redis: clients that are routed by readiness get their keys verified, known ones and new ones", async () => {
   const system = await openSystem({ ownRedis: true });
   const { replicas, service } = await openReplicas(system, system.databaseUrl);
   const { apiId, key } = await makeKey(replicas[0]);
   expect((await verify(system, service, key)).body.data.code).toBe("VALID");
+  const limited = await replicas[0].data("keys.createKey", { apiId, ratelimits: [A_LIMIT], credits: { remaining: 3 } });
+  const counted = await replicas[0].data("keys.createKey", { apiId, ratelimits: [A_LIMIT] });
+  const { policyId } = await replicas[0].data("policies.setPolicy", policyBody(apiId, "explained"));
 
   await system.redis.kill("SIGKILL");
   await waitFor("both to say so", () => everyone(replicas, "store-away"));
@@ -58,6 +64,10 @@ test("without Redis: clients that are routed by readiness get their keys verifie
     const { status, body } = await verify(system, service, each);
     expect([status, body.data?.code]).toEqual([200, each === key || each === made ? "VALID" : "NOT_FOUND"]);
   }
+  // As its gates do, by onCounterFailure and onCreditFailure.
+  const explained = (keyId: string) => replicas[1].data("keys.explainVerification", { keyId, policyId });
+  expect(await explained(counted.keyId)).toMatchObject({ code: "VALID", status: 200, passes: true });
+  expect(await explained(limited.keyId)).toMatchObject({ code: "UNKNOWN", status: 503, passes: false });
   expect(service.endpoints()).toHaveLength(2);
   expect(await (await fetch(`${replicas[0].url}/metrics`)).text()).toMatch(
     /^postern_degraded\{reason="store-away"\} 1$/m,
