@@ -196,3 +196,19 @@ test("thousands of parsers, each in the middle of its message, do not disturb ea
     parser.free();
   }
 });
+
+test("the headers of a message are its receiver's, and the parser keeps none of them", () => {
+  const parser = new MessageParser("request", 1024);
+  const bytes = Buffer.from(
+    "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nX-Sum: 1\r\n\r\nGET / HTTP/1.1\r\nHost: b\r\n\r\n",
+  );
+  const next = parser.execute(bytes, 0);
+  const first = parser.takeHeaders();
+  expect(first).toEqual(["Host", "a", "Transfer-Encoding", "chunked"]);
+  expect(parser.headers).toEqual([]);
+  expect(parser.trailers).toEqual(["X-Sum", "1"]);
+  parser.execute(bytes, next);
+  expect(parser.takeHeaders()).toEqual(["Host", "b"]);
+  expect(first).toEqual(["Host", "a", "Transfer-Encoding", "chunked"]);
+  parser.free();
+});

@@ -139,6 +139,14 @@ export class MessageParser implements LlhttpCallbacks {
     return (result === OK || result === PAUSED) && this.#phaseNow === "complete";
   }
 
+  /** Hands over the headers, or those that have come: they are not kept until the next message. Within a head nothing is parsed after it. */
+  takeHeaders(): readonly string[] {
+    const { headers } = this;
+    if (this.#fields === headers) this.#fields = [];
+    this.headers = NO_HEADERS;
+    return headers;
+  }
+
   free(): void {
     if (this.#isFreed) return;
     this.#isFreed = true;
@@ -286,3 +294,5 @@ function trimLast(fields: string[]): void {
 
 const isBlank = (code: number): boolean => code === SPACE || code === TAB;
 const NOTHING = Buffer.alloc(0);
+/** Never added to. */
+const NO_HEADERS: string[] = [];

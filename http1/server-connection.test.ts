@@ -155,6 +155,29 @@ test("a client that takes no response is asked for no further request, also when
   expect(isClosed()).toBe(true);
 });
 
+test("of very many connections with a part of a head the longest waiting are ended, and others are served", async () => {
+  await open((exchange) => answer(exchange, exchange.url));
+  const part = "GET /first HTTP/1.1\r\nHost: a\r\n";
+  const first = opened.dial(part);
+  await waitFor("the first", () => opened.sockets[0]?.bytesRead === part.length);
+  for (let i = 0; i < 999; i++) opened.dial(part.replace("first", `${i}`));
+  await waitFor("the others", () => opened.sockets.filter(({ bytesRead }) => bytesRead > 0).length === 1_000);
+  expect(opened.faults).toEqual([]);
+  // One whose head is whole waits no more, and neither does one that has closed.
+  clients[400]?.write("\r\n");
+  clients[500]?.resetAndDestroy();
+  await waitFor("one to be answered", () => opened.exchanges.length === 1);
+  await waitFor("one to be closed", () => opened.sockets.filter(({ destroyed }) => destroyed).length === 1);
+  const more = [opened.dial(part), opened.dial(part)];
+  await waitFor("two more", () => opened.sockets.filter(({ bytesRead }) => bytesRead > 0).length === 1_002);
+  expect(opened.faults).toEqual([]);
+  const last = opened.dial(part.replace("first", "last"));
+  await waitFor("the first to be ended", () => first.socket.readableEnded || first.socket.destroyed);
+  for (const { socket } of [...more, last]) socket.write("\r\n");
+  await waitFor("the last to be answered", () => last.text().endsWith("/last"));
+  expect(opened.faults).toEqual(["late"]);
+});
+
 describe("requests sent ahead", () => {
   test("are begun one at a time, each when the response before it is complete", async () => {
     await open();

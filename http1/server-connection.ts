@@ -36,6 +36,8 @@ export interface ConnectionHandlers {
   readonly isClosing: () => boolean;
   /** The connection begins with the preface of HTTP/2, which `early` begins with: everything that was read of it. Its socket is left alone from now on. */
   readonly preface: (connection: ServerConnection, early: Buffer) => void;
+  /** A head has begun to arrive and is not whole, or is no longer so. Not called for heads that are read at once. */
+  readonly midHeadChanged: (connection: ServerConnection) => void;
   /** Counts chunks of a body that is discarded. */
   readonly onDiscarded: (socket: Socket, chunks: number) => void;
 }
@@ -107,6 +109,11 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
     return isWaiting && !this.#parser.isMidHead && !this.#isEnding;
   }
 
+  /** A part of a head has come, and the rest is waited for. */
+  get isMidHead(): boolean {
+    return this.#parser.isMidHead && !this.#isEnding;
+  }
+
   get keepAliveLines(): string {
     return this.#limits.keepAliveLines;
   }
@@ -145,6 +152,7 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
     this.#isEnding = true;
     this.#exchange = undefined;
     this.#held = undefined;
+    this.#parser.takeHeaders();
     this.#closeByMs = performance.now() + (this.#hasEnded ? this.#limits.answerIdleMs : LINGER_MS);
     this.socket.end();
     if (!this.#hasEnded) this.socket.resume();
@@ -229,6 +237,7 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
       }
       const wasMidHead = parser.isMidHead;
       at = parser.execute(bytes, at);
+      if (parser.isMidHead !== wasMidHead) this.#handlers.midHeadChanged(this);
       if (parser.phase === "failed") {
         if (parser.fault?.kind === "http2" && this.#isFresh) {
           this.detach();
@@ -341,7 +350,7 @@ function headOf(parser: MessageParser): ReceivedHead {
     method: parser.method,
     target: parser.target,
     version: version === 11 ? "1.1" : version === 10 ? "1.0" : "other",
-    headers: parser.headers,
+    headers: parser.takeHeaders(),
     isUpgrade: parser.isUpgrade,
     keepsAlive: parser.keepsAlive,
   };

@@ -12,7 +12,7 @@ import {
 
 /* A server of HTTP/1.1, whose connections may turn out to be of HTTP/2: it accepts connections, looks at all of them now and then for what waits too long, and closes them. */
 
-export interface ServerHandlers extends Omit<ConnectionHandlers, "preface"> {
+export interface ServerHandlers extends Omit<ConnectionHandlers, "preface" | "midHeadChanged"> {
   /** Serves a connection of HTTP/2, from its first byte on. */
   readonly http2: (socket: Socket, early: Buffer) => ServedConnection;
   readonly connected: (socket: Socket) => void;
@@ -26,6 +26,11 @@ export interface Certificate {
   readonly key: string;
 }
 
+/**
+ * Heads that have come in part, on all connections together. A part may take some 70 KB, and its sender needs no key. Nearly all heads are read
+ * at once.
+ */
+const PARTIAL_HEADS_MAX = 1_000;
 const PROTOCOLS = ["h2", "http/1.1"];
 /** How often an ending server looks for connections that have become idle. */
 const CLOSE_LOOK_MS = 20;
@@ -38,6 +43,8 @@ export class HttpServer {
   /** The connections below TLS, with those whose handshake is not over. */
   readonly #below = new Set<Socket>();
   readonly #connections = new Set<ServedConnection>();
+  /** Those that wait for the rest of a head, the longest waiting first. */
+  readonly #midHead = new Set<ServerConnection>();
   readonly #handlers: ServerHandlers & ConnectionHandlers;
   readonly #limits: ConnectionLimits;
   #timer: NodeJS.Timeout | undefined;
@@ -46,7 +53,11 @@ export class HttpServer {
   constructor(limits: Omit<ConnectionLimits, "keepAliveLines">, handlers: ServerHandlers, certificate?: Certificate) {
     const seconds = Math.floor(limits.keepAliveMs / 1000);
     this.#limits = { ...limits, keepAliveLines: `connection: keep-alive\r\nkeep-alive: timeout=${seconds}\r\n` };
-    this.#handlers = { ...handlers, preface: (connection, early) => this.#goesOnAsHttp2(connection, early) };
+    this.#handlers = {
+      ...handlers,
+      preface: (connection, early) => this.#goesOnAsHttp2(connection, early),
+      midHeadChanged: (connection) => this.#midHeadChanged(connection),
+    };
     // A client that ends its direction after its request gets its response.
     const options = { allowHalfOpen: true, noDelay: true };
     const connected = (socket: Socket): void => this.#connected(socket);
@@ -122,6 +133,7 @@ export class HttpServer {
     guardSocket(socket, onFault);
     const connection = new ServerConnection(socket, this.#limits, this.#handlers, onFault);
     this.#follow(connection);
+    socket.once("close", () => this.#midHead.delete(connection));
     this.#handlers.connected(socket);
   }
 
@@ -131,6 +143,19 @@ export class HttpServer {
       this.#connections.delete(connection);
       connection.closed();
     });
+  }
+
+  #midHeadChanged(connection: ServerConnection): void {
+    if (!connection.isMidHead) {
+      this.#midHead.delete(connection);
+      return;
+    }
+    this.#midHead.add(connection);
+    if (this.#midHead.size <= PARTIAL_HEADS_MAX) return;
+    const [longest] = this.#midHead;
+    if (longest === undefined) return;
+    this.#midHead.delete(longest);
+    this.#handlers.malformed("late", longest, undefined);
   }
 
   #goesOnAsHttp2(connection: ServerConnection, early: Buffer): void {
