@@ -67,7 +67,7 @@ export interface ServerExchange {
   readonly method: string;
   readonly url: string;
   readonly httpVersion: ReceivedHead["version"] | "2.0";
-  /** Names and values alternating, in the form of HTTP/1.1. */
+  /** Names and values alternating, in the form of HTTP/1.1. None once the response is complete, because the rest of the request may take long. */
   readonly rawHeaders: readonly string[];
   /** The client switches to what `Upgrade` names, or opens a tunnel. */
   readonly isUpgrade: boolean;
@@ -138,7 +138,7 @@ export class Http1Exchange implements ServerExchange {
   readonly method: string;
   readonly url: string;
   readonly httpVersion: ReceivedHead["version"];
-  readonly rawHeaders: readonly string[];
+  rawHeaders: readonly string[];
   readonly isUpgrade: boolean;
   readonly madeKey = undefined;
   readonly statusMax = 999;
@@ -322,6 +322,7 @@ export class Http1Exchange implements ServerExchange {
     if (this.isOver) return;
     this.isOver = true;
     this.onClose = undefined;
+    this.rawHeaders = NO_HEADERS;
     const { socket } = this;
     let before = this.#head;
     this.#head = "";
@@ -356,3 +357,4 @@ export class Http1Exchange implements ServerExchange {
 }
 
 const NO_PIECES: Buffer[] = [];
+export const NO_HEADERS: readonly string[] = [];

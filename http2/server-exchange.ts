@@ -4,6 +4,7 @@ import { guardEmits, type OnFault } from "../http1/guard.ts";
 import {
   type BodyReceiver,
   mayHaveContent,
+  NO_HEADERS,
   type ResponseHead,
   type ServerExchange,
   type Upgraded,
@@ -52,7 +53,7 @@ export class Http2Exchange implements ServerExchange, BodyReceiver {
   readonly method: string;
   readonly url: string;
   readonly httpVersion = "2.0";
-  readonly rawHeaders: readonly string[];
+  rawHeaders: readonly string[];
   readonly isUpgrade: boolean;
   readonly madeKey: string | undefined;
   /** Node refuses others. */
@@ -209,6 +210,7 @@ export class Http2Exchange implements ServerExchange, BodyReceiver {
     this.isOver = true;
     this.onClose = undefined;
     this.answeredMs = performance.now();
+    this.rawHeaders = NO_HEADERS;
     this.#owner.answered(this);
     if (stream.destroyed) return;
     if (!waited || content !== undefined || trailers !== "") {

@@ -334,6 +334,19 @@ describe("a connection", () => {
     });
   });
 
+  test("that takes no response does not make the gate keep the heads of its requests", async () => {
+    gate = await openGate();
+    // SETTINGS_INITIAL_WINDOW_SIZE.
+    const client = await open([[4, 0]]);
+    const many = Array.from({ length: 400 }, (_, at) => [`x-${at}`, "v".repeat(25)] as const);
+    client.ask(1, requestFields("GET", "/", many));
+    await waitFor("a response", () => client.has(HEADERS, 1));
+    const before = heldBytes();
+    for (let stream = 3; stream <= 401; stream += 2) client.ask(stream, requestFields("GET", "/", many));
+    await waitFor("all responses", () => client.has(HEADERS, 401));
+    expect((heldBytes() - before) / 200).toBeLessThan(16 * 1024);
+  });
+
   test("cannot make a small head a large one: a field of the table that is repeated counts each time", async () => {
     gate = await openGate(OPEN);
     const client = await open();
