@@ -251,6 +251,22 @@ test("what the one on call is told to look at is there", async () => {
   for (const line of first) expect(await shell(line, ROOT), line).not.toBe("");
   const logs = await shell(first.find((line) => line.includes("component=operator")) ?? "", ROOT);
   expect(new Set([...logs.matchAll(/^\[pod\/([^/]+)/gm)].map(([, name]) => name)).size).toBe(2);
+  // The throw-away Redis has its address in another Secret.
+  const url = "redis://default:postern@postern-dev-redis.postern.svc:6379";
+  await cluster.apply({
+    apiVersion: "v1",
+    kind: "Secret",
+    metadata: { name: "postern-redis", namespace: "postern" },
+    stringData: { url },
+  });
+  const look = lines.filter((line) => / (look|pod\/look)\b/.test(line));
+  expect(look).toHaveLength(4);
+  const said = await shell(
+    look.map((line) => line.replace("redis:7", settings.redisImage)),
+    ROOT,
+  );
+  expect(said).toContain("role:master");
+
   const rotation = await open("operations/rotation.md");
   const alias = `shopt -s expand_aliases\n${rotation.line(/^alias postern=/)}`;
   expect(await shell([alias, rotation.line(/^postern rootkey list$/)], ROOT)).toContain("operator");

@@ -10,7 +10,6 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import type { KubeObject } from "../../operator/runtime/kube-client.ts";
 import type { Operator } from "../../operator/start.ts";
 import { type CertificateSet, DEFAULT_LIFETIMES, renewed, splitPem } from "../../operator/webhook/certificate-set.ts";
-import { blocksOf, stepsOf, wordsOf } from "../docs/page.ts";
 import { KUBERNETES_START_MS } from "../harness/kubernetes.ts";
 import { freePort } from "../harness/ports.ts";
 import { waitFor } from "../harness/wait.ts";
@@ -320,24 +319,6 @@ test("two replicas serve the certificate of one authority, also when both make i
   await other.close();
 });
 
-test("a Secret that is emptied as the page of rotations says gets another authority, and keeps its labels", async () => {
-  await operator.close();
-  const before = await secret();
-  const { kubectl } = world.cluster;
-  expect((await kubectl(["-n", "default", "label", "secret", SECRET, "kept=yes"])).stderr).toBe("");
-  const step = stepsOf(blocksOf("operations/rotation.md")).find(({ line }) => line.includes("patch secret"));
-  const words = wordsOf(step?.line ?? "").slice(1);
-  const given = words.map((word) => (word === "postern" ? "default" : word === "postern-webhook" ? SECRET : word));
-  expect((await kubectl(given)).stderr).toBe("");
-  expect(await secret()).toEqual({});
-  operator = await world.startOperator();
-  await untilInjected(shop);
-  expect(Object.keys(await secret()).sort()).toEqual(Object.keys(before).sort());
-  expect((await secret())["ca.crt"]).not.toBe(before["ca.crt"]);
-  const { stdout } = await kubectl(["-n", "default", "get", "secret", SECRET, "-o", "jsonpath={.metadata.labels}"]);
-  expect(JSON.parse(stdout)).toMatchObject({ kept: "yes" });
-});
-
 test("certificates and their authority are rotated under traffic, without a refused pod", async () => {
   await operator.close();
   await world.client.send({ method: "DELETE", path: `/api/v1/namespaces/default/secrets/${SECRET}` });
@@ -462,6 +443,6 @@ async function shake(ca: string): Promise<void> {
 
 async function secret(): Promise<Record<string, string>> {
   const path = `/api/v1/namespaces/default/secrets/${SECRET}`;
-  const { data = {} } = await world.client.send<{ data?: Record<string, string> }>({ method: "GET", path });
+  const { data } = await world.client.send<{ data: Record<string, string> }>({ method: "GET", path });
   return data;
 }

@@ -14,7 +14,7 @@ import { waitFor } from "../harness/wait.ts";
  */
 
 const ROOT = resolve(import.meta.dirname, "../..");
-const REACH_INTO_PODS = /^kubectl -n \S+ (?:logs|port-forward|exec) /;
+const REACH_INTO_PODS = /^kubectl -n \S+ (?:logs|port-forward|exec|wait pod\/\S+) |\| kubectl -n \S+ exec /;
 
 const pages = globSync("docs/operations/*.md", { cwd: ROOT });
 /** As they stand, with names of this test for those in capitals. */
@@ -54,8 +54,6 @@ async function kubectl(args: readonly string[], stdin?: string): Promise<string>
   return stdout + stderr;
 }
 
-const argumentsOf = (command: string): string[] => wordsOf(command).slice(1);
-
 const runnable = commands.filter(
   (command) => !REACH_INTO_PODS.test(command) && !/^kubectl (?:postern|auth|describe$|logs$)/.test(command),
 );
@@ -66,29 +64,32 @@ test("there are commands", () => {
 });
 
 test.each(runnable)("%s", async (command) => {
-  await kubectl(
-    argumentsOf(command.replace("NAMESPACE", "postern").replace("deployment/NAME", "deployment/postern-operator")),
-  );
+  const given = command.replace("NAMESPACE", "postern").replace("deployment/NAME", "deployment/postern-operator");
+  await kubectl(wordsOf(given).slice(1));
 });
 
-test("what is reached into is there: deployments, by their names or the labels of their pods, and their ports for probes", () => {
-  const reached = commands.filter((command) => REACH_INTO_PODS.test(command) && /deployment\/| -l /.test(command));
-  expect(reached.length).toBeGreaterThan(3);
+test("pods are chosen by labels that they have", () => {
+  const chosen = commands.filter((command) => REACH_INTO_PODS.test(command) && command.includes(" -l "));
+  expect(chosen.length).toBeGreaterThan(1);
+  const labels = rendered
+    .filter(({ kind }) => kind === "Deployment")
+    .flatMap(({ spec }) => Object.entries(spec.template.metadata.labels).map(([name, value]) => `${name}=${value}`));
+  for (const command of chosen) expect(labels, command).toContain(/ -l (\S+)/.exec(command)?.[1]);
+});
+
+test("what is reached into is there: deployments, and their ports for probes", () => {
+  const reached = commands.filter((command) => REACH_INTO_PODS.test(command) && command.includes("deployment/"));
+  expect(reached.length).toBeGreaterThan(1);
   for (const command of reached) {
-    const [, name, port] = /deployment\/(\S+)(?: (\d+))?/.exec(command) ?? [];
-    const [, label = "", value] = / -l ([^= ]+)=(\S+)/.exec(command) ?? [];
-    const deployment = rendered.find(
-      ({ kind, metadata, spec }) =>
-        kind === "Deployment" &&
-        (name === undefined ? spec.template.metadata.labels[label] === value : metadata.name === name),
-    );
+    const [, name = "", port] = /deployment\/(\S+)(?: (\d+))?/.exec(command) ?? [];
+    const deployment = rendered.find(({ kind, metadata }) => kind === "Deployment" && metadata.name === name);
     expect(deployment, command).toBeDefined();
     const ports = deployment?.spec.template.spec.containers[0].ports as { name: string; containerPort: number }[];
     if (port !== undefined) expect(ports, command).toContainEqual({ name: "admin", containerPort: Number(port) });
   }
 });
 
-test("the certificate of the webhook whose Secret was emptied is made again, and guarded pods are admitted", async () => {
+test("the certificate of the webhook whose Secret is emptied as the page says is made again, and guarded pods are admitted", async () => {
   const operator = await world.startOperator({ lifetimes: { authorityMs: 600_000, servingMs: 30_000 } });
   const shop = await world.namespace();
   await world.policy(shop, "orders");
@@ -97,12 +98,17 @@ test("the certificate of the webhook whose Secret was emptied is made again, and
       deadlineMs: 60_000,
     });
   await admitted();
-  const dataOf = () => kubectl(["get", "secret", SECRET, "-n", "default", "-o", "jsonpath={.data}"]);
-  const before = await dataOf();
-  const emptied = runnable.find((command) => command.includes(" patch secret ")) ?? "";
-  await kubectl(argumentsOf(emptied.replace("-n postern", "-n default").replace("postern-webhook", SECRET)));
-  await waitFor("another certificate", async () => !["", before].includes(await dataOf()), { deadlineMs: 60_000 });
+  const read = (path: string) => kubectl(["get", "secret", SECRET, "-n", "default", "-o", `jsonpath={${path}}`]);
+  const before = await read(".data.ca\\.crt");
+  await kubectl(["-n", "default", "label", "secret", SECRET, "kept=yes"]);
+  const emptying = commands.find((command) => command.includes(` patch secret ${SECRET} `)) ?? "";
+  await kubectl(wordsOf(emptying.replace("-n postern", "-n default")).slice(1));
+  await waitFor("another authority", async () => ![before, ""].includes(await read(".data.ca\\.crt")), {
+    deadlineMs: 60_000,
+  });
   await admitted();
+  // The labels are those of who made the Secret, and the right to make it is theirs alone.
+  expect(await read(".metadata.labels.kept")).toBe("yes");
   await operator.close();
 }, 150_000);
 
