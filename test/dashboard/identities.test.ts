@@ -16,10 +16,10 @@ describe("the list of identities", () => {
       await dashboard.call("identities.createIdentity", { externalId: `customer-${String(index).padStart(3, "0")}` });
     }
     const page = await open("/identities");
-    await page.getByText("100 read, there are more").waitFor();
+    await page.getByText("100 identities read, there are more").waitFor();
     await page.getByRole("row").nth(1).focus();
     await page.keyboard.press("End");
-    await page.getByText(/^130$/).waitFor();
+    await page.getByText("130 identities", { exact: true }).waitFor();
     await page.keyboard.press("End");
     await page.locator('[aria-rowindex="131"]:focus').waitFor();
     expect(await page.getByRole("row").count()).toBeLessThan(60);

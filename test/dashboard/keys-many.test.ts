@@ -62,7 +62,7 @@ describe("with 100,000 keys in an API", () => {
         .count(),
     ).toBeGreaterThan(1);
     await field.fill("");
-    await page.getByText("100 read, there are more").waitFor();
+    await page.getByText("100 keys read, there are more").waitFor();
 
     await page.evaluate(() => {
       const tasks: number[] = [];

@@ -82,13 +82,13 @@ describe("policies and pods", () => {
     await page.getByText("main/shop/many-990").waitFor();
     const tookMs = performance.now() - startedMs;
     await page.getByLabel("Part of the name").fill("many-");
-    await page.getByText(/100 read, there are more/).waitFor();
+    await page.getByText(/100 policies read, there are more/).waitFor();
     // Each step goes to the end of what was read, and the next page is asked for.
     await waitFor(
       "the end of the list",
       async () => {
         await page.locator(".table-scroller").evaluate((element) => element.scrollTo({ top: element.scrollHeight }));
-        return (await page.getByText(/^1,?000$/).count()) > 0;
+        return (await page.getByText(/^1,?000 policies$/).count()) > 0;
       },
       { deadlineMs: 60_000, everyMs: 100 },
     );

@@ -155,11 +155,11 @@ test("a list of 2,000 is read page by page", async ({ dashboard, open }) => {
     [rootKeyId],
   );
   const page = await open("/root-keys?search=many");
-  await page.getByText("100 read, there are more").waitFor();
+  await page.getByText("100 root keys read, there are more").waitFor();
   expect(await page.getByRole("row").count()).toBeLessThan(60);
   await page.getByRole("row").nth(1).focus();
   await page.keyboard.press("End");
-  await page.getByText("200 read, there are more").waitFor();
+  await page.getByText("200 root keys read, there are more").waitFor();
 });
 
 test.for(["light", "dark"] as const)(
