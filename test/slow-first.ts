@@ -3,26 +3,33 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 const ROOT = resolve(import.meta.dirname, "..");
 
-/** Files that take the most time of their group, about 30 s and more, the slowest first. */
+/** Files that take the most time of their group, about 40 s and more, the slowest first. */
 const SLOW: readonly string[] = [
   "test/e2e/operator-rights.test.ts",
-  "test/chart/chart.test.ts",
+  "test/e2e/operator-tenants.test.ts",
+  "test/e2e/operator-references.test.ts",
+  "test/faults/overshoot.test.ts",
+  "test/e2e/operator-killed-at-each-step.test.ts",
   "test/dashboard/sweep.test.ts",
   "test/dashboard/xss-in-windows.test.ts",
-  "test/e2e/operator-tenants.test.ts",
-  "test/fuzz/v2.test.ts",
-  "test/dashboard/keyboard.test.ts",
-  "test/e2e/api-key-kubernetes.test.ts",
-  "test/e2e/operator-killed-at-each-step.test.ts",
   "test/docs/recipes.test.ts",
-  "test/fuzz/v1.test.ts",
-  "test/analytics/corpus.test.ts",
   "test/dashboard/troubles.test.ts",
-  "test/dashboard/windows-of-people.test.ts",
   "test/e2e/operator-at-rest.test.ts",
-  "test/e2e/operator-killed.test.ts",
+  "test/analytics/corpus.test.ts",
+  "test/e2e/webhook.test.ts",
+  "test/faults/redis-kinds.test.ts",
+  "test/dashboard/windows-of-keys.test.ts",
   "test/analytics/attacks.test.ts",
+  "test/e2e/operator-kubernetes.test.ts",
+  "test/fuzz/v2.test.ts",
+  "test/dashboard/xss.test.ts",
+  "test/faults/clickhouse-troubles.test.ts",
+  "test/e2e/operator-killed.test.ts",
+  "test/faults/gate-credentials.test.ts",
   "test/faults/away-at-start.test.ts",
+  "test/e2e/operator.test.ts",
+  "test/fuzz/v1.test.ts",
+  "test/chart/chart.test.ts",
 ];
 
 /**
