@@ -2,7 +2,7 @@
  * The places at what can serve only so many at once, such as the app: who gets the next place, and how long others wait.
  *
  * Places are shared by client address, because otherwise one address could hold all of them for as long as it likes. The number that
- * an address may hold depends on what is left: fewer than `ratio` times the free places. So a single address gets
+ * an address may hold depends on what is left: fewer than a certain ratio of the free places. So a single address gets
  * `share` of all places; the more the others hold, the fewer it gets; and an address that holds none finds a free one, unless
  * very many addresses hold places at once. Fixed portions would be worse: few large ones waste places on a quiet day, many
  * small ones let a few addresses take everything.
@@ -25,9 +25,18 @@ export interface PlacesOptions {
   readonly waitMs: number;
 }
 
+/** Whether an address that holds `held` places may have another one, when `free` are left for all. */
+export type MayHold = (held: number, free: number) => boolean;
+
+/** By this rule an address alone gets `share` of all places, as in `PlacesOptions`. */
+export function sharedBy(share: number): MayHold {
+  const ratio = share / (1 - share);
+  return (held, free) => free > 0 && held < ratio * free;
+}
+
 export class Places {
   readonly #max: number;
-  readonly #ratio: number;
+  readonly #mayHold: MayHold;
   readonly #waitMs: number;
   #taken = 0;
   #isServing = false;
@@ -41,7 +50,7 @@ export class Places {
 
   constructor({ max, share, waitMs }: PlacesOptions) {
     this.#max = max;
-    this.#ratio = share / (1 - share);
+    this.#mayHold = sharedBy(share);
     this.#waitMs = waitMs;
   }
 
@@ -56,7 +65,7 @@ export class Places {
   /** Takes a place now. Returns false when there is none for this address; it does not wait. */
   tryTake(address: string): boolean {
     const held = this.#held.get(address) ?? 0;
-    if (!this.#mayTake(held)) return false;
+    if (!this.#mayHold(held, this.#max - this.#taken)) return false;
     this.#taken += 1;
     this.#held.set(address, held + 1);
     return true;
@@ -103,11 +112,6 @@ export class Places {
       this.leave(seeker);
       seeker.onNoPlace();
     }
-  }
-
-  #mayTake(held: number): boolean {
-    const free = this.#max - this.#taken;
-    return free > 0 && held < this.#ratio * free;
   }
 
   #serve(): void {

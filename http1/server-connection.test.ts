@@ -40,6 +40,8 @@ const LIMITS = {
   keepAliveMs: 10_000,
   drainBytesMax: 64 * 1024,
   answerIdleMs: 10_000,
+  clientConnectionsMax: 10_000,
+  clientHttp2ConnectionsMax: 1_000,
 };
 
 async function open(
@@ -68,6 +70,10 @@ async function open(
       http2: () => {
         throw new Error("no client here speaks HTTP/2");
       },
+      refuseHttp2: (socket) => socket.destroy(),
+      sharerOf: () => undefined,
+      mayHold: () => true,
+      onCrowded: () => undefined,
       onFault: (error) => thrown.push(error),
     },
   );

@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import type { Guest } from "./connection-room.ts";
 import type { OnFault } from "./guard.ts";
 import { MessageParser, type ParseFault } from "./message-parser.ts";
 import { type BodyReceiver, type ExchangeOwner, Http1Exchange, type ReceivedHead } from "./server-exchange.ts";
@@ -14,7 +15,7 @@ import { type BodyReceiver, type ExchangeOwner, Http1Exchange, type ReceivedHead
  */
 
 /** A connection, as the server looks after it. */
-export interface ServedConnection {
+export interface ServedConnection extends Guest {
   readonly socket: Socket;
   /** Closes it if no request is under way, or as soon as none is. */
   closeIdle(): void;
@@ -36,6 +37,8 @@ export interface ConnectionHandlers {
   readonly isClosing: () => boolean;
   /** The connection begins with the preface of HTTP/2, which `early` begins with: everything that was read of it. Its socket is left alone from now on. */
   readonly preface: (connection: ServerConnection, early: Buffer) => void;
+  /** Its socket is out of HTTP/1.1, by an upgrade or before `preface`. */
+  readonly detached: (connection: ServerConnection) => void;
   /** A head has begun to arrive and is not whole, or is no longer so. Not called for heads that are read at once. */
   readonly midHeadChanged: (connection: ServerConnection) => void;
   /** Counts chunks of a body that is discarded. */
@@ -109,6 +112,18 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
     return isWaiting && !this.#parser.isMidHead && !this.#isEnding;
   }
 
+  /** Also while it waits for the rest of a head, and while it discards what its client still sends. Not while the client leaves a response untaken. */
+  get idleSinceMs(): number | undefined {
+    if (this.#isEnding) return this.socket.writableLength === 0 ? this.#sinceMs : undefined;
+    if (this.#isDraining) return this.#drainingSinceMs;
+    const isWaiting = this.#exchange === undefined && this.#held === undefined && !this.#isFlushing;
+    return isWaiting ? this.#sinceMs : undefined;
+  }
+
+  makeRoom(): void {
+    this.socket.destroy();
+  }
+
   /** A part of a head has come, and the rest is waited for. */
   get isMidHead(): boolean {
     return this.#parser.isMidHead && !this.#isEnding;
@@ -143,6 +158,7 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
     this.#isEnding = true;
     this.#exchange = undefined;
     this.socket.off("data", this.#onData).off("end", this.#onEnd);
+    this.#handlers.detached(this);
     return held;
   }
 
@@ -153,7 +169,8 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
     this.#exchange = undefined;
     this.#held = undefined;
     this.#parser.takeHeaders();
-    this.#closeByMs = performance.now() + (this.#hasEnded ? this.#limits.answerIdleMs : LINGER_MS);
+    this.#sinceMs = performance.now();
+    this.#closeByMs = this.#sinceMs + (this.#hasEnded ? this.#limits.answerIdleMs : LINGER_MS);
     this.socket.end();
     if (!this.#hasEnded) this.socket.resume();
   }
@@ -287,7 +304,8 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
       if (exchange.isComplete && !exchange.lingers && this.#held === undefined) {
         this.#isEnding = true;
         this.#exchange = undefined;
-        this.#closeByMs = performance.now() + this.#limits.answerIdleMs;
+        this.#sinceMs = performance.now();
+        this.#closeByMs = this.#sinceMs + this.#limits.answerIdleMs;
         socket.destroySoon();
       } else this.endReading();
       return;

@@ -51,6 +51,7 @@ const RESETS = { burst: 500, perSecond: 50 };
 const CONTROL_FRAMES = { burst: 1_000, perSecond: 100 };
 const KEEP_ALIVE_PROBE_MS = 30_000;
 // RFC 9113, 7.
+const NO_ERROR = 0;
 const INTERNAL_ERROR = 2;
 const ENHANCE_YOUR_CALM = 11;
 /** Of a stream's flags: the head was all of the request. */
@@ -105,6 +106,10 @@ export class Http2Connection implements ServedConnection, Http2Owner {
     return this.#streams === 0;
   }
 
+  get idleSinceMs(): number | undefined {
+    return this.#streams === 0 ? this.#sinceMs : undefined;
+  }
+
   get isClosing(): boolean {
     return this.#handlers.isClosing();
   }
@@ -118,6 +123,16 @@ export class Http2Connection implements ServedConnection, Http2Owner {
     if (this.#isGoing || this.#session.destroyed) return;
     this.#isGoing = true;
     this.#session.close();
+  }
+
+  /** It is told to go away, and not waited for. */
+  makeRoom(): void {
+    // Once told, it may leave its connection open.
+    if (this.#isGoing) this.socket.destroy();
+    else {
+      this.#isGoing = true;
+      this.#session.destroy(NO_ERROR);
+    }
   }
 
   look(nowMs: number): void {
@@ -187,6 +202,19 @@ export class Http2Connection implements ServedConnection, Http2Owner {
     else handlers.malformed(head.fault, exchange);
   }
 }
+
+/** Tells a client that there is no room for its connection, and that none of its requests was looked at, and closes it. No session is made. */
+export function refuseHttp2(socket: Socket): void {
+  socket.on("error", () => undefined);
+  socket.end(NO_ROOM);
+  socket.destroySoon();
+}
+
+/** An empty SETTINGS, and GOAWAY with the last stream 0 and the code ENHANCE_YOUR_CALM (RFC 9113, 6.5 and 6.8). */
+const NO_ROOM = Buffer.from([
+  ...[0, 0, 0, 4, 0, 0, 0, 0, 0],
+  ...[0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ENHANCE_YOUR_CALM],
+]);
 
 const NO_HEAD: Http2Head = { method: "", target: "", headers: [], isUpgrade: false, madeKey: undefined };
 

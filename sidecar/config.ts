@@ -108,11 +108,15 @@ export interface Limits {
   readonly headBytesMax: number;
   /** How much of the body of a refused request is read, so that the client can read the response. */
   readonly drainBytesMax: number;
+  /** Connections of clients at once, with those whose TLS handshake is not over, and without upgraded ones. */
+  readonly clientConnectionsMax: number;
+  /** Of them, those of HTTP/2. */
+  readonly clientHttp2ConnectionsMax: number;
   /** Requests that the app has at once. */
   readonly upstreamConnectionsMax: number;
   /** Connections that are upgraded, or being upgraded, at once. */
   readonly upgradesMax: number;
-  /** The part of either that one client address alone may hold, above 0 and up to 1; less while others hold some. At 1 it is ignored. */
+  /** The part of each of these that one client address alone may hold, above 0 and up to 1; less while others hold some. At 1 it is ignored. */
   readonly addressShare: number;
   /** A request with a body of at most this Content-Length is sent to the app only when its whole body has arrived. */
   readonly wholeBodyBytesMax: number;
@@ -155,6 +159,9 @@ export const DEFAULT_TIMEOUTS: Timeouts = {
 export const DEFAULT_LIMITS: Limits = {
   headBytesMax: 16 * 1024,
   drainBytesMax: 1024 * 1024,
+  // Some 6 KB and 60 KB each when they are idle, of the 320 MiB of an injected gate: half of that at most.
+  clientConnectionsMax: 10_000,
+  clientHttp2ConnectionsMax: 1_000,
   // Far more than an app serves at a time, unless it streams, and few enough for its backlog and file descriptors.
   upstreamConnectionsMax: 1_000,
   // Mostly idle, so there may be more of them; each costs two file descriptors and some 30 KB.
@@ -170,4 +177,10 @@ export const DEFAULT_LIMITS: Limits = {
   doorCallsMax: 1_000,
   // Slower than any modem; an intentionally slow client is slower still.
   bodyBytesPerSecondMin: 240,
+};
+
+/** With TLS, where an idle connection takes some 60 KB of memory, and one of HTTP/2 110 KB. */
+export const TLS_LIMITS: Pick<Limits, "clientConnectionsMax" | "clientHttp2ConnectionsMax"> = {
+  clientConnectionsMax: 2_000,
+  clientHttp2ConnectionsMax: 500,
 };

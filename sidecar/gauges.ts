@@ -1,4 +1,5 @@
 import type { Edge } from "../edge/open.ts";
+import type { HttpServer } from "../http1/server.ts";
 import type { ForwardParts } from "./app/forward.ts";
 import type { UpgradeParts } from "./app/upgrade.ts";
 import type { Knowledge } from "./knowledge.ts";
@@ -16,12 +17,13 @@ export function gaugesOf(
   { projection, follower, counters, snapshot }: Knowledge,
   parts: {
     sink: Edge["sink"];
+    server: HttpServer | undefined;
     proxy: ProxyParts | undefined;
     podsAlive: PodsAlive;
     readiness: () => Readiness;
   },
 ): Readings {
-  const { sink, proxy, readiness } = parts;
+  const { sink, server, proxy, readiness } = parts;
   return {
     stalenessS: () => projection.stalenessMs() / 1000,
     sourceUsable: () => projection.sourceState().usable,
@@ -32,6 +34,7 @@ export function gaugesOf(
     policyRefused: () => follower.refused !== undefined,
     ready: () => readiness().ready,
     ongoing: () => proxy?.forwarding.ongoing.size ?? 0,
+    connections: () => server?.open ?? { http1: 0, http2: 0 },
     places: () => {
       const { taken, waiting } = proxy?.forwarding.upstream.places ?? { taken: 0, waiting: 0 };
       return { taken, waiting, upgraded: proxy?.upgrading.places.taken ?? 0 };

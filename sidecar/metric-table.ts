@@ -171,6 +171,22 @@ export const GATE_METRICS = defineMetrics({
     unit: "requests",
     bad: "It has no bad value by itself; see the next metric.",
   },
+  connections: {
+    name: "postern_sidecar_connections",
+    type: "gauge",
+    help: "Open connections of clients, but for upgraded ones.",
+    unit: "connections",
+    labels: { protocol: ["http1", "http2"] },
+    bad: "Near `--connections`, or of `http2` near `--http2-connections`: see the next metric.",
+  },
+  crowded: {
+    name: "postern_sidecar_connections_crowded_total",
+    type: "counter",
+    help: "Connections that found no room: another one that asked for nothing was displaced, or the new one was refused.",
+    unit: "connections",
+    labels: { protocol: ["http1", "http2"], done: ["displaced", "refused"] },
+    bad: "`refused` rising: clients are turned away. When they are yours, run more gates, or raise `--connections` or `--http2-connections` and the memory of the gate. `displaced` rising alone: many connections are held that ask for nothing; no client is turned away.",
+  },
   places: {
     name: "postern_sidecar_places",
     type: "gauge",

@@ -33,6 +33,8 @@ export class Metrics {
   departed = 0;
   /** Open connections and streams that were ended because their key was no longer valid. */
   cut = 0;
+  /** Connections for which there was no room, and those that were closed to make room for one. */
+  readonly crowded = { http1: { displaced: 0, refused: 0 }, http2: { displaced: 0, refused: 0 } };
   readonly counterFailures = { limits: 0, credits: 0 };
   /** Questions at the doors that were not decided. */
   readonly turnedAway = { untrusted: 0, unclear: 0, crowded: 0 };
@@ -66,6 +68,7 @@ export interface Readings {
   readonly policyRefused: () => boolean;
   readonly ready: () => boolean;
   readonly ongoing: () => number;
+  readonly connections: () => Readonly<Record<string, number>>;
   readonly places: () => Readonly<Record<string, number>>;
   readonly eventsDropped: () => number;
   readonly overshoots: EdgeCounters["overshoots"];
@@ -129,6 +132,12 @@ async function buildRegistry(metrics: Metrics, readings: Readings): Promise<Regi
   add(of.policyRefused, () => Number(readings.policyRefused()));
   add(of.ready, () => Number(readings.ready()));
   add(of.ongoing, readings.ongoing);
+  add(of.connections, () => byLabel("protocol", readings.connections()));
+  add(of.crowded, () =>
+    Object.entries(metrics.crowded).flatMap(([protocol, counts]) =>
+      Object.entries(counts).map(([done, value]) => ({ labels: { protocol, done }, value })),
+    ),
+  );
   add(of.places, () => byLabel("state", readings.places()));
   add(of.cache, () => byLabel("cache", readings.cacheSizes()));
   add(of.snapshotUsed, () => Number(readings.isRestored()));

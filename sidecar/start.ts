@@ -3,7 +3,7 @@ import { followCertificate } from "../edge/follow-certificate.ts";
 import { createAdminServer } from "./admin.ts";
 import { forwardUnchecked } from "./app/unchecked.ts";
 import { assembleDecision, assembleExchange } from "./assemble.ts";
-import { DEFAULT_LIMITS, DEFAULT_TIMEOUTS, type SidecarConfig } from "./config.ts";
+import { DEFAULT_LIMITS, DEFAULT_TIMEOUTS, type SidecarConfig, TLS_LIMITS } from "./config.ts";
 import { type Doors, openDoors } from "./doors/open-doors.ts";
 import { Ending } from "./ending.ts";
 import { FaultLog } from "./faults.ts";
@@ -11,6 +11,7 @@ import { createGate, type ExchangeParts } from "./gate/exchange.ts";
 import { RefusalCounts } from "./gate/refusal-counts.ts";
 import { isStillValid } from "./gate/still-valid.ts";
 import { gaugesOf } from "./gauges.ts";
+import { isProxy } from "./http/client-address.ts";
 import { createListener, type RequestHandlers } from "./http/listener.ts";
 import { watchOngoing } from "./http/ongoing.ts";
 import { endServer, listen } from "./http/serve.ts";
@@ -40,7 +41,7 @@ export interface Sidecar {
  */
 export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
   const timeouts = { ...DEFAULT_TIMEOUTS, ...config.timeouts };
-  const limits = { ...DEFAULT_LIMITS, ...config.limits };
+  const limits = { ...DEFAULT_LIMITS, ...(config.tls && TLS_LIMITS), ...config.limits };
   const checks = config.checks !== false;
 
   const metrics = new Metrics();
@@ -58,7 +59,13 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
   const server =
     exchange &&
     createListener(
-      { answering: exchange.answering, onFault, onMalformed },
+      {
+        ...{ answering: exchange.answering, onFault, onMalformed },
+        isProxy: (ip) => isProxy(decision.policy()?.findClientAddress, ip),
+        onCrowded: (protocol, done) => {
+          metrics.crowded[protocol][done] += 1;
+        },
+      },
       { ...limits, ...timeouts },
       checks ? createGate(exchange) : withoutChecks(exchange),
       config.tls?.(),
@@ -86,7 +93,7 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
   watch?.onAway(() => server?.closeIdle());
   const { policyId, hookToken } = config;
   const readiness = () => judgeReadiness(knowledge, { policyId, checks, isEnding: ending.hasBegun, app: watch?.state });
-  const gauges = gaugesOf(knowledge, { proxy: exchange, sink: config.edge.sink, podsAlive, readiness });
+  const gauges = gaugesOf(knowledge, { server, proxy: exchange, sink: config.edge.sink, podsAlive, readiness });
   const admin = createAdminServer({
     readiness,
     metrics: exposeMetrics(metrics, gauges),

@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import { GateProbes } from "../../core/gates/probes.ts";
 import { managerOfPolicy, parseNamedPolicy, policyIdOf } from "../../core/policies/policy-id.ts";
 import { openRedisEdge, type RedisEdgeOptions } from "../../edge/open.ts";
-import type { DoorsConfig, UpstreamProtocol } from "../../sidecar/config.ts";
+import type { DoorsConfig, Limits, UpstreamProtocol } from "../../sidecar/config.ts";
 import { type Credentials, keepCredentials } from "../../sidecar/credentials.ts";
 import { RESTORED_WAIT_MS } from "../../sidecar/knowledge.ts";
 import { openSnapshot, SECRET_CHARACTERS_MIN, type Snapshot } from "../../sidecar/snapshot/snapshot.ts";
@@ -23,6 +23,7 @@ import { parseWaits, waitOptions } from "./wait-options.ts";
 
 const PROTOCOL = oneOf("http1", "h2c");
 const PLACES = whole({ min: 1, max: 1_000_000, unit: "requests" });
+const CONNECTIONS = whole({ min: 1, max: 1_000_000, unit: "connections" });
 const SHARE = whole({ min: 1, max: 100, unit: "percent" });
 const BODY_IDLE = whole({ min: 1, max: 86_400, unit: "seconds" });
 const BODY_RATE = whole({ min: 0, max: 1_000_000, unit: "bytes per second" });
@@ -174,6 +175,20 @@ export const sidecar = defineCommand({
       env: "POSTERN_SNAPSHOT_DIR",
       accepts: FOLDER,
     },
+    connections: {
+      type: "string",
+      placeholder: "COUNT",
+      help: "connections of clients at once, upgraded ones aside; beyond, the one that has been idle longest is closed, and if none is idle, the new one; 10000 when left out, with TLS 2000",
+      env: "POSTERN_CONNECTIONS",
+      accepts: CONNECTIONS,
+    },
+    "http2-connections": {
+      type: "string",
+      placeholder: "COUNT",
+      help: "of them, those of HTTP/2; 1000 when left out, with TLS 500",
+      env: "POSTERN_HTTP2_CONNECTIONS",
+      accepts: CONNECTIONS,
+    },
     "upstream-connections": {
       type: "string",
       placeholder: "COUNT",
@@ -193,7 +208,7 @@ export const sidecar = defineCommand({
     "address-share": {
       type: "string",
       placeholder: "PERCENT",
-      help: "how much of either one client address may hold; set 100 when all clients come through one proxy",
+      help: "how much of each of these four one client address may hold; set 100 when all clients come through one proxy",
       default: "50",
       env: "POSTERN_ADDRESS_SHARE",
       accepts: SHARE,
@@ -264,6 +279,7 @@ export const sidecar = defineCommand({
           requestBodyIdleMs: 1000 * parseWhole("body-idle", options["body-idle"], BODY_IDLE),
         },
         limits: {
+          ...parseConnections(options),
           upstreamConnectionsMax: parseWhole("upstream-connections", options["upstream-connections"], PLACES),
           upgradesMax: parseWhole("upgrades", options.upgrades, PLACES),
           addressShare: parseWhole("address-share", options["address-share"], SHARE) / 100,
@@ -287,6 +303,17 @@ export const sidecar = defineCommand({
     });
   },
 });
+
+/** The defaults depend on whether the connections are those of TLS. */
+function parseConnections(
+  options: Readonly<Record<"connections" | "http2-connections", string | undefined>>,
+): Partial<Limits> {
+  const { connections: all, "http2-connections": http2 } = options;
+  return {
+    ...(all === undefined ? {} : { clientConnectionsMax: parseWhole("connections", all, CONNECTIONS) }),
+    ...(http2 === undefined ? {} : { clientHttp2ConnectionsMax: parseWhole("http2-connections", http2, CONNECTIONS) }),
+  };
+}
 
 function parseUpstreamProtocol(text: string, upstream: string | undefined): UpstreamProtocol {
   const protocol = parseChoice("upstream-protocol", text, PROTOCOL.words);

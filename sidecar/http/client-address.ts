@@ -16,6 +16,13 @@ export function compileClientAddress(from: CompiledPolicy["clientAddress"]): Fin
   return (connectionIp, forwardedFor) => lastUntrusted(trusted, withoutMapping(connectionIp), forwardedFor);
 }
 
+/** Whether a connection from `connectionIp` is of a proxy: what it says of its clients is believed. */
+export const isProxy = (find: FindClientAddress | undefined, connectionIp: string): boolean =>
+  find !== undefined && find(connectionIp, NO_ADDRESS) === NO_ADDRESS;
+
+/** It would be taken for the client's if it were believed. */
+const NO_ADDRESS = "unknown";
+
 /**
  * Reads from the end, because each proxy appends the address that it saw: the first one that is not a trusted proxy is the last
  * that a trusted proxy reported. Everything before it was written by the client, which may write anything.

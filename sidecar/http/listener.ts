@@ -1,11 +1,13 @@
 import type { Socket } from "node:net";
 import { authorityOf } from "../../core/policies/check-path.ts";
+import { networkOf } from "../../core/verification/ip-address.ts";
+import { sharedBy } from "../../edge/places.ts";
 import type { OnFault } from "../../http1/guard.ts";
 import type { ParseFault } from "../../http1/message-parser.ts";
-import { type Certificate, HttpServer } from "../../http1/server.ts";
-import type { ConnectionLimits, ServerConnection } from "../../http1/server-connection.ts";
+import { type Certificate, HttpServer, type ServerHandlers, type ServerLimits } from "../../http1/server.ts";
+import type { ServerConnection } from "../../http1/server-connection.ts";
 import type { ServerExchange } from "../../http1/server-exchange.ts";
-import { Http2Connection } from "../../http2/server-connection.ts";
+import { Http2Connection, refuseHttp2 } from "../../http2/server-connection.ts";
 import { answerProblem, endWithProblem, type RefuseParts } from "./answering.ts";
 import { type Problem, versionProblem } from "./answers.ts";
 import { headerIn } from "./header-in.ts";
@@ -17,6 +19,14 @@ import { headerIn } from "./header-in.ts";
 
 export interface ListenerParts extends RefuseParts {
   readonly onFault: OnFault;
+  /** Whether connections from this address are those of many clients. */
+  readonly isProxy: (ip: string) => boolean;
+  readonly onCrowded: ServerHandlers["onCrowded"];
+}
+
+export interface ListenerLimits extends ServerLimits {
+  /** The part of the connections that one address may hold, proxies excepted. */
+  readonly addressShare: number;
 }
 
 /** Begins an exchange. Never throws. */
@@ -35,11 +45,11 @@ export const CONTINUE = 100;
 
 export function createListener(
   parts: ListenerParts,
-  limits: Omit<ConnectionLimits, "keepAliveLines">,
+  limits: ListenerLimits,
   handlers: RequestHandlers,
   certificate?: Certificate,
 ): HttpServer {
-  const { answering, onFault, onMalformed } = parts;
+  const { answering, isProxy, onCrowded, onFault, onMalformed } = parts;
   const { pieceTurns } = answering;
   const { request, expectant, upgrade } = handlers;
 
@@ -101,7 +111,11 @@ export function createListener(
         pieceTurns.watch(socket, connection);
         return connection;
       },
+      refuseHttp2,
       connected: (socket) => pieceTurns.watch(socket),
+      sharerOf: (ip) => (isProxy(ip) ? undefined : networkOf(ip)),
+      mayHold: sharedBy(limits.addressShare),
+      onCrowded,
       request: begin,
       malformed,
       isClosing: answering.isClosing,
