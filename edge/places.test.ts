@@ -1,13 +1,13 @@
 import { expect, test, vi } from "vitest";
 import { type PlaceSeeker, Places } from "./places.ts";
 
-const OPTIONS = { max: 100, share: 0.5, waitMs: 60_000 };
+const OPTIONS = { max: 100, share: 0.5, waitMs: 60_000, waiting: { max: 100_000, bytesMax: 1_000_000 } };
 
 interface Asking extends PlaceSeeker {
   state: "waits" | "has a place" | "was told no";
 }
-const seekerOf = (address: string): Asking => ({
-  address,
+const seekerOf = (address: string, bytes: number): Asking => ({
+  ...{ address, bytes },
   state: "waits",
   onPlace() {
     this.state = "has a place";
@@ -16,8 +16,8 @@ const seekerOf = (address: string): Asking => ({
     this.state = "was told no";
   },
 });
-function seek(places: Places, address: string): Asking {
-  const seeker = seekerOf(address);
+function seek(places: Places, address: string, bytes = 1): Asking {
+  const seeker = seekerOf(address, bytes);
   places.seek(seeker);
   return seeker;
 }
@@ -66,7 +66,7 @@ test("waiting seekers are served in turns by address, and oldest first within on
     ["few", 1],
     ["few", 2],
   ] as const) {
-    places.seek({ address, onPlace: () => order.push(`${address} ${n}`), onNoPlace: () => {} });
+    places.seek({ address, bytes: 1, onPlace: () => order.push(`${address} ${n}`), onNoPlace: () => {} });
   }
   places.release("x");
   for (let i = 0; i < 4; i++) places.release(order.at(-1)?.split(" ")[0] ?? "");
@@ -99,6 +99,49 @@ test("a seeker that left is skipped", () => {
   expect(places.leave(next)).toBe(false);
 });
 
+/** Seekers of an address, until one is told no. Returns those that wait. */
+function fillLine(places: Places, address: string, bytes: number): Asking[] {
+  const waiting: Asking[] = [];
+  for (;;) {
+    const seeker = seek(places, address, bytes);
+    if (seeker.state !== "waits") return waiting;
+    waiting.push(seeker);
+  }
+}
+
+test.each([
+  { name: "by number", bytes: 0, waiting: { max: 10, bytesMax: 1_000 } },
+  { name: "by bytes", bytes: 100, waiting: { max: 1_000, bytesMax: 1_000 } },
+])("what waits is bounded $name, shared by address, and who may not wait is told so at once", ({ bytes, waiting }) => {
+  const places = new Places({ ...OPTIONS, max: 1, waiting });
+  places.tryTake("x");
+  const greedy = fillLine(places, "a", bytes);
+  expect([greedy.length, fillLine(places, "b", bytes).length, places.waiting]).toEqual([5, 3, 8]);
+  // One that leaves, and one that gets a place, make room.
+  expect(places.leave(greedy[0] as Asking)).toBe(true);
+  expect(seek(places, "c", bytes).state).toBe("waits");
+  places.release("x");
+  expect(greedy[1]?.state).toBe("has a place");
+  expect(seek(places, "c", bytes).state).toBe("waits");
+  places.close();
+  expect([places.waiting, fillLine(places, "a", bytes).length]).toEqual([0, 5]);
+  places.close();
+});
+
+test("with a share of 1 addresses are ignored while waiting, and one that is too large never waits", () => {
+  const places = new Places({ ...OPTIONS, share: 1, max: 1, waiting: { max: 10, bytesMax: 1_000 } });
+  places.tryTake("x");
+  expect(seek(places, "a", 1_001).state).toBe("was told no");
+  expect(fillLine(places, "a", 100)).toHaveLength(10);
+  expect(seek(places, "b", 0).state).toBe("was told no");
+  places.close();
+});
+
+test("without bounds none waits", () => {
+  const places = new Places({ max: 1, share: 0.5, waitMs: 0 });
+  expect([seek(places, "a").state, seek(places, "b").state]).toEqual(["has a place", "was told no"]);
+});
+
 test("a place that is released at once, ten thousand times, serves all waiting seekers", () => {
   const places = new Places({ ...OPTIONS, max: 1 });
   places.tryTake("x");
@@ -107,7 +150,7 @@ test("a place that is released at once, ten thousand times, serves all waiting s
     served += 1;
     places.release("a");
   };
-  for (let i = 0; i < 10_000; i++) places.seek({ address: "a", onPlace, onNoPlace: () => {} });
+  for (let i = 0; i < 10_000; i++) places.seek({ address: "a", bytes: 1, onPlace, onNoPlace: () => {} });
   places.release("x");
   expect([served, places.taken, places.waiting]).toEqual([10_000, 0, 0]);
 });
@@ -115,7 +158,7 @@ test("a place that is released at once, ten thousand times, serves all waiting s
 test("seekers that wait too long are notified, oldest first; at the end all are", () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
   try {
-    const places = new Places({ max: 1, share: 0.5, waitMs: 1_000 });
+    const places = new Places({ ...OPTIONS, max: 1, waitMs: 1_000 });
     places.tryTake("x");
     const first = seek(places, "a");
     vi.advanceTimersByTime(600);

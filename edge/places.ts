@@ -12,8 +12,10 @@
 export interface PlaceSeeker {
   /** The address for which places are counted; requests of the same address are queued in order. */
   readonly address: string;
+  /** What it keeps in memory while it waits. Only asked for when it has to. */
+  readonly bytes: number;
   onPlace(): void;
-  /** No place became free in time. */
+  /** No place became free in time, or too many wait already; then it is called before `seek` returns. */
   onNoPlace(): void;
 }
 
@@ -23,6 +25,19 @@ export interface PlacesOptions {
   readonly share: number;
   /** How long a seeker waits. */
   readonly waitMs: number;
+  /** How many seekers may wait, and how many bytes they may keep together; each address alone `share` of both. None may wait when left out. */
+  readonly waiting?: { readonly max: number; readonly bytesMax: number };
+}
+
+interface Line {
+  /** Oldest first. */
+  readonly seekers: Set<PlaceSeeker>;
+  bytes: number;
+}
+
+interface Wait {
+  readonly sinceMs: number;
+  readonly bytes: number;
 }
 
 /** Whether an address that holds `held` places may have another one, when `free` are left for all. */
@@ -42,13 +57,16 @@ export class Places {
   #isServing = false;
   /** Places by address; only addresses that hold some. */
   readonly #held = new Map<string, number>();
-  /** By address, oldest first. The addresses take turns: one that got a place moves to the end. */
-  readonly #lines = new Map<string, Set<PlaceSeeker>>();
-  /** All waiting seekers with their start, oldest first. */
-  readonly #waiting = new Map<PlaceSeeker, number>();
+  /** By address. The addresses take turns: one that got a place moves to the end. */
+  readonly #lines = new Map<string, Line>();
+  /** All waiting seekers, oldest first. */
+  readonly #waiting = new Map<PlaceSeeker, Wait>();
+  readonly #bounds: { readonly max: number; readonly bytesMax: number };
+  #waitingBytes = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor({ max, share, waitMs }: PlacesOptions) {
+  constructor({ max, share, waitMs, waiting = { max: 0, bytesMax: 0 } }: PlacesOptions) {
+    this.#bounds = waiting;
     this.#max = max;
     this.#mayHold = sharedBy(share);
     this.#waitMs = waitMs;
@@ -71,7 +89,7 @@ export class Places {
     return true;
   }
 
-  /** Takes a place now, in which case `onPlace` is called before this returns, or waits for one. */
+  /** Takes a place now, in which case `onPlace` is called before this returns, or waits for one, or may not. */
   seek(seeker: PlaceSeeker): void {
     const { address } = seeker;
     // Not before waiting requests of the same address.
@@ -79,10 +97,17 @@ export class Places {
       seeker.onPlace();
       return;
     }
-    const line = this.#lines.get(address);
-    if (line === undefined) this.#lines.set(address, new Set([seeker]));
-    else line.add(seeker);
-    this.#waiting.set(seeker, performance.now());
+    const { bytes } = seeker;
+    const line = this.#lines.get(address) ?? { seekers: new Set(), bytes: 0 };
+    if (!this.#mayWait(line, bytes)) {
+      seeker.onNoPlace();
+      return;
+    }
+    line.seekers.add(seeker);
+    line.bytes += bytes;
+    this.#lines.set(address, line);
+    this.#waiting.set(seeker, { sinceMs: performance.now(), bytes });
+    this.#waitingBytes += bytes;
     this.#timer ??= setTimeout(this.#giveUpLate, this.#waitMs);
   }
 
@@ -97,10 +122,15 @@ export class Places {
 
   /** Stops waiting; no method of the seeker is called any more. Returns false when it was not waiting. */
   leave(seeker: PlaceSeeker): boolean {
-    if (!this.#waiting.delete(seeker)) return false;
+    const wait = this.#waiting.get(seeker);
+    if (wait === undefined) return false;
+    this.#waiting.delete(seeker);
+    this.#waitingBytes -= wait.bytes;
     const line = this.#lines.get(seeker.address);
-    line?.delete(seeker);
-    if (line?.size === 0) this.#lines.delete(seeker.address);
+    if (line === undefined) return true;
+    line.seekers.delete(seeker);
+    line.bytes -= wait.bytes;
+    if (line.seekers.size === 0) this.#lines.delete(seeker.address);
     return true;
   }
 
@@ -114,6 +144,13 @@ export class Places {
     }
   }
 
+  #mayWait({ seekers, bytes: held }: Line, bytes: number): boolean {
+    const { max, bytesMax } = this.#bounds;
+    const freeBytes = bytesMax - this.#waitingBytes;
+    if (bytes > freeBytes) return false;
+    return this.#mayHold(seekers.size, max - this.#waiting.size) && this.#mayHold(held, freeBytes);
+  }
+
   #serve(): void {
     // A place that is released while another is handed over is handled by the round in progress.
     if (this.#isServing) return;
@@ -122,10 +159,10 @@ export class Places {
       // An address that moved to the end is visited again in this round, but only after it took a place, so the round ends.
       for (const [address, line] of this.#lines) {
         if (this.#taken >= this.#max) return;
-        const [seeker] = line;
+        const [seeker] = line.seekers;
         if (seeker === undefined || !this.tryTake(address)) continue;
         this.leave(seeker);
-        if (line.size > 0) {
+        if (line.seekers.size > 0) {
           this.#lines.delete(address);
           this.#lines.set(address, line);
         }
@@ -139,7 +176,7 @@ export class Places {
   readonly #giveUpLate = (): void => {
     this.#timer = undefined;
     const nowMs = performance.now();
-    for (const [seeker, sinceMs] of this.#waiting) {
+    for (const [seeker, { sinceMs }] of this.#waiting) {
       const leftMs = sinceMs + this.#waitMs - nowMs;
       if (leftMs > 0) {
         this.#timer = setTimeout(this.#giveUpLate, Math.ceil(leftMs));

@@ -123,7 +123,10 @@ describe("announced bodies", () => {
 
 describe("places are shared by client address", () => {
   /** An app that never answers what is asked at /stay. */
-  const openStaying = (options: GateOptions = {}) =>
+  const openStaying = (
+    options: GateOptions = {},
+    { connectMs, upstreamConnectionsMax } = { connectMs: 500, upstreamConnectionsMax: PLACES },
+  ) =>
     startApp((req, res) => {
       if (req.url !== "/stay") res.end("ok");
     }).then(async (app) => {
@@ -131,8 +134,8 @@ describe("places are shared by client address", () => {
         ...OPEN,
         ...options,
         app,
-        timeouts: { connectMs: 500 },
-        config: { limits: { upstreamConnectionsMax: PLACES, addressShare: 0.5 } },
+        timeouts: { connectMs, closeMs: 200 },
+        config: { limits: { upstreamConnectionsMax, addressShare: 0.5 } },
       });
     });
 
@@ -150,6 +153,30 @@ describe("places are shared by client address", () => {
     expect(await callFrom("127.0.0.2", "/quick")).toBe(200);
     const refused = await call(gate.port, { path: "/quick" });
     expect([refused.status, kindOf(refused), refused.headers["retry-after"]]).toEqual([503, "upstream_busy", "1"]);
+    expect(await gate.metrics()).toMatch(/postern_sidecar_upstream_failures_total\{why="busy"\} [1-9]/);
+  });
+
+  test("beyond what may wait for a place, 503 comes at once, and other addresses may still wait", async () => {
+    await openStaying({}, { connectMs: 120_000, upstreamConnectionsMax: 2 });
+    send(get("/stay"));
+    await waitFor("the share to be taken", async () => (await places("taken")) === 1);
+    const startedMs = performance.now();
+    // Each may bring 64 KiB more while it waits.
+    const uploads = Array.from({ length: 140 }, () => send(`${post("Transfer-Encoding: chunked")}1\r\nx\r\n`));
+    await waitFor("some to be refused", () => uploads.some(({ read }) => read503(read())));
+    await waitFor("all to be there", async () => {
+      const refused = uploads.filter(({ read }) => read503(read())).length;
+      return refused > 0 && (await places("waiting")) + refused === uploads.length;
+    });
+    expect(performance.now() - startedMs).toBeLessThan(60_000);
+    expect(await places("waiting")).toBeGreaterThan(100);
+    expect(await places("waiting")).toBeLessThanOrEqual(128);
+    send(get("/stay"), "127.0.0.2");
+    await waitFor("another to have a place", async () => (await places("taken")) === 2);
+    const before = await places("waiting");
+    const late = send(`${post("Transfer-Encoding: chunked")}1\r\nx\r\n`, "127.0.0.2");
+    await waitFor("it to wait", async () => (await places("waiting")) === before + 1);
+    expect(late.read()).toBe("");
     expect(await gate.metrics()).toMatch(/postern_sidecar_upstream_failures_total\{why="busy"\} [1-9]/);
   });
 

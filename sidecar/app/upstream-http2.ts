@@ -9,7 +9,15 @@ import { headerIn } from "../http/header-in.ts";
 import type { BodySink } from "../http/request-body.ts";
 import { type AppConnection, isEventStream } from "./app-connection.ts";
 import type { AppWatch } from "./app-watch.ts";
-import type { AnswerReceiver, Sent, Upstream, UpstreamFailure, UpstreamOptions, UpstreamRequest } from "./upstream.ts";
+import {
+  type AnswerReceiver,
+  type Sent,
+  type Upstream,
+  type UpstreamFailure,
+  type UpstreamOptions,
+  type UpstreamRequest,
+  waitingBytes,
+} from "./upstream.ts";
 
 /*
  * The way to an app that speaks HTTP/2 without TLS (h2c), as gRPC apps do: each request is a stream of a session, under the same places as
@@ -188,6 +196,10 @@ class StreamRequest implements Sent, PlaceSeeker, BodySink, InputReceiver {
       if (body !== undefined) this.#stream.end(body);
       this.#requestSent();
     } else body.flowTo(this);
+  }
+
+  get bytes(): number {
+    return waitingBytes(this.#request);
   }
 
   onNoPlace(): void {

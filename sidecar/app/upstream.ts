@@ -2,7 +2,7 @@ import type { Socket } from "node:net";
 import { type PlaceSeeker, Places } from "../../edge/places.ts";
 import { guardRun, type OnFault } from "../../http1/guard.ts";
 import { lookRegularly } from "../../http1/look.ts";
-import type { BodySink, RequestBody } from "../http/request-body.ts";
+import { type BodySink, type RequestBody, WAITING_BODY_BYTES_MAX } from "../http/request-body.ts";
 import { AppConnection, type AppConnectionOptions, type AppExchange } from "./app-connection.ts";
 import { AppWatch } from "./app-watch.ts";
 
@@ -64,6 +64,20 @@ export interface Upstream {
   close(): Promise<void>;
 }
 
+/**
+ * What waits for a place at the app. Beyond it a request gets 503 at once, instead of after `connectMs`: what waits costs memory, and those who
+ * make requests wait may need no key.
+ */
+const WAITING = { max: 2_000, bytesMax: 16 * 1024 * 1024 };
+
+/** What a request keeps in memory while it waits for a place: its head, and of its body what has come and may still come. */
+export function waitingBytes({ target, lines, body, bodyLength }: UpstreamRequest): number {
+  const head = target.length + lines.length;
+  if (body === undefined) return head;
+  if (Buffer.isBuffer(body)) return head + body.length;
+  return head + Math.min(bodyLength ?? WAITING_BODY_BYTES_MAX, WAITING_BODY_BYTES_MAX);
+}
+
 /** Larger than for a client's head: an app may set many cookies, and policies are long. */
 const ANSWER_HEAD_BYTES_MAX = 64 * 1024;
 
@@ -105,7 +119,7 @@ class PooledUpstream implements Upstream {
       options;
     this.origin = origin;
     this.onFault = onFault;
-    this.places = new Places({ max: connectionsMax, share: addressShare, waitMs: connectMs });
+    this.places = new Places({ max: connectionsMax, share: addressShare, waitMs: connectMs, waiting: WAITING });
     this.watch = new AppWatch(origin, onFault);
     this.#options = {
       host: origin.hostname.replace(/^\[|\]$/g, ""),
@@ -176,6 +190,10 @@ class PoolRequest implements Sent, PlaceSeeker, AppExchange, BodySink {
     this.#request = request;
     this.#receiver = receiver;
     this.address = request.address;
+  }
+
+  get bytes(): number {
+    return waitingBytes(this.#request);
   }
 
   onPlace(): void {

@@ -33,7 +33,7 @@ export interface BodySink {
 }
 
 /** What waits for a place at the app keeps no more than this and one read. */
-const WAITING_BYTES_MAX = 64 * 1024;
+export const WAITING_BODY_BYTES_MAX = 64 * 1024;
 
 export class RequestBody implements BodyReceiver {
   readonly #exchange: ServerExchange;
@@ -103,7 +103,7 @@ export class RequestBody implements BodyReceiver {
     }
     this.#gathered.add(bytes);
     if (this.#isSmall) return;
-    if (this.#gathered.bytes > WAITING_BYTES_MAX) this.#stopReading();
+    if (this.#gathered.bytes > WAITING_BODY_BYTES_MAX) this.#stopReading();
     // All of a body that came at once is handed over whole.
     if (this.#onThere !== undefined && !isLast) this.#handOver(this);
   }
