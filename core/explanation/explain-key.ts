@@ -156,9 +156,7 @@ function creditsStep(
   }
   const sources: Source[] = [{ kind: "credits", id: keyId, ageMs: UNKNOWN_AGE }];
   if (uncounted !== undefined) {
-    const isGate = policy !== undefined;
-    const ofPolicy: Source[] = isGate ? [{ kind: "policy", ...policy }] : [];
-    return { ...uncountedCredits({ uncounted, isGate }), sources: [...ofPolicy, ...sources] };
+    return uncountedCredits({ uncounted, policy }, sources);
   }
   return {
     ...said("credits", true, "unlimited", "The key has had unlimited credits since its record was read."),

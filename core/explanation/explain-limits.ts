@@ -74,9 +74,7 @@ export function limitsStep(seen: SeenVerification, limits: readonly ExplainedLim
   const isNone = plan.limits.length + plan.shared.length === 0;
   if (isNone) return { ...said("limits", true, "", "No limit applies."), sources: [keySource(check, recordsAgeMs)] };
   if (uncounted !== undefined) {
-    const isGate = policy !== undefined;
-    const ofPolicy: Source[] = isGate ? [{ kind: "policy", ...policy }] : [];
-    return { ...uncountedLimits({ uncounted, isGate }), sources: [...ofPolicy, counterSource(UNKNOWN_AGE)] };
+    return uncountedLimits({ uncounted, policy }, [counterSource(UNKNOWN_AGE)]);
   }
   const refusing = limits.filter(({ passed }) => !passed);
   const passed = refusing.length === 0;

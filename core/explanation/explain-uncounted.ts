@@ -1,25 +1,37 @@
 import { said, UNANSWERED, type Undecided } from "./said.ts";
-import type { SeenUncounted } from "./shapes.ts";
+import type { SeenUncounted, SeenVerification, Source } from "./shapes.ts";
 
 /* What is done where the shared counters do not answer, in words. An explanation knows the rule, and no pod's own count. */
 
-export interface UncountedStep {
+/** `policy` is that of the gate that asks; without one it is a call of keys.verifyKey. */
+export interface UncountedStep extends Pick<SeenVerification, "policy"> {
   readonly uncounted: SeenUncounted;
-  /** Whether a gate asks, by its policy; else it is a call of keys.verifyKey. */
-  readonly isGate: boolean;
 }
 
 const AWAY = "The shared counters were not reached.";
 
-export function uncountedLimits({ uncounted, isGate }: UncountedStep): Omit<Undecided, "sources"> {
-  const refuses = uncounted.alone?.passed === false;
-  return said(
-    "limits",
-    refuses ? false : "skipped",
-    UNANSWERED,
-    `${AWAY} ${isGate ? atGate(uncounted) : ofCall(uncounted)}`,
-  );
+/** The step of the limits, which come from `sources` beside the policy. */
+export function uncountedLimits({ uncounted, policy }: UncountedStep, sources: readonly Source[]): Undecided {
+  const result = uncounted.alone?.passed === false ? false : "skipped";
+  const detail = `${AWAY} ${policy === undefined ? ofCall(uncounted) : atGate(uncounted)}`;
+  return { ...said("limits", result, UNANSWERED, detail), sources: [...ofPolicy(policy), ...sources] };
 }
+
+/** The step of the credits, in the same way. */
+export function uncountedCredits({ uncounted, policy }: UncountedStep, sources: readonly Source[]): Undecided {
+  const away = "The counter of its credits was not reached.";
+  const then =
+    policy === undefined
+      ? "A call that spends credits is then not decided."
+      : uncounted.onCreditFailure === "Deny"
+        ? "The policy's onCreditFailure is Deny, so a gate does not decide the request: 503."
+        : "The policy's onCreditFailure is Allow, so a gate lets the request through, and spends none.";
+  const step = said("credits", "skipped", UNANSWERED, `${away} ${then}`);
+  return { ...step, sources: [...ofPolicy(policy), ...sources] };
+}
+
+const ofPolicy = (policy: UncountedStep["policy"]): Source[] =>
+  policy === undefined ? [] : [{ kind: "policy", ...policy }];
 
 function atGate(uncounted: SeenUncounted): string {
   if (uncounted.isAsync)
@@ -53,15 +65,4 @@ const SERVER: Counter = { it: "a process", refusal: "RATE_LIMITED" };
 function byOwnCount({ alone }: SeenUncounted, { it, refusal }: Counter): string {
   if (alone?.passed === false) return `The request costs more than a whole limit, so it is refused: ${refusal}.`;
   return `What ${it} has counted is known to it alone and is taken for nothing here: the request passes while that count has room, and is refused after that: ${refusal}.`;
-}
-
-export function uncountedCredits({ uncounted, isGate }: UncountedStep): Omit<Undecided, "sources"> {
-  const { onCreditFailure } = uncounted;
-  const away = "The counter of its credits was not reached.";
-  const then = !isGate
-    ? "A call that spends credits is then not decided."
-    : onCreditFailure === "Deny"
-      ? "The policy's onCreditFailure is Deny, so a gate does not decide the request: 503."
-      : "The policy's onCreditFailure is Allow, so a gate lets the request through, and spends none.";
-  return said("credits", "skipped", UNANSWERED, `${away} ${then}`);
 }
