@@ -3,8 +3,8 @@ import { connect as connectSocket, type Socket } from "node:net";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { StructSchema, ValueSchema } from "@bufbuild/protobuf/wkt";
 import { afterEach, describe, expect, test } from "vitest";
-import { doorsOf } from "../../test/harness/doors.ts";
-import { aRule, type GateOptions, openGate, type TestGate, waitFor } from "../../test/harness/gate.ts";
+import { type DoorOptions, openGateWithDoor } from "../../test/harness/doors.ts";
+import { aRule, type TestGate, waitFor } from "../../test/harness/gate.ts";
 import { AttributeContextSchema } from "./protocol/envoy/service/auth/v3/attribute_context_pb.js";
 import { CheckRequestSchema } from "./protocol/envoy/service/auth/v3/external_auth_pb.js";
 import { ServerReflectionRequestSchema } from "./protocol/grpc/reflection/v1/reflection_pb.js";
@@ -26,12 +26,11 @@ afterEach(async () => {
   gate = undefined;
 });
 
-async function openDoor(options: GateOptions & { trusted?: string } = {}): Promise<TestGate> {
-  const { trusted = "127.0.0.1", ...rest } = options;
-  const doors = doorsOf(["grpc"], trusted);
-  gate = await openGate({ ...rest, config: { ...rest.config, upstream: undefined, doors } });
-  port = Number(new URL(gate.sidecar.grpcUrl ?? "").port);
-  return gate;
+async function openDoor(options: DoorOptions = {}): Promise<TestGate> {
+  const config = { ...options.config, upstream: undefined };
+  const opened = await openGateWithDoor("grpc", { ...options, config });
+  ({ gate, port } = opened);
+  return opened.gate;
 }
 
 function openSession(): ClientHttp2Session {

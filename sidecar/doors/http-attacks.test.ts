@@ -1,16 +1,7 @@
 import { connect, type Socket } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
-import { doorsOf } from "../../test/harness/doors.ts";
-import {
-  aRule,
-  call,
-  type GateOptions,
-  openGate,
-  type RawAnswer,
-  sendRaw,
-  type TestGate,
-  waitFor,
-} from "../../test/harness/gate.ts";
+import { type DoorOptions, openGateWithDoor } from "../../test/harness/doors.ts";
+import { aRule, call, type RawAnswer, sendRaw, type TestGate, waitFor } from "../../test/harness/gate.ts";
 
 /* What those that reach the HTTP door's port can do to it, and what a gateway passes on of a client that wants another request to be judged than its own. */
 
@@ -23,12 +14,11 @@ afterEach(async () => {
   gate = undefined;
 });
 
-async function openDoor(options: GateOptions & { trusted?: string } = {}): Promise<TestGate> {
-  const { trusted = "127.0.0.1", ...rest } = options;
-  const doors = doorsOf(["authorize"], trusted);
-  gate = await openGate({ ...rest, config: { ...rest.config, upstream: undefined, doors } });
-  port = Number(new URL(gate.sidecar.authorizeUrl ?? "").port);
-  return gate;
+async function openDoor(options: DoorOptions = {}): Promise<TestGate> {
+  const config = { ...options.config, upstream: undefined };
+  const opened = await openGateWithDoor("authorize", { ...options, config });
+  ({ gate, port } = opened);
+  return opened.gate;
 }
 
 function openSocket(localAddress = "127.0.0.1"): Socket & { text: string } {

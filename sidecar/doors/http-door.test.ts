@@ -1,17 +1,7 @@
 import { connect } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
-import { doorsOf } from "../../test/harness/doors.ts";
-import {
-  aRule,
-  call,
-  type GateOptions,
-  kindOf,
-  openGate,
-  readAll,
-  sendRaw,
-  type TestGate,
-  waitFor,
-} from "../../test/harness/gate.ts";
+import { type DoorOptions, openGateWithDoor } from "../../test/harness/doors.ts";
+import { aRule, call, kindOf, readAll, sendRaw, type TestGate, waitFor } from "../../test/harness/gate.ts";
 
 /* The door by itself; test/gateways asks it through real gateways. */
 
@@ -21,11 +11,10 @@ afterEach(async () => {
   gate = undefined;
 });
 
-async function openDoor(options: GateOptions & { trusted?: string } = {}): Promise<{ gate: TestGate; port: number }> {
-  const { trusted = "127.0.0.1", ...rest } = options;
-  const doors = doorsOf(["authorize"], trusted);
-  gate = await openGate({ ...rest, config: { ...rest.config, doors } });
-  return { gate, port: Number(new URL(gate.sidecar.authorizeUrl ?? "").port) };
+async function openDoor(options?: DoorOptions): Promise<{ gate: TestGate; port: number }> {
+  const opened = await openGateWithDoor("authorize", options);
+  gate = opened.gate;
+  return opened;
 }
 
 const about = (method: string, target: string, more: Record<string, string> = {}) => ({

@@ -1,7 +1,20 @@
 import { parseIpRange } from "../../core/verification/ip-address.ts";
 import type { DoorsConfig } from "../../sidecar/config.ts";
+import { type GateOptions, openGate, type TestGate } from "./gate.ts";
 
 const ANYWHERE_FREE = { host: "127.0.0.1", port: 0 };
+
+export type DoorOptions = GateOptions & { readonly trusted?: string };
+
+/** Opens a gate with one door, and says at which port that is. */
+export async function openGateWithDoor(
+  kind: "authorize" | "grpc",
+  { trusted, ...options }: DoorOptions = {},
+): Promise<{ gate: TestGate; port: number }> {
+  const gate = await openGate({ ...options, config: { ...options.config, doors: doorsOf([kind], trusted) } });
+  const url = kind === "grpc" ? gate.sidecar.grpcUrl : gate.sidecar.authorizeUrl;
+  return { gate, port: Number(new URL(url ?? "").port) };
+}
 
 /** Doors of a gate on free ports, of which those from `trusted`, an address or a block, may ask. */
 export function doorsOf(kinds: readonly ("authorize" | "grpc")[], trusted = "127.0.0.1"): DoorsConfig {
