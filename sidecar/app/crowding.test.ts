@@ -180,6 +180,22 @@ describe("places are shared by client address", () => {
     expect(await gate.metrics()).toMatch(/postern_sidecar_upstream_failures_total\{why="busy"\} [1-9]/);
   });
 
+  test.each([
+    { name: "chunks", head: post("Transfer-Encoding: chunked"), begin: "32000\r\n", end: "\r\n0\r\n\r\n" },
+    { name: "a length", head: post("Content-Length: 204800"), begin: "", end: "" },
+  ])(
+    "a large upload that may not wait is read to its end, and what is behind it has its turn: $name",
+    async ({ head, begin, end }) => {
+      await openStaying({}, { connectMs: 120_000, upstreamConnectionsMax: 2 });
+      send(get("/stay"));
+      await waitFor("the share to be taken", async () => (await places("taken")) === 1);
+      const uploads = Array.from({ length: 140 }, () => send(`${post("Transfer-Encoding: chunked")}1\r\nx\r\n`));
+      await waitFor("some to be refused", () => uploads.some(({ read }) => read503(read())));
+      const { read } = send(`${head}${begin}${"x".repeat(0x32000)}${end}${get("/behind")}`);
+      await waitFor("two answers", () => read().split("HTTP/1.1 503 ").length === 3);
+    },
+  );
+
   test("the address behind a proxy is found as the policy says", async () => {
     const clientAddress = { from: "forwardedFor" as const, trustedProxies: ["127.0.0.1"] };
     await openStaying({ policy: { ...OPEN.policy, clientAddress } });
