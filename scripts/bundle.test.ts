@@ -32,7 +32,7 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 
 const programOf = (name: string) => join(folder, name, "main.mjs");
 
-describe.each(Object.entries(PARTS))("%s", (name, { bytesMax, files = {}, hasGrpcDoor, isCompiled }) => {
+describe.each(Object.entries(PARTS))("%s", (name, { bytesMax, files = {}, hasGrpcDoor, isCompiled, checksNode }) => {
   test("is no larger than its bound", () => {
     expect(bytesBelow(join(folder, name))).toBeLessThanOrEqual(bytesMax);
   });
@@ -42,6 +42,7 @@ describe.each(Object.entries(PARTS))("%s", (name, { bytesMax, files = {}, hasGrp
     const apart = [
       ...(hasGrpcDoor ? ["grpc-door.mjs"] : []),
       ...(isCompiled ? ["program.cjs", "program.compiled"] : []),
+      ...(checksNode ? ["program.mjs"] : []),
     ];
     expect((await readdir(join(folder, name))).sort()).toEqual(
       [...new Set(["main.mjs", ...apart, ...outermost])].sort(),

@@ -23,6 +23,8 @@ interface Part {
   readonly files?: Readonly<Record<string, string>>;
   /** Whether what V8 compiles when it starts is kept beside it, because there are many of it. */
   readonly isCompiled?: true;
+  /** Whether users run it with a Node of their own, which may be too old. */
+  readonly checksNode?: true;
   /** Whether it may open the gRPC door, which is a file beside it: a process that does not open it never reads that. */
   readonly hasGrpcDoor?: true;
 }
@@ -49,7 +51,7 @@ export const PARTS: Readonly<Record<string, Part>> = {
   sidecar: { entry: "cli/images/sidecar.ts", bytesMax: 4 * MIB, hasGrpcDoor: true, isCompiled: true },
   operator: { entry: "cli/images/operator.ts", bytesMax: 10 * MIB },
   "api-server": { entry: "cli/images/api-server.ts", bytesMax: 15 * MIB, files: SERVER_FILES },
-  cli: { entry: "cli/main.ts", bytesMax: 20 * MIB, files: SERVER_FILES, hasGrpcDoor: true },
+  cli: { entry: "cli/main.ts", bytesMax: 20 * MIB, files: SERVER_FILES, hasGrpcDoor: true, checksNode: true },
 };
 
 /** Writes the part into the folder, which is emptied first. Returns what went into it. */
@@ -57,7 +59,9 @@ export async function bundle(name: string, folder: string): Promise<Metafile> {
   const part = PARTS[name];
   if (part === undefined) throw new Error(`there is no part ${name}; there are ${Object.keys(PARTS).join(", ")}`);
   rmSync(folder, { recursive: true, force: true });
-  const metafile = await (part.isCompiled ? bundleCompiled : bundleFile)(part.entry, join(folder, "main.mjs"));
+  const outfile = join(folder, part.checksNode ? "program.mjs" : "main.mjs");
+  const metafile = await (part.isCompiled ? bundleCompiled : bundleFile)(part.entry, outfile);
+  if (part.checksNode) writeFileSync(join(folder, "main.mjs"), nodeCheck(), { mode: 0o755 });
   if (part.hasGrpcDoor) {
     const { inputs } = await bundleFile(GRPC_DOOR.entry, join(folder, GRPC_DOOR.file));
     Object.assign(metafile.inputs, inputs);
@@ -68,6 +72,21 @@ export async function bundle(name: string, folder: string): Promise<Metafile> {
     cpSync(resolve(ROOT, from), join(folder, to), { recursive: true, filter: (path) => !path.endsWith(".ts") });
   }
   return metafile;
+}
+
+/** The file that checks the version of Node before it loads the program, in syntax that old versions can parse. */
+function nodeCheck(): string {
+  const { engines } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { engines: { node: string } };
+  const [, major, minor] = /^>=(\d+)\.(\d+)$/.exec(engines.node) ?? [];
+  if (minor === undefined) throw new Error(`engines.node is ">=MAJOR.MINOR", not "${engines.node}"`);
+  return `#!/usr/bin/env node
+const [major, minor] = process.versions.node.split(".").map(Number);
+if (major > ${major} || (major === ${major} && minor >= ${minor})) import("./program.mjs");
+else {
+  console.error("postern: needs Node.js ${major}.${minor} or newer, and this is " + process.versions.node);
+  process.exitCode = 1;
+}
+`;
 }
 
 /** The program beside the file, with its compiled code; the file runs it. */

