@@ -1,6 +1,6 @@
 import * as z from "zod";
 import type { ImportedKey } from "../../core/keys/import-keys.ts";
-import { listOf, readObject, Text, Texts, WrongImport } from "./documents.ts";
+import { listOf, readObject, Text, Texts } from "./documents.ts";
 import type { Finds } from "./finds.ts";
 import {
   fullName,
@@ -49,16 +49,49 @@ const Declarative = z.looseObject({
   acls: listOf(Group.extend({ consumer: Owner })),
 });
 
-export function findKongKeys(documents: readonly unknown[], finds: Finds): void {
+/**
+ * What the `ttl` of a credential counts: the seconds that remain, as Kong returns it from Postgres and writes it into a dump; or all seconds since
+ * `created_at`, as whoever made the key gave it. The file does not say which.
+ */
+export type TtlMeaning = "remaining" | "total";
+
+/** Returns the expiry in Unix ms, undefined for none, or why it is unknown. */
+type ReadExpiry = (credential: {
+  ttl?: string | undefined;
+  created_at?: string | undefined;
+}) => { readonly expires?: number } | { readonly why: string };
+
+/** Adds the keys of the documents to `finds`. A key with a ttl is left out while `ttlIs` is undefined, because its expiry is not known. */
+export function findKongKeys(
+  documents: readonly unknown[],
+  finds: Finds,
+  { ttlIs, nowMs }: { readonly ttlIs: TtlMeaning | undefined; readonly nowMs: number },
+): void {
+  const readExpiry: ReadExpiry = ({ ttl, created_at: createdAt }) => {
+    if (ttl === undefined || Number(ttl) === 0) return {};
+    if (ttlIs === undefined) {
+      return {
+        why: `its ttl of ${ttl} s can be the rest of its life or all of it: say so with --ttl-is remaining|total`,
+      };
+    }
+    const fromMs = ttlIs === "remaining" ? nowMs : createdAt === undefined ? Number.NaN : Number(createdAt) * 1000;
+    const expires = fromMs + Number(ttl) * 1000;
+    if (Number(ttl) > 0 && Number.isSafeInteger(expires)) return { expires };
+    return Number.isNaN(fromMs)
+      ? { why: `its ttl of ${ttl} s counts from created_at, in Unix seconds, which the file does not have` }
+      : { why: `its ttl "${ttl}" is not a number of seconds` };
+  };
   const objects = kubeObjectsOf(documents);
   if (objects.length > 0) {
-    findInCluster(objects, finds);
+    findInCluster(objects, finds, readExpiry);
     return;
   }
-  for (const document of documents) findInFile(readObject(Declarative, document, "Kong's declarative file"), finds);
+  for (const document of documents) {
+    findInFile(readObject(Declarative, document, "Kong's declarative file"), finds, readExpiry);
+  }
 }
 
-function findInFile(file: z.output<typeof Declarative>, finds: Finds): void {
+function findInFile(file: z.output<typeof Declarative>, finds: Finds, readExpiry: ReadExpiry): void {
   for (const consumer of file.consumers) {
     const isOwner = ({ consumer: owner }: { readonly consumer?: z.output<typeof Owner> }): boolean => {
       const [name, id] = typeof owner === "object" ? [owner.username, owner.id] : [owner, owner];
@@ -68,7 +101,9 @@ function findInFile(file: z.output<typeof Declarative>, finds: Finds): void {
     const credentials = [...consumer.keyauth_credentials, ...file.keyauth_credentials.filter(isOwner)];
     credentials.forEach((credential, i) => {
       const from = `${consumerName(consumer)}, key ${i + 1}`;
-      finds.add(from, credential.key, { ...keyOf(consumer, groups), ...expiry(credential) });
+      const expiry = readExpiry(credential);
+      if ("why" in expiry) finds.leave(from, expiry.why);
+      else finds.add(from, credential.key, { ...keyOf(consumer, groups), ...expiry });
     });
     for (const [field, name] of Object.entries(OTHER_CREDENTIALS)) {
       const others = consumer[field];
@@ -83,7 +118,7 @@ function findInFile(file: z.output<typeof Declarative>, finds: Finds): void {
 }
 
 /** The ingress controller: a KongConsumer names its Secrets, and each Secret says of what kind it is. */
-function findInCluster(objects: readonly KubeObject[], finds: Finds): void {
+function findInCluster(objects: readonly KubeObject[], finds: Finds, readExpiry: ReadExpiry): void {
   const secrets = secretsByName(objects);
   for (const object of objects.filter(({ kind }) => kind === "KongConsumer")) {
     const consumer = readObject(Consumer, object, `KongConsumer ${nameOf(object)}`);
@@ -101,9 +136,12 @@ function findInCluster(objects: readonly KubeObject[], finds: Finds): void {
       const from = `${consumerName(consumer)}, Secret ${name}`;
       const kind = secret === undefined ? undefined : credentialKind(secret);
       if (secret === undefined) finds.leave(from, "the Secret is not in the file");
-      else if (kind === "key-auth")
-        finds.add(from, secretText(secret, "key"), keyOf(consumer, [...groups, ...consumerGroups]));
-      else if (kind !== "acl") finds.leave(from, `a credential of the kind ${kind ?? "unknown"} is no API key`);
+      else if (kind === "key-auth") {
+        const expiry = readExpiry({ ttl: secretText(secret, "ttl"), created_at: secretText(secret, "created_at") });
+        const key = keyOf(consumer, [...groups, ...consumerGroups]);
+        if ("why" in expiry) finds.leave(from, expiry.why);
+        else finds.add(from, secretText(secret, "key"), { ...key, ...expiry });
+      } else if (kind !== "acl") finds.leave(from, `a credential of the kind ${kind ?? "unknown"} is no API key`);
     }
   }
 }
@@ -125,16 +163,4 @@ function keyOf(consumer: Consumer, groups: readonly (string | undefined)[]): Omi
     ...(roles.length === 0 ? {} : { roles: [...new Set(roles)] }),
     ...(tags.length === 0 ? {} : { meta: { tags } }),
   };
-}
-
-/** A ttl is in seconds from when the credential was made, which Kong has in seconds, too. */
-function expiry({ ttl, created_at: createdAt }: z.output<typeof Credential>): { expires?: number } {
-  if (ttl === undefined || Number(ttl) === 0) return {};
-  const expires = (Number(createdAt) + Number(ttl)) * 1000;
-  if (!Number.isSafeInteger(expires)) {
-    throw new WrongImport(
-      "a key with a ttl needs created_at, so that it is known when it ends: `deck gateway dump` writes both",
-    );
-  }
-  return { expires };
 }

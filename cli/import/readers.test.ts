@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { findApisixKeys } from "./apisix.ts";
 import { readDocuments, readText } from "./documents.ts";
 import { findEnvoyGatewayKeys } from "./envoy-gateway.ts";
@@ -15,11 +15,18 @@ import { findUnkeyKeys } from "./unkey.ts";
 const dir = mkdtempSync(join(tmpdir(), "postern-import-"));
 afterAll(() => rmSync(dir, { recursive: true }));
 
-function find(reader: (documents: readonly unknown[], finds: Finds) => void, text: string): Finds {
+type Ttl = Parameters<typeof findKongKeys>[2];
+const nowMs = 1_800_000_000_000;
+
+function find(
+  reader: (documents: readonly unknown[], finds: Finds, ttl: Ttl) => void,
+  text: string,
+  ttlIs?: Ttl["ttlIs"],
+): Finds {
   const file = join(dir, "file");
   writeFileSync(file, text);
   const finds = new Finds();
-  reader(readDocuments(readText(file), file), finds);
+  reader(readDocuments(readText(file), file), finds, { ttlIs, nowMs });
   return finds;
 }
 
@@ -55,6 +62,7 @@ keyauth_credentials:
 - { consumer: { id: 5f1b0c9e }, key: ${KEY}4 }
 acls: [{ consumer: bob, group: silver }]
 `,
+    "total",
   );
   const alice = {
     enabled: true,
@@ -116,10 +124,59 @@ test("Kong: the Secrets that a KongConsumer names, of its own namespace", () => 
   expect(finds.left.map(({ from }) => from)).toEqual(["consumer alice, Secret jwt", "consumer alice, Secret gone"]);
 });
 
-test("Kong: a ttl without the time of its beginning stops the import, since the key would never end", () => {
-  expect(() =>
-    find(findKongKeys, `consumers: [{ username: a, keyauth_credentials: [{ key: ${KEY}, ttl: 60 }] }]`),
-  ).toThrow("created_at");
+describe("a ttl of Kong", () => {
+  const file = `consumers:
+- username: a
+  keyauth_credentials:
+  - { key: ${KEY}1, ttl: 60 }
+  - { key: ${KEY}2, ttl: 60, created_at: 1700000000 }
+  - { key: ${KEY}3, ttl: 0, created_at: 1700000000 }
+  - { key: ${KEY}4, ttl: soon, created_at: 1700000000 }
+  - { key: ${KEY}5, ttl: -5 }
+  - { key: ${KEY}6 }
+`;
+  const expiries = ({ keys }: Finds) => keys.map(({ from, key }) => [from, key.expires]);
+  const left = (finds: Finds) => finds.left.map(({ from, why }) => `${from}: ${why}`);
+
+  test("keeps its key out when nobody says what it counts, and no other key", () => {
+    const finds = find(findKongKeys, file);
+    expect(expiries(finds)).toEqual([
+      ["consumer a, key 3", undefined],
+      ["consumer a, key 6", undefined],
+    ]);
+    expect(left(finds)).toEqual(
+      [1, 2, 4, 5].map((key) =>
+        expect.stringMatching(`^consumer a, key ${key}: its ttl of \\S+ s can be .* --ttl-is remaining\\|total$`),
+      ),
+    );
+  });
+
+  test("counts from now when it is what remains, whenever the key was made", () => {
+    const finds = find(findKongKeys, file, "remaining");
+    expect(expiries(finds).slice(0, 2)).toEqual([
+      ["consumer a, key 1", nowMs + 60_000],
+      ["consumer a, key 2", nowMs + 60_000],
+    ]);
+    expect(left(finds)).toEqual([
+      'consumer a, key 4: its ttl "soon" is not a number of seconds',
+      'consumer a, key 5: its ttl "-5" is not a number of seconds',
+    ]);
+  });
+
+  test("counts from created_at when it is the total, and names the key that has none", () => {
+    const finds = find(findKongKeys, file, "total");
+    expect(expiries(finds)[0]).toEqual(["consumer a, key 2", 1_700_000_060_000]);
+    expect(left(finds)[0]).toMatch(/^consumer a, key 1: its ttl of 60 s counts from created_at/);
+  });
+
+  test("in a Secret is read as in a file", () => {
+    const objects = `{"apiVersion":"v1","kind":"List","items":[
+      {"apiVersion":"v1","kind":"Secret","metadata":{"name":"key","namespace":"shop","labels":{"konghq.com/credential":"key-auth"}},
+       "data":{"key":"${base64(KEY)}","ttl":"${base64("60")}"}},
+      {"apiVersion":"configuration.konghq.com/v1","kind":"KongConsumer","metadata":{"name":"a","namespace":"shop"},"username":"a","credentials":["key"]}]}`;
+    expect(left(find(findKongKeys, objects))).toEqual([expect.stringContaining("--ttl-is")]);
+    expect(expiries(find(findKongKeys, objects, "remaining"))).toEqual([["consumer a, Secret key", nowMs + 60_000]]);
+  });
 });
 
 test("APISIX: standalone, with other plugins", () => {

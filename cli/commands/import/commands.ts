@@ -11,6 +11,7 @@ const SYSTEMS = {
     title: "Kong",
     file: "what `deck gateway dump` writes, or KongConsumers with their Secrets",
     find: findKongKeys,
+    hasTtl: true,
   },
   apisix: {
     title: "APISIX",

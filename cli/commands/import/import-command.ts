@@ -1,13 +1,15 @@
 import { ImportedKey } from "../../../api-server/v2/keys/migrateKeys.ts";
 import { type ImportState, importKeys, NOT_STARTED } from "../../../core/keys/import-keys.ts";
 import { hashKey } from "../../../core/keys/key-string.ts";
+import { oneOf } from "../../accepts.ts";
 import type { Api } from "../../api/client.ts";
 import { withApi } from "../../api/connection.ts";
 import { ApiRefusal } from "../../api/refusals.ts";
 import { type Command, defineCommand, type Io, UsageError } from "../../command.ts";
-import { type Fields, printable, printableJson } from "../../fields.ts";
+import { type Fields, instantField, printable, printableJson } from "../../fields.ts";
 import { FILE_BYTES_MAX, readDocuments, readText, WrongImport } from "../../import/documents.ts";
 import { Finds, type Found, type FoundKey, type LeftKey } from "../../import/finds.ts";
+import type { findKongKeys } from "../../import/kong.ts";
 import { connection, json } from "../../options.ts";
 import { type Progress, withProgress } from "../../progress.ts";
 import { formatTable } from "../../table.ts";
@@ -19,14 +21,24 @@ export interface System {
   readonly title: string;
   /** What its file is, and how it is made. */
   readonly file: string;
-  readonly find: (documents: readonly unknown[], finds: Finds) => void;
+  readonly find: (documents: readonly unknown[], finds: Finds, ttl: Parameters<typeof findKongKeys>[2]) => void;
+  /** Whether its keys may have a `ttl`, which has two meanings: the command then has `--ttl-is`. */
+  readonly hasTtl?: true;
 }
 
 /** More would hide what comes after them; `--json` has all. */
 const SHOWN_MAX = 20;
 const ROWS_MAX = 1_000_000;
 
+const TTL_MEANINGS = ["remaining", "total"] as const;
+
 const options = {
+  "ttl-is": {
+    type: "string",
+    placeholder: "remaining|total",
+    help: "what the ttl of a key counts: the seconds from this import on, or those since its created_at; keys with a ttl stay out when omitted",
+    accepts: oneOf(...TTL_MEANINGS),
+  },
   file: { type: "string", placeholder: "PATH", help: "the file to read; - is standard input", required: true },
   "api-id": {
     type: "string",
@@ -39,12 +51,14 @@ const options = {
 } as const;
 
 /** `postern import SYSTEM`: takes over the keys of another system without issuing them again. */
-export const importCommand = (name: string, { title, file, find }: System): Command =>
-  defineCommand({
+export function importCommand(name: string, { title, file, find, hasTtl }: System): Command {
+  const { "ttl-is": ttlIs, ...usual } = options;
+  return defineCommand({
     name: `import ${name}`,
     summary: `take over the keys of ${title}`,
     description: `Reads ${file}. Keys are hashed here, and only the hashes are sent, so that their holders go on using them. Groups become roles, owners identities. The root key needs create_key on the API. Safe to repeat: a key that is there already stays as it is. Exit code 1 when some key was not taken over; each is listed with the reason.`,
-    options,
+    // The type is that of both, so that `run` reads one: where the option is not in the table, its value is undefined.
+    options: (hasTtl ? { ...usual, "ttl-is": ttlIs } : usual) as typeof options,
     answer: '{"found","imported","left":[{"from","why"}],"notes","short","migrationId"}',
     run: async (given, io) => {
       const apiId = given["api-id"];
@@ -54,7 +68,8 @@ export const importCommand = (name: string, { title, file, find }: System): Comm
       const finds = new Finds();
       const isPiped = given.file === "-" && io.input !== undefined;
       const text = isPiped ? await io.input.read(FILE_BYTES_MAX) : readText(given.file);
-      find(readDocuments(text, isPiped ? "standard input" : given.file), finds);
+      const ttl = TTL_MEANINGS.find((word) => word === given["ttl-is"]);
+      find(readDocuments(text, isPiped ? "standard input" : given.file), finds, { ttlIs: ttl, nowMs: Date.now() });
       const { keys, left } = checked(finds);
       if (keys.length + left.length === 0)
         throw new WrongImport(`${given.file} has no key of ${title}: it should be ${file}`);
@@ -68,6 +83,7 @@ export const importCommand = (name: string, { title, file, find }: System): Comm
       return showOutcome(io, found, state, given.json);
     },
   });
+}
 
 /** What the API would refuse is left, so that a dry run says it too. */
 function checked({ keys, left }: Finds): { keys: FoundKey[]; left: LeftKey[] } {
@@ -115,6 +131,7 @@ const keyFields: Fields<FoundKey> = [
   { name: "owner", title: "owner", value: ({ key }) => key.externalId ?? null, shrinks: true },
   { name: "name", title: "name", value: ({ key }) => key.name ?? null, shrinks: true },
   { name: "roles", title: "roles", value: ({ key }) => key.roles?.join(", ") ?? null, shrinks: true },
+  instantField({ name: "expires", title: "expires" }, ({ key }) => key.expires ?? null, "never"),
 ];
 
 function showPlan(io: Io, found: Found, asJson: boolean): number {

@@ -44,9 +44,29 @@ test("a dry run says what would be taken over, and sends nothing", async () => {
   const ran = await run(`kong --file ${file} --dry-run`, { env: {} });
   expect(ran).toMatchObject({ code: 0, notes: [] });
   expect(ran.out[0]).toBe("2 keys can be taken over, 0 cannot. Nothing was sent.");
-  expect(ran.out[2]).toMatch(/^consumer dora, key 1 +dora +dora +gold$/);
+  expect(ran.out[2]).toMatch(/^consumer dora, key 1 +dora +dora +gold +never$/);
   expect(JSON.stringify(ran)).not.toContain(secretOf("dora"));
   expect(await verify(secretOf("dora"))).toMatchObject({ valid: false, code: "NOT_FOUND" });
+});
+
+test("a key of Kong with a ttl is named until somebody says what it counts; then a dry run shows when it expires", async () => {
+  const keys = `[{ key: ${secretOf("short")}, ttl: 86400 }, { key: ${secretOf("long")} }]`;
+  const file = fileOf(`consumers: [{ username: tia, keyauth_credentials: ${keys} }]`);
+  const unsaid = await run(`kong --file ${file} --dry-run`);
+  expect(unsaid.code).toBe(1);
+  expect(unsaid.notes).toEqual([expect.stringMatching(/consumer tia, key 1: .*--ttl-is remaining\|total/)]);
+  expect(unsaid.out[0]).toBe("1 key can be taken over, 1 cannot. Nothing was sent.");
+  const dry = await run(`kong --file ${file} --dry-run --ttl-is remaining`);
+  expect(dry.code).toBe(0);
+  expect(dry.out[2]).toMatch(/^consumer tia, key 1 .* 20\d\d-\d\d-\d\d .*Z \(in 24 hours\)$/);
+  const apiId = await cli.things.api();
+  const beforeMs = Date.now();
+  expect((await run(`kong --file ${file} --api-id ${apiId} --ttl-is remaining`)).code).toBe(0);
+  const { expires = 0 } = await verify(secretOf("short"));
+  expect(expires - beforeMs - 86_400_000).toBeGreaterThanOrEqual(0);
+  expect(expires - Date.now() - 86_400_000).toBeLessThanOrEqual(0);
+  expect((await verify(secretOf("long"))).expires).toBeUndefined();
+  expect((await run(`apisix --file ${file} --dry-run --ttl-is total`)).code).toBe(2);
 });
 
 test("keys are taken over with owner and roles, verify from then on, and a second run changes nothing", async () => {
