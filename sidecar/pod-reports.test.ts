@@ -88,3 +88,9 @@ test("with many rules the largest counts are named, and the rest is one number",
     [39, 3],
   ]);
 });
+
+test("a gate reports the port of its own pod to which it forwards", async () => {
+  const gate = await open({});
+  const report = await waitFor("a report", () => listed(gate));
+  expect(report.upstreamPort).toBe(Number(new URL(gate.app.url).port));
+});

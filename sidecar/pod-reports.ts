@@ -1,3 +1,4 @@
+import { upstreamPortInPod } from "../core/gates/upstream-port.ts";
 import { RELEASE } from "../core/release.ts";
 import type { EdgeCounters, Overshot } from "../edge/edge.ts";
 import type { PodOvershot, PodReport } from "../edge/pods/contract.ts";
@@ -16,17 +17,22 @@ type Reported = Pick<Knowledge, "projection" | "follower"> & {
  * next one is newer. Logs when reporting starts to fail, and when it works again.
  */
 export function startPodReports(
-  config: Pick<SidecarConfig, "edge" | "workspaceId" | "policyId" | "podId" | "region" | "logger">,
+  config: Pick<SidecarConfig, "edge" | "workspaceId" | "policyId" | "podId" | "region" | "upstream" | "logger">,
   reported: Reported,
   { everyMs, podsAlive }: { readonly everyMs: number; readonly podsAlive: PodsAlive },
 ): { stop(): void } {
   const { edge, workspaceId, policyId, podId, region, logger } = config;
+  const upstreamPort = upstreamPortInPod(config.upstream);
+  const pod = {
+    ...{ workspaceId, policyId, podId, region, release: RELEASE },
+    ...(upstreamPort === undefined ? {} : { upstreamPort }),
+  };
   let isFailing = false;
   let isStopped = false;
 
   async function send(): Promise<void> {
     try {
-      const report = describePod({ workspaceId, policyId, podId, region, release: RELEASE }, reported);
+      const report = describePod(pod, reported);
       if (report === undefined || isStopped) return;
       await edge.pods.report(report);
       podsAlive.count = (await edge.pods.countAlive(report)) ?? podsAlive.count;
@@ -51,7 +57,7 @@ export function startPodReports(
 
 /** Returns the report of this pod; undefined while it has seen no policy. */
 function describePod(
-  pod: Pick<PodReport, "workspaceId" | "policyId" | "podId" | "region" | "release">,
+  pod: Pick<PodReport, "workspaceId" | "policyId" | "podId" | "region" | "release" | "upstreamPort">,
   { projection, follower, refusals, counters }: Reported,
 ): PodReport | undefined {
   const { current, refused } = follower;

@@ -220,6 +220,10 @@ export interface paths {
                 pods: number;
                 reason: string;
               } | undefined;
+              upstreamPorts?: Array<{
+                port: number;
+                pods: number;
+              }> | undefined;
               overshot?: {
                 units: number;
                 percent: number;
@@ -1427,6 +1431,10 @@ export interface paths {
                 pods: number;
                 reason: string;
               } | undefined;
+              upstreamPorts?: Array<{
+                port: number;
+                pods: number;
+              }> | undefined;
               overshot?: {
                 units: number;
                 percent: number;
@@ -2442,6 +2450,10 @@ export interface components {
         pods: number;
         reason: string;
       } | undefined;
+      upstreamPorts?: Array<{
+        port: number;
+        pods: number;
+      }> | undefined;
       overshot?: {
         units: number;
         percent: number;

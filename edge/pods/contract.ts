@@ -26,6 +26,8 @@ export interface PodReport extends PolicyRef {
   readonly refusals?: PodRefusals;
   /** How far limits were exceeded that this pod counted alone, because the shared counters were away; undefined for none. */
   readonly overshot?: PodOvershot;
+  /** The port in its own pod to which the gate forwards requests; undefined for another host, and from a release that does not report it. */
+  readonly upstreamPort?: number;
   /** The release of the sidecar, and its region; empty from a release that does not say. */
   readonly release?: string;
   readonly region?: string;

@@ -77,6 +77,16 @@ test.each([
   expect(bad).not.toHaveProperty("overshot");
 });
 
+test.each([0, 65_536, 1.5, "8080", null])(
+  "an upstream port of %j: the report stays without it",
+  async (upstreamPort) => {
+    await put("bad", { ...REPORT, upstreamPort });
+    const [bad] = await edge.pods.list(REF);
+    expect(bad).toMatchObject({ podId: "bad", ...REPORT });
+    expect(bad).not.toHaveProperty("upstreamPort");
+  },
+);
+
 test.each([
   { name: "a string", write: (key: string) => raw.set(key, "no hash") },
   { name: "a list", write: (key: string) => raw.rpush(key, "a") },

@@ -100,6 +100,7 @@ export const StoredPodReport = z.object({
   refused: z.object({ version: z.number().default(0), reason: z.string().transform(toReason) }).optional(),
   refusals: StoredRefusals,
   overshot: StoredOvershot,
+  upstreamPort: z.int().min(1).max(65_535).optional().catch(undefined),
   release: Word,
   region: Word,
 });
@@ -121,7 +122,8 @@ export class RedisPodReports implements PodReports {
   }
 
   async report(report: PodReport): Promise<void> {
-    const { podId, generation, version, stalenessMs, refused, refusals, overshot, release, region } = report;
+    const { podId, generation, version, stalenessMs, refused, refusals, overshot, upstreamPort, release, region } =
+      report;
     const stored = {
       generation,
       version,
@@ -129,6 +131,7 @@ export class RedisPodReports implements PodReports {
       refused,
       refusals: refusals && { ...refusals, counts: [...refusals.counts] },
       overshot,
+      upstreamPort,
       release,
       region,
     } satisfies z.input<typeof StoredPodReport>;
@@ -240,9 +243,8 @@ function readReports(
 function readReport(text: string) {
   const space = text.indexOf(" ");
   try {
-    const { stalenessMs, refused, refusals, overshot, release, region, ...report } = StoredPodReport.parse(
-      JSON.parse(text.slice(space + 1)),
-    );
+    const { stalenessMs, refused, refusals, overshot, upstreamPort, release, region, ...report } =
+      StoredPodReport.parse(JSON.parse(text.slice(space + 1)));
     const lastSeenMs = Number(text.slice(0, space));
     return {
       ...report,
@@ -250,6 +252,7 @@ function readReport(text: string) {
       ...(refused === undefined ? {} : { refused }),
       ...(refusals === undefined ? {} : { refusals }),
       ...(overshot === undefined ? {} : { overshot }),
+      ...(upstreamPort === undefined ? {} : { upstreamPort }),
       ...(release === undefined ? {} : { release }),
       ...(region === undefined ? {} : { region }),
       lastSeenMs,

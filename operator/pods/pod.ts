@@ -1,3 +1,4 @@
+import { upstreamPortInPod } from "../../core/gates/upstream-port.ts";
 import type { KubeObject } from "../runtime/kube-client.ts";
 
 /** The container of the gate in a pod. A pod has a gate when one of its containers or init containers has this name. */
@@ -97,16 +98,9 @@ function trimSpec({ containers = [], initContainers = [], hostNetwork }: PodSpec
   };
 }
 
-const LOCAL = new Set(["127.0.0.1", "[::1]", "localhost"]);
-
 /** The port of the app behind a gate; undefined when its address is not a plain text, or not in the pod. */
-function guardedBy({ env = [] }: Container): number | undefined {
-  const { value = "" } = env.find(({ name }) => name === UPSTREAM) ?? {};
-  if (!URL.canParse(value)) return undefined;
-  const { hostname, port, protocol } = new URL(value);
-  if (!LOCAL.has(hostname)) return undefined;
-  return port === "" ? (protocol === "https:" ? 443 : 80) : Number(port);
-}
+const guardedBy = ({ env = [] }: Container): number | undefined =>
+  upstreamPortInPod(env.find(({ name }) => name === UPSTREAM)?.value);
 
 export function toPod(object: KubeObject): SeenPod {
   const { name, namespace = "", labels = {}, annotations, deletionTimestamp } = object.metadata;

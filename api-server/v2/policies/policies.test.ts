@@ -314,6 +314,25 @@ describe("getPolicy", () => {
     expect(await read()).toEqual({ pods: 1_001, current: 1_001, oldestLagMs: 1 });
   });
 
+  test("counts the ports to which gates forward, the most frequent ten, without gates that report none", async () => {
+    const { policyId, version } = await api.data("policies.setPolicy", aBody());
+    const report = { workspaceId: api.workspace.id, policyId, generation: 1, version, stalenessMs: 1 };
+    const read = async () => (await api.data("policies.getPolicy", { policyId })).dataPlane?.upstreamPorts;
+    await api.deps.pods.report({ ...report, podId: "former-release" });
+    expect(await read()).toBeUndefined();
+    for (const [i, upstreamPort] of [9090, 8080, 8080].entries()) {
+      await api.deps.pods.report({ ...report, podId: `shop/${i}`, upstreamPort });
+    }
+    expect(await read()).toEqual([
+      { port: 8080, pods: 2 },
+      { port: 9090, pods: 1 },
+    ]);
+    for (let port = 1; port <= 20; port++) {
+      await api.deps.pods.report({ ...report, podId: `forged-${port}`, upstreamPort: port });
+    }
+    expect(await read()).toHaveLength(10);
+  });
+
   test("adds up how far pods exceeded limits while the counters were away, and leaves it out when none did", async () => {
     const { policyId, version } = await api.data("policies.setPolicy", aBody());
     const report = { workspaceId: api.workspace.id, policyId, generation: 0, version, stalenessMs: 1 };

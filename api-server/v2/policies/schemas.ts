@@ -53,6 +53,23 @@ export const DataPlane = z.strictObject({
     })
     .optional()
     .describe("Sidecars that cannot enforce this version, because they are of an older release; omitted when none is."),
+  upstreamPorts: z
+    .array(
+      z.strictObject({
+        port: z
+          .int()
+          .describe("A port in their own pods.")
+          .meta({ examples: [8080] }),
+        pods: z
+          .int()
+          .describe("How many of them.")
+          .meta({ examples: [3] }),
+      }),
+    )
+    .optional()
+    .describe(
+      "The ports to which these sidecars forward requests, at most 10, the most frequent first; omitted when none of them reports one.",
+    ),
   overshot: z
     .strictObject({
       units: z
@@ -146,12 +163,28 @@ function toDataPlane(reports: readonly SeenPodReport[], version: number): DataPl
   );
   const [reason] = refusals;
   const overshot = overshotBy(reports);
+  const upstreamPorts = upstreamPortsOf(reports);
   return {
     pods: reports.length,
     current: reports.filter((report) => report.version === version).length,
     ...(reports.length === 0 || reports.length > POD_IDS_MAX ? {} : { podIds: reports.map(({ podId }) => podId) }),
     oldestLagMs: reports.reduce((oldest, { stalenessMs }) => Math.max(oldest, toJsonMs(stalenessMs)), 0),
     ...(reason === undefined ? {} : { refused: { pods: refusals.length, reason } }),
+    ...(upstreamPorts.length === 0 ? {} : { upstreamPorts }),
     ...(overshot === undefined ? {} : { overshot }),
   };
+}
+
+/** A compromised pod can report a port of its own under many names. */
+const UPSTREAM_PORTS_MAX = 10;
+
+function upstreamPortsOf(reports: readonly SeenPodReport[]): NonNullable<DataPlane["upstreamPorts"]> {
+  const byPort = new Map<number, number>();
+  for (const { upstreamPort } of reports) {
+    if (upstreamPort !== undefined) byPort.set(upstreamPort, (byPort.get(upstreamPort) ?? 0) + 1);
+  }
+  return [...byPort]
+    .map(([port, pods]) => ({ port, pods }))
+    .sort((a, b) => b.pods - a.pods || a.port - b.port)
+    .slice(0, UPSTREAM_PORTS_MAX);
 }

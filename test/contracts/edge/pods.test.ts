@@ -56,6 +56,15 @@ describe.each(EDGES)("reports of pods $name", ({ open }) => {
     expect((await pods.list(report))[0]).not.toHaveProperty("refused");
   });
 
+  test("lists the port to which a gate forwards, and none for a gate that reports none", async () => {
+    const report = aReport();
+    await pods.report({ ...report, upstreamPort: 8080 });
+    await pods.report({ ...report, podId: "pod-of-a-former-release" });
+    const [fronting, silent] = await pods.list(report);
+    expect(fronting?.upstreamPort).toBe(8080);
+    expect(silent).not.toHaveProperty("upstreamPort");
+  });
+
   test("what a pod has refused by rule is listed with its release and region", async () => {
     const report = aReport();
     const refusals = {
