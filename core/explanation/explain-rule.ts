@@ -1,4 +1,3 @@
-import { checkTarget } from "../policies/check-path.ts";
 import { type CompiledRule, compileRules, type RuleMatcher } from "../policies/match-rule.ts";
 import type { CompiledPolicy } from "../policies/policy.ts";
 import { explainStale } from "./explain-stale.ts";
@@ -30,20 +29,17 @@ export function explainRule(
   rules: RuleMatcher = compileRules(policy),
 ): ExplainedRule {
   const sources: Source[] = [{ kind: "policy", ...source }];
-  const checked = checkTarget(path, { allow: policy.allowPaths, pathDecides: rules.pathDecides });
-  if ("refused" in checked) {
-    const step = {
-      ...said("path", false, path, `The path is refused because ${checked.refused}.`),
-      sources,
-      decides: true,
-    };
+  const matched = rules.match(method, path);
+  if ("refused" in matched) {
+    const sentence = `The path is refused because ${matched.refused}.`;
+    const step = { ...said("path", false, path, sentence), sources, decides: true };
     return { steps: [step], rule: undefined, code: "MALFORMED", index: undefined };
   }
-  const rule = rules.match(method, checked.path);
+  const { rule } = matched;
   const isOpen = rule.access === "Anonymous";
   const steps: Step[] = [
     {
-      ...said("path", true, `${method} ${checked.path}`, "The path is read as the app reads it."),
+      ...said("path", true, `${method} ${matched.path}`, "The path is read as the app reads it."),
       sources,
       decides: false,
     },

@@ -234,9 +234,11 @@ export const ApiKeyPolicySpec = withRules(
       .default("Deny")
       .describe("Keys with limited credits while the credits cannot be read."),
     clientAddress: ClientAddress.optional(),
-    allowPaths: setOf(PathAllowance, 5)
+    allowPaths: setOf(PathAllowance, PathAllowance.options.length)
       .default([])
-      .describe("Forms of paths that are refused unless listed, because two servers may read them differently."),
+      .describe(
+        "Forms of paths that get 400 unless listed, because two servers may read them differently. Semicolon, ControlCharacters and InvalidUtf8 pass where no rule depends on the path. NearMatch: a path that differs from that of a rule with other requirements in letter case, in a slash, space or dot at an end, or by double encoding.",
+      ),
     networkPolicy: z
       .enum(["Managed", "None"])
       .default("Managed")

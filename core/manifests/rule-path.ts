@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { canonicalRulePath } from "../policies/check-path.ts";
+import { canonicalRulePath, decodePath } from "../policies/check-path.ts";
 import { PathAllowance } from "../policies/policy.ts";
 import type { Rule } from "./fields.ts";
 
@@ -8,9 +8,21 @@ import type { Rule } from "./fields.ts";
  * of requests themselves (policies/check-path.ts); the pattern and the CEL rules below say the same to the Kubernetes API server.
  */
 
-/** No control characters, blanks, fragments or queries; a percent sign encodes a byte, and not zero. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it refuses.
-const RULE_PATH = /^[/]([^\x00-\x20\x7f#?%]|%(0[1-9A-Fa-f]|[1-9A-Fa-f][0-9A-Fa-f]))*$/;
+const ANY = "[0-9A-Fa-f]";
+const NEXT = "%[89ABab][0-9A-Fa-f]";
+/** A character of more than one byte in UTF-8, percent-encoded (RFC 3629, section 4). */
+const ENCODED_BEYOND_ASCII = [
+  `%([Cc][2-9A-Fa-f]|[Dd]${ANY})${NEXT}`,
+  `%[Ee]0%[ABab]${ANY}${NEXT}`,
+  `%[Ee][1-9A-CEFa-cef](${NEXT}){2}`,
+  `%[Ee][Dd]%[89]${ANY}${NEXT}`,
+  `%[Ff]0%[9ABab]${ANY}(${NEXT}){2}`,
+  `%[Ff][1-3](${NEXT}){3}`,
+  `%[Ff]4%8${ANY}(${NEXT}){2}`,
+].join("|");
+
+/** No control characters, blanks, fragments, queries or wildcards; a percent sign encodes UTF-8, and no zero byte. */
+const RULE_PATH = new RegExp(`^[/]([^\\x00-\\x20\\x7f#?%*{}]|%(0[1-9A-Fa-f]|[1-7]${ANY})|${ENCODED_BEYOND_ASCII})*$`);
 
 export const RulePath = z
   .string()
@@ -21,8 +33,17 @@ export const RulePath = z
 /** Why no request can have the path; undefined when one can. */
 function whyNever(path: string, allow: readonly PathAllowance[]): string | undefined {
   if (!path.startsWith("/")) return "expected a path that begins with /";
+  const wildcard = /[*{}]/.exec(path);
+  if (wildcard !== null) return noWildcards(path, wildcard[0], wildcard.index);
   const checked = canonicalRulePath(path, allow);
-  return "refused" in checked ? `no request can match this: ${checked.refused}` : undefined;
+  if ("refused" in checked) return `no request can match this: ${checked.refused}`;
+  return decodePath(checked.path) === undefined ? "expected percent-encodings of UTF-8" : undefined;
+}
+
+function noWildcards(path: string, character: string, at: number): string {
+  const before = path.slice(0, path.lastIndexOf("/", at)) || "/";
+  const encoded = `%${character.charCodeAt(0).toString(16).toUpperCase()}`;
+  return `a path has no wildcards or parameters, so this would match the character "${character}" itself; write the prefix ${before}, which covers everything under it, or ${encoded} for the character`;
 }
 
 interface WithPaths {
@@ -40,6 +61,11 @@ const FORMS: ReadonlyArray<{ readonly allowance: PathAllowance; readonly found: 
   { allowance: "Backslash", found: "[\\\\]|%5[cC]", what: "a backslash" },
   { allowance: "DoubleSlash", found: "//", what: "an empty segment (//)" },
   { allowance: "DotSegments", found: `${SEPARATOR}${DOT}{1,2}($|;|%3[bB]|${SEPARATOR})`, what: "a dot segment" },
+  {
+    allowance: "ControlCharacters",
+    found: "%[01]|%7[fF]|%[cC]2%[89]|%[eE]2%80%[aA][89]|[\\x{80}-\\x{9f}\\x{2028}\\x{2029}]",
+    what: "an encoded control character",
+  },
 ];
 
 /** Rules of the whole spec, because `allowPaths` may allow such a path. */

@@ -1,17 +1,16 @@
 import type { PathAllowance } from "./policy.ts";
 
 /*
- * The path that a gate matches must be the path that the app serves. So it is normalized as RFC 3986 section 6.2.2 describes, as
- * far as that needs no knowledge of the app (letters, digits and `-._~` are not percent-encoded, hexadecimal is upper case, bytes
- * beyond ASCII are encoded). The normalized path is matched *and* forwarded. What two servers may read differently (dot
- * segments, encoded separators, empty segments, path parameters) is refused unless the policy allows it.
+ * The path that a gate matches must be the path that the app serves. So every path has one canonical spelling, which is matched
+ * *and* forwarded: the characters of RFC 3986 `pchar` are written as themselves, all others as upper-case percent-encodings. What
+ * two servers may read differently (dot segments, encoded separators, control characters, …) is refused unless the policy allows it.
  */
 
 export interface TargetOptions {
   readonly allow: readonly PathAllowance[];
   /**
-   * Whether the requirements differ by path. If they do, `;` is dangerous: an app that drops what follows it serves `/admin` for
-   * `/admin;x`, but a rule for `/admin` does not match `/admin;x`.
+   * Whether the requirements differ by path. If they do not, no spelling can evade a rule: sub-delimiters stay as the client encoded
+   * them, because an app may have signed them, and `;`, control characters and bytes that are not UTF-8 pass.
    */
   readonly pathDecides: boolean;
 }
@@ -38,7 +37,7 @@ export function canonicalRulePath(
   path: string,
   allow: readonly PathAllowance[],
 ): { path: string } | { refused: string } {
-  const checked = checkTarget(encodeNonAscii(path), { allow: [...allow, "Semicolon"], pathDecides: false });
+  const checked = checkTarget(encodeNonAscii(path), { allow: [...allow, "Semicolon"], pathDecides: true });
   if ("refused" in checked) return checked;
   return checked.query === "" ? { path: checked.path } : { refused: "a rule's path has no query" };
 }
@@ -47,11 +46,20 @@ const SLASH = 0x2f;
 const QUESTION = 0x3f;
 const DOT = 0x2e;
 
+const PERCENT = 0x25;
+
+const UNRESERVED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
+const tableOf = (characters: string): Uint8Array => {
+  const table = new Uint8Array(256);
+  for (const character of characters) table[character.charCodeAt(0)] = 1;
+  return table;
+};
+/** Equal to their percent-encodings by RFC 3986, section 6.2.2.2. */
+const IS_UNRESERVED = tableOf(UNRESERVED);
+/** RFC 3986, section 3.3: `pchar`, without its percent-encodings. Routers compare decoded paths, so a client may encode any of them. */
+const IS_PCHAR = tableOf(`${UNRESERVED}!$&'()*+,;=:@`);
 /** Characters that every server reads as themselves. `/` and `.` are among them, except directly after a slash. */
-const PLAIN = new Uint8Array(128);
-for (const character of "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/!$&'()*+,=:@") {
-  PLAIN[character.charCodeAt(0)] = 1;
-}
+const PLAIN = tableOf(`${UNRESERVED}/!$&'()*+,=:@`);
 
 /** Returns where an origin-form path of plain characters ends: at `?`, at the end, or where a full check is needed; 0 if none begins. */
 function endOfPlainPath(target: string): number {
@@ -73,28 +81,65 @@ function checkUnusual(target: string, { allow, pathDecides }: TargetOptions): Ch
   const question = originForm.indexOf("?");
   const rawPath = question === -1 ? originForm : originForm.slice(0, question);
   const query = question === -1 ? "" : originForm.slice(question);
-  const spelt = spellCanonically(rawPath);
+  const spelt = spellCanonically(rawPath, pathDecides);
   if (typeof spelt !== "string") return spelt;
-  for (const { allowance, found, message } of SUSPICIONS) {
-    if (allowance === "Semicolon" && !pathDecides) continue;
-    if (!allow.includes(allowance) && found.test(spelt)) return { refused: message };
+  for (const { allowance, isIn, message, ifPathDecides } of SUSPICIONS) {
+    if (ifPathDecides && !pathDecides) continue;
+    if (!allow.includes(allowance) && isIn(spelt)) return { refused: message };
   }
   return { path: spelt, query };
 }
 
-/** Searched in the normalized path, in this order. Each expression is linear: no repeated part can match in two ways. */
-const SUSPICIONS: ReadonlyArray<{ allowance: PathAllowance; found: RegExp; message: string }> = [
-  { allowance: "EncodedSlash", found: /%2F/, message: "the path has an encoded slash (%2F)" },
-  { allowance: "Backslash", found: /\\|%5C/, message: "the path has a backslash" },
-  { allowance: "DoubleSlash", found: /\/\//, message: "the path has an empty segment (//)" },
-  { allowance: "Semicolon", found: /;/, message: "the path has a semicolon" },
+interface Suspicion {
+  readonly allowance: PathAllowance;
+  /** Whether the canonical path has it. Takes time in proportion to the length of the path. */
+  readonly isIn: (path: string) => boolean;
+  readonly message: string;
+  readonly ifPathDecides?: true;
+}
+
+/** Looked for in this order. */
+const SUSPICIONS: readonly Suspicion[] = [
+  { allowance: "EncodedSlash", isIn: (path) => path.includes("%2F"), message: "the path has an encoded slash (%2F)" },
+  { allowance: "Backslash", isIn: (path) => path.includes("%5C"), message: "the path has a backslash" },
+  { allowance: "DoubleSlash", isIn: (path) => path.includes("//"), message: "the path has an empty segment (//)" },
   {
     // Servers that decode first read an encoded separator as a separator. Java's servlets drop what follows a semicolon.
     allowance: "DotSegments",
-    found: /(?:\/|\\|%2F|%5C)\.{1,2}(?:$|[/\\;]|%2F|%5C|%3B)/,
+    isIn: (path) => /(?:\/|%2F|%5C)\.{1,2}(?:$|[/;]|%2F|%5C|%3B)/.test(path),
     message: "the path has a dot segment",
   },
+  {
+    // Java's servlets drop what follows it: they serve `/admin` for `/admin;x`, which a rule for `/admin` does not match.
+    allowance: "Semicolon",
+    isIn: (path) => path.includes(";"),
+    message: "the path has a semicolon",
+    ifPathDecides: true,
+  },
+  {
+    // `$` in the patterns of Python, nginx and Java matches before a line terminator at the end, so they serve `/admin` for `/admin%0A`.
+    allowance: "ControlCharacters",
+    isIn: (path) => /%(?:[01]|7F|C2%[89]|E2%80%A[89])/.test(path),
+    message: "the path has an encoded control character",
+    ifPathDecides: true,
+  },
+  {
+    // Some servers drop or replace such bytes before they route.
+    allowance: "InvalidUtf8",
+    isIn: (path) => decodePath(path) === undefined,
+    message: "the path is not UTF-8 once it is decoded",
+    ifPathDecides: true,
+  },
 ];
+
+/** Returns the text of a path without percent-encodings; `undefined` if it has malformed ones or is not UTF-8. */
+export function decodePath(path: string): string | undefined {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return undefined;
+  }
+}
 
 /** RFC 9112 section 3.2.2: a server must accept absolute-form too. That its authority is the one of Host is for others to see. */
 function reduceToOriginForm(target: string): string | { refused: string } {
@@ -128,35 +173,31 @@ const HOST = /^(?:\[[\w.:%~-]+\]|[\w.~!$&'()*+,;=%-]*)(?::\d*)?$/;
 /** Whether a text can be the value of Host. */
 export const isHost = (text: string): boolean => HOST.test(text);
 
-const UNRESERVED = /^[A-Za-z0-9._~-]$/;
-
 /** `rawPath` holds one byte per character, as HTTP parsers return it. */
-function spellCanonically(rawPath: string): string | { refused: string } {
+function spellCanonically(rawPath: string, pathDecides: boolean): string | { refused: string } {
+  const decoded = pathDecides ? IS_PCHAR : IS_UNRESERVED;
   let spelt = "";
   for (let at = 0; at < rawPath.length; at++) {
-    const character = rawPath.charCodeAt(at);
-    if (character <= 0x20 || character === 0x7f || character === HASH || character > 0xff) {
+    const byte = rawPath.charCodeAt(at);
+    if (byte <= 0x20 || byte === 0x7f || byte === HASH || byte > 0xff) {
       return { refused: "the path has a character that no path may have" };
     }
-    if (character === PERCENT) {
+    if (byte === PERCENT) {
       const hex = rawPath.slice(at + 1, at + 3);
       if (!/^[0-9A-Fa-f]{2}$/.test(hex)) return { refused: "the path has a malformed percent-encoding" };
-      const byte = Number.parseInt(hex, 16);
-      if (byte === 0) return { refused: "the path has an encoded zero byte (%00)" };
-      const decoded = String.fromCharCode(byte);
-      spelt += UNRESERVED.test(decoded) ? decoded : `%${hex.toUpperCase()}`;
+      const encoded = Number.parseInt(hex, 16);
+      if (encoded === 0) return { refused: "the path has an encoded zero byte (%00)" };
+      spelt += decoded[encoded] === 1 ? String.fromCharCode(encoded) : encodeByte(encoded);
       at += 2;
-    } else if (character >= 0x80) {
-      spelt += `%${character.toString(16).toUpperCase()}`;
     } else {
-      spelt += rawPath.charAt(at);
+      spelt += byte === SLASH || IS_PCHAR[byte] === 1 ? rawPath.charAt(at) : encodeByte(byte);
     }
   }
   return spelt;
 }
 
-const PERCENT = 0x25;
 const HASH = 0x23;
+const encodeByte = (byte: number): string => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
 
 /** Manifests are Unicode text; requests have it as UTF-8. */
 const encodeNonAscii = (path: string): string => path.toWellFormed().replace(/[^\0-\x7f]+/g, encodeURIComponent);

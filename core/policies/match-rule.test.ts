@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { QuerySyntaxError } from "../permissions/query.ts";
-import { compileRules } from "./match-rule.ts";
-import type { PathMatch, PolicyRule } from "./policy.ts";
+import { type CompiledRule, compileRules, type RuleMatcher } from "./match-rule.ts";
+import type { PathAllowance, PathMatch, PolicyRule } from "./policy.ts";
 
 const aRule = (rule: Partial<PolicyRule> = {}): PolicyRule => ({
   access: "Key",
@@ -10,8 +10,13 @@ const aRule = (rule: Partial<PolicyRule> = {}): PolicyRule => ({
   ratelimits: [],
   ...rule,
 });
+const ruleOf = (matcher: RuleMatcher, method: string, target: string): CompiledRule => {
+  const matched = matcher.match(method, target);
+  if ("refused" in matched) throw new Error(`${target} is refused because ${matched.refused}`);
+  return matched.rule;
+};
 const indexOf = (rules: PolicyRule[], method: string, path: string): number =>
-  compileRules({ rules, allowPaths: [] }).match(method, path).index;
+  ruleOf(compileRules({ rules, allowPaths: [] }), method, path).index;
 
 describe("a rule's path", () => {
   test.each<{ path: PathMatch | undefined; asked: string; matches: boolean }>([
@@ -65,15 +70,15 @@ describe("rules", () => {
   ])("$method $path is for rule $index", ({ method, path, index }) => expect(indexOf(rules, method, path)).toBe(index));
 
   test("a request that no rule matches needs a valid key and costs one credit", () => {
-    const matched = compileRules({ rules: [], allowPaths: [] }).match("GET", "/");
+    const matched = ruleOf(compileRules({ rules: [], allowPaths: [] }), "GET", "/");
     expect(matched).toEqual({ index: -1, access: "Key", creditCost: 1, ratelimits: [] });
   });
 
   test("a rule comes with its query parsed, once", () => {
     const matcher = compileRules({ rules, allowPaths: [] });
-    const matched = matcher.match("POST", "/orders");
+    const matched = ruleOf(matcher, "POST", "/orders");
     expect(matched.query).toMatchObject({ op: "or" });
-    expect(matcher.match("PUT", "/orders")).toBe(matched);
+    expect(ruleOf(matcher, "PUT", "/orders")).toBe(matched);
   });
 
   const limit = {
@@ -182,3 +187,87 @@ describe("rules", () => {
     );
   });
 });
+
+describe("a path that an app may read as that of another rule", () => {
+  const guarded = aRule({ path: { prefix: "/Admin/users" }, permissions: "admin" });
+  const exact = aRule({ path: { exact: "/users/@me" }, permissions: "me" });
+  const open = aRule({ access: "Anonymous" });
+  const match = (target: string, { rules = [guarded, exact, open], allowPaths = [] as PathAllowance[] } = {}) =>
+    compileRules({ rules, allowPaths }).match("GET", target);
+
+  test.each([
+    "/admin/users",
+    "/ADMIN/USERS/7",
+    "/Admin/users.",
+    "/Admin/users%20",
+    "/Admin%C2%A0/users",
+    "/Admin./users/7",
+    "/%EF%BC%A1dmin/users",
+    "/Admin/user%C5%BF",
+    "/Admin%252Fusers",
+    "/Admin/%2575sers",
+    "/Admin/users%3Fx",
+    "/Admin/users%23x",
+    "/Admin/us%E2%80%8Bers",
+    "/public/%252e%252e/Admin/users",
+    "/users/@me/",
+    "/users/%40ME",
+    "/users/@me.",
+  ])("%s is refused", (target) => expect(match(target)).toEqual({ refused: expect.stringContaining("another rule") }));
+
+  test.each([
+    { target: "/Admin/users", index: 0 },
+    { target: "/Admin/users/", index: 0 },
+    { target: "/Admin/users/J%C3%96RG", index: 0 },
+    { target: "/users/%40me", index: 1 },
+    { target: "/Admin", index: 2 },
+    { target: "/ADMIN/userS-old", index: 2 },
+    { target: "/users/@ME/settings", index: 2 },
+    { target: "/Public/A%20B/", index: 2 },
+  ])("$target is for rule $index", ({ target, index }) => expect(match(target)).toMatchObject({ rule: { index } }));
+
+  test("passes where the other rule asks for the same", () => {
+    const rules = [guarded, aRule({ path: { prefix: "/admin" }, permissions: "admin" }), open];
+    expect(match("/admin/users", { rules })).toMatchObject({ rule: { index: 1 } });
+    expect(match("/ADMIN", { rules })).toHaveProperty("refused");
+  });
+
+  test("passes where NearMatch is allowed, and each rule then matches its own spelling", () => {
+    const rules = [guarded, aRule({ path: { prefix: "/admin/users" } }), open];
+    expect(match("/admin/users", { rules, allowPaths: ["NearMatch"] })).toMatchObject({ rule: { index: 1 } });
+    expect(match("/Admin/users", { rules, allowPaths: ["NearMatch"] })).toMatchObject({ rule: { index: 0 } });
+    expect(match("/ADMIN/users", { rules, allowPaths: ["NearMatch"] })).toMatchObject({ rule: { index: 2 } });
+  });
+
+  test("is found among the rules of the request's method", () => {
+    const rules = [aRule({ methods: ["DELETE"], path: { prefix: "/admin" }, permissions: "admin" }), open];
+    expect(compileRules({ rules, allowPaths: [] }).match("DELETE", "/ADMIN")).toHaveProperty("refused");
+    expect(compileRules({ rules, allowPaths: [] }).match("GET", "/ADMIN")).toMatchObject({ rule: { index: 1 } });
+  });
+
+  test("takes time in proportion to the length of the path", () => {
+    for (const unit of [".", "/.", "%20", "/..", "%25", "A;", "%E2%80%8B", "/a"]) {
+      const startedMs = performance.now();
+      match(`/Admin${unit.repeat(Math.floor(262_144 / unit.length))}`, {
+        allowPaths: ["DotSegments", "Semicolon", "ControlCharacters", "DoubleSlash"],
+      });
+      // 256 KiB take 100 ms; in quadratic time they would take minutes.
+      expect(performance.now() - startedMs, unit).toBeLessThan(3_000);
+    }
+  });
+});
+
+test.each(["!", "$", "&", "'", "(", ")", "+", ",", "=", ":", "@", "[", "]", "^", "|", '"', "`", "<", ">", "ü"])(
+  "a rule whose path has %s matches it encoded and not",
+  (character) => {
+    const rules = [aRule({ path: { exact: `/a${character}b` }, permissions: "a" }), aRule({ access: "Anonymous" })];
+    const upper = encodeURIComponent(character).replace(
+      /^[!'()]$/,
+      (one) => `%${one.charCodeAt(0).toString(16).toUpperCase()}`,
+    );
+    const raw = Buffer.from(character).toString("latin1");
+    for (const spelling of [raw, upper, upper.toLowerCase()]) {
+      expect(indexOf(rules, "GET", `/a${spelling}b`), spelling).toBe(0);
+    }
+  },
+);

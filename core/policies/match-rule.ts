@@ -1,5 +1,5 @@
 import { parseQuery, type Query } from "../permissions/query.ts";
-import { canonicalRulePath } from "./check-path.ts";
+import { canonicalRulePath, checkTarget, decodePath } from "./check-path.ts";
 import { type CompiledPolicy, HTTP_METHODS, type PolicyRule, type RuleRatelimit } from "./policy.ts";
 
 /** A rule, prepared for matching requests. */
@@ -12,14 +12,22 @@ export interface CompiledRule {
   readonly ratelimits: readonly RuleRatelimit[];
 }
 
+/** The rule for a request, with the path that was matched and is forwarded. `query` is empty or begins with `?`. */
+export interface MatchedRule {
+  readonly rule: CompiledRule;
+  readonly path: string;
+  readonly query: string;
+}
+
 export interface RuleMatcher {
   /** Whether two requests with the same method can have different requirements because of their path; checkTarget is then stricter. */
   readonly pathDecides: boolean;
   /**
-   * Returns the first rule that matches, otherwise the implicit one, which requires a valid key. `path` is the result of
-   * checkTarget, without the query.
+   * Returns the first rule that matches, otherwise the implicit one, which requires a valid key. `target` is that of the request line.
+   * `refused` says, for a 400, what is wrong with its path, or that an app could read it as the path of a rule with other
+   * requirements.
    */
-  match(method: string, path: string): CompiledRule;
+  match(method: string, target: string): MatchedRule | { readonly refused: string };
 }
 
 /** Applies to a request that no rule matches: without a rule that opens it, a gate is closed. */
@@ -27,9 +35,20 @@ export const IMPLICIT_RULE: CompiledRule = { index: -1, access: "Key", creditCos
 
 interface Candidate {
   readonly rule: CompiledRule;
+  /** Equal for rules that ask for the same. */
+  readonly requirement: string;
   readonly exact?: string;
   /** Without a trailing slash, so that the prefix `/` is empty and matches every path. */
   readonly prefix?: string;
+}
+
+/** The rules that can match requests of one method, in order. */
+interface Candidates {
+  readonly strict: readonly Candidate[];
+  /** The same with folded paths; undefined if near matches are not looked for. */
+  readonly folded: readonly Candidate[] | undefined;
+  /** Whether the two are the same, so that a folded path need not be matched again. */
+  readonly areFolded: boolean;
 }
 
 /**
@@ -42,15 +61,30 @@ export function compileRules(policy: Pick<CompiledPolicy, "rules" | "allowPaths"
     methods: rule.methods,
     candidate: compileCandidate({ rule, index, allowPaths: policy.allowPaths }),
   }));
-  const forMethod = (method: string): Candidate[] =>
-    candidates
+  const forMethod = (method: string): Candidates => {
+    const strict = candidates
       .filter(({ methods }) => methods === undefined || methods.some((one) => one === method))
       .map(({ candidate }) => candidate);
-  const byMethod = new Map<string, Candidate[]>(HTTP_METHODS.map((method) => [method, forMethod(method)]));
+    const looksForNear = asksByPath(strict) && !policy.allowPaths.includes("NearMatch");
+    return {
+      strict,
+      folded: looksForNear ? strict.map(foldCandidate) : undefined,
+      areFolded: strict.every(({ exact, prefix }) => isFolded(exact ?? prefix ?? "")),
+    };
+  };
+  const byMethod = new Map(HTTP_METHODS.map((method): [string, Candidates] => [method, forMethod(method)]));
   const otherMethods = forMethod("");
+  const pathDecides = [...byMethod.values(), otherMethods].some(({ strict }) => asksByPath(strict));
+  const options = { allow: policy.allowPaths, pathDecides };
   return {
-    pathDecides: [...byMethod.values(), otherMethods].some(asksByPath),
-    match: (method, path) => firstMatch(byMethod.get(method) ?? otherMethods, path),
+    pathDecides,
+    match: (method, target) => {
+      const checked = checkTarget(target, options);
+      if ("refused" in checked) return checked;
+      const { path, query } = checked;
+      const rule = matchPath(byMethod.get(method) ?? otherMethods, path);
+      return rule === undefined ? NEAR_MATCH : { rule, path, query };
+    },
   };
 }
 
@@ -66,41 +100,89 @@ function compileCandidate({
   const { access, creditCost, ratelimits, permissions, path } = rule;
   const query = permissions === undefined ? undefined : parseQuery(permissions);
   const compiled: CompiledRule = { index, access, query, creditCost, ratelimits };
-  if (path === undefined) return { rule: compiled };
+  const candidate = { rule: compiled, requirement: requirementOf(compiled) };
+  if (path === undefined) return candidate;
   // A path that no request can have is kept as it is, with its trailing slashes, and so matches nothing.
   if ("exact" in path) {
     const canonical = canonicalRulePath(path.exact, allowPaths);
-    return { rule: compiled, exact: "path" in canonical ? canonical.path : path.exact };
+    return { ...candidate, exact: "path" in canonical ? canonical.path : path.exact };
   }
   const canonical = canonicalRulePath(path.prefix, allowPaths);
-  return { rule: compiled, prefix: "path" in canonical ? canonical.path.replace(/\/+$/, "") : path.prefix };
+  return { ...candidate, prefix: "path" in canonical ? canonical.path.replace(/\/+$/, "") : path.prefix };
 }
 
-function firstMatch(candidates: readonly Candidate[], path: string): CompiledRule {
-  for (const { rule, exact, prefix } of candidates) {
+/** Returns `undefined` if an app could read the path as that of a rule with other requirements. */
+function matchPath({ strict, folded, areFolded }: Candidates, path: string): CompiledRule | undefined {
+  const found = firstMatch(strict, path);
+  if (folded === undefined || (areFolded && isFolded(path))) return found.rule;
+  return firstMatch(folded, foldPath(path)).requirement === found.requirement ? found.rule : undefined;
+}
+
+const NEAR_MATCH = {
+  refused:
+    "an app may read the path as that of another rule (letter case, a slash, space or dot at an end, double encoding)",
+};
+
+function firstMatch(candidates: readonly Candidate[], path: string): Candidate {
+  for (const candidate of candidates) {
+    const { exact, prefix } = candidate;
     if (exact !== undefined) {
-      if (exact === path) return rule;
+      if (exact === path) return candidate;
     } else if (prefix === undefined || isUnder(path, prefix)) {
-      return rule;
+      return candidate;
     }
   }
-  return IMPLICIT_RULE;
+  return IMPLICIT;
 }
 
 /** Whether the reachable rules, the implicit one included, have different requirements. */
 function asksByPath(candidates: readonly Candidate[]): boolean {
   const end = candidates.findIndex(matchesEveryPath);
-  const reached =
-    end === -1
-      ? [...candidates.map(({ rule }) => rule), IMPLICIT_RULE]
-      : candidates.slice(0, end + 1).map(({ rule }) => rule);
-  return new Set(reached.map(requirementOf)).size > 1;
+  const reached = end === -1 ? [...candidates, IMPLICIT] : candidates.slice(0, end + 1);
+  return new Set(reached.map(({ requirement }) => requirement)).size > 1;
 }
 
 const matchesEveryPath = ({ exact, prefix }: Candidate): boolean => exact === undefined && (prefix ?? "") === "";
 
-const requirementOf = ({ access, query, creditCost, ratelimits }: CompiledRule): string =>
-  access === "Anonymous" ? access : JSON.stringify([query, creditCost, ratelimits]);
+function requirementOf({ access, query, creditCost, ratelimits }: CompiledRule): string {
+  return access === "Anonymous" ? access : JSON.stringify([query, creditCost, ratelimits]);
+}
+
+const IMPLICIT: Candidate = { rule: IMPLICIT_RULE, requirement: requirementOf(IMPLICIT_RULE) };
+
+const foldCandidate = ({ exact, prefix, ...candidate }: Candidate): Candidate => {
+  if (exact !== undefined) return { ...candidate, exact: foldPath(exact) };
+  return prefix === undefined ? candidate : { ...candidate, prefix: foldPath(prefix) };
+};
+
+/**
+ * Returns a path as the most lenient of apps would read it: decoded twice, in lower case, without invisible characters, path parameters,
+ * a query, empty segments, dot segments, and spaces and dots at the ends of segments. `/` becomes the empty text.
+ */
+function foldPath(path: string): string {
+  const once = decodePath(path) ?? path;
+  const text = (decodePath(once) ?? once).normalize("NFKC").toLowerCase().replace(INVISIBLE, "");
+  const end = text.search(/[?#]/);
+  const segments: string[] = [];
+  for (const segment of (end === -1 ? text : text.slice(0, end)).split(/[/\\]/)) {
+    const name = (segment.split(";", 1)[0] ?? "").trim();
+    if (name === "..") segments.pop();
+    else if (withoutEndingDots(name) !== "") segments.push(withoutEndingDots(name));
+  }
+  return segments.length === 0 ? "" : `/${segments.join("/")}`;
+}
+
+/** Control and format characters, and line separators. */
+const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+function withoutEndingDots(name: string): string {
+  let end = name.length;
+  while (end > 0 && (name[end - 1] === "." || name[end - 1] === " ")) end -= 1;
+  return name.slice(0, end);
+}
+
+/** Whether foldPath would return a canonical path unchanged, found without building anything. May be false for one that it would not change. */
+const isFolded = (path: string): boolean => path === "" || !/[A-Z%;]|[/.](?:$|\/)/.test(path);
 
 const SLASH = 0x2f;
 

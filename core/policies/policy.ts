@@ -85,8 +85,17 @@ export const PolicyRule = z.strictObject({
 });
 export type PolicyRule = z.infer<typeof PolicyRule>;
 
-/** Path features that are refused with 400 unless listed here, so that the app serves the path that was matched. */
-export const PathAllowance = z.enum(["EncodedSlash", "Backslash", "DoubleSlash", "Semicolon", "DotSegments"]);
+/** Forms of paths that get 400 unless a policy lists them, so that the app serves the path that was matched. */
+export const PathAllowance = z.enum([
+  "EncodedSlash",
+  "Backslash",
+  "DoubleSlash",
+  "Semicolon",
+  "DotSegments",
+  "ControlCharacters",
+  "InvalidUtf8",
+  "NearMatch",
+]);
 export type PathAllowance = z.infer<typeof PathAllowance>;
 
 export const PolicyInput = z
@@ -140,7 +149,10 @@ export const PolicyInput = z
       ])
       .optional()
       .describe("How the client's address is found; without it the IP allow-list of the API is not checked."),
-    allowPaths: whenMissing(z.array(PathAllowance).max(5).describe("Features of paths that are not refused."), []),
+    allowPaths: whenMissing(
+      z.array(PathAllowance).max(PathAllowance.options.length).describe("Forms of paths that do not get 400."),
+      [],
+    ),
   })
   .describe("An ApiKeyPolicy with its names resolved and its defaults filled in.")
   .meta({

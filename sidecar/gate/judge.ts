@@ -1,6 +1,5 @@
 import { METHODS } from "node:http";
 import { hashKey } from "../../core/keys/key-string.ts";
-import { checkTarget } from "../../core/policies/check-path.ts";
 import type { Code } from "../../core/verification/codes.ts";
 import { retryAfterS } from "../../core/verification/conclude.ts";
 import { networkOf } from "../../core/verification/ip-address.ts";
@@ -111,13 +110,12 @@ function judgeByPolicy(request: ReceivedRequest, head: Head, inForce: PolicyInFo
   const address = networkOf(clientIp ?? connectionIp);
   const method = request.method ?? "";
   const url = request.url ?? "";
-  const checked = checkTarget(url, inForce.targetOptions);
-  if ("refused" in checked) return judgeRefusedTarget(inForce, checked.refused, url, { head, method, address });
+  const matched = inForce.rules.match(method, url);
+  if ("refused" in matched) return judgeRefusedTarget(inForce, matched.refused, url, { head, method, address });
 
-  const { path } = checked;
-  const query = inForce.readQuery?.(checked.query);
-  const target = path + (query?.query ?? checked.query);
-  const rule = inForce.rules.match(method, path);
+  const { rule, path } = matched;
+  const query = inForce.readQuery?.(matched.query);
+  const target = path + (query?.query ?? matched.query);
   if (rule.access === "Anonymous") {
     return {
       kind: "pass",

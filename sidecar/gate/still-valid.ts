@@ -11,7 +11,9 @@ export interface StillValidParts {
 export async function isStillValid({ policy, verifying }: StillValidParts, admission: Admission): Promise<boolean> {
   const inForce = policy();
   if (inForce === undefined || inForce.policy.mode === "Audit") return true;
-  const rule = inForce.rules.match(admission.method, admission.path);
+  const matched = inForce.rules.match(admission.method, admission.path);
+  if ("refused" in matched) return false;
+  const { rule } = matched;
   if (rule.access === "Anonymous") return true;
   const { hash, clientIp } = admission;
   if (hash === undefined) return false;

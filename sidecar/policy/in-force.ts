@@ -1,4 +1,3 @@
-import type { TargetOptions } from "../../core/policies/check-path.ts";
 import { compileRules, type RuleMatcher } from "../../core/policies/match-rule.ts";
 import type { CompiledPolicy } from "../../core/policies/policy.ts";
 import { type PolicyRecord, readStoredPolicy } from "../../core/policies/stored-policy.ts";
@@ -13,7 +12,6 @@ export interface PolicyInForce {
   readonly record: PolicyRecord;
   readonly policy: CompiledPolicy;
   readonly rules: RuleMatcher;
-  readonly targetOptions: TargetOptions;
   readonly readHead: ReadHead;
   readonly readQuery: ReadQuery | undefined;
   readonly findClientAddress: FindClientAddress | undefined;
@@ -47,7 +45,6 @@ function compileInForce(record: PolicyRecord, policy: CompiledPolicy): PolicyInF
     record,
     policy,
     rules,
-    targetOptions: { allow: policy.allowPaths, pathDecides: rules.pathDecides },
     readHead: compileHeadReader(policy.credentials),
     readQuery: compileQueryReader(policy.credentials),
     findClientAddress: compileClientAddress(policy.clientAddress),

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { beforeAll, describe, expect, test } from "vitest";
 import { checkManifest } from "../../core/manifests/check.ts";
 import { KINDS } from "../../core/manifests/index.ts";
+import { PathAllowance } from "../../core/policies/policy.ts";
 import { isKubeError, type KubeClient } from "../../operator/runtime/kube-client.ts";
 import { openCluster } from "../../operator/source/open-kubernetes.ts";
 import { anyText } from "../builders/text.ts";
@@ -114,7 +115,7 @@ const address = fc.oneof(
   lettersOf("0fF:", 24),
 );
 const path = fc.oneof(
-  lettersOf("/.%25cCfFeE;\\a?# 0", 8).map((rest) => `/${rest}`),
+  lettersOf("/.%258cCfFeE;\\aA?# 0*{", 8).map((rest) => `/${rest}`),
   text,
   text.map((rest) => `/${rest}`),
 );
@@ -165,9 +166,7 @@ const manifestAtEdges: fc.Arbitrary<TriedManifest> = fc
         }),
         { maxLength: 2 },
       ),
-      allowPaths: fc.array(fc.constantFrom("EncodedSlash", "Backslash", "DoubleSlash", "Semicolon", "DotSegments"), {
-        maxLength: 3,
-      }),
+      allowPaths: fc.array(fc.constantFrom(...PathAllowance.options), { maxLength: 3 }),
     }),
     fc.record({
       credentials: fc.array(

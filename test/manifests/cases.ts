@@ -403,6 +403,25 @@ export const BAD_MANIFESTS: readonly BadManifest[] = [
     says: /has a backslash/,
     location: "spec.rules[1].match.path.exact",
   },
+  ...["/orders/*/refund", "/orders/{id}", "/orders/id}", "/*"].map((path) => ({
+    name: `a path with a wildcard or parameter: ${path}`,
+    manifest: withPath(path),
+    field: "spec.rules[1].match.path.prefix",
+    says: /should match/,
+  })),
+  ...["/a%FF", "/a%c3", "/a%C0%AF", "/a%ED%A0%80", "/a%f4%90%80%80", "/a%C3\u0080"].map((path) => ({
+    name: `a path that is not UTF-8: ${JSON.stringify(path)}`,
+    manifest: withExact(path),
+    field: "spec.rules[1].match.path.exact",
+    says: /should match/,
+  })),
+  ...["/a%0A", "/a%09b", "/a%7f", "/a%c2%85", "/a%E2%80%A8", "/a\u0085", "/a\u2029"].map((path) => ({
+    name: `a path with a control character: ${JSON.stringify(path)}`,
+    manifest: withExact(path),
+    field: "spec.rules",
+    says: /has an encoded control character/,
+    location: "spec.rules[1].match.path.exact",
+  })),
   {
     name: "a method twice",
     manifest: withRule({ match: { methods: ["GET", "GET"] } }),
@@ -556,6 +575,15 @@ export const GOOD_MANIFESTS: ReadonlyArray<{ readonly name: string; readonly man
     manifest: withPath("/a//b/../c%2f%5c\\d", {
       allowPaths: ["DoubleSlash", "DotSegments", "EncodedSlash", "Backslash"],
     }),
+  },
+  {
+    name: "a control character in a path that is allowed",
+    manifest: withPath("/a%0A%C2%85", { allowPaths: ["ControlCharacters", "InvalidUtf8", "NearMatch"] }),
+  },
+  { name: "special characters of a path, encoded", manifest: withExact("/%2A/%7Bid%7D/@me:purge!$&'()+,=[]^|\"`<>") },
+  {
+    name: "characters of every length in UTF-8, encoded",
+    manifest: withExact("/%C2%A0%DF%BF%E0%A0%80%ed%9f%bf%EE%80%80%EF%BF%BF%F0%90%80%80%f4%8f%bf%bf%E2%80%AA"),
   },
   { name: "paths with dots that are no dot segments", manifest: withExact("/.well-known/a..b/...;v=1/%41%C3%A4/ä🗝") },
   { name: "a path with a semicolon", manifest: withPath("/a;b") },
