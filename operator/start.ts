@@ -10,7 +10,7 @@ import {
   type NetworkPolicies,
 } from "./network/follow-network-policies.ts";
 import { type FollowPodsOptions, followPods, type Pods } from "./pods/follow-pods.ts";
-import { GUARDED_LABEL } from "./pods/pod.ts";
+import { asksForGate } from "./pods/pod.ts";
 import { startSecretLooks } from "./reconcilers/api-key/secret-looks.ts";
 import { concerns } from "./reconcilers/api-key-policy/choose-policy.ts";
 import { createPolicyLooks } from "./reconcilers/api-key-policy/looks.ts";
@@ -169,7 +169,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   const namespaces = config.webhook && opened.followNamespaces?.(touchPolicies);
   const isNamespaceGuarded = (namespace: string) => {
     const labels = namespaces?.labelsOf(namespace);
-    return labels && labels[GUARDED_LABEL] === "true";
+    return labels && asksForGate(labels);
   };
   const ctx: OperatorContext = {
     source,

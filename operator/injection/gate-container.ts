@@ -37,8 +37,8 @@ export interface GateSettings {
   readonly upstreamPort: number;
   readonly gatePort: number;
   readonly adminPort: number;
-  /** Name of the gate's port: the one that it takes over, or its own. */
-  readonly portName: string;
+  /** Names of the gate's port: those that it takes over, or its own. */
+  readonly portNames: readonly string[];
   readonly probes: GateProbes;
   /** Lets kubelet, and no client of the pod, say that the pod ends. */
   readonly hookToken: string;
@@ -51,7 +51,7 @@ export interface GateSettings {
  * gate's process answers, not when it has a policy, so that a policy that is missing makes the pod unready and nothing else.
  */
 export function gateContainer(settings: GateSettings): Container {
-  const { config, resources, protocols, gatePort, adminPort, portName, hookToken } = settings;
+  const { config, resources, protocols, gatePort, adminPort, portNames, hookToken } = settings;
   const admin = (path: string) => ({ httpGet: { path, port: adminPort, scheme: "HTTP" } });
   return {
     name: GATE_CONTAINER,
@@ -61,7 +61,7 @@ export function gateContainer(settings: GateSettings): Container {
     ...(config.secret === undefined ? {} : { envFrom: [{ secretRef: { name: config.secret } }] }),
     env: environmentOf(settings),
     ports: [
-      { name: portName, containerPort: gatePort, protocol: "TCP" },
+      ...portNames.map((name) => ({ name, containerPort: gatePort, protocol: "TCP" })),
       { name: "postern-admin", containerPort: adminPort, protocol: "TCP" },
     ],
     startupProbe: { ...admin("/livez"), periodSeconds: 1, timeoutSeconds: 2, failureThreshold: 120 },
@@ -175,9 +175,16 @@ export function redirectContainer(image: string, { from, to }: { from: number; t
   };
 }
 
-/** Reads the resources of the gate from the pod's annotations; what they leave out is as configured. */
+/** What a gate with 100 keys and four clients that send large bodies needs; with 48Mi the kernel kills it. */
+const MEMORY_MIN = "64Mi";
+
+/**
+ * Reads the resources of the gate from the pod's annotations; the rest is as configured. Where the pod has requests or limits for all its
+ * containers together, the gate requests nothing of its own and its limits stay within those of the pod: Kubernetes refuses a container
+ * that exceeds them, and they bound what the gate can use.
+ */
 export function resourcesOf(
-  { metadata: { annotations = {} } }: Pod,
+  { metadata: { annotations = {} }, spec }: Pod,
   defaults: GateResources,
 ): GateResources | { readonly refused: string } {
   const given: Partial<Record<keyof GateResources, string>> = {};
@@ -188,14 +195,27 @@ export function resourcesOf(
       return { refused: `the annotation ${annotation} is not a quantity such as 10m or 64Mi.` };
     given[name as keyof GateResources] = text;
   }
+  const { requests = {}, limits = {} } = spec.resources ?? {};
+  const shares = (resource: "cpu" | "memory") => (requests[resource] ?? limits[resource]) !== undefined;
+  const bounded = (limit: string, resource: "cpu" | "memory") => smaller(limit, limits[resource] ?? limit);
   const resources = { ...defaults, ...given };
   // A default that contradicts what the pod asks for gives way to it.
-  const memoryLimit = given.memoryLimit ?? larger(resources.memoryRequest, resources.memoryLimit);
-  const memoryRequest = given.memoryRequest ?? smaller(resources.memoryRequest, memoryLimit);
-  const { cpuLimit } = resources;
+  const memoryLimit = bounded(given.memoryLimit ?? larger(resources.memoryRequest, resources.memoryLimit), "memory");
+  if ((parseQuantity(memoryLimit) ?? 0) < (parseQuantity(MEMORY_MIN) ?? 0)) {
+    const source =
+      memoryLimit === given.memoryLimit
+        ? `the annotation ${RESOURCE_ANNOTATIONS.memoryLimit}`
+        : memoryLimit === limits.memory
+          ? "spec.resources.limits.memory"
+          : "the memory limit that the operator gives to gates (--gate-resources)";
+    return { refused: `${source} is ${memoryLimit}, and a gate needs at least ${MEMORY_MIN}.` };
+  }
+  const memoryRequest = given.memoryRequest ?? (shares("memory") ? "0" : smaller(resources.memoryRequest, memoryLimit));
+  const cpuLimit = resources.cpuLimit === undefined ? undefined : bounded(resources.cpuLimit, "cpu");
   const cpuRequest =
-    given.cpuRequest ?? (cpuLimit === undefined ? resources.cpuRequest : smaller(resources.cpuRequest, cpuLimit));
-  return { ...resources, cpuRequest, memoryRequest, memoryLimit };
+    given.cpuRequest ??
+    (shares("cpu") ? "0" : cpuLimit === undefined ? resources.cpuRequest : smaller(resources.cpuRequest, cpuLimit));
+  return { ...resources, cpuRequest, cpuLimit, memoryRequest, memoryLimit };
 }
 
 const larger = (a: string, b: string): string => ((parseQuantity(a) ?? 0) > (parseQuantity(b) ?? 0) ? a : b);

@@ -116,9 +116,11 @@ describe("the gate", () => {
       app: "orders",
       "postern.dev/guarded": "true",
       "postern.dev/gated-by": "orders",
+      "postern.dev/interception": "Port",
     });
     expect(labelOf("orders", aPod({ metadata: { labels: { "postern.dev/gated-by": "another" } } }))).toEqual({
       "postern.dev/gated-by": "orders",
+      "postern.dev/interception": "Port",
     });
     const long = `${"a".repeat(62)}.${"b".repeat(190)}`;
     const values = [long, `${long.slice(0, -1)}c`].map((name) => labelOf(name)["postern.dev/gated-by"]);
@@ -169,8 +171,8 @@ describe("the gate", () => {
       resources: { requests: { memory: "0.5Gi" }, limits: { memory: "0.5Gi" } },
     },
     {
-      annotations: { "memory-limit": "32Mi" },
-      resources: { requests: { memory: "32Mi" }, limits: { memory: "32Mi" } },
+      annotations: { "memory-limit": "64Mi" },
+      resources: { requests: { memory: "64Mi" }, limits: { memory: "64Mi" } },
     },
     { annotations: { "cpu-limit": "5m" }, resources: { requests: { cpu: "5m" }, limits: { cpu: "5m" } } },
   ])("has the resources that the annotations say: $annotations", ({ annotations, resources }) => {
@@ -178,6 +180,31 @@ describe("the gate", () => {
       Object.entries(annotations).map(([name, value]) => [`postern.dev/gate-${name}`, value]),
     );
     expect(inject(aPod({ metadata: { annotations: written } })).gate).toMatchObject({ resources });
+  });
+
+  test.each([
+    {
+      name: "a memory limit",
+      of: { limits: { memory: "256Mi" } },
+      resources: { requests: { cpu: "10m", memory: "0" }, limits: { memory: "256Mi" } },
+      heap: "64",
+    },
+    {
+      name: "a memory limit above the gate's",
+      of: { limits: { memory: "2Gi" }, requests: { memory: "1Gi" } },
+      resources: { requests: { cpu: "10m", memory: "0" }, limits: { memory: "320Mi" } },
+      heap: "80",
+    },
+    {
+      name: "a CPU request",
+      of: { requests: { cpu: "1" } },
+      resources: { requests: { cpu: "0", memory: "64Mi" }, limits: { memory: "320Mi" } },
+      heap: "80",
+    },
+  ])("stays within $name of the whole pod, and its heap too", ({ of, resources, heap }) => {
+    const { gate, env } = inject(aPod({ spec: { ...aPod().spec, resources: of } }));
+    expect(gate.resources).toEqual(resources);
+    expect(env.NODE_OPTIONS).toContain(`--max-old-space-size=${heap} `);
   });
 });
 
@@ -191,24 +218,31 @@ describe("interception Port", () => {
     expect(containerOf(pod, "app")?.ports).toEqual([{ containerPort: 8080, protocol: "TCP" }]);
   });
 
-  test("takes the name from every container that has it, because a Service uses the first, and not for UDP", () => {
+  test("takes every name of the port's number from every container, because a Service may use any, and not for UDP", () => {
     const containers = [
-      { name: "app", ports: [{ name: "http", containerPort: 8080 }] },
+      { name: "app", ports: [{ name: "web", containerPort: 8080 }] },
       {
         name: "second",
         ports: [
-          { name: "http", containerPort: 8081 },
+          { name: "http", containerPort: 8080 },
           { name: "other", containerPort: 1 },
         ],
+        lifecycle: { postStart: { tcpSocket: { port: "http" } } },
       },
       { name: "third", ports: [{ name: "http", containerPort: 53, protocol: "UDP" }] },
     ];
-    const { pod } = inject(aPod({ spec: { containers } }));
-    expect(pod.spec.containers.map(({ ports }) => ports?.map(({ name }) => name))).toEqual([
-      [undefined],
-      [undefined, "other"],
-      ["http"],
-    ]);
+    for (const port of ["http", 8080]) {
+      const { pod, gate } = inject(aPod({ spec: { containers } }), policy({ port }));
+      expect(pod.spec.containers.map(({ ports }) => ports?.map(({ name }) => name))).toEqual([
+        [undefined],
+        [undefined, "other"],
+        ["http"],
+      ]);
+      expect(containerOf(pod, "second")?.lifecycle?.postStart).toEqual({ tcpSocket: { port: 8080 } });
+      const toGate = gate.ports?.filter(({ containerPort }) => containerPort === 19_080).map(({ name }) => name);
+      expect(toGate?.toSorted()).toEqual(["http", "web"]);
+      expect(inject(pod, policy({ port })).pod).toEqual(pod);
+    }
   });
 
   test("finds a port by its number, and says when it has no name to take over", () => {
@@ -348,6 +382,17 @@ describe("a sleep before the end", () => {
   });
 });
 
+test.each(["Redirect", "None"] as const)("a hostPort is left as it is with interception %s", (interception) => {
+  const ports = [{ name: "http", containerPort: 8080, hostPort: 80 }];
+  const { pod } = inject(aPod({ app: { ports } }), policy({ interception }));
+  expect(containerOf(pod, "app")?.ports).toEqual(ports);
+});
+
+test.each(["True", "yes", ""])("the value %j of the label counts as true, and a warning says so", (value) => {
+  const { warnings } = inject(aPod({ metadata: { labels: { "postern.dev/guarded": value } } }));
+  expect(warnings.join()).toContain(`postern.dev/guarded has the value "${value}"`);
+});
+
 test("two policies for one pod: a warning names the one that is not enforced", () => {
   expect(inject(aPod(), policy({ outdone: ["younger"] })).warnings.join()).toContain(
     "ApiKeyPolicy younger selects this pod too; orders is older",
@@ -389,6 +434,54 @@ test.each<{ name: string; pod?: Pod; injection?: Partial<Injection>; says: strin
     name: "resources that are none",
     pod: aPod({ metadata: { annotations: { "postern.dev/gate-memory-limit": "much" } } }),
     says: "gate-memory-limit",
+  },
+  {
+    name: "a memory limit below what a gate needs",
+    pod: aPod({ metadata: { annotations: { "postern.dev/gate-memory-limit": "63Mi" } } }),
+    says: "the annotation postern.dev/gate-memory-limit is 63Mi, and a gate needs at least 64Mi",
+  },
+  {
+    name: "a memory limit of the whole pod below what a gate needs",
+    pod: aPod({ spec: { ...aPod().spec, resources: { limits: { memory: "32Mi" } } } }),
+    says: "spec.resources.limits.memory is 32Mi",
+  },
+  {
+    name: "a default memory limit below what a gate needs",
+    injection: { config: aConfig({ resources: { cpuRequest: "10m", memoryRequest: "1Mi", memoryLimit: "16Mi" } }) },
+    says: "--gate-resources) is 16Mi",
+  },
+  {
+    name: "a hostPort for the guarded port",
+    pod: aPod({ app: { ports: [{ name: "http", containerPort: 8080, hostPort: 80 }] } }),
+    says: "the container app has hostPort 80 for the guarded port 8080",
+  },
+  {
+    name: "a hostPort for the guarded port in another container's list",
+    pod: aPod({
+      spec: {
+        containers: [...aPod().spec.containers, { name: "c", ports: [{ containerPort: 8080, hostPort: 81 }] }],
+      },
+    }),
+    says: "the container c has hostPort 81",
+  },
+  {
+    name: "a name of the guarded port that means another number in another container",
+    pod: aPod({
+      spec: {
+        containers: [...aPod().spec.containers, { name: "second", ports: [{ name: "http", containerPort: 8081 }] }],
+      },
+    }),
+    says: "the port name http means 8080 and, in the container second, 8081",
+  },
+  {
+    name: "the same for a number whose name another container has",
+    pod: aPod({
+      spec: {
+        containers: [{ name: "first", ports: [{ name: "http", containerPort: 8081 }] }, ...aPod().spec.containers],
+      },
+    }),
+    injection: policy({ port: 8080 }),
+    says: "in the container first, 8081",
   },
   ...["h2", "H2C", ""].map((protocol) => ({
     name: `the protocol "${protocol}"`,

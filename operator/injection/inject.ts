@@ -14,10 +14,13 @@ import {
   GATE_CONTAINER,
   GATE_VOLUMES,
   GATED_BY_LABEL,
+  GUARDED_LABEL,
   gatedBy,
+  INTERCEPTION_LABEL,
   POLICY_ANNOTATION,
+  RESOURCE_ANNOTATIONS,
 } from "./names.ts";
-import { type Container, HOOKS, isTcp, type Pod, type PortRef, runningContainers } from "./pod.ts";
+import { type Container, HOOKS, isTcp, type Pod, runningContainers } from "./pod.ts";
 import type { PolicyOfPod } from "./policy-of-pod.ts";
 import { detourProbes, portNumber } from "./probes.ts";
 import { protocolsOf } from "./protocols.ts";
@@ -25,7 +28,7 @@ import { protocolsOf } from "./protocols.ts";
 /*
  * Puts a gate into a pod. Pure: the same pod and policy make the same result, also when the pod has a gate already.
  *
- *   Port      the gate's port gets the name of the app's, so that Services that name it reach the gate
+ *   Port      the gate's port gets the names of the app's, so that Services that name it reach the gate
  *   Redirect  packets to the app's port go to the gate, from every sender
  *   None      the gate stands beside the app, for a gateway that asks it
  */
@@ -49,8 +52,8 @@ export type Injected =
 
 interface Target {
   readonly number: number;
-  /** undefined when no container port is listed for the number, or it has no name. */
-  readonly name: string | undefined;
+  /** All names that containers list for the number. Kubernetes allows several, and a Service may use any of them. */
+  readonly names: readonly string[];
 }
 
 const OWN_PORT_NAME = "postern";
@@ -66,12 +69,8 @@ export function injectGate(given: Pod, injection: Injection): Injected {
   if ("refused" in resources) return resources;
   const protocols = protocolsOf(pod);
   if ("refused" in protocols) return protocols;
-  const target = findTarget(policy.port, pod);
-  if (target === undefined) {
-    return {
-      refused: `the ApiKeyPolicy ${policy.name} guards the port ${policy.port}, and no container of the pod has a TCP port of this name.`,
-    };
-  }
+  const target = findTarget(policy, pod);
+  if ("refused" in target) return target;
 
   const [gatePort, adminPort] = choosePorts(pod, config);
   const moved = moveIn(pod, target, policy.interception, adminPort);
@@ -84,7 +83,7 @@ export function injectGate(given: Pod, injection: Injection): Injected {
     upstreamPort: target.number,
     gatePort,
     adminPort,
-    portName: policy.interception === "Port" ? (target.name ?? OWN_PORT_NAME) : OWN_PORT_NAME,
+    portNames: policy.interception === "Port" && target.names.length > 0 ? target.names : [OWN_PORT_NAME],
     probes: moved.probes,
     hookToken: drawnBefore(given, "POSTERN_HOOK_TOKEN") ?? injection.hookToken,
     snapshotKey: drawnBefore(given, "POSTERN_SNAPSHOT_KEY") ?? injection.snapshotKey,
@@ -95,12 +94,16 @@ export function injectGate(given: Pod, injection: Injection): Injected {
       : [];
   const { metadata, spec } = moved.pod;
   return {
-    warnings: warningsOf(target, injection),
+    warnings: warningsOf(target, resources, pod, injection),
     pod: {
       ...moved.pod,
       metadata: {
         ...metadata,
-        labels: { ...metadata.labels, [GATED_BY_LABEL]: gatedBy(policy.name) },
+        labels: {
+          ...metadata.labels,
+          [GATED_BY_LABEL]: gatedBy(policy.name),
+          [INTERCEPTION_LABEL]: policy.interception,
+        },
         annotations: {
           ...metadata.annotations,
           [POLICY_ANNOTATION]: policy.name,
@@ -139,16 +142,39 @@ function cannotGuard({ spec }: Pod, { config, policy }: Injection): string | und
   return undefined;
 }
 
-/** A number is a port of the app whether a container lists it or not; a name must be listed. */
-function findTarget(port: PortRef, pod: Pod): Target | undefined {
-  const listed = runningContainers(pod)
-    .flatMap(({ ports = [] }) => ports)
-    .filter(isTcp);
-  if (typeof port === "number") {
-    return { number: port, name: listed.find((one) => one.containerPort === port && one.name !== undefined)?.name };
+/**
+ * A number is a port of the app whether a container lists it or not; a name must be listed, and mean one number. With `Port` the same
+ * holds for every name that the gate takes over, and no way in to the number may be left that a name does not lead to the gate.
+ */
+function findTarget(
+  { name: policy, port, interception }: PolicyOfPod,
+  pod: Pod,
+): Target | { readonly refused: string } {
+  const listed = runningContainers(pod).flatMap(({ name: container, ports = [] }) =>
+    ports.filter(isTcp).map((one) => ({ ...one, container })),
+  );
+  const number = typeof port === "number" ? port : listed.find(({ name }) => name === port)?.containerPort;
+  if (number === undefined) {
+    return {
+      refused: `the ApiKeyPolicy ${policy} guards the port ${port}, and no container of the pod has a TCP port of this name.`,
+    };
   }
-  const found = listed.find(({ name }) => name === port);
-  return found === undefined ? undefined : { number: found.containerPort, name: port };
+  const own = listed.filter(({ containerPort }) => containerPort === number);
+  const names = [...new Set(own.flatMap(({ name }) => name ?? []))];
+  const taken = interception === "Port" ? names : names.filter((name) => name === port);
+  const other = listed.find(({ name, containerPort }) => containerPort !== number && taken.some((one) => one === name));
+  if (other !== undefined) {
+    return {
+      refused: `the port name ${other.name} means ${number} and, in the container ${other.container}, ${other.containerPort}: a gate guards one port, so give the other one another name.`,
+    };
+  }
+  const onNode = own.find(({ hostPort = 0 }) => hostPort !== 0);
+  if (interception === "Port" && onNode !== undefined) {
+    return {
+      refused: `the container ${onNode.container} has hostPort ${onNode.hostPort} for the guarded port ${number}, by which clients of the node reach the app past the gate. Remove hostPort and use a Service of type NodePort, or set spec.interception of the ApiKeyPolicy ${policy} to Redirect.`,
+    };
+  }
+  return { number, names: typeof port === "number" ? names : [port, ...names.filter((name) => name !== port)] };
 }
 
 /** The configured ports, or the next ones that no container lists. */
@@ -173,7 +199,6 @@ interface MovedIn {
 function moveIn(pod: Pod, target: Target, interception: PolicyOfPod["interception"], adminPort: number): MovedIn {
   const before: Before = { ports: [], probes: [], hooks: [] };
   const probes: GateProbes = [];
-  const takenName = interception === "Port" ? target.name : undefined;
 
   const change = (container: Container): Container => {
     if (interception === "None") return container;
@@ -181,7 +206,7 @@ function moveIn(pod: Pod, target: Target, interception: PolicyOfPod["interceptio
     const detour = detourProbes(container, target.number, adminPort);
     probes.push(...detour.probes);
     before.probes.push(...detour.former);
-    return takenName === undefined ? detour.container : giveUpName(detour.container, takenName, before);
+    return interception === "Port" ? giveUpNames(detour.container, target, before) : detour.container;
   };
   const { initContainers, containers } = pod.spec;
   const spec = {
@@ -195,12 +220,12 @@ function moveIn(pod: Pod, target: Target, interception: PolicyOfPod["interceptio
 }
 
 /** A Service takes the first port of the name, and containers come before the gate. */
-function giveUpName(container: Container, name: string, before: Before): Container {
+function giveUpNames(container: Container, { number, names }: Target, before: Before): Container {
   let changed = container;
   for (const hook of HOOKS) {
     const { httpGet, tcpSocket } = container.lifecycle?.[hook] ?? {};
-    const number = portNumber(name, container.ports ?? []);
-    if (number === undefined || (httpGet?.port !== name && tcpSocket?.port !== name)) continue;
+    const name = names.find((one) => one === httpGet?.port || one === tcpSocket?.port);
+    if (name === undefined || portNumber(name, container.ports ?? []) === undefined) continue;
     changed = withHookPort(changed, hook, number);
     before.hooks.push({ container: container.name, hook, port: name });
   }
@@ -208,9 +233,9 @@ function giveUpName(container: Container, name: string, before: Before): Contain
   return {
     ...changed,
     ports: changed.ports.map((port, at) => {
-      if (port.name !== name || !isTcp(port)) return port;
-      before.ports.push({ container: container.name, at, number: port.containerPort, name });
-      const { name: _, ...unnamed } = port;
+      if (port.name === undefined || port.containerPort !== number || !isTcp(port)) return port;
+      const { name, ...unnamed } = port;
+      before.ports.push({ container: container.name, at, number, name });
       return unnamed;
     }),
   };
@@ -233,14 +258,24 @@ function drawnBefore({ spec: { initContainers = [] } }: Pod, variable: string): 
   return gate?.env?.find(({ name }) => name === variable)?.value;
 }
 
-function warningsOf({ number, name }: Target, { policy }: Injection): string[] {
+function warningsOf({ number, names }: Target, { cpuLimit }: GateResources, pod: Pod, { policy }: Injection): string[] {
   const { name: policyName, interception, outdone } = policy;
+  const guarded = pod.metadata.labels?.[GUARDED_LABEL];
   return [
     ...outdone.map(
       (other) =>
         `the ApiKeyPolicy ${other} selects this pod too; ${policyName} is older, and is the one that is enforced.`,
     ),
-    ...(interception === "Port" && name === undefined
+    ...(guarded === undefined || guarded === "true" || guarded === "false"
+      ? []
+      : [`the label ${GUARDED_LABEL} has the value "${guarded}", which counts as "true": write "true" or "false".`]),
+    // Those of a namespace with a quota have one. Kubernetes itself refuses the pod then, and names the container alone.
+    ...(cpuLimit === undefined && pod.spec.containers.every(({ resources }) => resources?.limits?.cpu !== undefined)
+      ? [
+          `the gate has no CPU limit, as the other containers have: where a ResourceQuota counts limits.cpu, annotate the pod with ${RESOURCE_ANNOTATIONS.cpuLimit}.`,
+        ]
+      : []),
+    ...(interception === "Port" && names.length === 0
       ? [
           `the port ${number} has no name that the gate could take over: give the container port one and let Services name it, or use interception Redirect. Until then only the port "${OWN_PORT_NAME}" of the pod leads to the gate.`,
         ]

@@ -1,6 +1,6 @@
 /* What injection writes on pods and reads from them, and others look for. */
 
-export { GATED_BY_LABEL, gatedBy } from "../pods/gated-by.ts";
+export { GATED_BY_LABEL, gatedBy, INTERCEPTION_LABEL } from "../pods/gated-by.ts";
 export { GATE_CONTAINER, GUARDED_LABEL, POLICY_ANNOTATION, REDIRECT_CONTAINER } from "../pods/pod.ts";
 
 export const TOKEN_VOLUME = "postern-token";

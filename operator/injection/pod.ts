@@ -12,6 +12,7 @@ const ContainerPort = z.looseObject({
   name: z.string().optional(),
   containerPort: z.int(),
   protocol: z.string().optional(),
+  hostPort: z.int().optional(),
 });
 export type ContainerPort = z.output<typeof ContainerPort>;
 
@@ -40,8 +41,12 @@ export type ProbeName = (typeof PROBES)[number];
 export const HOOKS = ["postStart", "preStop"] as const;
 export type HookName = (typeof HOOKS)[number];
 
+const Quantities = z.record(z.string(), z.string()).optional();
+const Resources = z.looseObject({ requests: Quantities, limits: Quantities }).optional();
+
 const Container = z.looseObject({
   name: z.string(),
+  resources: Resources,
   restartPolicy: z.string().optional(),
   ports: z.array(ContainerPort).optional(),
   startupProbe: Probe.optional(),
@@ -65,6 +70,8 @@ export const Pod = z.looseObject({
     containers: z.array(Container),
     volumes: z.array(z.looseObject({ name: z.string() })).optional(),
     hostNetwork: z.boolean().optional(),
+    /** Of all containers together, which a container's own limits only narrow. */
+    resources: Resources,
     os: z.looseObject({ name: z.string() }).optional(),
     terminationGracePeriodSeconds: z.int().optional(),
   }),

@@ -3,6 +3,12 @@ import { createHash } from "node:crypto";
 /** On a pod with a gate: the policy that it was injected for. A label, because a NetworkPolicy selects pods by labels alone. */
 export const GATED_BY_LABEL = "postern.dev/gated-by";
 
+/**
+ * On a pod with a gate: how requests to the app's port are led to it, as `spec.interception` said when the pod was made. A NetworkPolicy
+ * selects by it, because pods that were made before a change of the policy need another one than those that were made after it.
+ */
+export const INTERCEPTION_LABEL = "postern.dev/interception";
+
 const LABEL_CHARS_MAX = 63;
 const HASH_CHARS = 16;
 

@@ -7,6 +7,10 @@ export const GATE_CONTAINER = "postern-gate";
 export const REDIRECT_CONTAINER = "postern-redirect";
 /** On a pod or its namespace: admitted with a gate, or not at all. */
 export const GUARDED_LABEL = "postern.dev/guarded";
+
+/** Any value but "false" asks for a gate: a pod with "True" must not start without one. */
+export const asksForGate = (labels: Readonly<Record<string, string>> | undefined): boolean =>
+  labels?.[GUARDED_LABEL] !== undefined && labels[GUARDED_LABEL] !== "false";
 /** The name of the ApiKeyPolicy, which need not exist yet. Read from a pod template, and written on the pod by the webhook. */
 export const POLICY_ANNOTATION = "postern.dev/policy";
 

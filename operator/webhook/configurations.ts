@@ -27,9 +27,15 @@ export interface ConfigurationOptions {
 
 const NAMESPACE_NAME = "kubernetes.io/metadata.name";
 
+/** Any value of the label but "false" asks for a gate (pods/pod.ts). */
+const ASKED = [
+  { key: GUARDED_LABEL, operator: "Exists" },
+  { key: GUARDED_LABEL, operator: "NotIn", values: ["false"] },
+];
+
 /**
  * Guarded pods are admitted with a gate or not at all, so these webhooks fail closed, and no other pod ever depends on them. A pod is
- * guarded by its own label, or by that of its namespace; one of both is sent by the first webhook alone.
+ * guarded by its own label, or by that of its namespace; one of both is sent by the first webhook alone, as long as its label is "true".
  *
  * Of several operators each is asked about the pods of its class. The operator without a class is asked about all pods but those of the
  * classes that it was told of, and refuses what is not its own: a class that no operator has lets no guarded pod through.
@@ -58,15 +64,12 @@ export function webhookConfigurations(options: ConfigurationOptions): readonly o
           ...pods,
           name: "pods.guarded.postern.dev",
           namespaceSelector: { matchExpressions: [others] },
-          objectSelector: {
-            matchLabels: { [GUARDED_LABEL]: "true" },
-            ...(classes.length === 0 ? {} : { matchExpressions: classes }),
-          },
+          objectSelector: { matchExpressions: [...ASKED, ...classes] },
         },
         {
           ...pods,
           name: "namespaces.guarded.postern.dev",
-          namespaceSelector: { matchLabels: { [GUARDED_LABEL]: "true" }, matchExpressions: [others] },
+          namespaceSelector: { matchExpressions: [...ASKED, others] },
           objectSelector: {
             matchExpressions: [{ key: GUARDED_LABEL, operator: "NotIn", values: ["true"] }, ...classes],
           },

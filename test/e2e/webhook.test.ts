@@ -142,10 +142,83 @@ describe("a guarded pod", () => {
       spec: { initContainers: [{ name: "postern-gate", image: "x" }] },
       says: /was not injected/,
     },
+    {
+      name: "with a hostPort for the guarded port",
+      spec: {
+        containers: [
+          { ...guardedPod().spec.containers[0], ports: [{ name: "http", containerPort: 8080, hostPort: 8080 }] },
+        ],
+      },
+      says: /hostPort 8080 for the guarded port 8080.*NodePort/,
+    },
+    {
+      name: "whose port name means two ports",
+      spec: {
+        containers: [
+          guardedPod().spec.containers[0],
+          { name: "second", image: "x", ports: [{ name: "http", containerPort: 8081 }] },
+        ],
+      },
+      says: /port name http means 8080 and, in the container second, 8081/,
+    },
   ])("$name is refused", async ({ spec, says }) => {
     const pod = guardedPod({ spec: { ...guardedPod().spec, ...spec } });
     expect((await world.create(shop, { ...pod, spec: { ...guardedPod().spec, ...spec } })).message).toMatch(says);
   });
+});
+
+test.each(["True", "yes"])(
+  "the label value %j counts as true, on a pod and on a Namespace, and is warned of",
+  async (value) => {
+    const create = async (namespace: string, pod: AnyPod) =>
+      await world.cluster.kubectl(
+        ["-n", namespace, "create", "--dry-run=server", "-o", "json", "-f", "-"],
+        JSON.stringify(pod),
+      );
+    const own = await create(shop, guardedPod({ labels: { "postern.dev/guarded": value } }));
+    expect(own.stderr).toContain(`has the value "${value}", which counts as "true"`);
+    expect(gateOf(JSON.parse(own.stdout))).toBeDefined();
+    const guarded = await world.namespace({ "postern.dev/guarded": value });
+    await world.policy(guarded, "orders");
+    await untilInjected(guarded, guardedPod({ labels: { "postern.dev/guarded": undefined } }));
+    const free = await world.namespace({ "postern.dev/guarded": "false" });
+    const { pod } = await world.create(free, guardedPod({ labels: { "postern.dev/guarded": "false" } }));
+    expect(gateOf(pod)).toBeUndefined();
+  },
+);
+
+test("the gate of a pod with limits for all containers together is admitted, and stays within them", async () => {
+  const resources = { requests: { cpu: "100m", memory: "128Mi" }, limits: { cpu: "1", memory: "256Mi" } };
+  const pod = guardedPod({ spec: { resources } });
+  const { pod: created, message } = await world.create(shop, { ...pod, spec: { ...guardedPod().spec, resources } });
+  expect(message).toBe("");
+  expect(created.spec.resources).toEqual(resources);
+  expect(gateOf(created).resources).toEqual({ requests: { cpu: "0", memory: "0" }, limits: { memory: "256Mi" } });
+});
+
+test("a quota that counts CPU limits refuses a gate without one, and the warning names the annotation that gives it one", async () => {
+  const limited = await world.namespace();
+  await world.policy(limited, "orders");
+  await untilInjected(limited);
+  const hard = { "limits.cpu": "4" };
+  const path = `/api/v1/namespaces/${limited}/resourcequotas`;
+  await world.client.send({ method: "POST", path, body: { metadata: { name: "compute" }, spec: { hard } } });
+  // The controller manager, which is not there, would write it.
+  const contentType = "application/merge-patch+json";
+  const status = { status: { hard, used: { "limits.cpu": "0" } } };
+  await world.client.send({ method: "PATCH", path: `${path}/compute/status`, contentType, body: status });
+  const create = async (annotations: object) => {
+    const pod = guardedPod({ app: { resources: { limits: { cpu: "1" } } } });
+    const given = JSON.stringify({ ...pod, metadata: { ...pod.metadata, annotations } });
+    return await world.cluster.kubectl(["-n", limited, "create", "--dry-run=server", "-f", "-"], given);
+  };
+  const { stderr } = await waitFor("the quota to be in force", async () => {
+    const created = await create({});
+    return created.exitCode === 0 ? undefined : created;
+  });
+  expect(stderr).toContain("must specify limits.cpu for: postern-gate");
+  expect(stderr).toContain("annotate the pod with postern.dev/gate-cpu-limit");
+  expect(await create({ "postern.dev/gate-cpu-limit": "500m" })).toMatchObject({ exitCode: 0, stderr: "" });
 });
 
 function owned(kind: string, name: string) {
@@ -274,8 +347,10 @@ test("any pod that the API server admits without a gate it admits with one", asy
       if ((await world.create(shop, { metadata, spec })).pod === undefined) return;
       const labels = { "postern.dev/guarded": "true" };
       const { pod, message } = await world.create(shop, { metadata: { ...metadata, labels }, spec });
-      // A policy may name a port that the pod lacks; that is said, and is no fault of the patch.
-      if (pod === undefined) expect(message).toContain("no container of the pod has a TCP port of this name");
+      // A policy may name a port that the pod lacks, or gives two numbers; that is said, and is no fault of the patch.
+      if (pod === undefined) {
+        expect(message).toMatch(/no container of the pod has a TCP port of this name|means \d+ and, in the container/);
+      }
       counts[pod === undefined ? "refused" : "admitted"] += 1;
       if (pod === undefined) return;
       expect(pod.spec.initContainers[0].name).toBe("postern-gate");

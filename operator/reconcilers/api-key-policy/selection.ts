@@ -1,5 +1,5 @@
 import { GATED_BY_LABEL, gatedBy } from "../../pods/gated-by.ts";
-import { GUARDED_LABEL, type SeenPod } from "../../pods/pod.ts";
+import { asksForGate, type SeenPod } from "../../pods/pod.ts";
 import type { ManifestObject } from "../../source/contract.ts";
 import { oldestOf } from "../claims.ts";
 import { choosePolicy, concerns, selectorOf } from "./choose-policy.ts";
@@ -64,7 +64,7 @@ export function selectedBy(
       .filter((pod) => !isGuarded(pod))
       .map((pod) => pod.name)
       .sort(),
-    unlabelled: own.filter(({ labels }) => isNamespaceGuarded !== true && labels[GUARDED_LABEL] !== "true").length,
+    unlabelled: own.filter(({ labels }) => isNamespaceGuarded !== true && !asksForGate(labels)).length,
     isNamespaceGuarded,
     contested: running.length - own.length,
     rival: running.map(rivalAt).find((rival) => rival !== undefined),
