@@ -51,7 +51,7 @@ const Declarative = z.looseObject({
 
 /**
  * What the `ttl` of a credential counts: the seconds that remain, as Kong returns it from Postgres and writes it into a dump; or all seconds since
- * `created_at`, as whoever made the key gave it. The file does not say which.
+ * `created_at`, as they were set when the key was created. The file does not say which.
  */
 export type TtlMeaning = "remaining" | "total";
 

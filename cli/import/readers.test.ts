@@ -138,7 +138,7 @@ describe("a ttl of Kong", () => {
   const expiries = ({ keys }: Finds) => keys.map(({ from, key }) => [from, key.expires]);
   const left = (finds: Finds) => finds.left.map(({ from, why }) => `${from}: ${why}`);
 
-  test("keeps its key out when nobody says what it counts, and no other key", () => {
+  test("keeps its key out, and no other key, while its meaning is not given", () => {
     const finds = find(findKongKeys, file);
     expect(expiries(finds)).toEqual([
       ["consumer a, key 3", undefined],

@@ -49,7 +49,7 @@ test("a dry run says what would be taken over, and sends nothing", async () => {
   expect(await verify(secretOf("dora"))).toMatchObject({ valid: false, code: "NOT_FOUND" });
 });
 
-test("a key of Kong with a ttl is named until somebody says what it counts; then a dry run shows when it expires", async () => {
+test("a key of Kong with a ttl stays out and is named without --ttl-is; with it a dry run shows when it expires", async () => {
   const keys = `[{ key: ${secretOf("short")}, ttl: 86400 }, { key: ${secretOf("long")} }]`;
   const file = fileOf(`consumers: [{ username: tia, keyauth_credentials: ${keys} }]`);
   const unsaid = await run(`kong --file ${file} --dry-run`);
