@@ -3,28 +3,78 @@ import { join, resolve } from "node:path";
 import { checkManifest } from "../core/manifests/check.ts";
 import { API_VERSION } from "../core/manifests/index.ts";
 import { type DocumentProblem, type ReadDocument, readDocuments } from "../operator/source/directory/documents.ts";
-import { UsageError } from "./command.ts";
+import { type Io, UsageError } from "./command.ts";
 
-/* Manifests as commands read them: a file, or every .yaml and .yml file of a directory. */
+/* Manifests as commands read them: a file, standard input, or the files of a folder that `kubectl apply -f` reads. */
 
-/** Throws `UsageError` when there is nothing. */
-export function manifestFiles(path: string): string[] {
-  const stat = statSync(path, { throwIfNoEntry: false });
-  if (stat === undefined) throw new UsageError(`there is nothing at ${resolve(path)}`);
-  if (!stat.isDirectory()) return [path];
-  return readdirSync(path)
-    .filter((name) => /\.ya?ml$/.test(name))
-    .sort()
-    .map((name) => join(path, name));
+const INPUT_BYTES_MAX = 16 * 1024 * 1024;
+
+export interface Manifests {
+  /** How many files were read. */
+  readonly files: number;
+  readonly documents: readonly (ReadDocument & { readonly file: string })[];
 }
 
-/** Reads a file as the operator does, and also finds what the operator would notice only when it compiles the policy. */
-export const readManifestFile = (file: string): ReadDocument[] =>
-  readDocuments(file, readFileSync(file, "utf8")).map((read) =>
-    read.desired === undefined
-      ? read
-      : { ...read, problems: [...read.problems, ...compileProblems(file, read.desired, read)] },
-  );
+/**
+ * Reads manifests as the operator does, and also finds what the operator would notice only later: a policy that does not compile, and an object that
+ * is defined twice. A path without any manifest is a problem. Throws `UsageError` for a path that does not exist, and for a folder without a file to read.
+ */
+export async function readManifests(paths: readonly string[], io: Pick<Io, "input">): Promise<Manifests> {
+  let files = 0;
+  const documents: (ReadDocument & { file: string })[] = [];
+  for (const path of paths) {
+    const before = documents.length;
+    for (const { file, text } of path === "-" ? [await readInput(io)] : filesOf(path)) {
+      files += 1;
+      for (const read of readDocuments(file, text)) {
+        const problems = read.desired === undefined ? [] : compileProblems(file, read.desired, read);
+        documents.push({ ...read, file, problems: [...read.problems, ...problems] });
+      }
+    }
+    if (documents.length > before) continue;
+    const at = { file: path, document: 1, line: 1 };
+    const problems = [{ ...at, location: "file", message: "contains no manifest" }];
+    documents.push({ ...at, problems, lineOf: () => 1 });
+  }
+  return { files, documents: withDuplicates(documents) };
+}
+
+async function readInput({ input }: Pick<Io, "input">): Promise<{ file: string; text: string }> {
+  if (input === undefined || input.isTerminal)
+    throw new UsageError("-f - reads standard input: pipe manifests into it");
+  return { file: "standard input", text: await input.read(INPUT_BYTES_MAX) };
+}
+
+function filesOf(path: string): { file: string; text: string }[] {
+  const stat = statSync(path, { throwIfNoEntry: false });
+  if (stat === undefined) throw new UsageError(`there is no file or folder ${resolve(path)}`);
+  const files = stat.isDirectory()
+    ? readdirSync(path)
+        .filter((name) => /^[^.].*\.(?:ya?ml|json)$/.test(name))
+        .sort()
+        .map((name) => join(path, name))
+    : [path];
+  if (files.length === 0) throw new UsageError(`${path} has no .yaml, .yml or .json file`);
+  return files.map((file) => ({ file, text: readFileSync(file, "utf8") }));
+}
+
+/** Adds a problem to each document whose object an earlier one defines already. */
+function withDuplicates(documents: Manifests["documents"]): Manifests["documents"] {
+  const seen = new Map<string, string>();
+  return documents.map((read) => {
+    const { id, file, document, lineOf, line } = read;
+    if (id === undefined) return read;
+    const first = seen.get(id);
+    if (first === undefined) {
+      seen.set(id, `${file}:${line}`);
+      return read;
+    }
+    const message = `is defined at ${first} already: remove or rename one of the two`;
+    const location = "metadata.name";
+    const problem = { file, document, line: lineOf(location), object: id, location, message };
+    return { ...read, problems: [...read.problems, problem] };
+  });
+}
 
 function compileProblems(
   file: string,

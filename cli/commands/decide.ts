@@ -8,7 +8,7 @@ import { type AskedRequest, type CaseResult, type ResolvedRequest, resolve, runC
 import { makeWorld, type World } from "../decide/world.ts";
 import { formatExplanation } from "../explanation.ts";
 import { printable, printableJson } from "../fields.ts";
-import { manifestFiles, readManifestFile, sayProblem } from "../manifests.ts";
+import { readManifests, sayProblem } from "../manifests.ts";
 import { json, manifestPaths } from "../options.ts";
 import { EXIT_CODES_HELP, exitCodeOf } from "../outcomes.ts";
 import { parseInstant, parseWhole } from "../values.ts";
@@ -53,7 +53,7 @@ export const decide = defineCommand({
   run: async (options, io) => {
     const { request: lines, cases: casesFile } = options;
     if ((lines.length === 0) === (casesFile === undefined)) throw new UsageError("give --request or --cases");
-    const read = readWorld(options.file, options.as, io);
+    const read = await readWorld(options.file, options.as, io);
     if (read === undefined) return 1;
     const { world, fixtures } = read;
     const nowMs =
@@ -74,14 +74,12 @@ export const decide = defineCommand({
 });
 
 /** Prints what is wrong with the files, and then returns undefined. */
-function readWorld(
+async function readWorld(
   paths: readonly string[],
   fixturesFile: string | undefined,
   io: Io,
-): { readonly world: World; readonly fixtures: CheckedYaml<Fixtures> } | undefined {
-  const documents = paths
-    .flatMap((path) => manifestFiles(path))
-    .flatMap((file) => readManifestFile(file).map((read) => ({ ...read, file })));
+): Promise<{ readonly world: World; readonly fixtures: CheckedYaml<Fixtures> } | undefined> {
+  const { documents } = await readManifests(paths, io);
   const problems = documents.flatMap((document) => document.problems);
   for (const problem of problems) io.note(printable(sayProblem(problem)));
   const fixtures = orProblems(io, () =>

@@ -1,25 +1,27 @@
 import { defineCommand } from "../command.ts";
 import { printable, printableJson } from "../fields.ts";
-import { manifestFiles, readManifestFile, sayProblem } from "../manifests.ts";
+import { readManifests, sayProblem } from "../manifests.ts";
 import { json, manifestPaths } from "../options.ts";
 import { counted } from "../values.ts";
 
 export const validate = defineCommand({
   name: "validate",
   summary: "check manifests without applying them",
-  description: "Reads each file, and every .yaml and .yml file of a directory. Exit code 1 when something is wrong.",
+  description:
+    "Reads files, standard input (-f -), and every .yaml, .yml and .json file of a folder. Exit code 1 when something is wrong, also when an object is defined twice or there is no manifest.",
   options: {
     file: manifestPaths,
     json,
   },
+  answer: '{"files","problems":[{"file","document","line","object","location","message"}]}',
   run: async (options, io) => {
-    const files = options.file.flatMap(manifestFiles);
-    const findings = files.flatMap((file) => readManifestFile(file)).flatMap(({ problems }) => problems);
+    const { files, documents } = await readManifests(options.file, io);
+    const findings = documents.flatMap(({ problems }) => problems);
     if (options.json) {
-      io.out(printableJson({ files: files.length, problems: findings }));
+      io.out(printableJson({ files, problems: findings }));
     } else {
       for (const finding of findings) io.out(printable(sayProblem(finding)));
-      io.out(`${counted(files.length, "file")}, ${counted(findings.length, "problem")}`);
+      io.out(`${counted(files, "file")}, ${counted(findings.length, "problem")}`);
     }
     return findings.length === 0 ? 0 : 1;
   },

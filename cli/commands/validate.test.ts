@@ -1,0 +1,84 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { runPostern } from "../test/api-cli.ts";
+
+let dir: string;
+beforeAll(() => {
+  dir = mkdtempSync(join(tmpdir(), "postern-validate-"));
+});
+afterAll(() => rmSync(dir, { recursive: true }));
+
+const role = (name: string, permissions = "[a.b]") =>
+  `apiVersion: postern.dev/v1alpha1\nkind: Role\nmetadata: { name: ${name} }\nspec: { name: ${name}, permissions: ${permissions} }\n`;
+
+let folders = 0;
+/** A folder with these files. */
+function folderOf(files: Readonly<Record<string, string>>): string {
+  const folder = join(dir, String(folders++));
+  mkdirSync(folder);
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
+  return folder;
+}
+const validate = (args: readonly string[], stdin?: string) =>
+  runPostern(["validate", ...args.flatMap((path) => ["-f", path])], stdin === undefined ? {} : { stdin });
+
+test("an object that is defined twice is a problem at its second place, within a file and across files", async () => {
+  const folder = folderOf({ "a.yaml": `${role("one")}---\n${role("two")}`, "b.yml": role("one", "[c.d]") });
+  const across = await validate([folder]);
+  expect(across.code).toBe(1);
+  expect(across.out).toEqual([
+    `${folder}/b.yml:3: Role default/one: metadata.name: is defined at ${folder}/a.yaml:1 already: remove or rename one of the two`,
+    "2 files, 1 problem",
+  ]);
+  const within = await validate(["-"], `${role("one")}---\n${role("one")}---\n${role("one")}`);
+  expect(within.out.at(-1)).toBe("1 file, 2 problems");
+  // The namespace that is left out is the default one.
+  const named = role("one").replace("name: one }", "name: one, namespace: default }");
+  expect((await validate(["-"], `${role("one")}---\n${named}`)).code).toBe(1);
+  expect((await validate(["-"], `${role("one")}---\n${named.replace("default", "other")}`)).code).toBe(0);
+});
+
+test.each(["", "# nothing\n", "---\n---\n"])("an input without a manifest is a problem: %j", async (text) => {
+  const folder = folderOf({ "a.yaml": text });
+  for (const [path, stdin] of [[folder], [join(folder, "a.yaml")], ["-", text]] as const) {
+    const ran = await validate([path], stdin);
+    expect(ran).toMatchObject({
+      code: 1,
+      out: [`${path}:1: manifest: file: contains no manifest`, "1 file, 1 problem"],
+    });
+  }
+  // Beside a manifest in the same folder an empty file is no mistake.
+  expect((await validate([folderOf({ "a.yaml": text, "b.yaml": role("one") })])).code).toBe(0);
+});
+
+test("a folder of JSON is read, as kubectl reads it", async () => {
+  const json = (kind: string) =>
+    JSON.stringify({
+      apiVersion: "postern.dev/v1alpha1",
+      kind,
+      metadata: { name: "a" },
+      spec: { name: "a", permissions: ["a.b"] },
+    });
+  expect((await validate([folderOf({ "a.json": json("Role") })])).out).toEqual(["1 file, 0 problems"]);
+  const wrong = await validate([folderOf({ "a.yaml": role("b"), "b.json": json("Roll") })]);
+  expect(wrong.code).toBe(1);
+  expect(wrong.out[0]).toContain("b.json:1: Roll default/a: kind: expected one of");
+});
+
+test("a folder without a file of manifests, and a path that does not exist, are called incorrectly", async () => {
+  const empty = await validate([folderOf({ "notes.txt": "", ".hidden.yaml": role("a") })]);
+  expect(empty).toMatchObject({ code: 2, out: [] });
+  expect(empty.notes.join()).toContain("has no .yaml, .yml or .json file");
+  expect(await validate(["/nowhere"])).toMatchObject({ code: 2, out: [] });
+});
+
+test("standard input is judged like a file", async () => {
+  expect((await validate(["-"], role("one"))).out).toEqual(["1 file, 0 problems"]);
+  const wrong = await validate(["-"], role("one").replace("permissions", "permission"));
+  expect(wrong.code).toBe(1);
+  expect(wrong.out[0]).toMatch(/^standard input:4: Role default\/one: spec\./);
+  const typed = await runPostern(["validate", "-f", "-"], { typed: "" });
+  expect(typed).toMatchObject({ code: 2, out: [] });
+});
