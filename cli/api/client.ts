@@ -48,6 +48,7 @@ const REPEATABLE: ReadonlySet<Procedure> = new Set<Procedure>([
   "permissions.listRoles",
   "permissions.setRolePermissions",
   "permissions.updateRole",
+  "policies.listPolicies",
   "ratelimit.getOverride",
   "ratelimit.listOverrides",
   "ratelimit.setOverride",

@@ -91,6 +91,64 @@ test("a request at a gate is explained by its policy, and --json prints the answ
   expect((await run([...args, "--request", "POST //x"])).code).toBe(17);
 });
 
+test("a policy is found by the name of its manifest, also beside others whose names end alike", async () => {
+  const { keyId, apiId } = await things.key();
+  const other = await things.key();
+  const rules = [{ access: "Key", creditCost: 1, ratelimits: [], methods: ["GET"], path: { prefix: "/mine" } }];
+  const setPolicy = (api: string, name: string, of: object[]) =>
+    t.data("policies.setPolicy", { ...policyBody(api, "x", of as never), name, uid: name });
+  await setPolicy(apiId, "one/shop/named", rules);
+  await setPolicy(other.apiId, "one/bigshop/named", []);
+  for (const name of ["shop/named", "one/shop/named"]) {
+    const ran = await run(["--key-id", keyId, "--policy", name, "--request", "GET /mine", "--json"]);
+    expect(JSON.parse(ran.out[0] ?? "")).toMatchObject({ code: "VALID", rule: 0 });
+  }
+  await setPolicy(apiId, "two/shop/named", []);
+  const several = await run(["--key-id", keyId, "--policy", "shop/named"]);
+  expect(several).toMatchObject({ code: 1, out: [] });
+  expect(several.notes.join()).toMatch(/several policies .*(one|two)\/shop\/named, (one|two)\/shop\/named/);
+  const absent = await run(["--key-id", keyId, "--policy", "shop/absent"]);
+  expect(absent.notes.join()).toContain("no policy is named shop/absent");
+});
+
+test("a request that a gate refused is explained only as the request that it was", async () => {
+  const { keyId, apiId } = await things.key();
+  const ratelimits = [
+    {
+      scope: { kind: "name", name: "few" },
+      identifier: "key",
+      limit: 0,
+      durationMs: HOUR_MS,
+      cost: 1,
+      accuracy: "strict",
+    },
+  ];
+  const rule = { access: "Key", creditCost: 1 };
+  const rules = [
+    { ...rule, ratelimits, methods: ["POST"] },
+    { ...rule, ratelimits: [] },
+  ];
+  const { policyId } = await t.data("policies.setPolicy", policyBody(apiId, things.name("policy"), rules as never));
+  const requestId = "req_ofTheGate";
+  const id = "ev_ofTheGate";
+  const of = { workspaceId: t.workspace.id, keySpaceId: "ks_1", apiId, keyId, appId: policyId };
+  const what = { outcome: "RATE_LIMITED", tags: [], region: "", spentCredits: 0, latencyMs: 1 };
+  t.deps.events.add({ type: "verification", id, requestId, timeMs: Date.now(), source: "sidecar", ...of, ...what });
+  await t.ingest();
+  const unknown = await run(["--request-id", requestId]);
+  expect(unknown).toMatchObject({ code: 2, out: [] });
+  expect(unknown.notes.join("\n")).toMatch(
+    /^then: RATE_LIMITED, .*does not store its method and path: give --request/s,
+  );
+  const asked = await run(["--request-id", requestId, "--request", "POST /orders"]);
+  expect(asked.code).toBe(15);
+  expect(asked.out.slice(0, 3)).toEqual([
+    expect.stringMatching("^then: RATE_LIMITED"),
+    "now:",
+    expect.stringMatching("✗ RATE_LIMITED"),
+  ]);
+});
+
 test("a request is found by its id, with what is stored of it and what its key would be now", async () => {
   const { key, keyId } = await things.key();
   const { body } = await t.call("keys.verifyKey", { key });
@@ -100,7 +158,7 @@ test("a request is found by its id, with what is stored of it and what its key w
   expect(ran.code).toBe(11);
   expect(ran.out.slice(0, 3)).toEqual([
     expect.stringMatching(new RegExp(`^then: VALID, decided .* by the API for ${keyId}$`)),
-    "now:",
+    expect.stringMatching(/^now \(permissions: none, cost: 1; the stored call's own are unknown/),
     "✗ DISABLED, 401 at a gate",
   ]);
   expect((await run(["--request-id", "req_never"])).notes.join()).toContain("nothing is stored of req_never");

@@ -1,6 +1,7 @@
 import type { Data, Input } from "../../core/api/procedures.ts";
 import type { Api } from "../api/client.ts";
 import { withApi } from "../api/connection.ts";
+import { pagesOf } from "../api/pages.ts";
 import { defineCommand, type Io, UsageError } from "../command.ts";
 import { formatExplanation } from "../explanation.ts";
 import { instantText, printable, printableJson } from "../fields.ts";
@@ -10,12 +11,13 @@ import { parseRequestLine } from "../request-line.ts";
 import { parseWhole } from "../values.ts";
 import { readKeySecret } from "./key/secret.ts";
 
+const POLICIES_MAX = 100_000;
 const CREDITS_MAX = 1_000_000_000_000;
 
 export const explain = defineCommand({
   name: "explain",
   summary: "say step by step what a verification would decide now, and why",
-  description: `Asks an api-server for the explanation of keys.explainVerification: each step with the value that it saw, its source and how old that knowledge may be. Nothing is counted or spent. Without --policy of a call of keys.verifyKey, with it of a request at its gate. The root key needs read_key and verify_key on the API; with --request-id also workspace.*.explain. ${EXIT_CODES_HELP}`,
+  description: `Asks an api-server for the explanation of keys.explainVerification: each step with the value that it saw, its source and how old that knowledge may be. Nothing is counted or spent. Without --policy of a call of keys.verifyKey, with it of a request at its gate. The root key needs read_key and verify_key on the API; with --request-id also workspace.*.explain, with the name of a policy read_api on the API of every policy. ${EXIT_CODES_HELP}`,
   options: {
     "key-id": { type: "string", placeholder: "ID", help: "the key, key_…" },
     "key-file": {
@@ -28,8 +30,16 @@ export const explain = defineCommand({
       placeholder: "ID",
       help: "a request of the last 7 days, req_…, whose stored verification is shown, and its key explained as of now",
     },
-    policy: { type: "string", placeholder: "ID", help: "the policy whose gate is asked, pol_…" },
-    request: { type: "string", placeholder: "'METHOD PATH'", help: "the request at the gate; 'GET /' when left out" },
+    policy: {
+      type: "string",
+      placeholder: "POLICY",
+      help: "the policy whose gate is asked: its id, pol_…, or NAMESPACE/NAME or CLUSTER/NAMESPACE/NAME of its manifest",
+    },
+    request: {
+      type: "string",
+      placeholder: "'METHOD PATH'",
+      help: "the request at the gate; default 'GET /', and required with --request-id of a gate, which stores neither",
+    },
     "client-ip": { type: "string", placeholder: "ADDRESS", help: "the client's address" },
     permissions: { type: "string", placeholder: "QUERY", help: "the permissions of a call of keys.verifyKey" },
     credits: { type: "string", placeholder: "N", help: "the credits that such a call costs; 1 when left out" },
@@ -41,14 +51,16 @@ export const explain = defineCommand({
     const named = ["key-id", "key-file", "request-id"].filter((name) => options[name as "key-id"] !== undefined);
     if (named.length !== 1) throw new UsageError("give one of --key-id, --key-file and --request-id");
     const circumstances = readCircumstances(options);
-    const requestId = options["request-id"];
+    const { policy, "request-id": requestId } = options;
     const key = options["key-file"] === undefined ? undefined : { key: await readKeySecret(io, options["key-file"]) };
     return withApi(
       options,
       io,
       async (api) => {
-        if (requestId !== undefined) return explainRequest(api, io, { requestId, circumstances, json: options.json });
-        const asked = await ask(api, { ...(key ?? { keyId: options["key-id"] ?? "" }), ...circumstances });
+        const of = { ...circumstances, ...(policy === undefined ? {} : { policyId: await findPolicyId(api, policy) }) };
+        if (requestId !== undefined)
+          return explainRequest(api, io, { requestId, circumstances: of, json: options.json });
+        const asked = await ask(api, { ...(key ?? { keyId: options["key-id"] ?? "" }), ...of });
         return show(io, asked, options.json);
       },
       key === undefined ? [] : [key.key],
@@ -61,6 +73,7 @@ type Body = Input<"keys.explainVerification">;
 
 interface Options {
   readonly policy: string | undefined;
+  readonly "request-id": string | undefined;
   readonly request: string | undefined;
   readonly "client-ip": string | undefined;
   readonly permissions: string | undefined;
@@ -69,12 +82,13 @@ interface Options {
 
 function readCircumstances({
   policy,
+  "request-id": requestId,
   request,
   "client-ip": clientIp,
   permissions,
   credits,
 }: Options): Omit<Body, "key"> {
-  if (policy === undefined && request !== undefined) {
+  if (policy === undefined && requestId === undefined && request !== undefined) {
     throw new UsageError("--request is for a gate, so it wants --policy; a call of keys.verifyKey has no path");
   }
   if (policy !== undefined && (permissions ?? credits) !== undefined) {
@@ -83,7 +97,6 @@ function readCircumstances({
     );
   }
   return {
-    ...(policy === undefined ? {} : { policyId: policy }),
     ...(request === undefined ? {} : parseRequestLine("request", request)),
     ...(clientIp === undefined ? {} : { clientIp }),
     ...(permissions === undefined ? {} : { permissions }),
@@ -91,6 +104,27 @@ function readCircumstances({
       ? {}
       : { credits: { cost: parseWhole("credits", credits, { min: 0, max: CREDITS_MAX }) } }),
   };
+}
+
+/** The id of the policy that `text` names. Throws when no policy has that name, or several clusters have one. */
+async function findPolicyId(api: Api, text: string): Promise<string> {
+  if (!text.includes("/")) return text;
+  const found: string[] = [];
+  const names: string[] = [];
+  for await (const { rows } of pagesOf(api, "policies.listPolicies", {}, { max: POLICIES_MAX, cursor: undefined })) {
+    for (const { policyId, name } of rows) {
+      if (name !== text && !name.endsWith(`/${text}`)) continue;
+      found.push(policyId);
+      names.push(name);
+    }
+  }
+  const [policyId] = found;
+  if (policyId === undefined) {
+    throw new Error(`no policy is named ${text}; \`kubectl get akp -A -o wide\` lists the policies with their ids`);
+  }
+  if (found.length > 1)
+    throw new Error(`several policies are named ${text}: ${names.join(", ")}; name one with --policy`);
+  return policyId;
 }
 
 const ask = async (api: Api, body: Body): Promise<Explained> => (await api.call("keys.explainVerification", body)).data;
@@ -142,16 +176,28 @@ async function explainRequest(
       `nothing is stored of ${requestId} in the last 7 days; events arrive some seconds after a request, and none of one without a known key`,
     );
   }
-  const atGate = first.policyId === "" || circumstances.permissions !== undefined ? {} : { policyId: first.policyId };
+  const then = data.verifications.map(({ time, outcome, source, policyId, keyId }) => {
+    const by = source === "sidecar" ? `the gate of ${policyId}` : "the API";
+    return printable(`then: ${outcome}, decided ${instantText(time)} by ${by} for ${keyId}`);
+  });
+  const isOfCall = first.policyId === "" || circumstances.permissions !== undefined;
+  const atGate = isOfCall ? {} : { policyId: first.policyId };
+  if ((circumstances.policyId ?? atGate.policyId) !== undefined && circumstances.path === undefined) {
+    // Explaining another request could say VALID of a refused one.
+    for (const line of then) io.note(line);
+    throw new UsageError(
+      `${requestId} was decided at a gate, which does not store its method and path: give --request`,
+    );
+  }
   const explained = await ask(api, { keyId: first.keyId, ...atGate, ...circumstances });
   if (asJson) {
     io.out(printableJson({ ...explained, request: data }));
     return exitCodeOf(explained.code, explained.passes);
   }
-  for (const { time, outcome, source, policyId, keyId } of data.verifications) {
-    const by = source === "sidecar" ? `the gate of ${policyId}` : "the API";
-    io.out(printable(`then: ${outcome}, decided ${instantText(time)} by ${by} for ${keyId}`));
-  }
-  io.out("now:");
+  for (const line of then) io.out(line);
+  // Both are of the call that is explained: a call that was refused for its own permissions or cost can be VALID here.
+  const { permissions = "none", credits } = circumstances;
+  const call = ` (permissions: ${permissions}, cost: ${credits?.cost ?? 1}; the stored call's own are unknown: --permissions, --credits)`;
+  io.out(`now${isOfCall ? printable(call) : ""}:`);
   return show(io, explained, false);
 }
