@@ -9,6 +9,7 @@ const command = defineCommand({
     depth: { type: "string", help: "how deep", default: "3" },
     json: { type: "boolean", help: "as JSON" },
     word: { type: "string", help: "a word", env: "TRY_WORD", repeats: true },
+    colors: { type: "string", help: "colors", alias: "color", repeats: true, separates: true },
   },
   answer: '{"file","depth"}',
   run: async () => 0,
@@ -21,6 +22,7 @@ describe("options", () => {
       depth: "3",
       json: false,
       word: [],
+      colors: [],
     });
     expect(parseOptions(command, ["--json"], { TRY_FILE: "b" })).toMatchObject({
       file: "b",
@@ -41,9 +43,24 @@ describe("options", () => {
     expect(helpText(command)).toContain("a word (or TRY_WORD; may be repeated)");
   });
 
+  test("with an alias are read under both names, and values are separated by commas", () => {
+    const args = ["-f", "a", "--color", "red, blue", "--colors=green", "--color", ","];
+    expect(parseOptions(command, args, {})).toMatchObject({ colors: ["red", "blue", "green"] });
+    expect(isGiven(parseOptions(command, args, {}), "colors")).toBe(true);
+    // A comma of an option that does not separate belongs to its value.
+    expect(parseOptions(command, ["-f", "a", "--word", "b,c"], {})).toMatchObject({ word: ["b,c"] });
+    expect(helpText(command)).toContain("colors (separated by commas, or repeated, also as --color)");
+  });
+
   test.each([
     { name: "one that is required is missing", args: [], says: "--file is missing (or set TRY_FILE)" },
-    { name: "one that does not exist is given", args: ["-f", "a", "--colour"], says: "--colour" },
+    {
+      name: "one that does not exist is given",
+      args: ["-f", "a", "--colour"],
+      says: "unknown option --colour; did you mean --color?",
+    },
+    { name: "one that is like no other is given", args: ["-f", "a", "--quite-else"], says: /--quite-else$/ },
+    { name: "a letter does not exist", args: ["-f", "a", "-x"], says: "unknown option -x" },
     { name: "one has no value", args: ["--file"], says: "file" },
     { name: "an argument is not an option", args: ["-f", "a", "b"], says: "b" },
   ])("are refused with a reason when $name", ({ args, says }) => {

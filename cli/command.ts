@@ -32,6 +32,10 @@ export interface OptionRow {
   readonly accepts?: Accepts;
   /** May be given several times: all values, in order. */
   readonly repeats?: true;
+  /** Of an option that repeats: a value may be several, separated by commas. */
+  readonly separates?: true;
+  /** Another name that the parser accepts. */
+  readonly alias?: string;
 }
 
 export type OptionTable = Readonly<Record<string, OptionRow>>;
@@ -105,27 +109,7 @@ export const isGiven = (options: object, name: string): boolean => givenOptions.
 export function parseOptions(command: Command, args: readonly string[], env: Io["env"]): OptionValues<OptionTable> {
   let given: Record<string, string | boolean | string[] | undefined>;
   try {
-    const options = Object.fromEntries(
-      Object.entries(command.options).map(([name, { type, short, repeats: multiple = false }]) => [
-        name,
-        { type, multiple, ...(short === undefined ? {} : { short }) },
-      ]),
-    );
-    const { values, tokens } = parseArgs({
-      args: [...args],
-      options,
-      strict: true,
-      allowPositionals: false,
-      tokens: true,
-    });
-    given = values as typeof given;
-    const seen = new Set<string>();
-    for (const token of tokens) {
-      if (token.kind !== "option" || command.options[token.name]?.repeats === true) continue;
-      // The last one would win without a word.
-      if (seen.has(token.name)) throw new UsageError(`--${token.name} is given twice`);
-      seen.add(token.name);
-    }
+    given = readArguments(command.options, args);
   } catch (error) {
     throw new UsageError(error instanceof Error ? error.message : String(error));
   }
@@ -147,11 +131,89 @@ export function parseOptions(command: Command, args: readonly string[], env: Io[
     for (const text of Array.isArray(value) ? value : [value]) {
       if (typeof text === "string" && text !== row.default) row.accepts?.check(said, text);
     }
-    // One of the environment is a list of one.
-    values[name] = row.repeats !== true || Array.isArray(value) ? value : value === undefined ? [] : [String(value)];
+    if (row.repeats !== true) values[name] = value;
+    else {
+      // A value of the environment is a list of one.
+      const list = Array.isArray(value) ? value : value === undefined ? [] : [String(value)];
+      values[name] = row.separates === true ? list.flatMap(splitList) : list;
+    }
   }
   givenOptions.set(values, new Set(Object.keys(given)));
   return values as OptionValues<OptionTable>;
+}
+
+/** Returns each option that is among the arguments, under its own name: the values of one that repeats, in order. */
+function readArguments(table: OptionTable, args: readonly string[]): Record<string, string | boolean | string[]> {
+  const nameOf = new Map(
+    Object.entries(table).flatMap(([name, { alias }]) => [name, alias].flatMap((word) => (word ? [[word, name]] : []))),
+  ) as Map<string, string>;
+  const options = Object.fromEntries(
+    [...nameOf].map(([word, name]) => {
+      const { type = "string", short, repeats: multiple = false } = table[name] ?? {};
+      return [word, { type, multiple, ...(short === undefined || word !== name ? {} : { short }) }];
+    }),
+  );
+  const { tokens } = parseKnown({ args: [...args], options, strict: true, allowPositionals: false, tokens: true });
+  const given: Record<string, string | boolean | string[]> = {};
+  for (const token of tokens) {
+    if (token.kind !== "option") continue;
+    const name = nameOf.get(token.name) ?? token.name;
+    const value = token.value ?? true;
+    const before = given[name];
+    if (table[name]?.repeats === true) given[name] = [...(Array.isArray(before) ? before : []), String(value)];
+    // The last one would win without a word.
+    else if (before !== undefined) throw new UsageError(`--${name} is given twice`);
+    else given[name] = value;
+  }
+  return given;
+}
+
+/** `parseArgs`, with an error for an unknown option that suggests a similar one. */
+const parseKnown = ((config) => {
+  try {
+    return parseArgs(config);
+  } catch (error) {
+    const [, word] = /^Unknown option '(--?[^' ]+)'/.exec(error instanceof Error ? error.message : "") ?? [];
+    if (word === undefined) throw error;
+    const known = Object.keys(config?.options ?? {}).map((name) => `--${name}`);
+    throw new UsageError(`unknown option ${word}${suggestion(word, known)}`, { cause: error });
+  }
+}) as typeof parseArgs;
+
+/** `, did you mean --file?` for the most similar of the words; empty when none is similar. */
+export function suggestion(word: string, words: readonly string[]): string {
+  const distances = words.map((known) => ({ known, distance: editDistance(word, known) }));
+  const [best] = distances.sort((a, b) => a.distance - b.distance);
+  return best === undefined || best.distance > Math.max(1, word.length / 4) ? "" : `; did you mean ${best.known}?`;
+}
+
+/** How many characters have to be inserted, deleted or replaced to make one text the other (Levenshtein). */
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const replaced = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(replaced, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[b.length] ?? 0;
+}
+
+/** `a, b,c` → `["a", "b", "c"]`; undefined and empty return an empty list. */
+export function splitList(text: string | undefined): string[] {
+  return (text ?? "")
+    .split(",")
+    .map((item) => item.trim())
+    .filter((item) => item !== "");
+}
+
+/** How an option is given several times, for its help; undefined for one that is given once. */
+export function repetitionOf({ repeats, separates, alias }: OptionRow): string | undefined {
+  if (repeats !== true) return undefined;
+  const also = alias === undefined ? "" : `, also as --${alias}`;
+  return separates === true ? `separated by commas, or repeated${also}` : "may be repeated";
 }
 
 /** The text of `--help`. `worksWith` says what the command talks to. */
@@ -163,7 +225,7 @@ export function helpText(command: Command, worksWith?: string): string {
       row.default === undefined ? undefined : `default ${row.default}`,
       row.env === undefined ? undefined : `or ${row.env}`,
       row.required === true ? "required" : undefined,
-      row.repeats === true ? "may be repeated" : undefined,
+      repetitionOf(row),
     ].filter((note) => note !== undefined);
     return { left, right: notes.length === 0 ? row.help : `${row.help} (${notes.join("; ")})` };
   });

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { RELEASE } from "../core/release.ts";
 import { defineCommand, type Io } from "./command.ts";
 import { COMMANDS } from "./commands.ts";
 import { API_SERVER_COMMANDS } from "./images/api-server-commands.ts";
@@ -44,8 +45,41 @@ test("a noun without a verb lists its verbs, and counts as called incorrectly", 
   expect(await run("rootkey")).toEqual({ ...asked, code: 2 });
 });
 
+test("--version prints the release", async () => {
+  expect(await run("--version")).toEqual({ code: 0, out: [`postern ${RELEASE}`], notes: [] });
+});
+
 test.each([
-  { args: ["rootkeys"], says: '"rootkeys"; `postern --help`' },
+  { args: ["validate", "-f", "/nowhere/x.yaml"], says: "/nowhere/x.yaml" },
+  {
+    args: ["decide", "-f", "examples/quickstart", "--request", "GET /", "--as", "/nowhere"],
+    says: '"/nowhere": it does not exist; correct --as',
+  },
+  {
+    args: ["decide", "-f", "examples/quickstart", "--request", "GET /", "--as", "examples"],
+    says: "it is a folder, not a file",
+  },
+  {
+    args: ["key", "list", "--api", "api_1", "--api-url", "http://127.0.0.1:9", "--root-key-file", "/nowhere"],
+    says: "correct --root-key-file",
+  },
+  { args: ["rootkey", "list", "--database-url-file", "/nowhere"], says: "correct --database-url-file" },
+  {
+    args: ["rootkey", "list", "--database-url", "postgres://127.0.0.1:9/x"],
+    says: "no connection to 127.0.0.1:9: nothing listens there; start the server",
+  },
+  { args: ["migrate", "--database-url", "postgres://localhost:9/x"], says: "nothing listens there" },
+])("an error of the system is a sentence that says what to do: $args", async ({ args, says }) => {
+  const { code, out, notes } = await run(...args);
+  expect([code === 0, out]).toEqual([false, []]);
+  expect(notes.join("\n")).toContain(says);
+  expect(notes.join("\n")).not.toMatch(/ENOENT: |connect ECONNREFUSED/);
+});
+
+test.each([
+  { args: ["rootkeys"], says: '"rootkeys"; did you mean rootkey? `postern --help`' },
+  { args: ["keey", "list"], says: '"keey"; did you mean key?' },
+  { args: ["key", "lst"], says: '"key lst"; did you mean key list? `postern key --help`' },
   { args: ["rootkey", "steal"], says: '"rootkey steal"; `postern rootkey --help`' },
 ])("an unknown command is refused, and the message says where to look: $args", async ({ args, says }) => {
   const ran = await run(...args);

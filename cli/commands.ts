@@ -57,6 +57,12 @@ export const COMMANDS: readonly CommandRow[] = [
     load: async () => (await import("./commands/validate.ts")).validate,
   },
   {
+    name: "api create",
+    group: "api",
+    summary: "create an API, for which keys are issued",
+    load: async () => (await import("./commands/api/create.ts")).apiCreate,
+  },
+  {
     name: "key create",
     group: "api",
     summary: "issue a key of an API",

@@ -1,11 +1,13 @@
-import { type Command, helpText, type Io, parseOptions, UsageError } from "./command.ts";
+import { type Command, helpText, type Io, type OptionValues, parseOptions, UsageError } from "./command.ts";
 import { printable } from "./fields.ts";
 import { worksWith } from "./options.ts";
 import { inputOf } from "./secret-input.ts";
+import { saySystemError } from "./system-errors.ts";
 
 /** Loads and runs one command with its arguments. Returns the exit code; a failure is printed as one line. */
 export async function execute(load: () => Promise<Command>, args: readonly string[], io: Io): Promise<number> {
   let name = "";
+  let options: OptionValues<Command["options"]> = {};
   try {
     const command = await load();
     name = ` ${command.name}`;
@@ -13,7 +15,8 @@ export async function execute(load: () => Promise<Command>, args: readonly strin
       io.out(helpText(command, worksWith(command)));
       return 0;
     }
-    return await command.run(parseOptions(command, args, io.env), io);
+    options = parseOptions(command, args, io.env);
+    return await command.run(options, io);
   } catch (error) {
     if (error instanceof UsageError) {
       io.note(`postern${name}: ${oneLine(error.message)}; \`postern${name} --help\` shows the options`);
@@ -22,7 +25,7 @@ export async function execute(load: () => Promise<Command>, args: readonly strin
     const reason = error instanceof Error ? error : new Error(String(error));
     const isTaken = "code" in reason && reason.code === "EADDRINUSE";
     const hint = isTaken ? `; choose another port: \`postern${name} --help\` shows the options` : "";
-    io.note(`postern${name}: ${describe(reason)}${hint}`);
+    io.note(`postern${name}: ${describe(reason, options)}${hint}`);
     // The stack is printed only on request.
     if (io.env.POSTERN_DEBUG === "1" && reason.stack !== undefined) io.note(reason.stack);
     return 1;
@@ -30,10 +33,14 @@ export async function execute(load: () => Promise<Command>, args: readonly strin
 }
 
 /** Returns one line: what happened, and what caused it. */
-function describe(error: Error): string {
+function describe(error: NodeJS.ErrnoException, options: Readonly<Record<string, unknown>>): string {
   // When several addresses failed, as `localhost` may have, each has its error and the AggregateError has no message.
-  const message = error instanceof AggregateError ? String(error.errors[0]?.message ?? error.message) : error.message;
-  const cause = error.cause instanceof Error ? `: ${describe(error.cause)}` : "";
+  if (error instanceof AggregateError && error.errors[0] instanceof Error) return describe(error.errors[0], options);
+  const { path } = error;
+  const [named] =
+    Object.entries(options).find(([, value]) => path !== undefined && [value].flat().includes(path)) ?? [];
+  const message = saySystemError(error, named === undefined ? undefined : `--${named}`) ?? error.message;
+  const cause = error.cause instanceof Error ? `: ${describe(error.cause, options)}` : "";
   return oneLine(`${message}${cause}`);
 }
 

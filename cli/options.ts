@@ -145,7 +145,7 @@ export const manifestPaths = {
   type: "string",
   short: "f",
   placeholder: "PATH",
-  help: "a manifest file or a directory",
+  help: "a file of manifests, a folder, or - for standard input",
   required: true,
   repeats: true,
 } as const;
@@ -203,6 +203,16 @@ export const dashboardUrl = {
   help: "where browsers reach the dashboard: https://postern.example.com",
   env: "POSTERN_DASHBOARD_URL",
   accepts: ORIGIN,
+} as const;
+
+/** For what has permissions. */
+export const permissions = {
+  type: "string",
+  alias: "permission",
+  placeholder: "LIST",
+  help: "the permissions that it has",
+  repeats: true,
+  separates: true,
 } as const;
 
 /** For lists. */
@@ -305,12 +315,4 @@ export const namedWorkspace = {
 export function required(value: string | undefined, how: string): string {
   if (value === undefined || value === "") throw new UsageError(how);
   return value;
-}
-
-/** `a, b,c` → `["a", "b", "c"]`; undefined and empty return an empty list. */
-export function splitList(text: string | undefined): string[] {
-  return (text ?? "")
-    .split(",")
-    .map((item) => item.trim())
-    .filter((item) => item !== "");
 }

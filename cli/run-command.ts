@@ -1,4 +1,5 @@
-import type { Command, Io } from "./command.ts";
+import { RELEASE } from "../core/release.ts";
+import { type Command, type Io, suggestion } from "./command.ts";
 import { execute } from "./execute.ts";
 
 /**
@@ -41,7 +42,7 @@ function overview(commands: readonly CommandRow[], usage: string): string {
     `Usage: postern ${usage} [OPTIONS]`,
     "",
     ...listed(commands),
-    "`postern COMMAND --help` shows the options of a command.",
+    "`postern COMMAND --help` shows the options of a command, `postern --version` the release.",
   ].join("\n");
 }
 
@@ -57,6 +58,10 @@ export async function runCommand(commands: readonly CommandRow[], args: readonly
     io.out(overview(commands, "COMMAND"));
     return first === "" ? 2 : 0;
   }
+  if (first === "--version") {
+    io.out(`postern ${RELEASE}`);
+    return 0;
+  }
   const ofNoun = commands.filter((command) => command.name.startsWith(`${first} `));
   if (ofNoun.length > 0 && (second === "" || second === "--help")) {
     io.out(overview(ofNoun, `${first} VERB`));
@@ -64,7 +69,13 @@ export async function runCommand(commands: readonly CommandRow[], args: readonly
   }
   const named = ofNoun.length === 0 ? first : `${first} ${second}`;
   const where = ofNoun.length === 0 ? "" : `${first} `;
-  io.note(`postern: there is no command "${named}"; \`postern ${where}--help\` lists them`);
+  const similar = suggestion(
+    named,
+    (ofNoun.length === 0 ? commands : ofNoun).flatMap(({ name }) => [name, name.split(" ")[0] ?? name]),
+  );
+  io.note(
+    `postern: unknown command "${named}"${similar === "" ? ";" : `${similar}`} \`postern ${where}--help\` lists all`,
+  );
   return 2;
 }
 
@@ -74,7 +85,7 @@ export async function runCommand(commands: readonly CommandRow[], args: readonly
  */
 export function runImage(commands: readonly [Command, ...Command[]], args: readonly string[], io: Io): Promise<number> {
   const [first = ""] = args;
-  const isOwn = first === "" || (first.startsWith("-") && first !== "--help");
+  const isOwn = first === "" || (first.startsWith("-") && !["--help", "--version"].includes(first));
   const rows = commands.map((command) => ({ ...command, load: async () => command }));
   return runCommand(rows, isOwn ? [commands[0].name, ...args] : args, io);
 }

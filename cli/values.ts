@@ -176,6 +176,14 @@ export function parseInstant(
   );
 }
 
+/** The same for what has to be later than now. A date of today is midnight UTC, which has passed. */
+export function parseFuture(option: string, text: string, { nowMs, or }: { nowMs: number; or?: string }): number {
+  const ms = parseInstant(option, text, { nowMs, spans: "ahead", ...(or === undefined ? {} : { or }) });
+  if (ms > nowMs) return ms;
+  const word = or === undefined ? "" : `, or ${or}`;
+  throw new UsageError(`--${option} ${text} is in the past: give a later time, such as 30d${word}`);
+}
+
 function parseIso(text: string): number {
   const [, date = ""] = DATE.exec(text) ?? [];
   const midnight = new Date(`${date}T00:00:00Z`);

@@ -90,9 +90,13 @@ test.each([
 
 test("100 are shown unless --limit or --all says otherwise", () => {
   const options = { limit: undefined, all: false, cursor: undefined };
-  expect(readPaging(options).max).toBe(100);
-  expect(readPaging({ ...options, limit: "7" }).max).toBe(7);
-  expect(readPaging({ ...options, all: true }).max).toBe(Number.POSITIVE_INFINITY);
-  expect(() => readPaging({ ...options, all: true, limit: "7" })).toThrow(UsageError);
-  expect(() => readPaging({ ...options, cursor: "x".repeat(2000) })).toThrow(UsageError);
+  expect(readPaging(options, "key").max).toBe(100);
+  expect(readPaging({ ...options, limit: "7" }, "key").max).toBe(7);
+  expect(readPaging({ ...options, all: true }, "key").max).toBe(Number.POSITIVE_INFINITY);
+  expect(() => readPaging({ ...options, all: true, limit: "7" }, "key")).toThrow(UsageError);
+  expect(() => readPaging({ ...options, cursor: `key_${"x".repeat(2000)}` }, "key")).toThrow(UsageError);
+  // The API would list what sorts after it: nothing, or everything.
+  for (const cursor of ["", "x", "a", "role_1"]) {
+    expect(() => readPaging({ ...options, cursor }, "key")).toThrow("key_…");
+  }
 });

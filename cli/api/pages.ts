@@ -1,4 +1,5 @@
 import type { Data, Input, Procedure } from "../../core/api/procedures.ts";
+import { ID_PREFIXES, type IdKind } from "../../core/ids.ts";
 import { type OptionValues, UsageError } from "../command.ts";
 import type { paging } from "../options.ts";
 import type { Page } from "../output.ts";
@@ -26,11 +27,13 @@ const PAGES_MAX = 1_000_000;
 const isCursor = (next: unknown): boolean =>
   typeof next === "string" && next !== "" && next.length <= CURSOR_LENGTH_MAX;
 
-/** Throws `UsageError`. */
-export function readPaging({ limit, all, cursor }: OptionValues<typeof paging>): Paging {
+/** Throws `UsageError`. A cursor is the id of the next item, of the kind `of`; the API accepts any text, and lists what sorts after it. */
+export function readPaging({ limit, all, cursor }: OptionValues<typeof paging>, of: IdKind): Paging {
   if (all && limit !== undefined) throw new UsageError("give one of --all and --limit");
-  if (cursor !== undefined && (cursor === "" || cursor.length > CURSOR_LENGTH_MAX)) {
-    throw new UsageError("--cursor wants what the part of the list before it said");
+  if (cursor !== undefined && (!cursor.startsWith(`${ID_PREFIXES[of]}_`) || cursor.length > CURSOR_LENGTH_MAX)) {
+    throw new UsageError(
+      `invalid value "${cursor}" for --cursor: must be the cursor that the previous page returned, ${ID_PREFIXES[of]}_…`,
+    );
   }
   const some = limit === undefined ? SHOWN : parseWhole("limit", limit, { min: 1, max: SHOWN_MAX, or: "--all" });
   return { max: all ? Number.POSITIVE_INFINITY : some, cursor };

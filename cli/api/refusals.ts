@@ -1,5 +1,6 @@
 import type { Fault } from "../../core/api/procedures.ts";
 import { printable } from "../fields.ts";
+import { NETWORK_REASONS } from "../system-errors.ts";
 import type { Answered, NoAnswer } from "./exchange.ts";
 
 /* What is said when a call did not do what was asked: what is wrong, and what to do about it. Pure. */
@@ -114,13 +115,7 @@ export function notOurs({ status, contentType, location }: Answered, { url }: Ca
 }
 
 const REASONS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: "nothing listens there",
-  ENOTFOUND: "the name is not known",
-  EAI_AGAIN: "the name cannot be looked up",
-  ECONNRESET: "the connection was ended",
-  EHOSTUNREACH: "there is no way to the host",
-  ENETUNREACH: "there is no way to the network",
-  ETIMEDOUT: "the host does not answer",
+  ...NETWORK_REASONS,
   EPROTO: "it does not speak TLS; is the address an http:// one?",
   CERT_HAS_EXPIRED: "its certificate has expired",
   ERR_TLS_CERT_ALTNAME_INVALID: "its certificate is for another name",

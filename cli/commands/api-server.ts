@@ -5,7 +5,7 @@ import { openCluster } from "../../operator/source/open-kubernetes.ts";
 import { FILE, FOLLOWED_FILE, PORT, SWITCH, text } from "../accepts.ts";
 import { analyticsAddress } from "../analytics-store.ts";
 import { followCertificateFiles } from "../certificate-files.ts";
-import { defineCommand, type Io } from "../command.ts";
+import { defineCommand, type Io, splitList } from "../command.ts";
 import { readEncryptionKeys } from "../encryption-keys.ts";
 import { followed } from "../followed.ts";
 import {
@@ -18,7 +18,6 @@ import {
   redisPrefix,
   region,
   retention,
-  splitList,
   v1,
 } from "../options.ts";
 import { type Closers, runService } from "../process.ts";

@@ -93,7 +93,7 @@ test("an unreachable database is reported in one line, without its password", as
   const { code, notes } = await cli.run("audit", { env: { DATABASE_URL } });
   expect(code).toBe(1);
   expect(notes).toEqual([
-    "postern audit: the database cannot be reached, look at DATABASE_URL and --data: connect ECONNREFUSED 127.0.0.1:1",
+    "postern audit: the database cannot be reached, look at DATABASE_URL and --data: no connection to 127.0.0.1:1: nothing listens there; start the server, or correct its address (ECONNREFUSED)",
   ]);
 });
 

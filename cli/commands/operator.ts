@@ -1,8 +1,8 @@
 import { type OperatorConfig, startOperator } from "../../operator/start.ts";
 import { duration, FILE, FOLDER, FOLLOWED_FILE, FOLLOWED_FOLDER, HTTP_URL, oneOf, text, whole } from "../accepts.ts";
-import { defineCommand, UsageError } from "../command.ts";
+import { defineCommand, splitList, UsageError } from "../command.ts";
 import { type Followed, followed } from "../followed.ts";
-import { adminPort, splitList } from "../options.ts";
+import { adminPort } from "../options.ts";
 import { runService } from "../process.ts";
 import { checkRootKey, rootKeyFrom } from "../root-key.ts";
 import { parseChoice, parseDurationOption, parseHttpUrl, parsePort, parseWhole } from "../values.ts";

@@ -7,8 +7,7 @@ import {
 import { parseQuantity } from "../../operator/injection/quantity.ts";
 import type { WebhookConfig } from "../../operator/webhook/start.ts";
 import { FOLLOWED_FOLDER, PORT, text, whole } from "../accepts.ts";
-import { UsageError } from "../command.ts";
-import { splitList } from "../options.ts";
+import { splitList, UsageError } from "../command.ts";
 import { parsePort, parseWhole } from "../values.ts";
 
 /* The options of `postern operator` that concern its webhooks and the gates that they inject. */

@@ -1,5 +1,5 @@
 import type { Command } from "../command.ts";
-import { LIST_PROFILES, nounsOf, PROGRAMS, type Values, valuesOf } from "./values.ts";
+import { flagsOf, LIST_PROFILES, nounsOf, PROGRAMS, type Values, valuesOf } from "./values.ts";
 
 /** The script that completes all of these in bash. It uses nothing but bash itself. */
 export function bashCompletion(commands: readonly Command[]): string {
@@ -26,10 +26,12 @@ export function bashCompletion(commands: readonly Command[]): string {
     ...cases(
       "$1 $2",
       commands.flatMap((command) =>
-        Object.entries(command.options).map(([option, row]): [string, string] => [
-          `${command.name} --${option}`,
-          spoken(valuesOf(command, option, row)),
-        ]),
+        Object.entries(command.options).flatMap(([option, row]) =>
+          flagsOf(option, row).map((flag): [string, string] => [
+            `${command.name} ${flag}`,
+            spoken(valuesOf(command, option, row)),
+          ]),
+        ),
       ),
     ),
     "}",

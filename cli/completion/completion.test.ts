@@ -67,6 +67,8 @@ const CASES: { typed: string; found: readonly string[] }[] = [
   { typed: "postern profile use --name sh", found: ["shop"] },
   { typed: "postern profile add --name s", found: [] },
   { typed: "postern explain --root-key-file root", found: ["root key.txt"] },
+  { typed: "postern validate -f root", found: ["root key.txt"] },
+  { typed: "postern decide --as root", found: ["root key.txt"] },
   { typed: "postern dev --data da", found: ["data"] },
   { typed: "postern nothing --pro", found: [] },
   { typed: "kubectl-postern role l", found: ["list"] },

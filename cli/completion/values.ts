@@ -16,11 +16,15 @@ export function valuesOf(command: Pick<Command, "name">, name: string, row: Opti
   const isProfile = name === "profile" || (/^profile (use|remove)$/.test(command.name) && name === "name");
   if (isProfile) return { kind: "profile" };
   const { placeholder = "" } = row;
-  if (placeholder === "PATH") return { kind: "file" };
+  if (placeholder === "PATH" || placeholder === "FILE") return { kind: "file" };
   if (placeholder === "DIR") return { kind: "folder" };
   const words = placeholder.split("|").filter((word) => WORD.test(word));
   return words.length === 0 ? { kind: "text" } : { kind: "words", words };
 }
+
+/** How an option is written: `--file`, and `-f` when it has a letter. */
+export const flagsOf = (name: string, { short }: OptionRow): string[] =>
+  short === undefined ? [`--${name}`] : [`--${name}`, `-${short}`];
 
 export interface Noun {
   readonly name: string;

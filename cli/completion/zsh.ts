@@ -1,5 +1,5 @@
 import type { Command } from "../command.ts";
-import { LIST_PROFILES, nounsOf, PROGRAMS, type Values, valuesOf } from "./values.ts";
+import { flagsOf, LIST_PROFILES, nounsOf, PROGRAMS, type Values, valuesOf } from "./values.ts";
 
 /** The script that completes all of these in zsh, with what each is for. */
 export function zshCompletion(commands: readonly Command[]): string {
@@ -32,7 +32,8 @@ export function zshCompletion(commands: readonly Command[]): string {
     ...commands.flatMap((command) =>
       Object.entries(command.options).flatMap(([option, row]) => {
         const action = actionOf(valuesOf(command, option, row), row.placeholder ?? "VALUE");
-        return action === undefined ? [] : [`    ${quoted(`${command.name} --${option}`)}) ${action}; return ;;`];
+        const patterns = flagsOf(option, row).map((flag) => quoted(`${command.name} ${flag}`));
+        return action === undefined ? [] : [`    ${patterns.join("|")}) ${action}; return ;;`];
       }),
     ),
     "  esac",

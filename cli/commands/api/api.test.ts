@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openApiCli } from "../../test/api-cli.ts";
 import { type Cli, openCli } from "../../test/cli.ts";
 
 let cli: Cli;
@@ -21,6 +22,21 @@ async function anApi(workspace = "default", manager: string | null = null): Prom
 }
 
 const stored = async (id: string) => (await cli.db.query("select * from apis where id = $1", [id])).rows[0];
+
+test("api create creates an API for keys, with a root key that may", async () => {
+  const api = await openApiCli();
+  try {
+    const { apiId, name } = await api.json(["api", "create", "--name", "orders"]);
+    expect(name).toBe("orders");
+    expect((await api.run(["key", "create", "--api", apiId])).code).toBe(0);
+    const poor = await api.run(["api", "create", "--name", "orders"], api.as(await api.t.rootKey(["api.*.read_api"])));
+    expect(poor).toMatchObject({ code: 1, text: "" });
+    expect(poor.notes.join()).toContain("postern rootkey create --permissions 'api.*.create_api'");
+    expect((await api.run(["api", "create", "--name", "or"])).notes.join()).toContain("body.name");
+  } finally {
+    await api.close();
+  }
+});
 
 describe("api list", () => {
   test("shows the settings of each API of the workspace", async () => {

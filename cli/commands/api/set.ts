@@ -1,9 +1,9 @@
 import { changeApi, defaultPrefixProblem, ipAllowListProblem } from "../../../api-server/domain/administration/apis.ts";
 import type { ApiSettings } from "../../../api-server/store/apis.ts";
 import { notFound, withWorkspace } from "../../administration.ts";
-import { defineCommand, UsageError } from "../../command.ts";
+import { defineCommand, splitList, UsageError } from "../../command.ts";
 import { objectShape } from "../../fields.ts";
-import { database, json, splitList, workspace } from "../../options.ts";
+import { database, json, workspace } from "../../options.ts";
 import { printOne } from "../../output.ts";
 import { parseSwitch, parseWhole } from "../../values.ts";
 import { apiFields } from "./fields.ts";

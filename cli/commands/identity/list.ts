@@ -20,7 +20,7 @@ export const identityList = defineCommand({
   run: async (options, io) => {
     const { search } = options;
     const body = search === undefined ? {} : { search };
-    const paged = readPaging(options);
+    const paged = readPaging(options, "identity");
     await withApi(options, io, (api) => {
       const pages = pagesOf(api, "identities.listIdentities", body, paged);
       return printPages(io, options, { things: "identities", fields: identityFields, pages });

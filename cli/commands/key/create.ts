@@ -2,9 +2,9 @@ import type { Input, Schema } from "../../../core/api/procedures.ts";
 import { withApi } from "../../api/connection.ts";
 import { defineCommand, type Io, UsageError } from "../../command.ts";
 import { objectShape, printable } from "../../fields.ts";
-import { connection, json } from "../../options.ts";
+import { connection, json, permissions } from "../../options.ts";
 import { printOne, printSecret } from "../../output.ts";
-import { parseChoice, parseInstant, parseJsonObject, parseWhole } from "../../values.ts";
+import { parseChoice, parseFuture, parseJsonObject, parseWhole } from "../../values.ts";
 import { parseRatelimit, ratelimit } from "../new-ratelimit.ts";
 import { type MadeKey, madeKeyFields } from "./fields.ts";
 
@@ -32,7 +32,7 @@ export const keyCreate = defineCommand({
     },
     expires: { type: "string", placeholder: "TIME", help: "when it expires: 2026-12-31, 2026-12-31T18:00:00Z, 30d" },
     role: { type: "string", placeholder: "NAME", help: "a role that it has", repeats: true },
-    permission: { type: "string", placeholder: "SLUG", help: "a permission that it has", repeats: true },
+    permissions,
     credits: { type: "string", placeholder: "N", help: "how often it may be used; without end when left out" },
     refill: {
       type: "string",
@@ -73,7 +73,7 @@ interface Options {
   readonly "external-id": string | undefined;
   readonly expires: string | undefined;
   readonly role: readonly string[];
-  readonly permission: readonly string[];
+  readonly permissions: readonly string[];
   readonly credits: string | undefined;
   readonly refill: string | undefined;
   readonly ratelimit: readonly string[];
@@ -102,11 +102,9 @@ function bodyOf(options: Options): Input<"keys.createKey"> {
     ...(prefix === undefined ? {} : { prefix }),
     ...(byteLength === undefined ? {} : { byteLength: parseWhole("byte-length", byteLength, BYTES) }),
     ...(externalId === undefined ? {} : { externalId }),
-    ...(expires === undefined
-      ? {}
-      : { expires: parseInstant("expires", expires, { nowMs: Date.now(), spans: "ahead" }) }),
+    ...(expires === undefined ? {} : { expires: parseFuture("expires", expires, { nowMs: Date.now() }) }),
     ...(options.role.length === 0 ? {} : { roles: [...options.role] }),
-    ...(options.permission.length === 0 ? {} : { permissions: [...options.permission] }),
+    ...(options.permissions.length === 0 ? {} : { permissions: [...options.permissions] }),
     ...(credits === undefined
       ? {}
       : {

@@ -1,8 +1,10 @@
 import type { Data, Schema } from "../../../core/api/procedures.ts";
-import { type Fields, instantField } from "../../fields.ts";
+import { type Field, type Fields, instantField } from "../../fields.ts";
 import { ratelimitText } from "../new-ratelimit.ts";
 
 type Key = Schema<"Key">;
+
+const REFILL: Field<Key> = { name: "refill", value: (row) => row.credits?.refill ?? null };
 
 /** What is shown of a key: nothing with which it could be used. */
 export const keyFields: Fields<Key> = [
@@ -17,7 +19,7 @@ export const keyFields: Fields<Key> = [
   instantField({ name: "lastUsedAt", title: "last used", drops: true }, (row) => row.lastUsedAt ?? null),
   instantField({ name: "createdAt", title: "created", drops: true }, (row) => row.createdAt),
   { name: "updatedAt", value: (row) => row.updatedAt ?? null },
-  { name: "refill", value: (row) => row.credits?.refill ?? null },
+  REFILL,
   { name: "roles", value: (row) => row.roles ?? [] },
   { name: "permissions", value: (row) => row.permissions ?? [] },
   { name: "ratelimits", value: (row) => row.ratelimits ?? [] },
@@ -41,13 +43,21 @@ const rightsFields: Fields<Rights> = [
 
 /** The same with what a list has no room for. */
 export const keyDetailFields: Fields<Key> = [
-  ...keyFields.filter(({ name }) => !["roles", "permissions", "ratelimits", "meta"].includes(name)),
+  ...keyFields
+    .filter(({ name }) => !["roles", "permissions", "ratelimits", "meta"].includes(name))
+    .map((field) => (field === REFILL ? { ...REFILL, title: "refill", text: refillText } : field)),
   ...rightsFields,
   {
     name: "ratelimits",
     title: "limits",
     value: (row) => row.ratelimits ?? [],
     text: (row) => listText(row.ratelimits?.map(ratelimitText)),
+  },
+  {
+    name: "identityRatelimits",
+    title: "limits of owner",
+    value: (row) => row.identity?.ratelimits ?? [],
+    text: (row) => listText(row.identity?.ratelimits?.map(ratelimitText)),
   },
   { name: "meta", title: "meta", value: (row) => row.meta ?? null, text: (row) => metaText(row.meta) },
 ];
@@ -106,6 +116,14 @@ const listText = (items: readonly string[] = []): string => items.join(", ") || 
 
 const metaText = (meta: Record<string, unknown> | undefined): string =>
   meta === undefined ? "-" : JSON.stringify(meta);
+
+/** `daily:100`, as `key create --refill` takes it. */
+function refillText({ credits }: Key): string {
+  const { refill } = credits ?? {};
+  if (refill == null) return "none";
+  const { interval, amount, refillDay } = refill;
+  return [interval, amount, ...(refillDay == null ? [] : [refillDay])].join(":");
+}
 
 function stateText({ enabled, expires }: Key): string {
   if (!enabled) return "disabled";

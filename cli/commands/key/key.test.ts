@@ -68,6 +68,8 @@ describe("key create", () => {
     { name: "a refill without credits", args: ["--refill", "daily:1"], says: "--refill wants --credits" },
     { name: "a refill of another kind", args: ["--credits", "1", "--refill", "yearly:1"], says: "daily or monthly" },
     { name: "a time that is none", args: ["--expires", "soon"], says: "--expires wants a time" },
+    { name: "a time in the past", args: ["--expires", "2020-01-01"], says: "--expires 2020-01-01 is in the past" },
+    { name: "a span of nothing", args: ["--expires", "0s"], says: "is in the past: give a later time, such as 30d" },
   ])("is called incorrectly with $name", async ({ args, says }) => {
     const ran = await cli.run(["key", "create", "--api", apiId, ...args]);
     expect(ran).toMatchObject({ code: 2, text: "" });
@@ -197,6 +199,7 @@ test("key reroll makes a successor; the old one ends when it is said, or at once
   expect([(await verify(ran.text)).code, (await verify(key)).code]).toEqual([0, 0]);
   const { expires } = await cli.t.data("keys.getKey", { keyId });
   expect(Math.abs(expires - Date.now() - 7 * DAY_MS)).toBeLessThan(120_000);
+  expect((await cli.run(["key", "reroll", "--id", keyId, "--until", "2020-01-01"])).code).toBe(2);
   const next = await cli.json(["key", "reroll", "--id", keyId, "--until", "now"]);
   expect((await verify(next.key)).code).toBe(0);
   cli.t.advance(1);
@@ -219,7 +222,33 @@ test("key get shows its settings with times in words, the key itself only when i
   expect((await cli.json(["key", "get", "--id", keyId, "--decrypt"])).plaintext).toBe(key);
 });
 
+test("key get shows the refill of its credits, and the limits that it shares with its owner", async () => {
+  const owner = cli.things.name("owner");
+  const ratelimits = [{ name: "shared", limit: 7, duration: 60_000, autoApply: true }];
+  await cli.t.data("identities.createIdentity", { externalId: owner, ratelimits });
+  const refill = { interval: "monthly", amount: 100, refillDay: 15 };
+  const { keyId } = await cli.things.key({ externalId: owner, credits: { remaining: 3, refill } });
+  const { text } = await cli.run(["key", "get", "--id", keyId]);
+  expect(text).toMatch(/^refill +monthly:100:15$/m);
+  expect(text).toMatch(/^limits of owner +shared=7\/1m$/m);
+  expect(await cli.json(["key", "get", "--id", keyId])).toMatchObject({
+    refill,
+    identityRatelimits: [{ name: "shared", limit: 7 }],
+  });
+  const plain = await cli.things.key();
+  expect((await cli.run(["key", "get", "--id", plain.keyId])).text).toMatch(/^refill +none$/m);
+});
+
 describe("key list", () => {
+  test.each(["x", "a", "role_4fGh7Jk2LmN8pQrS"])(
+    "refuses the cursor %s, which no list of keys returns",
+    async (cursor) => {
+      const ran = await cli.run(["key", "list", "--api", apiId, "--cursor", cursor]);
+      expect(ran).toMatchObject({ code: 2, text: "" });
+      expect(ran.notes.join()).toContain("key_…");
+    },
+  );
+
   const KEYS = 10_000;
   let many: string;
   beforeAll(async () => {
@@ -264,7 +293,7 @@ describe("key list", () => {
   test.each([
     { args: ["--all", "--limit", "3"], says: "give one of --all and --limit" },
     { args: ["--limit", "0"], says: "or --all" },
-    { args: ["--cursor", ""], says: "--cursor wants" },
+    { args: ["--cursor", ""], says: '"" for --cursor: must be' },
   ])("is called incorrectly with $args", async ({ args, says }) => {
     const ran = await cli.run(["key", "list", "--api", many, ...args]);
     expect(ran.code).toBe(2);

@@ -21,7 +21,7 @@ export const keyList = defineCommand({
   run: async (options, io) => {
     const { api: apiId, "external-id": externalId } = options;
     const body = { apiId, ...(externalId === undefined ? {} : { externalId }) };
-    const paged = readPaging(options);
+    const paged = readPaging(options, "key");
     await withApi(options, io, (api) =>
       printPages(io, options, { things: "keys", fields: keyFields, pages: pagesOf(api, "apis.listKeys", body, paged) }),
     );

@@ -2,7 +2,7 @@ import { withApi } from "../../api/connection.ts";
 import { defineCommand } from "../../command.ts";
 import { instantText, objectShape, relativeText } from "../../fields.ts";
 import { connection, json } from "../../options.ts";
-import { parseInstant } from "../../values.ts";
+import { parseFuture } from "../../values.ts";
 import { printMade } from "./create.ts";
 import { madeKeyFields } from "./fields.ts";
 import { id } from "./id-option.ts";
@@ -27,7 +27,7 @@ export const keyReroll = defineCommand({
   run: async (options, io) => {
     const { id: keyId, until } = options;
     const nowMs = Date.now();
-    const untilMs = until === "now" ? nowMs : parseInstant("until", until, { nowMs, spans: "ahead", or: "now" });
+    const untilMs = until === "now" ? nowMs : parseFuture("until", until, { nowMs, or: "now" });
     const expiration = Math.max(0, untilMs - nowMs);
     const { data: made } = await withApi(options, io, (api) => api.call("keys.rerollKey", { keyId, expiration }));
     const ends = expiration === 0 ? "has ended" : `ends ${instantText(untilMs)} (${relativeText(untilMs, nowMs)})`;

@@ -15,7 +15,7 @@ export const overrideList = defineCommand({
   answer: pagedShape("overrides", overrideFields),
   run: async (options, io) => {
     const body = { namespace: options.namespace };
-    const paged = readPaging(options);
+    const paged = readPaging(options, "override");
     await withApi(options, io, (api) => {
       const pages = pagesOf(api, "ratelimit.listOverrides", body, paged);
       return printPages(io, options, { things: "overrides", fields: overrideFields, pages });

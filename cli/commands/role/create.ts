@@ -1,30 +1,29 @@
 import { withApi } from "../../api/connection.ts";
 import { defineCommand } from "../../command.ts";
 import { objectShape } from "../../fields.ts";
-import { connection, json } from "../../options.ts";
+import { connection, json, permissions } from "../../options.ts";
 import { printOne } from "../../output.ts";
 import { madeRoleFields } from "./fields.ts";
-import { permission } from "./role-option.ts";
 
 export const roleCreate = defineCommand({
   name: "role create",
   summary: "make a role: permissions under one name",
   description:
-    "Permissions that there are not yet are made, where the root key may: rbac.*.create_permission. Needs rbac.*.create_role; with --permission also rbac.*.add_permission_to_role.",
+    "Permissions that there are not yet are made, where the root key may: rbac.*.create_permission. Needs rbac.*.create_role; with --permissions also rbac.*.add_permission_to_role.",
   options: {
     name: { type: "string", placeholder: "NAME", help: "its name, by which keys have it", required: true },
     description: { type: "string", placeholder: "TEXT", help: "what it is for" },
-    permission,
+    permissions: { ...permissions, help: "the permissions that it grants" },
     ...connection,
     json,
   },
   answer: objectShape(madeRoleFields),
   run: async (options, io) => {
-    const { name, description, permission: permissions } = options;
+    const { name, description } = options;
     const body = {
       name,
       ...(description === undefined ? {} : { description }),
-      ...(permissions.length === 0 ? {} : { permissions: [...permissions] }),
+      ...(options.permissions.length === 0 ? {} : { permissions: [...options.permissions] }),
     };
     const { data } = await withApi(options, io, (api) => api.call("permissions.createRole", body));
     const row = { roleId: data.roleId, name };

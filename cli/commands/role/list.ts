@@ -20,7 +20,7 @@ export const roleList = defineCommand({
   run: async (options, io) => {
     const { search } = options;
     const body = search === undefined ? {} : { search };
-    const paged = readPaging(options);
+    const paged = readPaging(options, "role");
     await withApi(options, io, (api) => {
       const pages = pagesOf(api, "permissions.listRoles", body, paged);
       return printPages(io, options, { things: "roles", fields: roleFields, pages });

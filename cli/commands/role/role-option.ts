@@ -4,9 +4,3 @@ export const role = {
   help: "its id, role_…, or its name",
   required: true,
 } as const;
-export const permission = {
-  type: "string",
-  placeholder: "SLUG",
-  help: "a permission that it grants",
-  repeats: true,
-} as const;

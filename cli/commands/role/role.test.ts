@@ -25,6 +25,9 @@ test("a role is made with permissions, shown, changed and deleted", async () => 
     permissions: ["orders.read", "orders.write"],
     description: "for clerks",
   });
+  expect(await cli.json(["role", "set", "--role", "editor", "--permissions", "a.b,orders.read"])).toMatchObject({
+    permissions: ["a.b", "orders.read"],
+  });
   expect(await cli.json(["role", "set", "--role", "editor", "--permission", "orders.read"])).toMatchObject({
     roleId,
     permissions: ["orders.read"],

@@ -1,10 +1,10 @@
 import { withApi } from "../../api/connection.ts";
 import { defineCommand, UsageError } from "../../command.ts";
 import { objectShape } from "../../fields.ts";
-import { connection, json } from "../../options.ts";
+import { connection, json, permissions } from "../../options.ts";
 import { printOne } from "../../output.ts";
 import { roleFields } from "./fields.ts";
-import { permission, role } from "./role-option.ts";
+import { role } from "./role-option.ts";
 
 export const roleSet = defineCommand({
   name: "role set",
@@ -13,19 +13,19 @@ export const roleSet = defineCommand({
     "Nothing is changed when another caller changes the role at the same time. Needs rbac.*.read_role, rbac.*.add_permission_to_role and rbac.*.remove_permission_from_role, and for a permission that is not there yet rbac.*.create_permission.",
   options: {
     role,
-    permission: { ...permission, help: "a permission of all that it then grants" },
+    permissions: { ...permissions, help: "all permissions that it then grants" },
     "no-permissions": { type: "boolean", help: "it then grants nothing" },
     ...connection,
     json,
   },
   answer: objectShape(roleFields),
   run: async (options, io) => {
-    const { role: named, permission: permissions, "no-permissions": none } = options;
-    if (none === permissions.length > 0) throw new UsageError("give --permission or --no-permissions");
+    const { role: named, permissions: wanted, "no-permissions": none } = options;
+    if (none === wanted.length > 0) throw new UsageError("give --permissions or --no-permissions");
     const row = await withApi(options, io, async (api) => {
       const { data: before } = await api.call("permissions.getRole", { role: named });
       const expected = (before.permissions ?? []).map(({ slug }) => slug);
-      const body = { roleId: before.id, permissions: [...permissions], expected };
+      const body = { roleId: before.id, permissions: [...wanted], expected };
       return { ...before, permissions: (await api.call("permissions.setRolePermissions", body)).data };
     });
     printOne(io, options, { fields: roleFields, row });

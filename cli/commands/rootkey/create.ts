@@ -8,9 +8,9 @@ import {
 import { withWorkspace } from "../../administration.ts";
 import { defineCommand, UsageError } from "../../command.ts";
 import { objectShape } from "../../fields.ts";
-import { database, json, splitList, workspace } from "../../options.ts";
+import { database, json, permissions as permissionsOption, workspace } from "../../options.ts";
 import { printOne } from "../../output.ts";
-import { parseInstant, parseName } from "../../values.ts";
+import { parseFuture, parseName } from "../../values.ts";
 import { madeRootKeyFields } from "./fields.ts";
 
 export const rootkeyCreate = defineCommand({
@@ -19,8 +19,7 @@ export const rootkeyCreate = defineCommand({
   description: "The key is shown this once.",
   options: {
     permissions: {
-      type: "string",
-      placeholder: "LIST",
+      ...permissionsOption,
       help: "what it may do, such as api.*.create_key,api.*.verify_key",
       required: true,
     },
@@ -41,7 +40,7 @@ export const rootkeyCreate = defineCommand({
   },
   answer: objectShape(madeRootKeyFields),
   run: async (options, io) => {
-    const given = splitList(options.permissions);
+    const { permissions: given } = options;
     const read = readTuples(given);
     if ("problem" in read) throw new UsageError(`"${given[read.at]}": ${read.problem}`);
     const permissions = [...read.tuples];
@@ -56,8 +55,7 @@ export const rootkeyCreate = defineCommand({
     }
     const name =
       options.name === undefined ? null : parseName("name", options.name, { lengthMax: ROOT_KEY_NAME_LENGTH_MAX });
-    const expiresAt =
-      expires === undefined ? null : parseInstant("expires", expires, { nowMs: Date.now(), spans: "ahead" });
+    const expiresAt = expires === undefined ? null : parseFuture("expires", expires, { nowMs: Date.now() });
     const row = await withWorkspace(options, async (administrator, { id: workspaceId }) => {
       const { rootKeyId, rootKey } = await issueRootKey(administrator, {
         workspaceId,

@@ -41,6 +41,12 @@ describe("rootkey create", () => {
     expect((await stored(made.rootKeyId)).permissions).toEqual(["api.*.read_key", "api.api_1.read_key"]);
   });
 
+  test("reads permissions separated by commas, and repeated, under both names of the option", async () => {
+    const of = "rootkey create --permissions api.*.create_api,api.*.read_api --permission api.*.read_key";
+    const { permissions } = await cli.json(of);
+    expect(permissions.sort()).toEqual(["api.*.create_api", "api.*.read_api", "api.*.read_key"]);
+  });
+
   test("grants no star alone", async () => {
     expect(await cli.failure("rootkey create --permissions *", 2)).toContain('"*": expected <type>.<id or *>.<action>');
   });
@@ -60,6 +66,7 @@ describe("rootkey create", () => {
     { args: "--permissions api.*.fly", code: 2, says: '"api.*.fly": expected one of create_api' },
     { args: "--permissions api.*.create_api --environment .prod", code: 2, says: "--environment wants" },
     { args: "--permissions api.*.create_api --expires soon", code: 2, says: "--expires wants a time" },
+    { args: "--permissions api.*.create_api --expires 2020-01-01", code: 2, says: "2020-01-01 is in the past" },
     { args: `--permissions api.*.create_api --name ${"x".repeat(256)}`, code: 2, says: "--name wants 1 to 255" },
     { args: "--permissions api.*.create_api --workspace nobody", code: 1, says: "there is no workspace nobody" },
   ] as const)("makes none of $args", async ({ args, code, says }) => {

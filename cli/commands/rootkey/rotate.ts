@@ -4,7 +4,7 @@ import { defineCommand, UsageError } from "../../command.ts";
 import { instantText, objectShape } from "../../fields.ts";
 import { database, json, workspace } from "../../options.ts";
 import { printOne } from "../../output.ts";
-import { parseInstant } from "../../values.ts";
+import { parseFuture } from "../../values.ts";
 import { madeRootKeyFields } from "./fields.ts";
 import { id } from "./id-option.ts";
 
@@ -29,7 +29,7 @@ export const rootkeyRotate = defineCommand({
   run: async (options, io) => {
     const { id: rootKeyId, until } = options;
     const nowMs = Date.now();
-    const untilMs = until === "now" ? nowMs : parseInstant("until", until, { nowMs, spans: "ahead", or: "now" });
+    const untilMs = until === "now" ? nowMs : parseFuture("until", until, { nowMs, or: "now" });
     const overlapMs = Math.max(0, untilMs - nowMs);
     if (overlapMs > ROTATION_OVERLAP_MAX_MS) throw new UsageError("--until is more than 90 days ahead");
     const { row, endsAt } = await withWorkspace(options, async (administrator, inWorkspace) => {

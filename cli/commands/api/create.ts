@@ -1,0 +1,29 @@
+import { withApi } from "../../api/connection.ts";
+import { defineCommand } from "../../command.ts";
+import { type Fields, objectShape } from "../../fields.ts";
+import { connection, json } from "../../options.ts";
+import { printOne } from "../../output.ts";
+
+const fields: Fields<{ readonly apiId: string; readonly name: string }> = [
+  { name: "apiId", value: (row) => row.apiId },
+  { name: "name", value: (row) => row.name },
+];
+
+export const apiCreate = defineCommand({
+  name: "api create",
+  summary: "create an API, for which keys are issued",
+  description: "Needs api.*.create_api. Names need not be unique, so a second call creates a second API.",
+  options: {
+    name: { type: "string", placeholder: "TEXT", help: "its name in lists, 3 to 256 characters", required: true },
+    ...connection,
+    json,
+  },
+  answer: objectShape(fields),
+  run: async (options, io) => {
+    const { name } = options;
+    const { data } = await withApi(options, io, (api) => api.call("apis.createApi", { name }));
+    const sentence = `API ${data.apiId} is created; \`postern key create --api ${data.apiId}\` issues a key of it`;
+    printOne(io, options, { fields, row: { apiId: data.apiId, name }, sentence });
+    return 0;
+  },
+});

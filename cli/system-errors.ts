@@ -1,0 +1,37 @@
+/* Errors of the operating system, in sentences that say what to do. */
+
+/** What the code of a failed connection means. */
+export const NETWORK_REASONS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: "nothing listens there",
+  ENOTFOUND: "the name is not known",
+  EAI_AGAIN: "the name cannot be looked up",
+  ECONNRESET: "the connection was ended",
+  EHOSTUNREACH: "there is no way to the host",
+  ENETUNREACH: "there is no way to the network",
+  ETIMEDOUT: "the host does not answer",
+};
+
+const FILE_REASONS: Readonly<Record<string, string>> = {
+  ENOENT: "it does not exist",
+  ENOTDIR: "a part of its path is not a folder",
+  EISDIR: "it is a folder, not a file",
+  EACCES: "this user may not open it",
+  EPERM: "this user may not open it",
+};
+
+/** The sentence for an error with a code; undefined for any other error. `flag` is the option that names the file, such as `--file`. */
+export function saySystemError(error: NodeJS.ErrnoException, flag?: string): string | undefined {
+  const { code = "", path, syscall } = error;
+  const { address, port, hostname } = error as { address?: string; port?: number; hostname?: string };
+  const file = FILE_REASONS[code];
+  if (file !== undefined && (path !== undefined || code === "EISDIR")) {
+    // Reading a folder fails after it is opened, without its path.
+    return `cannot open ${path === undefined ? "a path" : `"${path}"`}: ${file}; correct ${flag ?? "the path"} (${code})`;
+  }
+  const network = NETWORK_REASONS[code];
+  // Libraries give their own errors these codes, with a message that says more.
+  if (network === undefined || syscall === undefined) return undefined;
+  const where =
+    address === undefined ? (hostname ?? "the server") : `${address}${port === undefined ? "" : `:${port}`}`;
+  return `no connection to ${where}: ${network}; start the server, or correct its address (${code})`;
+}
