@@ -15,6 +15,7 @@ process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, ".postern", "compil
 // These start whole processes of ours and measure time, so they come last and one file at a time: two of them side by side would
 // measure one another.
 const TIMED = [
+  "edge/redis/script-cost.test.ts",
   "test/faults/centre-away.test.ts",
   "test/faults/gate-memory.test.ts",
   "test/faults/hanging-redis.test.ts",

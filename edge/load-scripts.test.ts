@@ -10,15 +10,15 @@ import { POSITION } from "./projection/scripts.ts";
  * texts changes what works during an upgrade: make it on purpose, say so in CHANGELOG.md, and write the new hash here.
  */
 test.each([
-  { name: "CONSUME", script: CONSUME, sha: "1544db6d1ecb2776feef364d8b8cec8c782b04e2" },
-  { name: "GIVE_BACK", script: GIVE_BACK, sha: "8e82c74b795a0f22d061e5774e0aa9844ec2e31f" },
-  { name: "SPEND_CREDITS", script: SPEND_CREDITS, sha: "10d1425f7e606f1243b8a2f5941185da01bc5afe" },
-  { name: "SYNC_COUNTS", script: SYNC_COUNTS, sha: "058966ca5b3af8c0aa0782841073d1fd17b22ea1" },
-  { name: "POSITION", script: POSITION, sha: "f2a138f1b705b69dd7664dc7255ae15cd175e7bc" },
-  { name: "REPORT", script: REPORT, sha: "6a566070e42886bf7fda858fa4e4f64fec6408cf" },
-  { name: "COUNT_ALIVE", script: COUNT_ALIVE, sha: "17e3596d9fa19842925bb697ddd90e9f762be744" },
-  { name: "APPEND", script: APPEND, sha: "b9950b4c234070b4f81c2c71d8f63a5c55a89ec4" },
-  { name: "TAKE_ROOM", script: TAKE_ROOM, sha: "e3d907796fda7be84cda7b5dad91edf822d1a237" },
+  { name: "CONSUME", script: CONSUME, sha: "3e70ce35c04733fe74e7f4f29797219c4d6f04c7" },
+  { name: "GIVE_BACK", script: GIVE_BACK, sha: "25b0e300add8012d629a277a35329063bbf07b98" },
+  { name: "SPEND_CREDITS", script: SPEND_CREDITS, sha: "71a6277802675061e3633f944d556a7ac49e0779" },
+  { name: "SYNC_COUNTS", script: SYNC_COUNTS, sha: "03ec77fff8e40fcb66822264d1f21c19127b7390" },
+  { name: "POSITION", script: POSITION, sha: "0ad2d65d403d91a50c6a5c01be0f8d6bbaab2257" },
+  { name: "REPORT", script: REPORT, sha: "84e497463494d73aacfe20069cd6882c0f4472bf" },
+  { name: "COUNT_ALIVE", script: COUNT_ALIVE, sha: "fd32d801ebda61af80464a695f94650209ab5281" },
+  { name: "APPEND", script: APPEND, sha: "c77a98d521a435bdcf40c583da62bf06a2315415" },
+  { name: "TAKE_ROOM", script: TAKE_ROOM, sha: "1f860286844d284d998e760975e53b33bbeeda57" },
 ])("the script $name of pods is the one that the release before has", ({ script, sha }) => {
   expect(script.sha).toBe(sha);
 });

@@ -7,7 +7,7 @@ import { isCluster, type RedisClient } from "./redis/connect.ts";
 import type { Script } from "./redis/script.ts";
 
 /** The scripts of pods. A pod's user may run a loaded script, but not load one. */
-const OF_PODS: readonly Script[] = [
+export const POD_SCRIPTS: readonly Script[] = [
   CONSUME,
   GIVE_BACK,
   SPEND_CREDITS,
@@ -35,7 +35,7 @@ export async function loadPodScripts(client: RedisClient): Promise<void> {
 }
 
 async function loadInto(node: Redis): Promise<void> {
-  const known = (await node.script("EXISTS", ...OF_PODS.map(({ sha }) => sha))) as number[];
-  const missing = OF_PODS.filter((_, i) => known[i] !== 1);
+  const known = (await node.script("EXISTS", ...POD_SCRIPTS.map(({ sha }) => sha))) as number[];
+  const missing = POD_SCRIPTS.filter((_, i) => known[i] !== 1);
   await Promise.all(missing.map(({ lua }) => node.script("LOAD", lua)));
 }

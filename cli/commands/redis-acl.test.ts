@@ -29,9 +29,9 @@ test("Redis accepts what is printed unchanged, for any characters in the names",
       expect(await admin.call("ACL", "SETUSER", user, ...rules)).toBe("OK");
       const { code, out } = await cli.run(`redis-acl ${args} --user ${user}`);
       expect(code).toBe(0);
-      const words = (out[0] ?? "")
-        .split(" ")
-        .map((word) => (word.startsWith('"') ? (JSON.parse(word) as string) : word));
+      const words = ((out[0] ?? "").match(/"(?:[^"\\]|\\.)*"|\S+/g) ?? []).map((word) =>
+        word.startsWith('"') ? (JSON.parse(word) as string) : word,
+      );
       expect(words).toEqual(["ACL", "SETUSER", user, ...rules]);
     }
   } finally {

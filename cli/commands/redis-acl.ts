@@ -52,5 +52,5 @@ function readRules(read: () => string[]): string[] {
   }
 }
 
-/** Quotes for redis-cli: a rule with a backslash is put in quotes, where the backslash is doubled. */
-const quote = (rule: string): string => (rule.includes("\\") ? `"${rule.replaceAll("\\", "\\\\")}"` : rule);
+/** Quotes for redis-cli: a rule with a space or a backslash is put in quotes, where the backslash is doubled. */
+const quote = (rule: string): string => (/[\\ ]/.test(rule) ? `"${rule.replaceAll("\\", "\\\\")}"` : rule);

@@ -28,7 +28,7 @@ export function consumeText({ durations, charges, counters, dryRun, credits }: A
     return `${durations[0]} ${charge.limit} ${charge.cost}`;
   }
   const keys = durations.length + (credits === undefined ? 0 : 3);
-  const args = [keys, durations.length, dryRun ? "1" : "0", credits?.cost ?? "", credits?.keyId ?? "", ...durations];
+  const args = [keys, durations.length, dryRun ? "1" : "0", credits?.cost ?? "-", credits?.keyId ?? "-", ...durations];
   for (const [i, { limit, cost }] of charges.entries()) args.push((counters[i] ?? 0) + 1, limit, cost);
   return `${args.join(" ")} `;
 }

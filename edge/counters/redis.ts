@@ -8,11 +8,8 @@ import { runScript } from "../redis/script.ts";
 import { consumeText } from "./consume-text.ts";
 import { type ConsumeRequest, CountersUnavailable } from "./contract.ts";
 import { CounterKeys } from "./counter-keys.ts";
-import { CONSUME } from "./scripts.ts";
+import { CONSUME, CONSUME_KEYS_MAX, CONSUME_REQUESTS_MAX, CONSUME_TEXT_BYTES_MAX } from "./scripts.ts";
 import { type Caller, type ConsumeOptions, reportRefused, type StrictCounters } from "./strict.ts";
-
-/** More requests in one script would block other clients for too long. */
-const TOGETHER_MAX = 32;
 
 /** How long a caller waits that does not say how long. */
 export const WAIT_MS = 5_000;
@@ -42,6 +39,9 @@ export class RedisCounters implements StrictCounters {
   /** Cached by the charges of a request: for a key's own limits these live as long as the key's record is cached. */
   readonly #commands = new WeakMap<readonly LimitCharge[], ConsumeCommand>();
   #waiting: Waiting[] = [];
+  /** Keys of the waiting requests, and bytes of their texts, which are ASCII. */
+  #waitingKeys = 0;
+  #waitingBytes = 0;
   /** Script calls in flight. */
   #underWay = 0;
   /** How many requests the last call carried. */
@@ -66,8 +66,14 @@ export class RedisCounters implements StrictCounters {
   }
 
   #enqueue(waiting: Waiting): void {
+    const { keys, text } = waiting.command;
+    const isTooMuch =
+      this.#waitingKeys + keys.length > CONSUME_KEYS_MAX || this.#waitingBytes + text.length > CONSUME_TEXT_BYTES_MAX;
+    if (isTooMuch && this.#waiting.length > 0) this.#sendWaiting();
+    this.#waitingKeys += keys.length;
+    this.#waitingBytes += text.length;
     const count = this.#waiting.push(waiting);
-    if (count === TOGETHER_MAX) this.#sendWaiting();
+    if (count === CONSUME_REQUESTS_MAX) this.#sendWaiting();
     else if (count === 1 && this.#underWay === 0) this.#sendSoon();
   }
 
@@ -85,6 +91,8 @@ export class RedisCounters implements StrictCounters {
   #sendWaiting(): void {
     const group = this.#waiting;
     this.#waiting = [];
+    this.#waitingKeys = 0;
+    this.#waitingBytes = 0;
     this.#underWay += 1;
     this.#together = group.length;
     this.#send(group).then(

@@ -8,12 +8,19 @@ import { defineScript } from "../redis/script.ts";
  * is the store's. The replies contain the counts from before; the caller makes the outcomes with the functions of core.
  */
 
+/** More requests in one call, or more counters and credits, would hold Redis for too long: it does nothing else meanwhile. */
+export const CONSUME_REQUESTS_MAX = 32;
+export const CONSUME_KEYS_MAX = 512;
+/** Of all texts of a call. A request with 100 limits has 5 KiB. */
+export const CONSUME_TEXT_BYTES_MAX = 32 * 1024;
+export const SYNC_KEYS_MAX = 200;
+
 /**
  * `read_counter(key, duration, now)`: window, current, previous and the time to use: if the clock is behind the stored window, the start of
  * that window; and true if the stored window is that of now. Counts that are not whole numbers, or that a clock far ahead of this one
  * has made, are ignored.
- * `write_counter(key, duration, window, current, previous, is_current)`: the expiry that the first call of a window sets is past the end of
- * the next window, so it is not set again.
+ * `write_counter(key, duration, window, is_current, current, current_more, previous, previous_more)`: adds to a counter. By HINCRBY alone,
+ * so that a gate's user need not be allowed to write anything but numbers, whose size is bounded. The expiry that the first call of a window sets is past the end of the next window, so it is not set again.
  */
 const READ_COUNTER = `${SHARED_LUA}
 local function read_counter(key, duration, now)
@@ -39,10 +46,15 @@ local function used(window, current, previous, duration, at)
   if previous == 0 then return current end
   return current + portion_of(previous, duration - (at - window * duration), duration)
 end
-local function write_counter(key, duration, window, current, previous, is_current)
-  local counts = {'current', string.format('%d', current), 'previous', string.format('%d', previous)}
-  if is_current then return redis.call('HSET', key, unpack(counts)) end
-  redis.call('HSET', key, 'window', string.format('%d', window), unpack(counts))
+local function add_to_field(key, field, amount)
+  return amount == 0 or type(redis.pcall('HINCRBY', key, field, string.format('%d', amount))) == 'number'
+end
+local function write_counter(key, duration, window, is_current, current, current_more, previous, previous_more)
+  if is_current and add_to_field(key, 'current', current_more) and add_to_field(key, 'previous', previous_more) then return end
+  redis.call('UNLINK', key)
+  redis.call('HINCRBY', key, 'window', string.format('%d', window))
+  redis.call('HINCRBY', key, 'current', string.format('%d', current + current_more))
+  redis.call('HINCRBY', key, 'previous', string.format('%d', previous + previous_more))
   redis.call('PEXPIRE', key, string.format('%d', 2 * duration))
 end
 `;
@@ -62,27 +74,29 @@ local function spend(key, cost)
   local granted, spent = open_credits(key)
   if not granted then return 3, -1 end
   if spent + cost > granted then return 2, math.max(0, granted - spent) end
-  if cost > 0 then redis.call('HSET', key, 'spent', string.format('%.0f', spent + cost)) end
+  if cost > 0 and type(redis.pcall('HINCRBY', key, 'spent', string.format('%.0f', cost))) ~= 'number' then return 3, -1 end
   return 1, granted - spent - cost
 end
 `;
 
 /**
- * Any request. `consume(first, text, deadline)`: the request whose keys follow KEYS[first], decided at `now`, as text. Requests of one
- * rule have equal texts, which are taken apart once.
+ * Any request. `consume(first, keys, text, deadline)`: the request of `keys` keys that follow KEYS[first], decided at `now`, as text.
+ * Requests of one rule have equal texts, which are taken apart once. The keys that a text counts on must be its own, so that a call
+ * costs no more than its keys and its text.
  */
 const CONSUME_ANY = `${READ_COUNTER}${SPEND}
 local function words_of(text)
   local words = {}
   -- The fifth is the key's id, which may look like a number.
-  for word in string.gmatch(text, '([^ ]*) ') do words[#words + 1] = #words ~= 4 and tonumber(word) or word end
+  for word in string.gmatch(text, '[^ ]+') do words[#words + 1] = #words ~= 4 and tonumber(word) or word end
   return words
 end
 local known = {}
-local function consume(first, text, deadline)
+local function consume(first, keys, text, deadline)
   local args = known[text] or words_of(text)
   known[text] = args
   local counters = args[2]
+  if keys ~= counters + (args[4] == '-' and 0 or 3) then error('keys') end
   if now >= deadline then return exact({now, -1}) end
   local reply = {now, 1}
   local windows, currents, previouses, moments, are_current, costs = {}, {}, {}, {}, {}, {}
@@ -105,12 +119,12 @@ local function consume(first, text, deadline)
   if passed and args[3] ~= 1 then
     for i = 1, counters do
       if costs[i] > 0 then
-        write_counter(KEYS[first + i], args[5 + i], windows[i], currents[i] + costs[i], previouses[i], are_current[i])
+        write_counter(KEYS[first + i], args[5 + i], windows[i], are_current[i], currents[i], costs[i], previouses[i], 0)
       end
     end
   end
   if not passed then reply[2] = 0 end
-  if args[4] ~= '' then
+  if args[4] ~= '-' then
     local credits, status, remaining = first + counters, 0, -1
     if passed then
       status, remaining = spend(KEYS[credits + 1], args[4])
@@ -139,13 +153,18 @@ end
  *       to be loaded.
  * ARGV: for each request a text; then for each its deadline. From the deadline on the caller no longer waits, so nothing must be
  *       consumed. The text of a plain request: the duration, the limit and the cost, with spaces between them. Of any other, each
- *       followed by a space: the number of its keys, C, '1' to decide without consuming, the cost in credits or '', the key's
- *       id, C durations, and for each charge the number of its counter, its limit and its cost.
+ *       followed by a space: the number of its keys, C, '1' to decide without consuming, the cost in credits and the key's id, or
+ *       '-' for each, C durations, and for each charge the number of its counter, its limit and its cost.
  * Reply: a JSON array of one array for each request, or null for one that failed: now, 1 if all limits passed, and for each counter
  *        the window, current and previous from before; with credits also their status (0: a limit refused first) and
  *        what remains (-1: unknown). After the deadline: now, -1.
  */
-export const CONSUME = defineScript(`
+export const CONSUME = defineScript(
+  { keys: CONSUME_KEYS_MAX, args: 2 * CONSUME_REQUESTS_MAX, argBytes: CONSUME_TEXT_BYTES_MAX },
+  `
+local bytes = 0
+for i = 1, #ARGV do bytes = bytes + #ARGV[i] end
+if bytes > ${CONSUME_TEXT_BYTES_MAX} + 64 * ${CONSUME_REQUESTS_MAX} then return redis.error_reply('ERR too long texts for one call') end
 local pcall_redis, floor, format = redis.pcall, math.floor, string.format
 local time = redis.call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
@@ -160,8 +179,7 @@ local function consume_plain(key, deadline, duration, limit, cost)
   local passed = 0
   if limit > 0 and current + floor(carried / duration) + cost <= limit then
     passed = 1
-    -- It replaces a field, or answers an error.
-    if cost > 0 and pcall_redis('HSET', key, 'current', format('%d', current + cost)) ~= 0 then return 'null' end
+    if cost > 0 and type(pcall_redis('HINCRBY', key, 'current', format('%d', cost))) ~= 'number' then return nil end
   end
   return format('[%d,%d,%d,%d,%d]', now, passed, window, current, previous)
 end
@@ -176,46 +194,55 @@ for at = 1, count do
     duration, limit, cost = string.match(text, '^(%d+) (%d+) (%d+)$')
     if duration then duration, limit, cost = tonumber(duration), tonumber(limit), tonumber(cost) end
   end
+  local keys = duration and 1 or tonumber(string.match(text, '^%d+'))
+  if not keys or first + keys > #KEYS then return redis.error_reply('ERR a text names more keys than there are') end
   if duration then reply = consume_plain(KEYS[first + 1], deadline, duration, limit, cost) end
   if not reply then
     consume = consume or any()
-    if duration then text = '1 1 0   ' .. ARGV[at]:gsub(' ', ' 1 ', 1) .. ' ' end
+    if duration then text = '1 1 0 - - ' .. ARGV[at]:gsub(' ', ' 1 ', 1) .. ' ' end
     local decided
-    decided, reply = pcall(consume, first, text, deadline)
+    decided, reply = pcall(consume, first, keys, text, deadline)
     if not decided then reply = 'null' end
   end
   replies[at] = reply
-  first = first + (duration and 1 or tonumber(string.match(text, '^%d+')))
+  first = first + keys
 end
 if count == 1 then return '[' .. replies[1] .. ']' end
 return '[' .. table.concat(replies, ',') .. ']'
-`);
+`,
+);
 
 /**
  * For a cluster, when another slot has refused: takes back what was consumed here, but only from the window in which it was
  * consumed, so that a late call cannot lower a count that it never raised.
  * KEYS: the counter. ARGV: the window, the cost.
  */
-export const GIVE_BACK = defineScript(`${SHARED_LUA}
+export const GIVE_BACK = defineScript(
+  { keys: 1, args: 2 },
+  `${SHARED_LUA}
 local stored = read_hash(KEYS[1], 'window', 'current')
 local window, current = whole(stored[1]), whole(stored[2])
 if current and window == tonumber(ARGV[1]) then
   local left = math.max(0, current - tonumber(ARGV[2]))
-  redis.call('HSET', KEYS[1], 'current', string.format('%.0f', left))
+  redis.call('HINCRBY', KEYS[1], 'current', string.format('%.0f', left - current))
   return 1
 end
 return 0
-`);
+`,
+);
 
 /**
  * For a cluster: spends only the credits. KEYS: the credits. ARGV: the cost, the deadline.
  * Reply, by `exact`: status (4 after the deadline) and what remains.
  */
-export const SPEND_CREDITS = defineScript(`${SHARED_LUA}${SPEND}
+export const SPEND_CREDITS = defineScript(
+  { keys: 1, args: 2 },
+  `${SHARED_LUA}${SPEND}
 if now_ms() >= tonumber(ARGV[2]) then return exact({4, -1}) end
 local status, remaining = spend(KEYS[1], tonumber(ARGV[1]))
 return exact({status, remaining})
-`);
+`,
+);
 
 /**
  * Adds what a process admitted by itself and returns the totals of all processes. An amount for the window before the current one is
@@ -223,22 +250,26 @@ return exact({status, remaining})
  * KEYS: the counters. ARGV: for each its duration, the window of the amount, the amount.
  * Reply, by `exact`: now, and for each counter the window, current and previous afterwards.
  */
-export const SYNC_COUNTS = defineScript(`${READ_COUNTER}
+export const SYNC_COUNTS = defineScript(
+  { keys: SYNC_KEYS_MAX, argsPerKey: 3 },
+  `${READ_COUNTER}
 local now = now_ms()
 local reply = {now}
 for i = 1, #KEYS do
   local duration = tonumber(ARGV[3 * i - 2])
   local of, amount = tonumber(ARGV[3 * i - 1]), tonumber(ARGV[3 * i])
-  local window, current, previous = read_counter(KEYS[i], duration, now)
+  local window, current, previous, _, is_current = read_counter(KEYS[i], duration, now)
   if amount ~= 0 and of >= window - 1 then
     -- A process whose clock is ahead has counted in a window that has not begun here. Negative: it took something back.
     -- Of what all processes together admitted beyond 2^53 − 1, no more can be told.
-    local function plus(count) return math.min(9007199254740991, math.max(0, count + amount)) end
-    if of >= window then current = plus(current) else previous = plus(previous) end
-    write_counter(KEYS[i], duration, window, current, previous)
+    local function more(count) return math.min(9007199254740991, math.max(0, count + amount)) - count end
+    local current_more, previous_more = of >= window and more(current) or 0, of < window and more(previous) or 0
+    write_counter(KEYS[i], duration, window, is_current, current, current_more, previous, previous_more)
+    current, previous = current + current_more, previous + previous_more
   end
   local at = 3 * i - 1
   reply[at], reply[at + 1], reply[at + 2] = window, current, previous
 end
 return exact(reply)
-`);
+`,
+);

@@ -2,7 +2,7 @@ import type { WindowCounts } from "../../core/ratelimits/window.ts";
 import { isCluster, type RedisClient } from "../redis/connect.ts";
 import { readNumbers, runScript } from "../redis/script.ts";
 import { countsAt } from "./redis.ts";
-import { SYNC_COUNTS } from "./scripts.ts";
+import { SYNC_COUNTS, SYNC_KEYS_MAX } from "./scripts.ts";
 
 /** The amount that was admitted in one window. */
 export interface Amount {
@@ -33,16 +33,13 @@ export function withAmounts(counts: WindowCounts | undefined, amounts: readonly 
   return sum;
 }
 
-/** A script on more counters than this would block other clients for too long. */
-const ITEMS_MAX = 200;
-
 /**
  * Syncs with Redis. Returns undefined when there is no connection and nothing was sent; throws when it is unknown whether the
  * amounts were added.
  */
 export async function syncWithRedis(client: RedisClient, items: readonly SyncItem[]): Promise<Synced | undefined> {
   if (client.status !== "ready") return undefined;
-  const size = isCluster(client) ? 1 : ITEMS_MAX;
+  const size = isCluster(client) ? 1 : SYNC_KEYS_MAX;
   const batches: Promise<number[]>[] = [];
   for (let at = 0; at < items.length; at += size) batches.push(sendBatch(client, items.slice(at, at + size)));
   const replies = await Promise.all(batches);

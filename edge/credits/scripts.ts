@@ -26,7 +26,9 @@ end
  * closed the counter. A lower rev is refused, so that a slow loader cannot restore an old number. With the same rev the greater
  * `spent` is kept. A value that is not a counter is replaced.
  */
-export const LOAD = defineScript(`${READ_CREDITS}
+export const LOAD = defineScript(
+  { keys: 1, args: 4 },
+  `${READ_CREDITS}
 if now_ms() >= tonumber(ARGV[4]) then return -1 end
 local known_rev, _, known_spent = read_credits(KEYS[1])
 local rev, spent = tonumber(ARGV[1]), tonumber(ARGV[3])
@@ -35,10 +37,13 @@ if known_rev and known_rev > rev then return 0 end
 if known_rev == rev then spent = math.max(spent, known_spent) end
 redis.call('HSET', KEYS[1], 'rev', ARGV[1], 'granted', ARGV[2], 'spent', string.format('%.0f', spent), 'open', '1')
 return 1
-`);
+`,
+);
 
 /** KEYS: the credits. Closes the counter and returns it. Must not create a counter that does not exist. */
-export const SUSPEND = defineScript(`${READ_CREDITS}
+export const SUSPEND = defineScript(
+  { keys: 1 },
+  `${READ_CREDITS}
 local rev, granted, spent = read_credits(KEYS[1])
 if not rev then
   redis.call('DEL', KEYS[1])
@@ -46,29 +51,39 @@ if not rev then
 end
 redis.call('HSET', KEYS[1], 'open', '0')
 return exact({rev, granted, spent})
-`);
+`,
+);
 
 /** KEYS: the credits. ARGV: the deadline, after which it does nothing and replies -1. */
-export const REMOVE = defineScript(`${SHARED_LUA}
+export const REMOVE = defineScript(
+  { keys: 1, args: 1 },
+  `${SHARED_LUA}
 if now_ms() >= tonumber(ARGV[1]) then return -1 end
 return redis.call('DEL', KEYS[1])
-`);
+`,
+);
 
 /** KEYS: the credits. */
-export const READ = defineScript(`${READ_CREDITS}
+export const READ = defineScript(
+  { keys: 1 },
+  `${READ_CREDITS}
 local rev, granted, spent = read_credits(KEYS[1])
 if not rev then return false end
 return exact({rev, granted, spent})
-`);
+`,
+);
 
 /** KEYS: the credits, the set of dirty ones. ARGV: the key's id, rev, spent. Clears the mark unless rev or spent have changed. */
-export const CLEAR_DIRTY = defineScript(`${READ_CREDITS}
+export const CLEAR_DIRTY = defineScript(
+  { keys: 2, args: 3 },
+  `${READ_CREDITS}
 local rev, _, spent = read_credits(KEYS[1])
 if rev and (rev ~= tonumber(ARGV[2]) or spent ~= tonumber(ARGV[3])) then return 0 end
 local removed = redis.pcall('SREM', KEYS[2], ARGV[1])
 if is_wrong_type(removed) then return redis.call('DEL', KEYS[2]) end
 return removed
-`);
+`,
+);
 
 /**
  * Takes ids out of a set at random, so that ids that cannot be handled yet do not block the others. Bounded by bytes too: a member can
@@ -76,7 +91,9 @@ return removed
  * KEYS: the set. ARGV: how many at most, how long an id may be, 1 to keep the returned ids in the set.
  * Reply: how many members were not ids, how many other members are left, the ids.
  */
-export const TAKE_IDS = defineScript(`${SHARED_LUA}
+export const TAKE_IDS = defineScript(
+  { keys: 1, args: 3 },
+  `${SHARED_LUA}
 local size = redis.pcall('SCARD', KEYS[1])
 if is_wrong_type(size) then
   redis.call('DEL', KEYS[1])
@@ -92,4 +109,5 @@ end
 local left = redis.call('SCARD', KEYS[1])
 if ARGV[3] == '1' and #ids > 0 then redis.call('SADD', KEYS[1], unpack(ids)) end
 return {refused, left, unpack(ids)}
-`);
+`,
+);

@@ -24,28 +24,36 @@ const PART_OF_OWN = 3 / 4;
 const PART_OF_REST = 1 / 2;
 
 /** KEYS: the lease. ARGV: the holder, for how many ms. Reply: 1 newly acquired, 2 still held, 0 held by another. */
-const LEASE = defineScript(`
+export const LEASE = defineScript(
+  { keys: 1, args: 2, argBytes: 512 },
+  `
 local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return holder and 2 or 1
-`);
+`,
+);
 
 /** KEYS: the lease. ARGV: the holder, which releases it. */
-const LEAVE = defineScript(`
+export const LEAVE = defineScript(
+  { keys: 1, args: 1, argBytes: 512 },
+  `
 if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
 return 0
-`);
+`,
+);
 
 /**
  * KEYS: stream and room of each workspace. ARGV: the room of a workspace that has none yet. Reply: for each the bytes that the stream
  * uses, and its room. A room that is not a whole number is replaced.
  */
-const MEASURE = defineScript(`
+export const MEASURE = defineScript(
+  { keys: 2 * MEASURE_MAX, args: 1 },
+  `
 local measured = {}
 for k = 1, #KEYS, 2 do
   local bytes = redis.call('MEMORY', 'USAGE', KEYS[k], 'SAMPLES', '0') or 0
-  local room = redis.pcall('GET', KEYS[k + 1])
+  local room = redis.pcall('GETRANGE', KEYS[k + 1], '0', '16')
   if type(room) ~= 'string' or not string.match(room, '^%-?%d+$') or #room > 16 then
     redis.call('SET', KEYS[k + 1], ARGV[1])
     room = ARGV[1]
@@ -53,18 +61,22 @@ for k = 1, #KEYS, 2 do
   measured[#measured + 1] = {bytes, room}
 end
 return measured
-`);
+`,
+);
 
 /**
  * KEYS: a stream. ARGV: the part of its entries that is kept. Reply: how many were removed. The oldest are removed. A key that is not
  * a stream is removed as a whole, because the next `look` at it may be half a minute later.
  */
-const TRIM = defineScript(`${SHARED_LUA}
+export const TRIM = defineScript(
+  { keys: 1, args: 1 },
+  `${SHARED_LUA}
 local length = redis.pcall('XLEN', KEYS[1])
 if is_wrong_type(length) then return redis.call('UNLINK', KEYS[1]) end
 local kept = math.floor(length * tonumber(ARGV[1]))
 return redis.call('XTRIM', KEYS[1], 'MAXLEN', string.format('%.0f', kept))
-`);
+`,
+);
 
 /** Returns the part of a server's memory that is for events. `maxBytes` 0: the server has no limit of its own. */
 export function bytesForEvents(given: {

@@ -42,6 +42,8 @@ const PORTION_BYTES = 512 * 1024;
 const ENTRY_BYTES_MAX = 80 * 1024;
 /** From older sidecars, each entry is one event. A script over more entries would block other clients for too long. */
 const ENTRIES_MAX = 500;
+/** Two numbers of 64 bits, a hyphen and a space. */
+const ENTRY_ID_BYTES_MAX = 42;
 /** Streams per script call. */
 const LOOK_MAX = 500;
 
@@ -50,7 +52,9 @@ const LOOK_MAX = 500;
  * bytes, and the id of the first entry; for each key that is not a stream (it is removed) its index, -1, and its type;
  * for each that cannot be read its index, -2, and the error.
  */
-const LOOK = defineScript(`${SHARED_LUA}
+export const LOOK = defineScript(
+  { keys: LOOK_MAX },
+  `${SHARED_LUA}
 local seen = {string.format('%.0f', now_ms())}
 for place, key in ipairs(KEYS) do
   local length = redis.pcall('XLEN', key)
@@ -67,7 +71,8 @@ for place, key in ipairs(KEYS) do
   end
 end
 return seen
-`);
+`,
+);
 
 /**
  * Takes a portion for a reader, as one text: parsing a reply of thousands of small values costs the api-server more than all other
@@ -77,7 +82,9 @@ return seen
  * Reply: the number of entries, how many of them were not events, their ids separated by spaces, the events separated by line
  * feeds, the bytes of the events; nil when there are none.
  */
-const TAKE = defineScript(`
+export const TAKE = defineScript(
+  { keys: 1, args: 6, argBytes: 512 },
+  `
 local ids, events, bytes, unreadable, from = {}, {}, 0, 0, ARGV[3]
 for _ = 1, tonumber(ARGV[6]) do
   local read = redis.pcall('XREADGROUP', 'GROUP', ARGV[1], ARGV[2], 'COUNT', '1', 'STREAMS', KEYS[1], from)
@@ -106,13 +113,16 @@ for _ = 1, tonumber(ARGV[6]) do
 end
 if #ids == 0 then return false end
 return {#ids, unreadable, table.concat(ids, ' '), table.concat(events, '\\n'), bytes}
-`);
+`,
+);
 
 /**
  * Claims all that one dead reader holds, which is one portion, without the content: this reader then reads it as entries that it holds.
  * KEYS: the stream. ARGV: the group, the reader, the minimum idle time in ms, how many at most. Reply: how many.
  */
-const CLAIM = defineScript(`
+export const CLAIM = defineScript(
+  { keys: 1, args: 4, argBytes: 512 },
+  `
 local idle = redis.pcall('XPENDING', KEYS[1], ARGV[1], 'IDLE', ARGV[3], '-', '+', '1')
 if idle.err then return idle end
 if #idle == 0 then return 0 end
@@ -122,14 +132,17 @@ for _, entry in ipairs(redis.call('XPENDING', KEYS[1], ARGV[1], '-', '+', ARGV[4
 end
 redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], '0', unpack(ids))
 return #ids
-`);
+`,
+);
 
 /**
  * Removes readers that hold no entries: the one that leaves, and those not seen for long. One atomic step, because removing a reader
  * that holds entries would lose them. KEYS: streams. ARGV: the group, the reader that leaves ('' for none), after how many ms a
  * reader counts as gone. Reply: how many were removed.
  */
-const TIDY = defineScript(`
+export const TIDY = defineScript(
+  { keys: LOOK_MAX, args: 3, argBytes: 512 },
+  `
 local removed = 0
 for _, key in ipairs(KEYS) do
   local readers = redis.pcall('XINFO', 'CONSUMERS', key, ARGV[1])
@@ -143,7 +156,8 @@ for _, key in ipairs(KEYS) do
   end
 end
 return removed
-`);
+`,
+);
 
 /**
  * Acknowledges entries and removes them, which makes room. KEYS: the stream, the room. ARGV: the group, the ids separated by
@@ -151,7 +165,9 @@ return removed
  * An entry with an id in the far future harms a stream even after its removal: it would prevent every later entry, or make it look
  * young for ever. So an empty stream that has seen such an id is deleted and begins again.
  */
-const FINISH = defineScript(`${SHARED_LUA}
+export const FINISH = defineScript(
+  { keys: 2, args: 3, argBytes: ENTRIES_MAX * ENTRY_ID_BYTES_MAX },
+  `${SHARED_LUA}
 local ids = {}
 for id in string.gmatch(ARGV[2], '%S+') do ids[#ids + 1] = id end
 redis.call('XACK', KEYS[1], ARGV[1], unpack(ids))
@@ -167,7 +183,8 @@ if redis.call('XLEN', KEYS[1]) == 0 then
   end
 end
 return removed
-`);
+`,
+);
 
 export interface RedisEventSourceOptions {
   readonly keys: RedisKeys;

@@ -19,32 +19,43 @@ const RENEWED_MS = 2 * 3_600_000;
 const ALL_RENEWED_MS = 5 * 60_000;
 const ANSWER_MS_MAX = 3_000;
 const SWEPT_MAX = 100;
+/** Of a user or a pod: `namespace/name`, each of at most 253 bytes, fits. */
+const NAME_BYTES_MAX = 512;
 
 /** KEYS: the times of users. ARGV: a user, how long it is valid in ms. Reply: 1. */
-const KEEP_TIME = defineScript(`
+export const KEEP_TIME = defineScript(
+  { keys: 1, args: 2, argBytes: NAME_BYTES_MAX },
+  `
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 redis.call('ZADD', KEYS[1], string.format('%.0f', now + tonumber(ARGV[2])), ARGV[1])
 return 1
-`);
+`,
+);
 
 /** Notes a pod whose reports are to be listed, and forgets those whose time is over. KEYS, ARGV and reply as above. */
-const NOTE_POD = defineScript(`
+export const NOTE_POD = defineScript(
+  { keys: 1, args: 2, argBytes: NAME_BYTES_MAX },
+  `
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now))
 redis.call('ZADD', KEYS[1], string.format('%.0f', now + tonumber(ARGV[2])), ARGV[1])
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return 1
-`);
+`,
+);
 
 /** The same as the first, unless the user has a time already. */
-const KEEP_FIRST_TIME = defineScript(`
+export const KEEP_FIRST_TIME = defineScript(
+  { keys: 1, args: 2, argBytes: NAME_BYTES_MAX },
+  `
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 redis.call('ZADD', KEYS[1], 'NX', string.format('%.0f', now + tonumber(ARGV[2])), ARGV[1])
 return 1
-`);
+`,
+);
 
 /**
  * Takes the users whose time is over out of the set, and those whose gates did not renew them although they could: others were renewed
@@ -52,7 +63,9 @@ return 1
  * KEYS: the times of users. ARGV: how many at most; how long a user is valid, within what time it is renewed, and how long the last
  * minutes are, in ms. Reply: the users.
  */
-const TAKE_OVER = defineScript(`
+export const TAKE_OVER = defineScript(
+  { keys: 1, args: 4 },
+  `
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local valid, renewed, recent = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -62,7 +75,8 @@ if proof[2] then over = math.max(over, tonumber(proof[2]) - renewed) end
 local users = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', over), 'LIMIT', '0', ARGV[1])
 if #users > 0 then redis.call('ZREM', KEYS[1], unpack(users)) end
 return users
-`);
+`,
+);
 
 /** What a gate's user may do is different in a Redis that is for events alone. */
 export interface UserStore {

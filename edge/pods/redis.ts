@@ -15,41 +15,52 @@ import {
 
 /** If nothing lists the reports, they expire with their hash; list() removes single expired ones. */
 const KEPT_MS = 60_000;
+const POD_ID_BYTES_MAX = 512;
 
 /**
  * KEYS: the reports of a policy. ARGV: the pod's id, its report as JSON, how long the hash is kept (ms).
  * A script, because the time of the report is the store's: the clocks of pods are not trusted.
  */
-export const REPORT = defineScript(`
+export const REPORT = defineScript(
+  { keys: 1, args: 3, argBytes: REPORT_BYTES_MAX },
+  `
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 redis.call('HSET', KEYS[1], ARGV[1], string.format('%.0f', now) .. ' ' .. ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return 1
-`);
+`,
+);
 
 /**
  * KEYS: a sorted set of the pods of a policy, by when they were last seen. ARGV: the pod's id, for how long a pod counts (ms). Returns how many
  * there are. Apart from the reports, so that counting thousands of pods reads none of them.
  */
-export const COUNT_ALIVE = defineScript(`
+export const COUNT_ALIVE = defineScript(
+  { keys: 1, args: 2, argBytes: POD_ID_BYTES_MAX },
+  `
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 redis.call('ZADD', KEYS[1], now, ARGV[1])
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - tonumber(ARGV[2]))
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
-return redis.call('ZCARD', KEYS[1])
-`);
+local gone = redis.call('ZCOUNT', KEYS[1], '-inf', now - tonumber(ARGV[2]))
+local count = redis.call('ZCARD', KEYS[1]) - gone
+-- A call removes a bounded number: a gate may have added millions.
+if gone > 0 then redis.call('ZREMRANGEBYRANK', KEYS[1], '0', math.min(gone, 1000) - 1) end
+return count
+`,
+);
 
 /** More pods of one policy than this are not listed: a compromised one can write under any name. */
 const PODS_MAX = 10_000;
-const POD_ID_BYTES_MAX = 512;
 
 /**
  * KEYS: the reports of a policy. ARGV: the most pods, the most bytes of a name and of a report. Returns names and reports in turn.
  * A script, because a field that is too long must not be fetched: one pod's report would then fill the api-server's memory.
  */
-export const LIST_REPORTS = defineScript(`
+export const LIST_REPORTS = defineScript(
+  { keys: 1, args: 3 },
+  `
 local listed = {}
 local pods = redis.pcall('HKEYS', KEYS[1])
 if pods.err then
@@ -64,7 +75,8 @@ for _, pod in ipairs(pods) do
   end
 end
 return listed
-`);
+`,
+);
 
 const Count = z.int().min(0);
 
@@ -142,7 +154,7 @@ export class RedisPodReports implements PodReports {
     } catch (error) {
       if (!isWrongType(error)) throw error;
       // Another pod may write anything under the key. What is no hash has no reports.
-      await this.#client.del(key);
+      await this.#client.unlink(key);
       await send();
     }
   }
@@ -156,7 +168,7 @@ export class RedisPodReports implements PodReports {
     try {
       return Number(await runScript(this.#client, COUNT_ALIVE, 1, [key, podId, POD_REPORT_MAX_AGE_MS]));
     } catch (error) {
-      if (isWrongType(error)) await this.#client.del(key);
+      if (isWrongType(error)) await this.#client.unlink(key);
       // A user that an api-server of an earlier release made, or whose rules are from before.
       if (error instanceof Error && /NOPERM|not allowed|can't access/i.test(error.message)) return undefined;
       throw error;

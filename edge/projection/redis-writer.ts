@@ -14,7 +14,18 @@ import {
   TOMBSTONE_KEPT_MS,
   type WorkspacesAnew,
 } from "./contract.ts";
-import { ANNOUNCE, BEGIN, CHANGES_MAX, COMPLETE, HEARTBEAT, SET_FIELD, SET_RECORDS } from "./scripts.ts";
+import {
+  ANNOUNCE,
+  BEGIN,
+  CHANGES_MAX,
+  COMPLETE,
+  ENTRIES_PER_CALL,
+  HEARTBEAT,
+  LAGGING_NAMED_MAX,
+  RECORDS_PER_CALL,
+  SET_FIELD,
+  SET_RECORDS,
+} from "./scripts.ts";
 
 /*
  * Each workspace has its own mark, with the projection id under which its records are stored. That is the id of the whole
@@ -24,10 +35,7 @@ import { ANNOUNCE, BEGIN, CHANGES_MAX, COMPLETE, HEARTBEAT, SET_FIELD, SET_RECOR
  * the whole projection is lost.
  */
 
-const RECORDS_PER_CALL = 200;
 const CALLS_PER_BATCH = 200;
-const ENTRIES_PER_CALL = 500;
-const LAGGING_NAMED_MAX = 2000;
 
 /** A script call that belongs to one workspace, or to the central feed. */
 interface OwnedCall extends ScriptCall {

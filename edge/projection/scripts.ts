@@ -10,6 +10,17 @@ import { defineScript } from "../redis/script.ts";
 /** Older ones are trimmed, about; a reader that is so far behind notices the gap and starts again. */
 export const CHANGES_MAX = 100_000;
 
+/** Calls of the scripts are no larger than this, because Redis does nothing else meanwhile. */
+export const RECORDS_PER_CALL = 200;
+export const ENTRIES_PER_CALL = 500;
+export const LAGGING_NAMED_MAX = 2_000;
+/** Workspaces are named by their ids, which are shorter, with how far they lag in ms. */
+const LAGGING_BYTES_MAX = 128 * LAGGING_NAMED_MAX;
+/** Readers refuse records beyond 8 MiB. The scripts leave that to them: a refused write would begin the workspace again and again. */
+const WRITTEN_BYTES_MAX = 64 * 1024 * 1024;
+/** The longest is an override: the id of its namespace and an identifier of up to 512 characters. */
+const RECORD_ID_BYTES_MAX = 64 * 1024;
+
 /** Entries older than this are trimmed: a reader that was away for so long forgets everything anyway. */
 const CHANGES_KEPT_MS = 15 * 60 * 1000;
 
@@ -28,7 +39,9 @@ end
  * records; and for each its JSON ('': a tombstone) and its lifetime in ms ('': for ever).
  * Reply: 1, or -1 for another projection.
  */
-export const SET_RECORDS = defineScript(`${IS_OLDER}
+export const SET_RECORDS = defineScript(
+  { keys: RECORDS_PER_CALL + 1, args: 3, argsPerKey: 2, argBytes: WRITTEN_BYTES_MAX },
+  `${IS_OLDER}
 local count = tonumber(ARGV[3])
 if KEYS[count + 1] and redis.call('HGET', KEYS[count + 1], 'projectionId') ~= ARGV[1] then return -1 end
 for i = 1, count do
@@ -41,7 +54,8 @@ for i = 1, count do
   end
 end
 return 1
-`);
+`,
+);
 
 /**
  * The same for a field of a hash. A field cannot expire by itself, so the times of tombstones are kept in a sorted set, and each
@@ -50,7 +64,9 @@ return 1
  * tombstone), how long a tombstone is kept in ms, the field. Reply: 1 written, 0 refused as older, -1 another projection,
  * or the fields were lost.
  */
-export const SET_FIELD = defineScript(`${IS_OLDER}
+export const SET_FIELD = defineScript(
+  { keys: 3, args: 5, argBytes: WRITTEN_BYTES_MAX },
+  `${IS_OLDER}
 if KEYS[3] and redis.call('HGET', KEYS[3], 'projectionId') ~= ARGV[1] then return -1 end
 -- A key of another type was written by others, over all fields that it had: they are lost.
 local kind, gone_kind = redis.call('TYPE', KEYS[1]).ok, redis.call('TYPE', KEYS[2]).ok
@@ -74,14 +90,17 @@ for _, field in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', string.forma
   redis.call('ZREM', KEYS[2], field)
 end
 return 1
-`);
+`,
+);
 
 /**
  * KEYS: mark, changes, and for the central feed the known workspaces. ARGV: projection id, how many entries are kept, '1' if
  * readers must forget what they have, and '1' if records of the previous projection may be used, if that one was complete.
  * Reply: 1 begun, 0 it had begun before.
  */
-export const BEGIN = defineScript(`
+export const BEGIN = defineScript(
+  { keys: 3, args: 4 },
+  `
 local known = redis.pcall('HGET', KEYS[1], 'projectionId')
 if known == ARGV[1] then return 0 end
 local was_complete = redis.pcall('HGET', KEYS[1], 'complete') == '1'
@@ -97,13 +116,16 @@ if type(added) == 'table' then
   redis.call('XADD', KEYS[2], '*', unpack(entry))
 end
 return 1
-`);
+`,
+);
 
 /**
  * Numbers the entries without a gap. KEYS: mark, changes. ARGV: projection id, how many entries are kept, version, and
  * kind, workspace, id for each change. Reply: the new head, -1 another projection.
  */
-export const ANNOUNCE = defineScript(`
+export const ANNOUNCE = defineScript(
+  { keys: 2, args: 3 + 3 * ENTRIES_PER_CALL, argBytes: RECORD_ID_BYTES_MAX },
+  `
 if redis.call('HGET', KEYS[1], 'projectionId') ~= ARGV[1] then return -1 end
 local count = (#ARGV - 3) / 3
 local head = redis.call('HINCRBY', KEYS[1], 'head', count)
@@ -117,14 +139,17 @@ if tonumber(ARGV[3]) > tonumber(redis.call('HGET', KEYS[1], 'version') or '0') t
   redis.call('HSET', KEYS[1], 'version', ARGV[3])
 end
 return head
-`);
+`,
+);
 
 /**
  * KEYS: mark, changes. ARGV: projection id, the time, on the central feed which workspaces lag ('': none), and the lowest head that is
  * possible. Reply: the new head, and whether the projection is complete ('1'); -1 for another projection, or one that has gone
  * back in time, in which nothing may look fresher than it is.
  */
-export const HEARTBEAT = defineScript(`
+export const HEARTBEAT = defineScript(
+  { keys: 2, args: 4, argBytes: LAGGING_BYTES_MAX },
+  `
 local mark = redis.call('HMGET', KEYS[1], 'projectionId', 'asOfMs', 'complete', 'formerId', 'head')
 if mark[1] ~= ARGV[1] or tonumber(mark[5]) < tonumber(ARGV[4]) then return -1 end
 local n = redis.call('HINCRBY', KEYS[1], 'head', 1)
@@ -143,10 +168,13 @@ end
 local oldest = string.format('%.0f', tonumber(redis.call('TIME')[1]) * 1000 - ${CHANGES_KEPT_MS})
 redis.call('XADD', KEYS[2], 'MINID', '~', oldest, '*', unpack(entry))
 return {n, mark[3]}
-`);
+`,
+);
 
 /** KEYS: mark. ARGV: projection id, the highest version written without being announced. */
-export const COMPLETE = defineScript(`
+export const COMPLETE = defineScript(
+  { keys: 1, args: 2 },
+  `
 if redis.call('HGET', KEYS[1], 'projectionId') ~= ARGV[1] then return -1 end
 redis.call('HSET', KEYS[1], 'complete', '1')
 redis.call('HDEL', KEYS[1], 'formerId', 'previousId')
@@ -154,16 +182,20 @@ if tonumber(ARGV[2]) > tonumber(redis.call('HGET', KEYS[1], 'version') or '0') t
   redis.call('HSET', KEYS[1], 'version', ARGV[2])
 end
 return 1
-`);
+`,
+);
 
 /**
  * Where a follower begins: the mark and the last entry, read in one atomic step.
  * KEYS: mark, changes. Reply: projection id, head, time of the last heartbeat, id of the last entry ('' for each that does not
  * exist), and the clock: times must be compared with the clock of the same machine.
  */
-export const POSITION = defineScript(`
+export const POSITION = defineScript(
+  { keys: 2 },
+  `
 local mark = redis.call('HMGET', KEYS[1], 'projectionId', 'head', 'asOfMs')
 local last = redis.call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', '1')
 local time = redis.call('TIME')
 return {mark[1] or '', mark[2] or '', mark[3] or '', last[1] and last[1][1] or '0-0', time[1], time[2]}
-`);
+`,
+);

@@ -1,25 +1,39 @@
 import { DEFAULT_PREFIX } from "./keys.ts";
 
 /*
- * The permissions of Redis users, as rules of `ACL SETUSER` (Redis 7 or later, because some keys are read-only). A pod's user is
+ * The permissions of Redis users, as rules of `ACL SETUSER` (Redis 7 or later, because of read-only keys and selectors). A pod's user is
  * limited to its workspace: it reads records, and writes counters, credits, events and its own report. It may run the scripts that an
  * api-server has loaded, but not load scripts: a script of its own could block the whole Redis for seconds.
+ *
+ * A command may touch only the keys that it is for, so that no short command is expensive: what the user can read again, it can fill
+ * with numbers alone (HINCRBY, DECRBY), and what it removes is freed in the background (UNLINK). Each command of a script is checked too.
  */
 
 /** Records, the mark and the change stream, which only the relay writes. */
-const READ_ONLY = ["k:{*", "i:{*", "r:{*", "a:{*", "n:{*", "nn:{*", "o:{*", "w", "mark:{*", "changes:{*"] as const;
-const WRITTEN = ["rl:{*", "cr:{*", "cr-dirty", "cr-load"] as const;
-const OF_EVENTS = ["events", "events-room:{*"] as const;
+const RECORDS = ["k:{*", "i:{*", "r:{*", "a:{*", "n:{*", "nn:{*", "o:{*", "w", "mark:{*", "changes:{*"] as const;
 
 /** What a client sends to connect, to keep a connection alive, and to read the store's clock. */
 const CONNECTING = ["auth", "hello", "client|setname", "select", "info", "ping", "time"] as const;
 /** What a client of a cluster sends in addition. */
 const OF_CLUSTER = ["cluster|slots", "cluster|shards", "cluster|nodes", "cluster|info", "readonly", "asking"] as const;
-const READING = ["getrange", "hget", "hmget", "hstrlen", "xread", "xrevrange", "evalsha_ro"] as const;
-/** Commands inside scripts, except the last one: each command of a script is checked too. DEL removes a counter of a wrong type. */
-const COUNTING = ["evalsha", "hset", "pexpire", "sadd", "del", "hdel"] as const;
-const COUNTING_PODS = ["zadd", "zremrangebyscore", "zcard"] as const;
-const APPENDING = ["evalsha", "get", "set", "xadd", "decrby"] as const;
+
+/** Commands, and the keys that they may touch. */
+interface Grant {
+  readonly commands: readonly string[];
+  readonly keys: readonly string[];
+  /** What a command may do with the keys. Default: both. */
+  readonly access?: "read" | "write";
+}
+
+/** The most used first: Redis checks one after the other. */
+const COUNTING: readonly Grant[] = [
+  { commands: ["hmget", "hincrby", "pexpire", "unlink"], keys: ["rl:{*", "cr:{*"] },
+  { commands: ["sadd", "unlink"], keys: ["cr-dirty", "cr-load"] },
+];
+const OF_EVENTS: readonly Grant[] = [
+  { commands: ["exists", "decrby", "unlink"], keys: ["events-room:{*"] },
+  { commands: ["xadd"], keys: ["events"], access: "write" },
+];
 
 export interface PodAcl {
   readonly workspaceId: string;
@@ -40,28 +54,43 @@ export function podAclRules({
   mayEval = false,
   gate,
 }: PodAcl): string[] {
+  const grants = store === "events" ? OF_EVENTS : [...COUNTING, ...OF_EVENTS, ...ofPolicy(gate)];
   const base = `${pattern(prefix)}:${pattern(workspaceId)}:`;
-  const ofEventsAlone = store === "events";
-  const keys = [
-    ...(ofEventsAlone ? [] : READ_ONLY.map((key) => `%R~${base}${key}`)),
-    ...(ofEventsAlone ? [] : ofPolicy(gate).read.map((key) => `%R~${base}${key}`)),
-    ...[...(ofEventsAlone ? [] : [...WRITTEN, ...ofPolicy(gate).written]), ...OF_EVENTS].map((key) => `~${base}${key}`),
+  const read = grants.filter(({ access }) => access === "read").flatMap(({ keys }) => keys);
+  const others = grants.filter(({ access }) => access !== "read").flatMap(({ keys }) => keys);
+  // A script names all its keys, so those are allowed together; what it does with each is checked by the grants.
+  const scripts = ["evalsha", "evalsha_ro", ...(mayEval ? ["eval", "eval_ro"] : [])];
+  return [
+    "reset",
+    "on",
+    ...read.map((key) => `%R~${base}${key}`),
+    ...others.map((key) => `~${base}${key}`),
+    "resetchannels",
+    "-@all",
+    ...[...CONNECTING, ...OF_CLUSTER, ...scripts].map((name) => `+${name}`),
+    ...grants.map((grant) => selector(base, grant)),
   ];
-  const commands = new Set([
-    ...CONNECTING,
-    ...OF_CLUSTER,
-    ...(ofEventsAlone ? [] : [...READING, ...COUNTING, ...COUNTING_PODS]),
-    ...APPENDING,
-    ...(mayEval ? ["eval", "eval_ro"] : []),
-  ]);
-  return ["reset", "on", ...keys, "resetchannels", "-@all", ...[...commands].map((name) => `+${name}`)];
 }
 
-function ofPolicy(gate: PodAcl["gate"]): { read: readonly string[]; written: readonly string[] } {
-  if (gate === undefined) return { read: ["p:{*"], written: ["pods:{*", "pods-alive:{*"] };
-  const policyId = pattern(gate.policyId);
-  const written = [`pods:{${policyId}}:${pattern(gate.podId)}`, `pods-alive:{${policyId}}`];
-  return { read: [`p:{${policyId}}`], written };
+function ofPolicy(gate: PodAcl["gate"]): readonly Grant[] {
+  const policyId = gate === undefined ? undefined : pattern(gate.policyId);
+  const policy = policyId === undefined ? "p:{*" : `p:{${policyId}}`;
+  const reports = gate === undefined ? "pods:{*" : `pods:{${policyId}}:${pattern(gate.podId)}`;
+  const alive = policyId === undefined ? "pods-alive:{*" : `pods-alive:{${policyId}}`;
+  return [
+    {
+      commands: ["getrange", "hget", "hmget", "hstrlen", "xread", "xrevrange"],
+      keys: [...RECORDS, policy],
+      access: "read",
+    },
+    { commands: ["hset", "hdel", "pexpire", "unlink"], keys: [reports] },
+    { commands: ["zadd", "zcard", "zcount", "zremrangebyrank", "pexpire", "unlink"], keys: [alive] },
+  ];
+}
+
+function selector(base: string, { commands, keys, access }: Grant): string {
+  const sign = access === undefined ? "~" : access === "read" ? "%R~" : "%W~";
+  return `(${[...commands.map((name) => `+${name}`), ...keys.map((key) => `${sign}${base}${key}`)].join(" ")})`;
 }
 
 /** What an api-server needs of scripting, and of the commands that Redis lists as dangerous. */
@@ -97,9 +126,9 @@ export function centralAclRules({ prefix = DEFAULT_PREFIX, makesUsers = false }:
   return ["reset", "on", `~${pattern(prefix)}:*`, "resetchannels", "-@all", ...CENTRAL_COMMANDS, ...more];
 }
 
-/** Escapes text so that a key pattern matches it literally. */
+/** Escapes text so that a key pattern matches it literally. Redis takes a selector apart at spaces, quotes and parentheses. */
 function pattern(text: string): string {
-  if (text === "" || /[\s\p{Cc}]/u.test(text))
+  if (text === "" || /[\s\p{Cc}"'()]/u.test(text))
     throw new Error(`${JSON.stringify(text)} cannot stand in a rule of an ACL`);
   return text.replace(/[\\*?[\]^]/g, (character) => `\\${character}`);
 }

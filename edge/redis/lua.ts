@@ -25,13 +25,13 @@ end
 local function read_hash(key, ...)
   local fields = redis.pcall('HMGET', key, ...)
   if not is_wrong_type(fields) then return fields end
-  redis.call('DEL', key)
+  redis.call('UNLINK', key)
   return {false, false, false}
 end
 local function add_to_set(key, member)
   local added = redis.pcall('SADD', key, member)
   if not is_wrong_type(added) then return added end
-  redis.call('DEL', key)
+  redis.call('UNLINK', key)
   return redis.call('SADD', key, member)
 end
 local formats = {}

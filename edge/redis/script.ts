@@ -6,9 +6,36 @@ import { isCluster, type RedisClient } from "./connect.ts";
 export interface Script {
   readonly lua: string;
   readonly sha: string;
+  readonly bounds: Required<CallBounds>;
 }
 
-export const defineScript = (lua: string): Script => ({ lua, sha: createHash("sha1").update(lua).digest("hex") });
+/** The largest call that our own callers send. The ACL cannot bound calls of scripts, so each script refuses a larger one itself. */
+export interface CallBounds {
+  readonly keys: number;
+  /** Arguments of a call, whatever the number of its keys. Default: 0. */
+  readonly args?: number;
+  /** Arguments for each key, in addition. Default: 0. */
+  readonly argsPerKey?: number;
+  /** Bytes of one argument. Default: 64, enough for a number, an id or a user's name. */
+  readonly argBytes?: number;
+}
+
+/**
+ * Redis runs nothing else while it runs a script, and a gate's user may run every script that is loaded. So a call beyond the bounds
+ * gets an error before any work.
+ */
+export function defineScript({ keys, args = 0, argsPerKey = 0, argBytes = 64 }: CallBounds, body: string): Script {
+  const argsMax = argsPerKey === 0 ? `${args}` : `${args} + ${argsPerKey} * #KEYS`;
+  const lua = `
+local is_too_large = #KEYS > ${keys} or #ARGV > ${argsMax}
+for i = 1, is_too_large and 0 or #ARGV do is_too_large = is_too_large or #ARGV[i] > ${argBytes} end
+if is_too_large then
+  return redis.error_reply('ERR too large a call of this script: at most ${keys} keys, ${argsMax} arguments, ${argBytes} bytes each')
+end
+${body}`;
+  const sha = createHash("sha1").update(lua).digest("hex");
+  return { lua, sha, bounds: { keys, args, argsPerKey, argBytes } };
+}
 
 /**
  * Runs a script by its hash. A server that does not know the hash has executed nothing, so it is safe to send the text then, also

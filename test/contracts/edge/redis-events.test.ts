@@ -148,18 +148,20 @@ describe("events over a Redis that others write to, and that becomes unreachable
     const cost = bytes.reduce((sum, each) => sum + Math.ceil(1.25 * each) + 512, 0);
     expect(Number(await own.raw.get(room))).toBe(1_000_000 - cost);
 
-    for (const none of ["200", "-5", "nan"]) {
+    for (const none of ["200", "-5"]) {
       await own.raw.set(room, none);
       expect(await add()).toBe(count);
       expect(await own.raw.get(room)).toBe(none);
     }
     expect(await own.raw.xlen(stream)).toBe(entries);
     // What is no number at all is replaced by the room of a workspace that has none yet.
-    await own.raw.del(room);
-    await own.raw.lpush(room, "1");
-    expect(await add()).toBe(0);
-    expect(Number(await own.raw.get(room))).toBeGreaterThan(0);
-    expect(await takeAll(own.edge.events, [workspaceId])).toHaveLength(2 * count);
+    for (const write of [() => own.raw.set(room, "nan"), () => own.raw.lpush(room, "1")]) {
+      await own.raw.del(room);
+      await write();
+      expect(await add()).toBe(0);
+      expect(Number(await own.raw.get(room))).toBeGreaterThan(0);
+    }
+    expect(await takeAll(own.edge.events, [workspaceId])).toHaveLength(3 * count);
   });
 
   test("readers that close or were killed leave the group, and those that hold entries stay", async () => {

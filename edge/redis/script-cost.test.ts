@@ -1,0 +1,297 @@
+import { Redis } from "ioredis";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type OwnRedis, startOwnRedis } from "../../test/harness/redis.ts";
+import { waitFor } from "../../test/harness/wait.ts";
+import * as counters from "../counters/scripts.ts";
+import * as credits from "../credits/scripts.ts";
+import * as budget from "../events/redis-budget.ts";
+import * as sink from "../events/redis-sink.ts";
+import * as source from "../events/redis-source.ts";
+import * as gateUsers from "../gate-users/redis.ts";
+import { POD_SCRIPTS } from "../load-scripts.ts";
+import * as pods from "../pods/redis.ts";
+import * as projection from "../projection/scripts.ts";
+import { podAclRules } from "./acl.ts";
+import { RedisKeys } from "./keys.ts";
+import type { Script } from "./script.ts";
+
+/*
+ * Redis runs one script at a time, and a gate's user may run every script that is loaded, with any arguments, on keys that it has filled.
+ * So each script refuses what our own callers never send, and the most expensive call that it accepts takes at most 10 ms of Redis.
+ */
+
+const COST_MS_MAX = 10;
+/** The least of several is what the call takes, and not what else the machine was doing. */
+const ROUNDS = 5;
+
+const MODULES = { ...counters, ...credits, ...budget, ...sink, ...source, ...gateUsers, ...pods, ...projection };
+const isScript = (value: unknown): value is Script => typeof value === "object" && value !== null && "lua" in value;
+const SCRIPTS = Object.entries(MODULES).flatMap(([name, value]) => (isScript(value) ? [{ name, script: value }] : []));
+
+const WORKSPACE = "ws_1";
+const GATE = { policyId: "pol_1", podId: "shop/orders-1" };
+const keys = new RedisKeys();
+const MAX = String(Number.MAX_SAFE_INTEGER);
+
+interface Call {
+  readonly keys: readonly string[];
+  readonly args: readonly string[];
+}
+
+let own: OwnRedis;
+let raw: Redis;
+let gate: Redis;
+let serial = 0;
+
+beforeAll(async () => {
+  own = await startOwnRedis();
+  raw = new Redis(own.url);
+  await raw.call("ACL", "SETUSER", "gate", ...podAclRules({ workspaceId: WORKSPACE, gate: GATE }), ">secret");
+  gate = new Redis(own.url.replace("//", "//gate:secret@"), { protocol: 2 });
+  await waitFor("the connection", () => gate.status === "ready");
+  for (const { script } of SCRIPTS) await raw.script("LOAD", script.lua);
+}, 60_000);
+afterAll(async () => {
+  raw.disconnect();
+  gate.disconnect();
+  await own.stop();
+});
+
+const counter = (name: string | number): string => keys.counter(WORKSPACE, `${++serial}/${name}`, 60_000);
+const counterKeys = (count: number): string[] => Array.from({ length: count }, (_, i) => counter(i));
+const repeat = <T>(count: number, make: (i: number) => T): T[] => Array.from({ length: count }, (_, i) => make(i));
+const FAR = String(Date.now() + 3_600_000);
+const { CONSUME_KEYS_MAX, CONSUME_REQUESTS_MAX, CONSUME_TEXT_BYTES_MAX, SYNC_KEYS_MAX } = counters;
+
+/** Requests with as many limits as fit, each on a counter of its own. */
+function consume(ofKeys: readonly string[], { windowMs = 60_000 } = {}): Call {
+  const each = ofKeys.length / CONSUME_REQUESTS_MAX;
+  const text = `${[each, each, 0, "-", "-", ...repeat(each, () => windowMs)].join(" ")} ${repeat(each, (i) => `${i + 1} ${MAX} 1 `).join("")}`;
+  return {
+    keys: ofKeys,
+    args: [...repeat(CONSUME_REQUESTS_MAX, () => text), ...repeat(CONSUME_REQUESTS_MAX, () => FAR)],
+  };
+}
+
+/** A small hash is read field by field. */
+async function filled(key: string, fields: number): Promise<string> {
+  const pipeline = gate.pipeline();
+  for (let i = 0; i < fields; i++) pipeline.hincrby(key, `a field with a long name of which there are many, ${i}`, MAX);
+  for (const field of ["previous", "current", "window"]) pipeline.hincrby(key, field, 1);
+  await pipeline.exec();
+  return key;
+}
+
+interface Worst {
+  readonly script: Script;
+  readonly what: string;
+  /** Called for each round. */
+  readonly prepare: () => Promise<Call> | Call;
+}
+
+const WORST: readonly Worst[] = [
+  {
+    script: counters.CONSUME,
+    what: "on counters that begin",
+    prepare: () => consume(counterKeys(CONSUME_KEYS_MAX)),
+  },
+  {
+    script: counters.CONSUME,
+    what: "on one counter, named again and again, with many fields",
+    prepare: async () => {
+      const key = await filled(counter("small"), 120);
+      return consume(
+        repeat(CONSUME_KEYS_MAX, () => key),
+        { windowMs: 1 },
+      );
+    },
+  },
+  {
+    script: counters.CONSUME,
+    what: "on keys that are no counters",
+    prepare: async () => {
+      const wrong = counterKeys(CONSUME_KEYS_MAX);
+      await raw.mset(...wrong.flatMap((key) => [key, "no counter"]));
+      return consume(wrong);
+    },
+  },
+  {
+    script: counters.CONSUME,
+    what: "with very many charges on one counter",
+    prepare: () => {
+      const head = "1 1 0 - - 60000 ";
+      const charges = Math.floor((CONSUME_TEXT_BYTES_MAX - head.length) / "1 9 1 ".length);
+      return { keys: [counter("charged")], args: [`${head}${"1 9 0 ".repeat(charges)}`, FAR] };
+    },
+  },
+  ...["1", "1 ", "9".repeat(20)].map((crafted) => ({
+    script: counters.CONSUME,
+    what: `with a crafted text of ${JSON.stringify(crafted)}`,
+    prepare: () => {
+      const text = crafted.repeat(CONSUME_TEXT_BYTES_MAX).slice(0, CONSUME_TEXT_BYTES_MAX);
+      return { keys: counterKeys(1), args: [text, FAR] };
+    },
+  })),
+  {
+    script: counters.CONSUME,
+    what: "that spends credits",
+    prepare: () => {
+      const all = repeat(CONSUME_REQUESTS_MAX, (i) => [
+        ...counterKeys(13),
+        keys.credits(WORKSPACE, `key_${i}`),
+        keys.creditsDirty(WORKSPACE),
+        keys.creditsLoad(WORKSPACE),
+      ]).flat();
+      const text = `16 13 0 1 key_1 ${"60000 ".repeat(13)}${repeat(13, (i) => `${i + 1} 9 1 `).join("")}`;
+      return {
+        keys: all,
+        args: [...repeat(CONSUME_REQUESTS_MAX, () => text), ...repeat(CONSUME_REQUESTS_MAX, () => FAR)],
+      };
+    },
+  },
+  {
+    script: counters.GIVE_BACK,
+    what: "",
+    prepare: async () => ({ keys: [await filled(counter("x"), 120)], args: ["1", "1"] }),
+  },
+  {
+    script: counters.SPEND_CREDITS,
+    what: "of a counter that is not loaded",
+    prepare: async () => ({ keys: [await filled(keys.credits(WORKSPACE, `key_${++serial}`), 120)], args: ["1", FAR] }),
+  },
+  {
+    script: counters.SYNC_COUNTS,
+    what: "on counters that begin",
+    prepare: () => ({
+      keys: counterKeys(SYNC_KEYS_MAX),
+      args: repeat(SYNC_KEYS_MAX, () => ["1000", String(Math.floor(Date.now() / 1000)), MAX]).flat(),
+    }),
+  },
+  {
+    script: counters.SYNC_COUNTS,
+    what: "on one counter with many fields",
+    prepare: async () => {
+      const key = await filled(counter("small"), 120);
+      return { keys: repeat(SYNC_KEYS_MAX, () => key), args: repeat(SYNC_KEYS_MAX, () => ["1", MAX, MAX]).flat() };
+    },
+  },
+  {
+    script: projection.POSITION,
+    what: "of a long feed",
+    prepare: async () => {
+      const [mark, changes] = [keys.mark(WORKSPACE), keys.changes(WORKSPACE)];
+      const pipeline = raw.pipeline();
+      for (let i = 0; i < 5_000; i++) pipeline.xadd(changes, "*", "p", "prj_1", "k", "heartbeat");
+      await pipeline.exec();
+      return { keys: [mark, changes], args: [] };
+    },
+  },
+  {
+    script: pods.REPORT,
+    what: "of the largest size",
+    prepare: () => ({
+      keys: [keys.podsOwn(WORKSPACE, GATE.policyId, GATE.podId)],
+      args: [GATE.podId, "x".repeat(pods.REPORT.bounds.argBytes), "60000"],
+    }),
+  },
+  {
+    script: pods.COUNT_ALIVE,
+    what: "of very many pods, all of them gone",
+    prepare: async () => {
+      const alive = keys.podsAlive(WORKSPACE, GATE.policyId);
+      for (let at = 0; at < 20; at++) {
+        await gate.zadd(alive, ...repeat(10_000, (i) => ["1", `pod ${++serial} ${i}`]).flat());
+      }
+      return { keys: [alive], args: ["x".repeat(512), "15000"] };
+    },
+  },
+  {
+    script: sink.APPEND,
+    what: "of the largest size",
+    prepare: () => ({
+      keys: [keys.events(WORKSPACE), keys.eventsRoom(WORKSPACE)],
+      args: ["131072", "512", "1.25", "x".repeat(sink.APPEND.bounds.argBytes)],
+    }),
+  },
+  {
+    script: sink.TAKE_ROOM,
+    what: "of a room that is none",
+    prepare: async () => {
+      await raw.set(keys.eventsRoom(WORKSPACE), "x".repeat(1_000_000));
+      return { keys: [keys.eventsRoom(WORKSPACE)], args: ["131072", MAX] };
+    },
+  },
+];
+
+/** Records and the change stream may be read alone. */
+const run = (script: Script, { keys: ofKeys, args }: Call): Promise<unknown> =>
+  gate.call(script === projection.POSITION ? "evalsha_ro" : "evalsha", script.sha, ofKeys.length, ...ofKeys, ...args);
+
+/** What one call takes of Redis, as Redis itself measures it. */
+async function costMs(work: () => Promise<unknown>): Promise<number> {
+  await raw.config("RESETSTAT");
+  await work();
+  const stats = await raw.info("commandstats");
+  const usec = [...stats.matchAll(/^cmdstat_evalsha\w*:calls=1,usec=(\d+)/gm)].map(([, found]) => Number(found));
+  expect(usec).toHaveLength(1);
+  return (usec[0] ?? Number.POSITIVE_INFINITY) / 1000;
+}
+
+test("the most expensive calls of all scripts of pods are tried, and no script is missing here", () => {
+  expect(new Set(WORST.map(({ script }) => script))).toEqual(new Set(POD_SCRIPTS));
+});
+
+test.each(WORST.map((worst) => ({ ...worst, name: nameOf(worst.script) })))(
+  "a gate's user holds Redis for at most 10 ms by $name $what",
+  async ({ script, prepare }) => {
+    const costs: number[] = [];
+    for (let round = 0; round < ROUNDS; round++) {
+      const call = await prepare();
+      costs.push(await costMs(() => run(script, call).catch(isNotTooLarge)));
+    }
+    expect(Math.min(...costs)).toBeLessThan(COST_MS_MAX);
+  },
+);
+
+const isNotTooLarge = (error: Error): void => expect(error.message).not.toContain("too large");
+
+function nameOf(script: Script): string {
+  return SCRIPTS.find((each) => each.script === script)?.name ?? "";
+}
+
+/** The largest call by the bounds of a script, on counters of the gate; of one argument as long as Redis should have to take in a test. */
+function largest({ bounds }: Script): Call {
+  const args = bounds.args + bounds.argsPerKey * bounds.keys;
+  return {
+    keys: counterKeys(bounds.keys),
+    args: repeat(args, (i) => (i === 0 ? "1".repeat(Math.min(bounds.argBytes, 100_000)) : "1")),
+  };
+}
+
+test.each(SCRIPTS)(
+  "$name, whoever uses it, takes at most 10 ms when a gate's user sends its largest call",
+  async ({ script }) => {
+    const costs: number[] = [];
+    for (let round = 0; round < ROUNDS; round++) {
+      const call = largest(script);
+      costs.push(await costMs(() => run(script, call).catch(isNotTooLarge)));
+    }
+    expect(Math.min(...costs)).toBeLessThan(COST_MS_MAX);
+  },
+);
+
+test.each(SCRIPTS)("$name refuses a key, an argument or a byte more, and has done nothing", async ({ script }) => {
+  const { keys: ofKeys, args } = largest(script);
+  const { argBytes } = script.bounds;
+  const more: Call[] = [
+    { keys: [...ofKeys, ...counterKeys(1)], args: [...args, ...repeat(script.bounds.argsPerKey, () => "1")] },
+    { keys: ofKeys, args: [...args, "1"] },
+    ...(args.length > 0 && argBytes <= 1_000_000
+      ? [{ keys: ofKeys, args: ["1".repeat(argBytes + 1), ...args.slice(1)] }]
+      : []),
+  ];
+  for (const call of more) {
+    await expect(run(script, call)).rejects.toThrow("too large a call of this script");
+    expect(await raw.exists(...ofKeys)).toBe(0);
+  }
+});
