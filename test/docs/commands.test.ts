@@ -42,6 +42,20 @@ test("each `make` of the documents has a target with a help text", async () => {
   for (const name of named) expect(stdout).toMatch(new RegExp(`^make ${name} +\\S`, "m"));
 });
 
+test("each image that install.md builds is pushed to the registry from which the chart pulls it", () => {
+  const page = readFileSync(join(ROOT, "docs/install.md"), "utf8");
+  const [line = ""] = page.match(/^for part in .*docker build.*$/m) ?? [];
+  const [, built] = /docker build .*--tag (\S+)/.exec(line) ?? [];
+  const [, pushed] = /docker push (\S+?);/.exec(line) ?? [];
+  expect(built).toBeDefined();
+  expect(pushed).toBe(built);
+  const dockerfile = readFileSync(join(ROOT, "Dockerfile"), "utf8");
+  for (const part of /^for part in (.*?);/.exec(line)?.[1]?.split(" ") ?? []) {
+    expect(dockerfile).toMatch(new RegExp(`^FROM .* AS ${part}$`, "m"));
+  }
+  for (const [, registry] of page.matchAll(/image\.registry=(\S+)/g)) expect(built?.split("/")[0]).toBe(registry);
+});
+
 test("each file that a command of CONTRIBUTING names is there", () => {
   const paths = [
     ...blocks(CONTRIBUTING, "sh")

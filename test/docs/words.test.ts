@@ -61,3 +61,25 @@ test.each([
 ])("$words of the words are found in: $line", ({ line, words }) => {
   expect(WORDS.filter(({ found }) => textsOf(line).some((text) => found.test(text)))).toHaveLength(words);
 });
+
+/** A schema, as far as its texts matter. */
+interface Described {
+  readonly description?: string;
+  readonly properties?: Readonly<Record<string, Described>>;
+}
+
+test("the description of a value of the chart names its subject, because tables show it alone", () => {
+  const schema = JSON.parse(readFileSync(join(ROOT, "charts/postern/values.schema.json"), "utf8")) as Described;
+  const found: string[] = [];
+  const visit = (path: string, { description = "", properties = {} }: Described): void => {
+    if (
+      path !== "" &&
+      /^(?:(?:Of|Its|At|Which|How many[;.]|Where they|Likewise|Whether (?:there|they|it))\b)/.test(description)
+    )
+      found.push(`${path}: ${description}`);
+    for (const [name, value] of Object.entries(properties)) visit(path === "" ? name : `${path}.${name}`, value);
+  };
+  visit("", schema);
+  expect(Object.keys(schema.properties ?? {}).length).toBeGreaterThan(20);
+  expect(found).toEqual([]);
+});
