@@ -85,22 +85,40 @@ test("with the users of the page of the installation, the commands of the page r
   await query(databaseOf(here), users);
   await migrate(urlOf(here, "postern_owner"));
   const system = await openSystem({ databaseUrl: urlOf(here, "postern") });
-  const { keyId } = await makeKey(await system.api());
+  const first = await system.api();
+  const { keyId, key } = await makeKey(first);
+  await first.code(key);
+  await waitFor("the usage to be stored", async () => (await usageOf(first)) > 0);
+  const usage = await usageOf(first);
 
   const cwd = await mkdtemp(join(tmpdir(), "postern-backup-"));
   onTestFinished(() => rm(cwd, { recursive: true }));
-  for (const line of linesOf(/^pg_dump /)) await here.shell(line, { cwd, env: { DATABASE_URL: databaseOf(here) } });
+  // Its user for backups reads every table, and the owner of the schema does not.
+  await query(here.url, blocksOf("backup.md").find(({ language }) => language === "sql")?.text ?? "");
+  const [dump = "", ...more] = linesOf(/^pg_dump /);
+  expect(more).toEqual([]);
+  const owned = here.shell(dump, { cwd, env: { BACKUP_URL: urlOf(here, "postern_owner") } });
+  await expect(owned).rejects.toThrow("permission denied");
+  await here.shell(dump, { cwd, env: { BACKUP_URL: urlOf(here, "postern_backup") } });
 
   // On another server the roles come first; what is granted in the database is in the dump.
   const logins = users.split("\n").filter((line) => /^CREATE ROLE .* LOGIN /.test(line));
   expect(logins).toHaveLength(2);
   await query(there.url, logins.join(";"));
   const env = { SERVER_URL: there.url, OWNER: "postern_owner", OWNER_URL: urlOf(there, "postern_owner") };
-  const restore = linesOf(/^(psql|createdb|pg_restore) /);
-  expect(restore).toHaveLength(4);
+  const moveAside = linesOf(/^psql .*RENAME/);
+  const restore = linesOf(/^(psql|createdb|pg_restore) /).filter((line) => !moveAside.includes(line));
+  expect([moveAside.length, restore.length]).toEqual([1, 4]);
   for (const line of restore) await there.shell(line, { cwd, env });
 
   const second = await system.api(urlOf(there, "postern"));
   await second.data("keys.updateKey", { keyId, enabled: false });
-  expect(await usageOf(second)).toBe(0);
+  expect(await usageOf(second)).toBe(usage);
+
+  // Again on the same server, where the roles and the database are there already.
+  await second.server.close();
+  for (const line of [...moveAside, ...restore.slice(2)]) await there.shell(line, { cwd, env });
+  const third = await system.api(urlOf(there, "postern"));
+  expect(await usageOf(third)).toBe(usage);
+  expect(await third.data("keys.getKey", { keyId })).toMatchObject({ enabled: true });
 });
