@@ -33,7 +33,7 @@ export const explain = defineCommand({
     policy: {
       type: "string",
       placeholder: "POLICY",
-      help: "the policy whose gate is asked: its id, pol_…, or NAMESPACE/NAME or CLUSTER/NAMESPACE/NAME of its manifest",
+      help: "the policy whose gate is asked: NAMESPACE/NAME of its manifest (with CLUSTER/ before it where clusters share names), or its id",
     },
     request: {
       type: "string",
@@ -122,8 +122,7 @@ async function findPolicyId(api: Api, text: string): Promise<string> {
   if (policyId === undefined) {
     throw new Error(`no policy is named ${text}; \`kubectl get akp -A -o wide\` lists the policies with their ids`);
   }
-  if (found.length > 1)
-    throw new Error(`several policies are named ${text}: ${names.join(", ")}; name one with --policy`);
+  if (found.length > 1) throw new Error(`several policies are named ${text}: ${names.join(", ")}; name one of these`);
   return policyId;
 }
 

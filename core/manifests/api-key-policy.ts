@@ -293,7 +293,7 @@ export const ApiKeyPolicyStatus = z.object({
         .min(0)
         .optional()
         .describe(
-          "Units that they admitted beyond limits while the shared counters were away, as found out since they started; those of limits with `accuracy: local` are not among them.",
+          "Units that they admitted beyond limits while the shared counters were away, as found out since they started; those of limits with `async: true` are not included.",
         ),
       overshotPercent: z
         .int()

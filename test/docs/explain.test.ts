@@ -83,7 +83,6 @@ describe("postern explain", () => {
     ];
     const policy = await t.data("policies.setPolicy", policyBody(apiId, "orders", rules as never));
     const { policyId } = policy;
-    ids.pol_8wXy1Za3Bc5De7Fg = policyId;
     const { version, generation } = await t.data("policies.getPolicy", { policyId });
     const report = { workspaceId: t.workspace.id, policyId, version, generation, stalenessMs: 640 };
     for (const podId of ["shop/a", "shop/b", "shop/c"]) await t.edge.pods.report({ ...report, podId });

@@ -87,7 +87,7 @@ export const DataPlane = z.strictObject({
     })
     .optional()
     .describe(
-      "How far limits were exceeded while the shared counters were away, as these sidecars found out since they started; omitted when none was. Limits with `accuracy: local` are left out.",
+      "How far limits were exceeded while the shared counters were away, as these sidecars found out since they started; omitted when none was. Limits with `async: true` are omitted.",
     ),
 });
 export type DataPlane = z.output<typeof DataPlane>;
