@@ -1,0 +1,118 @@
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { Authorization } from "../../sidecar/doors/protocol/envoy/service/auth/v3/external_auth_pb.js";
+import { doorsOf } from "../harness/doors.ts";
+import { aRule, openGate, startApp, type TestApp, type TestGate } from "../harness/gate.ts";
+import { get, type Routers, startRouters } from "./routers.ts";
+import { canonical, GUARDED_PATHS, inManifest, spellingsOf } from "./spellings.ts";
+
+/*
+ * No router serves a guarded path for a request that the rule of that path did not judge. Every spelling goes, without a key, to a gate where
+ * everything else is open, and to its external authorization endpoints. What passes goes to each router, in the bytes that the app gets: from the
+ * gate, or from a gateway that forwards what it received.
+ */
+
+let routers: Routers;
+let app: TestApp;
+let gate: TestGate;
+beforeAll(async () => {
+  routers = await startRouters(GUARDED_PATHS);
+  app = await startApp();
+  const rules = GUARDED_PATHS.map((path, index) =>
+    aRule({
+      path: index % 2 === 0 ? { exact: inManifest(path) } : { prefix: inManifest(path) },
+      permissions: "guarded",
+    }),
+  );
+  rules.push(aRule({ access: "Anonymous" }));
+  gate = await openGate({ app, policy: { rules }, config: { doors: doorsOf(["authorize", "grpc"]) } });
+}, 900_000);
+afterAll(async () => {
+  await gate?.close();
+  await routers?.close();
+});
+
+/** Calls `call` for each item, 16 at a time. */
+async function forAll<T>(items: Iterable<T>, call: (item: T) => Promise<void>): Promise<void> {
+  const iterator = items[Symbol.iterator]();
+  await Promise.all(
+    Array.from({ length: 16 }, async () => {
+      for (let next = iterator.next(); !next.done; next = iterator.next()) await call(next.value);
+    }),
+  );
+}
+
+const spellings = GUARDED_PATHS.flatMap(spellingsOf);
+/** The targets that an app may get for each spelling that passes. */
+const passed = new Set<string>();
+
+test("the gate forwards no canonical spelling, and some others", async () => {
+  await forAll(spellings, async (target) => {
+    const { status } = await get(gate.port, target);
+    expect([200, 400, 401], target).toContain(status);
+  });
+  for (const { url } of app.seen) passed.add(url);
+  expect(GUARDED_PATHS.map(canonical).filter((path) => passed.has(path))).toEqual([]);
+  expect(spellings.length).toBeGreaterThan(10_000);
+  expect(passed.size).toBeGreaterThan(GUARDED_PATHS.length);
+}, 300_000);
+
+test.each(["X-Original", "X-Forwarded"])(
+  "the HTTP endpoint decides %s-Uri as the gate does",
+  async (prefix) => {
+    const port = Number(new URL(gate.sidecar.authorizeUrl ?? "").port);
+    await forAll(
+      spellings.filter((target) => target.startsWith("/")),
+      async (target) => {
+        const headers = `${prefix}-Method: GET\r\n${prefix}-Uri: ${target}\r\n`;
+        const { status, text } = await get(port, "/authorize", headers.replace("X-Original-Uri", "X-Original-URI"));
+        if (status !== 200) return;
+        passed.add(target);
+        passed.add(/^x-postern-target: (.*)\r$/im.exec(text)?.[1] ?? "");
+      },
+    );
+    expect(passed).not.toContain("");
+  },
+  300_000,
+);
+
+test("the HTTP endpoint decides the path below /authorize as the gate does", async () => {
+  const port = Number(new URL(gate.sidecar.authorizeUrl ?? "").port);
+  await forAll(
+    spellings.filter((target) => target.startsWith("/")),
+    async (target) => {
+      if ((await get(port, `/authorize${target}`)).status === 200) passed.add(target);
+    },
+  );
+}, 300_000);
+
+test("the gRPC endpoint decides as the gate does", async () => {
+  const client = createClient(Authorization, createGrpcTransport({ baseUrl: gate.sidecar.grpcUrl ?? "" }));
+  await forAll(spellings, async (target) => {
+    const path = Buffer.from(target, "latin1").toString("utf8");
+    const { status } = await client.check({ attributes: { request: { http: { method: "GET", path, host: "a" } } } });
+    if (status?.code === 0) passed.add(target);
+  });
+}, 300_000);
+
+test("every router serves most guarded paths by their canonical spelling", async () => {
+  const served = new Map<string, number>();
+  for (const { name, port } of routers.all) {
+    await forAll(GUARDED_PATHS, async (path) => {
+      const { text } = await get(port, canonical(path));
+      if (text.includes("guarded")) served.set(name, (served.get(name) ?? 0) + 1);
+    });
+  }
+  for (const { name } of routers.all) expect(served.get(name) ?? 0, name).toBeGreaterThan(GUARDED_PATHS.length / 2);
+}, 300_000);
+
+test("no router serves a guarded path for what passed", async () => {
+  const evaded: string[] = [];
+  for (const { name, port } of routers.all) {
+    await forAll(passed, async (target) => {
+      if ((await get(port, target)).text.includes("guarded")) evaded.push(`${name} ${JSON.stringify(target)}`);
+    });
+  }
+  expect(evaded.sort()).toEqual([]);
+}, 600_000);
