@@ -124,6 +124,13 @@ export const OBJECT_METRICS = defineMetrics({
     unit: "pods",
     bad: "Above 0 for ten minutes (PosternPodsAreUnguarded): requests to these pods are not checked. Events of the policies name them; restart them, so that they get a gate.",
   },
+  silent: {
+    name: "postern_operator_silent_pods",
+    type: "gauge",
+    help: "Running pods whose gate does not report, as the statuses of policies say.",
+    unit: "pods",
+    bad: "Above 0 for ten minutes (PosternSilentPods): whether these pods enforce their policy is not known. The condition `Enforced` names them, with the time of their last report.",
+  },
 });
 
 /** No label names an object, because the number of objects is not bounded. */
@@ -222,6 +229,13 @@ export function createOperatorMetrics(options: MetricsOptions): OperatorMetrics 
       this.set(policies().reduce((sum, { dataPlane }) => sum + dataPlane.unguarded, 0));
     },
   });
+  new Gauge({
+    ...exported(OBJECT_METRICS.silent),
+    registers,
+    collect() {
+      this.set(policies().reduce((sum, { dataPlane }) => sum + dataPlane.silent, 0));
+    },
+  });
   return {
     observe: ({ name, result, durationMs }) => {
       reconciles.inc({ kind: name, result });
@@ -236,7 +250,9 @@ export function createOperatorMetrics(options: MetricsOptions): OperatorMetrics 
 
 const StatusInMetrics = z.object({
   conditions: z.array(z.object({ type: z.string(), status: z.enum(STATUSES) })).default([]),
-  dataPlane: z.object({ unguarded: z.number().default(0) }).default({ unguarded: 0 }),
+  dataPlane: z
+    .object({ unguarded: z.number().default(0), silent: z.number().default(0) })
+    .default({ unguarded: 0, silent: 0 }),
 });
 
 /** A status that another writer broke counts as none: it is written again. */

@@ -9,6 +9,7 @@ import {
   followNetworkPolicies,
   type NetworkPolicies,
 } from "./network/follow-network-policies.ts";
+import { type FollowServicesOptions, followServices, type Services } from "./network/follow-services.ts";
 import { type FollowPodsOptions, followPods, type Pods } from "./pods/follow-pods.ts";
 import { asksForGate } from "./pods/pod.ts";
 import { startSecretLooks } from "./reconcilers/api-key/secret-looks.ts";
@@ -165,6 +166,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     for (const policy of objectsIn("ApiKeyPolicy", namespace)) touched.add(keyOf(policy));
   };
   const network = opened.followNetworkPolicies?.(touchPolicies);
+  const services = opened.followServices?.(touchPolicies);
   // Without a webhook of ours the label means nothing, and the right to see it is not there.
   const namespaces = config.webhook && opened.followNamespaces?.(touchPolicies);
   const isNamespaceGuarded = (namespace: string) => {
@@ -181,6 +183,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     pods,
     isNamespaceGuarded,
     network,
+    services,
     resyncMs,
     nowMs,
     log,
@@ -222,7 +225,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   const closeWorkers = () => Promise.all(workers().map((worker) => worker.close()));
   const closeFollowed = async () => {
     touched.close();
-    await Promise.all([workspaces.close(), pods?.close(), network?.close(), namespaces?.close()]);
+    await Promise.all([workspaces.close(), pods?.close(), network?.close(), services?.close(), namespaces?.close()]);
     await closeSource();
   };
 
@@ -237,6 +240,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     if (change.after === undefined) {
       syncs.forget(object);
       settled.forget(change.kind, keyOf(object));
+      if (change.kind === "ApiKeyPolicy") looks.drop(keyOf(object));
     }
     if (!isListed) pending.add(`${change.kind} ${formatKey(keyOf(object))}`);
     if (concernsItself(change)) addChanged(change.kind, keyOf(object));
@@ -317,6 +321,7 @@ interface OpenSource {
   readonly followNamespaces: ((onChange: (namespace: string) => void) => NamespaceLabels) | undefined;
   /** undefined where there are no pods. */
   readonly followPods: ((onChange: FollowPodsOptions["onChange"]) => Pods) | undefined;
+  readonly followServices: ((onChange: FollowServicesOptions["onChange"]) => Services) | undefined;
   readonly followNetworkPolicies: ((onChange: FollowNetworkPoliciesOptions["onChange"]) => NetworkPolicies) | undefined;
   readonly watchStates: () => readonly WatchState[];
   /** undefined where no webhook is wanted, or none can be called. */
@@ -340,6 +345,7 @@ async function openSource(config: OperatorConfig, traffic: TrafficMetrics): Prom
       followNamespaces: undefined,
       followPods: undefined,
       followNetworkPolicies: undefined,
+      followServices: undefined,
       watchStates: () => [],
       serveWebhook: undefined,
       closeSource: directory.close,
@@ -384,6 +390,7 @@ async function openSource(config: OperatorConfig, traffic: TrafficMetrics): Prom
     followPods: (onChange) => followPods({ client, namespaces: source.namespaces, onChange, log }),
     followNetworkPolicies: (onChange) =>
       followNetworkPolicies({ client, namespaces: source.namespaces, onChange, log }),
+    followServices: (onChange) => followServices({ client, namespaces: source.namespaces, onChange, log }),
     watchStates: client.watches.states,
     closeSource: async () => {
       await kubernetes.close();

@@ -280,6 +280,11 @@ export const ApiKeyPolicyStatus = z.object({
         .min(0)
         .optional()
         .describe("Running pods of spec.selector without a gate of this policy; their names are in an Event."),
+      silent: z
+        .int()
+        .min(1)
+        .optional()
+        .describe("Running pods whose gate does not report; the message of Enforced names them."),
       oldestLagMs: z.int().min(0).optional().describe("The greatest staleness among them, in milliseconds."),
       refused: z
         .int()

@@ -89,7 +89,7 @@ test("of several that select a pod, that one's gate is injected whose status cou
     for (const named of [undefined, injected.name]) {
       const running = {
         ...{ namespace: "shop", name: "orders-1", labels: { app: "orders" } },
-        ...{ isRunning: true, gate: aGate, policy: named },
+        ...{ isRunning: true, hasEnded: false, gate: aGate, policy: named },
       };
       for (const policy of policies) {
         const { guarded, contested, rival } = selectedBy(policy, [running], policies);

@@ -1,16 +1,16 @@
-import type { NetworkPolicySpec, PolicyPort } from "./network-policy.ts";
+import type { LabelSelector, NetworkPolicySpec, PolicyPort } from "./network-policy.ts";
 
 const PORT_MAX = 65_535;
 
 /**
- * The spec of a NetworkPolicy that keeps everyone from some TCP ports of the pods with a label, and leaves all else as it is without
+ * The spec of a NetworkPolicy that keeps everyone from some TCP ports of the selected pods, and leaves all else as it is without
  * one: other TCP ports, other protocols, all senders. Pure.
  *
  * A NetworkPolicy can only allow, so all ports around the closed ones are listed, as ranges. A network plugin without `endPort` reads a
  * range as its first port; for its sake the ports that the pods list are listed one by one as well.
  */
 export function allBut(
-  label: readonly [name: string, value: string],
+  podSelector: LabelSelector,
   { closed, listed }: { readonly closed: readonly number[]; readonly listed: readonly number[] },
 ): NetworkPolicySpec {
   const tcp = (port: number, endPort?: number): PolicyPort => ({
@@ -29,7 +29,7 @@ export function allBut(
   }
   if (first <= PORT_MAX) ports.push(tcp(first, PORT_MAX));
   return {
-    podSelector: { matchLabels: { [label[0]]: label[1] } },
+    podSelector,
     policyTypes: ["Ingress"],
     ingress: [{ ports: [...ports, { protocol: "UDP" }, { protocol: "SCTP" }] }],
   };

@@ -56,6 +56,7 @@ test("what is kept is read as it was, and again after it was kept", () => {
     name: "a",
     labels: { app: "orders" },
     isRunning: true,
+    hasEnded: false,
     gate: { guards: undefined, redirects: false, isOnHostNetwork: false, own: [], ports: [] },
     policy: "orders",
   });

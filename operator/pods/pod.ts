@@ -1,5 +1,6 @@
 import { upstreamPortInPod } from "../../core/gates/upstream-port.ts";
 import type { KubeObject } from "../runtime/kube-client.ts";
+import { INTERCEPTION_LABEL } from "./gated-by.ts";
 
 /** The container of the gate in a pod. A pod has a gate when one of its containers or init containers has this name. */
 export const GATE_CONTAINER = "postern-gate";
@@ -21,6 +22,8 @@ export interface SeenPod {
   readonly labels: Readonly<Record<string, string>>;
   /** Whether it may serve requests: it runs, and is not being deleted. A pod whose node is lost may run on. */
   readonly isRunning: boolean;
+  /** Whether its containers have ended for good; a pod that is being deleted may still serve. */
+  readonly hasEnded: boolean;
   /** undefined for a pod without one. */
   readonly gate: SeenGate | undefined;
   /** The policy that its gate was injected for; undefined for a gate that was put there by other means. */
@@ -114,6 +117,7 @@ export function toPod(object: KubeObject): SeenPod {
     name,
     labels,
     isRunning: deletionTimestamp === undefined && (phase === "Running" || phase === "Unknown"),
+    hasEnded: phase === "Succeeded" || phase === "Failed",
     gate: toGate((object.spec ?? {}) as PodSpec),
     policy: annotations?.[POLICY_ANNOTATION],
   };
@@ -132,4 +136,27 @@ function toGate({ containers = [], initContainers = [], hostNetwork = false }: P
       ports.map(({ name, containerPort: number }) => ({ name, number })),
     ),
   };
+}
+
+export type Interception = "Port" | "Redirect" | "None";
+
+/**
+ * How requests to the app's port of a pod with a gate are led to the gate: as its policy said when the pod was made. `now` is what the
+ * policy says; it decides about a pod without the label, which is from an earlier release or got its gate by hand.
+ */
+export function interceptionOf(
+  { gate, labels }: Pick<SeenPod, "gate" | "labels">,
+  now: Interception = "Port",
+): Interception {
+  if (gate?.redirects === true) return "Redirect";
+  const made = labels[INTERCEPTION_LABEL];
+  return made === "None" || (made === undefined && now === "None") ? "None" : "Port";
+}
+
+/** Returns the number that a port means in a pod; `undefined` for a name that the pod does not have. */
+export function portIn({ guards, own, ports }: SeenGate, port: string | number): number | undefined {
+  if (typeof port === "number") return port;
+  const number = ports.find(({ name }) => name === port)?.number;
+  // The gate took the name over from the app's port.
+  return number !== undefined && own.includes(number) ? guards : number;
 }

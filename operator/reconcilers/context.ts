@@ -2,6 +2,7 @@ import type { Logger } from "pino";
 import type { Kind } from "../../core/manifests/index.ts";
 import type { Management, StoreApi } from "../api/client.ts";
 import type { NetworkPolicies } from "../network/follow-network-policies.ts";
+import type { Services } from "../network/follow-services.ts";
 import type { Pods } from "../pods/follow-pods.ts";
 import type { ManifestObject } from "../source/contract.ts";
 import type { Workspaces } from "../tenancy/workspaces.ts";
@@ -27,6 +28,8 @@ export interface OperatorContext {
   readonly isNamespaceGuarded?: ((namespace: string) => boolean | undefined) | undefined;
   /** undefined where there are none, as in a directory. */
   readonly network: Pick<NetworkPolicies, "in" | "apply" | "lastWritten" | "remove"> | undefined;
+  /** undefined where there are none, as in a directory. */
+  readonly services?: Pick<Services, "in"> | undefined;
   readonly resyncMs: number;
   readonly nowMs: () => number;
   readonly log: Logger;

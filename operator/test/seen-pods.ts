@@ -20,6 +20,7 @@ export const aSeenPod = (name: string, more: Partial<SeenPod> = {}): SeenPod => 
   name,
   labels: { app: "orders", "postern.dev/gated-by": "it" },
   isRunning: true,
+  hasEnded: false,
   gate: aGate,
   policy: "it",
   ...more,

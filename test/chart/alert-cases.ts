@@ -131,6 +131,13 @@ export const ALERT_CASES: readonly AlertCase[] = [
     says: /^2 running pods/,
   },
   {
+    alert: "PosternSilentPods",
+    fires: ['postern_operator_silent_pods{NS,pod="a"} 1x30', 'postern_operator_silent_pods{NS,pod="b"} 1x30'],
+    // Pods that start are silent until their gates have read the policy.
+    quiet: ['postern_operator_silent_pods{NS,pod="a"} 3x8 0x23'],
+    says: /^the gates of 1 running pods/,
+  },
+  {
     alert: "PosternPolicyRefused",
     fires: ['postern_operator_policies{NS,condition="Refused",status="True"} 1x30'],
     quiet: ['postern_operator_policies{NS,condition="Refused",status="False"} 4x30'],

@@ -97,7 +97,7 @@ test("it is written for the pods with a gate, put right when it is edited or del
     ownerReferences: [{ kind: "ApiKeyPolicy", name: "orders", controller: true }],
     managedFields: [{ manager: "postern-operator", operation: "Apply" }],
   });
-  expect(written.spec.podSelector).toEqual({ matchLabels: { "postern.dev/gated-by": "orders" } });
+  expect(written.spec.podSelector).toMatchObject({ matchLabels: { "postern.dev/gated-by": "orders" } });
   expect(portsOf(written)).toContainEqual({ protocol: "TCP", port: 8081, endPort: 65_535 });
   expect(portsOf(written)).not.toContainEqual(expect.objectContaining({ port: 8080 }));
 
@@ -208,4 +208,58 @@ test("Redirect needs none, and None has none; a pod without a gate, or one that 
   const narrow = JSON.stringify({ spec: { ingress: [{ ports: [{ port: 19_080 }] }] } });
   await kubectl(["patch", "networkpolicy", "wide", "--type=merge", "-p", narrow]);
   await untilBypassable(shared, "False", "Succeeded");
+}, 120_000);
+
+test("after a change from Port to Redirect it stays until the last pod with Port is gone, and concerns no new one", async () => {
+  const moved = policy("moved");
+  await world.apply(moved);
+  const stopOld = await startPod("moved-old", "moved");
+  await untilBypassable(moved, "False", "Succeeded");
+  await world.apply(policy("moved", { interception: "Redirect" }));
+  const labels = { "postern.dev/interception": "Redirect" };
+  await startPod("moved-new", "moved", { gate: { redirects: true }, labels });
+  await until("both pods to count", async () => {
+    const { dataPlane } = ((await world.status(moved)) ?? {}) as { dataPlane?: { silent?: number } };
+    return dataPlane?.silent === 2;
+  });
+  await untilBypassable(moved, "False", "Succeeded");
+  const found = await networkPolicy("postern-moved");
+  expect(portsOf(found)).not.toContainEqual(expect.objectContaining({ port: 8080 }));
+  expect(found.spec.podSelector.matchExpressions).toEqual([
+    { key: "postern.dev/interception", operator: "NotIn", values: ["Redirect", "None"] },
+  ]);
+  await stopOld();
+  await untilBypassable(moved, "False", "Redirected");
+  await until("it to be deleted", async () => (await networkPolicy("postern-moved")) === undefined);
+}, 120_000);
+
+test("a Service that sends requests past the gate is named in the status and in an Event, until it names the port", async () => {
+  const served = policy("served");
+  await world.apply(served);
+  await startPod("served-1", "served");
+  await untilBypassable(served, "False", "Succeeded");
+  const service = (name: string, targetPort: number | string, more: object = {}) =>
+    JSON.stringify({
+      apiVersion: "v1",
+      kind: "Service",
+      metadata: { name },
+      spec: { selector: { app: "served" }, ports: [{ port: 80, targetPort }], ...more },
+    });
+  await kubectl(["create", "-f", "-"], service("served-peers", "http", { clusterIP: "None" }));
+  await until("the headless one to be named", async () =>
+    conditionOf(await world.status(served), "Bypassable")?.message.includes("headless Service served-peers"),
+  );
+  await kubectl(["create", "-f", "-"], service("served-direct", 8080));
+  const { message } = await untilBypassable(served, "True", "ServicePastGate");
+  expect(message).toContain("The Service served-direct sends requests past the gate");
+  const noted = async () => {
+    const { items } = JSON.parse(await kubectl(["get", "events.events.k8s.io", "-o", "json"])) as {
+      items: Array<{ reason: string; type: string; note: string; regarding: { name: string } }>;
+    };
+    return items.find((one) => one.regarding.name === "served" && one.reason === "ServicePastGate");
+  };
+  expect(await waitFor("the Event", noted)).toMatchObject({ type: "Warning", note: message });
+  const named = JSON.stringify({ spec: { ports: [{ port: 80, targetPort: "http" }] } });
+  await kubectl(["patch", "service", "served-direct", "--type=merge", "-p", named]);
+  await untilBypassable(served, "False", "Succeeded");
 }, 120_000);

@@ -25,7 +25,7 @@ const policy = (name: string, app: string, labels: Record<string, string> = {}):
   metadata: { name, namespace: world.namespace },
   spec: {
     api: { name: `${name}-api` },
-    target: { port: 80 },
+    target: { port: 8080 },
     selector: { matchLabels: { app, ...labels } },
   },
 });
@@ -36,8 +36,8 @@ async function startPod(name: string, options: PodOptions): Promise<() => Promis
   return stop;
 }
 
-/** The gates of these pods report the version that is stored, until the test ends. */
-async function reportFrom(one: TestManifest, podNames: readonly string[]): Promise<void> {
+/** The gates of these pods report the version that is stored, until the test ends or what is returned is called. */
+async function reportFrom(one: TestManifest, podNames: readonly string[], more: object = {}): Promise<() => void> {
   const { db, pods } = world.server.deps;
   const { policyId } = (await world.status(one)) ?? {};
   const report = async () => {
@@ -49,12 +49,13 @@ async function reportFrom(one: TestManifest, podNames: readonly string[]): Promi
     if (row === undefined) return;
     for (const name of podNames) {
       const ref = { workspaceId: row.workspace_id, policyId: String(policyId), podId: `${world.namespace}/${name}` };
-      await pods.report({ ...ref, generation: 1, version: row.version, stalenessMs: 20 });
+      await pods.report({ ...ref, generation: 1, version: row.version, stalenessMs: 20, ...more });
     }
   };
   await report();
   const timer = setInterval(() => void report(), 3_000);
   running.push(async () => clearInterval(timer));
+  return () => clearInterval(timer);
 }
 
 /** Waits until the condition has this reason. */
@@ -175,4 +176,76 @@ test("the report of a pod that is gone does not stand for a gate that has not re
   expect(waiting).toMatchObject({ dataPlane: { pods: 1, current: 1 } });
   await reportFrom(depot, ["depot-new"]);
   await until(depot, "Enforced", "Succeeded");
+}, 90_000);
+
+test.each([
+  { name: "of spec.selector", app: "hanging", more: {} },
+  { name: "of a policy without a selector, which it names", app: "named", more: { selector: undefined } },
+])(
+  "a pod $name whose gate hangs makes the policy not enforced, by its name and when it was last heard from",
+  async ({ app, more }) => {
+    const hanging = policy(app, app);
+    const one = { ...hanging, spec: { ...hanging.spec, ...more } };
+    await world.apply(one);
+    await untilReason(world, one, "Succeeded");
+    const of = { app, gate: true, annotations: { "postern.dev/policy": app } };
+    await startPod(`${app}-1`, of);
+    const stop = await startPod(`${app}-2`, of);
+    const startedMs = Date.now();
+    await reportFrom(one, [`${app}-1`]);
+    const hang = await reportFrom(one, [`${app}-2`]);
+    await until(one, "Enforced", "Succeeded");
+    // Its pod runs on, and so does the clock of the reports, of which the API forgets one after 15 s.
+    hang();
+    const status = await waitFor(
+      "the pod to be missed",
+      async () => {
+        const found = await world.status(one);
+        return conditionOf(found, "Enforced")?.reason === "PodsSilent" ? found : undefined;
+      },
+      { deadlineMs: 60_000 },
+    );
+    const { message = "" } = conditionOf(status, "Enforced") ?? {};
+    expect(message).toContain(`The gates of 1 of the 2 running pods no longer report: ${app}-2 (last heard from at `);
+    const atMs = Date.parse(/last heard from at ([^)]+)/.exec(message)?.[1] ?? "");
+    expect(atMs).toBeGreaterThanOrEqual(startedMs);
+    expect(atMs).toBeLessThan(Date.now());
+    expect(status).toMatchObject({ dataPlane: { pods: 1, silent: 1 } });
+    await stop();
+    expect(conditionOf(await until(one, "Enforced", "Succeeded"), "Enforced")?.message).toContain("The one sidecar");
+  },
+  120_000,
+);
+
+test("after a change of target.port the policy is not enforced until the pods are replaced", async () => {
+  const patched = policy("patched", "patched");
+  await world.apply(patched);
+  await untilReason(world, patched, "Succeeded");
+  const of = { app: "patched", gate: true, annotations: { "postern.dev/policy": "patched" } };
+  const stop = await startPod("patched-1", of);
+  await reportFrom(patched, ["patched-1"], { upstreamPort: 8080 });
+  await until(patched, "Enforced", "Succeeded");
+  await world.apply({ ...patched, spec: { ...patched.spec, target: { port: 9090 } } });
+  const status = await until(patched, "Enforced", "PodsOutdated");
+  expect(conditionOf(status, "Enforced")).toMatchObject({ status: "False" });
+  expect(conditionOf(status, "Enforced")?.message).toContain("patched-1. Restart these pods.");
+  await stop();
+  await startPod("patched-2", { ...of, gate: { guards: 9090 } });
+  await reportFrom(patched, ["patched-2"], { upstreamPort: 9090 });
+  await until(patched, "Enforced", "Succeeded");
+}, 90_000);
+
+test("a policy without pods in the cluster goes by the port that its gates report, and by nothing for those of an earlier release", async () => {
+  const elsewhere = policy("elsewhere", "elsewhere");
+  const one = { ...elsewhere, spec: { ...elsewhere.spec, selector: undefined } };
+  await world.apply(one);
+  await untilReason(world, one, "Succeeded");
+  await reportFrom(one, ["of-an-earlier-release"]);
+  await until(one, "Enforced", "Succeeded");
+  const stop = await reportFrom(one, ["by-hand"], { upstreamPort: 3000 });
+  const status = await until(one, "Enforced", "PodsOutdated");
+  expect(conditionOf(status, "Enforced")?.message).toContain("1 of 2 sidecars forward to another port");
+  stop();
+  await reportFrom(one, ["by-hand"], { upstreamPort: 8080 });
+  await until(one, "Enforced", "Succeeded");
 }, 90_000);

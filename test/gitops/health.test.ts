@@ -42,15 +42,18 @@ const away = progressing("ApiUnavailable", "The API cannot be reached.");
 const unguarded = enforced(
   { pods: 1, current: 1, oldestLagMs: 0 },
   {
-    own: [],
-    gated: [],
-    expected: [],
-    guarded: 1,
-    unguarded: ["a"],
-    unlabelled: 0,
-    isNamespaceGuarded: undefined,
-    contested: 0,
-    rival: undefined,
+    selected: {
+      own: [],
+      gated: [],
+      expected: [],
+      guarded: 1,
+      outdated: [],
+      unguarded: ["a"],
+      unlabelled: 0,
+      isNamespaceGuarded: undefined,
+      contested: 0,
+      rival: undefined,
+    },
   },
 );
 

@@ -1,6 +1,7 @@
 import { admitting, isolating } from "../../network/reach.ts";
+import { selectsPod, sendsTo } from "../../network/service.ts";
 import { GATED_BY_LABEL } from "../../pods/gated-by.ts";
-import type { SeenPod } from "../../pods/pod.ts";
+import { interceptionOf, portIn, type SeenPod } from "../../pods/pod.ts";
 import type { FurtherCondition, Reason } from "../plan.ts";
 import {
   foreignNetworkPolicy,
@@ -12,7 +13,8 @@ import {
 } from "./network.ts";
 import type { ObservedPolicy } from "./observed.ts";
 
-type Observed = Pick<ObservedPolicy, "object" | "parsed" | "selected" | "network">;
+type Observed = Pick<ObservedPolicy, "object" | "parsed" | "selected" | "network"> &
+  Partial<Pick<ObservedPolicy, "services">>;
 
 const NAMES_MAX = 5;
 
@@ -54,6 +56,11 @@ export function bypassable(observed: Observed): FurtherCondition {
       "spec.interception is None: requests to the app's port do not pass the gate, which only a gateway asks. No NetworkPolicy is written, because it would keep out the gateway.",
     );
   }
+  const past = servicesPastGate(observed);
+  if (past.length > 0) {
+    const message = `${listOf("Service", past)} past the gate, to the app's port: set its targetPort to the name of the port, which is the gate's. These requests are not checked, or fail where the cluster's network plugin enforces NetworkPolicies.`;
+    return { ...is("True", "ServicePastGate", message), note: message };
+  }
   const open = selected.own.filter((pod) => isOpen(pod, observed));
   if (open.length === 0) return closed(observed, is);
 
@@ -64,6 +71,13 @@ export function bypassable(observed: Observed): FurtherCondition {
       "True",
       "OtherNetworkPolicy",
       `The app's port of ${pods} is open by ${names(others)}: let it name the gate's port instead.`,
+    );
+  }
+  if (open.every((pod) => isMadeBefore(pod, observed))) {
+    return is(
+      "True",
+      "PodsOutdated",
+      `The app's port of ${pods} is open: they were made before spec.target.port or spec.interception was changed. Restart them, so that the webhook makes them again.`,
     );
   }
   if (networkPolicy === "None") {
@@ -107,7 +121,8 @@ function closed(observed: Observed, is: Make): FurtherCondition {
   const found = ownNetworkPolicy(observed);
   const depends = "if the cluster's network plugin enforces NetworkPolicies. The pods' own nodes always reach it.";
   if (found !== undefined && wantedNetworkPolicy(observed) !== undefined) {
-    return is("False", "Succeeded", `The NetworkPolicy ${found.name} lets no sender reach the app's port, ${depends}`);
+    const closes = `The NetworkPolicy ${found.name} lets no sender reach the app's port, ${depends}`;
+    return is("False", "Succeeded", `${closes}${headlessNote(observed)}`);
   }
   if (own.length === 0) return is("Unknown", "NoPods", "No pod of spec.selector runs.");
   if (own.every(({ gate }) => gate?.redirects === true)) {
@@ -127,7 +142,43 @@ function isOpen({ gate, labels }: SeenPod, observed: Observed): boolean {
   const port = guardedPort(gate, observed);
   if (port === undefined) return true;
   const found = isolating(policiesOf(observed), labels);
-  return found.length === 0 || admitting(found, gate, port).length > 0;
+  const target = observed.parsed.spec && portIn(gate, observed.parsed.spec.target.port);
+  return found.length === 0 || [port, target ?? port].some((one) => admitting(found, gate, one).length > 0);
+}
+
+/** Whether a pod is as the policy was before: the gate guards another port, or requests are led to it in another way. */
+function isMadeBefore(pod: SeenPod, { parsed: { spec } }: Observed): boolean {
+  if (pod.gate === undefined || spec === undefined) return false;
+  const target = portIn(pod.gate, spec.target.port);
+  const isOfPort = pod.gate.guards === undefined || target === undefined || target === pod.gate.guards;
+  return !isOfPort || (interceptionOf(pod) === "None" && spec.interception !== "None");
+}
+
+/** The names of Services that send requests to the app's port of a running pod. The kernel leads those of `Redirect` to the gate. */
+function servicesPastGate({ selected, services }: Observed): readonly string[] {
+  if (typeof services !== "object" || typeof selected !== "object") return [];
+  const pods = selected.own.filter((pod) => interceptionOf(pod) === "Port");
+  return services
+    .filter((service) => pods.some((pod) => pod.gate?.guards !== undefined && sendsTo(service, pod, pod.gate.guards)))
+    .map(({ name }) => name)
+    .sort();
+}
+
+function headlessNote({ selected, services }: Observed): string {
+  if (typeof services !== "object" || typeof selected !== "object") return "";
+  const pods = selected.own.filter((pod) => interceptionOf(pod) === "Port");
+  const headless = services.filter((one) => one.isHeadless && pods.some((pod) => selectsPod(one, pod)));
+  if (headless.length === 0) return "";
+  const shown = headless.map(({ name }) => name).sort();
+  return ` Clients of the headless Service ${shownOf(shown)} choose the port themselves: let them use the gate's.`;
+}
+
+const listOf = (kind: string, names: readonly string[]): string =>
+  names.length === 1 ? `The ${kind} ${names[0]} sends requests` : `The ${kind}s ${shownOf(names)} send requests`;
+
+function shownOf(names: readonly string[]): string {
+  const more = names.length > NAMES_MAX ? ` and ${names.length - NAMES_MAX} more` : "";
+  return `${names.slice(0, NAMES_MAX).join(", ")}${more}`;
 }
 
 function guardedPort({ guards }: NonNullable<SeenPod["gate"]>, { parsed }: Observed): number | undefined {
@@ -155,8 +206,5 @@ const isCoverable = ({ gate, labels }: SeenPod): boolean =>
 const count = (pods: number): string => (pods === 1 ? "One running pod" : `${pods} running pods`);
 
 /** All of them are of the policy's own namespace, so its readers may see them. */
-function names(policies: ReadonlyArray<{ readonly name: string }>): string {
-  const shown = policies.map(({ name }) => name).sort();
-  const more = shown.length > NAMES_MAX ? ` and ${shown.length - NAMES_MAX} more` : "";
-  return `the NetworkPolicy ${shown.slice(0, NAMES_MAX).join(", ")}${more}`;
-}
+const names = (policies: ReadonlyArray<{ readonly name: string }>): string =>
+  `the NetworkPolicy ${shownOf(policies.map(({ name }) => name).sort())}`;

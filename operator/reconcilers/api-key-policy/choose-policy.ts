@@ -56,7 +56,4 @@ export function selects(policy: ManifestObject, pod: Pick<SeenPod, "namespace" |
 
 /** Whether a policy may be the one of a pod: it selects the pod, or the pod names it. */
 export const concerns = (policy: ManifestObject, pod: PodToGuard): boolean =>
-  selects(policy, pod) ||
-  (pod.policy === policy.metadata.name &&
-    pod.namespace === policy.metadata.namespace &&
-    selectorOf(policy) !== undefined);
+  selects(policy, pod) || (pod.policy === policy.metadata.name && pod.namespace === policy.metadata.namespace);

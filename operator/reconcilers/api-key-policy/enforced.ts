@@ -4,20 +4,25 @@ import { GUARDED_LABEL } from "../../pods/pod.ts";
 import type { FurtherCondition } from "../plan.ts";
 import type { DataPlane, ObservedPolicy } from "./observed.ts";
 import type { Pace } from "./poll-pace.ts";
+import { targetPortOf } from "./selection.ts";
 import { NEVER_HEARD_MS } from "./stale.ts";
 
 const NAMES_MAX = 20;
 
+type AtPods = Partial<Pick<ObservedPolicy, "object" | "selected" | "named" | "heard">>;
+
 /** Whether every selected pod has a gate, and every gate the current policy, according to their own reports. */
 export function enforced(
   dataPlane: DataPlane | undefined,
-  selected?: ObservedPolicy["selected"],
+  observed: AtPods = {},
 ): FurtherCondition & { readonly type: "Enforced" } {
+  const { selected } = observed;
   const is = (status: FurtherCondition["status"], reason: FurtherCondition["reason"], message: string) =>
     ({ type: "Enforced", status, reason, message }) as const;
   const {
     guarded = 0,
     unguarded = [],
+    outdated = [],
     unlabelled = 0,
     isNamespaceGuarded,
   } = typeof selected === "object" ? selected : {};
@@ -31,18 +36,28 @@ export function enforced(
       note: `These pods have no gate of this policy: ${names}${more}.`,
     };
   }
+  if (outdated.length > 0) {
+    const message = `The gates of ${outdated.length} of the ${guarded} running pods forward to another port than spec.target.port, which was changed: ${namesOf(outdated)}. Restart these pods.`;
+    return is("False", "PodsOutdated", message);
+  }
   if (dataPlane === undefined)
     return is("Unknown", "ReportsUnavailable", "What the sidecars report cannot be read for now.");
   const { pods, current } = dataPlane;
+  const silent = silentOf(dataPlane, observed);
+  if (silent.lost !== undefined) return is("False", "PodsSilent", silent.lost);
   if (pods === 0) return is("False", "NoPods", "No sidecar has reported on this policy lately.");
   if (dataPlane.refused !== undefined) return is("False", "FormatNotKnown", refusalMessage(dataPlane.refused, pods));
   if (current < pods) {
     return is("False", "Progressing", `${current} of ${pods} sidecars enforce this generation; the others follow.`);
   }
-  const silent = silentOf(dataPlane, selected);
   if (silent.count > 0) {
-    const message = `${guarded - silent.count} of the ${guarded} running pods with a gate have reported; ${silent.names}.`;
+    const message = `${silent.of - silent.count} of the ${silent.of} running pods with a gate have reported; ${silent.names}.`;
     return is("False", "Progressing", message);
+  }
+  const elsewhere = forwardingElsewhere(dataPlane, observed);
+  if (elsewhere > 0) {
+    const message = `${elsewhere} of ${pods} sidecars forward to another port than spec.target.port: they were started before it was changed, or with another upstream. Restart them.`;
+    return is("False", "PodsOutdated", message);
   }
   if (selected === "unknown") {
     const message = "The pods of spec.selector cannot be listed: the operator needs the right to list and watch pods.";
@@ -57,28 +72,60 @@ export function enforced(
   );
 }
 
-const SILENT_SHOWN_MAX = 5;
+const SHOWN_MAX = 5;
+
+function namesOf(names: readonly string[]): string {
+  const more = names.length > SHOWN_MAX ? ` and ${names.length - SHOWN_MAX} more` : "";
+  return `${names.slice(0, SHOWN_MAX).join(", ")}${more}`;
+}
+
+interface Silent {
+  readonly count: number;
+  /** The running pods with a gate. */
+  readonly of: number;
+  readonly names: string;
+  /** What to tell about pods that reported once and no longer do; undefined for none. */
+  readonly lost: string | undefined;
+}
 
 /**
  * The running pods whose gate has not reported. They are compared by name: the report of a pod that is gone, which counts for some
  * seconds more, does not stand for one that has not reported. Gates by hand, which may report by any name, are compared by number.
  */
-function silentOf(
-  { pods, podIds }: DataPlane,
-  selected: ObservedPolicy["selected"],
-): { readonly count: number; readonly names: string } {
-  const { guarded = 0, expected = [] } = typeof selected === "object" ? selected : {};
+function silentOf({ pods, podIds = [] }: DataPlane, { selected, named = [], heard = new Map() }: AtPods): Silent {
+  const { guarded, expected } = typeof selected === "object" ? selected : { guarded: named.length, expected: named };
   const others = "the others follow";
-  if (podIds === undefined) return { count: Math.max(0, guarded - pods), names: others };
+  // More report than the API names.
+  if (podIds.length === 0 && pods > 0) {
+    return { count: Math.max(0, guarded - pods), of: guarded, names: others, lost: undefined };
+  }
   const reported = new Set(podIds);
   const silent = expected.filter((name) => !reported.has(name));
   const byHand = Math.max(0, guarded - expected.length - (reported.size - (expected.length - silent.length)));
-  const shown = silent.slice(0, SILENT_SHOWN_MAX).map((name) => name.slice(name.indexOf("/") + 1));
-  const isAll = shown.length === silent.length + byHand;
+  const count = silent.length + byHand;
+  const shortOf = (name: string) => name.slice(name.indexOf("/") + 1);
+  const shown = silent.slice(0, SHOWN_MAX).map(shortOf);
+  const lost = silent.flatMap((name) => {
+    const atMs = heard.get(name);
+    return atMs === undefined ? [] : [`${shortOf(name)} (last heard from at ${new Date(atMs).toISOString()})`];
+  });
   return {
-    count: silent.length + byHand,
-    names: shown.length === 0 ? others : `not ${shown.join(", ")}${isAll ? "" : " and others"}`,
+    count,
+    of: guarded,
+    names: shown.length === 0 ? others : `not ${shown.join(", ")}${shown.length === count ? "" : " and others"}`,
+    lost:
+      lost.length === 0
+        ? undefined
+        : `The gates of ${lost.length} of the ${guarded} running pods no longer report: ${namesOf(lost)}. Whether they enforce the policy is not known: see their logs, and delete pods that hang.`,
   };
+}
+
+/** How many gates forward to another port, by their own reports: for those of which no pod says it. */
+function forwardingElsewhere({ upstreamPorts = [] }: DataPlane, { selected, object }: AtPods): number {
+  const port = object && targetPortOf(object);
+  const isKnown = typeof selected === "object" && selected.own.every(({ gate }) => gate?.guards !== undefined);
+  if (typeof port !== "number" || isKnown) return 0;
+  return upstreamPorts.reduce((sum, reported) => (reported.port === port ? sum : sum + reported.pods), 0);
 }
 
 function unlabelledMessage(count: number, mayHave: boolean): string {
@@ -117,14 +164,17 @@ const LAG_STEP_MS = 5_000;
  */
 export function toDataPlaneStatus(
   dataPlane: DataPlane | undefined,
-  selected?: ObservedPolicy["selected"],
+  observed: AtPods = {},
 ): ApiKeyPolicyStatus["dataPlane"] {
   if (dataPlane === undefined) return undefined;
+  const { selected } = observed;
+  const { count: silent } = silentOf(dataPlane, observed);
   const { pods, current, oldestLagMs, refused, overshot } = dataPlane;
   const counts = {
     pods,
     current,
     ...(typeof selected === "object" ? { unguarded: selected.unguarded.length } : {}),
+    ...(silent === 0 ? {} : { silent }),
     ...(refused === undefined ? {} : { refused: refused.pods }),
     ...(overshot === undefined ? {} : { overshotUnits: overshot.units, overshotPercent: overshot.percent }),
   };
@@ -145,7 +195,7 @@ export function paceOf(
   { previous, nowMs }: { previous: readonly Condition[]; nowMs: number },
 ): Pace | undefined {
   // Whether pods have a gate is told by the cluster, not by reports.
-  if (status !== "False" || reason === "UnguardedPods") return undefined;
+  if (status !== "False" || reason === "UnguardedPods" || reason === "PodsOutdated") return undefined;
   const known = previous.find((one) => one.type === type);
   const isSame = known?.status === status && known.reason === reason;
   return {

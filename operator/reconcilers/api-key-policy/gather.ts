@@ -11,25 +11,30 @@ import { conditionsOf } from "../status.ts";
 import { findLeft, findManaged, findOwned, foundOr404 } from "../stored.ts";
 import { concerns, selectorOf } from "./choose-policy.ts";
 import type { ObservedPolicy, StoredApi, StoredPolicy } from "./observed.ts";
-import { selectedBy } from "./selection.ts";
+import { namedBy, selectedBy } from "./selection.ts";
 
 /** Reads everything about a policy, unless it is remembered and nothing but the reports of its sidecars may have changed. */
 export async function gatherPolicy(object: ManifestObject, ctx: Context): Promise<ObservedPolicy> {
-  const known = ctx.looks.recall(object);
-  const now = {
-    object,
-    selected: select(object, ctx),
-    network: networkOf(object, ctx),
-    previous: conditionsOf(object),
-    nowMs: ctx.nowMs(),
-  };
-  return known === undefined ? { ...(await look(object, ctx)), ...now } : { ...known, ...now };
+  const known = ctx.looks.recall(object) ?? (await look(object, ctx));
+  return { ...known, ...seenNow(object, ctx) };
 }
+
+/** What changes without a change in the store. */
+const seenNow = (object: ManifestObject, ctx: Context) => ({
+  object,
+  selected: select(object, ctx),
+  network: networkOf(object, ctx),
+  services: ctx.services && (ctx.services.in(object.metadata.namespace) ?? ("unknown" as const)),
+  named: selectorOf(object) === undefined ? namedBy(object, ctx.pods?.in(object.metadata.namespace) ?? []) : [],
+  heard: ctx.looks.heard(object.metadata),
+  previous: conditionsOf(object),
+  nowMs: ctx.nowMs(),
+});
 
 async function look(
   object: ManifestObject,
   ctx: Context,
-): Promise<Omit<ObservedPolicy, "object" | "selected" | "network" | "previous" | "nowMs">> {
+): Promise<Omit<ObservedPolicy, keyof ReturnType<typeof seenNow>>> {
   const seenAtMs = ctx.nowMs();
   const lookId = ctx.looks.begin(object.metadata);
   const parsed = parseSpec(ApiKeyPolicySpec, object);

@@ -25,7 +25,8 @@ function observe(stored: StoredPolicy | undefined, more: Partial<ObservedPolicy>
   return {
     ...{ object, manager, policyName: "test/shop/it", stored, parsed: parseSpec(ApiKeyPolicySpec, object) },
     ...{ api: undefined, apiOwner: undefined, namespaces: new Map(), claimants: [object], hasKeys: false },
-    ...{ selected: selectedBy(object, [aSeenPod("a")], [object]), network: [], previous: [] },
+    ...{ selected: selectedBy(object, [aSeenPod("a")], [object]), network: [], services: [], previous: [] },
+    ...{ named: [], heard: new Map() },
     ...{ nowMs: 0, seenAtMs: 0, lookId: 1 },
     ...more,
   };

@@ -31,7 +31,7 @@ function former({ reason }: Verdict, observed: ObservedPolicy): FurtherCondition
   const { uid, generation, version, dataPlane } = own;
   const isSameObject = uid === object.metadata.uid;
   const isContested = typeof selected === "object" && selected.contested > 0;
-  const atPods = enforced(dataPlane, selected);
+  const atPods = enforced(dataPlane, observed);
   if (isSameObject && generation === object.metadata.generation && !isContested) {
     return { ...atPods, message: `${atPods.message} It is in force as it was set before (version ${version}).` };
   }

@@ -168,3 +168,28 @@ test("whole looks are repeated in the order of the last ones, and no more than a
   expect(names(250, 9)).toEqual(["z", "a"]);
   expect(names(1000, 0)).toEqual([]);
 });
+
+test("when each gate last reported is known after it fell silent, of a bounded number, until the policy is deleted", () => {
+  const looks = createPolicyLooks();
+  const dataPlane = (podIds: string[]) => ({ pods: podIds.length, current: 0, oldestLagMs: 0, podIds });
+  const show = (podIds: string[], atMs: number) => looks.show(KEY, { dataPlane: dataPlane(podIds) } as Picture, atMs);
+  show(["shop/a", "shop/b"], 1_000);
+  show(["shop/b"], 2_000);
+  // A poll that fails to read the reports tells nothing.
+  looks.show(KEY, undefined, 3_000);
+  looks.forget(KEY);
+  expect([...looks.heard(KEY)]).toEqual([
+    ["shop/a", 1_000],
+    ["shop/b", 2_000],
+  ]);
+  for (let i = 0; i < 5; i++)
+    show(
+      Array.from({ length: 1_000 }, (_, n) => `forged/${i}-${n}`),
+      4_000 + i,
+    );
+  expect(looks.heard(KEY).size).toBe(2_000);
+  show(["shop/b"], 9_000);
+  expect(looks.heard(KEY).get("shop/b")).toBe(9_000);
+  looks.drop(KEY);
+  expect(looks.heard(KEY).size).toBe(0);
+});

@@ -44,9 +44,16 @@ export interface PolicyLooks {
    * @returns whether the policy must be reconciled.
    */
   show(key: ObjectKey, picture: Picture | undefined, atMs: number): boolean;
+  /** When each gate of a policy last reported, Unix ms, by the name by which it reports. The gates that were heard longest ago are dropped first. */
+  heard(key: ObjectKey): ReadonlyMap<string, number>;
+  /** For a policy that was deleted. */
+  drop(key: ObjectKey): void;
   /** The remembered looks, in the order of their last whole look. */
   list(): readonly Look[];
 }
+
+/** Twice the names that the API lists: those that report, and as many that reported before. */
+const HEARD_MAX = 2_000;
 
 /** `onPace` is told the pace of each look that is not at rest. */
 export function createPolicyLooks(onPace: (pace: Pace) => void = () => undefined): PolicyLooks {
@@ -54,7 +61,21 @@ export function createPolicyLooks(onPace: (pace: Pace) => void = () => undefined
   const looks = new Map<string, Remembered>();
   // The number of the look of each policy that is under way, or remembered.
   const begun = new Map<string, number>();
+  const heard = new Map<string, Map<string, number>>();
   let count = 0;
+
+  const hear = (key: ObjectKey, dataPlane: DataPlane | undefined, atMs: number) => {
+    const known = heard.get(formatKey(key)) ?? new Map<string, number>();
+    for (const podId of dataPlane?.podIds ?? []) {
+      known.delete(podId);
+      known.set(podId, atMs);
+    }
+    for (const podId of known.keys()) {
+      if (known.size <= HEARD_MAX) break;
+      known.delete(podId);
+    }
+    if (known.size > 0) heard.set(formatKey(key), known);
+  };
 
   const forget = (key: ObjectKey) => {
     begun.delete(formatKey(key));
@@ -73,6 +94,7 @@ export function createPolicyLooks(onPace: (pace: Pace) => void = () => undefined
       const { object, lookId, stored } = look.observed;
       const name = formatKey(object.metadata);
       if (begun.get(name) !== lookId) return;
+      hear(object.metadata, stored?.dataPlane, look.observed.seenAtMs);
       looks.set(name, { ...look, dataPlane: stored?.dataPlane });
       if (look.pace !== undefined) onPace(look.pace);
     },
@@ -91,6 +113,7 @@ export function createPolicyLooks(onPace: (pace: Pace) => void = () => undefined
 
     show: (key, picture, atMs) => {
       const name = formatKey(key);
+      hear(key, picture?.dataPlane, atMs);
       const look = looks.get(name);
       // What a poll that began before the look shows is older than what the look found.
       if (look === undefined || atMs < look.observed.seenAtMs) return false;
@@ -100,6 +123,13 @@ export function createPolicyLooks(onPace: (pace: Pace) => void = () => undefined
       }
       looks.set(name, { ...look, dataPlane: picture.dataPlane });
       return !isSameToReaders(picture.dataPlane, look.dataPlane, look.observed);
+    },
+
+    heard: (key) => heard.get(formatKey(key)) ?? new Map(),
+
+    drop: (key) => {
+      forget(key);
+      heard.delete(formatKey(key));
     },
 
     list: () => [...looks.values()],
@@ -133,6 +163,7 @@ function isSameToReaders(
     JSON.stringify([
       toDataPlaneStatus(dataPlane),
       dataPlane?.podIds,
+      dataPlane?.upstreamPorts,
       dataPlane?.refused?.reason,
       dataPlane !== undefined && dataPlane.oldestLagMs > afterMs,
       dataPlane !== undefined && isOvershot(dataPlane),

@@ -1,6 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { ApiKeyPolicySpec } from "../../../core/manifests/api-key-policy.ts";
 import type { NetworkPolicy, NetworkPolicySpec } from "../../network/network-policy.ts";
+import { isolating } from "../../network/reach.ts";
+import type { SeenService } from "../../network/service.ts";
 import type { SeenPod } from "../../pods/pod.ts";
 import { anObject } from "../../test/builders.ts";
 import { aGate, aSeenPod } from "../../test/seen-pods.ts";
@@ -51,7 +53,10 @@ describe("the NetworkPolicy", () => {
         name: "postern-it",
         found: undefined,
         spec: {
-          podSelector: { matchLabels: { "postern.dev/gated-by": "it" } },
+          podSelector: {
+            matchLabels: { "postern.dev/gated-by": "it" },
+            matchExpressions: [{ key: "postern.dev/interception", operator: "NotIn", values: ["Redirect", "None"] }],
+          },
           policyTypes: ["Ingress"],
           ingress: [
             {
@@ -103,12 +108,45 @@ describe("the NetworkPolicy", () => {
 
   test.each([
     { name: "networkPolicy None", of: { networkPolicy: "None" } },
-    { name: "interception Redirect", of: { interception: "Redirect" } },
-    { name: "interception None", of: { interception: "None" } },
-  ])("is deleted with $name", ({ of }) => {
+    { name: "interception Redirect and no pod from before", of: { interception: "Redirect" }, pods: [] },
+    { name: "interception None and no pod from before", of: { interception: "None" }, pods: [] },
+  ])("is deleted with $name", ({ of, pods }) => {
     const found = ours();
-    expect(networkActions(observe({ of, network: [found] }))).toEqual([{ type: "deleteNetworkPolicy", found }]);
-    expect(networkActions(observe({ of, network: [] }))).toEqual([]);
+    const now = { of, ...(pods === undefined ? {} : { pods }) };
+    expect(networkActions(observe({ ...now, network: [found] }))).toEqual([{ type: "deleteNetworkPolicy", found }]);
+    expect(networkActions(observe({ ...now, network: [] }))).toEqual([]);
+  });
+
+  const made = (interception: string, more: Partial<SeenPod> = {}) =>
+    aSeenPod(`of-${interception}`, {
+      labels: { app: "orders", "postern.dev/gated-by": "it", "postern.dev/interception": interception },
+      gate: { ...aGate, redirects: interception === "Redirect" },
+      ...more,
+    });
+
+  test.each(["Redirect", "None"])(
+    "stays after a change to %s until the last pod with Port has ended",
+    (interception) => {
+      const of = { interception };
+      const found = ours();
+      const actions = (...pods: SeenPod[]) =>
+        networkActions(observe({ of, pods, network: [found] })).map(({ type }) => type);
+      expect(actions(made("Port"), made(interception))).toEqual([]);
+      // A pod that is being deleted serves until it ends; one that waits will serve.
+      expect(actions(made("Port", { isRunning: false }))).toEqual([]);
+      expect(actions(made("Port", { isRunning: false, hasEnded: true }), made(interception))).toEqual([
+        "deleteNetworkPolicy",
+      ]);
+      expect(actions(made(interception))).toEqual(["deleteNetworkPolicy"]);
+    },
+  );
+
+  test("never concerns pods whose packets are redirected, or that have no interception", () => {
+    const { podSelector } = ours().spec;
+    const closes = (pod: SeenPod) => isolating([other("x", { podSelector })], pod.labels).length > 0;
+    expect([made("Port"), aSeenPod("before-the-label"), made("Redirect"), made("None")].map(closes)).toEqual([
+      ...[true, true, false, false],
+    ]);
   });
 
   test("stays as it is while the spec, the pods or the NetworkPolicies cannot be read", () => {
@@ -258,12 +296,34 @@ describe("Bypassable", () => {
       reason: "Redirected",
     },
     {
-      name: "Redirect, and a pod that does not",
+      name: "Redirect, and a pod that does not, until ours is back",
       of: { interception: "Redirect" },
       network: [],
       pods: [redirected, aSeenPod("a")],
       status: "True",
-      reason: "PodsNotCovered",
+      reason: "Progressing",
+    },
+    {
+      name: "Redirect, ours, and a pod that does not",
+      of: { interception: "Redirect" },
+      network: [managed],
+      pods: [redirected, aSeenPod("a")],
+      status: "False",
+      reason: "Succeeded",
+    },
+    {
+      name: "Port, ours, and a pod from before that has no interception",
+      network: [managed],
+      pods: [aSeenPod("a", { labels: { "postern.dev/interception": "None", app: "orders" } })],
+      status: "True",
+      reason: "PodsOutdated",
+    },
+    {
+      name: "a target port that the gate of a pod does not guard",
+      of: { target: { port: "metrics" } },
+      network: [managed],
+      status: "True",
+      reason: "PodsOutdated",
     },
     { name: "no pods and no NetworkPolicy", network: [], pods: [], status: "Unknown", reason: "NoPods" },
     {
@@ -302,5 +362,47 @@ describe("Bypassable", () => {
   test("is told without pods where a policy selects none", () => {
     expect(bypassable({ ...observe(), selected: undefined })).toMatchObject({ status: "True", reason: "NoSelector" });
     expect(bypassable({ ...observe(), selected: "unknown" })).toMatchObject({ status: "Unknown" });
+  });
+
+  describe("goes by Services", () => {
+    const service = (name: string, more: Partial<SeenService> = {}): SeenService => ({
+      ...{ namespace: "shop", name, selector: { app: "orders" }, isHeadless: false, targets: ["http"] },
+      ...more,
+    });
+    const of = (services: readonly SeenService[], one: Case = { network: [managed] }) =>
+      bypassable({ ...observe(one), services });
+
+    test.each([
+      { name: "the number of the app's port", targets: [8080], is: true },
+      { name: "the name that the gate took over", targets: ["http"], is: false },
+      { name: "the gate's number", targets: [19_080], is: false },
+      { name: "another port and the app's", targets: ["http", 8080], is: true },
+      { name: "a name that no container has", targets: ["web"], is: false },
+    ])("is True with the Service's name for one to $name: $is", ({ targets, is }) => {
+      const condition = of([service("fine"), service("direct", { targets })]);
+      expect(condition).toMatchObject(is ? { status: "True", reason: "ServicePastGate" } : { status: "False" });
+      if (!is) return;
+      expect(condition.message).toMatch(/^The Service direct sends requests past the gate/);
+      expect(condition.note).toBe(condition.message);
+    });
+
+    test("of other pods, without a selector, or to pods that redirect: is False", () => {
+      const others = [
+        service("other", { selector: { app: "billing" }, targets: [8080] }),
+        service("bare", { selector: {}, targets: [8080] }),
+      ];
+      expect(of(others)).toMatchObject({ status: "False" });
+      const redirecting = { of: { interception: "Redirect" }, pods: [redirected], network: [] };
+      expect(of([service("direct", { targets: [8080] })], redirecting)).toMatchObject({ reason: "Redirected" });
+    });
+
+    test("names a headless one, whose clients choose the port, and a bounded number", () => {
+      expect(of([service("peers", { isHeadless: true })])).toMatchObject({
+        status: "False",
+        message: expect.stringContaining("Clients of the headless Service peers choose the port themselves"),
+      });
+      const many = Array.from({ length: 8 }, (_, i) => service(`s${i}`, { targets: [8080] }));
+      expect(of(many).message).toContain("The Services s0, s1, s2, s3, s4 and 3 more send requests past the gate");
+    });
   });
 });

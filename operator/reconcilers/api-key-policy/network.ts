@@ -2,8 +2,8 @@ import { isDeepStrictEqual } from "node:util";
 import { allBut } from "../../network/all-but.ts";
 import type { NetworkPolicy, NetworkPolicySpec } from "../../network/network-policy.ts";
 import { isolating } from "../../network/reach.ts";
-import { cutName, GATED_BY_LABEL, gatedBy } from "../../pods/gated-by.ts";
-import type { SeenPod } from "../../pods/pod.ts";
+import { cutName, GATED_BY_LABEL, gatedBy, INTERCEPTION_LABEL } from "../../pods/gated-by.ts";
+import { interceptionOf, type SeenPod } from "../../pods/pod.ts";
 import type { ManifestObject } from "../../source/contract.ts";
 import { takenInCluster } from "../claims.ts";
 import type { Verdict } from "../plan.ts";
@@ -19,7 +19,8 @@ import type { ObservedPolicy } from "./observed.ts";
  *
  * None is written when another one isolates the pods already: NetworkPolicies only add up, and ours, which lets everyone in everywhere
  * else, would open what that one keeps closed. With `Redirect` the kernel leads every packet to the gate, and the senders still name
- * the app's port. With `None` a gateway sends its requests to it.
+ * the app's port. With `None` a gateway sends its requests to it. So it selects the pods with `Port` alone, also after the policy has got
+ * another interception: it goes with the last of those pods, because nothing else closes their port.
  */
 
 export type NetworkAction =
@@ -70,18 +71,28 @@ export function othersIsolating({ object, selected, network }: Networked): reado
 export function wantedNetworkPolicy(observed: Networked): NetworkPolicySpec | undefined {
   const { object, parsed, selected } = observed;
   const { spec } = parsed;
-  if (spec?.networkPolicy !== "Managed" || spec.interception !== "Port" || typeof selected !== "object")
-    return undefined;
+  if (spec?.networkPolicy !== "Managed" || typeof selected !== "object") return undefined;
+  const isPort = spec.interception === "Port";
+  const gated = selected.gated.filter(
+    (pod) => interceptionOf(pod, spec.interception) === "Port" && (isPort || !pod.hasEnded),
+  );
+  if (!isPort && gated.length === 0) return undefined;
   if (othersIsolating(observed).length > 0) return undefined;
   const { port } = spec.target;
   // A name is a number only in a pod; the gate of each says which.
-  const guarded = [...selected.gated.map(({ gate }) => gate?.guards), typeof port === "number" ? port : undefined];
+  const known = isPort && typeof port === "number" ? port : undefined;
+  const guarded = [...gated.map(({ gate }) => gate?.guards), known];
   // The way in to one pod must not be closed, although it is the way around in another.
-  const ways = new Set(selected.gated.flatMap(({ gate }) => gate?.own ?? []));
+  const ways = new Set(gated.flatMap(({ gate }) => gate?.own ?? []));
   const closed = guarded.filter((one) => one !== undefined).filter((one) => !ways.has(one));
   if (closed.length === 0) return undefined;
-  const listed = selected.gated.flatMap(({ gate }) => gate?.ports.map(({ number }) => number) ?? []);
-  return allBut([GATED_BY_LABEL, gatedBy(object.metadata.name)], { closed, listed });
+  const listed = gated.flatMap(({ gate }) => gate?.ports.map(({ number }) => number) ?? []);
+  const podSelector = {
+    matchLabels: { [GATED_BY_LABEL]: gatedBy(object.metadata.name) },
+    // A pod without the label is one of `Port`.
+    matchExpressions: [{ key: INTERCEPTION_LABEL, operator: "NotIn", values: ["Redirect", "None"] }],
+  };
+  return allBut(podSelector, { closed, listed });
 }
 
 /** What makes the NetworkPolicy as it should be. */

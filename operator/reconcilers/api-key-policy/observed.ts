@@ -2,6 +2,7 @@ import type { ApiKeyPolicySpec } from "../../../core/manifests/api-key-policy.ts
 import type { Condition } from "../../../core/manifests/conditions.ts";
 import type { CompiledPolicy } from "../../../core/policies/policy.ts";
 import type { NetworkPolicy } from "../../network/network-policy.ts";
+import type { SeenService } from "../../network/service.ts";
 import type { ManifestObject } from "../../source/contract.ts";
 import type { ResolvedNamespace } from "../plan.ts";
 import type { ParsedSpec } from "../spec.ts";
@@ -21,6 +22,8 @@ export interface DataPlane {
   /** The names by which they report; undefined for none, when they are too many, or when the api-server is of an older release. */
   readonly podIds?: readonly string[] | undefined;
   readonly oldestLagMs: number;
+  /** The ports to which they forward; undefined when none reports one, as from an older api-server. */
+  readonly upstreamPorts?: ReadonlyArray<{ readonly port: number; readonly pods: number }> | undefined;
   /** Sidecars of an older release, which cannot enforce the stored policy. */
   readonly refused?: { readonly pods: number; readonly reason: string } | undefined;
   /** How far limits were exceeded while the shared counters were away; undefined for none, as from an older api-server. */
@@ -59,6 +62,12 @@ export interface ObservedPolicy {
   readonly hasKeys: boolean;
   /** The pods of `spec.selector`: "unknown" until the cluster's were listed; undefined without a selector or a cluster. */
   readonly selected: Selected | "unknown" | undefined;
+  /** The names by which gates report that were injected for a policy without a selector; empty for one with a selector. */
+  readonly named: readonly string[];
+  /** When each gate last reported, as far as this operator has seen; Unix ms, by the name by which it reports. */
+  readonly heard: ReadonlyMap<string, number>;
+  /** The Services of its Kubernetes namespace: "unknown" until the cluster's were listed; undefined without a cluster. */
+  readonly services: readonly SeenService[] | "unknown" | undefined;
   /** The NetworkPolicies of its Kubernetes namespace: "unknown" until the cluster's were listed; undefined without a cluster. */
   readonly network: readonly NetworkPolicy[] | "unknown" | undefined;
   /** The conditions of the status so far. */

@@ -51,7 +51,7 @@ export function planPolicy(observed: ObservedPolicy): Plan<PolicyAction> {
     apiId: api?.apiId,
     policyId: own?.policyId,
     policyVersion: own?.version,
-    dataPlane: toDataPlaneStatus(own?.dataPlane, observed.selected),
+    dataPlane: toDataPlaneStatus(own?.dataPlane, observed),
   };
   const verdict = firstOf(observed, CHECKS);
   if (verdict !== undefined) {
@@ -62,7 +62,7 @@ export function planPolicy(observed: ObservedPolicy): Plan<PolicyAction> {
   if (actions.length > 0) {
     return { actions, verdict: progressing("Progressing", "The policy is being set."), status };
   }
-  const inForce = enforced(stored?.dataPlane, observed.selected);
+  const inForce = enforced(stored?.dataPlane, observed);
   const sidecars = ofSidecars(observed);
   // It becomes Stale by the time alone, also when the reports stay as they are.
   const isOpen = sidecars.some(({ type, status: known }) => type === "Stale" && known === "Unknown");

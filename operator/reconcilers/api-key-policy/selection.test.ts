@@ -3,8 +3,8 @@ import type { SeenPod } from "../../pods/pod.ts";
 import { anObject } from "../../test/builders.ts";
 import { aGate } from "../../test/seen-pods.ts";
 import { selectorOf } from "./choose-policy.ts";
-import { enforced } from "./enforced.ts";
-import { mayShare, selectedBy } from "./selection.ts";
+import { enforced, toDataPlaneStatus } from "./enforced.ts";
+import { mayShare, namedBy, selectedBy } from "./selection.ts";
 
 const policy = (matchLabels: unknown, metadata: Parameters<typeof anObject>[2] = {}) =>
   anObject("ApiKeyPolicy", { selector: { matchLabels } }, metadata);
@@ -13,6 +13,7 @@ const pod = (name: string, more: Partial<SeenPod> = {}): SeenPod => ({
   name,
   labels: { app: "orders" },
   isRunning: true,
+  hasEnded: false,
   gate: aGate,
   policy: "it",
   ...more,
@@ -84,6 +85,35 @@ describe("a pod that two policies select", () => {
   });
 });
 
+test.each([
+  { name: "the number that the gate forwards to", port: 8080, outdated: false },
+  { name: "another number", port: 9090, outdated: true },
+  { name: "the name that the gate took over", port: "http", outdated: false },
+  { name: "the name of another port", port: "metrics", outdated: true },
+  { name: "a name that the pod does not have", port: "grpc", outdated: true },
+])("a pod is outdated when the policy's port is $name: $outdated", ({ port, outdated }) => {
+  const one = anObject("ApiKeyPolicy", { selector: { matchLabels: { app: "orders" } }, target: { port } });
+  const pods = [pod("a"), pod("unknown", { gate: { ...aGate, guards: undefined } })];
+  expect(selectedBy(one, pods, []).outdated).toEqual(outdated ? ["a"] : []);
+  // A gate by hand needs no named port.
+  const byHand = pod("by-hand", { policy: undefined, gate: { ...aGate, ports: [] } });
+  expect(selectedBy(one, [byHand], []).outdated).toEqual(port === 9090 ? ["by-hand"] : []);
+});
+
+test("a policy without a selector knows the gates that were injected for it", () => {
+  const pods = [
+    pod("b"),
+    pod("a"),
+    pod("other", { policy: "x" }),
+    pod("bare", { gate: undefined }),
+    pod("hand", { policy: undefined }),
+  ];
+  expect(namedBy(anObject("ApiKeyPolicy", {}), [...pods, pod("ending", { isRunning: false })])).toEqual([
+    "shop/a",
+    "shop/b",
+  ]);
+});
+
 describe("Enforced", () => {
   const reports = { pods: 2, current: 2, oldestLagMs: 1 };
   const selected = {
@@ -91,6 +121,7 @@ describe("Enforced", () => {
     gated: [],
     expected: ["shop/a", "shop/b"],
     guarded: 2,
+    outdated: [],
     unguarded: [],
     unlabelled: 0,
     isNamespaceGuarded: undefined,
@@ -104,7 +135,7 @@ describe("Enforced", () => {
     { name: "a gate has not reported", of: { guarded: 3 }, status: "False", reason: "Progressing" },
     { name: "pods lack the label", of: { unlabelled: 2 }, status: "True", reason: "Succeeded" },
   ])("is $status when $name", ({ of, status, reason }) => {
-    expect(enforced(reports, { ...selected, ...of })).toMatchObject({ status, reason });
+    expect(enforced(reports, { selected: { ...selected, ...of } })).toMatchObject({ status, reason });
   });
 
   test.each([
@@ -119,26 +150,92 @@ describe("Enforced", () => {
     { name: "another namespace's pods report", podIds: ["bank/a", "bank/b"], status: "False", says: "0 of the 2" },
   ])("goes by the names of pods: $status when $name", ({ podIds, status, says }) => {
     const dataPlane = { pods: podIds.length, current: podIds.length, oldestLagMs: 1, podIds };
-    const condition = enforced(dataPlane, selected);
+    const condition = enforced(dataPlane, { selected });
     expect(condition.status).toBe(status);
     expect(condition.message).toContain(says);
   });
 
+  describe("tells of a gate that reported once and no longer does", () => {
+    const heard = new Map([
+      ["shop/a", Date.parse("2026-03-01T10:00:00Z")],
+      ["shop/b", Date.parse("2026-03-01T10:05:00Z")],
+    ]);
+    const one = { pods: 1, current: 1, oldestLagMs: 1, podIds: ["shop/b"] };
+
+    test("by its name and the time of its last report, before anything that the others report", () => {
+      const condition = enforced({ ...one, current: 0 }, { selected, heard });
+      expect(condition).toMatchObject({ status: "False", reason: "PodsSilent" });
+      expect(condition.message).toContain(
+        "1 of the 2 running pods no longer report: a (last heard from at 2026-03-01T10:00:00.000Z).",
+      );
+      expect(toDataPlaneStatus(one, { selected, heard })).toMatchObject({ silent: 1 });
+    });
+
+    test("also when no gate is left that reports", () => {
+      const none = { pods: 0, current: 0, oldestLagMs: 0 };
+      expect(enforced(none, { selected, heard })).toMatchObject({ reason: "PodsSilent" });
+      expect(enforced(none, { selected })).toMatchObject({ reason: "NoPods" });
+      expect(toDataPlaneStatus(none, { selected })).toMatchObject({ silent: 2 });
+    });
+
+    test("of a policy without a selector, by the pods that name it", () => {
+      const named = ["shop/a", "shop/b"];
+      expect(enforced(one, { selected: undefined, named, heard })).toMatchObject({ reason: "PodsSilent" });
+      expect(
+        enforced({ ...one, pods: 2, current: 2, podIds: named }, { selected: undefined, named, heard }),
+      ).toMatchObject({
+        status: "True",
+      });
+    });
+
+    test("but not of a pod that is gone", () => {
+      const gone = new Map([...heard, ["shop/gone", 1]]);
+      const both = { pods: 2, current: 2, oldestLagMs: 1, podIds: ["shop/a", "shop/b"] };
+      expect(enforced(both, { selected, heard: gone })).toMatchObject({ status: "True" });
+    });
+  });
+
+  test("is False, PodsOutdated, for gates that guard another port, by the pods or else by the reports", () => {
+    const old = enforced(reports, { selected: { ...selected, outdated: ["a", "b"] } });
+    expect(old).toMatchObject({ status: "False", reason: "PodsOutdated" });
+    expect(old.message).toContain(
+      "The gates of 2 of the 2 running pods forward to another port than spec.target.port, which was changed: a, b.",
+    );
+    const object = anObject("ApiKeyPolicy", { target: { port: 9090 } });
+    const upstreamPorts = [
+      { port: 8080, pods: 1 },
+      { port: 9090, pods: 1 },
+    ];
+    expect(enforced({ ...reports, upstreamPorts }, { object })).toMatchObject({ reason: "PodsOutdated" });
+    // Reports of an earlier release, a name, and pods that say it themselves.
+    expect(enforced(reports, { object })).toMatchObject({ status: "True" });
+    expect(
+      enforced({ ...reports, upstreamPorts }, { object: anObject("ApiKeyPolicy", { target: { port: "http" } }) }),
+    ).toMatchObject({
+      status: "True",
+    });
+    expect(enforced({ ...reports, upstreamPorts }, { object, selected })).toMatchObject({ status: "True" });
+  });
+
   test("goes by the number of reports for gates by hand, and names a bounded number of pods", () => {
     const dataPlane = { pods: 1, current: 1, oldestLagMs: 1, podIds: ["orders-host"] };
-    expect(enforced(dataPlane, { ...selected, guarded: 1, expected: [] })).toMatchObject({ status: "True" });
-    expect(enforced(dataPlane, { ...selected, guarded: 3, expected: ["shop/a"] }).message).toBe(
+    expect(enforced(dataPlane, { selected: { ...selected, guarded: 1, expected: [] } })).toMatchObject({
+      status: "True",
+    });
+    expect(enforced(dataPlane, { selected: { ...selected, guarded: 3, expected: ["shop/a"] } }).message).toBe(
       "1 of the 3 running pods with a gate have reported; not a and others.",
     );
     const expected = Array.from({ length: 50 }, (_, i) => `shop/pod-${i}`);
-    expect(enforced(dataPlane, { ...selected, guarded: 50, expected }).message).toMatch(/pod-4 and others\.$/);
+    expect(enforced(dataPlane, { selected: { ...selected, guarded: 50, expected } }).message).toMatch(
+      /pod-4 and others\.$/,
+    );
   });
 
   test.each([
     { isNamespaceGuarded: undefined, says: "Unless their Namespace has it, pods like them start without a gate." },
     { isNamespaceGuarded: false, says: "and neither does their Namespace: pods like them start without a gate." },
   ])("tells of pods without the label, in a Namespace that has it: $isNamespaceGuarded", ({ says, ...namespace }) => {
-    const { message } = enforced(reports, { ...selected, ...namespace, unlabelled: 2 });
+    const { message } = enforced(reports, { selected: { ...selected, ...namespace, unlabelled: 2 } });
     expect(message).toContain(`2 of the pods do not have the label postern.dev/guarded: "true"`);
     expect(message).toContain(says);
   });
@@ -150,17 +247,19 @@ describe("Enforced", () => {
   });
 
   test("is False for pods without a gate also while no report can be read", () => {
-    expect(enforced(undefined, { ...selected, unguarded: ["x"] })).toMatchObject({ reason: "UnguardedPods" });
+    expect(enforced(undefined, { selected: { ...selected, unguarded: ["x"] } })).toMatchObject({
+      reason: "UnguardedPods",
+    });
   });
 
   test("is never True while it is not known which pods there are", () => {
-    expect(enforced(reports, "unknown")).toMatchObject({ status: "Unknown", reason: "PodsUnavailable" });
-    expect(enforced(reports, undefined)).toMatchObject({ status: "True" });
+    expect(enforced(reports, { selected: "unknown" })).toMatchObject({ status: "Unknown", reason: "PodsUnavailable" });
+    expect(enforced(reports)).toMatchObject({ status: "True" });
   });
 
   test("names a bounded number of pods, in the Event alone", () => {
     const unguarded = Array.from({ length: 50 }, (_, i) => `pod-${i}`);
-    const condition = enforced(reports, { ...selected, unguarded });
+    const condition = enforced(reports, { selected: { ...selected, unguarded } });
     expect(condition.message).not.toContain("pod-0");
     expect(condition.note).toMatch(/pod-0, .*pod-19 and 30 more/);
   });

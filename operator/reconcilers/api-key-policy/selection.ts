@@ -1,5 +1,5 @@
 import { GATED_BY_LABEL, gatedBy } from "../../pods/gated-by.ts";
-import { asksForGate, type SeenPod } from "../../pods/pod.ts";
+import { asksForGate, portIn, type SeenPod } from "../../pods/pod.ts";
 import type { ManifestObject } from "../../source/contract.ts";
 import { oldestOf } from "../claims.ts";
 import { choosePolicy, concerns, selectorOf } from "./choose-policy.ts";
@@ -23,6 +23,8 @@ export interface Selected {
   readonly guarded: number;
   /** Of these the names by which gates of the webhook report, sorted; a gate by hand may report by any name. */
   readonly expected: readonly string[];
+  /** Those whose gate forwards to another port than `spec.target.port`: they were made before it was changed. Their names, sorted. */
+  readonly outdated: readonly string[];
   /** The names of those that do not, sorted. */
   readonly unguarded: readonly string[];
   /** Those that may come without a gate: neither they nor their Namespace have the label that asks for one. */
@@ -60,6 +62,10 @@ export function selectedBy(
       .filter((pod) => isGuarded(pod) && pod.policy !== undefined)
       .map((pod) => `${pod.namespace}/${pod.name}`)
       .sort(),
+    outdated: own
+      .filter((pod) => isGuarded(pod) && isOutdated(pod, policy))
+      .map((pod) => pod.name)
+      .sort(),
     unguarded: own
       .filter((pod) => !isGuarded(pod))
       .map((pod) => pod.name)
@@ -69,4 +75,29 @@ export function selectedBy(
     contested: running.length - own.length,
     rival: running.map(rivalAt).find((rival) => rival !== undefined),
   };
+}
+
+/**
+ * The names by which the gates report that were injected for a policy into running pods, sorted. For a policy without a selector, whose
+ * pods are those that name it.
+ */
+export const namedBy = ({ metadata: { name } }: ManifestObject, pods: readonly SeenPod[]): readonly string[] =>
+  pods
+    .filter(({ isRunning, gate, policy }) => isRunning && gate !== undefined && policy === name)
+    .map((pod) => `${pod.namespace}/${pod.name}`)
+    .sort();
+
+/** Read tolerantly: a fault in a rule does not change which port is meant. */
+export function targetPortOf({ spec }: ManifestObject): string | number | undefined {
+  const { target } = (spec ?? {}) as { readonly target?: { readonly port?: unknown } };
+  return typeof target?.port === "string" || typeof target?.port === "number" ? target.port : undefined;
+}
+
+function isOutdated({ gate, policy: named }: SeenPod, policy: ManifestObject): boolean {
+  const port = targetPortOf(policy);
+  if (gate?.guards === undefined || port === undefined) return false;
+  const meant = portIn(gate, port);
+  // A name that the pod does not have: the webhook would have refused the pod. A gate by hand needs no names.
+  if (meant === undefined) return named !== undefined;
+  return meant !== gate.guards;
 }
