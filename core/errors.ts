@@ -261,6 +261,11 @@ export const ERROR_KINDS = {
     "Service Unavailable",
     "The store of usage analytics is not reachable. Keys are verified all the same. Try again.",
   ),
+  server_busy: row(
+    503,
+    "Service Unavailable",
+    "The server runs as many usage queries, or reads as many large bodies, as it can at once, and none ended while the request waited. Try again after the time that `Retry-After` says; send fewer at once.",
+  ),
   http_version_not_supported: row(
     505,
     "HTTP Version Not Supported",

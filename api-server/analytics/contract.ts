@@ -93,6 +93,13 @@ export class QueryRefused extends Error {
   }
 }
 
+/** How long a query waits for others to end, and how many of a workspace do: more than the panels of a dashboard. */
+export const QUERY_WAITING = {
+  waitersMax: 50,
+  waitMsMax: 15_000,
+  busy: "The server runs as many usage queries as it can at once, or as many of this workspace",
+} as const;
+
 /** The store cannot be used at the moment, by no workspace. */
 export class AnalyticsUnavailable extends Error {
   override name = "AnalyticsUnavailable";
@@ -123,7 +130,7 @@ export interface AnalyticsStore extends Closeable {
   rollUp(how?: { readonly patient?: boolean }): Promise<boolean>;
   /** Makes room for the days to come and drops what is beyond the retention. Returns whether there is more to do soon. */
   maintain(nowMs: number): Promise<boolean>;
-  /** @throws QueryRefused, and the signal's reason when it is aborted. */
+  /** @throws QueryRefused, PublicError 503 `server_busy`, and the signal's reason when it is aborted. */
   query(query: StoreQuery, run: QueryRun): Promise<QueryAnswer>;
   /** Rows in the order of the question, at most `rowsMax` of them. @throws QueryRefused, for no other reason than `timeout` and `unavailable`. */
   countVerifications(question: CountQuestion): Promise<readonly UsageCount[]>;

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
+import type { Release } from "../concurrency-limiter.ts";
 
 /*
  * What the pipeline needs of a request and of its reply, whichever front received it. Fastify's own objects are of these shapes, once
@@ -39,6 +40,8 @@ export interface ApiRequest {
   readonly startedMs: number;
   /** Set while the rest of a refused body is read; resolves when that is over. */
   readonly discarded: Promise<void> | undefined;
+  /** Of a large body: frees its slot, when its handler has ended. */
+  readonly release: Release | undefined;
   readonly routeOptions: ApiRoute;
   readonly raw: {
     /** With what its connection failed. */

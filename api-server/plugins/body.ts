@@ -5,6 +5,9 @@ import { nameStep } from "./validation.ts";
 /** Deeper bodies are refused, because later readers (a serializer, the database) are recursive. */
 const DEPTH_MAX = 500;
 
+/** Most values take 50 to 160 bytes when they are parsed, so that a body of 10 MiB could take a GiB. */
+const VALUES_MAX = 250_000;
+
 const MEDIA_TYPE = /^application\/json[ \t]*(?:;|$)/i;
 
 /** Whether a body is announced as JSON; parameters are allowed. */
@@ -36,19 +39,52 @@ const MAYBE_TOO_LARGE = /\d[eE]\+?\d|\d{300}/;
 
 /**
  * Parses the bytes of a body. Throws PublicError: `request_body_unreadable` when they are not UTF-8, `invalid_input` when they
- * are not JSON or contain what cannot be stored.
+ * are not JSON, have too many values, or contain what cannot be stored.
  */
 export function parseBody(bytes: Buffer | undefined): unknown {
   if (bytes === undefined || bytes.length === 0) {
     throw refusal("The body is empty.", { location: "body", message: "expected JSON, got nothing" });
   }
   if (!isUtf8(bytes)) throw new PublicError("request_body_unreadable", "The body is not valid UTF-8.");
+  if (hasMoreValues(bytes, VALUES_MAX)) throw tooManyValues(VALUES_MAX);
   const text = bytes.toString("utf8");
   const body = parseJson(text);
   // In valid UTF-8, U+0000 and lone surrogates can only come from an escape; and a short text is not deep.
   if (text.length > DEPTH_MAX || text.includes("\\u") || MAYBE_TOO_LARGE.test(text)) checkStorable(body);
   return body;
 }
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
+const BRACKET = 0x5b;
+const BRACE = 0x7b;
+
+/**
+ * Whether a JSON text has more than `max` values. Each object, array, member and entry is a value; an empty object or array counts as
+ * two. Reads the bytes and builds nothing; of bytes that are not JSON the result means nothing.
+ */
+export function hasMoreValues(bytes: Buffer, max: number): boolean {
+  // Each value but the first begins after one byte of its own, at least.
+  if (bytes.length <= max) return false;
+  let values = 1;
+  for (let i = 0; i < bytes.length; i++) {
+    const byte = bytes[i];
+    if (byte === QUOTE) {
+      for (i++; i < bytes.length && bytes[i] !== QUOTE; i++) if (bytes[i] === BACKSLASH) i++;
+    } else if (byte === COMMA || byte === BRACKET || byte === BRACE) {
+      values++;
+      if (values > max) return true;
+    }
+  }
+  return false;
+}
+
+export const tooManyValues = (max: number): PublicError =>
+  refusal("The body has too many values.", {
+    location: "body",
+    message: `expected at most ${max.toLocaleString("en")} objects, arrays, members and entries in all`,
+  });
 
 function parseJson(text: string): unknown {
   try {
@@ -59,59 +95,70 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** A value that is still to be checked, linked to its parent: paths are built only for a fault. */
-interface Place {
-  readonly value: unknown;
-  readonly step: string;
-  readonly parent: Place | undefined;
-  readonly depth: number;
+/** What keeps a value from being stored. The location is completed on the way back to the body. */
+interface Unstorable {
+  readonly detail: string;
+  readonly message: string;
+  location: string;
 }
 
 /**
  * Throws PublicError `invalid_input` for what cannot be stored: U+0000, half surrogate pairs, numbers beyond a double, deep nesting.
- * Keeps its own stack, because the caller decides the nesting of a body.
+ * Allocates nothing per value, because the caller decides how many there are.
  */
 export function checkStorable(body: unknown): void {
-  const places: Place[] = [{ value: body, step: "", parent: undefined, depth: 0 }];
-  for (let place = places.pop(); place !== undefined; place = places.pop()) {
-    const { value, depth } = place;
-    if (typeof value === "string") {
-      if (!isStorable(value)) throw unstorable(place, "text");
-    } else if (typeof value === "number") {
-      // The parser makes it infinite, which would be stored and returned as null.
-      if (!Number.isFinite(value)) {
-        throw refusal("The body holds a number that cannot be stored.", {
-          location: locate(place),
-          message: "expected a number within the range of a double",
-        });
-      }
-    } else if (typeof value === "object" && value !== null) {
-      if (depth === DEPTH_MAX) {
-        throw refusal("The body is nested too deeply.", {
-          location: locate(place),
-          message: `expected at most ${DEPTH_MAX} levels of nesting`,
-        });
-      }
-      for (const [name, member] of Object.entries(value)) {
-        if (!isStorable(name)) throw unstorable(place, "member names");
-        places.push({ value: member, step: name, parent: place, depth: depth + 1 });
-      }
-    }
+  const found = findUnstorable(body, 0);
+  if (found === undefined) return;
+  throw refusal(found.detail, { location: `body${found.location}`, message: found.message });
+}
+
+/** Calls itself, at most `DEPTH_MAX` times. */
+function findUnstorable(value: unknown, depth: number): Unstorable | undefined {
+  if (typeof value === "string") return isStorable(value) ? undefined : unstorable("text");
+  if (typeof value === "number") {
+    // The parser makes it infinite, which would be stored and returned as null.
+    return Number.isFinite(value) ? undefined : { ...TOO_LARGE };
   }
+  if (typeof value !== "object" || value === null) return undefined;
+  if (depth === DEPTH_MAX) return { ...TOO_DEEP };
+  if (Array.isArray(value)) {
+    for (let i = 0; i < value.length; i++) {
+      const found = findUnstorable(value[i], depth + 1);
+      if (found !== undefined) return at(String(i), found);
+    }
+    return undefined;
+  }
+  for (const name in value) {
+    if (!isStorable(name)) return unstorable("member names");
+    const found = findUnstorable((value as Record<string, unknown>)[name], depth + 1);
+    if (found !== undefined) return at(name, found);
+  }
+  return undefined;
 }
 
 const isStorable = (text: string): boolean => text.isWellFormed() && !text.includes("\0");
 
-const unstorable = (place: Place, what: string): PublicError =>
-  refusal("The body holds text that cannot be stored.", {
-    location: locate(place),
-    message: `expected ${what} without U+0000 and without half surrogate pairs`,
-  });
+const unstorable = (what: string): Unstorable => ({
+  detail: "The body holds text that cannot be stored.",
+  message: `expected ${what} without U+0000 and without half surrogate pairs`,
+  location: "",
+});
 
-function locate(place: Place): string {
-  let location = "";
-  for (let at = place; at.parent !== undefined; at = at.parent) location = nameStep(at.step) + location;
-  return `body${location}`;
+const TOO_LARGE: Unstorable = {
+  detail: "The body holds a number that cannot be stored.",
+  message: "expected a number within the range of a double",
+  location: "",
+};
+
+const TOO_DEEP: Unstorable = {
+  detail: "The body is nested too deeply.",
+  message: `expected at most ${DEPTH_MAX} levels of nesting`,
+  location: "",
+};
+
+function at(step: string, found: Unstorable): Unstorable {
+  found.location = nameStep(step) + found.location;
+  return found;
 }
 
 const refusal = (detail: string, entry: ErrorEntry): PublicError =>

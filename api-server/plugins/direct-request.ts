@@ -67,6 +67,11 @@ export class DirectRequest implements ApiRequest, ApiReply {
     return undefined;
   }
 
+  /** No body that is served directly is large, and what it may hold besides its schema is not kept. */
+  get release(): undefined {
+    return undefined;
+  }
+
   get raw(): { errored: null } {
     return NEVER_FAILED;
   }

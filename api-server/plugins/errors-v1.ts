@@ -22,7 +22,7 @@ export const V1_CODES = {
   RATE_LIMITED:
     "The workspace has used up its quota of API requests, or too many of its keys wait to be created. Wait for as long as `Retry-After` says.",
   INTERNAL_SERVER_ERROR:
-    "Something failed that should not, or a store cannot be reached. The logs have the request id.",
+    "Something failed that should not, a store cannot be reached, or the server is busy and `Retry-After` says for how long. The logs have the request id.",
 } as const satisfies Record<string, string>;
 
 export type V1Code = keyof typeof V1_CODES;
@@ -58,6 +58,7 @@ const BY_KIND: Partial<Record<ErrorKind, Failure>> = {
   query_execution_timeout: { status: 400, code: "BAD_REQUEST" },
   // v1 has no status for an outage. Its client tries a 500 again.
   analytics_connection_failed: { status: 500, code: "INTERNAL_SERVER_ERROR" },
+  server_busy: { status: 500, code: "INTERNAL_SERVER_ERROR" },
 };
 
 /** The status and the code of a kind. */

@@ -211,7 +211,7 @@ export function failure(status: number, kinds: readonly ErrorKind[]): JsonSchema
   const headers = {
     // Requests with the other statuses are refused before they are counted.
     ...([401, 408, 413].includes(status) ? {} : QUOTA_HEADERS),
-    ...(status === 429 ? RETRY_HEADER : {}),
+    ...(status === 429 || kinds.includes("server_busy") ? RETRY_HEADER : {}),
   };
   return {
     description: kinds.map((kind) => `\`${kind}\`: ${ERROR_KINDS[kind].explanation}`).join("\n\n"),

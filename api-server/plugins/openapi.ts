@@ -40,6 +40,7 @@ const COMMON_ERRORS: readonly ErrorKind[] = [
   "workspace_rate_limited",
   "unexpected_error",
   "service_unavailable",
+  "server_busy",
 ];
 
 const DESCRIPTION = `API keys, roles, rate limits and usage analytics. Every procedure is a POST with a JSON body and a root key in the \`Authorization\` header. The dashboard sends the session of a person in its place.

@@ -13,7 +13,7 @@ import type { DirectFront } from "./direct-front.ts";
 import type { ErrorSender } from "./errors.ts";
 import { originOf } from "./origin-of.ts";
 import { chargeQuota } from "./quota.ts";
-import { createBodyReader, tooLarge, UNJUDGED_BYTES_MAX } from "./read-body.ts";
+import { createBodyReader } from "./read-body.ts";
 import type { Answer, Content, Served } from "./served.ts";
 import { findSessionCaller, readSessionSender, type Sender, type SessionSender } from "./session-callers.ts";
 import { untilGone } from "./until-gone.ts";
@@ -43,17 +43,16 @@ export function registerProcedures(app: FastifyInstance, parts: PipelineParts, p
   const rootKeys = createRootKeys(parts.deps);
   // The raw bytes: they are parsed after the header was checked, and by our own rules.
   app.removeAllContentTypeParsers();
-  const readBytes = createBodyReader(async ({ headers, routeOptions }) => {
-    if (routeOptions.config.isOpen === true) throw tooLarge(UNJUDGED_BYTES_MAX);
-    if (routeOptions.config.takesSessions === true && headers.authorization === undefined) {
+  const readBytes = createBodyReader(async ({ headers, routeOptions: { config } }) => {
+    if (config.takesSessions === true && headers.authorization === undefined) {
       const session = readSessionSender(headers, parts.sessionRules);
       if (session !== undefined) {
-        await findSessionCaller(parts.deps, parts.sessionRules, session);
-        return;
+        return (await findSessionCaller(parts.deps, parts.sessionRules, session)).caller.workspaceId;
       }
     }
     const hash = readRootKeyHash(headers.authorization);
-    admit(await rootKeys.find(hash), parts.deps.nowMs());
+    const { caller } = admit(await rootKeys.find(hash), parts.deps.nowMs());
+    return config.isOpen === false ? caller.workspaceId : undefined;
   });
   for (const contentType of ["application/json", "*"]) app.addContentTypeParser(contentType, readBytes);
   for (const served of procedures) {
@@ -144,9 +143,7 @@ function runWithRootKey(
   // Problems of the body are reported before those of the root key; but a large body is read only for a sender with a valid one.
   return (arrived) => {
     const { request, rootKeyHash, session } = arrived;
-    const bytes = request.body as Buffer | undefined;
-    const isLarge = bytes !== undefined && bytes.length > UNJUDGED_BYTES_MAX;
-    const content = isLarge ? undefined : readContent(request);
+    const content = request.release === undefined ? readContent(request) : undefined;
     if (session !== undefined) {
       const found = findSessionCaller(deps, sessionRules, session);
       return found.then((sender) => runAdmitted(arrived, sender, content));
@@ -195,14 +192,18 @@ function serve(parts: PipelineParts, rootKeys: RootKeys, served: Served) {
     function fail(error: unknown): void {
       if (deadlines.end(running)) sendError(request, reply, error);
     }
+    /** Not when the client was answered, which may be earlier: what the handler holds is freed when it ends. */
+    const release = (): void => request.release?.();
 
     try {
       arrived = arrive(request, reply);
       const answer = run(arrived);
       if (answer instanceof DataJson) succeed(answer);
-      else answer.then(succeed, fail);
+      else if (request.release === undefined) answer.then(succeed, fail);
+      else answer.then(succeed, fail).finally(release);
     } catch (error) {
       fail(error);
+      release();
     }
   };
 }
@@ -211,6 +212,7 @@ function serve(parts: PipelineParts, rootKeys: RootKeys, served: Served) {
 export function registerArrival(app: FastifyInstance): void {
   app.decorateRequest("startedMs", 0);
   app.decorateRequest("discarded", undefined);
+  app.decorateRequest("release", undefined);
   app.decorateReply("isGone", function isGone(this: FastifyReply) {
     return this.raw.destroyed || this.raw.socket?.destroyed === true;
   });

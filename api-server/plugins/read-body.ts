@@ -2,11 +2,17 @@ import type { IncomingMessage } from "node:http";
 import { Readable } from "node:stream";
 import type { FastifyRequest } from "fastify";
 import { PublicError } from "../../core/errors.ts";
+import { ConcurrencyLimiter, type Release } from "../concurrency-limiter.ts";
+import { hasMoreValues, tooManyValues } from "./body.ts";
 
 /*
- * Reads the bytes of a body. A larger one is kept only if its sender has a root key, so that no one else can make the server hold
- * megabytes. A stranger's bytes are counted anyway, because a body that is too large is refused before anything else
- * (api-v2.md section 2).
+ * Reads the bytes of a body. A large one is kept only if its sender has a root key, so that no one else can make the server hold
+ * megabytes; and few of them are held at once, because what they are parsed into takes several times their bytes. A large body waits for its
+ * slot after its first 256 KiB, so that what waits is small.
+ *
+ *   small ──more bytes, or more values──► waiting for the sender and a slot ──► large ──► served: `request.release` gives the slot back
+ *
+ * A stranger's bytes are counted anyway, because a body that is too large is refused before anything else (api-v2.md section 2).
  */
 
 export const BODY_BYTES_MAX = 10_485_760;
@@ -18,63 +24,102 @@ export const BODY_BYTES_MAX = 10_485_760;
 const DISCARDED_BYTES_MAX = 67_108_864;
 const DISCARDED_MS_MAX = 20_000;
 
-/** A body up to this size is kept for every sender, and parsed before the root key is looked up. */
+/** A body up to this size and with so many values is kept for every sender, and parsed before the root key is looked up. */
 export const UNJUDGED_BYTES_MAX = 262_144;
+export const UNJUDGED_VALUES_MAX = 2_000;
 
-/** Rejects when the sender has no valid root key. */
-export type Judge = (request: FastifyRequest) => Promise<void>;
+/** Large bodies that are read or worked on at once. */
+const LARGE_BODIES = { total: 4, perWorkspace: 2, waitersMax: 32, waitMsMax: 15_000 };
+/** For a large body to arrive once it has its slot: slow senders must not keep the slots. */
+const LARGE_BODY_MS_MAX = 30_000;
+
+/** Resolves to the workspace of a sender with a valid root key; to undefined where no procedure is. Rejects when the sender has none. */
+export type Judge = (request: FastifyRequest) => Promise<string | undefined>;
 
 type Done = (error: Error | null, body?: Buffer) => void;
 
 /**
  * Makes a content type parser for fastify, which returns the whole body. Fails with PublicError 413, with the judge's error for
- * the sender of a larger body, or with the error of the connection.
+ * the sender of a larger body, with 503 `server_busy`, or with the error of the connection.
  */
 export function createBodyReader(judge: Judge) {
+  const limiter = new ConcurrencyLimiter({
+    ...LARGE_BODIES,
+    busy: "The server works on as many large bodies as it can at once, or as many of this workspace",
+  });
+
   return (request: FastifyRequest, payload: IncomingMessage, done: Done): void => {
     const chunks: Buffer[] = [];
     let length = 0;
-    let isJudged = false;
+    let isLarge = false;
+    let isKept = true;
     let refusal: Error | undefined;
+    let timer: NodeJS.Timeout | undefined;
 
     function end(error: Error | undefined): void {
       payload.off("data", onData).off("end", onEnd).off("error", onError);
-      const [first] = chunks;
-      if (error !== undefined) done(error);
-      else done(null, first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks, length));
+      clearTimeout(timer);
+      if (error === undefined) done(null, body());
+      else {
+        request.release?.();
+        done(error);
+      }
     }
 
-    function refuse(error: Error): void {
-      refusal = error;
-      chunks.length = 0;
+    function body(): Buffer {
+      if (chunks.length !== 1) chunks.splice(0, chunks.length, Buffer.concat(chunks));
+      return chunks[0] as Buffer;
     }
 
-    function refuseLength(): void {
+    function refuseNow(error: PublicError): void {
       request.discarded = discard(payload);
-      end(tooLarge(BODY_BYTES_MAX));
+      end(error);
+    }
+
+    /** Waits for what a large body needs. Never rejects. */
+    async function becomeLarge(): Promise<void> {
+      isLarge = true;
+      try {
+        if (request.routeOptions.config.isOpen === true) {
+          throw length > UNJUDGED_BYTES_MAX ? tooLarge(UNJUDGED_BYTES_MAX) : tooManyValues(UNJUDGED_VALUES_MAX);
+        }
+        const workspaceId = await judge(request);
+        if (workspaceId !== undefined) {
+          request.release = await limiter.acquire(workspaceId);
+          return;
+        }
+      } catch (error) {
+        refusal = error as Error;
+      }
+      isKept = false;
+      chunks.length = 0;
     }
 
     function onData(chunk: Buffer): void {
       length += chunk.length;
       if (length > BODY_BYTES_MAX) {
-        refuseLength();
+        refuseNow(tooLarge(BODY_BYTES_MAX));
         return;
       }
-      if (refusal === undefined) chunks.push(chunk);
-      if (isJudged || length <= UNJUDGED_BYTES_MAX) return;
-      isJudged = true;
+      if (isKept) chunks.push(chunk);
+      if (isLarge || length <= UNJUDGED_BYTES_MAX) return;
       payload.pause();
-      judge(request)
-        .catch(refuse)
-        .finally(() => payload.resume());
+      void becomeLarge().then(() => {
+        timer = setTimeout(() => refuseNow(tooSlow()), LARGE_BODY_MS_MAX);
+        payload.resume();
+      });
     }
 
-    const onEnd = (): void => end(refusal);
+    function onEnd(): void {
+      if (isLarge || !hasMoreValues(body(), UNJUDGED_VALUES_MAX)) end(refusal);
+      else void becomeLarge().then(() => end(refusal));
+    }
+
     const onError = (error: Error & { statusCode?: number }): void => {
       error.statusCode ??= 400;
       end(error);
     };
-    if (Number(request.headers["content-length"]) > BODY_BYTES_MAX) refuseLength();
+    if (Number(request.headers["content-length"]) > BODY_BYTES_MAX) refuseNow(tooLarge(BODY_BYTES_MAX));
     else payload.on("data", onData).on("end", onEnd).on("error", onError);
   };
 }
@@ -105,6 +150,11 @@ export const tooLarge = (bytesMax: number): PublicError =>
     headers: { Connection: "close" },
   });
 
+const tooSlow = (): PublicError =>
+  new PublicError("request_timeout", `A large body did not arrive within ${LARGE_BODY_MS_MAX / 1000} seconds.`, {
+    headers: { Connection: "close" },
+  });
+
 /** Sends a whole response at once, and ends it and its connection when the rest of the request has been read. */
 export function answerAhead(answer: string, discarded: Promise<void>): Readable {
   return Readable.from(
@@ -120,5 +170,7 @@ declare module "fastify" {
   interface FastifyRequest {
     /** Set while the rest of a refused body is read; resolves when that is over. */
     discarded: Promise<void> | undefined;
+    /** Of a large body: frees its slot, when its handler has ended. */
+    release: Release | undefined;
   }
 }

@@ -66,8 +66,11 @@ export interface AuditedCall {
 
 export const SYSTEM_ACTOR: AuditActor = { type: "system", id: "system", name: "system" };
 
-/** Writes the events of one call in the caller's transaction. Several of them share a correlation id. */
-export function insertAudit(tx: Queryable, call: AuditedCall, events: readonly AuditEvent[]): Promise<void> {
+/**
+ * Writes the events of one call in the caller's transaction. Several of them share a correlation id. Many events are best made as they
+ * are read, because each is larger than what it tells of.
+ */
+export function insertAudit(tx: Queryable, call: AuditedCall, events: Iterable<AuditEvent>): Promise<void> {
   return insertAuditEvents(tx, auditContext(call), events);
 }
 
@@ -89,11 +92,32 @@ export function auditContext({ caller, management, origin, deps }: AuditedCall):
 export async function insertAuditEvents(
   tx: Queryable,
   context: AuditContext,
-  events: readonly AuditEvent[],
+  events: Iterable<AuditEvent>,
 ): Promise<void> {
-  if (events.length === 0) return;
   const { areOneCall = true } = context;
-  const correlationId = areOneCall && events.length > 1 ? makeId("correlation", context.randomBytes(ID_BYTES)) : null;
+  let correlationId: string | null | undefined;
+  let batch: AuditEvent[] = [];
+  const insert = async (): Promise<void> => {
+    const isOneOfSeveral = areOneCall && batch.length > 1;
+    correlationId ??= isOneOfSeveral ? makeId("correlation", context.randomBytes(ID_BYTES)) : null;
+    await insertBatch(tx, context, { events: batch, correlationId });
+    batch = [];
+  };
+  for (const event of events) {
+    if (batch.length === BATCH) await insert();
+    batch.push(event);
+  }
+  if (batch.length > 0) await insert();
+}
+
+/** Events per statement. */
+const BATCH = 1000;
+
+async function insertBatch(
+  tx: Queryable,
+  context: AuditContext,
+  { events, correlationId }: { events: readonly AuditEvent[]; correlationId: string | null },
+): Promise<void> {
   const text = `insert into audit_log (id, workspace_id, time, event, description, actor, remote_ip, user_agent, targets,
                                        correlation_id, request_id, before, after)
                 select e.id, $1, $2, e.event, e.description, $3::jsonb, $4, $5, e.targets::jsonb, $6, $7, e.before::jsonb, e.after::jsonb

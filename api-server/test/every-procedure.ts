@@ -1,4 +1,5 @@
 import type { NeededPermission } from "../needed-permissions.ts";
+import { type JsonSchema, requestSchema } from "../plugins/json-schema.ts";
 import { buildOpenApi } from "../plugins/openapi.ts";
 import { buildV1OpenApi } from "../plugins/openapi-v1.ts";
 import { isOpen } from "../procedure-v1.ts";
@@ -20,18 +21,22 @@ export interface AProcedure {
   readonly permissions: readonly NeededPermission[];
   /** Needs no root key. */
   readonly isOpen: boolean;
+  /** What a request may hold. */
+  readonly schema: JsonSchema;
 }
 
 export const everyProcedure: readonly AProcedure[] = [
-  ...procedures.map(({ path, effect, permissions }) => ({
+  ...procedures.map(({ path, effect, permissions, body }) => ({
     path,
     effect,
+    schema: requestSchema(body, "draft-7"),
     permissions: Object.values<NeededPermission>(permissions),
     isOpen: false,
   })),
   ...v1Procedures.map((procedure) => ({
     path: `v1/${procedure.path}`,
     effect: procedure.effect,
+    schema: requestSchema(procedure.input, "draft-7"),
     permissions: isOpen(procedure) ? [] : Object.values<NeededPermission>(procedure.permissions),
     isOpen: isOpen(procedure),
   })),

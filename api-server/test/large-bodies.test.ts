@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { type AddressInfo, connect } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -16,10 +17,13 @@ beforeAll(async () => {
 afterAll(() => t.close());
 
 const MIB = 1_048_576;
+/** What a server that reads no further has not taken by then it does not take at all. */
+const HELD_UP_MS = 500;
 
 interface Upload {
   /** Ends the body, and returns the status line of the response. */
   end(): Promise<string>;
+  abort(): void;
 }
 
 /** Sends a body in pieces of a MiB, and leaves its end out. */
@@ -31,7 +35,7 @@ async function upload(headers: readonly string[], bytes: number): Promise<Upload
   client.write([...headers, "Transfer-Encoding: chunked", "", ""].join("\r\n"));
   for (let sent = 0; sent < bytes; sent += MIB) {
     client.write(`${MIB.toString(16)}\r\n${"x".repeat(MIB)}\r\n`);
-    if (client.writableNeedDrain) await Promise.race([once(client, "drain"), answered]);
+    if (client.writableNeedDrain) await Promise.race([once(client, "drain"), answered, sleep(HELD_UP_MS)]);
   }
   return {
     async end() {
@@ -40,6 +44,7 @@ async function upload(headers: readonly string[], bytes: number): Promise<Upload
       client.destroy();
       return String(head).split("\r\n", 1)[0] ?? "";
     },
+    abort: () => client.destroy(),
   };
 }
 
@@ -71,4 +76,51 @@ test("more than ten megabytes are 413 also for a stranger", async () => {
 test("a root key's are read to their end", async () => {
   const { end } = await upload([`Authorization: Bearer ${t.rootKey}`], 8 * MIB);
   expect(await end()).toBe("HTTP/1.1 400 Bad Request");
+});
+
+test("of a workspace's large bodies two are read at once, others wait, and a third workspace need not", async () => {
+  const other = await t.makeWorkspace();
+  const mine = [`Authorization: Bearer ${t.rootKey}`];
+  const first = await Promise.all([1, 2].map(() => upload(mine, MIB)));
+  const before = heldBytes();
+  const waiting = await upload(mine, MIB);
+  const theirs = await upload([`Authorization: Bearer ${other.rootKey}`], 8 * MIB);
+  expect(await theirs.end()).toBe("HTTP/1.1 400 Bad Request");
+  await waitFor("nothing to be held but a beginning", async () => heldBytes() - before < MIB);
+  const late = waiting.end();
+  for (const { end } of first) expect(await end()).toBe("HTTP/1.1 400 Bad Request");
+  expect(await late).toBe("HTTP/1.1 400 Bad Request");
+});
+
+test("a client that goes away while its large body is read or waits gives its slot back", async () => {
+  const mine = [`Authorization: Bearer ${t.rootKey}`];
+  for (let i = 0; i < 4; i++) (await upload(mine, MIB)).abort();
+  const { end } = await upload(mine, MIB);
+  expect(await end()).toBe("HTTP/1.1 400 Bad Request");
+});
+
+const values = (count: number) => `{"name":"many","list":[${Array.from({ length: count - 3 }, () => 0).join(",")}]}`;
+
+test.each([
+  { path: "apis.createApi", count: 2_000, rootKey: "nobody", status: 400, text: "not a known field" },
+  { path: "apis.createApi", count: 2_001, rootKey: "nobody", status: 401, text: "root key" },
+  { path: "apis.createApi", count: 250_000, rootKey: undefined, status: 400, text: "not a known field" },
+  { path: "apis.createApi", count: 250_001, rootKey: undefined, status: 400, text: "at most 250,000" },
+  { path: "apis.noSuchProcedure", count: 2_001, rootKey: undefined, status: 404, text: "nothing at this path" },
+  { path: "v1/apis.createApi", count: 250_000, rootKey: undefined, status: 200, text: "apiId" },
+  { path: "v1/apis.createApi", count: 250_001, rootKey: undefined, status: 400, text: "at most 250,000" },
+  { path: "v1/keys.verifyKey", count: 2_001, rootKey: null, status: 400, text: "at most 2,000" },
+])("$count values to $path are answered $status", async ({ path, count, rootKey, status, text }) => {
+  const reply = await t.call(path, values(count), rootKey === undefined ? {} : { rootKey });
+  expect([reply.status, JSON.stringify(reply.body)]).toEqual([status, expect.stringContaining(text)]);
+});
+
+test("what a validator has refused is not kept", async () => {
+  const before = process.memoryUsage().heapUsed;
+  for (const path of ["apis.getApi", "apis.deleteApi", "keys.getKey", "keys.deleteKey", "permissions.getRole"]) {
+    expect((await t.call(path, `[${"{},".repeat(120_000)}0]`)).status).toBe(400);
+  }
+  collectGarbage();
+  // Of each body its values alone take 8 MB.
+  expect(process.memoryUsage().heapUsed - before).toBeLessThan(8_000_000);
 });

@@ -87,7 +87,7 @@ export const ExternalId = z
 
 export const Meta = z
   .record(z.string(), z.unknown())
-  .describe("Your own data: a JSON object of at most 100 members and 1 MiB; keep it under 10 KB.")
+  .describe("Your own data: a JSON object of at most 100 members, 10,000 values in all and 1 MiB; keep it under 10 KB.")
   .meta({ maxProperties: META_MEMBERS_MAX, examples: [{ plan: "pro" }] });
 
 export const Expires = z

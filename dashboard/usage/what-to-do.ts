@@ -13,6 +13,7 @@ const WHAT_TO_DO: Readonly<Record<string, string>> = {
   query_memory_limit_exceeded: "Ask for fewer rows or columns, or let the query sum them up.",
   query_rows_limit_exceeded: "Ask for fewer rows, with a condition or a LIMIT.",
   query_range_exceeds_retention: "Choose a later beginning: what is older is not kept for this workspace.",
+  server_busy: "Other queries run. It is tried again by itself; ask for less at once, or for a shorter time.",
   analytics_connection_failed:
     "Keys are verified all the same, and events wait until the store is back. It is tried again by itself; the page Installation shows what is away.",
 };

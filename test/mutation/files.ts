@@ -50,7 +50,7 @@ export const DECIDING = [
   "api-server/analytics/dialect/resolve/windows.ts",
   "api-server/analytics/dialect/resolve/written.ts",
   "api-server/analytics/postgres/partition-plan.ts",
-  "api-server/analytics/query-places.ts",
+  "api-server/concurrency-limiter.ts",
   "api-server/domain/managed/rules.ts",
   "api-server/plugins/errors-v1.ts",
   "api-server/plugins/front-v1.ts",

@@ -1,5 +1,7 @@
 import type { ClickHouseSettings } from "@clickhouse/client";
+import { ConcurrencyLimiter } from "../../concurrency-limiter.ts";
 import {
+  QUERY_WAITING,
   type QueryAnswer,
   type QueryLimits,
   QueryRefused,
@@ -7,7 +9,6 @@ import {
   type QueryScope,
   type StoreQuery,
 } from "../contract.ts";
-import { QueryPlaces } from "../query-places.ts";
 import { rowEncoder } from "../row-json.ts";
 import type { ClickHouseClient } from "./client.ts";
 import { refusalOf } from "./refusals.ts";
@@ -17,7 +18,6 @@ import type { ClickhouseWatch } from "./watch.ts";
 const QUERIES_MAX = 8;
 /** So that one workspace's slow queries leave room for the others. */
 const PER_WORKSPACE_MAX = 3;
-const WAIT_MS_MAX = 5_000;
 /** Longer text may come from a query of 16 KiB: aliases are replaced by what they stand for. */
 const TEXT_BYTES_MAX = 4 * 1024 * 1024;
 /** The answer is wrapped in less than this many times its JSON. */
@@ -33,15 +33,18 @@ export interface ReaderOptions {
 /** Runs queries of callers, as `emit.ts` has written them. */
 export class ClickhouseReader {
   readonly #options: ReaderOptions;
-  readonly #places = new QueryPlaces({ total: QUERIES_MAX, perWorkspace: PER_WORKSPACE_MAX, waitMsMax: WAIT_MS_MAX });
+  readonly #limiter = new ConcurrencyLimiter({
+    ...{ total: QUERIES_MAX, perWorkspace: PER_WORKSPACE_MAX },
+    ...QUERY_WAITING,
+  });
 
   constructor(options: ReaderOptions) {
     this.#options = options;
   }
 
-  /** @throws QueryRefused, and the signal's reason when it is aborted. */
+  /** @throws QueryRefused, PublicError 503 `server_busy`, and the signal's reason when it is aborted. */
   query(query: StoreQuery, run: QueryRun): Promise<QueryAnswer> {
-    return this.#places.run(run.scope.workspaceId, run.signal, async () => {
+    return this.#limiter.run(run.scope.workspaceId, run.signal, async () => {
       const startMs = performance.now();
       try {
         const answer = await this.#read(query, run);

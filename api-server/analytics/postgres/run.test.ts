@@ -501,7 +501,7 @@ describe("limits", () => {
     expect((await refusalOf(ask("select repeat('x', 2000000000)"))).reason).toBe("memory");
   });
 
-  test("a workspace has two places, the others stay free, and waiting ends", async () => {
+  test("a workspace has two slots, the others stay free, and waiting ends", async () => {
     const slow = (workspaceId: string) =>
       refusalOf(
         ask("select count(*) from generate_series(1, 1e9::bigint) a", {
@@ -510,9 +510,10 @@ describe("limits", () => {
         }),
       );
     const running = [slow("ws_a"), slow("ws_a")];
-    expect(await refusalOf(ask(REQUESTS))).toEqual({
-      reason: "unavailable",
-      detail: "Too many queries are running. Try again.",
+    await expect(ask(REQUESTS)).rejects.toMatchObject({
+      kind: "server_busy",
+      detail: expect.stringMatching(/^The server runs as many usage queries as it can/),
+      headers: { "Retry-After": "5" },
     });
     expect(valuesOf(await ask(REQUESTS, { scope: { workspaceId: "ws_b" } }))).toEqual(["theirs"]);
     expect((await Promise.all(running)).map(({ reason }) => reason)).toEqual(["timeout", "timeout"]);

@@ -1,11 +1,18 @@
 import pg, { type Pool, type PoolClient } from "pg";
 import type { Closeable } from "../../../edge/closeable.ts";
+import { ConcurrencyLimiter } from "../../concurrency-limiter.ts";
 import { ANALYTICS_ROLE, prepareAnalyticsRole } from "../../store/analytics-role.ts";
 import { beginReading, settableSettings } from "../../store/analytics-scope.ts";
 import type { DatabaseUrl } from "../../store/database-url.ts";
 import { createPool } from "../../store/pool.ts";
-import { type QueryAnswer, type QueryLimits, QueryRefused, type QueryRun, type StoreQuery } from "../contract.ts";
-import { QueryPlaces } from "../query-places.ts";
+import {
+  QUERY_WAITING,
+  type QueryAnswer,
+  type QueryLimits,
+  QueryRefused,
+  type QueryRun,
+  type StoreQuery,
+} from "../contract.ts";
 import { type RowEncoder, rowEncoder } from "../row-json.ts";
 import { readingSettings, SETTING_NAMES } from "./reading-settings.ts";
 import { refusalOf } from "./refusals.ts";
@@ -19,7 +26,6 @@ import { postgresEncoder } from "./value-json.ts";
 const CONNECTIONS_MAX = 4;
 /** Half of them, so that one workspace's slow queries leave room for the others. */
 const PER_WORKSPACE_MAX = 2;
-const WAIT_MS_MAX = 5_000;
 /** After the statement's own limit: a Postgres that does not cancel hangs, or is gone. */
 const ANSWER_GRACE_MS = 5_000;
 const TIMEOUT_MS_MAX = 30_000;
@@ -38,19 +44,27 @@ export interface ReaderOptions {
 
 /** Runs queries over the views of schema `analytics`. */
 export interface PostgresReader extends Closeable {
-  /** @throws QueryRefused, and the signal's reason when it is aborted. */
+  /** @throws QueryRefused, PublicError 503 `server_busy`, and the signal's reason when it is aborted. */
   query(query: StoreQuery, run: QueryRun): Promise<QueryAnswer>;
 }
 
 /** Opens a reader with connections of its own. Connects on first use. */
-export function openPostgresReader({ databaseUrl, log, waitMsMax = WAIT_MS_MAX }: ReaderOptions): PostgresReader {
+export function openPostgresReader({
+  databaseUrl,
+  log,
+  waitMsMax = QUERY_WAITING.waitMsMax,
+}: ReaderOptions): PostgresReader {
   const pool = createPool(databaseUrl, {
     applicationName: "postern-analytics",
     connectionsMax: CONNECTIONS_MAX,
     answerMsMax: TIMEOUT_MS_MAX + ANSWER_GRACE_MS,
     onIdleError: (error) => log.warn({ err: error }, "lost an idle connection to Postgres"),
   });
-  const places = new QueryPlaces({ total: CONNECTIONS_MAX, perWorkspace: PER_WORKSPACE_MAX, waitMsMax });
+  const limiter = new ConcurrencyLimiter({
+    ...{ total: CONNECTIONS_MAX, perWorkspace: PER_WORKSPACE_MAX },
+    ...QUERY_WAITING,
+    waitMsMax,
+  });
   let preparing: Promise<ReadonlySet<string>> | undefined;
 
   /** Once for the process, and again after a failure. */
@@ -66,7 +80,7 @@ export function openPostgresReader({ databaseUrl, log, waitMsMax = WAIT_MS_MAX }
 
   return {
     query: (query, run) =>
-      places.run(run.scope.workspaceId, run.signal, async () => {
+      limiter.run(run.scope.workspaceId, run.signal, async () => {
         const startMs = performance.now();
         try {
           const read = await readRows(pool, await prepared(), query, run);

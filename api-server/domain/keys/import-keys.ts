@@ -66,7 +66,11 @@ export async function importKeys(
   }
   // Another transaction may have taken a hash meanwhile: that key is not ours.
   const ours = keys.filter(({ row }) => inserted.has(row.id));
-  await insertAudit(tx, call, [...parts.events, ...ours.flatMap((key) => toEvents(key, api))]);
+  function* allEvents(): Iterable<AuditEvent> {
+    yield* parts.events;
+    for (const key of ours) yield* toEvents(key, api);
+  }
+  await insertAudit(tx, call, allEvents());
   return new Map(ours.map(({ row: { hash, id } }) => [hash, id]));
 }
 

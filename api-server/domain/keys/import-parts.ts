@@ -29,52 +29,60 @@ export interface ImportParts {
   readonly permissions: ReadonlyMap<string, NamedPart>;
   /** By the name in the request. */
   readonly roles: ReadonlyMap<string, NamedPart>;
-  /** The audit events of what was created. */
-  readonly events: readonly AuditEvent[];
+  /** The audit events of what was created; made as they are read, once. */
+  readonly events: Iterable<AuditEvent>;
 }
 
 export async function ensureImportParts(tx: PoolClient, call: Acting, keys: readonly Naming[]): Promise<ImportParts> {
-  const events: AuditEvent[] = [];
   const roleNames = new Set(keys.flatMap((key) => key.roles ?? []));
   const slugs = keys.flatMap((key) => key.permissions ?? []);
   const externalIds = new Set(keys.flatMap(({ externalId }) => (externalId === undefined ? [] : [externalId])));
   // Roles, permissions, identities: always created in this order, to avoid deadlock.
   const { roles, events: madeRoles } = await ensureRoles(tx, call, [...roleNames]);
   const { permissions, events: madePermissions } = await ensurePermissions(tx, call, slugs);
-  // One by one, because there may be more than a call can have arguments.
-  for (const event of madeRoles) events.push(event);
-  for (const event of madePermissions) events.push(event);
-  const identityIds = await ensureIdentities(tx, call, { externalIds: [...externalIds], events });
+  const { identityIds, made } = await ensureIdentities(tx, call, [...externalIds]);
+  function* events(): Iterable<AuditEvent> {
+    yield* madeRoles;
+    yield* madePermissions;
+    for (const identity of made) yield identityCreated(identity);
+  }
   return {
     identityIds,
     permissions: new Map(permissions.map(({ id, slug }) => [slug.toLowerCase(), { id, name: slug }])),
     roles,
-    events,
+    events: events(),
   };
+}
+
+interface EnsuredIdentities {
+  /** By external id. */
+  readonly identityIds: Map<string, string>;
+  /** Those that this call created. */
+  readonly made: readonly { readonly id: string; readonly externalId: string }[];
 }
 
 async function ensureIdentities(
   tx: PoolClient,
   { caller: { workspaceId }, deps }: Acting,
-  { externalIds, events }: { externalIds: readonly string[]; events: AuditEvent[] },
-): Promise<Map<string, string>> {
-  const ids = new Map<string, string>();
+  externalIds: readonly string[],
+): Promise<EnsuredIdentities> {
+  const identityIds = new Map<string, string>();
+  const made: { id: string; externalId: string }[] = [];
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
-    const missing = externalIds.filter((externalId) => !ids.has(externalId));
-    if (missing.length === 0) return ids;
+    const missing = externalIds.filter((externalId) => !identityIds.has(externalId));
+    if (missing.length === 0) return { identityIds, made };
     const found = await listIdentityIdsByExternalId(tx, { workspaceId, externalIds: missing });
-    for (const { id, external_id } of found) ids.set(external_id, id);
-    const unknown = missing.filter((externalId) => !ids.has(externalId));
-    if (unknown.length === 0) return ids;
+    for (const { id, external_id } of found) identityIds.set(external_id, id);
+    const unknown = missing.filter((externalId) => !identityIds.has(externalId));
+    if (unknown.length === 0) return { identityIds, made };
     const inserted = await insertIdentities(tx, {
       workspaceId,
       createdAt: deps.nowMs(),
       identities: unknown.map((externalId) => ({ id: makeId("identity", deps.randomBytes(16)), externalId })),
     });
-    // One by one, because there may be more than a call can have arguments.
     for (const { id, external_id: externalId } of inserted) {
-      ids.set(externalId, id);
-      events.push(identityCreated({ id, externalId }));
+      identityIds.set(externalId, id);
+      made.push({ id, externalId });
     }
   }
   throw new Error(`identities could not be made in ${ATTEMPTS_MAX} attempts`);

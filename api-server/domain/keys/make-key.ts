@@ -171,7 +171,7 @@ async function findRoles<Needed extends NeededPermission>(
 ): Promise<{ readonly roles: readonly NamedPart[]; readonly events: readonly AuditEvent[] }> {
   if (createRole === undefined) return { roles: await getRolesByName(tx, call.caller.workspaceId, names), events: [] };
   const { roles, events } = await ensureRoles(tx, call, names, { newNamesNeed: createRole });
-  return { roles: [...new Map([...roles.values()].map((role) => [role.id, role])).values()], events };
+  return { roles: [...new Map([...roles.values()].map((role) => [role.id, role])).values()], events: [...events] };
 }
 
 /**

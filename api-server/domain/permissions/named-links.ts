@@ -50,7 +50,7 @@ export async function permissionsOfLinks<Needed extends NeededPermission>(
   if (missing !== undefined) throw permissionNotFound(missing);
   const slugs = named.map(({ name }) => name);
   const { permissions, events } = await ensurePermissions(tx, call, slugs, { newSlugsNeed: needed });
-  return { found: [...byId, ...permissions], events };
+  return { found: [...byId, ...permissions], events: [...events] };
 }
 
 /**
@@ -73,7 +73,7 @@ export async function rolesOfLinks<Needed extends NeededPermission>(
   await getRolesByName(tx, workspaceId, kept);
   const names = named.map(({ name }) => name);
   const { events } = await ensureRoles(tx, call, names, { newNamesNeed: needed });
-  return { found: [...byId, ...(await getRolesByName(tx, workspaceId, names))], events };
+  return { found: [...byId, ...(await getRolesByName(tx, workspaceId, names))], events: [...events] };
 }
 
 /** The ids that the links name, without those that do not exist. */

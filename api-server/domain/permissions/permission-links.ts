@@ -19,8 +19,8 @@ type Acting<Needed extends NeededPermission> = Pick<Call<unknown>, "caller" | "d
 export interface EnsuredPermissions {
   /** All requested permissions, sorted by slug, spelt as stored. */
   readonly permissions: readonly PermissionRow[];
-  /** `permission.create` for each that this call created. */
-  readonly events: readonly AuditEvent[];
+  /** `permission.create` for each that this call created; made as they are read, once. */
+  readonly events: Iterable<AuditEvent>;
 }
 
 /** Slugs are ASCII, so this ignores case exactly as the database does. */
@@ -79,7 +79,7 @@ export async function ensurePermissions<Needed extends NeededPermission>(
     if (missing.length === 0)
       return {
         permissions,
-        events: created.map((permission) => auditEvent(MANAGED.permission, permission, "Created")),
+        events: created.values().map((permission) => auditEvent(MANAGED.permission, permission, "Created")),
       };
     if (options.newSlugsNeed !== undefined) call.require(options.newSlugsNeed);
     const inserted = await insertPermissionsForSlugs(tx, {
@@ -122,10 +122,11 @@ export async function ensureRoles<Needed extends NeededPermission>(
   call: Acting<Needed>,
   names: readonly string[],
   options: { readonly newNamesNeed?: Needed } = {},
-): Promise<{ readonly roles: ReadonlyMap<string, NamedPart>; readonly events: readonly AuditEvent[] }> {
+): Promise<{ readonly roles: ReadonlyMap<string, NamedPart>; readonly events: Iterable<AuditEvent> }> {
   const { workspaceId } = call.caller;
   const roles = new Map<string, NamedPart>();
-  const events: AuditEvent[] = [];
+  const created: { readonly id: string; readonly name: string }[] = [];
+  const events = created.values().map((role) => auditEvent(MANAGED.role, role, "Created"));
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
     const missing = names.filter((name) => !roles.has(name));
     if (missing.length === 0) return { roles, events };
@@ -140,7 +141,7 @@ export async function ensureRoles<Needed extends NeededPermission>(
       createdAt: call.deps.nowMs(),
       roles: unknown.map((name) => ({ id: makeId("role", call.deps.randomBytes(16)), name })),
     });
-    for (const role of inserted) events.push(auditEvent(MANAGED.role, role, "Created"));
+    for (const role of inserted) created.push(role);
   }
   throw new Error(`roles could not be made in ${ATTEMPTS_MAX} attempts`);
 }

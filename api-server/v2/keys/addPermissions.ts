@@ -42,6 +42,6 @@ async function handle(call: Call<Body, typeof needed>): Promise<PermissionOut[]>
       newSlugsNeed: needed.createPermission,
     });
     const wanted = (held: typeof permissions) => [...held, ...permissions];
-    return (await relinkKey(tx, call, key, permissionLinks, { wanted, events })).map(toPermissionOut);
+    return (await relinkKey(tx, call, key, permissionLinks, { wanted, events: [...events] })).map(toPermissionOut);
   });
 }

@@ -15,6 +15,9 @@ import { Credits, Expires, KeyId, Meta, RatelimitsIn, RoleName, Slug } from "../
 /** The most parts of all keys in a request, because each is a row that must be projected. */
 const PARTS_MAX = 100_000;
 
+/** The most keys of a request: four at once take half of the memory of a replica, and each some seconds. */
+const IMPORTED_KEYS_MAX = 10_000;
+
 const Hash = z
   .string()
   .min(3)
@@ -66,9 +69,8 @@ const Body = z.strictObject({
   keys: z
     .array(ImportedKey)
     .min(1)
-    .describe(
-      "As many as fit into the body; some thousands are a good number. Of entries with the same hash the last one counts.",
-    ),
+    .max(IMPORTED_KEYS_MAX)
+    .describe("At most 10,000; a thousand is a good number. Of entries with the same hash the last one counts."),
 });
 type Body = z.output<typeof Body>;
 

@@ -48,6 +48,6 @@ async function handle(call: Call<Body, typeof needed>): Promise<PermissionOut[]>
       newSlugsNeed: needed.createPermission,
     });
     const wanted = () => permissions;
-    return (await relinkKey(tx, call, key, permissionLinks, { wanted, events })).map(toPermissionOut);
+    return (await relinkKey(tx, call, key, permissionLinks, { wanted, events: [...events] })).map(toPermissionOut);
   });
 }

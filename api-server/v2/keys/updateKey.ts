@@ -92,5 +92,5 @@ async function relink(tx: PoolClient, call: Call<Body>): Promise<readonly AuditE
   if (body.permissions === undefined) return [];
   const { permissions, events } = await ensurePermissions(tx, call, body.permissions);
   await replaceKeyPermissions(tx, { ...ref, permissionIds: permissions.map(({ id }) => id) });
-  return events;
+  return [...events];
 }

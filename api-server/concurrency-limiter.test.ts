@@ -1,16 +1,23 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { QueryPlaces } from "./query-places.ts";
+import { ConcurrencyLimiter } from "./concurrency-limiter.ts";
 
-/* Three places, two for each workspace. What runs ends when the test says so. */
+/* Three slots, two for each workspace. What runs ends when the test says so. */
 
 const WAIT_MS = 1_000;
-let places: QueryPlaces;
+const BUSY = { kind: "server_busy", detail: "Much is running. Try again.", headers: { "Retry-After": "5" } };
+let limiter: ConcurrencyLimiter;
 let ends: Map<string, PromiseWithResolvers<void>>;
 let started: string[];
 
 beforeEach(() => {
   vi.useFakeTimers();
-  places = new QueryPlaces({ total: 3, perWorkspace: 2, waitMsMax: WAIT_MS });
+  limiter = new ConcurrencyLimiter({
+    total: 3,
+    perWorkspace: 2,
+    waitersMax: 5,
+    waitMsMax: WAIT_MS,
+    busy: "Much is running",
+  });
   ends = new Map();
   started = [];
 });
@@ -20,7 +27,7 @@ afterEach(() => void vi.useRealTimers());
 function run(name: string, signal?: AbortSignal): Promise<string> {
   const end = Promise.withResolvers<void>();
   ends.set(name, end);
-  return places.run(name.charAt(0), signal, async () => {
+  return limiter.run(name.charAt(0), signal, async () => {
     started.push(name);
     await end.promise;
     return name;
@@ -51,7 +58,7 @@ test("the first that may run follows, also past one whose workspace has its part
   expect(started.at(-1)).toBe("c2");
 });
 
-test("one that has waited takes a place like any other", async () => {
+test("one that has waited takes a slot like any other", async () => {
   for (const name of ["a1", "a2", "b1", "a3"]) void run(name);
   await settle();
   await ended("a1");
@@ -62,20 +69,20 @@ test("one that has waited takes a place like any other", async () => {
   expect(started).toEqual(["a1", "a2", "b1", "a3", "c1"]);
 });
 
-test("returns what the work returns; work that fails leaves its place as well", async () => {
+test("returns what the work returns; work that fails gives its slot back as well", async () => {
   const first = run("a1");
   await ended("a1");
   expect(await first).toBe("a1");
-  const failing = () => places.run("a", undefined, () => Promise.reject(new Error("no")));
+  const failing = () => limiter.run("a", undefined, () => Promise.reject(new Error("no")));
   for (let i = 0; i < 5; i++) await expect(failing()).rejects.toThrow("no");
   for (const name of ["a2", "a3", "b1"]) void run(name);
   await settle();
   expect(started).toEqual(["a1", "a2", "a3", "b1"]);
 });
 
-test("waiting ends in time, and a place that becomes free later goes to one that still waits", async () => {
+test("waiting ends in time, and a slot that becomes free later goes to one that still waits", async () => {
   for (const name of ["a1", "a2", "b1"]) void run(name);
-  const late = expect(run("a3")).rejects.toMatchObject({ reason: "unavailable" });
+  const late = expect(run("a3")).rejects.toMatchObject(BUSY);
   await vi.advanceTimersByTimeAsync(WAIT_MS - 1);
   void run("b2");
   await vi.advanceTimersByTimeAsync(1);
@@ -84,7 +91,7 @@ test("waiting ends in time, and a place that becomes free later goes to one that
   expect(started).toEqual(["a1", "a2", "b1", "b2"]);
 });
 
-test("a caller that has gone waits no more and takes no place", async () => {
+test("a caller that has gone waits no more and takes no slot", async () => {
   for (const name of ["a1", "a2", "b1"]) void run(name);
   const gone = new AbortController();
   const waiting = expect(run("a3", gone.signal)).rejects.toBe("gone");
@@ -107,4 +114,31 @@ test("a caller that goes while its query runs changes nothing for the others", a
   expect(started).toEqual(["a1", "a2", "b1"]);
   await ended("a1");
   expect(started.at(-1)).toBe("b2");
+});
+
+test("workspaces that wait take turns, in whatever order and number their waiters came", async () => {
+  for (const name of ["a1", "a2", "c1", "a3", "a4", "a5", "b1", "d1", "b2"]) void run(name);
+  await settle();
+  expect(started).toEqual(["a1", "a2", "c1"]);
+  for (const name of ["c1", "a1", "b1", "a2", "a3"]) await ended(name);
+  expect(started.slice(3)).toEqual(["b1", "a3", "d1", "b2", "a4"]);
+});
+
+test("more waiters than a workspace may have are refused at once, and the others go on waiting", async () => {
+  for (const name of ["a1", "a2", "a3", "a4", "a5", "a6", "a7"]) void run(name);
+  await settle();
+  await expect(run("a8")).rejects.toMatchObject(BUSY);
+  void run("b1");
+  await ended("a2");
+  expect(started).toEqual(["a1", "a2", "b1", "a3"]);
+});
+
+test("a slot that is given back twice is given back once", async () => {
+  const release = await limiter.acquire("a");
+  await limiter.acquire("a");
+  release();
+  release();
+  for (const name of ["b1", "b2", "b3"]) void run(name).catch(() => undefined);
+  await settle();
+  expect(started).toEqual(["b1", "b2"]);
 });
