@@ -137,3 +137,57 @@ test("ten thousand forged names do not hide anything but each other", async () =
   expect((await listed()).length).toBeLessThanOrEqual(10_000);
   expect(performance.now() - startedMs).toBeLessThan(2_000);
 });
+
+test("of many forged reports no more than eight megabytes are read", async () => {
+  const longest = JSON.stringify({ ...REPORT, x: "x".repeat(8_000) });
+  for (let at = 0; at < 3_000; at += 500) {
+    const names = Array.from({ length: 500 }, (_, i) => [`forged-${at + i}`, `${Date.now()} ${longest}`]);
+    await raw.hset(KEY, ...names.flat());
+  }
+  const before = await readBytes();
+  expect((await listed()).length).toBeGreaterThan(500);
+  expect((await readBytes()) - before).toBeLessThan(8_500_000);
+});
+
+test.each([
+  { name: "a hundred thousand fields", fill: () => fill(100_000, (i) => [`f${i}`, "1 {}"]) },
+  { name: "names of a hundred megabytes", fill: () => fill(1_000, (i) => [`${i}`.padEnd(100_000, "n"), "1 {}"]) },
+  { name: "reports of a hundred megabytes", fill: () => fill(1_000, (i) => [`r${i}`, "r".repeat(100_000)]) },
+])(
+  "$name are removed without being read, and honest pods are listed when they have reported again",
+  async ({ fill }) => {
+    await fill();
+    const before = await readBytes();
+    expect(await listed()).toEqual([]);
+    expect((await readBytes()) - before).toBeLessThan(100_000);
+    expect(await raw.exists(KEY)).toBe(0);
+    await edge.pods.report({ ...REF, podId: "shop/honest", ...REPORT });
+    expect(await listed()).toEqual(["shop/honest"]);
+  },
+);
+
+test("of a pod's own reports the one under its name is read, whatever else it has written there", async () => {
+  const keys = new RedisKeys();
+  const podId = "shop/own";
+  const own = keys.podsOwn(REF.workspaceId, REF.policyId, podId);
+  await raw.zadd(keys.podsIssued(REF.workspaceId, REF.policyId), Date.now() + 60_000, podId);
+  await fill(30_000, (i) => [`shop/forged-${i}`, `${Date.now()} ${JSON.stringify(REPORT)}`], own);
+  await raw.hset(own, podId, `${Date.now()} ${JSON.stringify(REPORT)}`);
+  const before = await readBytes();
+  expect(await listed()).toEqual(["shop/honest", podId]);
+  expect((await readBytes()) - before).toBeLessThan(10_000);
+  expect(await raw.hlen(own)).toBe(30_001);
+  await raw.hset(own, podId, "x".repeat(10_000_000));
+  expect(await listed()).toEqual(["shop/honest"]);
+  await raw.del(keys.podsIssued(REF.workspaceId, REF.policyId), own);
+});
+
+async function fill(count: number, field: (i: number) => [string, string], key = KEY): Promise<void> {
+  for (let at = 0; at < count; at += 200) {
+    await raw.hset(key, ...Array.from({ length: Math.min(200, count - at) }, (_, i) => field(at + i)).flat());
+  }
+}
+
+/** What Redis has sent to all clients. */
+const readBytes = async (): Promise<number> =>
+  Number(/total_net_output_bytes:(\d+)/.exec(await raw.info("stats"))?.[1]);

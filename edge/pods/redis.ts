@@ -54,24 +54,42 @@ return count
 /** More pods of one policy than this are not listed: a compromised one can write under any name. */
 const PODS_MAX = 10_000;
 
+/** The most bytes of reports that are listed of a policy: 10,000 of 800 bytes. An honest report has some hundred. */
+const LISTED_BYTES_MAX = 8 * 1024 * 1024;
+/** A hash that takes more memory, or has more fields, is not of honest pods: it is removed, and they report again within seconds. */
+const HASH_BYTES_MAX = 32 * 1024 * 1024;
+const FIELDS_MAX = 2 * PODS_MAX;
+
 /**
- * KEYS: the reports of a policy. ARGV: the most pods, the most bytes of a name and of a report. Returns names and reports in turn.
- * A script, because a field that is too long must not be fetched: one pod's report would then fill the api-server's memory.
+ * KEYS: the reports of a policy. ARGV: the most pods, the most bytes of a name, of a report, and of all reports, the most fields and bytes of the
+ * hash; then the only pod that may report there, if there is one. Returns names and reports in turn; nil for a hash that is too large to be read.
+ * A script, because what is too long must not be fetched: one pod could then fill the memory of Redis and of the api-server.
  */
 export const LIST_REPORTS = defineScript(
-  { keys: 1, args: 3 },
+  { keys: 1, args: 7, argBytes: POD_ID_BYTES_MAX },
   `
 local listed = {}
-local pods = redis.pcall('HKEYS', KEYS[1])
-if pods.err then
-  if string.sub(pods.err, 1, 9) == 'WRONGTYPE' then return listed end
-  return pods
+local fields = redis.pcall('HLEN', KEYS[1])
+if type(fields) == 'table' then
+  if string.sub(fields.err, 1, 9) == 'WRONGTYPE' then return listed end
+  return fields
 end
+local pods = { ARGV[7] }
+if ARGV[7] == nil then
+  if fields > tonumber(ARGV[5]) then return false end
+  -- Of all fields: names are as long as their writer likes, and are fetched below.
+  local bytes = redis.pcall('MEMORY', 'USAGE', KEYS[1], 'SAMPLES', '0')
+  if type(bytes) == 'number' and bytes > tonumber(ARGV[6]) then return false end
+  pods = redis.call('HKEYS', KEYS[1])
+end
+local left = tonumber(ARGV[4])
 for _, pod in ipairs(pods) do
   if #listed >= 2 * tonumber(ARGV[1]) then break end
-  if #pod <= tonumber(ARGV[2]) and redis.call('HSTRLEN', KEYS[1], pod) <= tonumber(ARGV[3]) then
+  local length = #pod <= tonumber(ARGV[2]) and redis.call('HSTRLEN', KEYS[1], pod) or 0
+  if length > 0 and length <= tonumber(ARGV[3]) and length <= left then
     listed[#listed + 1] = pod
     listed[#listed + 1] = redis.call('HGET', KEYS[1], pod)
+    left = left - length
   end
 end
 return listed
@@ -206,18 +224,22 @@ export class RedisPodReports implements PodReports {
     );
     return await Promise.all(
       refs.map(async ({ workspaceId, policyId }, i) => {
-        const read = async (podId: string): Promise<[string, string][]> => {
-          const reports = await this.#listIn(this.#keys.podsOwn(workspaceId, policyId, podId));
-          return Object.entries(reports).filter(([name]) => name === podId);
-        };
-        return Object.fromEntries((await Promise.all((names[i] ?? []).map(read))).flat());
+        const read = (podId: string) => this.#listIn(this.#keys.podsOwn(workspaceId, policyId, podId), podId);
+        return Object.assign({}, ...(await Promise.all((names[i] ?? []).map(read))));
       }),
     );
   }
 
-  async #listIn(key: string): Promise<Record<string, string>> {
-    const argv = [key, PODS_MAX, POD_ID_BYTES_MAX, REPORT_BYTES_MAX];
-    const listed = (await runReadingScript(this.#client, LIST_REPORTS, 1, argv)) as string[];
+  /** `only`: the pod to which the key belongs. It may write other names there, which are not read. */
+  async #listIn(key: string, ...only: readonly string[]): Promise<Record<string, string>> {
+    const bounds = [PODS_MAX, POD_ID_BYTES_MAX, REPORT_BYTES_MAX, LISTED_BYTES_MAX, FIELDS_MAX, HASH_BYTES_MAX];
+    const listed = (await runReadingScript(this.#client, LIST_REPORTS, 1, [key, ...bounds, ...only])) as
+      | string[]
+      | null;
+    if (listed === null) {
+      await this.#client.unlink(key);
+      return {};
+    }
     const entries = listed.flatMap((name, i) => (i % 2 === 0 ? [[name, listed[i + 1] ?? ""] as const] : []));
     return Object.fromEntries(entries);
   }
