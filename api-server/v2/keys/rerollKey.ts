@@ -45,7 +45,7 @@ export const rerollKey = defineProcedure({
   effect: "change",
   summary: "Replace a key by one with the same settings",
   description:
-    "Creates a successor with a new secret, a new id and all settings of the old key. The old key goes on working for the time that you give, but not longer than it would have without this call. The successor has the credits that are left; its counters of rate limits begin at zero.",
+    "Creates a successor with a new secret, a new id and all settings of the old key. The old key goes on working for the time that you give, but not longer than it would have without this call. The credits that are left are copied, not moved: with each reroll of the old key there are as many more. The counters of rate limits begin at zero.",
   permissions: needed,
   errors: ["key_not_found", "precondition_failed"],
   body: Body,
@@ -102,7 +102,11 @@ async function checkGrants(
   return requireKeyEncryption(call, needed.encryptKey, { apiId, isEnabled });
 }
 
-/** The exact credits that the old key has left: its counter is read while it is suspended, and is not changed. */
+/**
+ * The exact credits that the old key has left: its counter is read while it is suspended, and is not changed. So they are copied, and a
+ * grace period doubles them: a successor without credits, or an old key that lost them, would not work, and a caller that repeats a call
+ * whose response it missed would lose them. The caller may create keys with any credits anyway (api-v2.md section 13.8).
+ */
 async function readCredits(changeCredits: ChangeCredits): Promise<CreditRow | undefined> {
   let credits: CreditRow | undefined;
   await changeCredits((current) => {
