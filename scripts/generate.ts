@@ -1,6 +1,7 @@
 import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { analyticsReference } from "./generate/analytics-reference.ts";
 import { apiTypes } from "./generate/api-types.ts";
 import { chart, chartCrds } from "./generate/chart/chart.ts";
 import { cliReference } from "./generate/cli-reference.ts";
@@ -30,6 +31,7 @@ export const targets: readonly Target[] = [
   knownVariables,
   configurationPage,
   metricsPage,
+  analyticsReference,
   openApi,
   apiTypes,
   chart,

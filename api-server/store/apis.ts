@@ -28,14 +28,15 @@ export async function findApi(db: Queryable, { workspaceId, apiId }: ApiRef): Pr
 export async function listKeySpaces(
   db: Queryable,
   { workspaceId, apiIds }: { workspaceId: string; apiIds: readonly string[] },
-): Promise<string[]> {
-  const text = "select key_space_id from apis where workspace_id = $1 and id = any($2) and deleted_at is null";
-  const { rows } = await db.query<{ key_space_id: string }>({
+): Promise<{ readonly id: string; readonly keySpaceId: string }[]> {
+  const text = `select id, key_space_id as "keySpaceId" from apis
+                 where workspace_id = $1 and id = any($2) and deleted_at is null`;
+  const { rows } = await db.query<{ id: string; keySpaceId: string }>({
     name: "list-key-spaces",
     text,
     values: [workspaceId, apiIds],
   });
-  return rows.map((row) => row.key_space_id);
+  return rows;
 }
 
 /** Like `findApi`, with a lock: no other transaction can change the row until this one ends. */

@@ -17,6 +17,7 @@ import type { ResolvedQuery } from "../../analytics/dialect/resolve/resolved.ts"
 import { type EmitOptions, emitForPostgres } from "../../analytics/postgres/emit/emit.ts";
 import type { AnalyticsOf } from "../../analytics/tables.ts";
 import type { Deps } from "../../deps.ts";
+import { placeKeySpaces } from "./key-spaces.ts";
 import { chargeQuery, chargeRunTime } from "./quota.ts";
 import { refusedByRule, refusedByStore } from "./refusals.ts";
 import { visibleFrom } from "./settings.ts";
@@ -54,8 +55,10 @@ async function run(deps: Deps, { workspaceId, of, text, within, signal }: AskedQ
   const { retention, limits } = await settingsForReading(deps, workspaceId);
   const nowMs = deps.nowMs();
   const clock = { nowMs, visibleFrom: visibleFrom(retention, of, nowMs) };
-  const query = translate(deps.analytics.kind, text, { of, workspaceId, rowsMax: limits.rowsMax, ...clock });
-  const scope = { workspaceId, within: await within(), ...clock };
+  const reading = { of, workspaceId, rowsMax: limits.rowsMax, ...clock };
+  const allowed = await within();
+  const query = await translate(deps, text, reading, allowed);
+  const scope = { workspaceId, within: allowed, ...clock };
   await chargeQuery(deps, { workspaceId, limits });
   return runCharged(deps, query, { scope, limits, signal });
 }
@@ -70,9 +73,16 @@ const EMIT: Readonly<Record<AnalyticsStore["kind"], Emit>> = {
 type Reading = Omit<QueryScope, "within"> & Pick<QueryLimits, "rowsMax"> & { readonly of: AnalyticsOf };
 
 /** Checks the text and makes a query for the store of its tree: nothing of the text itself reaches it. @throws PublicError 400. */
-function translate(kind: AnalyticsStore["kind"], text: string, reading: Reading): StoreQuery {
+async function translate(
+  deps: Deps,
+  text: string,
+  reading: Reading,
+  within: readonly string[] | undefined,
+): Promise<StoreQuery> {
   try {
-    return EMIT[kind](resolveQuery(readQuery(text, reading)), reading);
+    const checked = readQuery(text, reading);
+    await placeKeySpaces(checked.query, deps.db, { workspaceId: reading.workspaceId, within });
+    return EMIT[deps.analytics.kind](resolveQuery(checked), reading);
   } catch (error) {
     if (error instanceof QueryProblem) throw refusedByRule(error, text);
     throw error;

@@ -15,7 +15,8 @@ interface Held {
 
 /** The key spaces of these APIs; undefined means all of the workspace. */
 export async function keySpacesOf(db: Queryable, { workspaceId, ids }: Held): Promise<readonly string[] | undefined> {
-  return ids === "all" ? undefined : listKeySpaces(db, { workspaceId, apiIds: ids });
+  if (ids === "all") return undefined;
+  return (await listKeySpaces(db, { workspaceId, apiIds: ids })).map(({ keySpaceId }) => keySpaceId);
 }
 
 /** These namespaces, as far as they exist; undefined means all of the workspace. */

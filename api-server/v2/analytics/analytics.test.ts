@@ -61,6 +61,53 @@ const limit = (namespace: string) =>
 
 const failure = ({ status, body }: Reply) => [status, body.error.type.split("/").at(-1)];
 
+describe("keySpaceOf", () => {
+  const counted = (condition: string, rootKey = t.workspace.rootKey) =>
+    t.data(
+      VERIFICATIONS,
+      { query: `SELECT sum(count) AS n FROM key_verifications_per_day_v1 WHERE ${condition}` },
+      { rootKey },
+    );
+
+  test("is the key space of an API, in any case of letters, alone and in a list", async () => {
+    const [first, second] = apis.map(({ apiId }) => apiId);
+    expect(await counted(`key_space_id = keySpaceOf('${first}')`)).toEqual([{ n: 1 }]);
+    expect(await counted(`KEYSPACEOF('${second}') = key_space_id`)).toEqual([{ n: 2 }]);
+    expect(await counted(`has([keySpaceOf('${first}'), keySpaceOf('${second}')], key_space_id)`)).toEqual([{ n: 3 }]);
+    const query = `SELECT key_space_id AS id, keySpaceOf('${second}') AS same FROM key_verifications_v1
+                    WHERE key_id = '${apis[1]?.keyId}' LIMIT 1`;
+    const [row] = await t.data(VERIFICATIONS, { query });
+    expect(row.id).toMatch(/^ks_/);
+    expect(row.same).toBe(row.id);
+  });
+
+  test("is empty for an API that does not exist, is of another workspace, or that the root key may not read", async () => {
+    const [first, second] = apis.map(({ apiId }) => apiId);
+    const { rootKey } = await t.makeWorkspace();
+    const mine = await anApi(rootKey);
+    const spaceOf = async (apiId = "", of = t.workspace.rootKey) => {
+      const query = `SELECT keySpaceOf('${apiId}') AS id, count() AS n FROM key_verifications_v1`;
+      return (await t.data(VERIFICATIONS, { query }, { rootKey: of }))[0].id;
+    };
+    for (const apiId of ["api_absent", "", "\\0", mine.apiId, "x\\'; --"]) expect(await spaceOf(apiId)).toBe("");
+    const scoped = await t.rootKey([`api.${first}.read_analytics`]);
+    expect(await spaceOf(first, scoped)).toMatch(/^ks_/);
+    expect(await spaceOf(second, scoped)).toBe("");
+  });
+
+  test.each([
+    "keySpaceOf()",
+    "keySpaceOf(key_id)",
+    "keySpaceOf('a', 'b')",
+    "keySpaceOf(concat('a', 'b'))",
+    "keySpaceOf(DISTINCT 'a')",
+  ])("takes a literal alone: %s", async (call) => {
+    const reply = await t.call(VERIFICATIONS, { query: `SELECT ${call} FROM key_verifications_v1` });
+    expect(failure(reply)).toEqual([400, "invalid_analytics_query"]);
+    expect(reply.body.error.detail).toContain("Line 1, column 8: keySpaceOf takes the id of an API");
+  });
+});
+
 describe("what was verified", () => {
   test("is seen in the raw table and in each aggregated one", async () => {
     const [first, second] = apis;

@@ -33,7 +33,8 @@ async function startWith(analyticsUrl: string): Promise<{ api: ApiServer; call: 
 
 type Call = (procedure: string, body: object) => Promise<{ status: number; data: Record<string, never> & unknown[] }>;
 
-async function verifyThrice(call: Call): Promise<void> {
+/** Returns the id of the API. */
+async function verifyThrice(call: Call): Promise<string> {
   const { data: made } = await call("apis.createApi", { name: "payments" });
   const { data: key } = await call("keys.createKey", { apiId: made.apiId });
   for (let i = 0; i < 3; i++) {
@@ -42,13 +43,14 @@ async function verifyThrice(call: Call): Promise<void> {
       data: { valid: true },
     });
   }
+  return String(made.apiId);
 }
 
 test("what was verified is found by a query within seconds", async () => {
   const clickhouse = await createTestClickhouse();
   const { call } = await startWith(clickhouse.url);
   onTestFinished(() => clickhouse.drop());
-  await verifyThrice(call);
+  const apiId = await verifyThrice(call);
   const query = "SELECT outcome, SUM(count) AS n FROM key_verifications_per_day_v1 GROUP BY outcome";
   const found = await waitFor(
     "the events",
@@ -60,6 +62,12 @@ test("what was verified is found by a query within seconds", async () => {
     { deadlineMs: 20_000, everyMs: 200 },
   );
   expect(found).toEqual([{ outcome: "VALID", n: 3 }]);
+  const ofApi = async (id: string) => {
+    const where = `WHERE key_space_id = keySpaceOf('${id}')`;
+    const counted = `SELECT SUM(count) AS n FROM key_verifications_per_day_v1 ${where}`;
+    return (await call("analytics.getVerifications", { query: counted })).data;
+  };
+  expect([await ofApi(apiId), await ofApi("api_absent")]).toEqual([[{ n: 3 }], [{ n: 0 }]]);
 });
 
 test("without ClickHouse an api-server starts and verifies keys, and a query is 503", async () => {
