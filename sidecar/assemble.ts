@@ -59,7 +59,8 @@ export function assembleExchange(given: Given, decision: DecisionParts, upstream
   const { headBytesMax, upstreamConnectionsMax: connectionsMax, addressShare } = limits;
   const { connectMs, bodyIdleMs, eventsIdleMs } = timeouts;
   const waits = { connectMs, headersMs, bodyIdleMs, eventsIdleMs };
-  const upstreamOptions = { ...waits, headBytesMax, connectionsMax, addressShare, onFault };
+  const onUnrequested = faults.unrequestedBytes;
+  const upstreamOptions = { ...waits, headBytesMax, connectionsMax, addressShare, onFault, onUnrequested };
   const pool = openUpstream(upstreamUrl, upstreamOptions);
   const speaksHttp2 = given.config.upstreamProtocol === "h2c";
   const upstream = speaksHttp2 ? overHttp2(pool, upstreamOptions) : pool;

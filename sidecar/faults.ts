@@ -31,6 +31,17 @@ export class FaultLog {
       this.#logger.warn({ why, requestId, answers }, "an answer of the app cannot be passed on");
   };
 
+  /** The app sent bytes that no request asked for, such as a second response. */
+  readonly unrequestedBytes = (): void => {
+    this.#metrics.upstreamUnrequested += 1;
+    const suppressed = this.#rarely.note("unrequested");
+    if (suppressed !== undefined)
+      this.#logger.warn(
+        { suppressed },
+        "the app sent bytes that no request asked for; for 60 s each request gets a connection of its own",
+      );
+  };
+
   #note(where: keyof typeof MESSAGES, error: unknown, requestId?: string): void {
     this.#metrics.faults[where] += 1;
     const faults = this.#rarely.note(where);

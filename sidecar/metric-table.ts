@@ -69,6 +69,13 @@ export const GATE_METRICS = defineMetrics({
     labels: { why: ["unreachable", "unusable", "timeout", "busy", "stalled"] },
     bad: "More than 5 % of the admitted requests (PosternAppDoesNotAnswer): the app is the one to look at. `unreachable`: it takes no connections; `unusable`: its answer is no HTTP; `timeout`: it does not begin to answer; `busy`: all places are taken; `stalled`: a client's body stopped.",
   },
+  upstreamUnrequested: {
+    name: "postern_sidecar_upstream_unrequested_total",
+    type: "counter",
+    help: "Times that the app sent bytes that no request asked for, such as a second response. For 60 s each request then gets a connection of its own.",
+    unit: "events",
+    bad: "Any increase: the app, or a request that an attacker made for it, writes more than one response.",
+  },
   faults: {
     name: "postern_sidecar_faults_total",
     type: "counter",

@@ -41,6 +41,8 @@ export class Metrics {
   /** Requests of Envoy's rate limit service, by what was answered. */
   readonly rateLimits = { OK: 0, OVER_LIMIT: 0, UNDECIDED: 0 };
   readonly upstreamFailures = { unreachable: 0, unusable: 0, timeout: 0, busy: 0, stalled: 0 };
+  /** Times that the app sent bytes that no request asked for. */
+  upstreamUnrequested = 0;
   /** Unexpected errors: those that ended one exchange, and those that only the process itself caught. */
   readonly faults = { exchange: 0, stray: 0 };
   readonly latencyBuckets = new Float64Array(BUCKETS.length + 1);
@@ -118,6 +120,7 @@ async function buildRegistry(metrics: Metrics, readings: Readings): Promise<Regi
   add(of.turnedAway, () => byLabel("why", metrics.turnedAway));
   add(of.rateLimits, () => byLabel("code", metrics.rateLimits));
   add(of.upstreamFailures, () => byLabel("why", metrics.upstreamFailures));
+  add(of.upstreamUnrequested, () => metrics.upstreamUnrequested);
   add(of.faults, () => byLabel("where", metrics.faults));
   add(of.eventsDropped, readings.eventsDropped);
   add(of.overAdmitted, () => overshot(({ units }) => units));

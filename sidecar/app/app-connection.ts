@@ -45,6 +45,8 @@ export interface AppConnectionOptions {
   /** The connection has nothing under way and may be used again. */
   readonly onIdle: (connection: AppConnection) => void;
   readonly onClosed: (connection: AppConnection) => void;
+  /** The app sent bytes that no request asked for. The connection is closed. */
+  readonly onUnrequested: () => void;
 }
 
 /** An app that closes idle connections after 5 s (the default of Node's server) must not do so during a request. */
@@ -201,9 +203,8 @@ export class AppConnection {
     const parser = this.#parser;
     for (let at = 0; at < bytes.length; ) {
       const exchange = this.#exchange;
-      // Bytes that no request asked for.
       if (exchange === undefined) {
-        this.socket.destroy();
+        this.#unrequested();
         return;
       }
       at = parser.execute(bytes, at);
@@ -258,11 +259,17 @@ export class AppConnection {
     exchange.onUpgrade(this.#parser.headers, this.#parser.reason, socket, rest);
   }
 
+  #unrequested(): void {
+    this.socket.destroy();
+    this.#options.onUnrequested();
+  }
+
   /** `hasSurplus`: more bytes came with the end, which must not become the response to the next request. */
   #complete(exchange: AppExchange, hasSurplus: boolean): void {
     const { socket } = this;
     this.#exchange = undefined;
-    if (this.#parser.keepsAlive && this.#isRequestSent && !hasSurplus && this.isUsable) {
+    if (hasSurplus) this.#unrequested();
+    else if (this.#parser.keepsAlive && this.#isRequestSent && this.isUsable) {
       this.idleUntilMs = performance.now() + (this.#idleMs ?? IDLE_MS);
       if (this.#isPaused) socket.resume();
       this.#isPaused = false;

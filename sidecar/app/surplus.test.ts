@@ -46,3 +46,36 @@ test.each([
     expect(asked[1]?.socket).not.toBe(asked[0]?.socket);
   },
 );
+
+test("after a second response to one request, each request gets a connection of its own", async () => {
+  const { asked } = await openToOnePlace();
+  const call1 = call(gate.port, { path: "/one" });
+  await waitFor("the first request", () => asked.length === 1);
+  asked[0]?.socket.write(answer("first"));
+  expect((await call1).body).toBe("first");
+  asked[0]?.socket.write(answer("late"));
+  await waitFor("the late response to be counted", async () =>
+    (await gate.metrics()).includes("postern_sidecar_upstream_unrequested_total 1"),
+  );
+  for (const path of ["/two", "/three"]) {
+    const before = asked.length;
+    const next = call(gate.port, { path });
+    await waitFor(path, () => asked.length === before + 1);
+    asked[before]?.socket.write(answer(path));
+    expect((await next).body).toBe(path);
+  }
+  expect(new Set(asked.map(({ socket }) => socket)).size).toBe(3);
+});
+
+test("an app that keeps to one response keeps its connection", async () => {
+  const { asked } = await openToOnePlace();
+  for (const path of ["/one", "/two"]) {
+    const before = asked.length;
+    const next = call(gate.port, { path });
+    await waitFor(path, () => asked.length === before + 1);
+    asked[before]?.socket.write(answer(path));
+    expect((await next).body).toBe(path);
+  }
+  expect(new Set(asked.map(({ socket }) => socket)).size).toBe(1);
+  expect(await gate.metrics()).toContain("postern_sidecar_upstream_unrequested_total 0");
+});

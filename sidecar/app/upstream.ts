@@ -78,6 +78,12 @@ export function waitingBytes({ target, lines, body, bodyLength }: UpstreamReques
   return head + Math.min(bodyLength ?? WAITING_BODY_BYTES_MAX, WAITING_BODY_BYTES_MAX);
 }
 
+/**
+ * How long connections are used for one request each after the app has sent bytes that no request asked for. On a kept connection, bytes that
+ * arrive just when a request is written cannot be told from its response.
+ */
+const UNREQUESTED_MS = 60_000;
+
 /** Larger than for a client's head: an app may set many cookies, and policies are long. */
 const ANSWER_HEAD_BYTES_MAX = 64 * 1024;
 
@@ -95,6 +101,8 @@ export interface UpstreamOptions {
   /** The part of the connections that one client address alone may hold. */
   readonly addressShare: number;
   readonly onFault: OnFault;
+  /** The app sent bytes that no request asked for. */
+  readonly onUnrequested: () => void;
 }
 
 /** `origin` is `http://host:port`, or with https. */
@@ -112,11 +120,14 @@ class PooledUpstream implements Upstream {
   /** The one used last is used next, so that those that are not needed end. */
   readonly #idle: AppConnection[] = [];
   readonly #connections = new Set<AppConnection>();
+  /** `performance.now()` from which connections are kept for another request. */
+  #keepsFromMs = 0;
   readonly #timer: NodeJS.Timeout;
 
   constructor(origin: URL, options: UpstreamOptions) {
     const { connectMs, headersMs, bodyIdleMs, eventsIdleMs, headBytesMax, connectionsMax, addressShare, onFault } =
       options;
+    const { onUnrequested } = options;
     this.origin = origin;
     this.onFault = onFault;
     this.places = new Places({ max: connectionsMax, share: addressShare, waitMs: connectMs, waiting: WAITING });
@@ -132,8 +143,16 @@ class PooledUpstream implements Upstream {
       headBytesMax: Math.max(headBytesMax, ANSWER_HEAD_BYTES_MAX),
       watch: this.watch,
       onFault,
-      onIdle: (connection) => void this.#idle.push(connection),
+      onIdle: (connection) => {
+        if (performance.now() < this.#keepsFromMs) connection.socket.destroy();
+        else this.#idle.push(connection);
+      },
       onClosed: (connection) => void this.#connections.delete(connection),
+      onUnrequested: () => {
+        this.#keepsFromMs = performance.now() + UNREQUESTED_MS;
+        for (const { socket } of this.#idle.splice(0)) socket.destroy();
+        onUnrequested();
+      },
     };
     const shortest = Math.min(headersMs, bodyIdleMs, eventsIdleMs);
     this.#timer = lookRegularly(this.#look, shortest);
