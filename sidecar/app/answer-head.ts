@@ -20,7 +20,15 @@ export interface ReceivedHead {
 export interface Additions {
   readonly requestId: string | undefined;
   readonly shown: ShownLimit | undefined;
+  /** `hash` is that of the key that the request needed. */
+  readonly admission: { readonly hash: string | undefined } | undefined;
 }
+
+/**
+ * RFC 9111, 3.5: what lets a shared cache store the response to a request with `Authorization`, or keeps it from doing so. Caches know
+ * no other header as a credential, so without one of these a response to a request with a key is marked private.
+ */
+const SAYS_WHO_MAY_STORE = /(?:^|[,\s])(?:public|private|no-store|s-maxage|must-revalidate)(?:$|[,;=\s])/i;
 
 export type PassableHead =
   | {
@@ -48,12 +56,14 @@ const LIMIT = 5;
 const REQUEST_ID = 6;
 const DATE = 7;
 const TRAILER = 8;
+const CACHE_CONTROL = 9;
 
 const SPECIAL: ReadonlyMap<string, number> = new Map([
   ...[...HOP_BY_HOP].map((name) => [name, DROP] as const),
   ["content-length", LENGTH],
   ["transfer-encoding", CODING],
   ["connection", CONNECTION],
+  ["cache-control", CACHE_CONTROL],
   ["ratelimit-limit", LIMIT],
   ["ratelimit-remaining", LIMIT],
   ["ratelimit-reset", LIMIT],
@@ -82,7 +92,7 @@ const NO_CONTENT = 204;
 /** Returns the head of a final response for the client, whose protocol can carry `statusMax`; with `isSwitching`, that of a 101, which ends HTTP on the connection. */
 export function passableHead(
   { status, reason, headers }: ReceivedHead,
-  { requestId, shown }: Additions,
+  { requestId, shown, admission }: Additions,
   { isSwitching = false, statusMax = STATUS_MAX } = {},
 ): PassableHead {
   if (isSwitching ? status !== SWITCHING_PROTOCOLS : !isFinalStatus(status, statusMax)) {
@@ -98,6 +108,7 @@ export function passableHead(
   let { lines } = head;
   if (requestId !== undefined && !head.hasRequestId) lines += `x-request-id: ${requestId}\r\n`;
   if (shown !== undefined) lines += limitLines(shown);
+  if (!head.saysWhoMayStore && admission?.hash !== undefined && !isSwitching) lines += "cache-control: private\r\n";
   const { length, isDated, trailer } = head;
   return { kind: "passable", reason: writableReason(reason), lines, length, isDated, named, trailer };
 }
@@ -110,6 +121,7 @@ interface Collected {
   readonly trailer: string | undefined;
   readonly isDated: boolean;
   readonly hasRequestId: boolean;
+  readonly saysWhoMayStore: boolean;
 }
 
 /** Makes the lines of the fields that are passed on, without those of `named`. */
@@ -126,6 +138,7 @@ function collect(
   let trailer: string | undefined;
   let isDated = false;
   let hasRequestId = false;
+  let saysWhoMayStore = false;
   for (let at = 0; at < headers.length; at += 2) {
     const name = headers[at] as string;
     const value = headers[at + 1] as string;
@@ -144,10 +157,11 @@ function collect(
     else if (meaning !== DROP) {
       if (meaning === DATE) isDated = true;
       else if (meaning === REQUEST_ID) hasRequestId = true;
+      else if (meaning === CACHE_CONTROL) saysWhoMayStore ||= SAYS_WHO_MAY_STORE.test(value);
       lines += `${lower}: ${value}\r\n`;
     }
   }
-  return { lines, length, coding, connection, trailer, isDated, hasRequestId };
+  return { lines, length, coding, connection, trailer, isDated, hasRequestId, saysWhoMayStore };
 }
 
 function limitLines(shown: ShownLimit): string {

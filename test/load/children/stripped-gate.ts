@@ -41,7 +41,10 @@ function requestOf({ method, target, headers }: MessageParser): string {
 }
 
 function responseOf({ status, reason, headers, body }: MessageParser): string {
-  const head = passableHead({ status, reason, headers }, { requestId: undefined, shown: undefined });
+  const head = passableHead(
+    { status, reason, headers },
+    { requestId: undefined, shown: undefined, admission: undefined },
+  );
   if (head.kind === "unusable") throw new Error(head.why);
   const content = body === undefined ? "" : body.toString("latin1");
   return `HTTP/1.1 ${status} ${head.reason}\r\n${head.lines}connection: keep-alive\r\n\r\n${content}`;
