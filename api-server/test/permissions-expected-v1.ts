@@ -8,8 +8,8 @@ const api = (action: string) => `api.<apiId>.${action}`;
 const rbac = (action: string) => `rbac.*.${action}`;
 const namespace = (action: string) => `ratelimit.<namespaceId>.${action}`;
 
-/** v1 names a namespace by one of two fields. */
-const NAMESPACE_FIRST = { lookedUpFirst: ["namespaceId", "namespaceName"] };
+/** A root key that has the permission for no namespace is refused before the namespace is looked up. */
+const STRANGERS_LEARN_NO_NAMESPACE = { strangersLearnNoId: true } as const;
 
 export const V1_EXPECTED: Readonly<Record<string, Expected>> = {
   "v1/liveness": { needs: [] },
@@ -80,10 +80,10 @@ export const V1_EXPECTED: Readonly<Record<string, Expected>> = {
     refusedAsNotFound: ["ratelimit.*.create_namespace"],
     lookedUpFirst: ["namespace"],
   },
-  "v1/ratelimits.setOverride": { needs: [namespace("set_override")], ...NAMESPACE_FIRST },
-  "v1/ratelimits.getOverride": { needs: [namespace("read_override")], ...NAMESPACE_FIRST },
-  "v1/ratelimits.listOverrides": { needs: [namespace("read_override")], ...NAMESPACE_FIRST },
-  "v1/ratelimits.deleteOverride": { needs: [namespace("delete_override")], ...NAMESPACE_FIRST },
+  "v1/ratelimits.setOverride": { needs: [namespace("set_override")], ...STRANGERS_LEARN_NO_NAMESPACE },
+  "v1/ratelimits.getOverride": { needs: [namespace("read_override")], ...STRANGERS_LEARN_NO_NAMESPACE },
+  "v1/ratelimits.listOverrides": { needs: [namespace("read_override")], ...STRANGERS_LEARN_NO_NAMESPACE },
+  "v1/ratelimits.deleteOverride": { needs: [namespace("delete_override")], ...STRANGERS_LEARN_NO_NAMESPACE },
 
   // identities
   "v1/identities.createIdentity": { needs: ["identity.*.create_identity"] },

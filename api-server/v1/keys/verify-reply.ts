@@ -31,7 +31,7 @@ export function answerJson(
   const { code, requestId, limits, outcomes, remaining } = result;
   let json = `{"valid":${code === "VALID"},"code":"${code}","requestId":"${requestId}",${keyPartOf(view)}`;
   if (remaining !== undefined) json += `,"remaining":${remaining}`;
-  const at = placeOfReported(limits);
+  const at = reportedIndex(limits, outcomes);
   const outcome = outcomes?.[at];
   const limit = limits[at];
   if (outcome !== undefined && limit !== undefined) {
@@ -40,12 +40,15 @@ export function answerJson(
   return new DataJson(`${json}}`);
 }
 
-/** The limit that is reported: `default`, else the first by name, which is the order that they have. */
-const placeOfReported = (limits: readonly SelectedLimit[]): number =>
-  Math.max(
+/** Which limit is reported: the first that refused, so that a caller knows for what to wait; else `default`, else the first. They are in the order of their names. */
+function reportedIndex(limits: readonly SelectedLimit[], outcomes: readonly LimitOutcome[] = []): number {
+  const refused = outcomes.findIndex(({ passed }) => !passed);
+  if (refused !== -1) return refused;
+  return Math.max(
     0,
     limits.findIndex(({ name }) => name === LEGACY_LIMIT),
   );
+}
 
 function toKeyPart({ key, identity, permissions, roles }: KeyView): KeyPart {
   return {

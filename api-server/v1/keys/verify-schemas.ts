@@ -136,6 +136,8 @@ export const Answer = z.object({
       reset: unixMs("End of the window, Unix milliseconds."),
     })
     .optional()
-    .describe("The limit `default`, else the first by name, when limits were checked."),
+    .describe(
+      "When limits were checked: the first by name that refused; else the limit `default`, else the first by name.",
+    ),
 });
 export type Answer = z.input<typeof Answer>;

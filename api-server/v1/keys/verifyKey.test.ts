@@ -249,9 +249,25 @@ describe("limits", () => {
       expect(left).toBeGreaterThanOrEqual(0);
     }
     const refused = await verify(key, { ratelimits: [{ name: "named" }] });
-    expect(refused).toMatchObject({ valid: false, code: "RATE_LIMITED", ratelimit: { limit: 7 } });
+    expect(refused).toMatchObject({ valid: false, code: "RATE_LIMITED", ratelimit: { limit: 2, remaining: 0 } });
     // All or nothing: the refused call consumed nothing of the others.
     expect((await verify(key)).ratelimit).toMatchObject({ remaining: 3 });
+  });
+
+  test.each([
+    // Neither `default` nor the first by name refuses here.
+    { refusing: ["mmm"], reported: 3 },
+    { refusing: ["zzz", "mmm"], reported: 3 },
+    { refusing: ["zzz", "default"], reported: 2 },
+    { refusing: [], reported: 2 },
+  ])("when $refusing refuse, the first of them is reported; else default", async ({ refusing, reported }) => {
+    const limits = { aaa: 1, default: 2, mmm: 3, zzz: 4 };
+    const ratelimits = Object.entries(limits).map(([name, max]) => limit(name, { limit: max }));
+    const { key } = await create({ ratelimits: ratelimits.toReversed() });
+    const cost = (name: string) => (refusing.includes(name) ? 5 : 0);
+    const asked = Object.keys(limits).map((name) => ({ name, cost: cost(name) }));
+    const reply = await verify(key, { ratelimits: asked });
+    expect(reply).toMatchObject({ valid: refusing.length === 0, ratelimit: { limit: reported } });
   });
 
   test("the deprecated cost is that of default, unless the request names default", async () => {

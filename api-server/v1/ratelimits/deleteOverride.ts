@@ -28,7 +28,7 @@ export const deleteOverride = defineV1Procedure({
 });
 
 async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
-  const namespace = await selectNamespace(call, call.body);
+  const namespace = await selectNamespace(call, needed.deleteOverride, call.body);
   await remove(call, needed.deleteOverride, { namespace, identifier: call.body.identifier });
   return {};
 }

@@ -30,7 +30,7 @@ export const getOverride = defineV1Procedure({
 async function handle(call: Call<Query, typeof needed>): Promise<OverrideAnswer> {
   const { body, caller, deps } = call;
   const { identifier } = body;
-  const namespaceId = await selectNamespace(call, body);
+  const namespaceId = await selectNamespace(call, needed.readOverride, body);
   call.require(needed.readOverride, namespaceId);
   const row = await findOverride(deps.db, { workspaceId: caller.workspaceId, namespaceId, identifier });
   if (row === undefined) throw overrideNotFound(identifier);

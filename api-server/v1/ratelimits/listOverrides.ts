@@ -43,7 +43,7 @@ async function handle(call: Call<Query, typeof needed>): Promise<Answer> {
   const { body, caller, deps } = call;
   const { limit, cursor = "" } = body;
   const { workspaceId } = caller;
-  const namespaceId = await selectNamespace(call, body);
+  const namespaceId = await selectNamespace(call, needed.readOverride, body);
   call.require(needed.readOverride, namespaceId);
   // Reads one row more than the page: it shows that there is a next page, and is its cursor.
   const [rows, total] = await Promise.all([

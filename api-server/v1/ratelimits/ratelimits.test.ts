@@ -188,6 +188,29 @@ describe("overrides", () => {
     }
   });
 
+  test.each([
+    ["setOverride", { identifier: "u", limit: 1, duration: 1000 }],
+    ["getOverride", { identifier: "u" }],
+    ["listOverrides", {}],
+    ["deleteOverride", { identifier: "u" }],
+  ])("%s without the permission is 403 whether or not there is such a namespace", async (path, body) => {
+    await t.data("v1/ratelimits.limit", call("there"));
+    const rootKey = await t.rootKey(["ratelimit.*.limit", "api.*.read_api"]);
+    const elsewhere = await t.rootKey(["ratelimit.rlns_other.set_override", "ratelimit.rlns_other.read_override"]);
+    for (const namespaceName of ["there", "nowhere"]) {
+      const { status, body: answer } = await t.call(`v1/ratelimits.${path}`, { ...body, namespaceName }, { rootKey });
+      expect([namespaceName, status, answer.error.code]).toEqual([namespaceName, 403, "INSUFFICIENT_PERMISSIONS"]);
+      expect(answer.error.message).toMatch(/ratelimit\.\*\.\w+_override or ratelimit\.<namespaceId>\.\w+_override/);
+    }
+    if (path === "deleteOverride") return;
+    const missing = await t.call(
+      `v1/ratelimits.${path}`,
+      { ...body, namespaceName: "nowhere" },
+      { rootKey: elsewhere },
+    );
+    expect(missing.status).toBe(404);
+  });
+
   test.each(["set_override", "read_override", "delete_override"])(
     "ratelimit.<namespaceId>.%s is enough, and another namespace's is not",
     async (action) => {

@@ -36,6 +36,6 @@ export const setOverride = defineV1Procedure({
 
 async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Answer>> {
   const { identifier, limit, duration, async } = call.body;
-  const namespace = await selectNamespace(call, call.body);
+  const namespace = await selectNamespace(call, needed.setOverride, call.body);
   return { overrideId: await set(call, needed.setOverride, { namespace, identifier, limit, duration, async }) };
 }
