@@ -1,6 +1,7 @@
 import { hostname } from "node:os";
 import type { Logger } from "pino";
 import { GateProbes } from "../../core/gates/probes.ts";
+import { ID_PREFIXES } from "../../core/ids.ts";
 import { managerOfPolicy, parseNamedPolicy, policyIdOf } from "../../core/policies/policy-id.ts";
 import { openRedisEdge, type RedisEdgeOptions } from "../../edge/open.ts";
 import type { DoorsConfig, Limits, UpstreamProtocol } from "../../sidecar/config.ts";
@@ -249,11 +250,11 @@ export const sidecar = defineCommand({
     const withDoors = readDoors(options);
     if (upstream === undefined && withDoors === undefined)
       throw new UsageError("--upstream, --authorize-listen or --grpc-listen is required");
+    const policyId = policyIdFrom(options.policy, options.workspace);
     const drainMs = 1000 * parseWhole("drain", options.drain, DRAIN);
     return runService({ name: "sidecar", env: io.env, deadlineMs: drainMs + 10_000 }, async ({ log, closers }) => {
       const credentials = credentialsOf(options, log);
       closers.add("credentials", async () => credentials?.close());
-      const policyId = policyIdFrom(options.policy, options.workspace);
       const snapshot = await snapshotOf(options, policyId, { env: io.env, logger: log });
       const edge = await openRedisEdge({
         connectWaitMs: snapshot?.restored && RESTORED_WAIT_MS,
@@ -293,7 +294,8 @@ export const sidecar = defineCommand({
         probes: parseProbes(io.env.POSTERN_PROBES),
         region: options.region,
         errorDocsUrl: options["docs-url"],
-        logger: log,
+        // Ids of policies are hashes: a wrong name must be readable in the log.
+        logger: log.child({ policy: options.policy }),
       });
       closers.add("sidecar", () => gate.close());
       // Not earlier: an error during the start must end the process.
@@ -396,10 +398,14 @@ function addressWith(
 /** Redis refuses it, and the connection is tried again. Without a user, the default one would be used, which may do anything. */
 const NOT_YET = "postern-no-user-yet";
 
-/** An id names a policy that no manifest manages, or one of an earlier release. */
+/** An id names a policy that no manifest manages. Throws for what can be neither an id nor a name, because the gate would wait indefinitely. */
 function policyIdFrom(policy: string, workspaceId: string): string {
   const named = parseNamedPolicy(policy);
-  return named === undefined ? policy : policyIdOf({ workspaceId, manager: managerOfPolicy(named) });
+  if (named !== undefined) return policyIdOf({ workspaceId, manager: managerOfPolicy(named) });
+  if (POLICY_ID.test(policy)) return policy;
+  throw new UsageError(
+    `invalid value ${JSON.stringify(policy)} for --policy: must be CLUSTER/NAMESPACE/NAME of an ApiKeyPolicy, or an id that begins with ${ID_PREFIXES.policy}_`,
+  );
 }
 
 /** Throws UsageError: a gate that ignored a probe would keep its pod from becoming ready, without saying why. */
@@ -411,3 +417,5 @@ function parseProbes(text: string | undefined): GateProbes | undefined {
     throw new UsageError(`POSTERN_PROBES is not a list of probes: ${error instanceof Error ? error.message : error}`);
   }
 }
+
+const POLICY_ID = new RegExp(`^${ID_PREFIXES.policy}_[A-Za-z0-9_-]{1,64}$`);

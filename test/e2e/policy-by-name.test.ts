@@ -5,6 +5,7 @@ import { managerOfPolicy } from "../../core/policies/policy-id.ts";
 import { openRedisEdge } from "../../edge/open.ts";
 import { aPolicy, call, startApp, withKey } from "../harness/gate.ts";
 import { createTestDatabase } from "../harness/postgres.ts";
+import { startProcess } from "../harness/process.ts";
 import { createTestRedis } from "../harness/redis.ts";
 import { isReady, spawnUnready } from "../harness/sidecar-process.ts";
 import { waitFor } from "../harness/wait.ts";
@@ -38,6 +39,7 @@ async function startGate(env: Record<string, string>) {
   const gate = await spawnUnready(env);
   return {
     stop: () => gate.process.stop(),
+    log: () => gate.process.stderr(),
     status: async (key: string) => (await call(gate.port, withKey(key))).status,
     isReady: () => isReady(gate),
   };
@@ -71,6 +73,8 @@ test("a gate that is told the name of its policy waits for it, answers 503 meanw
 
   const { policyId } = await ask("policies.setPolicy", { ...named, name: "main/shop/orders" }, manager("orders"));
   await waitFor("the gate to be ready", gate.isReady);
+  const lines = gate.log().split("\n");
+  expect(lines.find((line) => line.includes("policy in force"))).toContain('"policy":"main/shop/orders"');
   expect(await gate.status(key)).toBe(200);
   expect(await gate.status("wrong")).toBe(401);
 
@@ -83,3 +87,16 @@ test("a gate that is told the name of its policy waits for it, answers 503 meanw
   await waitFor("the key of the new policy's API to be accepted", async () => (await gate.status(nextKey)) === 200);
   expect(await gate.status(key)).toBe(401);
 }, 60_000);
+
+test.each(["shop/orders", "orders", "main/shop/orders/x", "main/shop/", "pol_", "pol_a/b"])(
+  "a gate refuses to start with the policy %j, which can never match",
+  async (policy) => {
+    const child = await startProcess(process.execPath, ["cli/main.ts", "sidecar", "--policy", policy], {
+      env: { REDIS_URL: "redis://127.0.0.1:1", POSTERN_WORKSPACE: "ws_a", POSTERN_UPSTREAM: "http://127.0.0.1:1" },
+    });
+    expect((await child.exited).code).toBe(2);
+    expect(child.stderr()).toContain(
+      `invalid value ${JSON.stringify(policy)} for --policy: must be CLUSTER/NAMESPACE/NAME`,
+    );
+  },
+);

@@ -106,7 +106,7 @@ describe("a process", () => {
   const start = (env: Record<string, string>) =>
     startProcess(
       process.execPath,
-      ["cli/main.ts", "sidecar", "--workspace", "w", "--policy", "p", "--upstream", "http://127.0.0.1:9"],
+      ["cli/main.ts", "sidecar", "--workspace", "w", "--policy", "pol_p", "--upstream", "http://127.0.0.1:9"],
       {
         cwd: ROOT,
         env: {
