@@ -57,7 +57,7 @@ describe("options", () => {
     {
       name: "one that does not exist is given",
       args: ["-f", "a", "--colour"],
-      says: "unknown option --colour; did you mean --color?",
+      says: "unknown option --colour (did you mean --color?)",
     },
     { name: "one that is like no other is given", args: ["-f", "a", "--quite-else"], says: /--quite-else$/ },
     { name: "a letter does not exist", args: ["-f", "a", "-x"], says: "unknown option -x" },

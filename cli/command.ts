@@ -180,11 +180,11 @@ const parseKnown = ((config) => {
   }
 }) as typeof parseArgs;
 
-/** `, did you mean --file?` for the most similar of the words; empty when none is similar. */
+/** ` (did you mean --file?)` for the most similar of the words; empty when none is similar. */
 export function suggestion(word: string, words: readonly string[]): string {
   const distances = words.map((known) => ({ known, distance: editDistance(word, known) }));
   const [best] = distances.sort((a, b) => a.distance - b.distance);
-  return best === undefined || best.distance > Math.max(1, word.length / 4) ? "" : `; did you mean ${best.known}?`;
+  return best === undefined || best.distance > Math.max(1, word.length / 4) ? "" : ` (did you mean ${best.known}?)`;
 }
 
 /** How many characters have to be inserted, deleted or replaced to make one text the other (Levenshtein). */

@@ -77,9 +77,9 @@ test.each([
 });
 
 test.each([
-  { args: ["rootkeys"], says: '"rootkeys"; did you mean rootkey? `postern --help`' },
-  { args: ["keey", "list"], says: '"keey"; did you mean key?' },
-  { args: ["key", "lst"], says: '"key lst"; did you mean key list? `postern key --help`' },
+  { args: ["rootkeys"], says: '"rootkeys" (did you mean rootkey?); `postern --help`' },
+  { args: ["keey", "list"], says: '"keey" (did you mean key?)' },
+  { args: ["key", "lst"], says: '"key lst" (did you mean key list?); `postern key --help`' },
   { args: ["rootkey", "steal"], says: '"rootkey steal"; `postern rootkey --help`' },
 ])("an unknown command is refused, and the message says where to look: $args", async ({ args, says }) => {
   const ran = await run(...args);

@@ -1,4 +1,7 @@
-import { beforeAll, expect, test } from "vitest";
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { applyCrds } from "../../test/e2e/operator-world.ts";
 import {
   createTestNamespace,
@@ -49,12 +52,27 @@ async function write(name: string, conditions?: object[], dataPlane?: object): P
 
 const status = (...args: string[]) => run("status", "--kubeconfig", cluster.kubeconfigPath, "-n", namespace, ...args);
 
-async function run(...args: string[]) {
+const run = (...args: string[]) => runIn({}, ...args);
+
+async function runIn(env: Record<string, string>, ...args: string[]) {
   const out: string[] = [];
   const notes: string[] = [];
-  const io = { env: {}, out: (line: string) => void out.push(line), note: (line: string) => void notes.push(line) };
+  const io = { env, out: (line: string) => void out.push(line), note: (line: string) => void notes.push(line) };
   return { code: await runCommand(COMMANDS, args, io), out, notes };
 }
+
+test("the kubeconfig of the user is read when no other one is named, as kubectl does", async () => {
+  const HOME = mkdtempSync(join(tmpdir(), "postern-home-"));
+  onTestFinished(() => rmSync(HOME, { recursive: true }));
+  expect((await runIn({ HOME }, "status", "-n", namespace)).notes.join()).toContain("give a kubeconfig file");
+  mkdirSync(join(HOME, ".kube"));
+  copyFileSync(cluster.kubeconfigPath, join(HOME, ".kube/config"));
+  const { code, out } = await runIn({ HOME }, "status", "-n", namespace);
+  expect([code, out.length]).toEqual([0, 2]);
+  // A pod has a ServiceAccount for this, and no user.
+  const inPod = await runIn({ HOME, KUBERNETES_SERVICE_HOST: "127.0.0.1" }, "status", "-n", namespace);
+  expect(inPod).toMatchObject({ code: 1, out: [] });
+});
 
 test("policies that are enforced are listed, with exit code 0", async () => {
   const { code, out } = await status("--json");

@@ -1,8 +1,10 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { z } from "zod";
 import { KINDS } from "../../core/manifests/index.ts";
 import type { KubeClient } from "../../operator/runtime/kube-client.ts";
 import { openCluster } from "../../operator/source/open-kubernetes.ts";
-import { defineCommand } from "../command.ts";
+import { defineCommand, type Io } from "../command.ts";
 import { type Fields, listShape } from "../fields.ts";
 import { json, limit } from "../options.ts";
 import { printList } from "../output.ts";
@@ -75,19 +77,30 @@ export const status = defineCommand({
     "Reads the status of the ApiKeyPolicies, by namespace and name. `Unknown`: the operator has not said so yet. Exit code 1 when one is not enforced.",
   options: {
     namespace: { type: "string", placeholder: "NAME", short: "n", help: "of this namespace only" },
-    kubeconfig: { type: "string", placeholder: "FILE", help: "how to reach the cluster", env: "KUBECONFIG" },
+    kubeconfig: {
+      type: "string",
+      placeholder: "FILE",
+      help: "how to reach the cluster; ~/.kube/config, or the one that it runs in, when omitted",
+      env: "KUBECONFIG",
+    },
     limit,
     json,
   },
   answer: listShape("policies", statusFields),
   run: async (options, io) => {
     const max = parseLimit(options.limit);
-    const { client } = await openCluster(options.kubeconfig, io.env);
+    const { client } = await openCluster(options.kubeconfig ?? defaultKubeconfig(io.env), io.env);
     const policies = await listPolicies(client, options.namespace);
     printList(io, options, { things: "policies", fields: statusFields, rows: policies, max });
     return policies.every((policy) => conditionOf(policy, "Enforced") === "True") ? 0 : 1;
   },
 });
+
+/** Where kubectl, whose plugin this is, looks too; undefined in a pod, and when the file does not exist. */
+function defaultKubeconfig({ HOME: home, KUBERNETES_SERVICE_HOST: host }: Io["env"]): string | undefined {
+  const file = join(home ?? "", ".kube", "config");
+  return home !== undefined && host === undefined && existsSync(file) ? file : undefined;
+}
 
 const PAGE = "500";
 const KIND = KINDS.find(({ kind }) => kind === "ApiKeyPolicy");

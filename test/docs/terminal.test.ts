@@ -76,6 +76,14 @@ test("every command of docs/guides/terminal.md does what it should", async () =>
   expect(await shell("postern key verify --key-file next-key.txt")).toContain("VALID");
 }, 180_000);
 
+test("the verbs that the first guide for the API lists are those of the command", () => {
+  const guide = readFileSync(join(ROOT, "docs/guides/api/README.md"), "utf8");
+  const verbs = /key --help` lists what else there is: (.*)\.$/m.exec(guide)?.[1]?.split(", ") ?? [];
+  expect(verbs.length).toBeGreaterThan(3);
+  const names = COMMANDS.map(({ name }) => name);
+  expect(verbs.filter((verb) => !names.includes(`key ${verb}`))).toEqual([]);
+});
+
 test("its table names every command that calls the API, and every one that works on the database", () => {
   const [, api = "", database = ""] = /^\| (`key`.*?) \| the API.*?\n\| (.*?) \| Postgres/ms.exec(page) ?? [];
   const words = (text: string) => [...text.matchAll(/`([^`]+)`/g)].map(([, word = ""]) => word).sort();

@@ -46,7 +46,7 @@ const Verification = z.strictObject({
   externalId: text("Its owner; empty for none.", "user_123"),
   outcome: text("The code.", "RATE_LIMITED"),
   source: text("`api`, or `sidecar` for a gate.", "sidecar"),
-  policyId: text("The policy of the gate; empty for the API.", "pol_8wXy1Za3Bc5De7Fg"),
+  policyId: text("The policy of the gate; empty for the API.", "pol_6e5bd26a08226eff56e6d06e59fb97d8"),
   region: text("Where it was decided; empty when that was not said.", "eu-1"),
   tags: z.array(text("A tag of the call.", "path=/v1/orders")).describe("The tags of the call."),
   spentCredits: z

@@ -14,7 +14,7 @@ export const PolicyId = z
   .max(255)
   .regex(/^[a-zA-Z0-9_]+$/)
   .describe("Id of the policy.")
-  .meta({ examples: ["pol_8wXy1Za3Bc5De7Fg"] });
+  .meta({ examples: ["pol_6e5bd26a08226eff56e6d06e59fb97d8"] });
 
 export const PolicyName = z
   .string()
