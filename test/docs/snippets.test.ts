@@ -94,3 +94,20 @@ test("there is something to check", () => {
   expect(commands.filter(({ line }) => line.startsWith("helm ")).length).toBeGreaterThan(2);
   expect(ours.length).toBeGreaterThan(20);
 });
+
+test("each command that the text of a page names is a command", () => {
+  const names = COMMANDS.map(({ name }) => name);
+  const below = (readdirSync(DOCS, { recursive: true }) as string[]).filter((name) => name.endsWith(".md"));
+  let mentions = 0;
+  // Decisions also tell of what was turned down.
+  for (const page of below.filter((name) => !name.startsWith("decisions/"))) {
+    const mention = /(?:`|^ *|\| |kubectl |run -s )postern (?:-- )?([a-z][a-z0-9-]*)(?: ([a-z][a-z-]*))?/gm;
+    for (const [all, first = "", second] of readFileSync(join(DOCS, page), "utf8").matchAll(mention)) {
+      mentions += 1;
+      const verbs = names.filter((name) => name.startsWith(`${first} `)).map((name) => name.split(" ")[1]);
+      const isKnown = names.includes(first) || (verbs.length > 0 && (second === undefined || verbs.includes(second)));
+      expect(isKnown, `${page}: ${all}`).toBe(true);
+    }
+  }
+  expect(mentions).toBeGreaterThan(200);
+});

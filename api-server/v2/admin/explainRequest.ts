@@ -23,7 +23,7 @@ const Body = z.strictObject({
   requestId: z
     .string()
     .regex(/^[A-Za-z0-9_.-]{1,128}$/)
-    .describe("Of the answer's `meta`, or of the header `X-Postern-Request-Id` at a gate.")
+    .describe("Of the answer's `meta`, or of the header `X-Request-Id` of a response at a gate.")
     .meta({ examples: ["req_9Tz5Bv2Nm7Qw4Xy1"] }),
   since: Instant.optional().describe(
     "When the request was at the earliest, Unix ms; a day before `until` when left out.",
