@@ -2435,7 +2435,7 @@ export interface components {
         from: "forwardedFor";
         trustedProxies: Array<string>;
       } | undefined;
-      allowPaths: Array<"EncodedSlash" | "Backslash" | "DoubleSlash" | "Semicolon" | "DotSegments" | "ControlCharacters" | "InvalidUtf8" | "NearMatch">;
+      allowPaths: Array<"EncodedSlash" | "Backslash" | "DoubleSlash" | "Semicolon" | "DotSegments" | "ControlCharacters" | "InvalidUtf8" | "NearMatch" | "Suffix">;
     };
     Credits: {
       remaining: number;
@@ -2657,7 +2657,7 @@ export interface components {
         from: "forwardedFor";
         trustedProxies: Array<string>;
       } | undefined;
-      allowPaths: Array<"EncodedSlash" | "Backslash" | "DoubleSlash" | "Semicolon" | "DotSegments" | "ControlCharacters" | "InvalidUtf8" | "NearMatch">;
+      allowPaths: Array<"EncodedSlash" | "Backslash" | "DoubleSlash" | "Semicolon" | "DotSegments" | "ControlCharacters" | "InvalidUtf8" | "NearMatch" | "Suffix">;
     };
     VerificationCode: "VALID" | "NOT_FOUND" | "FORBIDDEN" | "INSUFFICIENT_PERMISSIONS" | "USAGE_EXCEEDED" | "RATE_LIMITED" | "DISABLED" | "EXPIRED";
     Workspace: {

@@ -237,7 +237,7 @@ export const ApiKeyPolicySpec = withRules(
     allowPaths: setOf(PathAllowance, PathAllowance.options.length)
       .default([])
       .describe(
-        "Forms of paths that get 400 unless listed, because two servers may read them differently. Semicolon, ControlCharacters and InvalidUtf8 pass where no rule depends on the path. NearMatch: a path that differs from that of a rule with other requirements in letter case, in a slash, space or dot at an end, or by double encoding.",
+        "Forms of paths that get 400 unless listed, because two servers may read them differently. Semicolon, ControlCharacters and InvalidUtf8 pass where no rule depends on the path. NearMatch: a path that differs from that of a rule with other requirements in letter case, in a slash, space or dot at an end, or by double encoding. Suffix: the path of such a rule with a format at its end, such as .json.",
       ),
     networkPolicy: z
       .enum(["Managed", "None"])

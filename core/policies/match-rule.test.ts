@@ -239,6 +239,27 @@ describe("a path that an app may read as that of another rule", () => {
     expect(match("/ADMIN/users", { rules, allowPaths: ["NearMatch"] })).toMatchObject({ rule: { index: 2 } });
   });
 
+  test("is decided by its own rule where the other rule is open", () => {
+    const rules = [aRule({ path: { prefix: "/Healthz" }, access: "Anonymous" }), guarded];
+    for (const target of ["/healthz", "/Healthz.html", "/HEALTHZ/"])
+      expect(match(target, { rules }), target).toMatchObject({ rule: { index: -1 } });
+  });
+
+  test.each(["/Admin/users.json", "/admin/users.xml", "/users/@me.json", "/users/%40me.%6Ason"])(
+    "%s is refused, because a format may follow a path",
+    (target) => expect(match(target)).toEqual({ refused: expect.stringContaining("suffix") }),
+  );
+
+  test("passes with a suffix where a rule names exactly this path, under the prefix, or where Suffix is allowed", () => {
+    const asset = aRule({ path: { exact: "/users/@me.css" }, access: "Anonymous" });
+    expect(match("/users/@me.css", { rules: [guarded, exact, asset, open] })).toMatchObject({ rule: { index: 2 } });
+    expect(match("/Admin/users/7.json")).toMatchObject({ rule: { index: 0 } });
+    expect(match("/users/.well-known")).toMatchObject({ rule: { index: 2 } });
+    expect(match("/users/@me.json", { allowPaths: ["Suffix"] })).toMatchObject({ rule: { index: 2 } });
+    expect(match("/users/@me.json", { allowPaths: ["NearMatch"] })).toHaveProperty("refused");
+    expect(match("/users/@ME.json", { allowPaths: ["NearMatch"] })).toMatchObject({ rule: { index: 2 } });
+  });
+
   test("is found among the rules of the request's method", () => {
     const rules = [aRule({ methods: ["DELETE"], path: { prefix: "/admin" }, permissions: "admin" }), open];
     expect(compileRules({ rules, allowPaths: [] }).match("DELETE", "/ADMIN")).toHaveProperty("refused");

@@ -1,6 +1,12 @@
 import { parseQuery, type Query } from "../permissions/query.ts";
 import { canonicalRulePath, checkTarget, decodePath } from "./check-path.ts";
-import { type CompiledPolicy, HTTP_METHODS, type PolicyRule, type RuleRatelimit } from "./policy.ts";
+import {
+  type CompiledPolicy,
+  HTTP_METHODS,
+  type PathAllowance,
+  type PolicyRule,
+  type RuleRatelimit,
+} from "./policy.ts";
 
 /** A rule, prepared for matching requests. */
 export interface CompiledRule {
@@ -27,7 +33,7 @@ export interface RuleMatcher {
    * `refused` says, for a 400, what is wrong with its path, or that an app could read it as the path of a rule with other
    * requirements.
    */
-  match(method: string, target: string): MatchedRule | { readonly refused: string };
+  match(method: string, target: string): MatchedRule | Refused;
 }
 
 /** Applies to a request that no rule matches: without a rule that opens it, a gate is closed. */
@@ -49,6 +55,7 @@ interface Candidates {
   readonly folded: readonly Candidate[] | undefined;
   /** Whether the two are the same, so that a folded path need not be matched again. */
   readonly areFolded: boolean;
+  readonly checksSuffix: boolean;
 }
 
 /**
@@ -65,10 +72,11 @@ export function compileRules(policy: Pick<CompiledPolicy, "rules" | "allowPaths"
     const strict = candidates
       .filter(({ methods }) => methods === undefined || methods.some((one) => one === method))
       .map(({ candidate }) => candidate);
-    const looksForNear = asksByPath(strict) && !policy.allowPaths.includes("NearMatch");
+    const isChecked = (allowance: PathAllowance) => asksByPath(strict) && !policy.allowPaths.includes(allowance);
     return {
       strict,
-      folded: looksForNear ? strict.map(foldCandidate) : undefined,
+      folded: isChecked("NearMatch") ? strict.map(foldCandidate) : undefined,
+      checksSuffix: isChecked("Suffix"),
       areFolded: strict.every(({ exact, prefix }) => isFolded(exact ?? prefix ?? "")),
     };
   };
@@ -83,7 +91,7 @@ export function compileRules(policy: Pick<CompiledPolicy, "rules" | "allowPaths"
       if ("refused" in checked) return checked;
       const { path, query } = checked;
       const rule = matchPath(byMethod.get(method) ?? otherMethods, path);
-      return rule === undefined ? NEAR_MATCH : { rule, path, query };
+      return "refused" in rule ? rule : { rule, path, query };
     },
   };
 }
@@ -111,17 +119,34 @@ function compileCandidate({
   return { ...candidate, prefix: "path" in canonical ? canonical.path.replace(/\/+$/, "") : path.prefix };
 }
 
-/** Returns `undefined` if an app could read the path as that of a rule with other requirements. */
-function matchPath({ strict, folded, areFolded }: Candidates, path: string): CompiledRule | undefined {
+/** `refused`: an app could read the path as that of a rule with other requirements. */
+function matchPath({ strict, folded, areFolded, checksSuffix }: Candidates, path: string): CompiledRule | Refused {
   const found = firstMatch(strict, path);
-  if (folded === undefined || (areFolded && isFolded(path))) return found.rule;
-  return firstMatch(folded, foldPath(path)).requirement === found.requirement ? found.rule : undefined;
+  // What an open rule would let through needs no protection.
+  const evades = ({ rule, requirement }: Candidate) => rule.access !== "Anonymous" && requirement !== found.requirement;
+  if (folded !== undefined && !(areFolded && isFolded(path)) && evades(firstMatch(folded, foldPath(path)))) {
+    return NEAR_MATCH;
+  }
+  // A rule that names exactly this path is meant for it.
+  const stem = checksSuffix && found.exact === undefined ? withoutSuffix(path) : path;
+  if (stem !== path && evades(folded === undefined ? firstMatch(strict, stem) : firstMatch(folded, foldPath(stem)))) {
+    return SUFFIX;
+  }
+  return found.rule;
 }
 
-const NEAR_MATCH = {
+type Refused = { readonly refused: string };
+const NEAR_MATCH: Refused = {
   refused:
     "an app may read the path as that of another rule (letter case, a slash, space or dot at an end, double encoding)",
 };
+const SUFFIX: Refused = { refused: "an app may read the path as that of another rule, and its suffix as a format" };
+
+/** Rails serves `/admin` for `/admin.json`, too. */
+function withoutSuffix(path: string): string {
+  const dot = path.lastIndexOf(".");
+  return dot > path.lastIndexOf("/") + 1 ? path.slice(0, dot) : path;
+}
 
 function firstMatch(candidates: readonly Candidate[], path: string): Candidate {
   for (const candidate of candidates) {

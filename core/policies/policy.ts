@@ -95,6 +95,7 @@ export const PathAllowance = z.enum([
   "ControlCharacters",
   "InvalidUtf8",
   "NearMatch",
+  "Suffix",
 ]);
 export type PathAllowance = z.infer<typeof PathAllowance>;
 

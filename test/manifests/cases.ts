@@ -578,7 +578,7 @@ export const GOOD_MANIFESTS: ReadonlyArray<{ readonly name: string; readonly man
   },
   {
     name: "a control character in a path that is allowed",
-    manifest: withPath("/a%0A%C2%85", { allowPaths: ["ControlCharacters", "InvalidUtf8", "NearMatch"] }),
+    manifest: withPath("/a%0A%C2%85", { allowPaths: ["ControlCharacters", "InvalidUtf8", "NearMatch", "Suffix"] }),
   },
   { name: "special characters of a path, encoded", manifest: withExact("/%2A/%7Bid%7D/@me:purge!$&'()+,=[]^|\"`<>") },
   {
