@@ -15,8 +15,8 @@ const LOOK_EVERY_MS = 1000;
 const ANSWER_MS_MAX = 2000;
 /** A short restart should not be logged, nor the moment before the first heartbeat. */
 const LOGGED_AFTER_LOOKS = 3;
-/** The eviction policy of the store changes only by an administrator. */
-const EVICTION_EVERY_LOOKS = 30;
+/** Its eviction policy, which changes only by an administrator, and how many connections it has. */
+const STORE_INFO_EVERY_LOOKS = 10;
 const DROPPED_LATELY_MS = 60_000;
 
 export interface HealthWatch extends Closeable {
@@ -49,6 +49,7 @@ export async function watchHealth(parts: {
   let looks = 0;
   let postgresSeenAt = performance.now();
   let storeEvicts = false;
+  let connectionRatio: number | undefined;
   let storeAnswered = false;
   let dropped = edge.sink.dropped();
   let droppedAt = Number.NEGATIVE_INFINITY;
@@ -69,11 +70,12 @@ export async function watchHealth(parts: {
       answers(() => edge.ping()),
       analytics.trouble?.(),
     ]);
-    if (storeAnswers && (!storeAnswered || looks % EVICTION_EVERY_LOOKS === 0)) {
+    if (storeAnswers && (!storeAnswered || looks % STORE_INFO_EVERY_LOOKS === 0)) {
       // If this fails, the next check finds the store unreachable.
       await answers(async () => {
-        const { evictionPolicy = "noeviction" } = await within(ANSWER_MS_MAX, edge.info());
-        storeEvicts = evictionPolicy !== "noeviction";
+        const info = await within(ANSWER_MS_MAX, edge.info());
+        storeEvicts = (info.evictionPolicy ?? "noeviction") !== "noeviction";
+        connectionRatio = info.connectionRatio;
       });
     }
     storeAnswered = storeAnswers;
@@ -122,7 +124,7 @@ export async function watchHealth(parts: {
     });
   };
   timer = setTimeout(next, LOOK_EVERY_MS);
-  exportHealth(metrics, () => health);
+  exportHealth(metrics, { health: () => health, connectionRatio: () => connectionRatio });
   return {
     current: () => health,
     async close() {
@@ -150,9 +152,19 @@ export const HEALTH_METRICS = defineMetrics({
     unit: "1 or 0",
     bad: "0: Postgres has not answered for 30 seconds, so no request can be answered. `/readyz` says why.",
   },
+  redisConnections: {
+    name: "postern_redis_connection_ratio",
+    type: "gauge",
+    help: "Connections of the fullest Redis server as a part of its maxclients",
+    unit: "ratio",
+    bad: "Above 0.8 (PosternRedisConnectionsNearLimit): soon no gate that starts gets a connection. `CLIENT LIST` of Redis says whose they are.",
+  },
 });
 
-function exportHealth(metrics: Registry, current: () => Health): void {
+function exportHealth(
+  metrics: Registry,
+  { health: current, connectionRatio }: { health: () => Health; connectionRatio: () => number | undefined },
+): void {
   new Gauge({
     ...exported(HEALTH_METRICS.degraded),
     registers: [metrics],
@@ -168,6 +180,13 @@ function exportHealth(metrics: Registry, current: () => Health): void {
     registers: [metrics],
     collect() {
       this.set(current().ready ? 1 : 0);
+    },
+  });
+  new Gauge({
+    ...exported(HEALTH_METRICS.redisConnections),
+    registers: [metrics],
+    collect() {
+      this.set(connectionRatio() ?? 0);
     },
   });
 }

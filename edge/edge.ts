@@ -35,6 +35,12 @@ export interface EdgeCounters extends Counters {
 }
 
 /** Everything that travels between the centre and the pods, over one store. */
+export interface StoreInfo {
+  readonly evictionPolicy?: string;
+  /** Connections as a part of the server's limit, from 0 to 1; of several servers that of the fullest. */
+  readonly connectionRatio?: number;
+}
+
 export interface Edge {
   readonly kind: "redis" | "memory";
   readonly writer: RecordWriter;
@@ -57,7 +63,7 @@ export interface Edge {
   loadScripts(): Promise<void>;
   /** Throws when the store does not answer within a second. */
   ping(): Promise<void>;
-  info(): Promise<{ evictionPolicy?: string }>;
+  info(): Promise<StoreInfo>;
   /** For people. Throws when the store is unreachable. */
   describe(): Promise<StoreDescription>;
   /** Sends what is waiting and closes every connection; counters, sink and feed are closed too. */

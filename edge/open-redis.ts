@@ -116,10 +116,23 @@ export async function openRedisEdge(options: RedisEdgeOptions): Promise<Edge> {
       await within(PING_TIMEOUT_MS, client.ping());
     },
     info: async () => {
-      const node = isCluster(client) ? client.nodes("master")[0] : client;
-      const memory = (await node?.info("memory")) ?? "";
+      const mastersOf = (store: RedisClient) => (isCluster(store) ? store.nodes("master") : [store]);
+      const [memory, ...infos] = await Promise.all([
+        mastersOf(client)[0]?.info("memory") ?? "",
+        ...[...new Set([client, ofEvents])].flatMap(mastersOf).map((node) => node.info("clients")),
+      ]);
       const evictionPolicy = /^maxmemory_policy:(\S+)/m.exec(memory)?.[1];
-      return evictionPolicy === undefined ? {} : { evictionPolicy };
+      const ratios = infos.flatMap((info) => {
+        const [used, max] = ["connected_clients", "maxclients"].map((name) =>
+          Number(new RegExp(`^${name}:(\\d+)`, "m").exec(info)?.[1]),
+        );
+        const ratio = (used ?? 0) / (max ?? 0);
+        return Number.isFinite(ratio) ? [ratio] : [];
+      });
+      return {
+        ...(evictionPolicy === undefined ? {} : { evictionPolicy }),
+        ...(ratios.length === 0 ? {} : { connectionRatio: Math.max(...ratios) }),
+      };
     },
     describe: () => describeRedis(client),
     close: async () => {

@@ -75,6 +75,16 @@ export const ALERT_CASES: readonly AlertCase[] = [
     says: /in a wait/,
   },
   {
+    alert: "PosternRedisConnectionsNearLimit",
+    fires: [
+      'postern_redis_connection_ratio{NS,pod="a"} 0.93x30',
+      'postern_redis_connection_ratio{NS,pod="b"} 0.1x30',
+    ],
+    // One minute of a rolling restart.
+    quiet: ['postern_redis_connection_ratio{NS,pod="a"} 0.79x20 0.93x1 0.79x8'],
+    says: /^Redis has 93% of the connections/,
+  },
+  {
     alert: "PosternEventsAreLate",
     fires: ['postern_events_lag_seconds{NS,pod="a"} 400x30'],
     quiet: ['postern_events_lag_seconds{NS,pod="a"} 250x30'],
