@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
+import type { Redis } from "ioredis";
 import { CENTRAL_ONLY_KINDS, type RecordRef } from "../records.ts";
-import { isCluster, type RedisClient } from "../redis/connect.ts";
+import { isCluster, type RedisClient, readRunId } from "../redis/connect.ts";
 import type { RecordPlace, RedisKeys } from "../redis/keys.ts";
 import { within } from "../redis/script.ts";
 import type { ReadBatch, ReadRecord, RecordSource } from "./contract.ts";
@@ -11,13 +12,16 @@ const READ_TIMEOUT_MS = 1_000;
 /** Far larger than the largest record. Longer values are not fetched, because others can write to the store. */
 export const RECORD_BYTES_MAX = 8 * 1024 * 1024;
 
-const MARK_FIELDS = ["projectionId", "complete", "previousId", "head"] as const;
+const MARK_FIELDS = ["projectionId", "complete", "previousId", "head", "runId"] as const;
 
 /**
  * Reads records together with the mark of their workspace, before and after: a missing record is known to be missing only if the
  * projection was complete during the whole read. A record under the mark's projection is correct in any case, and so is
  * one of the projection that the mark names as the previous one, as long as this one is incomplete. A record of any other
  * projection was not written in this one, so it counts as missing.
+ *
+ * A server that restarted may have gone back to a state that this process has seen nothing of, or was past long ago. So on each new
+ * connection nothing is usable until the mark names the run of the server: by then the relay has checked what the store holds.
  *
  * A mark that is behind what this process has seen of its feed belongs to a store that has gone back in time: then nothing
  * is usable. (On a cluster this covers only the mark's node. The relay notices within a second that another node was restored, and
@@ -27,12 +31,26 @@ export class RedisRecordSource implements RecordSource {
   readonly #client: RedisClient;
   readonly #keys: RedisKeys;
   readonly #heads: KnownHeads;
+  /** Workspaces whose marks named the run of the server, since a connection was last lost. */
+  readonly #confirmed = new Set<string>();
+  /** How many connections were lost. */
+  #losses = 0;
 
   /** The connection belongs to the caller, who also closes it. `heads` is shared with what follows the same store. */
   constructor(client: RedisClient, keys: RedisKeys, heads: KnownHeads) {
     this.#client = client;
     this.#keys = keys;
     this.#heads = heads;
+    const onLost = (): void => {
+      this.#losses += 1;
+      this.#confirmed.clear();
+    };
+    if (!isCluster(client)) client.on("close", onLost);
+    else {
+      const watch = (node: Redis): unknown => node.on("close", onLost);
+      client.nodes("all").forEach(watch);
+      client.on("+node", watch);
+    }
   }
 
   async read(refs: readonly RecordRef[]): Promise<ReadBatch> {
@@ -42,10 +60,15 @@ export class RedisRecordSource implements RecordSource {
       return { usable: false, reason: "records of this kind are not kept in Redis" };
     }
     const { workspaceId } = first;
+    const losses = this.#losses;
+    const isConfirmed = this.#confirmed.has(workspaceId);
     const known = this.#heads.known(workspaceId);
     let replies: Reply[];
+    let runId = "";
     try {
       replies = await within(READ_TIMEOUT_MS, this.#ask(workspaceId, refs));
+      // Later than the records: they are from this run, or from the one before, which the mark then names.
+      if (!isConfirmed) runId = await within(READ_TIMEOUT_MS, readRunId(this.#client));
     } catch (error) {
       return { usable: false, reason: `Redis: ${describe(error)}` };
     }
@@ -58,6 +81,10 @@ export class RedisRecordSource implements RecordSource {
     if (!isTrusted) return { usable: false, reason: "the store has gone back in time" };
     if (after.projectionId !== before.projectionId) {
       return { usable: false, reason: "the projection is being made anew" };
+    }
+    if (!isConfirmed) {
+      if (runId === "" || before.runId !== runId || after.runId !== runId) return UNCONFIRMED;
+      if (losses === this.#losses) this.#confirmed.add(workspaceId);
     }
     const records = replies.slice(1, -1).map((reply) => readRecord(reply, before));
     if (!(before.isComplete && after.isComplete) && records.some((record) => record.state === "missing")) {
@@ -137,8 +164,14 @@ const unreadableMark = (problem: string): ReadBatch => ({
   refused: "mark",
 });
 
+const UNCONFIRMED: ReadBatch = {
+  usable: false,
+  reason: "Redis was restarted, or replaced, and no api-server has checked since what it holds",
+};
+
 interface Mark {
   readonly projectionId: string;
+  readonly runId: string | undefined;
   readonly isComplete: boolean;
   readonly previousId: string | undefined;
   readonly head: number;
@@ -148,12 +181,18 @@ interface Mark {
 function readMark(reply: Reply | undefined): Mark | undefined | { readonly problem: string } {
   const values = reply?.value;
   if (!Array.isArray(values)) return { problem: reply?.problem ?? "no reply" };
-  const [projectionId, complete, previousId, head] = values as (string | null)[];
+  const [projectionId, complete, previousId, head, runId] = values as (string | null)[];
   if (projectionId === null) return undefined;
   const known = readWhole(head);
   if (projectionId === undefined || !isProjectionId(projectionId)) return { problem: "no projection id" };
   if (known === undefined) return { problem: "its head is no number" };
-  return { projectionId, isComplete: complete === "1", previousId: previousId ?? undefined, head: known };
+  return {
+    projectionId,
+    isComplete: complete === "1",
+    previousId: previousId ?? undefined,
+    head: known,
+    runId: runId ?? undefined,
+  };
 }
 
 /** `<projection id> <version> <JSON>`; no JSON is a tombstone. */

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { CENTRAL_ONLY_KINDS } from "../records.ts";
-import { isCluster, type RedisClient } from "../redis/connect.ts";
+import { isCluster, type RedisClient, readRunId } from "../redis/connect.ts";
 import { CENTRAL, type RedisKeys } from "../redis/keys.ts";
 import { runScript, runScripts, runScriptsEach, type ScriptCall } from "../redis/script.ts";
 import {
@@ -53,6 +53,9 @@ export class RedisRecordWriter implements RecordWriter {
   /** The number of entries in each feed, as far as this writer knows. A feed with fewer has gone back in time. */
   readonly #heads = new Map<string, { readonly projectionId: string; readonly head: number }>();
 
+  /** The run of the server when its state was last read, which is what the relay decides by. */
+  #runId: string | undefined;
+
   /** The connection belongs to the caller, who also closes it. */
   constructor(client: RedisClient, keys: RedisKeys, options: { changesMax?: number } = {}) {
     this.#client = client;
@@ -62,7 +65,11 @@ export class RedisRecordWriter implements RecordWriter {
 
   async state(): Promise<StoreState> {
     const fields = ["projectionId", "complete", "head", "version", "asOfMs"] as const;
-    const [mark, runId] = await Promise.all([this.#client.hmget(this.#keys.mark(CENTRAL), ...fields), this.#runId()]);
+    const [mark, runId] = await Promise.all([
+      this.#client.hmget(this.#keys.mark(CENTRAL), ...fields),
+      readRunId(this.#client),
+    ]);
+    this.#runId = runId;
     const [projectionId, complete, head, version, asOfMs] = mark;
     // A writer that has just started also notices a store that goes back from here on.
     if (projectionId && this.#headOf(CENTRAL, projectionId) === 0) {
@@ -81,7 +88,7 @@ export class RedisRecordWriter implements RecordWriter {
   async begin(projectionId: string, workspaceIds: readonly string[], options: BeginOptions = {}): Promise<void> {
     if (!/^\S{1,48}$/.test(projectionId)) throw new Error("a projection id is 1 to 48 characters without spaces");
     const central = [this.#keys.mark(CENTRAL), this.#keys.changes(CENTRAL), this.#keys.knownWorkspaces()];
-    await runScript(this.#client, BEGIN, 3, [...central, projectionId, ...this.#beginArgs(options)]);
+    await runScript(this.#client, BEGIN, 3, [...central, projectionId, ...(await this.#beginArgs(options))]);
     await this.#readIds();
     const unknown = workspaceIds.filter((id) => !this.#ids.has(id));
     await this.#beginWorkspaces(new Map(unknown.map((id) => [id, projectionId])), options);
@@ -144,13 +151,14 @@ export class RedisRecordWriter implements RecordWriter {
     lagging: ReadonlyMap<string, number> = new Map(),
   ): Promise<WorkspacesAnew & { incomplete: string[] }> {
     await this.#joinNew(projectionId, workspaceIds);
+    const runId = await this.#knownRunId();
     // Too many to name: then the whole feed counts as lagging.
     const isNamed = lagging.size <= LAGGING_NAMED_MAX;
     const behind = isNamed ? [...lagging].map(([id, ms]) => `${id}=${ms}`).join(" ") : "";
     const centralMs = isNamed ? asOfMs : lagging.values().reduce((a, b) => Math.min(a, b), asOfMs);
     const calls = () => [
-      ...workspaceIds.map((id) => this.#heartbeat(id, this.#idOf(id), lagging.get(id) ?? asOfMs, "")),
-      this.#heartbeat(CENTRAL, projectionId, centralMs, behind),
+      ...workspaceIds.map((id) => this.#heartbeat(id, this.#idOf(id), [lagging.get(id) ?? asOfMs, ""], runId)),
+      this.#heartbeat(CENTRAL, projectionId, [centralMs, behind], runId),
     ];
     const incomplete: string[] = [];
     const begun = await this.#run(projectionId, calls, (owner, reply) => {
@@ -244,18 +252,20 @@ export class RedisRecordWriter implements RecordWriter {
     if (ids.size === 0) return;
     // Registered first: if this process dies in between, the workspace's mark does not match, and it begins again.
     await this.#client.hset(this.#keys.knownWorkspaces(), Object.fromEntries(ids));
+    const args = await this.#beginArgs(options);
     const begin = ([id, projectionId]: [string, string]) => ({
       script: BEGIN,
       keys: [this.#keys.mark(id), this.#keys.changes(id)],
-      args: [projectionId, ...this.#beginArgs(options)],
+      args: [projectionId, ...args],
     });
     await runScripts(this.#client, [...ids].map(begin));
     for (const [id, projectionId] of ids) this.#ids.set(id, projectionId);
   }
 
-  #beginArgs({ forget = false, usePrevious = false }: BeginOptions): (string | number)[] {
+  async #beginArgs({ forget = false, usePrevious = false }: BeginOptions): Promise<(string | number)[]> {
     // The nodes of a cluster go back in time separately, and the heartbeat notices only one of them.
-    return [this.#changesMax, flag(forget), flag(usePrevious && !isCluster(this.#client))];
+    const mayUsePrevious = usePrevious && !isCluster(this.#client);
+    return [this.#changesMax, flag(forget), flag(mayUsePrevious), await this.#knownRunId()];
   }
 
   async #readIds(): Promise<void> {
@@ -321,14 +331,19 @@ export class RedisRecordWriter implements RecordWriter {
     return calls;
   }
 
-  #heartbeat(feed: string, projectionId: string, asOfMs: number, lagging: string): OwnedCall {
+  #heartbeat(
+    feed: string,
+    projectionId: string,
+    [asOfMs, lagging]: readonly [number, string],
+    runId: string,
+  ): OwnedCall {
     const keys = [this.#keys.mark(feed), this.#keys.changes(feed)];
     return {
       owner: feed,
       feedOf: projectionId,
       script: HEARTBEAT,
       keys,
-      args: [projectionId, asOfMs, lagging, this.#headOf(feed, projectionId)],
+      args: [projectionId, asOfMs, lagging, this.#headOf(feed, projectionId), runId],
     };
   }
 
@@ -336,13 +351,10 @@ export class RedisRecordWriter implements RecordWriter {
     return { script: COMPLETE, keys: [this.#keys.mark(feed)], args: [projectionId, version] };
   }
 
-  async #runId(): Promise<string> {
-    const nodes = isCluster(this.#client) ? this.#client.nodes("master") : [this.#client];
-    const infos = await Promise.all(nodes.map((node) => node.info("server")));
-    return infos
-      .map((info) => /^run_id:(\w+)/m.exec(info)?.[1] ?? "")
-      .sort()
-      .join("+");
+  /** As of the state that the relay last saw: of a server that restarted since, nothing is confirmed. */
+  async #knownRunId(): Promise<string> {
+    this.#runId ??= await readRunId(this.#client);
+    return this.#runId;
   }
 }
 

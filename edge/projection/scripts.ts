@@ -3,8 +3,9 @@ import { defineScript } from "../redis/script.ts";
 /*
  * How records and changes are written. A record is stored as `<projection id> <version> <json>` (a tombstone has no JSON),
  * so that the scripts read its head without parsing the rest. The mark of a feed is the hash {projectionId, complete,
- * head, version, asOfMs}; it shares its slot with the change stream, so that both change in one atomic step. An incomplete projection
+ * head, version, asOfMs, runId}; it shares its slot with the change stream, so that both change in one atomic step. An incomplete projection
  * may have `formerId`, and from its first heartbeat on `previousId`: the projection whose records are used where none is written yet.
+ * `runId` is the run of the server in which the relay has last checked the projection: a server that restarted may have gone back in time.
  */
 
 /** Older ones are trimmed, about; a reader that is so far behind notices the gap and starts again. */
@@ -16,6 +17,8 @@ export const ENTRIES_PER_CALL = 500;
 export const LAGGING_NAMED_MAX = 2_000;
 /** Workspaces are named by their ids, which are shorter, with how far they lag in ms. */
 const LAGGING_BYTES_MAX = 128 * LAGGING_NAMED_MAX;
+/** Of all masters of a cluster of 1,000, with `+` between them. */
+const RUN_IDS_BYTES_MAX = 64 * 1024;
 /** Readers refuse records beyond 8 MiB. The scripts leave that to them: a refused write would begin the workspace again and again. */
 const WRITTEN_BYTES_MAX = 64 * 1024 * 1024;
 /** The longest is an override: the id of its namespace and an identifier of up to 512 characters. */
@@ -95,18 +98,19 @@ return 1
 
 /**
  * KEYS: mark, changes, and for the central feed the known workspaces. ARGV: projection id, how many entries are kept, '1' if
- * readers must forget what they have, and '1' if records of the previous projection may be used, if that one was complete.
+ * readers must forget what they have, '1' if records of the previous projection may be used, if that one was complete, and the run of
+ * the server.
  * Reply: 1 begun, 0 it had begun before.
  */
 export const BEGIN = defineScript(
-  { keys: 3, args: 4 },
+  { keys: 3, args: 5, argBytes: RUN_IDS_BYTES_MAX },
   `
 local known = redis.pcall('HGET', KEYS[1], 'projectionId')
 if known == ARGV[1] then return 0 end
 local was_complete = redis.pcall('HGET', KEYS[1], 'complete') == '1'
 redis.call('DEL', KEYS[1])
 if KEYS[3] then redis.call('DEL', KEYS[3]) end
-redis.call('HSET', KEYS[1], 'projectionId', ARGV[1], 'complete', '0', 'head', '0', 'version', '0')
+redis.call('HSET', KEYS[1], 'projectionId', ARGV[1], 'complete', '0', 'head', '0', 'version', '0', 'runId', ARGV[5])
 if ARGV[4] == '1' and was_complete then redis.call('HSET', KEYS[1], 'formerId', known) end
 local entry = {'p', ARGV[1], 'n', '0', 'k', 'begin', 'f', ARGV[3]}
 local added = redis.pcall('XADD', KEYS[2], 'MAXLEN', '~', ARGV[2], '*', unpack(entry))
@@ -144,17 +148,18 @@ return head
 
 /**
  * KEYS: mark, changes. ARGV: projection id, the time, on the central feed which workspaces lag ('': none), and the lowest head that is
- * possible. Reply: the new head, and whether the projection is complete ('1'); -1 for another projection, or one that has gone
+ * possible; and the run of the server. Reply: the new head, and whether the projection is complete ('1'); -1 for another projection, or one that has gone
  * back in time, in which nothing may look fresher than it is.
  */
 export const HEARTBEAT = defineScript(
-  { keys: 2, args: 4, argBytes: LAGGING_BYTES_MAX },
+  { keys: 2, args: 5, argBytes: LAGGING_BYTES_MAX },
   `
-local mark = redis.call('HMGET', KEYS[1], 'projectionId', 'asOfMs', 'complete', 'formerId', 'head')
+local mark = redis.call('HMGET', KEYS[1], 'projectionId', 'asOfMs', 'complete', 'formerId', 'head', 'runId')
 if mark[1] ~= ARGV[1] or tonumber(mark[5]) < tonumber(ARGV[4]) then return -1 end
 local n = redis.call('HINCRBY', KEYS[1], 'head', 1)
 -- A relay that was suspended and woke up must not undo what the next one has written.
 if tonumber(ARGV[2]) > tonumber(mark[2] or '0') then redis.call('HSET', KEYS[1], 'asOfMs', ARGV[2]) end
+if mark[6] ~= ARGV[5] then redis.call('HSET', KEYS[1], 'runId', ARGV[5]) end
 -- By now, what the store may have lost of the previous projection has been written again.
 if mark[4] and tonumber(ARGV[2]) > 0 then
   redis.call('HSET', KEYS[1], 'previousId', mark[4])

@@ -82,6 +82,14 @@ export async function whenReady(client: RedisClient, signal: AbortSignal): Promi
   signal.removeEventListener("abort", done);
 }
 
+/** Changes when the server, or a master of a cluster, restarts or is replaced. Throws when one of them is unreachable. */
+export async function readRunId(client: RedisClient): Promise<string> {
+  const masters = isCluster(client) ? client.nodes("master") : [client];
+  const infos = await Promise.all(masters.map((node) => node.info("server")));
+  const runIds = infos.map((info) => /^run_id:(\w+)/m.exec(info)?.[1] ?? "");
+  return runIds.sort().join("+");
+}
+
 /** One connection for blocking reads. The caller connects and reconnects it; nothing is retried. */
 export function connectForBlocking(
   options: RedisAddress & { readonly clientName: string; readonly key: string },

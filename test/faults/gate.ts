@@ -17,6 +17,7 @@ export interface Gate {
   source(): Promise<unknown>;
   metrics(): Promise<string>;
   readonly edge: Edge;
+  readonly policyId: string;
   close(): Promise<void>;
 }
 
@@ -25,6 +26,8 @@ export interface GateOptions {
   readonly policy?: Partial<CompiledPolicy>;
   readonly workspaceId?: string;
   readonly rootKey?: string;
+  /** A policy that is there; one is set when left out. The gate may then not be ready yet. */
+  readonly policyId?: string;
   /** Another address of the same Redis. */
   readonly redisUrl?: string;
 }
@@ -33,11 +36,8 @@ const LOCAL = { host: "127.0.0.1", port: 0 };
 
 /** Starts a sidecar of the system in front of an API with a policy of this test, ready to decide. */
 export async function startGate(system: System, api: Api, { apiId, policy = {}, ...of }: GateOptions): Promise<Gate> {
-  const { policyId } = await api.data(
-    "policies.setPolicy",
-    { apiId, name: "test/faults/gate", uid: "uid-1", generation: 1, policy: aPolicy({ apiId, ...policy }) },
-    of.rootKey,
-  );
+  const body = { apiId, name: "test/faults/gate", uid: "uid-1", generation: 1, policy: aPolicy({ apiId, ...policy }) };
+  const policyId: string = of.policyId ?? (await api.data("policies.setPolicy", body, of.rootKey)).policyId;
   const app = system.closing(await startApp());
   const edge = await system.edge("test-sidecar", of.redisUrl);
   const sidecar = await startSidecar({
@@ -58,9 +58,12 @@ export async function startGate(system: System, api: Api, { apiId, policy = {}, 
     number,
   ];
   const readyz = () => call(adminPort, { path: "/readyz" });
-  await waitFor("the sidecar to be ready", async () => (await readyz()).status === 200);
+  if (of.policyId === undefined) {
+    await waitFor("the sidecar to be ready", async () => (await readyz()).status === 200);
+  }
   return {
     edge,
+    policyId,
     status: async (key, path = "/") => (await call(port, { path, ...withKey(key) })).status,
     stalenessMs: async () => JSON.parse((await readyz()).body).stalenessMs,
     metrics: async () => (await call(adminPort, { path: "/metrics" })).body,

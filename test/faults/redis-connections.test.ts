@@ -19,7 +19,9 @@ test("an api-server keeps its connections while another client takes all others 
   await waitFor("the api-server to be whole", () => api.isWhole());
   const ours = async (): Promise<string[]> => {
     const clients = ((await system.raw.client("LIST")) as string).split("\n");
-    return clients.filter((line) => /name=postern-api-server/.test(line)).map((line) => /\bid=(\d+)/.exec(line)?.[1] ?? "");
+    return clients
+      .filter((line) => /name=postern-api-server/.test(line))
+      .map((line) => /\bid=(\d+)/.exec(line)?.[1] ?? "");
   };
   await api.data("ratelimit.limit", limit);
   const before = await ours();

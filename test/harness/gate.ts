@@ -90,6 +90,8 @@ export class Records {
   /** A heartbeat of this age; 0 is now. */
   async heartbeat(ageMs = 0): Promise<void> {
     const asOfMs = (await this.#edge.writer.nowMs()) - ageMs;
+    // Like the relay, which first looks at what the store holds; this one finds it in order.
+    await this.#edge.writer.state();
     await this.#edge.writer.heartbeat(this.#projectionId, asOfMs, [this.workspaceId]);
   }
 

@@ -186,7 +186,7 @@ describe("counting and events when Redis fails", () => {
 
   test("the eviction policy is reported", async () => {
     await own.raw.config("SET", "maxmemory-policy", "noeviction");
-    expect(await own.edge.info()).toEqual({ evictionPolicy: "noeviction" });
+    expect(await own.edge.info()).toMatchObject({ evictionPolicy: "noeviction" });
   });
 });
 
