@@ -28,6 +28,7 @@ const TIMED = [
   "test/faults/rolling-restart.test.ts",
   "test/faults/shutdown.test.ts",
   "test/faults/snapshot.test.ts",
+  "test/faults/verify-latency.test.ts",
   "test/fuzz/gate/**/*.test.ts",
   "test/outages/**/*.test.ts",
   "test/torture/torture.test.ts",

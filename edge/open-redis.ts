@@ -150,7 +150,7 @@ function makeCounters(
 ): EdgeCounters {
   const onCluster = isCluster(client);
   const strict = onCluster ? new RedisClusterCounters(client, keys, clock) : new RedisCounters(client, keys, clock);
-  const guarded = new GuardedCounters(strict, options);
+  const guarded = new GuardedCounters(strict, { ...options, probe: () => client.time() });
   const denials = onCluster ? undefined : new DenyMemory(guarded);
   const counterKeys = new CounterKeys(keys);
   const syncing = {

@@ -215,3 +215,63 @@ test("while it is open every call fails at once", async () => {
     await expect(guarded.consume({ limits: [] })).rejects.toBeInstanceOf(CountersUnavailable);
   expect(asked).toBe(20);
 });
+
+describe("a store that falls silent after many answers", () => {
+  test("opens the breaker when no call was answered for a second, and not before", () => {
+    const breaker = new Breaker();
+    for (let i = 0; i < 5_000; i++) breaker.succeeded(1_000);
+    breaker.sent(1_000);
+    breaker.sent(1_900);
+    breaker.judgeSilence(1_999);
+    expect(breaker.admits(1_999)).toBe(true);
+    breaker.judgeSilence(2_000);
+    expect(breaker.admits(2_000)).toBe(false);
+  });
+
+  test("keeps it closed as long as it answers some call, however late", () => {
+    const breaker = new Breaker();
+    for (let i = 0; i < 5_000; i++) breaker.succeeded(1_000);
+    for (let nowMs = 1_000; nowMs < 6_000; nowMs += 100) {
+      breaker.sent(nowMs);
+      breaker.failed(nowMs + 50);
+      breaker.judgeSilence(nowMs + 50);
+      // Later than its caller waited.
+      if (nowMs % 1_000 === 900) breaker.answered();
+    }
+    expect(breaker.admits(6_000)).toBe(true);
+  });
+
+  test("is probed once a second, no call waits for that, and the first answer closes the breaker", async () => {
+    let asked = 0;
+    let isSilent = true;
+    const inner = countersThat(() => {
+      asked += 1;
+      return isSilent ? never() : Promise.resolve(consumed);
+    });
+    const probes: PromiseWithResolvers<void>[] = [];
+    const probe = () => {
+      const probing = Promise.withResolvers<void>();
+      probes.push(probing);
+      return probing.promise;
+    };
+    const guarded = new GuardedCounters(inner, { timeoutMs: 1_000, extraPoll: false, probe });
+    await expect(guarded.consume({ limits: [] })).rejects.toThrow(/no answer within 1000 ms/);
+    await sleep(5);
+    const slowestMs = async (ms: number): Promise<number> => {
+      let slowest = 0;
+      for (const until = performance.now() + ms; performance.now() < until; await sleep(10)) {
+        const sentMs = performance.now();
+        await expect(guarded.consume({ limits: [] })).rejects.toBeInstanceOf(CountersUnavailable);
+        slowest = Math.max(slowest, performance.now() - sentMs);
+      }
+      return slowest;
+    };
+    expect(await slowestMs(1_500)).toBeLessThan(500);
+    expect([asked, probes.length]).toEqual([1, 1]);
+    isSilent = false;
+    probes[0]?.resolve();
+    await sleep(0);
+    expect(await guarded.consume({ limits: [] })).toBe(consumed);
+    await guarded.close();
+  });
+});

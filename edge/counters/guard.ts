@@ -6,12 +6,14 @@ import type { Caller, ConsumeOptions, StrictCounters } from "./strict.ts";
 /*
  * A circuit breaker with a timeout: gives up on a call that gets no answer, and stops calling a store while most calls fail.
  *
- *   closed ── half of at least 20 calls in the last 5 to 10 s failed ──► open ── after 1 s ──► one call may try
- *      ▲                                                                  ▲                        │
- *      └──────────────────────────── it succeeds ─────────────────────────┼────────────────────────┤
- *                                                                         └───── it fails ─────────┘
+ *   closed ── half of at least 20 calls in the last 5 to 10 s failed ──► open ── after 1 s ──► the store is probed
+ *      ▲        or no call was answered for 1 s                           ▲                        │
+ *      │                                                                  │                        │
+ *      └─────────────────────────── it answers ───────────────────────────┼────────────────────────┤
+ *                                                                         └──── it does not ───────┘
  *
- * While it is open, every call fails at once. Each call passes its deadline on (`Caller`), so that the counters consume nothing for a
+ * While it is open, every call fails at once; no call waits for the probe. Silence is a rule of its own because a store that hangs after
+ * many successes fails half of the calls only after seconds, in which each of them would wait. A slow store breaks the silence. Each call passes its deadline on (`Caller`), so that the counters consume nothing for a
  * caller that has given up. A late reply is ignored. One gap is left: a store that has counted and then stands still, or is lost, before it
  * answers has counted for a caller that gave up, at most what it had in hand in one turn of its event loop.
  */
@@ -20,13 +22,21 @@ const BUCKET_MS = 5_000;
 const CALLS_MIN = 20;
 const FAILURE_SHARE = 0.5;
 const OPEN_MS = 1_000;
+/** As long as an api-server waits for one call. */
+const SILENCE_MS = 1_000;
 
 export class Breaker {
   #openUntilMs = 0;
   #isProbing = false;
+  /** When the first call was sent of those that came after the last answer. */
+  #silentSinceMs: number | undefined;
   #bucketEndsMs = 0;
   #now = { calls: 0, failures: 0 };
   #before = { calls: 0, failures: 0 };
+
+  get isOpen(): boolean {
+    return this.#openUntilMs !== 0;
+  }
 
   /** Whether a call may be made; with an open breaker, one per second. `nowMs` is a monotonic clock in all methods. */
   admits(nowMs: number): boolean {
@@ -34,6 +44,20 @@ export class Breaker {
     if (nowMs < this.#openUntilMs || this.#isProbing) return false;
     this.#isProbing = true;
     return true;
+  }
+
+  sent(nowMs: number): void {
+    this.#silentSinceMs ??= nowMs;
+  }
+
+  /** The store answered, in time or late. */
+  answered(): void {
+    this.#silentSinceMs = undefined;
+  }
+
+  /** Called when a call had no answer in its time, after what has arrived was read. */
+  judgeSilence(nowMs: number): void {
+    if (nowMs - (this.#silentSinceMs ?? nowMs) >= SILENCE_MS) this.#openUntilMs = nowMs + OPEN_MS;
   }
 
   succeeded(nowMs: number): void {
@@ -77,6 +101,11 @@ export interface GuardOptions {
    * once. Otherwise a busy sidecar would look like a lost Redis.
    */
   readonly extraPoll: boolean;
+  /**
+   * Sends any request to the store; rejects when its connection is lost, which it is when it is silent for 5 s. No call waits for it, so
+   * a slow store may take its time. Without it a call tries whether an open breaker may close.
+   */
+  readonly probe?: () => Promise<unknown>;
 }
 
 /** A timer that is later than this means that the process was busy. */
@@ -104,23 +133,35 @@ export class GuardedCounters implements StrictCounters {
 
   consume(request: ConsumeRequest, options?: ConsumeOptions): Promise<Consumed> {
     const nowMs = performance.now();
-    if (!this.#breaker.admits(nowMs)) {
+    const { timeoutMs, probe } = this.#options;
+    const wasOpen = this.#breaker.isOpen;
+    let admits = this.#breaker.admits(nowMs);
+    if (admits && wasOpen && probe !== undefined) {
+      this.#probe(probe);
+      admits = false;
+    }
+    if (!admits) {
       return Promise.reject(
         new CountersUnavailable("most of the last calls to the store failed, so it is not called for now"),
       );
     }
-    const { timeoutMs } = this.#options;
+    this.#breaker.sent(nowMs);
     return new Promise((resolve, reject) => {
       const pending: Pending = { dueMs: nowMs + timeoutMs, reject, isExtended: false, slot: -1 };
       this.#pending.add(pending);
       if (this.#timer === undefined) this.#arm(timeoutMs);
       this.#inner.consume(request, { ...options, caller: pending }).then(
         (consumed) => {
+          this.#breaker.answered();
           if (!this.#pending.remove(pending)) return;
           this.#breaker.succeeded(performance.now());
           resolve(consumed);
         },
-        (error: unknown) => this.#fail(pending, error),
+        (error: unknown) => {
+          if (!this.#pending.remove(pending)) return;
+          this.#breaker.failed(performance.now());
+          reject(error);
+        },
       );
     });
   }
@@ -130,10 +171,22 @@ export class GuardedCounters implements StrictCounters {
     return this.#inner.close();
   }
 
-  #fail(pending: Pending, error: unknown): void {
+  #probe(probe: () => Promise<unknown>): void {
+    probe().then(
+      () => {
+        this.#breaker.answered();
+        this.#breaker.succeeded(performance.now());
+      },
+      () => this.#breaker.failed(performance.now()),
+    );
+  }
+
+  #giveUp(pending: Pending): void {
     if (!this.#pending.remove(pending)) return;
     this.#breaker.failed(performance.now());
-    pending.reject(error);
+    // A turn later: this process may have been busy, and an answer may be there that it has not read.
+    setImmediate(() => this.#breaker.judgeSilence(performance.now()));
+    pending.reject(new CountersUnavailable(`the store gave no answer within ${this.#options.timeoutMs} ms`));
   }
 
   #arm(ms: number): void {
@@ -145,17 +198,15 @@ export class GuardedCounters implements StrictCounters {
   #onTimer(): void {
     const nowMs = performance.now();
     const { extraPoll, timeoutMs } = this.#options;
-    const giveUp = (pending: Pending) =>
-      this.#fail(pending, new CountersUnavailable(`the store gave no answer within ${timeoutMs} ms`));
     let nextMs = Number.POSITIVE_INFINITY;
     for (const pending of this.#pending) {
       if (pending.dueMs <= nowMs) {
         if (!extraPoll) {
-          giveUp(pending);
+          this.#giveUp(pending);
           continue;
         }
         if (pending.isExtended || nowMs - pending.dueMs <= LATE_MS) {
-          setImmediate(giveUp, pending);
+          setImmediate(() => this.#giveUp(pending));
           continue;
         }
         pending.isExtended = true;
