@@ -76,10 +76,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
   },
   {
     alert: "PosternRedisConnectionsNearLimit",
-    fires: [
-      'postern_redis_connection_ratio{NS,pod="a"} 0.93x30',
-      'postern_redis_connection_ratio{NS,pod="b"} 0.1x30',
-    ],
+    fires: ['postern_redis_connection_ratio{NS,pod="a"} 0.93x30', 'postern_redis_connection_ratio{NS,pod="b"} 0.1x30'],
     // One minute of a rolling restart.
     quiet: ['postern_redis_connection_ratio{NS,pod="a"} 0.79x20 0.93x1 0.79x8'],
     says: /^Redis has 93% of the connections/,
