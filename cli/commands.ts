@@ -90,7 +90,7 @@ export const COMMANDS: readonly CommandRow[] = [
     name: "key disable",
     group: "api",
     summary: "refuse a key until it is enabled again",
-    load: async () => (await import("./commands/key/disable.ts")).keyDisable,
+    load: async () => (await import("./commands/key/enable.ts")).keyDisable,
   },
   {
     name: "key enable",
@@ -222,7 +222,7 @@ export const COMMANDS: readonly CommandRow[] = [
     name: "workspace disable",
     group: "database",
     summary: "refuse every request with the workspace's root keys, and every key of it",
-    load: async () => (await import("./commands/workspace/disable.ts")).workspaceDisable,
+    load: async () => (await import("./commands/workspace/enable.ts")).workspaceDisable,
   },
   {
     name: "workspace enable",
@@ -258,7 +258,7 @@ export const COMMANDS: readonly CommandRow[] = [
     name: "rootkey disable",
     group: "database",
     summary: "refuse a root key until it is enabled again",
-    load: async () => (await import("./commands/rootkey/disable.ts")).rootkeyDisable,
+    load: async () => (await import("./commands/rootkey/enable.ts")).rootkeyDisable,
   },
   {
     name: "rootkey enable",

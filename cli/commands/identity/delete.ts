@@ -3,8 +3,7 @@ import { defineCommand } from "../../command.ts";
 import { objectShape } from "../../fields.ts";
 import { connection, json } from "../../options.ts";
 import { printOne } from "../../output.ts";
-import { namedIdentityFields } from "./fields.ts";
-import { identity } from "./identity-option.ts";
+import { identity, namedIdentityFields } from "./fields.ts";
 
 export const identityDelete = defineCommand({
   name: "identity delete",

@@ -2,6 +2,13 @@ import type { Schema } from "../../../core/api/procedures.ts";
 import type { Fields } from "../../fields.ts";
 import { ratelimitText } from "../new-ratelimit.ts";
 
+export const identity = {
+  type: "string",
+  placeholder: "IDENTITY",
+  help: "its id, id_…, or its external id",
+  required: true,
+} as const;
+
 export const identityFields: Fields<Schema<"Identity">> = [
   { name: "identityId", title: "id", value: (row) => row.id },
   { name: "externalId", title: "external id", value: (row) => row.externalId, shrinks: true },

@@ -3,8 +3,7 @@ import { defineCommand } from "../../command.ts";
 import { objectShape } from "../../fields.ts";
 import { connection, json } from "../../options.ts";
 import { printOne } from "../../output.ts";
-import { identityFields } from "./fields.ts";
-import { identity } from "./identity-option.ts";
+import { identity, identityFields } from "./fields.ts";
 
 export const identityGet = defineCommand({
   name: "identity get",

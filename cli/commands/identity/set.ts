@@ -5,8 +5,7 @@ import { connection, json } from "../../options.ts";
 import { printOne } from "../../output.ts";
 import { parseJsonObject } from "../../values.ts";
 import { parseRatelimit, ratelimit } from "../new-ratelimit.ts";
-import { identityFields } from "./fields.ts";
-import { identity } from "./identity-option.ts";
+import { identity, identityFields } from "./fields.ts";
 
 export const identitySet = defineCommand({
   name: "identity set",

@@ -3,8 +3,7 @@ import { defineCommand } from "../../command.ts";
 import { objectShape } from "../../fields.ts";
 import { connection, json } from "../../options.ts";
 import { printOne } from "../../output.ts";
-import { keyIdFields } from "./fields.ts";
-import { id } from "./id-option.ts";
+import { id, keyIdFields } from "./fields.ts";
 
 export const keyDelete = defineCommand({
   name: "key delete",

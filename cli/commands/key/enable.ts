@@ -3,19 +3,22 @@ import { defineCommand } from "../../command.ts";
 import { objectShape } from "../../fields.ts";
 import { connection, json } from "../../options.ts";
 import { printOne } from "../../output.ts";
-import { keyIdFields } from "./fields.ts";
-import { id } from "./id-option.ts";
+import { id, keyIdFields } from "./fields.ts";
 
-export const keyEnable = defineCommand({
-  name: "key enable",
-  summary: "undo key disable",
-  description: "Needs update_key on the API.",
-  options: { id, ...connection, json },
-  answer: objectShape(keyIdFields),
-  run: async (options, io) => {
-    const { id: keyId } = options;
-    await withApi(options, io, (api) => api.call("keys.updateKey", { keyId, enabled: true }));
-    printOne(io, options, { fields: keyIdFields, row: { keyId }, sentence: `key ${keyId} is enabled` });
-    return 0;
-  },
-});
+const switching = (verb: "enable" | "disable", summary: string) =>
+  defineCommand({
+    name: `key ${verb}`,
+    summary,
+    description: "Needs update_key on the API.",
+    options: { id, ...connection, json },
+    answer: objectShape(keyIdFields),
+    run: async (options, io) => {
+      const { id: keyId } = options;
+      await withApi(options, io, (api) => api.call("keys.updateKey", { keyId, enabled: verb === "enable" }));
+      printOne(io, options, { fields: keyIdFields, row: { keyId }, sentence: `key ${keyId} is ${verb}d` });
+      return 0;
+    },
+  });
+
+export const keyEnable = switching("enable", "undo key disable");
+export const keyDisable = switching("disable", "refuse a key until it is enabled again");

@@ -2,6 +2,13 @@ import type { Data, Schema } from "../../../core/api/procedures.ts";
 import { type Field, type Fields, instantField } from "../../fields.ts";
 import { ratelimitText } from "../new-ratelimit.ts";
 
+export const id = {
+  type: "string",
+  placeholder: "ID",
+  help: "the key, key_…; not its secret",
+  required: true,
+} as const;
+
 type Key = Schema<"Key">;
 
 const REFILL: Field<Key> = { name: "refill", value: (row) => row.credits?.refill ?? null };

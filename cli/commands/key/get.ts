@@ -3,8 +3,7 @@ import { defineCommand } from "../../command.ts";
 import { objectShape } from "../../fields.ts";
 import { connection, json } from "../../options.ts";
 import { printOne } from "../../output.ts";
-import { decryptedKeyFields, keyDetailFields } from "./fields.ts";
-import { id } from "./id-option.ts";
+import { decryptedKeyFields, id, keyDetailFields } from "./fields.ts";
 
 export const keyGet = defineCommand({
   name: "key get",

@@ -4,8 +4,7 @@ import { instantText, objectShape, relativeText } from "../../fields.ts";
 import { connection, json } from "../../options.ts";
 import { parseFuture } from "../../values.ts";
 import { printMade } from "./create.ts";
-import { madeKeyFields } from "./fields.ts";
-import { id } from "./id-option.ts";
+import { id, madeKeyFields } from "./fields.ts";
 
 export const keyReroll = defineCommand({
   name: "key reroll",

@@ -5,8 +5,7 @@ import { listShape } from "../../fields.ts";
 import { database, json, limit, workspace } from "../../options.ts";
 import { printList } from "../../output.ts";
 import { parseLimit } from "../../values.ts";
-import { managedFields } from "./fields.ts";
-import { parseManager } from "./manager-option.ts";
+import { managedFields, parseManager } from "./fields.ts";
 
 export const managedList = defineCommand({
   name: "managed list",

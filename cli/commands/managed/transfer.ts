@@ -4,8 +4,7 @@ import { defineCommand, UsageError } from "../../command.ts";
 import { listShape } from "../../fields.ts";
 import { database, json, workspace } from "../../options.ts";
 import { printList } from "../../output.ts";
-import { managedFields } from "./fields.ts";
-import { parseManager } from "./manager-option.ts";
+import { managedFields, parseManager } from "./fields.ts";
 
 export const managedTransfer = defineCommand({
   name: "managed transfer",

@@ -3,8 +3,7 @@ import { defineCommand } from "../../command.ts";
 import { objectShape } from "../../fields.ts";
 import { connection, json } from "../../options.ts";
 import { printOne } from "../../output.ts";
-import { namedOverrideFields } from "./fields.ts";
-import { identifier, namespace } from "./override-options.ts";
+import { identifier, namedOverrideFields, namespace } from "./fields.ts";
 
 export const overrideDelete = defineCommand({
   name: "override delete",

@@ -2,6 +2,20 @@ import type { Schema } from "../../../core/api/procedures.ts";
 import { formatDuration } from "../../../core/manifests/from-store/format-duration.ts";
 import type { Fields } from "../../fields.ts";
 
+export const namespace = {
+  type: "string",
+  placeholder: "NAMESPACE",
+  help: "the rate-limit namespace: its id, rlns_…, or its name",
+  required: true,
+} as const;
+
+export const identifier = {
+  type: "string",
+  placeholder: "TEXT",
+  help: "whose limit it is; a * in it stands for any characters",
+  required: true,
+} as const;
+
 export const overrideFields: Fields<Schema<"RatelimitOverride">> = [
   { name: "overrideId", title: "id", value: (row) => row.overrideId, drops: true },
   // It is what `override get` and `delete` are given, so it is never cut.

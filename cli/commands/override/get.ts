@@ -3,8 +3,7 @@ import { defineCommand } from "../../command.ts";
 import { objectShape } from "../../fields.ts";
 import { connection, json } from "../../options.ts";
 import { printOne } from "../../output.ts";
-import { overrideFields } from "./fields.ts";
-import { identifier, namespace } from "./override-options.ts";
+import { identifier, namespace, overrideFields } from "./fields.ts";
 
 export const overrideGet = defineCommand({
   name: "override get",

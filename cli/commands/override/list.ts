@@ -4,8 +4,7 @@ import { defineCommand } from "../../command.ts";
 import { pagedShape } from "../../fields.ts";
 import { connection, json, paging } from "../../options.ts";
 import { printPages } from "../../output.ts";
-import { overrideFields } from "./fields.ts";
-import { namespace } from "./override-options.ts";
+import { namespace, overrideFields } from "./fields.ts";
 
 export const overrideList = defineCommand({
   name: "override list",

@@ -4,8 +4,7 @@ import { objectShape } from "../../fields.ts";
 import { connection, json } from "../../options.ts";
 import { printOne } from "../../output.ts";
 import { parseDurationOption, parseWhole } from "../../values.ts";
-import { overrideFields } from "./fields.ts";
-import { identifier, namespace } from "./override-options.ts";
+import { identifier, namespace, overrideFields } from "./fields.ts";
 
 const LIMIT_MAX = Number.MAX_SAFE_INTEGER;
 

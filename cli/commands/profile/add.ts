@@ -8,8 +8,7 @@ import { connection, json } from "../../options.ts";
 import { printOne } from "../../output.ts";
 import { parseProfileName, profilesFile, readProfiles, writeProfiles } from "../../profiles.ts";
 import { checkRootKey } from "../../root-key.ts";
-import { profileFields } from "./fields.ts";
-import { name } from "./name-option.ts";
+import { name, profileFields } from "./fields.ts";
 
 const INPUT_BYTES_MAX = 64 * 1024;
 

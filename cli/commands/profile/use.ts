@@ -3,8 +3,7 @@ import { objectShape } from "../../fields.ts";
 import { json } from "../../options.ts";
 import { printOne } from "../../output.ts";
 import { profileOf, profilesFile, readProfiles, writeProfiles } from "../../profiles.ts";
-import { profileFields } from "./fields.ts";
-import { name } from "./name-option.ts";
+import { name, profileFields } from "./fields.ts";
 
 export const profileUse = defineCommand({
   name: "profile use",

@@ -1,6 +1,13 @@
 import type { Schema } from "../../../core/api/procedures.ts";
 import type { Fields } from "../../fields.ts";
 
+export const role = {
+  type: "string",
+  placeholder: "ROLE",
+  help: "its id, role_…, or its name",
+  required: true,
+} as const;
+
 type Role = Schema<"Role">;
 
 export const roleFields: Fields<Role> = [

@@ -3,8 +3,7 @@ import { defineCommand, UsageError } from "../../command.ts";
 import { objectShape } from "../../fields.ts";
 import { connection, json, permissions } from "../../options.ts";
 import { printOne } from "../../output.ts";
-import { roleFields } from "./fields.ts";
-import { role } from "./role-option.ts";
+import { role, roleFields } from "./fields.ts";
 
 export const roleSet = defineCommand({
   name: "role set",

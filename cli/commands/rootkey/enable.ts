@@ -3,17 +3,21 @@ import { objectShape } from "../../fields.ts";
 import { database, json, workspace } from "../../options.ts";
 import { printOne } from "../../output.ts";
 import { changeOne } from "./change.ts";
-import { rootKeyFields } from "./fields.ts";
-import { id } from "./id-option.ts";
+import { id, rootKeyFields } from "./fields.ts";
 
-export const rootkeyEnable = defineCommand({
-  name: "rootkey enable",
-  summary: "undo rootkey disable",
-  options: { id, workspace, ...database, json },
-  answer: objectShape(rootKeyFields),
-  run: async (options, io) => {
-    const row = await changeOne(options, { enabled: true });
-    printOne(io, options, { fields: rootKeyFields, row, sentence: `root key ${row.id} is enabled` });
-    return 0;
-  },
-});
+const switching = (verb: "enable" | "disable", summary: string) =>
+  defineCommand({
+    name: `rootkey ${verb}`,
+    summary,
+    options: { id, workspace, ...database, json },
+    answer: objectShape(rootKeyFields),
+    run: async (options, io) => {
+      const row = await changeOne(options, { enabled: verb === "enable" });
+      const effect = verb === "enable" ? "" : ": requests with it get 401";
+      printOne(io, options, { fields: rootKeyFields, row, sentence: `root key ${row.id} is ${verb}d${effect}` });
+      return 0;
+    },
+  });
+
+export const rootkeyEnable = switching("enable", "undo rootkey disable");
+export const rootkeyDisable = switching("disable", "refuse a root key until it is enabled again");

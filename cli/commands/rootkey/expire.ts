@@ -4,8 +4,7 @@ import { database, json, workspace } from "../../options.ts";
 import { printOne } from "../../output.ts";
 import { parseInstant } from "../../values.ts";
 import { changeOne } from "./change.ts";
-import { rootKeyFields } from "./fields.ts";
-import { id } from "./id-option.ts";
+import { id, rootKeyFields } from "./fields.ts";
 
 export const rootkeyExpire = defineCommand({
   name: "rootkey expire",

@@ -4,8 +4,7 @@ import { defineCommand } from "../../command.ts";
 import { objectShape } from "../../fields.ts";
 import { database, json, workspace } from "../../options.ts";
 import { printOne } from "../../output.ts";
-import { rootKeyFields } from "./fields.ts";
-import { id } from "./id-option.ts";
+import { id, rootKeyFields } from "./fields.ts";
 
 export const rootkeyRevoke = defineCommand({
   name: "rootkey revoke",

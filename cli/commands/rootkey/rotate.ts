@@ -5,8 +5,7 @@ import { instantText, objectShape } from "../../fields.ts";
 import { database, json, workspace } from "../../options.ts";
 import { printOne } from "../../output.ts";
 import { parseFuture } from "../../values.ts";
-import { madeRootKeyFields } from "./fields.ts";
-import { id } from "./id-option.ts";
+import { id, madeRootKeyFields } from "./fields.ts";
 
 export const rootkeyRotate = defineCommand({
   name: "rootkey rotate",

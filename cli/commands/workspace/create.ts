@@ -5,8 +5,7 @@ import { defineCommand, UsageError } from "../../command.ts";
 import { objectShape } from "../../fields.ts";
 import { database, json } from "../../options.ts";
 import { printOne } from "../../output.ts";
-import { workspaceFields } from "./fields.ts";
-import { parseQuota, quotaPerMinute } from "./quota-option.ts";
+import { parseQuota, quotaPerMinute, workspaceFields } from "./fields.ts";
 
 export const workspaceCreate = defineCommand({
   name: "workspace create",

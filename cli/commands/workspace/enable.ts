@@ -20,3 +20,20 @@ export const workspaceEnable = defineCommand({
     return 0;
   },
 });
+
+export const workspaceDisable = defineCommand({
+  name: "workspace disable",
+  summary: "refuse every request with the workspace's root keys, and every key of it",
+  description:
+    "Root keys then get 403, keys verify as FORBIDDEN, and sidecars refuse them all. Nothing is deleted: `workspace enable` undoes it.",
+  options: { workspace: namedWorkspace, ...database, json },
+  answer: objectShape(workspaceFields),
+  run: async (options, io) => {
+    const row = await withWorkspace(options, (administrator, { id }) =>
+      changeWorkspace(administrator, { workspaceId: id, enabled: false }),
+    );
+    const sentence = `workspace ${row.name} (${row.id}) is disabled: its root keys get 403, its keys verify as FORBIDDEN`;
+    printOne(io, options, { fields: workspaceFields, row, sentence });
+    return 0;
+  },
+});

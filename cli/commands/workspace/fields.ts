@@ -1,5 +1,17 @@
 import type { WorkspaceRow } from "../../../api-server/store/workspaces.ts";
+import { QUOTA_MAX } from "../../../core/workspaces/quota.ts";
 import { type Fields, instantText } from "../../fields.ts";
+import { parseWhole } from "../../values.ts";
+
+export const quotaPerMinute = {
+  type: "string",
+  placeholder: "N|none",
+  help: "requests to the API per minute, over all its root keys; 0 refuses every one",
+} as const;
+
+/** null means unlimited. */
+export const parseQuota = (text: string): number | null =>
+  text === "none" ? null : parseWhole("per-minute", text, { min: 0, max: QUOTA_MAX, or: "none" });
 
 export const workspaceFields: Fields<WorkspaceRow> = [
   { name: "workspaceId", title: "id", value: (row) => row.id },

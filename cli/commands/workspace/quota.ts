@@ -4,8 +4,7 @@ import { defineCommand } from "../../command.ts";
 import { objectShape } from "../../fields.ts";
 import { database, json, namedWorkspace } from "../../options.ts";
 import { printOne } from "../../output.ts";
-import { quotaText, workspaceFields } from "./fields.ts";
-import { parseQuota, quotaPerMinute } from "./quota-option.ts";
+import { parseQuota, quotaPerMinute, quotaText, workspaceFields } from "./fields.ts";
 
 export const workspaceQuota = defineCommand({
   name: "workspace quota",

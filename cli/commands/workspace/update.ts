@@ -1,5 +1,8 @@
 import { type AnalyticsChange, changeAnalytics } from "../../../api-server/domain/administration/analytics.ts";
-import { ANALYTICS_SETTINGS } from "../../../api-server/domain/administration/analytics-settings.ts";
+import {
+  ANALYTICS_SETTINGS,
+  type AnalyticsSetting,
+} from "../../../api-server/domain/administration/analytics-settings.ts";
 import type { AnalyticsSettings } from "../../../api-server/domain/analytics/settings.ts";
 import type { WorkspaceRow } from "../../../api-server/store/workspaces.ts";
 import { withWorkspace } from "../../administration.ts";
@@ -7,8 +10,7 @@ import { defineCommand, type OptionRow } from "../../command.ts";
 import { type Fields, objectShape } from "../../fields.ts";
 import { database, json, namedWorkspace } from "../../options.ts";
 import { printOne } from "../../output.ts";
-import { parseSwitch } from "../../values.ts";
-import { readAnalyticsSetting } from "./read-analytics-setting.ts";
+import { parseSwitch, parseWhole } from "../../values.ts";
 
 interface Shown extends Pick<WorkspaceRow, "id" | "name"> {
   readonly settings: AnalyticsSettings;
@@ -74,3 +76,8 @@ export const workspaceUpdate = defineCommand({
     return 0;
   },
 });
+
+/** Reads the text of an option: a number of its unit, or `default`, which is stored as null. */
+function readAnalyticsSetting({ option, min, max, unit }: AnalyticsSetting, text: string): number | null {
+  return text === "default" ? null : parseWhole(option, text, { min, max, or: "default" }) * unit;
+}

@@ -1,6 +1,0 @@
-export const id = {
-  type: "string",
-  placeholder: "ID",
-  help: "the key, key_…; not its secret",
-  required: true,
-} as const;
