@@ -9,7 +9,7 @@ export const QUERY_METRICS = defineMetrics({
     help: "Queries of analytics.getVerifications and getRatelimits, by outcome",
     unit: "queries",
     labels: { outcome: "`answered`, `abandoned` by its caller, or the kind of an error" },
-    bad: "Many errors of one kind: `analytics_connection_failed` means that the store of usage is away; the others are mistakes of callers, or limits of their workspaces.",
+    bad: "Many errors of one kind: `analytics_connection_failed` means that the store of usage is away, `server_busy` that queries waited 15 s for others to end: add replicas, or narrow the slow ones; the others are mistakes of callers, or limits of their workspaces.",
   },
   seconds: {
     name: "postern_analytics_query_seconds",

@@ -141,3 +141,13 @@ describe("the served SQL, the ten most used keys", () => {
     }
   });
 });
+
+test.each(["DESC", "ASC"])(
+  "the first fifty events by time %s are read by the index, without a bound of time",
+  async (direction) => {
+    const plan = await queryPlan(large, `SELECT * FROM key_verifications_v1 ORDER BY time ${direction} LIMIT 50`);
+    expect(plan.scans.filter(({ how }) => !/^Index Scan.* by .*_time_idx$/.test(how))).toEqual([]);
+    // One of each partition, besides the fifty.
+    expect(rowsRead(plan)).toBeLessThanOrEqual(50 + plan.scans.length);
+  },
+);

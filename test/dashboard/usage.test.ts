@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Page } from "playwright-core";
 import { describe, expect } from "vitest";
 import { createPool } from "../../api-server/store/pool.ts";
@@ -368,6 +369,27 @@ describe("a picture that cannot be shown says what to do", () => {
     const page = await open("/usage");
     await page.getByText(says).first().waitFor();
   });
+});
+
+test("no more than two queries of the page run at a time, because a server runs two of a workspace", async ({
+  open,
+  seeded,
+  context,
+}) => {
+  expect(seeded.events.length).toBeGreaterThan(0);
+  let [running, most, asked] = [0, 0, 0];
+  await context.route(/v2\/analytics\./, async (route) => {
+    asked++;
+    running++;
+    most = Math.max(most, running);
+    await sleep(300);
+    running--;
+    await route.continue();
+  });
+  const page = await open("/usage");
+  await page.getByRole("heading", { name: "Top owners" }).waitFor();
+  await expect.poll(() => [asked, running], { timeout: 10_000 }).toEqual([4, 0]);
+  expect(most).toBe(2);
 });
 
 test("the age of what is shown is said, and it is not asked while no one looks", async ({ open, seeded, context }) => {

@@ -49,7 +49,8 @@ function UsagePage(): ReactNode {
     askNow();
     void state.refetch();
   };
-  const common = commonError(all.map(({ error }) => error));
+  // The outcomes are those of two pictures.
+  const common = commonError([rows, ...all].map(({ error }) => error));
   const panel = { again, isToldAbove: common !== undefined };
 
   return (

@@ -16,7 +16,10 @@ import { outcomesOverTime, readLimitRows, readOutcomeRows, readTopRows, type Top
 const readKeys = (rows: readonly Record<string, unknown>[]): TopRow[] => readTopRows(rows, "key_id");
 const readOwners = (rows: readonly Record<string, unknown>[]): TopRow[] => readTopRows(rows, "external_id");
 
-/** All that the page Usage asks, for one moment: what is asked again is asked for all pictures together. */
+/**
+ * All that the page Usage asks, for one moment: what is asked again is asked for all pictures together. Two queries at a time, because a server runs two
+ * of a workspace at once: more would wait there, beside those of other clients.
+ */
 export function usePictures(
   range: Range,
   filter: UsageFilter,
@@ -25,17 +28,20 @@ export function usePictures(
   const state = useUsageState();
   const window = useMemo(() => windowWithin(range, nowMs, state.data), [range, nowMs, state.data]);
   const enabled = isReady && !state.isPending && state.data?.enabled !== false;
-  const asked = { askedAtMs: nowMs, enabled };
+  const asked = (before?: { readonly isFetching: boolean }) => ({
+    askedAtMs: nowMs,
+    enabled: enabled && before?.isFetching !== true,
+  });
   const sql = {
     outcomes: outcomesQuery(window, filter),
     keys: topKeysQuery(window, filter),
     owners: topOwnersQuery(window, filter),
     limits: refusingLimitsQuery(window),
   };
-  const rows = useUsageRows("analytics.getVerifications", sql.outcomes, readOutcomeRows, asked);
-  const keys = useUsageRows("analytics.getVerifications", sql.keys, readKeys, asked);
-  const owners = useUsageRows("analytics.getVerifications", sql.owners, readOwners, asked);
-  const limits = useUsageRows("analytics.getRatelimits", sql.limits, readLimitRows, asked);
+  const rows = useUsageRows("analytics.getVerifications", sql.outcomes, readOutcomeRows, asked());
+  const keys = useUsageRows("analytics.getVerifications", sql.keys, readKeys, asked(rows));
+  const limits = useUsageRows("analytics.getRatelimits", sql.limits, readLimitRows, asked());
+  const owners = useUsageRows("analytics.getVerifications", sql.owners, readOwners, asked(limits));
   const hasLatency = showsLatency(window);
   const latency = useRead("admin.getLatencies", latencyBody(window, filter), { enabled: enabled && hasLatency });
   const outcomes = useMemo(

@@ -73,8 +73,12 @@ function selectSql(select: ResolvedSelect, types: readonly Type[], statement: St
 const keyColumns = ({ orderBy }: ResolvedSelect, writer: Writer): readonly string[] =>
   orderBy.map(({ expression }, index) => `${writer.value(expression)} as ${keyName(index)}`);
 
-const orderClause = ({ orderBy }: ResolvedSelect, writer: Writer): readonly string[] =>
-  orderBy.length > 0 ? [`order by ${orderBy.map((one) => orderSql(one, writer)).join(", ")}`] : [];
+const orderClause = ({ orderBy, from }: ResolvedSelect, writer: Writer): readonly string[] => {
+  if (orderBy.length === 0) return [];
+  // Of a join's tables one side may be missing.
+  const isStored = ({ kind }: ResolvedExpression) => kind === "column" && from.kind === "table";
+  return [`order by ${orderBy.map((one) => orderSql(one, writer, isStored)).join(", ")}`];
+};
 
 const rowsSql = ({ limit, offset }: ResolvedSelect, parameters: Parameters): readonly string[] => [
   ...(limit === undefined ? [] : [`limit ${parameters.bigint(limit)}`]),
