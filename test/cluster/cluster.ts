@@ -28,7 +28,7 @@ export interface KubeObject {
 /** The real cluster, as its administrator. */
 export interface Cluster {
   /** Runs kubectl; a failure is an exit code, not an exception. */
-  run(args: readonly string[], stdin?: string): Promise<Ran>;
+  run(args: readonly string[], stdin?: string | Buffer): Promise<Ran>;
   /** The same; throws what it said when it failed. Returns its output. */
   kubectl(args: readonly string[], stdin?: string): Promise<string>;
   helm(args: readonly string[]): Promise<string>;
@@ -48,7 +48,7 @@ export async function openCluster({ kubeconfig }: Settings): Promise<Cluster> {
   const programs = { kubectl: await findKubectl(), helm: await findHelm() };
   const env = { ...process.env, KUBECONFIG: kubeconfig };
 
-  const start = async (program: string, args: readonly string[], stdin = ""): Promise<Ran> => {
+  const start = async (program: string, args: readonly string[], stdin: string | Buffer = ""): Promise<Ran> => {
     const child = spawn(program, args, { env, stdio: ["pipe", "pipe", "pipe"] });
     child.stdin.on("error", () => undefined);
     child.stdin.end(stdin);

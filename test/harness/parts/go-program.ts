@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { readFile, writeFile } from "node:fs/promises";
+import { copyFile, readFile, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { findPart, isExecutable } from "./find.ts";
 import { buildOnce, cacheFolder, type Go } from "./go-build.ts";
@@ -12,10 +12,12 @@ export interface GoProgram {
   readonly source: string;
   /** What it imports, `path@version`. */
   readonly modules: readonly string[];
+  /** A `go.sum` below `test/`, for modules that the checksum database of Go may not have. */
+  readonly sums?: string;
 }
 
 /** Returns the path of a small Go program of the tests, which is built into the user's cache once for each version of it. */
-export async function findGoProgram({ name, source, modules }: GoProgram): Promise<string> {
+export async function findGoProgram({ name, source, modules, sums }: GoProgram): Promise<string> {
   const text = await readFile(join(TEST, source), "utf8");
   const version = createHash("sha256")
     .update(JSON.stringify([text, modules]))
@@ -26,6 +28,7 @@ export async function findGoProgram({ name, source, modules }: GoProgram): Promi
   const build = async ({ work, go }: Go) => {
     await writeFile(join(work, "go.mod"), "module postern.test/program\n\ngo 1.24.0\n");
     await writeFile(join(work, "main.go"), text);
+    if (sums !== undefined) await copyFile(join(TEST, sums), join(work, "go.sum"));
     await go(["get", ...modules, "."]);
     await go(["build", "-o", join("bin", name), "-ldflags", "-s -w", "."]);
   };
