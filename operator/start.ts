@@ -266,7 +266,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   // Before the first list, which waits as long as the cluster's API is unreachable: probes must be answered meanwhile.
   let election: LeaderElection | undefined;
   const notReady = (): string[] => {
-    const problems = [...watchStates().map(watchProblem), election?.problem, webhook?.problem()];
+    const problems = [...watchStates().map(watchProblem), election?.problem, webhook?.problem(), workspaces.problem()];
     const reasons = problems.filter((reason) => reason !== undefined);
     return isListed || reasons.length > 0 ? reasons : ["the manifests have not been listed yet"];
   };

@@ -37,6 +37,18 @@ export class ApiUnavailable extends Error {
   override readonly name = "ApiUnavailable";
 }
 
+/** The API refuses the operator's root key: a person has to replace it. */
+export class RootKeyRefused extends ApiUnavailable {
+  override readonly name = "ApiUnavailable";
+
+  constructor(status: number, detail: string) {
+    const why = status === 401 ? "is not valid" : "lacks a permission";
+    super(
+      `the API refuses the operator's root key, which ${why} (${status}${detail === "" ? "" : `: ${detail}`}). Put one with the operator's permissions, such as \`postern provision\` makes, into its Secret or file; the operator takes it over by itself`,
+    );
+  }
+}
+
 /** One try of a call. */
 export interface ApiAttempt {
   readonly procedure: string;
@@ -46,6 +58,8 @@ export interface ApiAttempt {
 
 export interface ApiOptions {
   readonly observe?: ((attempt: ApiAttempt) => void) | undefined;
+  /** Called after each attempt that says whether the API accepts the root key, with the refusal if it does not. */
+  readonly onRootKey?: ((refused: RootKeyRefused | undefined) => void) | undefined;
   readonly url: string;
   /** Returns the one of now: it may be replaced while this runs. */
   readonly rootKey: () => string;
@@ -87,7 +101,14 @@ const RETRY_MS = 150;
 const RETRY_AFTER_MS_MAX = 2_000;
 const TIMEOUT_MS = 10_000;
 
-export function createStoreApi({ url, rootKey, timeoutMs = TIMEOUT_MS, signal: stop, observe }: ApiOptions): StoreApi {
+export function createStoreApi({
+  url,
+  rootKey,
+  timeoutMs = TIMEOUT_MS,
+  signal: stop,
+  observe,
+  onRootKey,
+}: ApiOptions): StoreApi {
   const deadline = () => {
     const timeout = AbortSignal.timeout(timeoutMs);
     return stop === undefined ? timeout : AbortSignal.any([timeout, stop]);
@@ -110,6 +131,8 @@ export function createStoreApi({ url, rootKey, timeoutMs = TIMEOUT_MS, signal: s
         const outcome = await outcomeOf(procedure, () => send(procedure, body, management));
         const result = "data" in outcome ? "success" : "refusal" in outcome ? "refusal" : "error";
         observe?.({ procedure, result, durationMs: performance.now() - startedAt });
+        if (!("error" in outcome)) onRootKey?.(undefined);
+        else if (outcome.error instanceof RootKeyRefused) onRootKey?.(outcome.error);
         if ("data" in outcome) return { data: outcome.data as Data<P>, next: outcome.next };
         if ("refusal" in outcome) return outcome;
         const waitMs = outcome.retryAfterMs ?? jitterMs(RETRY_MS * attempt, 0.5, Math.random);
@@ -152,6 +175,7 @@ async function outcomeOf(procedure: string, send: () => Promise<RawAnswer>): Pro
     const message = `the API does not know ${procedure}: it is older than this operator, or not our API`;
     return { error: new ApiUnavailable(message), mayRetry: false };
   }
+  if (status === 401 || status === 403) return { error: new RootKeyRefused(status, detail), mayRetry: false };
   if (reaction === "refusal" && kind !== "") {
     const faults = error?.error?.errors;
     return { refusal: { status, kind, detail, ...(faults === undefined ? {} : { faults }) } };

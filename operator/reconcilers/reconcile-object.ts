@@ -1,6 +1,6 @@
 import type { Fault } from "../../core/api/procedures.ts";
 import type { Kind } from "../../core/manifests/index.ts";
-import { ApiUnavailable, type Refusal } from "../api/client.ts";
+import { ApiUnavailable, type Refusal, RootKeyRefused } from "../api/client.ts";
 import type { ObjectKey } from "../runtime/object-key.ts";
 import type { WorkResult } from "../runtime/queue.ts";
 import { ABANDON_ANNOTATION, type ManifestObject, storeFinalizersOf } from "../source/contract.ts";
@@ -237,7 +237,10 @@ async function reportUnavailable<Observed, Action>(
   const hint = object.metadata.deletionTimestamp
     ? ` If the store is gone for good, annotate the object with ${ABANDON_ANNOTATION}=true.`
     : "";
-  const { verdict, keepReady } = whileUnavailable(object, `${error.message}; it is tried again.${hint}`);
+  const { verdict, keepReady } = whileUnavailable(object, {
+    message: `${error.message}; it is tried again.${hint}`,
+    isKeyRefused: error instanceof RootKeyRefused,
+  });
   if (!keepReady) {
     const own = ownStatus(object);
     const { status } = statusOf({

@@ -57,11 +57,17 @@ export function statusOf({ object, verdict, conditions: further, own, nowMs }: S
   return { status, events: events.filter((event) => event !== undefined) };
 }
 
-/** An unreachable API does not make an object unready, unless something is known to be wrong with what is in force. */
-export function whileUnavailable(object: ManifestObject, message: string): { verdict: Verdict; keepReady: boolean } {
+/**
+ * An unreachable API does not make an object unready, unless something is known to be wrong with what is in force. A refused root key does:
+ * it lasts until somebody replaces the key.
+ */
+export function whileUnavailable(
+  object: ManifestObject,
+  { message, isKeyRefused = false }: { message: string; isKeyRefused?: boolean },
+): { verdict: Verdict; keepReady: boolean } {
   return {
     verdict: { state: "Progressing", reason: "ApiUnavailable", message },
-    keepReady: wasReady(object),
+    keepReady: !isKeyRefused && wasReady(object),
   };
 }
 

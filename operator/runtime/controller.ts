@@ -48,14 +48,19 @@ export function startController(options: ControllerOptions): Controller {
       observe?.({ name, result, durationMs: performance.now() - startedAt });
     }
   };
+  const due = createLogThrottle();
   const queue: WorkQueue = createQueue({
     work,
     concurrency,
     backoff: RETRY,
     paused: true,
     onStart: ({ waitedMs }) => observeWait?.({ name, waitedMs }),
-    onFailure: ({ key, error, failures, retryAfterMs }) =>
-      log.warn({ kind: name, object: key, err: error, failures, retryAfterMs }, "reconcile failed; retrying"),
+    onFailure: ({ key, error, failures, retryAfterMs }) => {
+      const suppressed = due(error instanceof Error ? error.message : String(error));
+      if (suppressed === undefined) return;
+      const more = suppressed === 0 ? {} : { suppressed };
+      log.warn({ kind: name, object: key, err: error, failures, retryAfterMs, ...more }, "reconcile failed; retrying");
+    },
   });
   return {
     add: (key) => queue.add(formatKey(key)),
@@ -65,5 +70,29 @@ export function startController(options: ControllerOptions): Controller {
       return queue.depth;
     },
     close: queue.close,
+  };
+}
+
+const LOG_EVERY_MS = 60_000;
+const MESSAGES_MAX = 100;
+
+/**
+ * Returns a function that decides whether a failure with this message is logged: the first, and then one per minute, with the number of
+ * those in between. What fails for every object, such as a refused root key, would otherwise fill the log.
+ */
+function createLogThrottle(): (message: string) => number | undefined {
+  const logged = new Map<string, { atMs: number; suppressed: number }>();
+  return (message) => {
+    const nowMs = performance.now();
+    const known = logged.get(message);
+    if (known !== undefined && nowMs - known.atMs < LOG_EVERY_MS) {
+      known.suppressed += 1;
+      return undefined;
+    }
+    logged.delete(message);
+    logged.set(message, { atMs: nowMs, suppressed: 0 });
+    const [oldest] = logged.keys();
+    if (logged.size > MESSAGES_MAX && oldest !== undefined) logged.delete(oldest);
+    return known?.suppressed ?? 0;
   };
 }

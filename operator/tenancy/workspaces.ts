@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Logger } from "pino";
-import { type ApiAttempt, createStoreApi, type StoreApi } from "../api/client.ts";
+import { type ApiAttempt, type ApiOptions, createStoreApi, type StoreApi } from "../api/client.ts";
 import { followFolder } from "../runtime/follow-folder.ts";
 import { mayUseName, type NameUse } from "./name-grants.ts";
 import { type Placement, placementOf, type UNSEEN } from "./placement.ts";
@@ -33,6 +33,8 @@ export interface Workspaces {
   mayUseName(use: NameUse): boolean;
   /** Resolves when every namespace that exists can be placed. */
   readonly ready: Promise<void>;
+  /** Why nothing can be done for any object: the API never accepted the only root key. `undefined` otherwise. */
+  problem(): string | undefined;
   /** Makes sure that `placeOf` goes by what the cluster says now. */
   confirm(namespace: string): Promise<void>;
   close(): Promise<void>;
@@ -68,10 +70,10 @@ export interface WorkspacesOptions {
 /** Throws when the folder or the settings cannot be read at the start; later, what was read last holds. */
 export async function openWorkspaces(options: WorkspacesOptions): Promise<Workspaces> {
   const { apiUrl, keys, defaultWorkspace, settingsFile, followLabels, onChange, signal, observe, log } = options;
-  const open = (name: string | undefined, rootKey: () => string): Workspace => ({
+  const open = (name: string | undefined, rootKey: () => string, onRootKey?: ApiOptions["onRootKey"]): Workspace => ({
     name,
     isDefault: name === defaultWorkspace,
-    api: createStoreApi({ url: apiUrl, rootKey, signal, observe }),
+    api: createStoreApi({ url: apiUrl, rootKey, signal, observe, onRootKey }),
   });
   let taken: () => void = onChange;
   const settings = await followSettings(settingsFile, { log, onChange: () => taken() });
@@ -81,11 +83,19 @@ export async function openWorkspaces(options: WorkspacesOptions): Promise<Worksp
       await settings.close();
       throw new Error("the settings of --tenancy name workspaces, which need --root-keys-dir");
     }
-    const only = { workspace: open(defaultWorkspace, keys.rootKey) };
+    let isAccepted = false;
+    let refused: string | undefined;
+    const onRootKey: ApiOptions["onRootKey"] = (refusal) => {
+      isAccepted ||= refusal === undefined;
+      refused = refusal?.message;
+    };
+    const only = { workspace: open(defaultWorkspace, keys.rootKey, onRootKey) };
     return {
       placeOf: () => only,
       mayUseName: mayUse,
       ready: Promise.resolve(),
+      // A replica whose key was accepted once still admits pods, so a key that is revoked must not end it.
+      problem: () => (isAccepted ? undefined : refused),
       confirm: async () => undefined,
       close: settings.close,
     };
@@ -128,6 +138,8 @@ export async function openWorkspaces(options: WorkspacesOptions): Promise<Worksp
     },
     mayUseName: mayUse,
     ready: followed()?.listed ?? Promise.resolve(),
+    // One team's key stops its own objects alone.
+    problem: () => undefined,
     confirm: async (namespace) => await followed()?.refresh(namespace),
     close: async () => {
       await Promise.all([rootKeys.close(), settings.close(), labels?.close()]);

@@ -1,6 +1,7 @@
-import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { freePort } from "../harness/ports.ts";
 import { startProcess } from "../harness/process.ts";
@@ -65,3 +66,80 @@ test("the root key in a file is followed: the former one is revoked, and the ope
     await rm(dir, { recursive: true, force: true });
   }
 });
+
+test("a root key that the API refuses makes the operator unready and its objects not Ready, says what to do, and fills no log", async () => {
+  const store = await openStore();
+  const dir = await mkdtemp(join(tmpdir(), "postern-refused-key-"));
+  const manifests = join(dir, "manifests");
+  await mkdir(manifests);
+  const names = Array.from({ length: 20 }, (_, i) => `role-${i}`);
+  for (const name of names) {
+    const spec = { name, permissions: ["orders.read"] };
+    await writeFile(
+      join(manifests, `${name}.yaml`),
+      toJson({ kind: "Role", metadata: { name, namespace: "shop" }, spec }),
+    );
+  }
+  const team = await openTeam(store, "refused");
+  const keyFile = join(dir, "rootKey");
+  const port = await freePort();
+  const start = () =>
+    startProcess(
+      process.execPath,
+      [
+        ...["cli/main.ts", "operator", "--api-url", store.server.url, "--root-key-file", keyFile],
+        ...["--manifests", manifests, "--state", join(dir, "state"), "--admin-port", String(port)],
+      ],
+      { env: {}, readyLine: /watching/ },
+    );
+  const readyz = async () => {
+    const response = await fetch(`http://127.0.0.1:${port}/readyz`);
+    return `${response.status} ${await response.text()}`;
+  };
+  const readyOf = async () => {
+    const files = await readdir(join(dir, "state"), { recursive: true });
+    const text = (
+      await Promise.all(
+        files
+          .filter((one) => one.endsWith(".yaml") || one.endsWith(".json"))
+          .map((one) => readFile(join(dir, "state", one), "utf8")),
+      )
+    ).join("\n");
+    return text;
+  };
+  // It worked before, so the objects were Ready.
+  await writeFile(keyFile, team.operatorKey);
+  const before = await start();
+  await waitFor("ready", async () => (await readyz()).startsWith("200"), { deadlineMs: 60_000 });
+  await waitFor("the objects to be Ready", async () => /in the store as/.test(await readyOf()), { deadlineMs: 60_000 });
+  await before.stop();
+
+  await writeFile(keyFile, "root_of_no_workspace_0123456789");
+  const operator = await start();
+  try {
+    await waitFor("it to be unready", async () => (await readyz()).startsWith("503"), { deadlineMs: 60_000 });
+    expect(await readyz()).toMatch(/refuses the operator's root key, which is not valid \(401.*postern provision/);
+    await waitFor(
+      "all objects to say so",
+      async () => {
+        const text = await readyOf();
+        return (
+          !/in the store as/.test(text) && (text.match(/refuses the operator's root key/g) ?? []).length >= names.length
+        );
+      },
+      { deadlineMs: 60_000 },
+    );
+    await sleep(8_000);
+    // Of 20 objects that fail again and again.
+    expect(operator.stderr().length).toBeLessThan(8_000);
+    expect(operator.stderr()).toContain("refuses the operator's root key");
+    expect(operator.stderr()).not.toContain("root_of_no_workspace");
+    await writeFile(`${keyFile}.next`, team.operatorKey);
+    await rename(`${keyFile}.next`, keyFile);
+    await waitFor("it to be ready", async () => (await readyz()).startsWith("200"), { deadlineMs: 90_000 });
+  } finally {
+    await operator.stop();
+    await store.close();
+    await rm(dir, { recursive: true, force: true });
+  }
+}, 240_000);
