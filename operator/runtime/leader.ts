@@ -94,7 +94,8 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
     return {
       apiVersion: "coordination.k8s.io/v1",
       kind: "Lease",
-      metadata: { name, namespace, ...(previous ? { resourceVersion: previous.metadata.resourceVersion } : {}) },
+      // With the labels and annotations of the tool that installed it, which removes it by them.
+      metadata: { ...previous?.metadata, name, namespace },
       spec: {
         holderIdentity: holder,
         leaseDurationSeconds: Math.ceil(timing.leaseMs / 1000),

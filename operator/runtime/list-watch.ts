@@ -20,6 +20,8 @@ export interface ListWatchOptions {
   readonly path: string;
   /** Only these: one whose labels change so that it no longer matches counts as deleted. */
   readonly labelSelector?: string;
+  /** Only these, such as `metadata.name=NAME`. */
+  readonly fieldSelector?: string;
   readonly onChange: (change: Change) => void;
   /** What is kept of an object, which needs at least its name, uid and resource version. The whole object when left out. */
   readonly trim?: (object: KubeObject) => KubeObject;
@@ -54,6 +56,7 @@ export function startListWatch({
   client,
   path,
   labelSelector,
+  fieldSelector,
   onChange,
   trim = (object) => object,
   log,
@@ -90,7 +93,7 @@ export function startListWatch({
       const page: KubeList = await client.send({
         method: "GET",
         path,
-        query: { limit: PAGE, continue: next, labelSelector },
+        query: { limit: PAGE, continue: next, labelSelector, fieldSelector },
         signal: stop.signal,
       });
       for (const item of page.items) found.set(keyOf(item), trim(item));
@@ -109,6 +112,7 @@ export function startListWatch({
     const query = {
       resourceVersion,
       labelSelector,
+      fieldSelector,
       allowWatchBookmarks: "true",
       timeoutSeconds: String(Math.round(jitterMs(WATCH_SECONDS, 0.3, Math.random))),
     };

@@ -4,10 +4,19 @@ import * as z from "zod";
 import { backoffMs } from "../../core/backoff.ts";
 import { isKubeError, type KubeClient } from "../runtime/kube-client.ts";
 import { type CertificateSet, type Lifetimes, renewed, splitPem } from "./certificate-set.ts";
+import {
+  configurationPath,
+  type FollowConfigurationsOptions,
+  followConfigurations,
+  RESTORE_MS,
+} from "./follow-configurations.ts";
 
 /*
  * Keeps the certificate of the webhook: shared by all replicas in one Secret, renewed in time, served from memory. Every replica does
  * this, leader or not, because every replica answers. The Secret's version decides between two that write at once.
+ *
+ * The configurations are watched: a bundle that another tool removes is written again at once, and one that is deleted is told and made
+ * again (follow-configurations.ts).
  *
  * API servers must trust an authority before a certificate of it is served. So the bundle is written into the webhook
  * configurations first, and a certificate of a new authority waits until API servers have seen it.
@@ -31,6 +40,10 @@ export interface CertificatesOptions {
   readonly nowMs: () => number;
   /** Serves this pair from now on. */
   readonly use: (pair: { cert: string; key: string }) => Promise<void>;
+  /** Called with whether each configuration is there. */
+  readonly observeConfiguration: FollowConfigurationsOptions["observe"];
+  /** Default: `RESTORE_MS`. */
+  readonly restoreMs?: number | undefined;
   readonly log: Logger;
 }
 
@@ -47,6 +60,7 @@ export function keepCertificates(options: CertificatesOptions): Certificates {
   let inUse: CertificateSet | undefined;
   let failures = 0;
   let lastFailure = "";
+  let wake = new AbortController();
 
   async function look(): Promise<void> {
     const set = await share(options);
@@ -62,6 +76,7 @@ export function keepCertificates(options: CertificatesOptions): Certificates {
 
   async function run(): Promise<void> {
     while (!stop.signal.aborted) {
+      wake = new AbortController();
       try {
         await look();
         failures = 0;
@@ -72,10 +87,22 @@ export function keepCertificates(options: CertificatesOptions): Certificates {
         if (failures === 1) log.error({ err: error }, "the certificate of the webhook cannot be kept; retrying");
       }
       const waitMs = failures === 0 ? everyMs : Math.min(everyMs, backoffMs(failures, RETRY));
-      await sleep(waitMs, undefined, { signal: stop.signal }).catch(() => undefined);
+      const signal = AbortSignal.any([stop.signal, wake.signal]);
+      await sleep(waitMs, undefined, { signal }).catch(() => undefined);
     }
   }
 
+  const following = followConfigurations({
+    client: options.client,
+    name: options.configurationName,
+    restoreMs: options.restoreMs ?? RESTORE_MS,
+    // After a failure it is tried again with its backoff.
+    onChange: () => {
+      if (failures === 0) wake.abort();
+    },
+    observe: options.observeConfiguration,
+    log,
+  });
   const running = run();
   return {
     // A replica that cannot renew for a while goes on with what it has.
@@ -83,7 +110,7 @@ export function keepCertificates(options: CertificatesOptions): Certificates {
       inUse === undefined ? `the webhook has no certificate yet${lastFailure && `: ${lastFailure}`}` : undefined,
     close: async () => {
       stop.abort();
-      await running;
+      await Promise.all([running, following.close()]);
     },
   };
 }
@@ -143,11 +170,11 @@ const Configuration = z.looseObject({
   webhooks: z.array(z.looseObject({ clientConfig: z.looseObject({ caBundle: z.string().optional() }) })).default([]),
 });
 
-/** Writes the bundle into both configurations. One that is not there is not needed: the chart may leave either out. */
+/** Writes the bundle into both configurations. That one is not there is told by follow-configurations.ts. */
 async function trust(bundle: string, { client, configurationName, log }: CertificatesOptions): Promise<void> {
   const caBundle = encode(bundle);
-  for (const plural of ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"]) {
-    const path = `/apis/admissionregistration.k8s.io/v1/${plural}/${configurationName}`;
+  for (const kind of ["mutating", "validating"] as const) {
+    const path = `${configurationPath(kind)}/${configurationName}`;
     try {
       const configuration = Configuration.parse(await client.send({ method: "GET", path }));
       if (configuration.webhooks.every(({ clientConfig }) => clientConfig.caBundle === caBundle)) continue;
@@ -157,10 +184,12 @@ async function trust(bundle: string, { client, configurationName, log }: Certifi
       }));
       // With the version that was read: a change of the chart in between is not undone.
       await client.send({ method: "PUT", path, body: { ...configuration, webhooks } });
-      log.info({ configuration: `${plural}/${configurationName}` }, "the webhook's authority was written");
+      log.info(
+        { configuration: `${kind}webhookconfigurations/${configurationName}` },
+        "the webhook's authority was written",
+      );
     } catch (error) {
       if (!isKubeError(error, 404)) throw error;
-      log.debug({ configuration: `${plural}/${configurationName}` }, "there is no such configuration");
     }
   }
 }

@@ -20,6 +20,14 @@ export const WEBHOOK_METRICS = defineMetrics({
     labels: { path: [MUTATE_PATH, VALIDATE_PATH] },
     bad: "Near 5, Kubernetes gives up the call: the operator has too little CPU, or its api-server does not answer about a new workspace.",
   },
+  configurations: {
+    name: "postern_operator_webhook_configuration_present",
+    type: "gauge",
+    help: "1 while the configuration is there by which Kubernetes calls the webhook; not reported with a certificate from a folder.",
+    unit: "1 or 0",
+    labels: { configuration: ["mutating", "validating"] },
+    bad: "`mutating` 0 (PosternWebhookConfigurationMissing): pods that ask for a gate start without one.",
+  },
   validTo: {
     name: "postern_operator_webhook_certificate_expiry_timestamp_seconds",
     type: "gauge",
@@ -35,7 +43,10 @@ export function createWebhookMetrics(registry: Registry) {
   const buckets = [0.0005, 0.002, 0.01, 0.05, 0.2, 1];
   const duration = new Histogram({ ...exported(WEBHOOK_METRICS.duration), buckets, registers });
   const validTo = new Gauge({ ...exported(WEBHOOK_METRICS.validTo), registers });
+  const configurations = new Gauge({ ...exported(WEBHOOK_METRICS.configurations), registers });
   return {
+    observeConfiguration: (configuration: string, isThere: boolean) =>
+      configurations.set({ configuration }, isThere ? 1 : 0),
     observe: ({ path, allowed, seconds }: { path: string; allowed: boolean; seconds: number }) => {
       calls.inc({ path, outcome: allowed ? "allowed" : "refused" });
       duration.observe({ path }, seconds);

@@ -24,7 +24,7 @@ export interface WebhookConfig {
   readonly hosts: readonly string[];
   readonly configurationName: string;
   readonly certificate:
-    | { readonly secretName: string; readonly lifetimes?: Lifetimes }
+    | { readonly secretName: string; readonly lifetimes?: Lifetimes; readonly restoreMs?: number }
     /** A folder with `tls.crt` and `tls.key`, such as cert-manager's Secret when it is mounted. It is followed. */
     | { readonly dir: string };
   readonly injection: InjectionConfig;
@@ -59,7 +59,7 @@ export interface Webhook {
 /** Begins to answer as soon as there is a certificate. Every replica does, leader or not. */
 export function startWebhook(config: WebhookConfig, parts: WebhookParts): Webhook {
   const { log } = parts;
-  const { observe, serves } = createWebhookMetrics(parts.registry);
+  const { observe, observeConfiguration, serves } = createWebhookMetrics(parts.registry);
   const ids = createWorkspaceIds(parts.workspaces, log);
   let { injection } = config;
   let server: WebhookServer | undefined;
@@ -98,6 +98,8 @@ export function startWebhook(config: WebhookConfig, parts: WebhookParts): Webhoo
           ...config,
           secretName: certificate.secretName,
           lifetimes: certificate.lifetimes ?? DEFAULT_LIFETIMES,
+          restoreMs: certificate.restoreMs,
+          observeConfiguration,
           use,
         });
   return {

@@ -138,6 +138,15 @@ export const ALERT_CASES: readonly AlertCase[] = [
     says: /^2 running pods/,
   },
   {
+    alert: "PosternWebhookConfigurationMissing",
+    fires: ['postern_operator_webhook_configuration_present{NS,pod="a",configuration="mutating"} 0x30'],
+    quiet: [
+      'postern_operator_webhook_configuration_present{NS,pod="a",configuration="mutating"} 1x30',
+      'postern_operator_webhook_configuration_present{NS,pod="a",configuration="validating"} 0x30',
+    ],
+    says: /^the MutatingWebhookConfiguration was deleted/,
+  },
+  {
     alert: "PosternSilentPods",
     fires: ['postern_operator_silent_pods{NS,pod="a"} 1x30', 'postern_operator_silent_pods{NS,pod="b"} 1x30'],
     // Pods that start are silent until their gates have read the policy.

@@ -301,6 +301,15 @@ describe("breaking it under traffic", () => {
     expect(bad).toBe("");
   });
 
+  test("an upgrade that replaces every object passes, and guarded pods are admitted right after it", async () => {
+    const bad = await badDuring(async () => {
+      await cluster.helm(["upgrade", RELEASE, "charts/postern", "-n", namespace, "--reuse-values", "--force"]);
+      await cluster.kubectl(["-n", shop, "rollout", "restart", "deploy/orders"]);
+      await rolledOut("deploy/orders", shop);
+    });
+    expect(bad).toBe("");
+  });
+
   test("a gate's pod dies without notice: no request without a key passes, and the others go on", async () => {
     const [victim] = await cluster.list("pods", shop, "app=orders");
     const name = victim?.metadata.name ?? "";
@@ -327,6 +336,7 @@ describe("uninstall", () => {
     await cluster.kubectl(["delete", "namespace", shop, "--timeout=120s"]);
     await cluster.helm(["uninstall", RELEASE, "-n", namespace, "--wait", "--timeout", "3m"]);
     const labelled = ["-A", "-l", `app.kubernetes.io/instance=${RELEASE}`, "-o", "name"];
+    expect(await cluster.get("lease", "postern-operator", namespace)).toBeUndefined();
     const kinds = "deployments,jobs,services,secrets,configmaps,serviceaccounts,roles.rbac.authorization.k8s.io";
     const more = "rolebindings,poddisruptionbudgets,networkpolicies,clusterroles,clusterrolebindings";
     const webhooks = "mutatingwebhookconfigurations,validatingwebhookconfigurations";

@@ -37,6 +37,8 @@ export interface WebhookWorld {
   startOperator(options?: {
     port?: number;
     lifetimes?: Lifetimes;
+    /** When a deleted configuration is made again. */
+    restoreMs?: number;
     /** A folder with a certificate, instead of one that the operator makes. */
     certDir?: string;
     injection?: Partial<InjectionConfig>;
@@ -75,7 +77,7 @@ export async function openWebhookWorld(): Promise<WebhookWorld> {
     client,
     store,
     port,
-    startOperator: async ({ port: own = port, lifetimes, certDir, injection, api } = {}) => {
+    startOperator: async ({ port: own = port, lifetimes, restoreMs, certDir, injection, api } = {}) => {
       const operator = await startOperator({
         source: { kind: "kubernetes", kubeconfig: cluster.kubeconfigPath },
         ...(api ?? { apiUrl: store.server.url, keys: { rootKey: () => store.rootKey } }),
@@ -89,7 +91,11 @@ export async function openWebhookWorld(): Promise<WebhookWorld> {
           configurationName: CONFIGURATION,
           certificate:
             certDir === undefined
-              ? { secretName: SECRET, ...(lifetimes === undefined ? {} : { lifetimes }) }
+              ? {
+                  secretName: SECRET,
+                  ...(lifetimes === undefined ? {} : { lifetimes }),
+                  ...(restoreMs === undefined ? {} : { restoreMs }),
+                }
               : { dir: certDir },
           injection: aConfig(injection),
         },

@@ -383,6 +383,71 @@ test("metrics say when the certificate that is served ends", async () => {
   expect(Number(said) * 1000).toBe(served.validToDate.getTime());
 });
 
+describe("a webhook configuration", () => {
+  const path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/postern";
+  const present = async () =>
+    /^postern_operator_webhook_configuration_present\{configuration="mutating"\} (\d)$/m.exec(
+      await (await fetch(`${operator.adminUrl}/metrics`)).text(),
+    )?.[1];
+
+  test("whose authority another tool removes gets it back at once", async () => {
+    const before = await bundle();
+    for (let round = 0; round < 3; round++) {
+      const found: AnyPod = await world.client.send<KubeObject>({ method: "GET", path });
+      for (const webhook of found.webhooks) delete webhook.clientConfig.caBundle;
+      await world.client.send({ method: "PUT", path, body: found });
+      // It was looked at once a minute.
+      await waitFor("the authority to be back", async () => (await bundle()) === before, { deadlineMs: 3_000 });
+    }
+  });
+
+  test("that is deleted is told by a metric and an Event, and made again as it was", async () => {
+    await operator.close();
+    operator = await world.startOperator({ restoreMs: 2_000 });
+    await untilInjected(shop);
+    expect(await present()).toBe("1");
+    const before: AnyPod = await world.client.send<KubeObject>({ method: "GET", path });
+    await world.client.send({ method: "DELETE", path });
+    await waitFor("the metric", async () => (await present()) === "0", { deadlineMs: 1_500, everyMs: 20 });
+    const { items } = await waitFor("the Event", async () => {
+      const found = await world.client.send<{ items: AnyPod[] }>({
+        method: "GET",
+        path: "/apis/events.k8s.io/v1/namespaces/default/events",
+      });
+      return found.items.some(({ reason }) => reason === "WebhookConfigurationMissing") ? found : undefined;
+    });
+    expect(items.find(({ reason }) => reason === "WebhookConfigurationMissing")).toMatchObject({
+      type: "Warning",
+      regarding: { kind: "MutatingWebhookConfiguration", name: "postern" },
+      note: expect.stringContaining("pods that ask for a gate start without one"),
+    });
+    await untilInjected(shop);
+    const after: AnyPod = await world.client.send<KubeObject>({ method: "GET", path });
+    expect(after.webhooks).toEqual(before.webhooks);
+    expect(after.metadata.uid).not.toBe(before.metadata.uid);
+    await waitFor("the metric", async () => (await present()) === "1");
+  });
+
+  test("that is deleted as the operator ends, as by an uninstallation, stays deleted", async () => {
+    await operator.close();
+    operator = await world.startOperator({ restoreMs: 2_000 });
+    const before: AnyPod = await world.client.send<KubeObject>({ method: "GET", path });
+    await waitFor("it to be seen", async () => (await present()) === "1");
+    await world.client.send({ method: "DELETE", path });
+    await waitFor("the metric", async () => (await present()) === "0", { deadlineMs: 1_500, everyMs: 20 });
+    await operator.close();
+    await expect(world.client.send({ method: "GET", path })).rejects.toMatchObject({ status: 404 });
+    const { resourceVersion: _, uid: __, creationTimestamp: ___, ...metadata } = before.metadata;
+    await world.client.send({
+      method: "POST",
+      path: path.slice(0, path.lastIndexOf("/")),
+      body: { ...before, metadata },
+    });
+    operator = await world.startOperator();
+    await untilInjected(shop);
+  });
+});
+
 test("two replicas serve the certificate of one authority, also when both make it at once", async () => {
   await operator.close();
   await world.client.send({ method: "DELETE", path: `/api/v1/namespaces/default/secrets/${SECRET}` });

@@ -1,0 +1,127 @@
+import { randomBytes } from "node:crypto";
+import { hostname } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Logger } from "pino";
+import { isKubeError, type KubeClient, type KubeObject } from "../runtime/kube-client.ts";
+import { startListWatch } from "../runtime/list-watch.ts";
+
+/*
+ * Follows the two configurations by which the Kubernetes API server calls the webhook. Without the mutating one, pods that ask for a gate
+ * start without it, and nothing refuses them:
+ *
+ *   there     a change is told at once, so that an authority that another tool has removed is written again
+ *   deleted   told at error level and by an Event; made again as it was after RESTORE_MS, unless it is back or this process ends
+ *   absent    from the start: the same, but what it was like is not known. Whoever installed the release has to make it again
+ */
+
+const GROUP_PATH = "/apis/admissionregistration.k8s.io/v1";
+export const CONFIGURATION_KINDS = {
+  mutating: "MutatingWebhookConfiguration",
+  validating: "ValidatingWebhookConfiguration",
+};
+export type ConfigurationKind = keyof typeof CONFIGURATION_KINDS;
+const NAMES = Object.keys(CONFIGURATION_KINDS) as ConfigurationKind[];
+export const configurationPath = (kind: ConfigurationKind): string => `${GROUP_PATH}/${kind}webhookconfigurations`;
+
+/** An uninstallation deletes the configurations first and ends the operator within seconds: nothing must be made again then. */
+export const RESTORE_MS = 15_000;
+
+export interface FollowConfigurationsOptions {
+  readonly client: KubeClient;
+  /** Name of both. */
+  readonly name: string;
+  readonly restoreMs: number;
+  /** Called when one was added or changed. */
+  readonly onChange: () => void;
+  /** Called with what is known of each, at the start and when it changes. */
+  readonly observe: (kind: ConfigurationKind, isThere: boolean) => void;
+  readonly log: Logger;
+}
+
+export function followConfigurations(options: FollowConfigurationsOptions): { close(): Promise<void> } {
+  const { client, name, restoreMs, onChange, observe, log } = options;
+  const stop = new AbortController();
+  const following = NAMES.map((kind) => {
+    let restoring = Promise.resolve();
+    const gone = (last?: KubeObject) => {
+      observe(kind, false);
+      const means =
+        kind === "mutating"
+          ? "pods that ask for a gate start without one"
+          : "faults of policies are told by their status alone";
+      const next = last === undefined ? "Make it again with helm upgrade." : "It is made again in 15 s.";
+      const note = `There is no ${CONFIGURATION_KINDS[kind]} ${name}: ${means}. ${next}`;
+      log.error({ configuration: `${kind}webhookconfigurations/${name}`, note }, "a webhook configuration is missing");
+      void recordEvent(kind, note, options);
+      if (last !== undefined) restoring = restoring.then(() => restore(kind, last));
+    };
+    const restore = async (which: ConfigurationKind, last: KubeObject) => {
+      await sleep(restoreMs, undefined, { signal: stop.signal }).catch(() => undefined);
+      if (stop.signal.aborted || watch.get("", name) !== undefined) return;
+      try {
+        const { labels, annotations } = last.metadata;
+        await client.send({
+          method: "POST",
+          path: configurationPath(which),
+          body: { ...last, metadata: { name, labels, annotations } },
+        });
+        log.warn(
+          { configuration: `${which}webhookconfigurations/${name}` },
+          "a deleted webhook configuration was made again",
+        );
+      } catch (error) {
+        // Another replica was quicker.
+        if (isKubeError(error, 409)) return;
+        log.error({ err: error }, "a deleted webhook configuration cannot be made again: use helm upgrade");
+      }
+    };
+    const watch = startListWatch({
+      client,
+      path: configurationPath(kind),
+      fieldSelector: `metadata.name=${name}`,
+      onChange: ({ before, after }) => {
+        if (after === undefined) return gone(before);
+        observe(kind, true);
+        onChange();
+      },
+      log,
+    });
+    void watch.listed.then(() => {
+      if (watch.get("", name) === undefined) gone();
+    });
+    return { watch, done: () => restoring };
+  });
+  return {
+    close: async () => {
+      stop.abort();
+      await Promise.all(following.map(({ watch }) => watch.close()));
+      await Promise.all(following.map(({ done }) => done()));
+    },
+  };
+}
+
+/** Events about objects without a namespace are in `default`. */
+async function recordEvent(
+  kind: ConfigurationKind,
+  note: string,
+  { client, name, log }: Pick<FollowConfigurationsOptions, "client" | "name" | "log">,
+): Promise<void> {
+  const body = {
+    apiVersion: "events.k8s.io/v1",
+    kind: "Event",
+    metadata: { name: `${name.slice(0, 200)}.${randomBytes(8).toString("hex")}`, namespace: "default" },
+    eventTime: new Date().toISOString().replace("Z", "000Z"),
+    type: "Warning",
+    reason: "WebhookConfigurationMissing",
+    action: "Admit",
+    note,
+    regarding: { apiVersion: "admissionregistration.k8s.io/v1", kind: CONFIGURATION_KINDS[kind], name },
+    reportingController: "postern.dev/operator",
+    reportingInstance: hostname(),
+  };
+  try {
+    await client.send({ method: "POST", path: "/apis/events.k8s.io/v1/namespaces/default/events", body });
+  } catch (error) {
+    log.debug({ err: error }, "an Event about a webhook configuration was not recorded");
+  }
+}
