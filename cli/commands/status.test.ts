@@ -26,10 +26,10 @@ beforeAll(async () => {
   });
 }, KUBERNETES_START_MS);
 
-const condition = (type: string, status: string, message = "") => ({
+const condition = (type: string, status: string, message = "", reason = "Test") => ({
   type,
   status,
-  reason: "Test",
+  reason,
   message,
   lastTransitionTime: "2026-01-01T00:00:00Z",
   observedGeneration: 1,
@@ -93,6 +93,17 @@ test("policies that are enforced are listed, with exit code 0", async () => {
     ],
     hasMore: false,
   });
+});
+
+test("a policy without pods is no failure while it is Ready", async () => {
+  const none = condition("Enforced", "False", "No sidecar has reported on this policy lately.", "NoPods");
+  await write("idle", [condition("Ready", "True"), none]);
+  const { code, out } = await status();
+  expect(code).toBe(0);
+  expect(out.find((line) => line.includes("idle"))).toContain("No sidecar has reported");
+  await write("idle", [condition("Ready", "False", "The spec has faults."), none]);
+  expect((await status()).code).toBe(1);
+  await write("idle", [condition("Ready", "True"), none]);
 });
 
 test("one that is not enforced says why, and one without a status is Unknown: exit code 1", async () => {

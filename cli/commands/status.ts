@@ -20,6 +20,7 @@ const Policy = z.object({
           z.object({
             type: z.string(),
             status: z.string(),
+            reason: z.string().optional(),
             message: z.string().optional(),
             observedGeneration: z.number().optional(),
           }),
@@ -49,6 +50,13 @@ function conditionOf({ metadata, status }: Policy, type: string): string {
   return found === undefined || found.observedGeneration !== metadata.generation ? "Unknown" : found.status;
 }
 
+/** Whether nothing is wrong. A policy that no pod has to enforce, such as one that was applied before its app, is as it should be. */
+function isFine(policy: Policy): boolean {
+  const enforced = policy.status?.conditions?.find(({ type }) => type === "Enforced");
+  if (enforced?.reason === "NoPods") return conditionOf(policy, "Ready") === "True";
+  return conditionOf(policy, "Enforced") === "True";
+}
+
 /** Why it is not enforced, or not Ready; null when it is both. */
 function reasonOf(policy: Policy): string | null {
   const wrong = ["Ready", "Enforced"].find((type) => conditionOf(policy, type) !== "True");
@@ -74,7 +82,7 @@ export const status = defineCommand({
   name: "status",
   summary: "show how the policies of a cluster stand: what is enforced, at how many pods",
   description:
-    "Reads the status of the ApiKeyPolicies, by namespace and name. `Unknown`: the operator has not said so yet. Exit code 1 when one is not enforced.",
+    "Reads the status of the ApiKeyPolicies, by namespace and name. `Unknown`: the operator has not said so yet. Exit code 1 when one is not enforced; a policy without pods is Ready or not.",
   options: {
     namespace: { type: "string", placeholder: "NAME", short: "n", help: "of this namespace only" },
     kubeconfig: {
@@ -92,7 +100,7 @@ export const status = defineCommand({
     const { client } = await openCluster(options.kubeconfig ?? defaultKubeconfig(io.env), io.env);
     const policies = await listPolicies(client, options.namespace);
     printList(io, options, { things: "policies", fields: statusFields, rows: policies, max });
-    return policies.every((policy) => conditionOf(policy, "Enforced") === "True") ? 0 : 1;
+    return policies.every(isFine) ? 0 : 1;
   },
 });
 

@@ -127,7 +127,7 @@ async function applyAll<Observed, Action>(
     if (applied.verdict !== undefined) return applied.verdict;
     if (applied.refusal !== undefined) {
       const detail = withoutForeignManagers(applied.refusal.detail, managerOf(ctx, object));
-      const verdict = verdictOn({ ...applied.refusal, detail });
+      const verdict = verdictOn({ ...applied.refusal, detail }, object);
       // For example, something was deleted after gathering: the next pass plans something else.
       if (verdict === undefined) throw new Error(`${steps.describe(action)}: ${applied.refusal.detail}`);
       return verdict;
@@ -138,7 +138,7 @@ async function applyAll<Observed, Action>(
 }
 
 /** Refusals that a retry does not fix, by their kind. */
-function verdictOn({ kind, detail, faults = [] }: Refusal): Verdict | undefined {
+function verdictOn({ kind, detail, faults = [] }: Refusal, object: ManifestObject): Verdict | undefined {
   switch (kind) {
     case "managed_elsewhere":
     case "managed_exists":
@@ -150,11 +150,14 @@ function verdictOn({ kind, detail, faults = [] }: Refusal): Verdict | undefined 
     case "role_not_found":
       return progressing("DependencyNotReady", detail);
     case "protected_resource":
-      return stalled("DeleteProtected", detail);
+      return stalled("DeleteProtected", `${detail} ${wayOut(object)}`);
     default:
       return undefined;
   }
 }
+
+const wayOut = ({ kind, metadata: { namespace, name } }: ManifestObject): string =>
+  `To delete the object and leave what it made in the store: kubectl -n ${namespace} annotate ${kind.toLowerCase()}.postern.dev ${name} ${ABANDON_ANNOTATION}=true`;
 
 const FAULTS_SHOWN_MAX = 5;
 

@@ -44,3 +44,9 @@ export async function render(values: object, namespace = "postern"): Promise<Ren
 
 /** Returns what `helm lint` says; throws when it finds an error. */
 export const lint = (values: object): Promise<string> => helm(["lint", CHART, "--strict"], values);
+
+/** What Helm makes of a new release in a cluster, which the chart may look at; nothing is installed. Throws what it says when it refuses. */
+export async function renderIn(kubeconfig: string, release: string, values: object): Promise<string> {
+  const command = ["install", release, CHART, "--namespace", release, "--kubeconfig", kubeconfig, "--dry-run=server"];
+  return await helm(command, { crds: { enabled: false }, ...values });
+}

@@ -5,6 +5,7 @@ import { type OpenCluster, openCluster } from "../../operator/source/open-kubern
 import type { Operator } from "../../operator/start.ts";
 import { aConfig } from "../../operator/test/pods.ts";
 import { webhookConfigurations } from "../../operator/webhook/configurations.ts";
+import { renderIn } from "../chart/render.ts";
 import { KUBERNETES_START_MS, startOwnKubernetes, type TestKubernetes } from "../harness/kubernetes.ts";
 import { freePort } from "../harness/ports.ts";
 import { waitFor } from "../harness/wait.ts";
@@ -198,3 +199,21 @@ test("a guarded pod gets its policy from the operator of its class, and a class 
   expect(gate).toBeUndefined();
   expect(message).toContain(`${CLASS} names another operator`);
 }, 120_000);
+
+test.each([
+  {
+    name: "without a class",
+    controllerClass: "",
+    refused: /MutatingWebhookConfiguration plain of another release is asked about the same pods/,
+  },
+  {
+    name: "of a class that another release has",
+    controllerClass: "blue",
+    refused: /MutatingWebhookConfiguration blue of another/,
+  },
+  { name: "of a class of its own", controllerClass: "green", refused: undefined },
+])("a second release $name beside these is refused by the chart: $refused", async ({ controllerClass, refused }) => {
+  const rendered = renderIn(kubernetes.kubeconfigPath, "second", { dev: { enabled: true }, controllerClass });
+  if (refused === undefined) expect(await rendered).toContain("second-postern");
+  else await expect(rendered).rejects.toThrow(refused);
+});
