@@ -185,8 +185,8 @@ const foldCandidate = ({ exact, prefix, ...candidate }: Candidate): Candidate =>
  * a query, empty segments, dot segments, and spaces and dots at the ends of segments. `/` becomes the empty text.
  */
 function foldPath(path: string): string {
-  const once = decodePath(path) ?? path;
-  const text = (decodePath(once) ?? once).normalize("NFKC").toLowerCase().replace(INVISIBLE, "");
+  const text = decodeTwice(path).toLowerCase();
+  if (isFolded(text)) return text;
   const end = text.search(/[?#]/);
   const segments: string[] = [];
   for (const segment of (end === -1 ? text : text.slice(0, end)).split(/[/\\]/)) {
@@ -195,6 +195,13 @@ function foldPath(path: string): string {
     else if (withoutEndingDots(name) !== "") segments.push(withoutEndingDots(name));
   }
   return segments.length === 0 ? "" : `/${segments.join("/")}`;
+}
+
+function decodeTwice(path: string): string {
+  if (!path.includes("%")) return path;
+  const once = decodePath(path) ?? path;
+  const twice = once.includes("%") ? (decodePath(once) ?? once) : once;
+  return /^[ -~]*$/.test(twice) ? twice : twice.normalize("NFKC").replace(INVISIBLE, "");
 }
 
 /** Control and format characters, and line separators. */
@@ -206,8 +213,8 @@ function withoutEndingDots(name: string): string {
   return name.slice(0, end);
 }
 
-/** Whether foldPath would return a canonical path unchanged, found without building anything. May be false for one that it would not change. */
-const isFolded = (path: string): boolean => path === "" || !/[A-Z%;]|[/.](?:$|\/)/.test(path);
+/** Whether foldPath would return the path unchanged, found without building anything. May be false for one that it would not change. */
+const isFolded = (path: string): boolean => path === "" || !/[A-Z%;?#\\ ]|[/.](?:$|\/)/.test(path);
 
 const SLASH = 0x2f;
 
