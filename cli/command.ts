@@ -144,9 +144,8 @@ export function parseOptions(command: Command, args: readonly string[], env: Io[
 
 /** Returns each option that is among the arguments, under its own name: the values of one that repeats, in order. */
 function readArguments(table: OptionTable, args: readonly string[]): Record<string, string | boolean | string[]> {
-  const nameOf = new Map(
-    Object.entries(table).flatMap(([name, { alias }]) => [name, alias].flatMap((word) => (word ? [[word, name]] : []))),
-  ) as Map<string, string>;
+  const nameOf = new Map<string, string>();
+  for (const [name, { alias = name }] of Object.entries(table)) nameOf.set(name, name).set(alias, name);
   const options = Object.fromEntries(
     [...nameOf].map(([word, name]) => {
       const { type = "string", short, repeats: multiple = false } = table[name] ?? {};

@@ -138,7 +138,7 @@ test("a request that a gate refused is explained only as the request that it was
   const unknown = await run(["--request-id", requestId]);
   expect(unknown).toMatchObject({ code: 2, out: [] });
   expect(unknown.notes.join("\n")).toMatch(
-    /^then: RATE_LIMITED, .*does not store its method and path: give --request/s,
+    /^then: RATE_LIMITED, .*does not store the method and path of req_ofTheGate: give --request/s,
   );
   const asked = await run(["--request-id", requestId, "--request", "POST /orders"]);
   expect(asked.code).toBe(15);

@@ -179,16 +179,13 @@ async function explainRequest(
     const by = source === "sidecar" ? `the gate of ${policyId}` : "the API";
     return printable(`then: ${outcome}, decided ${instantText(time)} by ${by} for ${keyId}`);
   });
-  const isOfCall = first.policyId === "" || circumstances.permissions !== undefined;
-  const atGate = isOfCall ? {} : { policyId: first.policyId };
-  if ((circumstances.policyId ?? atGate.policyId) !== undefined && circumstances.path === undefined) {
+  const { policyId = circumstances.permissions === undefined ? first.policyId : "" } = circumstances;
+  if (policyId !== "" && circumstances.path === undefined) {
     // Explaining another request could say VALID of a refused one.
     for (const line of then) io.note(line);
-    throw new UsageError(
-      `${requestId} was decided at a gate, which does not store its method and path: give --request`,
-    );
+    throw new UsageError(`a gate does not store the method and path of ${requestId}: give --request`);
   }
-  const explained = await ask(api, { keyId: first.keyId, ...atGate, ...circumstances });
+  const explained = await ask(api, { keyId: first.keyId, ...circumstances, ...(policyId === "" ? {} : { policyId }) });
   if (asJson) {
     io.out(printableJson({ ...explained, request: data }));
     return exitCodeOf(explained.code, explained.passes);
@@ -197,6 +194,6 @@ async function explainRequest(
   // Both are of the call that is explained: a call that was refused for its own permissions or cost can be VALID here.
   const { permissions = "none", credits } = circumstances;
   const call = ` (permissions: ${permissions}, cost: ${credits?.cost ?? 1}; the stored call's own are unknown: --permissions, --credits)`;
-  io.out(`now${isOfCall ? printable(call) : ""}:`);
+  io.out(`now${policyId === "" ? printable(call) : ""}:`);
   return show(io, explained, false);
 }

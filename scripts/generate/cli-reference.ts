@@ -1,4 +1,4 @@
-import type { Command } from "../../cli/command.ts";
+import { type Command, repetitionOf } from "../../cli/command.ts";
 import { COMMANDS } from "../../cli/commands.ts";
 import { worksWith } from "../../cli/options.ts";
 import { VARIABLES } from "../../cli/variables.ts";
@@ -49,7 +49,9 @@ function section(command: Command): string[] {
       const flag = row.type === "boolean" ? `--${option}` : `--${option} ${row.placeholder ?? "VALUE"}`;
       const short = row.short === undefined ? "" : `\`-${row.short}\`, `;
       const byDefault = row.required === true ? "required" : row.default ? `\`${row.default}\`` : "";
-      return `| ${short}\`${flag}\` | ${row.help} | ${byDefault} | ${row.env === undefined ? "" : `\`${row.env}\``} |`;
+      const repetition = repetitionOf(row);
+      const help = repetition === undefined ? row.help : `${row.help} (${repetition})`;
+      return `| ${short}\`${flag}\` | ${help} | ${byDefault} | ${row.env === undefined ? "" : `\`${row.env}\``} |`;
     }),
     "",
   ];
