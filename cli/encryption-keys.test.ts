@@ -56,7 +56,9 @@ describe("encryption keys", () => {
     expect(readEncryptionKeys(file, { POSTERN_ENCRYPTION_KEYS: "" })?.[0].id).toBe("filed");
     expect(readEncryptionKeys(undefined, {})).toBeUndefined();
     expect(() => readEncryptionKeys(file, env)).toThrow("not both");
-    expect(() => readEncryptionKeys(join(dir, "none"), {})).toThrow("cannot be read: ENOENT");
+    expect(() => readEncryptionKeys(join(dir, "none"), {})).toThrow(
+      "it does not exist; correct --encryption-keys-file",
+    );
   });
 
   test("of a data directory are made once, readable only for its owner", () => {

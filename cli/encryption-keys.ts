@@ -1,8 +1,9 @@
 import { randomBytes } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ENCRYPTION_KEY_BYTES, type EncryptionKey } from "../api-server/key-vault.ts";
 import { type Io, UsageError } from "./command.ts";
+import { readOptionFile } from "./system-errors.ts";
 
 /*
  * The encryption keys for recoverable keys: `ID:BASE64`, separated by commas or line ends, so that the same text works in a
@@ -23,7 +24,7 @@ export function readEncryptionKeys(file: string | undefined, env: Io["env"]): En
   const isInEnvironment = text !== undefined && text !== "";
   if (file === undefined) return isInEnvironment ? parseEncryptionKeys(text, VARIABLE) : undefined;
   if (isInEnvironment) throw new UsageError(`give ${VARIABLE} or --encryption-keys-file, not both`);
-  return parseEncryptionKeys(readFile(file), file);
+  return parseEncryptionKeys(readOptionFile("encryption-keys-file", file), file);
 }
 
 /** @param source where the text comes from, for the `UsageError` that is thrown when it is invalid. */
@@ -57,15 +58,6 @@ function parseEntry(entry: string, where: string): EncryptionKey {
   return { id, secret };
 }
 
-function readFile(file: string): string {
-  try {
-    return readFileSync(file, "utf8");
-  } catch (error) {
-    const { code = "unknown error" } = error as NodeJS.ErrnoException;
-    throw new UsageError(`--encryption-keys-file ${file} cannot be read: ${code}`);
-  }
-}
-
 /**
  * For `postern dev`, which needs no configuration: a key in its data directory, beside the database, that only
  * its owner may read. Made at the first start.
@@ -76,5 +68,5 @@ export function keepEncryptionKeys(dataDir: string): EncryptionKeys {
     mkdirSync(dataDir, { recursive: true });
     writeFileSync(file, `dev:${randomBytes(ENCRYPTION_KEY_BYTES).toString("base64")}\n`, { mode: 0o600, flag: "wx" });
   }
-  return parseEncryptionKeys(readFile(file), file);
+  return parseEncryptionKeys(readOptionFile("encryption-keys-file", file), file);
 }

@@ -45,7 +45,9 @@ test("a value is an option or a variable, or is in a file, and not both", () => 
 
 test("a file that is missing or empty at the start is said, without its content", () => {
   const at = (path: string) => () => followFile(path, { name: "redis-url-file", log });
-  expect(at(join(dir, "none"))).toThrow(`--redis-url-file ${join(dir, "none")} cannot be read: ENOENT`);
+  expect(at(join(dir, "none"))).toThrow(
+    `cannot open "${join(dir, "none")}": it does not exist; correct --redis-url-file`,
+  );
   expect(at(file(" \n"))).toThrow("is empty");
 });
 
@@ -110,5 +112,8 @@ test("a folder in the place of a file, and a file without a text, leave what was
   mkdirSync(path);
   nowMs += 1000;
   expect(value()).toBe("good");
-  expect(lines.map((line) => line.split(": ").at(-1))).toEqual([expect.stringContaining("empty"), "EISDIR"]);
+  expect(lines.map((line) => line.split(": ").at(-1))).toEqual([
+    expect.stringContaining("empty"),
+    "it is a folder, not a file; correct --x-file (EISDIR)",
+  ]);
 });

@@ -1,7 +1,7 @@
-import { readFileSync } from "node:fs";
 import type { Logger } from "pino";
 import { FOLLOWED_FILE } from "./accepts.ts";
 import { type Accepts, type OptionRow, UsageError } from "./command.ts";
+import { readOptionFile } from "./system-errors.ts";
 
 /*
  * What may change while a process runs, such as a password or a certificate. Each of them is given as an option, as a variable, or as a
@@ -107,13 +107,7 @@ export function sameServer(text: string, last: string | undefined): string {
 }
 
 function read(file: string, name: string): string {
-  let text: string;
-  try {
-    text = readFileSync(file, "utf8").trim();
-  } catch (error) {
-    const { code = "unknown error" } = error as NodeJS.ErrnoException;
-    throw new UsageError(`--${name} ${file} cannot be read: ${code}`);
-  }
+  const text = readOptionFile(name, file).trim();
   if (text === "") throw new UsageError(`--${name} ${file} is empty`);
   return text;
 }

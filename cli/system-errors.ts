@@ -1,3 +1,6 @@
+import { readFileSync } from "node:fs";
+import { UsageError } from "./command.ts";
+
 /* Errors of the operating system, in sentences that say what to do. */
 
 /** What the code of a failed connection means. */
@@ -34,4 +37,16 @@ export function saySystemError(error: NodeJS.ErrnoException, flag?: string): str
   const where =
     address === undefined ? (hostname ?? "the server") : `${address}${port === undefined ? "" : `:${port}`}`;
   return `no connection to ${where}: ${network}; start the server, or correct its address (${code})`;
+}
+
+/** Returns the text of the file that an option names. Throws `UsageError` when it cannot be read. */
+export function readOptionFile(option: string, file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    const named = Object.assign(error as NodeJS.ErrnoException, { path: file });
+    throw new UsageError(saySystemError(named, `--${option}`) ?? `--${option} ${file}: ${named.message}`, {
+      cause: error,
+    });
+  }
 }

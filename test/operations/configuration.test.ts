@@ -165,7 +165,7 @@ describe("a process", () => {
     },
     {
       env: { POSTERN_DRAIN: "", REDIS_CA_FILE: "/nowhere/ca.pem" },
-      says: /^postern sidecar: --redis-ca-file \/nowhere\/ca\.pem cannot be read: ENOENT/,
+      says: /^postern sidecar: cannot open "\/nowhere\/ca\.pem": it does not exist; correct --redis-ca-file/,
     },
   ])("ends with 2 and one line for $env", async ({ env, says }) => {
     const child = await start(env);
