@@ -11,7 +11,7 @@ import { startListWatch } from "../runtime/list-watch.ts";
  *
  *   there     a change is told at once, so that an authority that another tool has removed is written again
  *   deleted   told at error level and by an Event; made again as it was after RESTORE_MS, unless it is back or this process ends
- *   absent    from the start: the same, but what it was like is not known. Whoever installed the release has to make it again
+ *   absent    from the start: the same, but what it was like is not known. `helm upgrade` has to make it again
  */
 
 const GROUP_PATH = "/apis/admissionregistration.k8s.io/v1";
