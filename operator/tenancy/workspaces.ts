@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { dirname } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { type ApiAttempt, type ApiOptions, createStoreApi, type StoreApi } from "../api/client.ts";
 import { followFolder } from "../runtime/follow-folder.ts";
@@ -67,6 +68,9 @@ export interface WorkspacesOptions {
   readonly log: Logger;
 }
 
+/** How often the only root key is tried until the API accepts it. */
+const CHECK_MS = 10_000;
+
 /** Throws when the folder or the settings cannot be read at the start; later, what was read last holds. */
 export async function openWorkspaces(options: WorkspacesOptions): Promise<Workspaces> {
   const { apiUrl, keys, defaultWorkspace, settingsFile, followLabels, onChange, signal, observe, log } = options;
@@ -90,6 +94,15 @@ export async function openWorkspaces(options: WorkspacesOptions): Promise<Worksp
       refused = refusal?.message;
     };
     const only = { workspace: open(defaultWorkspace, keys.rootKey, onRootKey) };
+    const stop = new AbortController();
+    // Nothing else asks while there are no objects.
+    const check = createStoreApi({ url: apiUrl, rootKey: keys.rootKey, signal: stop.signal, observe, onRootKey });
+    const checking = (async () => {
+      while (!isAccepted && !stop.signal.aborted) {
+        await check.call("workspaces.getWorkspace", {}).catch(() => undefined);
+        if (!isAccepted) await sleep(CHECK_MS, undefined, { signal: stop.signal }).catch(() => undefined);
+      }
+    })();
     return {
       placeOf: () => only,
       mayUseName: mayUse,
@@ -97,7 +110,10 @@ export async function openWorkspaces(options: WorkspacesOptions): Promise<Worksp
       // A replica whose key was accepted once still admits pods, so a key that is revoked must not end it.
       problem: () => (isAccepted ? undefined : refused),
       confirm: async () => undefined,
-      close: settings.close,
+      close: async () => {
+        stop.abort();
+        await Promise.all([checking, settings.close()]);
+      },
     };
   }
 

@@ -143,3 +143,31 @@ test("a root key that the API refuses makes the operator unready and its objects
     await rm(dir, { recursive: true, force: true });
   }
 }, 240_000);
+
+test("a refused root key is told also while there are no objects, and until it is replaced", async () => {
+  const store = await openStore();
+  const dir = await mkdtemp(join(tmpdir(), "postern-refused-alone-"));
+  await mkdir(join(dir, "manifests"));
+  const team = await openTeam(store, "alone");
+  const [keyFile, port] = [join(dir, "rootKey"), await freePort()];
+  await writeFile(keyFile, "root_of_no_workspace_0123456789");
+  const operator = await startProcess(
+    process.execPath,
+    [
+      ...["cli/main.ts", "operator", "--api-url", store.server.url, "--root-key-file", keyFile],
+      ...["--manifests", join(dir, "manifests"), "--state", join(dir, "state"), "--admin-port", String(port)],
+    ],
+    { env: {}, readyLine: /watching/ },
+  );
+  const readyz = async () => await (await fetch(`http://127.0.0.1:${port}/readyz`)).text();
+  try {
+    await waitFor("it to be unready", async () => (await readyz()).includes("refuses the operator's root key"));
+    await writeFile(`${keyFile}.next`, team.operatorKey);
+    await rename(`${keyFile}.next`, keyFile);
+    await waitFor("it to be ready", async () => (await readyz()) === "ok\n", { deadlineMs: 60_000 });
+  } finally {
+    await operator.stop();
+    await store.close();
+    await rm(dir, { recursive: true, force: true });
+  }
+}, 120_000);
