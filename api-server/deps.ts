@@ -49,7 +49,7 @@ export interface Deps {
   /** The wall clock, Unix ms. */
   readonly nowMs: () => number;
   readonly randomBytes: (size: number) => Uint8Array;
-  /** The base URL of `error.type`: `{docsUrl}/errors/<kind>`. */
+  /** The URL before `/errors/<kind>` in `error.type`. */
   readonly docsUrl: string;
   /** `deciderJson` of this process: the members that all events of its verifications share. */
   readonly decidedBy: string;

@@ -173,10 +173,14 @@ export const region = {
 export const docsUrl = {
   type: "string",
   placeholder: "URL",
-  help: "base URL of error types",
+  help: "URL before `/errors/KIND` in the type of an error",
+  default: "https://postern.dev",
   env: "POSTERN_DOCS_URL",
   accepts: HTTP_URL,
 } as const;
+
+/** A URL to which a path is appended. */
+export const withoutSlash = (url: string): string => url.replace(/\/+$/, "");
 
 /** For the parts whose only HTTP server it is. */
 export const adminPort = {

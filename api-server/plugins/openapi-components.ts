@@ -36,7 +36,9 @@ export const ErrorResponse = z
           .meta({ examples: [404] }),
         type: z
           .string()
-          .describe("`{docs_url}/errors/<kind>`: its last segment is the kind.")
+          .describe(
+            "`https://postern.dev/errors/<kind>`, or another URL of the installation: its last segment is the kind.",
+          )
           .meta({ examples: ["https://postern.example/errors/key_not_found"] }),
         errors: z
           .array(

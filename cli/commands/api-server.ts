@@ -19,6 +19,7 @@ import {
   region,
   retention,
   v1,
+  withoutSlash,
 } from "../options.ts";
 import { type Closers, runService } from "../process.ts";
 import { noteRedisErrors } from "../redis-errors.ts";
@@ -92,7 +93,10 @@ export const apiServer = defineCommand({
       env: "POSTERN_DASHBOARD",
       accepts: SWITCH,
     },
-    "docs-url": { ...docsUrl, help: "base URL of error types; the server serves the pages itself" },
+    "docs-url": {
+      ...docsUrl,
+      help: "URL before `/errors/KIND` in the type of an error; the server has these pages, too",
+    },
     region,
     "trusted-proxies": {
       type: "string",
@@ -147,7 +151,7 @@ export const apiServer = defineCommand({
             : { host: options.host, port: parsePort("admin-port", options["admin-port"]) },
         tls: followCertificateFiles(options, log),
         dashboard: parseSwitch("dashboard", options.dashboard),
-        docsUrl: options["docs-url"],
+        docsUrl: withoutSlash(options["docs-url"]),
         region: options.region,
         trustedProxies: splitList(options["trusted-proxies"]),
         rootKey: followed({

@@ -14,7 +14,7 @@ import { followCertificateFiles, followDoorsCertificate } from "../certificate-f
 import { type Accepts, defineCommand, UsageError } from "../command.ts";
 import { followFile } from "../followed.ts";
 import { surviveStrayErrors } from "../last-resort.ts";
-import { adminPort, docsUrl, listenHost, redisPrefix, region } from "../options.ts";
+import { adminPort, docsUrl, listenHost, redisPrefix, region, withoutSlash } from "../options.ts";
 import { runService } from "../process.ts";
 import { noteRedisErrors } from "../redis-errors.ts";
 import { redisAddress, redisOptions } from "../stores.ts";
@@ -241,7 +241,7 @@ export const sidecar = defineCommand({
       env: "POSTERN_DRAIN",
       accepts: DRAIN,
     },
-    "docs-url": { ...docsUrl, default: "" },
+    "docs-url": docsUrl,
     region,
   },
   run: (options, io) => {
@@ -293,7 +293,7 @@ export const sidecar = defineCommand({
         // Written by the operator that injects the gate, not by people.
         probes: parseProbes(io.env.POSTERN_PROBES),
         region: options.region,
-        errorDocsUrl: options["docs-url"],
+        errorDocsUrl: withoutSlash(options["docs-url"]),
         // Ids of policies are hashes: a wrong name must be readable in the log.
         logger: log.child({ policy: options.policy }),
       });

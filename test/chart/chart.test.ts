@@ -74,6 +74,7 @@ const MATRIX: Readonly<Record<string, object>> = {
     },
     analytics: { existingSecret: "clickhouse" },
     region: "eu",
+    docsUrl: "https://docs.example/postern",
     commonLabels: { team: "platform" },
     image: { registry: "registry.example/postern", tag: "1.2.3", pullSecrets: [{ name: "pull" }] },
     networkPolicy: { enabled: true },
@@ -587,6 +588,18 @@ describe("injection", () => {
     expect(given).toContain("=REDIS_URL=rediss://h:6379,");
     expect(given).toContain("POSTERN_REGION=eu");
     expect(given).not.toContain("secret");
+  });
+
+  test("tells every part that answers where the types of errors lead", async () => {
+    const docsUrl = "https://docs.example/postern";
+    const objects = await render({ operator, ...stores, doors, docsUrl });
+    for (const part of ["api-server", "doors"]) expect(argsOf(objects, part)).toContain(`--docs-url=${docsUrl}`);
+    const gateEnv = argsOf(objects, "operator").find((arg) => arg.startsWith("--gate-env="));
+    expect(gateEnv?.split(",")).toContain(`POSTERN_DOCS_URL=${docsUrl}`);
+    // The values of gates are separated by commas.
+    for (const wrong of ["docs.example", "https://docs.example,REDIS_URL=redis://mine"]) {
+      await expect(render({ operator, ...stores, docsUrl: wrong })).rejects.toThrow(/docsUrl/);
+    }
   });
 
   test("api-servers have a token exactly where they ask whose one is", async () => {

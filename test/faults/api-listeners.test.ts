@@ -6,10 +6,12 @@ import { join } from "node:path";
 import { connect } from "node:tls";
 import { expect, onTestFinished, test } from "vitest";
 import { openCertificateFolder } from "../harness/certificate.ts";
+import { aRule, call, startApp } from "../harness/gate.ts";
+import { guardApp } from "../harness/sidecar-process.ts";
 import { waitFor } from "../harness/wait.ts";
 import { openSystem } from "./system.ts";
 
-/* The ports of an api-server's process: that of the API, by TLS or not, and one for those who run it. */
+/* The ports of an api-server's process: that of the API, by TLS or not, and one for those who run it. And where its errors lead. */
 
 const LONG = { deadlineMs: 60_000 };
 
@@ -88,4 +90,35 @@ test("the API is served by TLS, and with another certificate as soon as its file
   await waitFor("the other certificate", async () => (await served()) === "second", LONG);
   expect(await ask("/v2/apis.createApi", second.cert)).toBe(200);
   expect(await api.process.stop()).toEqual({ code: 0, signal: null });
+});
+
+test(
+  "the type of an error is a stable URL, and where it is set to lead it has the page of the kind",
+  async () => {
+    const system = await openSystem();
+    const typeOf = async (env: Record<string, string>) => {
+      const api = await system.spawnApi(env);
+      const { error } = (await api.call("apis.getApi", {})).body;
+      const { docs } = (await api.call("v1/apis.getApi", {})).body.error;
+      return { type: error.type, docs, own: (await fetch(`${api.url}/errors/invalid_input`)).status };
+    };
+    const standard = await typeOf({});
+    expect(standard).toEqual({
+      type: "https://postern.dev/errors/invalid_input",
+      docs: "https://postern.dev/api-reference/errors/code/BAD_REQUEST",
+      own: 200,
+    });
+    const set = await typeOf({ POSTERN_DOCS_URL: "https://docs.example/postern/" });
+    expect(set.type).toBe("https://docs.example/postern/errors/invalid_input");
+  },
+  LONG.deadlineMs,
+);
+
+test("a gate says the same of an error as an api-server", async () => {
+  const app = await startApp();
+  onTestFinished(() => app.close());
+  const guarded = await guardApp({ upstream: app.url, policy: { rules: [aRule({ access: "Key" })] } });
+  onTestFinished(() => guarded.close());
+  const { status, body } = await call(guarded.port);
+  expect([status, JSON.parse(body).error.type]).toEqual([401, "https://postern.dev/errors/unauthorized"]);
 });

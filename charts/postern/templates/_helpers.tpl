@@ -187,6 +187,7 @@ http{{ if .Values.apiServer.tls.existingSecret }}s{{ end }}://{{ include "poster
 REDIS_URL={{ $url }},POSTERN_REDIS_PREFIX={{ .Values.redisPrefix }}
 {{- with $events }},EVENTS_REDIS_URL={{ . }}{{ end }}
 {{- with .Values.region }},POSTERN_REGION={{ . }}{{ end }}
+{{- with .Values.docsUrl }},POSTERN_DOCS_URL={{ . }}{{ end }}
 {{- end }}
 
 {{- /* `cpu-request=10m,…` */ -}}

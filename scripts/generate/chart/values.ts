@@ -282,6 +282,13 @@ export const Values = z.strictObject({
   ),
   redisPrefix: text("The first part of every key in Redis.", "ps"),
   region: text("Name of the region, recorded with each event."),
+  docsUrl: z
+    .string()
+    .regex(/^$|^https?:\/\/[^\s,"']+$/)
+    .default("")
+    .describe(
+      "URL before `/errors/<kind>` in the type of an error of the API and of gates, such as `https://docs.example`; `https://postern.dev` when empty. Each api-server has these pages at its own `/errors/<kind>`.",
+    ),
 
   migrations: group("A Job that brings the database to this version's schema.", {
     enabled: switchedOn("Whether the chart creates the Job."),
