@@ -34,7 +34,8 @@ afterAll(async () => {
 
 async function ids(): Promise<string[]> {
   const { rows } = await db.query<{ id: string }>("delete from verification_events returning id");
-  return rows.map(({ id }) => id).sort();
+  // Each workspace has ids of its own.
+  return rows.map(({ id }) => id.replace(/^ws_1\//, "")).sort();
 }
 
 test("lines are stored unchanged and once, and the last use of the key is noted to the minute", async () => {

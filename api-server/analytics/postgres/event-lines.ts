@@ -37,7 +37,9 @@ export async function insertEventLines(
 }
 
 /*
- * $1 events, $2 workspace, $3 and $4 the accepted times. Columns that an index holds are bounded in length. Events are inserted in the
+ * $1 events, $2 workspace, $3 and $4 the accepted times. Writers choose the ids of their events, so an id is stored with its workspace before
+ * it: one workspace cannot take the ids of another. It is not a column of the key, because a table of partitions, which the release before
+ * writes too, cannot get another key while both run. Columns that an index holds are bounded in length. Events are inserted in the
  * order of their ids, and rows of keys are locked in the order of theirs, so that two of these do not deadlock.
  */
 const INSERT = `
@@ -65,7 +67,7 @@ const INSERT = `
   ), verified as (
     insert into verification_events (day, id, request_id, time, workspace_id, key_space_id, api_id, key_id, identity_id,
                                      external_id, outcome, tags, source, app_id, region, spent_credits, latency_ms)
-    select (to_timestamp("timeMs" / 1000.0) at time zone 'UTC')::date, id, "requestId", "timeMs", "workspaceId",
+    select (to_timestamp("timeMs" / 1000.0) at time zone 'UTC')::date, $2 || '/' || id, "requestId", "timeMs", "workspaceId",
            "keySpaceId", "apiId", "keyId", coalesce("identityId", ''), coalesce("externalId", ''), outcome, tags, source,
            coalesce("appId", ''), region, "spentCredits", "latencyMs"
       from e
@@ -84,7 +86,7 @@ const INSERT = `
   ), limited as (
     insert into ratelimit_events (day, id, request_id, time, workspace_id, namespace_id, identifier, passed, latency_ms,
                                   override_id, max_count, remaining, reset_at, cost)
-    select (to_timestamp("timeMs" / 1000.0) at time zone 'UTC')::date, id, "requestId", "timeMs", "workspaceId",
+    select (to_timestamp("timeMs" / 1000.0) at time zone 'UTC')::date, $2 || '/' || id, "requestId", "timeMs", "workspaceId",
            "namespaceId", identifier, passed, "latencyMs", coalesce("overrideId", ''), "limit", remaining, "resetMs", cost
       from e
      where kind = 'ratelimit' and "timeMs" > $3 and "timeMs" < $4

@@ -52,13 +52,16 @@ const aVerification = (given: Partial<VerificationEvent> = {}): VerificationEven
 const aRatelimit = (given: Partial<RatelimitEvent> = {}): RatelimitEvent =>
   aRatelimitEvent({ timeMs: NOW_MS, ...given });
 
+/** Each workspace has ids of its own. */
+const storedId = ({ workspaceId, id }: UsageEvent): string => `${workspaceId}/${id}`;
+
 async function stored(events: readonly UsageEvent[]): Promise<string[]> {
   const { rows } = await db.query<{ id: string }>(
     `select id from verification_events where id = any($1)
       union all select id from ratelimit_events where id = any($1) order by id`,
-    [events.map(({ id }) => id)],
+    [events.map(storedId)],
   );
-  return rows.map(({ id }) => id);
+  return rows.map(({ id }) => id.slice(id.indexOf("/") + 1));
 }
 
 async function lastUsed(keyId: string): Promise<number | null> {
@@ -98,11 +101,11 @@ describe.each([
         latencyMs: 1.25,
       });
       await ingest([event]);
-      const { rows } = await db.query("select * from verification_events where id = $1", [event.id]);
+      const { rows } = await db.query("select * from verification_events where id = $1", [storedId(event)]);
       expect(rows).toEqual([
         {
           day: "2042-06-15",
-          id: event.id,
+          id: storedId(event),
           request_id: "req_1",
           time: NOW_MS,
           workspace_id: "ws_a",
@@ -122,7 +125,7 @@ describe.each([
       ]);
       const limited = aRatelimit({ overrideId: "rlor_1", passed: false, remaining: 0, cost: 3 });
       await ingest([limited]);
-      const limits = await db.query("select * from ratelimit_events where id = $1", [limited.id]);
+      const limits = await db.query("select * from ratelimit_events where id = $1", [storedId(limited)]);
       expect(limits.rows).toMatchObject([
         { day: "2042-06-15", override_id: "rlor_1", passed: false, max_count: 10, remaining: 0, cost: 3 },
       ]);

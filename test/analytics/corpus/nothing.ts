@@ -23,6 +23,12 @@ export const NOTHING = [
     `SELECT (SELECT spent_credits ${NONE}) AS a FROM key_verifications_per_month_v1 LIMIT 1`,
     "SELECT sum(s) AS a FROM (SELECT sum(spent_credits) AS s FROM key_verifications_v1 WHERE key_id = 'none')",
     `SELECT min(1 / spent_credits) AS a, max(toFloat64(spent_credits)) AS b ${NONE}`,
+    // Arithmetic with a constant is taken out of min and max, and of nothing else.
+    `SELECT min(spent_credits + 2) AS a, max(spent_credits - 2) AS b, min(2 - spent_credits) AS c, min(spent_credits + 2 + 3) AS d ${NONE}`,
+    `SELECT min((spent_credits + 2) * 3) AS a, min(spent_credits * 3 + 1.5) AS b, max(spent_credits / 4 - 1) AS c, min(spent_credits / 0) AS d ${NONE}`,
+    `SELECT min(spent_credits % 3 + 1) AS a, min(2 / spent_credits) AS b, min(spent_credits + spent_credits) AS c, min(-(spent_credits + 2)) AS d ${NONE}`,
+    `SELECT min(toDate(time) + 2) AS a, min(time + 2) AS b, min(toInt64(spent_credits + 2)) AS c, min(if(spent_credits > 1, 1, 2) + 1) AS d ${NONE}`,
+    `SELECT any(spent_credits + 2) AS a, sum(spent_credits + 2) AS b, max(spent_credits + 2) - min(spent_credits + 2) AS c ${NONE}`,
     `SELECT avg(spent_credits) = avg(spent_credits) AS same_nan ${NONE}`,
     `SELECT if(avg(spent_credits) > 0, 1, 2) AS a, coalesce(avg(spent_credits), 5) AS b ${NONE}`,
   ]),

@@ -81,6 +81,14 @@ export const TEXT = [
     one(
       "JSONExtractString('{\"a\":null}', 'a') AS a, JSONExtractString('{\"a\":true}', 'a') AS b, JSONExtractString('{\"a\":[1, 2]}', 'a') AS c",
     ),
+    // A character 0 elsewhere in the document, or in what is answered as JSON.
+    one(
+      'JSONExtractString(\'{"a":"x","b":"y\\\\u0000z"}\', \'a\') AS a, JSONExtractString(\'{"a\\\\u0000b":"x","c":"d"}\', \'c\') AS b',
+    ),
+    one(
+      'JSONExtractString(\'{"b":["y\\\\u0000z"]}\', \'b\') AS a, JSONExtractString(\'{"b":{"k\\\\u0000":"\\\\u0000\\\\u0000"}}\', \'b\') AS b',
+    ),
+    one('JSONExtractString(\'{"a":"q\\\\\\\\u0000","c":"\\\\u0000"}\', \'a\') AS a'),
     one('JSONExtractString(\'{"a":"\\\\u00fc"}\', \'a\') AS a, JSONExtractString(\'{"a":"q\\\\"q"}\', \'a\') AS b'),
     "SELECT JSONExtractString(external_id, 'plan') AS plan, count() AS n FROM key_verifications_v1 GROUP BY plan ORDER BY plan",
     "SELECT JSONExtractString(external_id, 'seats') AS seats, count() AS n FROM key_verifications_v1 GROUP BY seats ORDER BY seats",

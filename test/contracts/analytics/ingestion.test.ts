@@ -102,6 +102,20 @@ describe.each(STORES)("usage events $name", ({ open }) => {
     await expectCounts(workspaceId, events);
   });
 
+  test("events of two workspaces that chose the same ids are all stored, and each is counted once", async () => {
+    const [mine, theirs] = [aName("ws"), aName("ws")];
+    const of = (workspaceId: string) =>
+      Array.from({ length: 20 }, (_, i) => anEvent({ workspaceId, id: `ev_${i}`, timeMs: NOW_MS - i }));
+    expect(await ingest(mine, of(mine))).toMatchObject({ stored: 20 });
+    expect(await ingest(theirs, of(theirs))).toMatchObject({ stored: 20 });
+    expect(await ingest(mine, of(mine))).toMatchObject({ stored: 0 });
+    // An id that looks like one of the other workspace, as it is stored.
+    const disguised = anEvent({ workspaceId: mine, id: `${theirs}/ev_1`, timeMs: NOW_MS });
+    expect(await ingest(mine, [disguised])).toMatchObject({ stored: 1 });
+    await expectCounts(mine, [...of(mine), disguised]);
+    await expectCounts(theirs, of(theirs));
+  });
+
   test("a key's last use is that of its latest event, to the minute, and only in its own workspace", async () => {
     const { db } = opened;
     const [mine, theirs] = [aName("ws"), aName("ws")];

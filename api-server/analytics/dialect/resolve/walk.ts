@@ -32,6 +32,14 @@ export function childrenOf(expression: ResolvedExpression): readonly ResolvedExp
 const present = (expression: ResolvedExpression | undefined): readonly ResolvedExpression[] =>
   expression === undefined ? [] : [expression];
 
+const VARYING: ReadonlySet<ResolvedExpression["kind"]> = new Set([
+  ...(["column", "aggregate", "window", "subquery", "arrayJoin", "variable"] as const),
+]);
+
+/** Whether the expression has one value in the whole query, which ClickHouse computes before it reads any row. */
+export const isConstant = (expression: ResolvedExpression): boolean =>
+  !contains(expression, ({ kind }) => VARYING.has(kind));
+
 /** Whether the expression is, or has within it, one that `found` is true for. Each object is looked at once. */
 export function contains(
   expression: ResolvedExpression,

@@ -1,5 +1,12 @@
-import type { Aggregate, AggregateName, ResolvedExpression, WindowCall } from "../../dialect/resolve/resolved.ts";
+import type {
+  Aggregate,
+  AggregateName,
+  FunctionName,
+  ResolvedExpression,
+  WindowCall,
+} from "../../dialect/resolve/resolved.ts";
 import { FLOAT64, INT64, isDate, type Type } from "../../dialect/resolve/types.ts";
+import { isConstant } from "../../dialect/resolve/walk.ts";
 import { mayBeNaN } from "./nan.ts";
 import { orDefault } from "./type-names.ts";
 import { unsupported } from "./unsupported.ts";
@@ -32,11 +39,32 @@ function applied(name: string, operand: string, call: Aggregated, writer: Writer
   return `${name}(${call.distinct ? "distinct " : ""}${operand})${filter}${call.over}`;
 }
 
+const canBeEmpty = (call: Aggregated, writer: Writer): boolean =>
+  writer.groupsCanBeEmpty || call.filter !== undefined || call.over !== "";
+
 /** Nothing to aggregate gives the type's default, where that can happen. */
-function filled(sql: string, call: Aggregated, writer: Writer, type: Type = call.type): string {
-  const canBeEmpty = writer.groupsCanBeEmpty || call.filter !== undefined || call.over !== "";
-  return canBeEmpty ? orDefault(sql, type) : sql;
+const filled = (sql: string, call: Aggregated, writer: Writer, type: Type = call.type): string =>
+  canBeEmpty(call, writer) ? orDefault(sql, type) : sql;
+
+/**
+ * What `min` and `max` give where there is nothing: ClickHouse takes arithmetic with a constant out of them, so that `min(x + 2)` is
+ * `min(x) + 2`, and 2 without rows.
+ */
+function emptyExtreme(operand: ResolvedExpression): ResolvedExpression {
+  if (operand.kind === "call" && isCalculated(operand)) {
+    const [left, right] = operand.arguments as readonly [ResolvedExpression, ResolvedExpression];
+    if (isConstant(right)) return { ...operand, arguments: [emptyExtreme(left), right] };
+    if (isConstant(left) && operand.name !== "divide") return { ...operand, arguments: [left, emptyExtreme(right)] };
+  }
+  const { type, span } = operand;
+  const value = isDate(type) ? "1970-01-01" : type.name === "Float64" ? 0 : type.name === "Bool" ? false : 0n;
+  return { kind: "literal", value, type, span };
 }
+
+/** Whether it is a sum, difference, product or quotient, which is a number or a time. */
+const isCalculated = (operand: ResolvedExpression): boolean => operand.kind === "call" && ARITHMETIC.has(operand.name);
+
+const ARITHMETIC: ReadonlySet<FunctionName> = new Set(["plus", "minus", "multiply", "divide"]);
 
 const count: Write = (call, writer) => {
   const operands = call.arguments;
@@ -85,7 +113,7 @@ const avg: Write = (call, writer) => {
 };
 
 const extreme =
-  (name: "min" | "max"): Write =>
+  (name: "min" | "max", mayRewrite = true): Write =>
   (call, writer) => {
     const operand = only(call);
     const value = writer.value(operand);
@@ -93,13 +121,21 @@ const extreme =
       return filled(applied(name === "min" ? "bool_and" : "bool_or", value, call, writer), call, writer);
     // NaN is the largest of floats here, and is passed over there.
     const unless = mayBeNaN(operand) ? `${value} = 'NaN'` : undefined;
+    const found = applied(name, value, call, writer);
+    // What has a filter, is distinct or over a window is another function there, and stays as it is written.
+    const isRewritten =
+      mayRewrite && call.filter === undefined && call.over === "" && !call.distinct && isCalculated(operand);
+    if (isRewritten && canBeEmpty(call, writer) && !call.type.nullable) {
+      const known = unless ? `${applied(name, value, call, writer, unless)}, ` : "";
+      return `coalesce(${known}${found}, ${writer.value(emptyExtreme(operand))})`;
+    }
     if (unless)
-      return `coalesce(${applied(name, value, call, writer, unless)}, ${applied(name, value, call, writer)}${call.type.nullable ? "" : ", 0"})`;
-    return filled(applied(name, value, call, writer), call, writer);
+      return `coalesce(${applied(name, value, call, writer, unless)}, ${found}${call.type.nullable ? "" : ", 0"})`;
+    return filled(found, call, writer);
   };
 
-/** Any value will do; the least is the same in every run. */
-const any: Write = (call, writer) => extreme("min")({ ...call, distinct: false }, writer);
+/** Any value will do; the least is the same in every run. Arithmetic stays within it, as in what is distinct. */
+const any: Write = (call, writer) => extreme("min", false)({ ...call, distinct: false }, writer);
 
 const groupArray =
   (distinct: boolean): Write =>

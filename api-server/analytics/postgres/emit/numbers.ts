@@ -1,5 +1,6 @@
 import type { FunctionCall, ResolvedExpression } from "../../dialect/resolve/resolved.ts";
 import { FLOAT64, INT64, isInteger, type Type, widthOf } from "../../dialect/resolve/types.ts";
+import { isConstant } from "../../dialect/resolve/walk.ts";
 import { unsupported } from "./unsupported.ts";
 import type { Writer } from "./writer.ts";
 
@@ -36,9 +37,13 @@ export const divide: Write = (call, writer) => {
   return known ? `(${a} / ${b})` : `analytics.divide(${a}, ${b})`;
 };
 
+/** ClickHouse refuses the least number by -1, but not where the divisor alone is a constant: that it takes for 0. */
 export const modulo: Write = (call, writer) => {
   const [left, right] = both(call);
   if (call.type.name === "Float64") throw unsupported("% of floats is not supported", call.span);
+  if (isWide(left.type) && (isConstant(left) || !isConstant(right))) {
+    return `analytics.modulo(${writer.as(left, INT64)}, ${writer.as(right, INT64)})`;
+  }
   return `(${writer.as(left, INT64)} % ${writer.as(right, INT64)})`;
 };
 
