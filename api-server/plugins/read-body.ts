@@ -53,10 +53,13 @@ export function createBodyReader(judge: Judge) {
     let length = 0;
     let isLarge = false;
     let isKept = true;
+    let isOver = false;
     let refusal: Error | undefined;
     let timer: NodeJS.Timeout | undefined;
 
     function end(error: Error | undefined): void {
+      if (isOver) return;
+      isOver = true;
       payload.off("data", onData).off("end", onEnd).off("error", onError);
       clearTimeout(timer);
       if (error === undefined) done(null, body());
@@ -85,7 +88,10 @@ export function createBodyReader(judge: Judge) {
         }
         const workspaceId = await judge(request);
         if (workspaceId !== undefined) {
-          request.release = await limiter.acquire(workspaceId);
+          const release = await limiter.acquire(workspaceId);
+          // Its connection may have failed while it waited: then nothing else frees the slot.
+          if (isOver) release();
+          else request.release = release;
           return;
         }
       } catch (error) {
@@ -105,6 +111,7 @@ export function createBodyReader(judge: Judge) {
       if (isLarge || length <= UNJUDGED_BYTES_MAX) return;
       payload.pause();
       void becomeLarge().then(() => {
+        if (isOver) return;
         timer = setTimeout(() => refuseNow(tooSlow()), LARGE_BODY_MS_MAX);
         payload.resume();
       });

@@ -44,7 +44,7 @@ async function upload(headers: readonly string[], bytes: number): Promise<Upload
       client.destroy();
       return String(head).split("\r\n", 1)[0] ?? "";
     },
-    abort: () => client.destroy(),
+    abort: () => client.resetAndDestroy(),
   };
 }
 
@@ -95,8 +95,14 @@ test("of a workspace's large bodies two are read at once, others wait, and a thi
 test("a client that goes away while its large body is read or waits gives its slot back", async () => {
   const mine = [`Authorization: Bearer ${t.rootKey}`];
   for (let i = 0; i < 4; i++) (await upload(mine, MIB)).abort();
-  const { end } = await upload(mine, MIB);
-  expect(await end()).toBe("HTTP/1.1 400 Bad Request");
+  const reading = await Promise.all([1, 2].map(() => upload(mine, MIB)));
+  const waiting = await Promise.all([1, 2, 3, 4].map(() => upload(mine, MIB)));
+  for (const { abort } of waiting) abort();
+  for (const { end } of reading) expect(await end()).toBe("HTTP/1.1 400 Bad Request");
+  for (let i = 0; i < 3; i++) {
+    const later = await Promise.all([1, 2].map(() => upload(mine, MIB)));
+    for (const { end } of later) expect(await end()).toBe("HTTP/1.1 400 Bad Request");
+  }
 });
 
 const values = (count: number) => `{"name":"many","list":[${Array.from({ length: count - 3 }, () => 0).join(",")}]}`;
