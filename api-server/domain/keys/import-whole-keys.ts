@@ -101,6 +101,9 @@ export async function importWholeKeys(
   await insertAudit(tx, call, events);
 }
 
+/** A hundred keys may name a hundred thousand that do not exist, and the error goes into a response and a log. */
+const NAMED = 20;
+
 interface FoundParts {
   /** By the name in lower case. */
   readonly roles: ReadonlyMap<string, NamedPart>;
@@ -127,7 +130,9 @@ async function findParts(
     ...slugs.filter((slug) => !permissions.has(slug.toLowerCase())).map((slug) => `permission ${slug}`),
   ];
   if (missing.length === 0) return { roles, permissions };
-  throw new PublicError("precondition_failed", `These do not exist in the workspace: ${missing.join(", ")}.`);
+  const named = missing.slice(0, NAMED).join(", ");
+  const others = missing.length > NAMED ? ` and ${missing.length - NAMED} more` : "";
+  throw new PublicError("precondition_failed", `These do not exist in the workspace: ${named}${others}.`);
 }
 
 async function refuseKnownHashes(tx: PoolClient, keys: readonly WholeKeyToImport[]): Promise<void> {

@@ -80,6 +80,13 @@ test("all or nothing: what is missing is 412 and named, a hash that is taken or 
   expect((await t.call("identities.getIdentity", { identity: "never_made" })).status).toBe(404);
 });
 
+test("of many permissions that are missing twenty are named", async () => {
+  const permissions = Array.from({ length: 1_000 }, (_, i) => `missing.${i}`);
+  const reply = await refused([{ apiId, plaintext: newSecret(), permissions }]);
+  expect(reply).toMatch(/^412 .*permission missing\.0, .* and 980 more\.$/);
+  expect(reply.length).toBeLessThan(1_000);
+});
+
 test("of two imports of one secret at the same time one is 409", async () => {
   const item = { apiId, plaintext: newSecret(), externalId: "both" };
   const replies = await Promise.all([1, 2].map(() => t.call("v1/migrations.createKeys", [item])));
