@@ -39,8 +39,11 @@ export interface Http2Limits {
   readonly answerIdleMs: number;
 }
 
-/** Requests at once on one connection: enough for a gateway, which opens more connections when it needs them. */
-const STREAMS_MAX = 256;
+/**
+ * Concurrent requests of a connection; clients with more open another connection. The least that RFC 9113 (section 6.5.2) recommends,
+ * because all requests of a connection may arrive in one read, and delay those of other clients.
+ */
+const STREAMS_MAX = 100;
 /** Beyond it, nghttp2 itself resets a stream; those between are answered by `head.ts`, as for HTTP/1.1. */
 const HEADER_PAIRS_MAX = 512;
 /** What HPACK counts for a field besides its name and value. */

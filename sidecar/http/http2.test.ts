@@ -374,11 +374,11 @@ describe("a connection", () => {
     expect(good).toBe(10_000);
   });
 
-  test("may have 256 requests at once", async () => {
+  test("may have 100 requests at once", async () => {
     gate = await openGate(OPEN);
     const session = open();
     await once(session, "remoteSettings");
-    expect(session.remoteSettings.maxConcurrentStreams).toBe(256);
+    expect(session.remoteSettings.maxConcurrentStreams).toBe(100);
     expect(session.remoteSettings.enablePush).toBe(false);
   });
 
