@@ -9,12 +9,24 @@ import { restoreProbe } from "./probes.ts";
  * again, so that the result is the same however often this is done.
  */
 
+/** More than a guarded pod can have (inject.ts): the annotation of a pod that is being created may be anyone's. */
+const ENTRIES_MAX = 2_000;
+
 export const Before = z.object({
   /** Ports whose names the gate took; `at` is a port's place among those of its container. */
-  ports: z.array(z.object({ container: z.string(), at: z.int(), number: z.int(), name: z.string() })).default([]),
-  probes: z.array(z.object({ container: z.string(), probe: z.enum(PROBES), handler: Handler })).default([]),
+  ports: z
+    .array(z.object({ container: z.string(), at: z.int(), number: z.int(), name: z.string() }))
+    .max(ENTRIES_MAX)
+    .default([]),
+  probes: z
+    .array(z.object({ container: z.string(), probe: z.enum(PROBES), handler: Handler }))
+    .max(ENTRIES_MAX)
+    .default([]),
   /** Hooks that named such a port. */
-  hooks: z.array(z.object({ container: z.string(), hook: z.enum(HOOKS), port: z.string() })).default([]),
+  hooks: z
+    .array(z.object({ container: z.string(), hook: z.enum(HOOKS), port: z.string() }))
+    .max(ENTRIES_MAX)
+    .default([]),
 });
 export type Before = z.output<typeof Before>;
 

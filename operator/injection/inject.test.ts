@@ -22,6 +22,48 @@ const containerOf = (pod: Pod, name: string) => pod.spec.containers.find((one) =
 /** What `postern sidecar` reads, by its reference. */
 const SIDECAR_VARIABLES = readFileSync(new URL("../../docs/reference/cli.md", import.meta.url), "utf8");
 
+describe("a pod of a hostile size", () => {
+  const app = (more: object) => aPod({ app: more });
+  const numbered = (count: number) => Array.from({ length: count }, (_, i) => ({ containerPort: 1_024 + i }));
+  const msOf = (work: () => void) => {
+    const startMs = performance.now();
+    work();
+    return performance.now() - startMs;
+  };
+
+  // Without a bound the search for a free port never ends, and the operator with it.
+  test("is refused when it lists every port, and no port is left for the gate", () => {
+    const everyPort = app({ ports: [{ name: "http", containerPort: 8_080 }, ...numbered(64_512)] });
+    expect(refusal(everyPort)).toContain("list 64513 ports, and those of a guarded pod list at most 2000");
+  });
+
+  test("is refused when it has more containers than the bound, init containers too", () => {
+    const helpers = Array.from({ length: 249 }, (_, i) => ({ name: `helper-${i}` }));
+    const { containers } = aPod().spec;
+    expect(refusal(aPod({ spec: { containers, initContainers: helpers } }))).toContain("251 containers");
+    expect(refusal(aPod({ spec: { containers, initContainers: helpers.slice(1) } }))).toBe("admitted");
+  });
+
+  test("is decided within a second at the bounds, with names and an annotation that are compared with all ports", () => {
+    const half = Array.from({ length: 999 }, (_, i) => i);
+    const ports = [
+      ...half.map((i) => ({ name: `a${i}`, containerPort: 8_080 })),
+      { name: "http", containerPort: 8_080 },
+      ...half.map((i) => ({ name: `b${i}`, containerPort: 81 })),
+    ];
+    const entries = (count: number) =>
+      JSON.stringify({
+        ports: Array.from({ length: count }, () => ({ container: "app", at: 0, number: 1, name: "" })),
+      });
+    const annotated = (count: number) => ({ "postern.dev/before-injection": entries(count) });
+    const spec = { ...app({ ports }).spec, initContainers: [{ name: "postern-gate" }] };
+    const largest = aPod({ spec, metadata: { annotations: annotated(2_000) } });
+    expect(msOf(() => expect(refusal(largest)).toBe("admitted"))).toBeLessThan(1_000);
+    const larger = aPod({ spec, metadata: { annotations: annotated(2_001) } });
+    expect(refusal(larger)).toContain("was not injected");
+  });
+});
+
 describe("the gate", () => {
   test("is the first init container, restarts always, and is as restricted as Kubernetes can make it", () => {
     const first = { name: "setup", image: "x" };

@@ -58,8 +58,15 @@ interface Target {
 
 const OWN_PORT_NAME = "postern";
 
+/** Init containers too. Kubernetes itself bounds neither number, and one pod must not hold up the admission of all others. */
+export const CONTAINERS_MAX = 250;
+/** Of all containers together. Injection compares ports with one another, and looks for two that none lists. */
+export const CONTAINER_PORTS_MAX = 2_000;
+
 export function injectGate(given: Pod, injection: Injection): Injected {
   const { config, policy, cluster, namespace, workspaceId } = injection;
+  const oversized = exceeds(given);
+  if (oversized !== undefined) return { refused: oversized };
   const pod = withoutGate(given);
   if (pod === undefined)
     return { refused: `the pod has a container with the name ${GATE_CONTAINER} that was not injected.` };
@@ -123,6 +130,16 @@ export function injectGate(given: Pod, injection: Injection): Injected {
       },
     },
   };
+}
+
+function exceeds({ spec: { containers, initContainers = [] } }: Pod): string | undefined {
+  const all = [...initContainers, ...containers];
+  if (all.length > CONTAINERS_MAX)
+    return `it has ${all.length} containers, and a guarded pod has at most ${CONTAINERS_MAX}.`;
+  const ports = all.reduce((sum, { ports: listed = [] }) => sum + listed.length, 0);
+  return ports > CONTAINER_PORTS_MAX
+    ? `its containers list ${ports} ports, and those of a guarded pod list at most ${CONTAINER_PORTS_MAX}.`
+    : undefined;
 }
 
 function cannotGuard({ spec }: Pod, { config, policy }: Injection): string | undefined {
