@@ -122,7 +122,8 @@ function compileClientAddress({
   return from === "Connection" ? { from: "connection" } : { from: "forwardedFor", trustedProxies };
 }
 
-function queryProblem(query: string): string | undefined {
+/** Returns why a permission query does not parse; undefined when it does. */
+export function queryProblem(query: string): string | undefined {
   try {
     parseQuery(query);
     return undefined;
