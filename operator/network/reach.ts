@@ -23,20 +23,23 @@ export const admitting = (
   policies: readonly NetworkPolicy[],
   { ports: listed }: Pick<PodPorts, "ports">,
   port: number,
-): readonly NetworkPolicy[] =>
-  policies.filter(({ spec: { ingress = [] } }) =>
-    ingress.some(({ ports = [] }) => ports.length === 0 || ports.some((one) => includes(one, listed, port))),
+): readonly NetworkPolicy[] => {
+  // Once for all of them: a namespace can have thousands of these, each with thousands of ports.
+  const names = new Set(listed.filter(({ number }) => number === port).map(({ name }) => name));
+  return policies.filter(({ spec: { ingress = [] } }) =>
+    ingress.some(({ ports = [] }) => ports.length === 0 || ports.some((one) => includes(one, names, port))),
   );
+};
 
 function includes(
   { protocol = "TCP", port: first, endPort = typeof first === "number" ? first : undefined }: PolicyPort,
-  listed: PodPorts["ports"],
+  names: ReadonlySet<string | undefined>,
   port: number,
 ): boolean {
   if (protocol !== "TCP") return false;
   if (first === undefined) return true;
   if (typeof first === "number") return first <= port && port <= (endPort ?? first);
-  return listed.some(({ name, number }) => name === first && number === port);
+  return names.has(first);
 }
 
 /** Whether a label selector of Kubernetes matches. An empty one matches everything. */

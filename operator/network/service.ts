@@ -51,15 +51,17 @@ export function toService({ metadata: { name, namespace = "" }, spec }: KubeObje
   };
 }
 
-export const selectsPod = ({ selector }: SeenService, { labels }: Pick<SeenPod, "labels">): boolean => {
+/** Returns which pods a Service selects. */
+export function selectionOf({ selector }: SeenService): (pod: Pick<SeenPod, "labels">) => boolean {
   const wanted = Object.entries(selector);
-  return wanted.length > 0 && wanted.every(([name, value]) => labels[name] === value);
-};
+  return ({ labels }) => wanted.length > 0 && wanted.every(([name, value]) => labels[name] === value);
+}
 
-/** Whether a Service sends requests to this port of the pod. Kubernetes takes the first port of a name, and containers before sidecars. */
-export const sendsTo = (service: SeenService, pod: SeenPod, port: number): boolean =>
-  selectsPod(service, pod) &&
-  service.targets.some(
-    (target) =>
-      (typeof target === "number" ? target : pod.gate?.ports.find(({ name }) => name === target)?.number) === port,
-  );
+/** By what Services name a port of a pod. Kubernetes takes the first port of a name, and containers before sidecars. */
+export function targetsOf({ gate }: Pick<SeenPod, "gate">, port: number): ReadonlyArray<string | number> {
+  const firsts = new Map<string, number>();
+  for (const { name, number } of gate?.ports ?? []) {
+    if (name !== undefined && !firsts.has(name)) firsts.set(name, number);
+  }
+  return [port, ...[...firsts].flatMap(([name, number]) => (number === port ? name : []))];
+}

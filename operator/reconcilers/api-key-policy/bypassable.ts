@@ -1,5 +1,5 @@
 import { admitting, isolating } from "../../network/reach.ts";
-import { selectsPod, sendsTo } from "../../network/service.ts";
+import { selectionOf, targetsOf } from "../../network/service.ts";
 import { GATED_BY_LABEL } from "../../pods/gated-by.ts";
 import { interceptionOf, portIn, type SeenPod } from "../../pods/pod.ts";
 import type { FurtherCondition, Reason } from "../plan.ts";
@@ -157,9 +157,14 @@ function isMadeBefore(pod: SeenPod, { parsed: { spec } }: Observed): boolean {
 /** The names of Services that send requests to the app's port of a running pod. The kernel leads those of `Redirect` to the gate. */
 function servicesPastGate({ selected, services }: Observed): readonly string[] {
   if (typeof services !== "object" || typeof selected !== "object") return [];
-  const pods = selected.own.filter((pod) => interceptionOf(pod) === "Port");
+  const pods = selected.own
+    .filter((pod) => interceptionOf(pod) === "Port")
+    .map((pod) => ({ pod, targets: pod.gate?.guards === undefined ? [] : targetsOf(pod, pod.gate.guards) }));
   return services
-    .filter((service) => pods.some((pod) => pod.gate?.guards !== undefined && sendsTo(service, pod, pod.gate.guards)))
+    .filter((service) => {
+      const [selects, sent] = [selectionOf(service), new Set(service.targets)];
+      return pods.some(({ pod, targets }) => targets.some((target) => sent.has(target)) && selects(pod));
+    })
     .map(({ name }) => name)
     .sort();
 }
@@ -167,7 +172,7 @@ function servicesPastGate({ selected, services }: Observed): readonly string[] {
 function headlessNote({ selected, services }: Observed): string {
   if (typeof services !== "object" || typeof selected !== "object") return "";
   const pods = selected.own.filter((pod) => interceptionOf(pod) === "Port");
-  const headless = services.filter((one) => one.isHeadless && pods.some((pod) => selectsPod(one, pod)));
+  const headless = services.filter((one) => one.isHeadless && pods.some(selectionOf(one)));
   if (headless.length === 0) return "";
   const shown = headless.map(({ name }) => name).sort();
   return ` Clients of the headless Service ${shownOf(shown)} choose the port themselves: let them use the gate's.`;

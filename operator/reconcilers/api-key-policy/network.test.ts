@@ -372,6 +372,14 @@ describe("Bypassable", () => {
     const of = (services: readonly SeenService[], one: Case = { network: [managed] }) =>
       bypassable({ ...observe(one), services });
 
+    test("counts the first port of a name alone, as Kubernetes does", () => {
+      const twice = (numbers: readonly number[]) =>
+        aSeenPod("a", { gate: { ...aGate, ports: numbers.map((number) => ({ name: "web", number })) } });
+      const direct = [service("direct", { targets: ["web"] })];
+      expect(of(direct, { pods: [twice([8080, 9090])], network: [managed] })).toMatchObject({ status: "True" });
+      expect(of(direct, { pods: [twice([9090, 8080])], network: [managed] })).toMatchObject({ status: "False" });
+    });
+
     test.each([
       { name: "the number of the app's port", targets: [8080], is: true },
       { name: "the name that the gate took over", targets: ["http"], is: false },
@@ -404,5 +412,22 @@ describe("Bypassable", () => {
       const many = Array.from({ length: 8 }, (_, i) => service(`s${i}`, { targets: [8080] }));
       expect(of(many).message).toContain("The Services s0, s1, s2, s3, s4 and 3 more send requests past the gate");
     });
+  });
+
+  // Who may write in one namespace decides how many there are, and the operator admits the pods of all namespaces meanwhile.
+  test("is decided within two seconds of thousands of Services and NetworkPolicies with a hundred named ports each", () => {
+    const listed = Array.from({ length: 100 }, (_, i) => ({ name: `p${i}`, number: 9_100 + i }));
+    const gate = { ...aGate, ports: [...listed, ...aGate.ports] };
+    const pods = Array.from({ length: 100 }, (_, i) => aSeenPod(`pod-${i}`, { gate }));
+    const targets = Array.from({ length: 100 }, (_, i) => `q${i}`);
+    const ingress = [{ ports: targets.map((port) => ({ protocol: "TCP", port })) }];
+    const network = Array.from({ length: 500 }, (_, i) => other(`np-${i}`, { ingress }));
+    const services = Array.from({ length: 1_000 }, (_, i) => ({
+      ...{ namespace: "shop", name: `s-${i}`, selector: { app: "orders" }, isHeadless: false, targets },
+    }));
+    const observed = observe({ pods, network });
+    const startMs = performance.now();
+    expect(bypassable({ ...observed, services })).toMatchObject({ status: "False", reason: "Succeeded" });
+    expect(performance.now() - startMs).toBeLessThan(2_000);
   });
 });

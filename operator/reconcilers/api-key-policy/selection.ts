@@ -45,14 +45,11 @@ export function selectedBy(
   isNamespaceGuarded?: boolean,
 ): Selected {
   const { name, uid } = policy.metadata;
-  const all = [policy, ...policies.filter(({ metadata }) => metadata.uid !== uid)];
+  const older = policies.filter((one) => one.metadata.uid !== uid && oldestOf(policy, [one]) === one);
   const running = pods.filter((pod) => pod.isRunning && concerns(policy, pod));
-  /** The older policy whose pod it is. A pod that names a younger one, or one that does not exist, has no gate of this one. */
-  const rivalAt = (pod: SeenPod): ManifestObject | undefined => {
-    const chosen = choosePolicy(pod, all)?.policy;
-    return chosen === undefined || oldestOf(policy, [chosen]) === policy ? undefined : chosen;
-  };
-  const own = running.filter((pod) => rivalAt(pod) === undefined);
+  // The older policy whose pod it is. A pod that names a younger one, or one that does not exist, has no gate of this one.
+  const rivals = running.map((pod) => choosePolicy(pod, older)?.policy);
+  const own = running.filter((_, i) => rivals[i] === undefined);
   const isGuarded = (pod: SeenPod) => pod.gate !== undefined && (pod.policy ?? name) === name;
   return {
     own,
@@ -73,7 +70,7 @@ export function selectedBy(
     unlabelled: own.filter(({ labels }) => isNamespaceGuarded !== true && !asksForGate(labels)).length,
     isNamespaceGuarded,
     contested: running.length - own.length,
-    rival: running.map(rivalAt).find((rival) => rival !== undefined),
+    rival: rivals.find((rival) => rival !== undefined),
   };
 }
 
