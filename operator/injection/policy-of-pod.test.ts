@@ -88,7 +88,7 @@ test("of several that select a pod, that one's gate is injected whose status cou
     // Before the webhook's annotation is on the pod, and after.
     for (const named of [undefined, injected.name]) {
       const running = {
-        ...{ namespace: "shop", name: "orders-1", labels: { app: "orders" } },
+        ...{ namespace: "shop", name: "orders-1", uid: "uid-1", labels: { app: "orders" } },
         ...{ isRunning: true, hasEnded: false, gate: aGate, policy: named },
       };
       for (const policy of policies) {

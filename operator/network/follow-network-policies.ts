@@ -4,7 +4,7 @@ import { isKubeError, type KubeClient, type KubeObject } from "../runtime/kube-c
 import { startListWatch } from "../runtime/list-watch.ts";
 import type { ManifestObject } from "../source/contract.ts";
 import { FIELD_MANAGER } from "../source/kubernetes.ts";
-import { type NetworkPolicy, type NetworkPolicySpec, toNetworkPolicy } from "./network-policy.ts";
+import { MANAGED_LABEL, type NetworkPolicy, type NetworkPolicySpec, toNetworkPolicy } from "./network-policy.ts";
 
 /** The NetworkPolicies of a cluster, and those of them that manifests own. */
 export interface NetworkPolicies {
@@ -19,6 +19,8 @@ export interface NetworkPolicies {
     wanted: { readonly name: string; readonly spec: NetworkPolicySpec },
     found?: NetworkPolicy,
   ): Promise<void>;
+  /** Leaves it to pods, whose names and uids are given: Kubernetes deletes it when the last of them is gone. */
+  orphan(found: NetworkPolicy, pods: ReadonlyArray<{ readonly name: string; readonly uid: string }>): Promise<void>;
   /** The spec that this process wrote last for the owner; undefined when it wrote none, or deleted it since. */
   lastWritten(owner: ManifestObject): NetworkPolicySpec | undefined;
   /** Deletes it, and no other one that has its name by now. */
@@ -34,6 +36,9 @@ export interface FollowNetworkPoliciesOptions {
   readonly onChange: (namespace?: string) => void;
   readonly log: Logger;
 }
+
+/** An object has at most 1.5 MB. */
+const OWNERS_MAX = 5_000;
 
 const GROUP_PATH = "/apis/networking.k8s.io/v1";
 
@@ -81,35 +86,42 @@ export function followNetworkPolicies({
     onChange();
   });
 
+  const write = async (
+    { namespace, name, uid }: { readonly namespace: string; readonly name: string; readonly uid: string | undefined },
+    spec: NetworkPolicySpec,
+    ownerReferences: readonly object[],
+  ) => {
+    const answer = await client.send<KubeObject>({
+      method: "PATCH",
+      path: `${pathOf(namespace)}/${name}`,
+      // Of one that is not there no field is another's. With the uid nothing is written to one that came in its place.
+      query: { fieldManager: FIELD_MANAGER, force: String(uid !== undefined) },
+      contentType: "application/apply-patch+yaml",
+      body: {
+        apiVersion: "networking.k8s.io/v1",
+        kind: "NetworkPolicy",
+        metadata: { name, namespace, ...(uid === undefined ? {} : { uid }), labels: MANAGED_LABEL, ownerReferences },
+        spec,
+      },
+    });
+    // Visible at once, so that the next look does not write again.
+    watches
+      .find((watch) => watch.namespace === undefined || watch.namespace === namespace)
+      ?.put(withoutWriters(answer));
+  };
+
   return {
     in: (namespace) => (isListed ? [...(byNamespace.get(namespace)?.values() ?? [])] : undefined),
 
     apply: async (owner, { name, spec }, found) => {
-      const { namespace } = owner.metadata;
-      const answer = await client.send<KubeObject>({
-        method: "PATCH",
-        path: `${pathOf(namespace)}/${name}`,
-        // Of one that is not there no field is another's. With the uid nothing is written to one that came in its place.
-        query: { fieldManager: FIELD_MANAGER, force: String(found !== undefined) },
-        contentType: "application/apply-patch+yaml",
-        body: {
-          apiVersion: "networking.k8s.io/v1",
-          kind: "NetworkPolicy",
-          metadata: {
-            name,
-            namespace,
-            ...(found === undefined ? {} : { uid: found.uid }),
-            labels: { "app.kubernetes.io/managed-by": "postern" },
-            ownerReferences: [ownerReference(owner)],
-          },
-          spec,
-        },
-      });
+      await write({ namespace: owner.metadata.namespace, name, uid: found?.uid }, spec, [ownerReference(owner)]);
       written.set(owner.metadata.uid, spec);
-      // Visible at once, so that the next look does not write again.
-      watches
-        .find((watch) => watch.namespace === undefined || watch.namespace === namespace)
-        ?.put(withoutWriters(answer));
+    },
+
+    orphan: async (found, pods) => {
+      const owners = pods.slice(0, OWNERS_MAX).map(({ name, uid }) => ({ apiVersion: "v1", kind: "Pod", name, uid }));
+      await write(found, found.spec, owners);
+      if (found.controllerUid !== undefined) written.delete(found.controllerUid);
     },
 
     lastWritten: ({ metadata }) => written.get(metadata.uid),

@@ -8,6 +8,8 @@ export interface NetworkPolicy {
   readonly uid: string;
   /** The uid of the object that controls it; undefined for one without such an owner. */
   readonly controllerUid: string | undefined;
+  /** Whether it has no such owner, and was written for a policy that was deleted since. */
+  readonly isOrphaned: boolean;
   readonly spec: NetworkPolicySpec;
 }
 
@@ -40,17 +42,23 @@ export interface PolicyPort {
   readonly endPort?: number;
 }
 
+/** On each that is written for an ApiKeyPolicy. */
+export const MANAGED_LABEL = { "app.kubernetes.io/managed-by": "postern" };
+
 interface Owned {
   readonly ownerReferences?: ReadonlyArray<{ readonly uid: string; readonly controller?: boolean }>;
 }
 
 export function toNetworkPolicy({ metadata, spec }: KubeObject): NetworkPolicy {
   const { ownerReferences = [] } = metadata as KubeObject["metadata"] & Owned;
+  const controllerUid = ownerReferences.find(({ controller }) => controller === true)?.uid;
+  const isManaged = Object.entries(MANAGED_LABEL).every(([name, value]) => metadata.labels?.[name] === value);
   return {
     namespace: metadata.namespace ?? "",
     name: metadata.name,
     uid: metadata.uid,
-    controllerUid: ownerReferences.find(({ controller }) => controller === true)?.uid,
+    controllerUid,
+    isOrphaned: controllerUid === undefined && isManaged,
     spec: spec as NetworkPolicySpec,
   };
 }

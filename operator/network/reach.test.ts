@@ -8,6 +8,7 @@ const policy = (spec: Partial<NetworkPolicySpec>): NetworkPolicy => ({
   name: "one",
   uid: "uid-1",
   controllerUid: undefined,
+  isOrphaned: false,
   spec: { podSelector: {}, policyTypes: ["Ingress"], ...spec },
 });
 const ports = [

@@ -54,6 +54,7 @@ test("what is kept is read as it was, and again after it was kept", () => {
   expect(toPod(once)).toEqual({
     namespace: "shop",
     name: "a",
+    uid: "uid-a",
     labels: { app: "orders" },
     isRunning: true,
     hasEnded: false,

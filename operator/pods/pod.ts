@@ -19,6 +19,7 @@ export const POLICY_ANNOTATION = "postern.dev/policy";
 export interface SeenPod {
   readonly namespace: string;
   readonly name: string;
+  readonly uid: string;
   readonly labels: Readonly<Record<string, string>>;
   /** Whether it may serve requests: it runs, and is not being deleted. A pod whose node is lost may run on. */
   readonly isRunning: boolean;
@@ -110,11 +111,12 @@ const guardedBy = ({ env = [] }: Container): number | undefined =>
   upstreamPortInPod(env.find(({ name }) => name === UPSTREAM)?.value);
 
 export function toPod(object: KubeObject): SeenPod {
-  const { name, namespace = "", labels = {}, annotations, deletionTimestamp } = object.metadata;
+  const { name, namespace = "", uid, labels = {}, annotations, deletionTimestamp } = object.metadata;
   const { phase } = (object.status ?? {}) as { readonly phase?: string };
   return {
     namespace,
     name,
+    uid,
     labels,
     isRunning: deletionTimestamp === undefined && (phase === "Running" || phase === "Unknown"),
     hasEnded: phase === "Succeeded" || phase === "Failed",

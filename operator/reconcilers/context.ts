@@ -27,7 +27,7 @@ export interface OperatorContext {
   /** Whether all pods of a namespace are admitted with a gate or not at all, by its label; undefined when that is not known. */
   readonly isNamespaceGuarded?: ((namespace: string) => boolean | undefined) | undefined;
   /** undefined where there are none, as in a directory. */
-  readonly network: Pick<NetworkPolicies, "in" | "apply" | "lastWritten" | "remove"> | undefined;
+  readonly network: Pick<NetworkPolicies, "in" | "apply" | "lastWritten" | "orphan" | "remove"> | undefined;
   /** undefined where there are none, as in a directory. */
   readonly services?: Pick<Services, "in"> | undefined;
   readonly resyncMs: number;

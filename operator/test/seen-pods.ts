@@ -18,6 +18,7 @@ export const aGate: SeenGate = {
 export const aSeenPod = (name: string, more: Partial<SeenPod> = {}): SeenPod => ({
   namespace: "shop",
   name,
+  uid: `uid-of-${name}`,
   labels: { app: "orders", "postern.dev/gated-by": "it" },
   isRunning: true,
   hasEnded: false,

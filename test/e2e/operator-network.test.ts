@@ -139,7 +139,25 @@ test("it is written for the pods with a gate, put right when it is edited or del
   await until("it to be deleted", async () => (await networkPolicy("postern-orders")) === undefined);
   await world.apply(orders);
   await untilBypassable(orders, "False", "Succeeded");
+  // Gates run on without their policy, so the app's port stays closed: Kubernetes deletes the NetworkPolicy with the last of their pods.
+  await world.remove(orders);
+  await untilGone(world, orders);
+  const left = await networkPolicy("postern-orders");
+  expect(portsOf(left)).not.toContainEqual(expect.objectContaining({ port: 8080 }));
+  expect(
+    left.metadata.ownerReferences.map(({ kind, name }: Record<string, string>) => `${kind} ${name}`).sort(),
+  ).toEqual(["orders-1", "orders-2", "orders-3"].map((name) => `Pod ${name}`));
+
+  await world.apply(orders);
+  await until("it to belong to the new object", async () => {
+    const { metadata } = await networkPolicy("postern-orders");
+    return metadata.uid === left.metadata.uid && metadata.ownerReferences[0].kind === "ApiKeyPolicy";
+  });
+  expect((await networkPolicy("postern-orders")).metadata.ownerReferences).toHaveLength(1);
+  await untilBypassable(orders, "False", "Succeeded");
   // Here nothing collects what a deleted object owns, so the operator must have deleted it.
+  await Promise.all(running.splice(0).map((stop) => stop()));
+  await untilBypassable(orders, "Unknown", "NoPods");
   await world.remove(orders);
   await untilGone(world, orders);
   expect(await networkPolicy("postern-orders")).toBeUndefined();

@@ -11,8 +11,11 @@ import type { PolicyAction } from "./plan.ts";
 export async function applyPolicy(action: PolicyAction, object: ManifestObject, ctx: Context): Promise<Applied> {
   const { api } = ctx;
   const management = managementOf(ctx, object);
-  if (action.type === "writeNetworkPolicy" || action.type === "deleteNetworkPolicy") {
-    return await applyToNetwork(action, object, ctx);
+  switch (action.type) {
+    case "writeNetworkPolicy":
+    case "deleteNetworkPolicy":
+    case "orphanNetworkPolicy":
+      return await applyToNetwork(action, object, ctx);
   }
   ctx.looks.forget(object.metadata);
   switch (action.type) {
@@ -47,6 +50,10 @@ async function applyToNetwork(
   try {
     if (action.type === "deleteNetworkPolicy") {
       await network.remove(action.found);
+      return {};
+    }
+    if (action.type === "orphanNetworkPolicy") {
+      await network.orphan(action.found, action.pods);
       return {};
     }
     // What is wanted is as before, so somebody else changed what is there. An operator that has just started does not know.
@@ -85,5 +92,7 @@ export function describePolicy(action: PolicyAction): string {
       return `write the NetworkPolicy ${action.name}`;
     case "deleteNetworkPolicy":
       return `delete the NetworkPolicy ${action.found.name}`;
+    case "orphanNetworkPolicy":
+      return `leave the NetworkPolicy ${action.found.name} to ${action.pods.length} pods`;
   }
 }

@@ -36,6 +36,7 @@ const other = (name: string, more: Partial<NetworkPolicySpec> = {}, controllerUi
   name,
   uid: `uid-of-${name}`,
   controllerUid,
+  isOrphaned: false,
   spec: { podSelector: {}, policyTypes: ["Ingress"], ...more },
 });
 /** Ours, as it should be for the case. */
@@ -430,4 +431,12 @@ describe("Bypassable", () => {
     expect(bypassable({ ...observed, services })).toMatchObject({ status: "False", reason: "Succeeded" });
     expect(performance.now() - startMs).toBeLessThan(2_000);
   });
+});
+
+test("one that a former object of the name left to its pods is taken over, and is no conflict", () => {
+  const left = { ...other("postern-it"), isOrphaned: true };
+  expect(networkActions(observe({ network: [left] }))).toMatchObject([{ type: "writeNetworkPolicy", found: left }]);
+  expect(networkConflict(observe({ network: [left] }))).toBeUndefined();
+  expect(networkActions(observe({ of: { networkPolicy: "None" }, network: [left] }))).toEqual([]);
+  expect(networkActions(observe({ network: [other("postern-it")] }))).toEqual([]);
 });

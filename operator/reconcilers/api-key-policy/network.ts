@@ -31,7 +31,8 @@ export type NetworkAction =
       /** The one that is there; a new one is made when it is undefined. */
       readonly found: NetworkPolicy | undefined;
     }
-  | { readonly type: "deleteNetworkPolicy"; readonly found: NetworkPolicy };
+  | { readonly type: "deleteNetworkPolicy"; readonly found: NetworkPolicy }
+  | { readonly type: "orphanNetworkPolicy"; readonly found: NetworkPolicy; readonly pods: readonly SeenPod[] };
 
 const NAME_CHARS_MAX = 253;
 
@@ -48,11 +49,12 @@ export const ownNetworkPolicy = ({ object, network }: Pick<ObservedPolicy, "obje
       )
     : undefined;
 
-/** One that has the name and is not the object's. */
+/** One that has the name and is not the object's. One that a former object of this name left to its pods is taken over. */
 export const foreignNetworkPolicy = ({ object, network }: Pick<ObservedPolicy, "object" | "network">) =>
   typeof network === "object"
     ? network.find(
-        ({ name, controllerUid }) => name === networkPolicyName(object) && controllerUid !== object.metadata.uid,
+        ({ name, controllerUid, isOrphaned }) =>
+          name === networkPolicyName(object) && controllerUid !== object.metadata.uid && !isOrphaned,
       )
     : undefined;
 
@@ -104,7 +106,19 @@ export function networkActions(observed: Networked): readonly NetworkAction[] {
   const found = ownNetworkPolicy(observed);
   if (wanted === undefined) return found === undefined ? [] : [{ type: "deleteNetworkPolicy", found }];
   if (foreignNetworkPolicy(observed) !== undefined || isDeepStrictEqual(found?.spec, wanted)) return [];
-  return [{ type: "writeNetworkPolicy", name: networkPolicyName(object), spec: wanted, found }];
+  const name = networkPolicyName(object);
+  const orphaned = network.find((one) => one.name === name && one.isOrphaned);
+  return [{ type: "writeNetworkPolicy", name, spec: wanted, found: found ?? orphaned }];
+}
+
+/**
+ * What becomes of the NetworkPolicy when its policy is deleted. Gates go on without one and refuse every request, so it must not open the
+ * app's port beside them: it stays for the pods that run, and goes with the last of them. `found` is the object's own.
+ */
+export function networkCleanUp({ selected }: Pick<Networked, "selected">, found: NetworkPolicy): NetworkAction {
+  const gated = typeof selected === "object" ? selected.gated : [];
+  const pods = gated.filter((pod) => !pod.hasEnded && interceptionOf(pod) === "Port");
+  return pods.length === 0 ? { type: "deleteNetworkPolicy", found } : { type: "orphanNetworkPolicy", found, pods };
 }
 
 /** The policy itself is in force all the same: it is the way around it that stays open. */

@@ -3,13 +3,17 @@ import { ApiKeyPolicySpec, ApiKeyPolicyStatus } from "../../../core/manifests/ap
 import { compilePolicy } from "../../../core/manifests/compile-policy.ts";
 import type { Condition } from "../../../core/manifests/conditions.ts";
 import type { CompiledPolicy } from "../../../core/policies/policy.ts";
+import type { NetworkPolicy } from "../../network/network-policy.ts";
+import type { SeenPod } from "../../pods/pod.ts";
 import { aDeletedObject, anObject, managerOfIt } from "../../test/builders.ts";
+import { aGate, aSeenPod } from "../../test/seen-pods.ts";
 import { progressing, stalled } from "../plan.ts";
 import { parseSpec } from "../spec.ts";
 import { enforced, toDataPlaneStatus } from "./enforced.ts";
 import type { DataPlane, ObservedPolicy, StoredApi, StoredPolicy } from "./observed.ts";
 import { planPolicy } from "./plan.ts";
 import { pollAfterMs } from "./poll-pace.ts";
+import { selectedBy } from "./selection.ts";
 
 const NOW_MS = Date.parse("2026-03-01T12:00:00Z");
 const manager = managerOfIt("ApiKeyPolicy");
@@ -188,6 +192,42 @@ describe("when the object is deleted", () => {
       { type: "releaseApi", apiId: api.apiId },
     ]);
     expect(deleted("Delete").actions).toMatchObject([{ type: "deletePolicy" }, { type: "deleteApi" }]);
+  });
+
+  describe("and has a NetworkPolicy", () => {
+    const own: NetworkPolicy = {
+      ...{ namespace: "shop", name: "postern-it", uid: "uid-of-np", controllerUid: "uid-of-it", isOrphaned: false },
+      spec: { podSelector: {} },
+    };
+    const withPods = (pods: readonly SeenPod[] | "unknown", network: NetworkPolicy = own) =>
+      deleted(undefined, {
+        selected: pods === "unknown" ? pods : selectedBy(observed().object, pods, []),
+        network: [network],
+      });
+    const runs = aSeenPod("runs");
+    const ended = aSeenPod("ended", { isRunning: false, hasEnded: true });
+    const redirects = aSeenPod("redirects", { gate: { ...aGate, redirects: true } });
+
+    test("that one is left to the pods that run, whose gates have no policy any more", () => {
+      expect(withPods([runs, ended, redirects]).actions.at(-1)).toEqual({
+        ...{ type: "orphanNetworkPolicy", found: own, pods: [runs] },
+      });
+    });
+
+    test("that one is deleted when no pod needs it", () => {
+      expect(withPods([ended, redirects]).actions.at(-1)).toEqual({ type: "deleteNetworkPolicy", found: own });
+    });
+
+    test("nothing is decided before the pods were listed", () => {
+      expect(withPods("unknown")).toMatchObject({ actions: [], verdict: { state: "Progressing" } });
+      expect(withPods("unknown").released).toBeUndefined();
+    });
+
+    test("the object is released once that one belongs to its pods", () => {
+      const orphaned = { ...own, controllerUid: undefined, isOrphaned: true };
+      const plan = withPods([runs], orphaned);
+      expect(plan.actions.map(({ type }) => type)).toEqual(["deletePolicy", "releaseApi"]);
+    });
   });
 
   test("an API that has keys is not deleted, and the policy stays with it", () => {

@@ -19,7 +19,7 @@ import { deletionPolicyOf, invalid, mayRefer } from "../spec.ts";
 import { bypassable } from "./bypassable.ts";
 import { enforced, paceOf, toDataPlaneStatus } from "./enforced.ts";
 import { heldConditions } from "./held.ts";
-import { type NetworkAction, networkActions, networkConflict, ownNetworkPolicy } from "./network.ts";
+import { type NetworkAction, networkActions, networkCleanUp, networkConflict, ownNetworkPolicy } from "./network.ts";
 import type { ObservedPolicy, StoredApi } from "./observed.ts";
 import { ofSidecars } from "./sidecars.ts";
 
@@ -214,7 +214,7 @@ const ACCEPTED: FurtherCondition = {
  * it has keys: pruning a manifest must not revoke customers' keys.
  */
 function planDeletion(observed: ObservedPolicy): Plan<PolicyAction> {
-  const { object, api, manager, hasKeys } = observed;
+  const { object, api, manager, hasKeys, selected } = observed;
   const ownPolicy = ownOf(observed);
   const ownApi = ownOf({ manager, stored: api });
   const found = ownNetworkPolicy(observed);
@@ -224,12 +224,16 @@ function planDeletion(observed: ObservedPolicy): Plan<PolicyAction> {
     const message = `The API ${ownApi.apiId} still has keys, and deleting it would revoke them. Delete the keys first, or set spec.deletionPolicy to Orphan to leave the API in the store.`;
     return { actions: [], verdict: stalled("HasKeys", message), status, requeueAfterMs: CONFLICT_REQUEUE_MS };
   }
+  if (found !== undefined && selected === "unknown") {
+    const message = `The NetworkPolicy ${found.name} stays while the pods cannot be listed, because it closes the ports of those that run.`;
+    return { actions: [], verdict: progressing("Progressing", message), status, requeueAfterMs: CONFLICT_REQUEUE_MS };
+  }
   const type = deletionPolicyOf(object, "Orphan") === "Delete" ? "deleteApi" : "releaseApi";
   return {
     actions: [
       ...(ownPolicy === undefined ? [] : [{ type: "deletePolicy", policyId: ownPolicy.policyId } as const]),
       ...(ownApi === undefined ? [] : [{ type, apiId: ownApi.apiId } as const]),
-      ...(found === undefined ? [] : [{ type: "deleteNetworkPolicy", found } as const]),
+      ...(found === undefined ? [] : [networkCleanUp(observed, found)]),
     ],
     verdict: progressing("Progressing", "The policy is being cleaned up."),
     status,

@@ -11,6 +11,7 @@ const policy = (matchLabels: unknown, metadata: Parameters<typeof anObject>[2] =
 const pod = (name: string, more: Partial<SeenPod> = {}): SeenPod => ({
   namespace: "shop",
   name,
+  uid: `uid-of-${name}`,
   labels: { app: "orders" },
   isRunning: true,
   hasEnded: false,
