@@ -5,7 +5,13 @@ import { API_VERSION, GROUP, KINDS, type Kind, VERSION } from "../../core/manife
 import { isKubeError, type KubeClient, type KubeObject } from "../runtime/kube-client.ts";
 import { microTime } from "../runtime/leader.ts";
 import { type ListWatch, startListWatch } from "../runtime/list-watch.ts";
-import type { ManifestChange, ManifestEvent, ManifestObject, ManifestSource } from "./contract.ts";
+import {
+  ABANDON_ANNOTATION,
+  type ManifestChange,
+  type ManifestEvent,
+  type ManifestObject,
+  type ManifestSource,
+} from "./contract.ts";
 import { isOfClass, selectorOfClass } from "./controller-class.ts";
 import { createKubernetesSecrets } from "./kubernetes-secrets.ts";
 import { createUndeclaredFields } from "./undeclared-fields.ts";
@@ -37,6 +43,7 @@ export function createKubernetesSource(options: KubernetesSourceOptions): Manife
         client,
         path: namespace === undefined ? `/apis/${GROUP}/${VERSION}/${plural}` : pathOf(plural, namespace),
         labelSelector: selectorOfClass(controllerClass),
+        trim: trimObject,
         log,
         onChange: ({ before, after }) =>
           onChange({
@@ -53,7 +60,7 @@ export function createKubernetesSource(options: KubernetesSourceOptions): Manife
     // The watch has told already of one that went to another operator meanwhile.
     if (isGone || !isOfClass(object.metadata.labels, controllerClass)) return;
     const at = namespaces?.indexOf(object.metadata.namespace ?? "") ?? 0;
-    watches.get(kind)?.[at]?.put(object);
+    watches.get(kind)?.[at]?.put(trimObject(object));
   };
 
   /** Server-side apply of the whole status by one field manager: left-out fields are removed, fields of other managers stay. */
@@ -148,6 +155,27 @@ function pluralOf(kind: Kind): string {
   const definition = KINDS.find((one) => one.kind === kind);
   if (definition === undefined) throw new Error(`${kind} is not one of our kinds`);
   return definition.plural;
+}
+
+/**
+ * An object with only what `toManifest` reads. Of the metadata who may write in one namespace decides how much there is: annotations have up
+ * to 256 KiB, labels have no bound, and the operator keeps the objects of all namespaces.
+ */
+export function trimObject({ metadata, spec, status }: KubeObject): KubeObject {
+  const { name, namespace, uid, resourceVersion, generation, creationTimestamp, deletionTimestamp } = metadata;
+  const abandon = metadata.annotations?.[ABANDON_ANNOTATION];
+  return {
+    metadata: {
+      ...{ name, uid, resourceVersion, creationTimestamp },
+      ...(namespace === undefined ? {} : { namespace }),
+      ...(generation === undefined ? {} : { generation }),
+      ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }),
+      ...(metadata.finalizers === undefined ? {} : { finalizers: metadata.finalizers }),
+      ...(abandon === undefined ? {} : { annotations: { [ABANDON_ANNOTATION]: abandon } }),
+    },
+    spec,
+    status,
+  };
 }
 
 /** Cached for each version of an object, because the reconcilers often read all objects of a kind. */
