@@ -16,6 +16,7 @@ import { startSecretLooks } from "./reconcilers/api-key/secret-looks.ts";
 import { concerns } from "./reconcilers/api-key-policy/choose-policy.ts";
 import { createPolicyLooks } from "./reconcilers/api-key-policy/looks.ts";
 import { startPolicyPoll } from "./reconcilers/api-key-policy/poll.ts";
+import { isLabelled } from "./reconcilers/api-key-policy/selection.ts";
 import type { OperatorContext } from "./reconcilers/context.ts";
 import { INDEXES } from "./reconcilers/indexes.ts";
 import { concernsItself, RECONCILERS } from "./reconcilers/registry.ts";
@@ -158,7 +159,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   const pods = opened.followPods?.((versions) => {
     for (const pod of versions) {
       for (const policy of source.having("ApiKeyPolicy", "namespace", pod.namespace)) {
-        if (concerns(policy, pod)) touched.add(keyOf(policy));
+        if (concerns(policy, pod) || isLabelled(policy, pod)) touched.add(keyOf(policy));
       }
     }
   });

@@ -45,6 +45,7 @@ const unguarded = enforced(
     selected: {
       own: [],
       gated: [],
+      labelled: [],
       expected: [],
       guarded: 1,
       outdated: [],

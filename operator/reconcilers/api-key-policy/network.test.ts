@@ -440,3 +440,16 @@ test("one that a former object of the name left to its pods is taken over, and i
   expect(networkActions(observe({ of: { networkPolicy: "None" }, network: [left] }))).toEqual([]);
   expect(networkActions(observe({ network: [other("postern-it")] }))).toEqual([]);
 });
+
+test("none is written while another isolates a pod that has the label without a gate, because it would open that pod", () => {
+  const closed = other("db", { podSelector: { matchLabels: { app: "db" } } });
+  const labelled = aSeenPod("db", {
+    ...{ labels: { app: "db", "postern.dev/gated-by": "it" }, gate: undefined, policy: undefined },
+  });
+  const pods = [aSeenPod("a"), labelled];
+  expect(networkActions(observe({ pods, network: [closed] }))).toEqual([]);
+  expect(networkActions(observe({ pods: [labelled], network: [closed] }))).toEqual([]);
+  expect(bypassable(observe({ pods, network: [closed] }))).toMatchObject({
+    ...{ status: "True", reason: "OtherNetworkPolicy", message: expect.stringContaining("db isolates other pods") },
+  });
+});

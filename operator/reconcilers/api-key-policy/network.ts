@@ -64,7 +64,7 @@ export function othersIsolating({ object, selected, network }: Networked): reado
   const others = network.filter(({ name }) => name !== networkPolicyName(object));
   // Before there is a pod: one with the labels that are known of all of them.
   const expected = { ...selectorOf(object), [GATED_BY_LABEL]: gatedBy(object.metadata.name) } as SeenPod["labels"];
-  const pods = selected.gated.length > 0 ? selected.gated : [{ labels: expected }];
+  const pods = selected.gated.length > 0 ? selected.labelled : [...selected.labelled, { labels: expected }];
   const found = new Set(pods.flatMap(({ labels }) => isolating(others, labels)));
   return others.filter((one) => found.has(one));
 }

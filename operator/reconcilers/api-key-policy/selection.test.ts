@@ -120,6 +120,7 @@ describe("Enforced", () => {
   const selected = {
     own: [],
     gated: [],
+    labelled: [],
     expected: ["shop/a", "shop/b"],
     guarded: 2,
     outdated: [],

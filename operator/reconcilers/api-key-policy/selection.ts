@@ -19,6 +19,8 @@ export interface Selected {
   readonly own: readonly SeenPod[];
   /** Pods in any state that the webhook made for it, so that a NetworkPolicy finds them. */
   readonly gated: readonly SeenPod[];
+  /** All pods that its NetworkPolicy selects: anyone who may edit a pod can give it the label, without a gate. */
+  readonly labelled: readonly SeenPod[];
   /** Those that have its gate. */
   readonly guarded: number;
   /** Of these the names by which gates of the webhook report, sorted; a gate by hand may report by any name. */
@@ -37,6 +39,10 @@ export interface Selected {
   readonly rival: ManifestObject | undefined;
 }
 
+/** Whether a pod has the label by which the policy's NetworkPolicy selects. Both are of one namespace. */
+export const isLabelled = ({ metadata }: ManifestObject, { labels }: Pick<SeenPod, "labels">): boolean =>
+  labels[GATED_BY_LABEL] === gatedBy(metadata.name);
+
 /** Of the pods of the policy's namespace. `policies` are those of that namespace, itself among them or not. */
 export function selectedBy(
   policy: ManifestObject,
@@ -51,9 +57,11 @@ export function selectedBy(
   const rivals = running.map((pod) => choosePolicy(pod, older)?.policy);
   const own = running.filter((_, i) => rivals[i] === undefined);
   const isGuarded = (pod: SeenPod) => pod.gate !== undefined && (pod.policy ?? name) === name;
+  const labelled = pods.filter((pod) => isLabelled(policy, pod));
   return {
     own,
-    gated: pods.filter(({ gate, labels }) => gate !== undefined && labels[GATED_BY_LABEL] === gatedBy(name)),
+    gated: labelled.filter(({ gate }) => gate !== undefined),
+    labelled,
     guarded: own.filter(isGuarded).length,
     expected: own
       .filter((pod) => isGuarded(pod) && pod.policy !== undefined)
