@@ -72,6 +72,15 @@ test("the annotation wins over selectors, and may name a policy that is to come"
   }
 });
 
+test.each(["", "../bank/orders", "Orders", "a_b", "$(REDIS_URL)", "a".repeat(254)])(
+  "a pod whose annotation %j cannot name a policy is refused, because its gate would wait for ever",
+  (name) => {
+    expect(policyOfPod(named({ "postern.dev/policy": name }), "shop", [older])).toEqual({
+      refused: "the annotation postern.dev/policy is not the name of an ApiKeyPolicy.",
+    });
+  },
+);
+
 test("of several that select a pod, that one's gate is injected whose status counts the pod as its own", () => {
   const january = "2026-01-01T00:00:00Z";
   const at = (name: string, uid: string, creationTimestamp = january) => {

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { ObjectName } from "../../core/manifests/fields.ts";
 import { choosePolicy } from "../reconcilers/api-key-policy/choose-policy.ts";
 import type { ManifestObject } from "../source/contract.ts";
 import { POLICY_ANNOTATION, PORT_ANNOTATION } from "./names.ts";
@@ -23,7 +24,11 @@ export type FoundPolicy = PolicyOfPod | { readonly refused: string };
 /** `policies` are those of the namespace, in which the pod is being created. */
 export function policyOfPod(pod: Pod, namespace: string, policies: readonly ManifestObject[]): FoundPolicy {
   const { labels = {}, annotations = {} } = pod.metadata;
-  const choice = choosePolicy({ namespace, labels, policy: annotations[POLICY_ANNOTATION] }, policies);
+  const named = annotations[POLICY_ANNOTATION];
+  if (named !== undefined && !ObjectName.safeParse(named).success) {
+    return { refused: `the annotation ${POLICY_ANNOTATION} is not the name of an ApiKeyPolicy.` };
+  }
+  const choice = choosePolicy({ namespace, labels, policy: named }, policies);
   if (choice === undefined) {
     return {
       refused: `no ApiKeyPolicy selects this pod. Make one whose spec.selector matches its labels, or name one that is to come by the annotation ${POLICY_ANNOTATION}.`,
