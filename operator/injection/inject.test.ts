@@ -44,7 +44,7 @@ describe("a pod of a hostile size", () => {
     expect(refusal(aPod({ spec: { containers, initContainers: helpers.slice(1) } }))).toBe("admitted");
   });
 
-  test("is decided within a second at the bounds, with names and an annotation that are compared with all ports", () => {
+  test("is decided within three seconds at the bounds, with names and an annotation that are compared with all ports", () => {
     const half = Array.from({ length: 999 }, (_, i) => i);
     const ports = [
       ...half.map((i) => ({ name: `a${i}`, containerPort: 8_080 })),
@@ -58,7 +58,7 @@ describe("a pod of a hostile size", () => {
     const annotated = (count: number) => ({ "postern.dev/before-injection": entries(count) });
     const spec = { ...app({ ports }).spec, initContainers: [{ name: "postern-gate" }] };
     const largest = aPod({ spec, metadata: { annotations: annotated(2_000) } });
-    expect(msOf(() => expect(refusal(largest)).toBe("admitted"))).toBeLessThan(1_000);
+    expect(msOf(() => expect(refusal(largest)).toBe("admitted"))).toBeLessThan(3_000);
     const larger = aPod({ spec, metadata: { annotations: annotated(2_001) } });
     expect(refusal(larger)).toContain("was not injected");
   });

@@ -32,7 +32,7 @@ test("everything else passes: what the schema says the API server has checked, b
 });
 
 // The API server bounds neither labels nor what a newer CRD knows, and anything in the cluster can send what it does not check.
-test("a body of 4 MB is decided within half a second, however its labels, fields and rules are spelled", () => {
+test("a body of 4 MB is decided within two seconds, however its labels, fields and rules are spelled", () => {
   const many = (count: number, name: (i: number) => string) =>
     Object.fromEntries(Array.from({ length: count }, (_, i) => [name(i), "x"]));
   const { object, ...rest } = request({ rules: [{ permissions: "a AND" }] });
@@ -44,6 +44,6 @@ test("a body of 4 MB is decided within half a second, however its labels, fields
   for (const [i, one] of hostile.entries()) {
     const startMs = performance.now();
     expect(validatePolicy({ ...rest, object: one })).toMatchObject({ allowed: i === 2 });
-    expect(performance.now() - startMs).toBeLessThan(500);
+    expect(performance.now() - startMs).toBeLessThan(2_000);
   }
 });

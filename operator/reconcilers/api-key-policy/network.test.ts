@@ -416,7 +416,7 @@ describe("Bypassable", () => {
   });
 
   // Who may write in one namespace decides how many there are, and the operator admits the pods of all namespaces meanwhile.
-  test("is decided within two seconds of thousands of Services and NetworkPolicies with a hundred named ports each", () => {
+  test("is decided within eight seconds of thousands of Services and NetworkPolicies with a hundred named ports each", () => {
     const listed = Array.from({ length: 100 }, (_, i) => ({ name: `p${i}`, number: 9_100 + i }));
     const gate = { ...aGate, ports: [...listed, ...aGate.ports] };
     const pods = Array.from({ length: 100 }, (_, i) => aSeenPod(`pod-${i}`, { gate }));
@@ -429,7 +429,8 @@ describe("Bypassable", () => {
     const observed = observe({ pods, network });
     const startMs = performance.now();
     expect(bypassable({ ...observed, services })).toMatchObject({ status: "False", reason: "Succeeded" });
-    expect(performance.now() - startMs).toBeLessThan(2_000);
+    // Alone 0.3 s, and 19 s when each port is compared with each; the machine may have much else to do.
+    expect(performance.now() - startMs).toBeLessThan(8_000);
   });
 });
 
