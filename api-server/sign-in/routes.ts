@@ -79,8 +79,9 @@ export function registerSignIn(
   app.post("/dashboard/auth/link", { config: { isOpen: true } }, (request, reply) =>
     answer(parts, request, reply, async () => {
       const origin = originOf(request);
-      parts.bounds.begin(origin.clientIp);
+      // First, so that a page of another site uses up nothing of what its readers may try.
       demandOrigin(request, rules);
+      parts.bounds.begin(origin.clientIp);
       const { token } = readBody(LinkBody, request.body);
       const oldToken = readTokenCookie(request.headers.cookie, SESSION_COOKIE);
       const session = await signInByLink(parts, { token, oldToken, origin });

@@ -67,10 +67,11 @@ async function redirectTo(
 async function start(parts: SignInParts, provider: Provider, { request, reply }: Visit): Promise<string> {
   const { deps, rules, bounds } = parts;
   const origin = originOf(request);
-  bounds.begin(origin.clientIp);
-  // Only the dashboard itself, or a person who typed the address: not a page of another site, which could do so again and again.
+  // Only the dashboard itself, or a person who typed the address: not a page of another site, which could do so again and again. It is not
+  // counted either: a page with images of this address would use up what all readers at the same network address may try.
   const site = request.headers["sec-fetch-site"];
   if (site !== undefined && site !== "same-origin" && site !== "none") return SIGN_IN_PAGE;
+  bounds.begin(origin.clientIp);
   const { to } = request.query as { to?: unknown };
   let begun: Awaited<ReturnType<Provider["begin"]>>;
   try {
@@ -93,6 +94,9 @@ async function start(parts: SignInParts, provider: Provider, { request, reply }:
 async function callback(parts: SignInParts, provider: Provider, { request, reply }: Visit): Promise<string> {
   const { deps, rules, bounds } = parts;
   const origin = originOf(request);
+  // A provider sends the whole window back. An image, a frame or a script here is part of a page of another site, and is not counted either.
+  const destination = request.headers["sec-fetch-dest"];
+  if (destination !== undefined && destination !== "document") return SIGN_IN_PAGE;
   bounds.begin(origin.clientIp);
   const browser = readTokenCookie(request.headers.cookie, FLOW_COOKIE);
   const { state } = request.query as { state?: unknown };

@@ -442,6 +442,41 @@ test("an address that comes back with nonsense is told to wait; another one sign
   expect(rowCount).toBeLessThanOrEqual(1);
 });
 
+describe("a page of another site", () => {
+  const STRANGE = { host: "postern.example.com", origin: "https://evil.test", "sec-fetch-site": "cross-site" };
+  const from = (address: string) => ({ "x-forwarded-for": address });
+
+  test("uses up nothing of what its reader's address may try, by any way to sign in", async () => {
+    const of = await buildTestApp({
+      trustedProxies: ["127.0.0.1"],
+      signIn: {
+        url: URL_OF_DASHBOARD,
+        bounds: { windowMs: 60_000, address: 60, all: 100, failed: 5, nowMs: () => 0 },
+        rolesOfGroups,
+        provider: { ...idp, clientSecret: () => idp.clientSecret, scopes: "openid profile", groupsClaim: "groups" },
+      },
+    });
+    onTestFinished(() => of.close());
+    const office = from("192.0.2.1");
+    for (let i = 0; i < 120; i++) {
+      const start = await get("/dashboard/auth/start", { ...STRANGE, "sec-fetch-dest": "image", ...office }, of);
+      expect([start.status, start.location]).toEqual([303, "/dashboard/sign-in"]);
+      for (const dest of ["image", "iframe", "empty"]) {
+        const url = "/dashboard/auth/callback?code=x&state=y";
+        const back = await get(url, { ...STRANGE, "sec-fetch-dest": dest, ...office }, of);
+        expect([back.status, back.location]).toEqual([303, "/dashboard/sign-in"]);
+      }
+      const link = await post(of, "/dashboard/auth/link", { token: "a".repeat(43) }, { ...STRANGE, ...office });
+      expect(link.status).toBe(403);
+    }
+    const begun = await get("/dashboard/auth/start", { "sec-fetch-site": "same-origin", ...office }, of);
+    const cookie = `__Host-postern-sign-in=${cookieOf(begun, "__Host-postern-sign-in")}`;
+    const { pathname, search } = await idp.follow(begun.location);
+    const arrival = { cookie, "sec-fetch-site": "cross-site", "sec-fetch-dest": "document", ...office };
+    expect(cookieOf(await get(pathname + search, arrival, of))).toBeDefined();
+  });
+});
+
 describe("the groups of a person", () => {
   test("are worth what the file in force says, at once, without signing in again", async () => {
     const { id } = await t.makeWorkspace();
