@@ -6,7 +6,9 @@ import {
   ClientSecretBasic,
   ClientSecretPost,
   Configuration,
+  type CustomFetch,
   calculatePKCECodeChallenge,
+  customFetch,
   discovery,
   enableNonRepudiationChecks,
   fetchUserInfo,
@@ -64,6 +66,8 @@ const KNOWN_FOR_MS = 3_600_000;
 /** After a try that failed: people who press the button again do not make it worse. */
 const FAILED_FOR_MS = 2_000;
 
+/** Of one response. The claims of a person in thousands of groups take some 100 KB. */
+const RESPONSE_BYTES_MAX = 1_048_576;
 const GROUPS_MAX = 1_000;
 const TEXT_LENGTH_MAX = 255;
 
@@ -84,7 +88,7 @@ export function createProvider(settings: ProviderSettings, nowMs: () => number =
 
   function discover(): Promise<Configuration> {
     const insecure = isInsecure ? { execute: [allowInsecureRequests] } : {};
-    const options = { timeout: CALL_TIMEOUT_S, ...insecure };
+    const options = { timeout: CALL_TIMEOUT_S, [customFetch]: fetchBounded, ...insecure };
     const metadata = discovery(new URL(issuer), clientId, undefined, None(), options);
     known = { metadata, untilMs: nowMs() + KNOWN_FOR_MS };
     metadata.catch(() => {
@@ -115,6 +119,7 @@ export function createProvider(settings: ProviderSettings, nowMs: () => number =
       clientSecret === undefined ? None() : withSecret(clientSecret()),
     );
     made.timeout = CALL_TIMEOUT_S;
+    made[customFetch] = fetchBounded;
     // Its signature is checked, although the token comes from the provider itself: a proxy may end TLS on the way.
     enableNonRepudiationChecks(made);
     if (isInsecure) allowInsecureRequests(made);
@@ -162,9 +167,32 @@ export function createProvider(settings: ProviderSettings, nowMs: () => number =
   };
 }
 
-/** `fetch` throws a TypeError when there is no connection; the library a code when the time is over, or the status is that of a proxy. */
+/**
+ * `fetch` whose response fails after RESPONSE_BYTES_MAX, and then its connection is closed: five seconds are enough for a broken provider, or what
+ * answers in its place, to fill the memory.
+ */
+const fetchBounded: CustomFetch = async (url, options) => {
+  const response = await fetch(url, options as RequestInit);
+  if (response.body === null) return response;
+  let left = RESPONSE_BYTES_MAX;
+  const bounded = new TransformStream<Uint8Array, Uint8Array>({
+    transform: (chunk, controller) => {
+      left -= chunk.byteLength;
+      if (left < 0) controller.error(new Error(`the response has more than ${RESPONSE_BYTES_MAX} bytes`));
+      else controller.enqueue(chunk);
+    },
+  });
+  const { status, statusText, headers } = response;
+  return new Response(response.body.pipeThrough(bounded), { status, statusText, headers });
+};
+
+/**
+ * `fetch` throws a TypeError when there is no connection; the library throws an error with a code when the time is over. A status from 500 on is that of a
+ * proxy in front of a provider that is away, and of a provider that fails.
+ */
 function isUnreachable(error: unknown): boolean {
-  const { code } = error as { code?: string };
+  const { code, status, cause } = error as { code?: string; status?: number; cause?: { status?: number } };
+  if ((status ?? cause?.status ?? 0) >= 500) return true;
   return (error instanceof TypeError && error.message === "fetch failed") || code === "OAUTH_TIMEOUT";
 }
 

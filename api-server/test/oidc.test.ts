@@ -2,6 +2,7 @@ import { createSign, generateKeyPairSync, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { pipeline, Readable } from "node:stream";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { hashKey } from "../../core/keys/key-string.ts";
 import { followRoles } from "../sign-in/roles-file.ts";
@@ -385,6 +386,65 @@ describe("the provider", () => {
     refusedWith(await get("/dashboard/auth/start", {}, fresh), "provider");
     expect(of.logs.join("\n")).toContain("the provider does not answer");
     expect(fresh.logs.join("\n")).toContain("the provider does not describe itself");
+  });
+
+  test.each([
+    ["/token", "says 503", "provider"],
+    ["/jwks", "says 503", "provider"],
+    ["/jwks", "sends no end", "token"],
+    ["/token", "sends no end", "token"],
+    ["/.well-known/openid-configuration", "sends no end", "provider"],
+    ["/token", "leads elsewhere", "token"],
+    ["/jwks", "leads elsewhere", "token"],
+    ["/.well-known/openid-configuration", "leads elsewhere", "provider"],
+  ] as const)("whose %s %s is refused soon, without keeping what it sends", async (path, fault, word) => {
+    let sent = 0;
+    let led = 0;
+    function* endless(): Generator<string> {
+      yield '{"a":"';
+      for (; sent < 200e6; sent += 65_536) yield "x".repeat(65_536);
+    }
+    const server = createServer(async (request, response) => {
+      const issuer = `http://${request.headers.host}`;
+      if (request.url === "/elsewhere") led += 1;
+      if (request.url === path && fault === "says 503") response.writeHead(503).end("the proxy has no provider");
+      else if (request.url === path && fault === "leads elsewhere") {
+        response.writeHead(307, { location: "/elsewhere" }).end();
+      } else if (request.url === path) {
+        response.writeHead(200, { "content-type": "application/json" });
+        pipeline(Readable.from(endless()), response, () => undefined);
+      } else if (request.url?.startsWith("/.well-known/")) {
+        response.writeHead(200, { "content-type": "application/json" });
+        const more = { response_types_supported: ["code"], subject_types_supported: ["public"] };
+        const addresses = { authorization_endpoint: `${issuer}/a`, token_endpoint: `${issuer}/token` };
+        response.end(JSON.stringify({ issuer, ...addresses, jwks_uri: `${issuer}/jwks`, ...more }));
+      } else {
+        const part = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
+        const nowS = Math.floor(Date.now() / 1000);
+        const { rows } = await of.deps.db.query("select nonce from sign_in_flows_taken");
+        const claims = { iss: issuer, aud: "postern", sub: "eve", nonce: rows[0].nonce, iat: nowS, exp: nowS + 60 };
+        const id_token = `${part({ alg: "RS256" })}.${part(claims)}.${"A".repeat(342)}`;
+        response.writeHead(200, { "content-type": "application/json" });
+        response.end(JSON.stringify({ access_token: "a", token_type: "bearer", id_token }));
+      }
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    const of = await buildWith({ ...idp, issuer: `http://127.0.0.1:${port}` });
+    onTestFinished(() => of.close());
+    const start = await get("/dashboard/auth/start", { "sec-fetch-site": "same-origin" }, of);
+    let last = start;
+    if (!path.startsWith("/.well-known/")) {
+      await of.deps.db.query("create table sign_in_flows_taken as select * from sign_in_flows");
+      const state = new URL(start.location).searchParams.get("state") ?? "";
+      const cookie = `__Host-postern-sign-in=${cookieOf(start, "__Host-postern-sign-in")}`;
+      last = await get(`/dashboard/auth/callback?${new URLSearchParams({ code: "c", state })}`, { cookie }, of);
+    }
+    refusedWith(last, word);
+    expect(sent).toBeLessThan(20e6);
+    expect(led).toBe(0);
   });
 
   test("that names itself differently is not believed", async () => {
