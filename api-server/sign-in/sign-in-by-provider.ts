@@ -25,7 +25,7 @@ import { signOut } from "./sign-out.ts";
  *   callback  takes the row: only this browser, with this state, within ten minutes, once. Then the code becomes a person, and the person a session
  *
  * The row is in Postgres and not in a sealed cookie, because to be used once it has to be known to all replicas anyway, and a sealed cookie
- * would need a key that they share. The price is a row for each start, which strangers may cause: their number is bounded, and rows are removed.
+ * would need a key that they share. The price is a row for each start, which strangers may cause: starts are bounded, and each removes rows that have expired.
  *
  * What fails leads to the page to sign in, with a word of ours in its address; what the provider says goes to the log alone.
  */
@@ -84,9 +84,10 @@ async function start(parts: SignInParts, provider: Provider, { request, reply }:
   if (oldToken !== undefined) await signOut(deps, rules, { token: oldToken, everywhere: false, origin });
   const browser = newToken(deps);
   const { state, nonce, codeVerifier, url } = begun;
-  const expiresAt = deps.nowMs() + FLOW_LIVES_MS;
+  const nowMs = deps.nowMs();
+  const expiresAt = nowMs + FLOW_LIVES_MS;
   const flow = { browserHash: hashKey(browser), state, nonce, codeVerifier, returnTo: returnPath(to), expiresAt };
-  await insertSignInFlow(deps.db, flow);
+  await insertSignInFlow(deps.db, flow, nowMs);
   reply.header("Set-Cookie", flowCookie(browser, FLOW_LIVES_MS / 1000));
   return url;
 }

@@ -10,11 +10,22 @@ export interface SignInFlow {
   readonly expiresAt: number;
 }
 
-export async function insertSignInFlow(db: Queryable, flow: SignInFlow): Promise<void> {
-  const text = `insert into sign_in_flows (browser_hash, state, nonce, code_verifier, return_to, expires_at)
+/** More than one, so that the table shrinks again after many were begun at once. */
+const EXPIRED_REMOVED_MAX = 10;
+
+/**
+ * Also removes some that have expired. Strangers may begin sign-ins, so what they leave behind is bounded by what they begin in the time that one
+ * lives, and does not grow until the next run of the retention.
+ */
+export async function insertSignInFlow(db: Queryable, flow: SignInFlow, nowMs: number): Promise<void> {
+  const text = `with expired as (
+                  delete from sign_in_flows
+                   where browser_hash in (select f.browser_hash from sign_in_flows f where f.expires_at < $7
+                                           order by f.expires_at limit $8 for update skip locked))
+                insert into sign_in_flows (browser_hash, state, nonce, code_verifier, return_to, expires_at)
                 values ($1, $2, $3, $4, $5, $6)`;
   const { browserHash, state, nonce, codeVerifier, returnTo, expiresAt } = flow;
-  const values = [browserHash, state, nonce, codeVerifier, returnTo, expiresAt];
+  const values = [browserHash, state, nonce, codeVerifier, returnTo, expiresAt, nowMs, EXPIRED_REMOVED_MAX];
   await db.query({ name: "insert-sign-in-flow", text, values });
 }
 

@@ -502,6 +502,16 @@ test("an address that comes back with nonsense is told to wait; another one sign
   expect(rowCount).toBeLessThanOrEqual(1);
 });
 
+test("sign-ins that are begun and never ended leave few rows: each start removes some that are over", async () => {
+  await t.deps.db.query(
+    "insert into sign_in_flows select 'hash' || i, 's', 'n', 'v', '/dashboard/', $1 from generate_series(1, 100) i",
+    [Date.now() - 1],
+  );
+  for (let i = 0; i < 20; i++) await begin();
+  const { rows } = await t.deps.db.query("select count(*)::int from sign_in_flows where browser_hash like 'hash%'");
+  expect(rows).toEqual([{ count: 0 }]);
+});
+
 describe("a page of another site", () => {
   const STRANGE = { host: "postern.example.com", origin: "https://evil.test", "sec-fetch-site": "cross-site" };
   const from = (address: string) => ({ "x-forwarded-for": address });
