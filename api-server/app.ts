@@ -54,7 +54,7 @@ export interface AppOptions {
 /** Of a parameter in a path, which only leftovers of v1 have: no id is longer. What is longer is no path of ours. */
 const PARAMETER_LENGTH_MAX = 255;
 const REQUEST_TIMEOUT_MS = 60_000;
-/** The most time for a request head. */
+/** The most time for a request head, and for a TLS handshake. */
 const HEADERS_TIMEOUT_MS = 10_000;
 /** How often connections are checked for requests that take too long to arrive. */
 const CONNECTIONS_CHECKED_MS = 5_000;
@@ -76,6 +76,8 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
     connectionsCheckingInterval: Math.min(timeoutMs, CONNECTIONS_CHECKED_MS),
   };
   const { certificate } = options;
+  // Node waits for two minutes.
+  const handshake = { handshakeTimeout: connection.headersTimeout };
   const app = fastify({
     logger: false,
     // A client's own request id is not used.
@@ -87,7 +89,7 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
     // A server of TLS is one of HTTP in all that is used of it; its types are of no common base.
     ...(certificate === undefined
       ? { http: connection }
-      : ({ https: { ...connection, ...certificate, allowHalfOpen: true } } as object)),
+      : ({ https: { ...connection, ...certificate, ...handshake, allowHalfOpen: true } } as object)),
     forceCloseConnections: "idle",
     return503OnClosing: false,
     frameworkErrors: (error, request, reply) => sendError(request, reply as FastifyReply, error),

@@ -11,6 +11,7 @@ import { errorBody } from "./plugins/errors.ts";
 import { WAITING, type WaitingReason, waitingAnswer } from "./until-postgres.ts";
 
 const ANSWER_MS_MAX = 200;
+const HANDSHAKE_MS_MAX = 10_000;
 
 /**
  * Answers at the address of an api-server that cannot serve yet: it is alive, it is not ready and why, and everything else fails. So a
@@ -40,7 +41,8 @@ export async function openLobby(options: {
       answer(500, errorBody(error, { requestId: makeId("request", randomBytes(24)), docsUrl }));
     }
   };
-  const server = tls === undefined ? createServer(serve) : createTlsServer({ ...tls() }, serve);
+  const server =
+    tls === undefined ? createServer(serve) : createTlsServer({ ...tls(), handshakeTimeout: HANDSHAKE_MS_MAX }, serve);
   server.listen(port, host);
   await once(server, "listening");
   return {

@@ -94,6 +94,9 @@ export function createConnections(parts: {
     },
     guard(server) {
       (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
+      // Without a handshake there is no one to send a response to. Node calls it a `clientError`, like a request that is no HTTP.
+      server.removeAllListeners("tlsClientError");
+      server.on("tlsClientError", (_error: Error, socket: Socket) => socket.destroy());
       server.prependListener("request", track);
       server.on("checkContinue", (request, response) => {
         // A client need not send a body that is refused because of its length.

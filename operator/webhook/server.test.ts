@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { Agent, request } from "node:https";
+import { connect as connectSocket } from "node:net";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect } from "node:tls";
@@ -209,3 +210,11 @@ test("a server that closes still answers on a connection that is kept, and ends 
   await expect(ask()).rejects.toThrow("ECONNREFUSED");
   agent.destroy();
 });
+
+test("a handshake that never comes ends in the time of a call, so that it takes the place of no call for long", async () => {
+  const silent = connectSocket({ port: server.port, host: "127.0.0.1" }).on("error", () => undefined);
+  silent.resume();
+  const startedMs = performance.now();
+  await new Promise((done) => silent.once("close", done));
+  expect(performance.now() - startedMs).toBeLessThan(12_000);
+}, 15_000);

@@ -57,7 +57,11 @@ export async function startWebhookServer(
   const { log } = options;
   let isEnding = false;
   const server: Server = createServer(
-    { key: pair.key, cert: pair.cert, minVersion: "TLSv1.2", requestTimeout: REQUEST_MS, headersTimeout: REQUEST_MS },
+    {
+      ...{ key: pair.key, cert: pair.cert, minVersion: "TLSv1.2" },
+      // Node gives a handshake two minutes: connections that send nothing would take all that there may be for as long.
+      ...{ handshakeTimeout: REQUEST_MS, requestTimeout: REQUEST_MS, headersTimeout: REQUEST_MS },
+    },
     (request, response) => {
       answer(request, options)
         .catch((error: unknown) => {
