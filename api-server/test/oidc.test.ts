@@ -1,4 +1,4 @@
-import { createSign, generateKeyPairSync, randomBytes } from "node:crypto";
+import { createHmac, createSign, generateKeyPairSync, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -274,7 +274,7 @@ describe("an ID token", () => {
             jwks_uri: `${issuer}/jwks`,
             response_types_supported: ["code"],
             subject_types_supported: ["public"],
-            id_token_signing_alg_values_supported: ["RS256"],
+            id_token_signing_alg_values_supported: ["RS256", "HS256", "none"],
           }),
         );
       } else if (pathname === "/jwks") {
@@ -286,10 +286,13 @@ describe("an ID token", () => {
       } else if (pathname === "/token" && kid === "unquoted") {
         response.end(`{"access_token": ${UNQUOTED}, "token_type": "bearer"}`);
       } else if (pathname === "/token") {
-        const text = `${base64({ alg: "RS256", kid: "known" })}.${base64(claims(issuer, nonce))}`;
-        const signature = createSign("RSA-SHA256")
+        const alg = { none: "none", secret: "HS256" }[kid] ?? "RS256";
+        const text = `${base64({ alg, kid: "known" })}.${base64(claims(issuer, nonce))}`;
+        const bySecret = createHmac("sha256", idp.clientSecret).update(text).digest("base64url");
+        const byKey = createSign("RSA-SHA256")
           .update(text)
           .sign(kid === "known" ? keys.privateKey : privateKey, "base64url");
+        const signature = { none: "", secret: bySecret }[kid] ?? byKey;
         response.end(JSON.stringify({ access_token: "a", token_type: "bearer", id_token: `${text}.${signature}` }));
       } else {
         const back = `${REDIRECT_URI}?${new URLSearchParams({ code: "c", state: searchParams.get("state") ?? "" })}`;
@@ -362,6 +365,26 @@ describe("an ID token", () => {
       "token",
     ],
     ["that another key has signed", honest, "unknown", "token"],
+    ["that no key has signed", honest, "none", "token"],
+    ["that the client's own secret has signed", honest, "secret", "token"],
+    [
+      "for several clients, without saying for which of them",
+      (iss: string, nonce: string) => ({ ...honest(iss, nonce), aud: ["postern", "other"] }),
+      "known",
+      "token",
+    ],
+    [
+      "for several clients, and made for another",
+      (iss: string, nonce: string) => ({ ...honest(iss, nonce), aud: ["postern", "other"], azp: "other" }),
+      "known",
+      "token",
+    ],
+    [
+      "that is not valid yet",
+      (iss: string, nonce: string) => ({ ...honest(iss, nonce), nbf: now() + 300 }),
+      "known",
+      "token",
+    ],
   ])("%s", async (_, claims, kid, word) => {
     const liar = await lying(claims, kid);
     const of = await buildWith(liar);
