@@ -254,6 +254,9 @@ describe("a path that an app may read as that of another rule", () => {
     const asset = aRule({ path: { exact: "/users/@me.css" }, access: "Anonymous" });
     expect(match("/users/@me.css", { rules: [guarded, exact, asset, open] })).toMatchObject({ rule: { index: 2 } });
     expect(match("/Admin/users/7.json")).toMatchObject({ rule: { index: 0 } });
+    const versioned = [aRule({ path: { prefix: "/users/@me.v2" }, permissions: "v2" }), guarded, exact, open];
+    expect(match("/users/@me.v2", { rules: versioned })).toMatchObject({ rule: { index: 0 } });
+    expect(match("/users/@me.v2.json", { rules: versioned })).toHaveProperty("refused");
     expect(match("/users/.well-known")).toMatchObject({ rule: { index: 2 } });
     expect(match("/users/@me.json", { allowPaths: ["Suffix"] })).toMatchObject({ rule: { index: 2 } });
     expect(match("/users/@me.json", { allowPaths: ["NearMatch"] })).toHaveProperty("refused");

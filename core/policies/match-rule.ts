@@ -127,9 +127,14 @@ function matchPath({ strict, folded, areFolded, checksSuffix }: Candidates, path
   if (folded !== undefined && !(areFolded && isFolded(path)) && evades(firstMatch(folded, foldPath(path)))) {
     return NEAR_MATCH;
   }
-  // A rule that names exactly this path is meant for it.
-  const stem = checksSuffix && found.exact === undefined ? withoutSuffix(path) : path;
-  if (stem !== path && evades(folded === undefined ? firstMatch(strict, stem) : firstMatch(folded, foldPath(stem)))) {
+  const stem = checksSuffix ? withoutSuffix(path) : path;
+  // A rule whose own path has the suffix is meant for it.
+  const isNamed = (found.exact ?? found.prefix ?? "").length > stem.length;
+  if (
+    stem !== path &&
+    !isNamed &&
+    evades(folded === undefined ? firstMatch(strict, stem) : firstMatch(folded, foldPath(stem)))
+  ) {
     return SUFFIX;
   }
   return found.rule;
