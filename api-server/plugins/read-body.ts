@@ -26,7 +26,7 @@ const DISCARDED_MS_MAX = 20_000;
 
 /** A body up to this size and with so many values is kept for every sender, and parsed before the root key is looked up. */
 export const UNJUDGED_BYTES_MAX = 262_144;
-export const UNJUDGED_VALUES_MAX = 2_000;
+export const UNJUDGED_VALUES_MAX = 2_500;
 
 /** Large bodies that are read or worked on at once. */
 const LARGE_BODIES = { total: 4, perWorkspace: 2, waitersMax: 32, waitMsMax: 15_000 };

@@ -108,14 +108,14 @@ test("a client that goes away while its large body is read or waits gives its sl
 const values = (count: number) => `{"name":"many","list":[${Array.from({ length: count - 3 }, () => 0).join(",")}]}`;
 
 test.each([
-  { path: "apis.createApi", count: 2_000, rootKey: "nobody", status: 400, text: "not a known field" },
-  { path: "apis.createApi", count: 2_001, rootKey: "nobody", status: 401, text: "root key" },
+  { path: "apis.createApi", count: 2_500, rootKey: "nobody", status: 400, text: "not a known field" },
+  { path: "apis.createApi", count: 2_501, rootKey: "nobody", status: 401, text: "root key" },
   { path: "apis.createApi", count: 250_000, rootKey: undefined, status: 400, text: "not a known field" },
   { path: "apis.createApi", count: 250_001, rootKey: undefined, status: 400, text: "at most 250,000" },
-  { path: "apis.noSuchProcedure", count: 2_001, rootKey: undefined, status: 404, text: "nothing at this path" },
+  { path: "apis.noSuchProcedure", count: 2_501, rootKey: undefined, status: 404, text: "nothing at this path" },
   { path: "v1/apis.createApi", count: 250_000, rootKey: undefined, status: 200, text: "apiId" },
   { path: "v1/apis.createApi", count: 250_001, rootKey: undefined, status: 400, text: "at most 250,000" },
-  { path: "v1/keys.verifyKey", count: 2_001, rootKey: null, status: 400, text: "at most 2,000" },
+  { path: "v1/keys.verifyKey", count: 2_501, rootKey: null, status: 400, text: "at most 2,500" },
 ])("$count values to $path are answered $status", async ({ path, count, rootKey, status, text }) => {
   const reply = await t.call(path, values(count), rootKey === undefined ? {} : { rootKey });
   expect([reply.status, JSON.stringify(reply.body)]).toEqual([status, expect.stringContaining(text)]);

@@ -83,7 +83,8 @@ const ENVOY = (port: number): string => `static_resources:
 `;
 
 beforeAll(async () => {
-  grpcurl = await findGrpcurl();
+  // What is installed first takes longer than the gate may go without a heartbeat.
+  [grpcurl] = await Promise.all([findGrpcurl(), findEnvoy(), findDebianGateway("nginx"), findDebianGateway("haproxy")]);
   const loopback = parseIpRange("127.0.0.1");
   if (loopback === undefined) throw new Error("no range");
   const doors = { grpc: { host: "127.0.0.1", port: 0 }, trusted: [loopback] };
