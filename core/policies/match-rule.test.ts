@@ -245,9 +245,17 @@ describe("a path that an app may read as that of another rule", () => {
       expect(match(target, { rules }), target).toMatchObject({ rule: { index: -1 } });
   });
 
-  test.each(["/Admin/users.json", "/admin/users.xml", "/users/@me.json", "/users/%40me.%6Ason"])(
-    "%s is refused, because a format may follow a path",
-    (target) => expect(match(target)).toEqual({ refused: expect.stringContaining("suffix") }),
+  test.each([
+    "/Admin/users.json",
+    "/admin/users.xml",
+    "/users/@me.json",
+    "/users/%40me.%6Ason",
+    "/users/@me.json/",
+    "/Admin/users%252ejson",
+    "/Admin/users..json",
+    "/Admin/users.json%20",
+  ])("%s is refused, because a format may follow a path", (target) =>
+    expect(match(target)).toEqual({ refused: expect.stringContaining("suffix") }),
   );
 
   test("passes with a suffix where a rule names exactly this path, under the prefix, or where Suffix is allowed", () => {

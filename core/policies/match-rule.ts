@@ -127,17 +127,16 @@ function matchPath({ strict, folded, areFolded, checksSuffix }: Candidates, path
   if (folded !== undefined && !(areFolded && isFolded(path)) && evades(firstMatch(folded, foldPath(path)))) {
     return NEAR_MATCH;
   }
-  const stem = checksSuffix ? withoutSuffix(path) : path;
+  if (!checksSuffix || !/[.%]/.test(path)) return found.rule;
+  const [candidates, reading] =
+    folded === undefined ? [strict, path.replace(/(?<!\/)\/$/, "")] : [folded, foldPath(path)];
+  const stem = withoutSuffix(reading);
+  const { exact, prefix } = firstMatch(candidates, reading);
   // A rule whose own path has the suffix is meant for it.
-  const isNamed = (found.exact ?? found.prefix ?? "").length > stem.length;
-  if (
-    stem !== path &&
-    !isNamed &&
-    evades(folded === undefined ? firstMatch(strict, stem) : firstMatch(folded, foldPath(stem)))
-  ) {
-    return SUFFIX;
-  }
-  return found.rule;
+  const isNamed = (exact ?? prefix ?? "").length > stem.length;
+  return stem !== reading && !isNamed && evades(firstMatch(candidates, folded === undefined ? stem : foldPath(stem)))
+    ? SUFFIX
+    : found.rule;
 }
 
 type Refused = { readonly refused: string };
