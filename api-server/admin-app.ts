@@ -4,16 +4,16 @@ import type { Registry } from "prom-client";
 import type { Admin } from "./admin.ts";
 import { registerDocuments } from "./documents.ts";
 import { registerDocsPage } from "./plugins/docs-page.ts";
-import type { ProbeAnswer } from "./plugins/health.ts";
+import type { ProbeResponse } from "./plugins/health.ts";
 
 /**
- * What customers of the API need not reach: probes, metrics, and the page that shows the API, on a port of their own. It answers from
- * the start of the process on, also while the API cannot be served yet. Throws when the port is taken.
+ * Starts the admin server: probes, metrics and the API page, on a separate port, because customers of the API do not need them. It serves
+ * from process start, even while the API is not served yet. Throws if the port is in use.
  */
 export async function startAdminApp(options: {
   host: string;
   port: number;
-  readyz: (isVerbose: boolean) => ProbeAnswer;
+  readyz: (isVerbose: boolean) => ProbeResponse;
   metrics: () => Registry;
 }): Promise<Admin> {
   const { host, port, readyz, metrics } = options;
@@ -30,7 +30,7 @@ export async function startAdminApp(options: {
     return registry.metrics();
   });
   registerDocuments(app);
-  // Calls go to the API, which is at another address.
+  // The API has another address than this page.
   registerDocsPage(app, { makesCalls: false });
   await app.listen({ host, port });
   const { address, family, port: bound } = app.server.address() as AddressInfo;

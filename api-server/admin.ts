@@ -8,27 +8,27 @@ export interface Admin extends Closeable {
   readonly url: string;
 }
 
-/** `/livez`, `/readyz` and `/metrics` of a process that serves nothing else. Throws when the port is taken. */
+/** Serves `/livez`, `/readyz` and `/metrics` of a process that serves no API. Throws if the port is in use. */
 export async function startAdmin(options: {
   host: string;
   port: number;
   metrics: () => Registry;
-  /** Why it is not ready, for a person; undefined when it is. */
+  /** Returns a readable reason why the process is not ready; `undefined` if it is ready. */
   notReady: () => string | undefined;
 }): Promise<Admin> {
   const { host, port, notReady } = options;
   const server = createServer(async (request, response) => {
-    const answer = (status: number, text: string, type = "text/plain; charset=utf-8") =>
+    const respond = (status: number, text: string, type = "text/plain; charset=utf-8") =>
       response.writeHead(status, { "content-type": type }).end(text);
-    if (request.url === "/livez") answer(200, "ok\n");
+    if (request.url === "/livez") respond(200, "ok\n");
     else if (request.url === "/readyz") {
       const why = notReady();
-      if (why === undefined) answer(200, "ready\n");
-      else answer(503, `not ready: ${why}\n`);
+      if (why === undefined) respond(200, "ready\n");
+      else respond(503, `not ready: ${why}\n`);
     } else if (request.url === "/metrics") {
       const metrics = options.metrics();
-      answer(200, await metrics.metrics(), metrics.contentType);
-    } else answer(404, "");
+      respond(200, await metrics.metrics(), metrics.contentType);
+    } else respond(404, "");
   });
   server.listen(port, host);
   await once(server, "listening");

@@ -1,17 +1,19 @@
 import { BoundedCache } from "../edge/bounded-cache.ts";
 
-/** More addresses than an attacker has pods in a cluster. An address that is forgotten has a new allowance. */
+/**
+ * Maximum number of tracked clients: more addresses than an attacker has pods in a cluster. An evicted client starts with a full allowance.
+ */
 const ENTRIES_MAX = 10_000;
 
 export interface AllowancesOptions {
   readonly windowMs: number;
-  /** What each may spend in a window. */
+  /** Maximum cost per client and window. */
   readonly max: number;
-  /** Monotonic. */
+  /** Returns monotonic time. */
   readonly nowMs: () => number;
 }
 
-/** What each of many strangers may cost, in fixed windows, each of which begins with the first use after the one before. */
+/** Fixed-window rate limiter per untrusted client. A window starts with the first request after the previous one has ended. */
 export class Allowances {
   readonly #spent = new BoundedCache<string, { spent: number; readonly endsAtMs: number }>(ENTRIES_MAX);
   readonly #options: AllowancesOptions;
@@ -20,7 +22,7 @@ export class Allowances {
     this.#options = options;
   }
 
-  /** Returns the ms until the window ends when nothing was left before. */
+  /** Returns the time until the window ends, in ms, if the allowance was used up already; otherwise `undefined`. */
   spend(key: string, cost: number): number | undefined {
     const { windowMs, max, nowMs } = this.#options;
     const now = nowMs();

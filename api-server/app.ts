@@ -6,7 +6,7 @@ import type { Deps } from "./deps.ts";
 import { registerDocuments } from "./documents.ts";
 import { type GateCredentials, registerGateCredentials } from "./gates/credentials.ts";
 import { HEALTHY, type Health } from "./health.ts";
-import { addressBehind } from "./plugins/address-behind.ts";
+import { addressBehind, amongProxies } from "./plugins/address-behind.ts";
 import type { ApiRequest } from "./plugins/api-request.ts";
 import { createConnections } from "./plugins/connections.ts";
 import { registerDashboardPage } from "./plugins/dashboard-page.ts";
@@ -17,46 +17,50 @@ import { registerErrorPages } from "./plugins/error-pages.ts";
 import { createErrorSender, registerRefusals } from "./plugins/errors.ts";
 import { createV1Front, registerV1Preflight, type V1Settings } from "./plugins/front-v1.ts";
 import { registerHealth } from "./plugins/health.ts";
-import { registerMetrics } from "./plugins/metrics.ts";
+import { CONNECTIONS_MAX, limitConnections } from "./plugins/limit-connections.ts";
+import { registerConnectionMetrics, registerMetrics } from "./plugins/metrics.ts";
 import { registerArrival, registerProcedures } from "./plugins/pipeline.ts";
 import { createRequestIds } from "./plugins/request-ids.ts";
 import { serveV1 } from "./plugins/serve-v1.ts";
 import { serveV2 } from "./plugins/serve-v2.ts";
-import { createV1Uses } from "./plugins/uses-v1.ts";
+import { HEAD_MS_MAX, READ_MS_MAX } from "./plugins/timeouts.ts";
+import { createV1Usage } from "./plugins/usage-v1.ts";
 import { registerSignIn } from "./sign-in/routes.ts";
 import { providerOf, type SignInSettings, sessionRulesOf } from "./sign-in/settings.ts";
 import { v1Procedures } from "./v1/index.ts";
 import { procedures } from "./v2/index.ts";
 
 export interface AppOptions {
-  /** The state that `/readyz` reports; always healthy when left out. */
+  /** Returns the state that `/readyz` reports. Default: always healthy. */
   readonly health?: () => Health;
-  /** Addresses or ranges of proxies in front, whose `X-Forwarded-For` is trusted. */
+  /** Addresses or CIDR ranges of trusted proxies, whose `X-Forwarded-For` header is used. */
   readonly trustedProxies?: readonly string[];
-  /** A request that takes longer is answered with 408. */
+  /** Maximum duration of a request; longer ones return 408. */
   readonly requestTimeoutMs?: number;
-  /** The registry for `/metrics`; the parts of a process may share one. */
+  /** Maximum number of concurrent connections, including TLS handshakes. Default: 1,000. */
+  readonly maxConnections?: number | undefined;
+  /** Internal, for tests: time for a client to read bytes of its response before the connection is closed. */
+  readonly readTimeoutMs?: number;
+  /** Registry for `/metrics`; the components of a process may share one. */
   readonly metrics?: Registry;
-  /** Whether v1 is served, and until when; left out: it is, and that is not decided. */
+  /** Whether v1 is served, and until when. Default: v1 is served without an end date. */
   readonly v1?: V1Settings;
-  /** false: metrics and the page that shows the API are not served here, but on an admin port. */
+  /** Whether this server serves metrics and the API page; false if an admin port does. */
   readonly hasPages?: boolean;
-  /** The folder of the built dashboard; it is not served when left out. */
+  /** Folder of the built dashboard; `undefined` if the dashboard is not served. */
   readonly dashboard?: string | undefined;
-  /** Serves by TLS with it. */
+  /** Certificate for TLS; `undefined` for plain HTTP. */
   readonly certificate?: Certificate | undefined;
-  /** For gates that get their users of Redis here; none do when left out. */
+  /** Lets gates obtain their Redis users from this server; `undefined` if they cannot. */
   readonly gates?: GateCredentials & { readonly users: GateUsers };
-  /** How people sign in to the dashboard. */
+  /** Configures sign-in to the dashboard. */
   readonly signIn?: SignInSettings;
 }
 
-/** Of a parameter in a path, which only leftovers of v1 have: no id is longer. What is longer is no path of ours. */
+/** Maximum length of a path parameter, because no id is longer; only unversioned v1 paths have parameters. A longer path is not found. */
 const PARAMETER_LENGTH_MAX = 255;
 const REQUEST_TIMEOUT_MS = 60_000;
-/** The most time for a request head, and for a TLS handshake. */
-const HEADERS_TIMEOUT_MS = 10_000;
-/** How often connections are checked for requests that take too long to arrive. */
+/** Interval at which connections are checked for requests that take too long to arrive. */
 const CONNECTIONS_CHECKED_MS = 5_000;
 
 /** Builds the HTTP server on its dependencies, without listening: tests inject requests, `start` calls `listen`. */
@@ -70,23 +74,26 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
     observe: (status, startedMs) => metrics.observe("unknown", status, startedMs),
   });
   const connection = {
-    // Refused by our own code, in our own form.
+    // The pipeline rejects a request without `Host`, with the usual error body.
     requireHostHeader: false,
-    headersTimeout: Math.min(timeoutMs, HEADERS_TIMEOUT_MS),
+    headersTimeout: Math.min(timeoutMs, HEAD_MS_MAX),
     connectionsCheckingInterval: Math.min(timeoutMs, CONNECTIONS_CHECKED_MS),
   };
   const { certificate } = options;
-  // Node waits for two minutes.
+  const readMs = options.readTimeoutMs ?? READ_MS_MAX;
   const handshake = { handshakeTimeout: connection.headersTimeout };
   const app = fastify({
     logger: false,
-    // A client's own request id is not used.
+    // Request ids that clients send are ignored.
     requestIdHeader: false,
     genReqId: nextRequestId,
     trustProxy: options.trustedProxies === undefined ? false : [...options.trustedProxies],
     requestTimeout: timeoutMs,
+    // Node closes a connection that is idle for this time; a response in progress gets the same time again. Handling a request never takes
+    // this long.
+    connectionTimeout: readMs,
     routerOptions: { maxParamLength: PARAMETER_LENGTH_MAX },
-    // A server of TLS is one of HTTP in all that is used of it; its types are of no common base.
+    // The members in use are the same for HTTP and TLS servers, but their types have no common base.
     ...(certificate === undefined
       ? { http: connection }
       : ({ https: { ...connection, ...certificate, ...handshake, allowHalfOpen: true } } as object)),
@@ -96,18 +103,32 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
     clientErrorHandler: connections.clientErrorHandler,
   });
   connections.guard(app.server);
-  const direct = createDirectFront(app.server, {
-    nextRequestId,
-    addressBehindProxies: options.trustedProxies && addressBehind(options.trustedProxies),
-    onFault: (error) => deps.log.error({ err: error }, "a connection failed"),
-  });
+  const direct = createDirectFront(
+    app.server,
+    {
+      nextRequestId,
+      addressBehindProxies: options.trustedProxies && addressBehind(options.trustedProxies),
+      onInternalError: (error) => deps.log.error({ err: error }, "a connection failed"),
+    },
+    { readMs },
+  );
   app.decorate("direct", direct);
+  const registry = options.metrics ?? new Registry();
+  const limit = limitConnections(app.server, {
+    max: options.maxConnections ?? CONNECTIONS_MAX,
+    isProxy: amongProxies(options.trustedProxies ?? []),
+    awaitedSince: (socket, openedMs) => {
+      const connection = direct.connectionOf(socket);
+      if (connection === undefined) return connections.awaitedSince(socket, openedMs);
+      return connection.awaited === undefined ? undefined : connection.sinceMs;
+    },
+    onLimit: registerConnectionMetrics(registry, () => limit),
+  });
 
   const v1: V1Settings = options.v1 ?? { isServed: true };
   const front = createV1Front(v1);
-  const uses = createV1Uses(deps);
+  const uses = createV1Usage(deps);
   app.addHook("onClose", () => uses.settle());
-  const registry = options.metrics ?? new Registry();
   const metrics = registerMetrics(app, registry, { isV1Served: v1.isServed, isExposed: hasPages });
   const observe = (request: ApiRequest, status: number): void =>
     metrics.observe(request.routeOptions.url ?? "unknown", status, request.startedMs);
@@ -131,7 +152,7 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
   const signIn = options.signIn ?? {};
   const sessionRules = sessionRulesOf(signIn, { isTls: certificate !== undefined });
   registerProcedures(app, { deps, sessionRules, deadlines, sendError, observe, direct }, served);
-  // After the procedures, because its bodies are read as theirs are.
+  // Must follow the procedures, because sign-in bodies are parsed in the same way.
   registerSignIn(app, { deps, sendError, rules: sessionRules, bounds: signIn.bounds, provider: providerOf(signIn) });
   await app.ready();
   return app;
@@ -139,7 +160,7 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
 
 declare module "fastify" {
   interface FastifyInstance {
-    /** Serves plain calls of hot procedures. */
+    /** Serves simple calls of hot procedures without fastify. */
     readonly direct: DirectFront;
   }
 }

@@ -1,4 +1,4 @@
-/** Waits for the work at most this long, and ignores its result. */
+/** Waits for `work` up to `ms` milliseconds, and ignores its result. */
 export async function atMost(ms: number, work: Promise<unknown> | undefined): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const tooLate = new Promise<void>((resolve) => {

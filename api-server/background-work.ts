@@ -12,20 +12,20 @@ import { startIngestion } from "./ingestion.ts";
 import { KeyQueue } from "./key-queue.ts";
 import { Retention, type RetentionDays } from "./retention.ts";
 import { listWorkspaceIds } from "./store/workspaces.ts";
-import { createRefusals, createTurns } from "./workspace-turns.ts";
+import { createFairScheduler, createRefusals } from "./workspace-turns.ts";
 
 const WORKSPACES_EVERY_MS = 1000;
-/** Short, because a sidecar waits 250 ms for credits to be loaded. */
+/** Short, because a sidecar waits only 250 ms until credits are loaded. */
 const LOAD_EVERY_MS = 100;
 const WRITE_BEHIND_EVERY_MS = 500;
-/** After a restart of Redis, pods that may not load scripts use their policy's onCounterFailure for this long. */
+/** After a restart of Redis, pods that may not load scripts apply the `onCounterFailure` of their policy for up to this time. */
 const SCRIPTS_EVERY_MS = 1000;
 /** Enough for seven statements; a workspace that takes longer continues in parallel with the others. */
 const RETENTION_TURN_MS = 30_000;
-/** Pause between two rounds of a run, so that a long run does not occupy the database. */
+/** Pause between two batches of a run, so that a long run does not occupy the database. */
 const RETENTION_EVERY_MS = 1000;
 const REFILL_EVERY_MS = 30_000;
-/** Pause between two rounds, so that a long queue leaves half of the time to the calls that this process serves. */
+/** Pause between two batches, so that a long queue leaves half of the time to requests. */
 const KEY_QUEUE_EVERY_MS = 500;
 const GATE_USERS_EVERY_MS = 60_000;
 const ROOT_KEY_EVERY_MS = 5_000;
@@ -42,20 +42,20 @@ export const REFILL_METRICS = defineMetrics({
   },
 });
 
-/** Everything that an api-server does in the background except relaying. `drain` writes what is left at shutdown. */
+/** Starts all background work of an api-server except the relay. `drain` writes pending data at shutdown. */
 export async function startBackgroundWork(parts: {
   deps: Deps;
   edge: Edge;
   metrics: Registry;
-  /** Where usage events are stored; undefined when other processes do so. */
+  /** Stores usage events; `undefined` if other processes do so. */
   ingestTo: Pick<AnalyticsStore, "ingest" | "rollUp" | "maintain"> | undefined;
-  /** Memory that all event streams together may use. */
+  /** Maximum memory of all event streams together, in bytes. */
   eventsBytesMax: number;
   retentionDays: RetentionDays;
   workspaceIds: readonly string[];
-  /** Called every five seconds: registers the configured root key when it has changed. */
+  /** Called every 5 s: registers the configured root key if it has changed. */
   followRootKey: () => Promise<void>;
-  /** Called once a minute: deletes the users of gates whose time is over. */
+  /** Called once a minute: deletes expired Redis users of gates. */
   sweepGateUsers: () => Promise<void>;
 }): Promise<{
   loops: Closeable[];
@@ -79,15 +79,15 @@ export async function startBackgroundWork(parts: {
       metrics,
       ...common,
     }));
-  const retentionTurns = createTurns({ loop: "retention", ...common, turnMsMax: RETENTION_TURN_MS });
+  const retentionTurns = createFairScheduler({ loop: "retention", ...common, turnMsMax: RETENTION_TURN_MS });
   const retention = new Retention({ db, nowMs, days: parts.retentionDays, runTurns: retentionTurns, metrics });
-  const noteRefused = createRefusals({ log, registry: metrics });
-  const turnsOf = (loop: string) => createTurns({ loop, ...common });
+  const recordRejected = createRefusals({ log, registry: metrics });
+  const turnsOf = (loop: string) => createFairScheduler({ loop, ...common });
   const [loadTurns, writeTurns] = [turnsOf("credit-loads"), turnsOf("credit-write-behind")];
   const keyQueue = new KeyQueue({ deps, runTurns: turnsOf("key-queue"), metrics });
   const store = edge.credits;
-  const load = () => loadRequested({ store, runTurns: loadTurns, noteRefused, workspaceIds, credits });
-  const writeBehind = () => writeSpentBehind({ store, runTurns: writeTurns, noteRefused, workspaceIds, db });
+  const load = () => loadRequested({ store, runTurns: loadTurns, recordRejected, workspaceIds, credits });
+  const writeBehind = () => writeSpentBehind({ store, runTurns: writeTurns, recordRejected, workspaceIds, db });
   const loop = (name: string, everyMs: number, work: () => Promise<boolean | undefined>) =>
     startLoop({ name, everyMs, work, ...common });
 
@@ -95,12 +95,12 @@ export async function startBackgroundWork(parts: {
     workspaceIds = await listWorkspaceIds(db);
     return false;
   };
-  // Lets a new workspace's credits be loaded at once. If it fails, the loop does the same later.
+  // Loads the credits of a new workspace immediately. If this fails, the loop does it later.
   deps.projection.onDropped((ref) => {
     if (ref?.kind === "workspace" && !isClosing) refreshWorkspaces().catch(() => undefined);
   });
   const loops: Closeable[] = [
-    // Set first, because a long-running turn ends only when it sees this.
+    // Set first, because a long time slice ends only when it sees this flag.
     {
       close: async () => {
         isClosing = true;
@@ -136,7 +136,7 @@ export async function startBackgroundWork(parts: {
       return false;
     }),
     loop("root-key-uses", ROOT_KEY_USES_EVERY_MS, async () => {
-      await deps.rootKeyUses.store(db);
+      await deps.rootKeyUsage.store(db);
       return false;
     }),
     loop("refill", REFILL_EVERY_MS, async () => {
@@ -154,7 +154,7 @@ export async function startBackgroundWork(parts: {
     await edge.sink.flush();
     await ingestion?.drain();
     while (await writeBehind());
-    await deps.rootKeyUses.store(db);
+    await deps.rootKeyUsage.store(db);
   };
   return { loops, drain };
 }

@@ -8,7 +8,7 @@ export interface LoopOptions {
   readonly everyMs: number;
   readonly log: Logger;
   readonly failures: Counter<"loop">;
-  /** Returns true when there is more to do at once. */
+  /** Returns true if there is more to do immediately. */
   readonly work: () => Promise<boolean | undefined>;
 }
 
@@ -38,18 +38,18 @@ export const LOOP_METRICS = defineMetrics({
         "usage-store",
       ],
     },
-    bad: "Some during an outage are normal. More than 3 in 15 minutes while the stores are well (PosternBackgroundWorkFails): the log line `failed; retrying` with this `loop` has the reason.",
+    bad: "Some during an outage are normal. More than 3 in 15 minutes while the stores are well (PosternBackgroundLoopFailing): the log line `failed; retrying` with this `loop` has the reason.",
   },
 });
 
-/** Counts failures in the background, by the name of the loop. */
+/** Counts failed background runs by loop name. */
 export function createLoopFailures(registry: Registry): Counter<"loop"> {
   return new Counter({ ...exported(LOOP_METRICS.failures), registers: [registry] });
 }
 
 /**
- * Runs `work` at an interval until closed. A failed turn is counted, logged (only the first of consecutive ones), and retried at the
- * next interval. `close` waits for the current turn.
+ * Runs `work` at an interval until closed. A failed run is counted, logged (only the first of consecutive ones), and retried at the next
+ * interval. `close` waits for the current run.
  */
 export function startLoop({ name, everyMs, log, failures, work }: LoopOptions): Closeable {
   let timer: NodeJS.Timeout | undefined;

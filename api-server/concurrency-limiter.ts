@@ -1,29 +1,29 @@
 import { PublicError } from "../core/errors.ts";
 
-/** What runs at once in this process. A workspace gets a part of the slots, so that its slow work leaves some to the others. */
+/** Limits on concurrent work in this process. A workspace gets a share of the slots, so that its slow work leaves some to the others. */
 export interface ConcurrencyLimits {
   readonly total: number;
   readonly perWorkspace: number;
-  /** How many of a workspace wait. */
+  /** Maximum number of waiters per workspace. */
   readonly waitersMax: number;
   readonly waitMsMax: number;
-  /** Says in the error what there is too much of: "Too many usage queries are running". */
+  /** Error message when at capacity: "Too many usage queries are running". */
   readonly busy: string;
 }
 
-/** Frees the slot. A second call changes nothing. */
+/** Releases the slot. A second call has no effect. */
 export type Release = () => void;
 
 interface Waiter {
   readonly start: () => void;
 }
 
-/** The slots of this process for one kind of work. Workspaces that wait take turns, however many waiters one of them has. */
+/** Concurrency slots of this process for one kind of work. Workspaces with waiters are served in rotation, however many waiters one has. */
 export class ConcurrencyLimiter {
   readonly #limits: ConcurrencyLimits;
   readonly #running = new Map<string, number>();
   #total = 0;
-  /** In the order in which the workspaces get a slot: one that got a slot goes to the end. */
+  /** In the order in which workspaces get a slot: a workspace that gets one moves to the end. */
   readonly #waiting = new Map<string, Set<Waiter>>();
 
   constructor(limits: ConcurrencyLimits) {
@@ -41,8 +41,9 @@ export class ConcurrencyLimiter {
   }
 
   /**
-   * @throws PublicError 503 `server_busy` when no slot becomes free in time, or too many of the workspace wait already; the signal's
-   * reason when it is aborted before.
+   * Waits for a slot.
+   * @throws PublicError 503 `server_busy` if no slot becomes free in time, or if the workspace already has too many waiters; the signal's
+   * reason if it is aborted while waiting.
    */
   async acquire(workspaceId: string, signal?: AbortSignal): Promise<Release> {
     signal?.throwIfAborted();
@@ -87,7 +88,7 @@ export class ConcurrencyLimiter {
     });
   }
 
-  /** A workspace that has its part already does not hold up the others. */
+  /** A workspace that uses its full share does not block the others. */
   #startNext(): void {
     for (const [workspaceId, waiters] of this.#waiting) {
       if (!this.#hasRoom(workspaceId)) continue;

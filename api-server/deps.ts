@@ -3,56 +3,58 @@ import type { Logger } from "pino";
 import type { Counters } from "../edge/counters/contract.ts";
 import type { EdgeCounters } from "../edge/edge.ts";
 import type { EventSource, LineSink } from "../edge/events/contract.ts";
+import type { LogThrottle } from "../edge/log-throttle.ts";
 import type { PodReports } from "../edge/pods/contract.ts";
 import type { Projection } from "../edge/projection/contract.ts";
-import type { Rarely } from "../edge/rarely.ts";
 import type { AnalyticsStore } from "./analytics/contract.ts";
 import type { QueryMetrics } from "./analytics/query-metrics.ts";
 import type { CreditService } from "./credits/service.ts";
-import type { InstallationParts } from "./installation-parts.ts";
-import type { KeyHomes } from "./key-homes.ts";
+import type { InstallationDeps } from "./installation-parts.ts";
+import type { KeyOwners } from "./key-homes.ts";
 import type { KeyVault } from "./key-vault.ts";
-import type { RootKeyUses } from "./root-key-uses.ts";
+import type { RootKeyUsage } from "./root-key-usage.ts";
 
-export type { InstallationParts };
+export type { InstallationDeps };
 
-/** The dependencies of the handlers. Built once, by `start` or by a test. */
+/** Dependencies of the handlers. `start` or a test builds them once. */
 export interface Deps {
   readonly db: Pool;
   readonly projection: Projection;
-  readonly keyHomes: KeyHomes;
-  /** Notifies the relay, in whichever process it runs, of new marks. Returns at once. */
+  readonly keyOwners: KeyOwners;
+  /** Notifies the relay, in whichever process it runs, of new outbox entries. Returns immediately. */
   readonly wakeRelay: () => void;
   readonly counters: Counters;
-  /** Decides limits and counts nothing, for `admin.explainVerification`. */
+  /** Evaluates limits without counting, for `admin.explainVerification`. */
   readonly peekLimits: EdgeCounters["peek"];
   readonly credits: CreditService;
   readonly events: LineSink;
-  /** What waits in the streams of events. */
+  /** Reports the events that are pending in the streams. */
   readonly eventStreams: Pick<EventSource, "look">;
   readonly pods: PodReports;
-  /** What is asked about usage. */
+  /** Runs usage queries. */
   readonly analytics: Pick<
     AnalyticsStore,
     "kind" | "query" | "countVerifications" | "countLatencies" | "uncountedForMs"
   >;
   readonly queryMetrics: QueryMetrics;
-  /** Which permissions root keys are asked for. */
-  readonly rootKeyUses: RootKeyUses;
-  /** What only the process that put the parts together knows of them, for `admin.getInstallation`. */
-  readonly installation: InstallationParts;
-  /** undefined without encryption keys: then no key is recoverable. */
+  /** Records which permissions root keys use. */
+  readonly rootKeyUsage: RootKeyUsage;
+  /** Details for `admin.getInstallation` that only `start` knows. */
+  readonly installation: InstallationDeps;
+  /** `undefined` without encryption keys: then no key is recoverable. */
   readonly keyVault: KeyVault | undefined;
   readonly log: Logger;
-  /** For failures that occur with every request of an outage: `noteRarely`. */
-  readonly rarely: Rarely;
-  /** The wall clock, Unix ms. */
+  /** Log throttle for failures that occur with every request of an outage (`logThrottled`). */
+  readonly throttle: LogThrottle;
+  /** Returns wall-clock time, Unix ms. */
   readonly nowMs: () => number;
   readonly randomBytes: (size: number) => Uint8Array;
-  /** The URL before `/errors/<kind>` in `error.type`. */
+  /** URL prefix of `error.type`, before `/errors/<kind>`. */
   readonly docsUrl: string;
-  /** `deciderJson` of this process: the members that all events of its verifications share. */
+  /** `deciderJson` of this process: members that all its verification events share. */
   readonly decidedBy: string;
-  /** True while a workspace's changes take longer to reach the pods than the promised bound; responses to changes then say so. */
+  /**
+   * Whether changes of the workspace currently take longer to reach the pods than `PROPAGATION_BOUND_MS`; responses to changes then say so.
+   */
   readonly propagationDelayed: (workspaceId: string) => boolean;
 }

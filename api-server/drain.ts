@@ -4,13 +4,13 @@ import type { DirectFront } from "./plugins/direct-front.ts";
 
 const QUIET_MS = 100;
 const DRAIN_MS_MAX = 500;
-const LOOK_EVERY_MS = 10;
+const POLL_INTERVAL_MS = 10;
 
 /**
- * Lets clients leave their kept connections: a server that closes one between two requests may do so just when the next one
- * arrives, which is then lost without a response. Call it before the server listens; it returns the function that starts the
- * draining. While draining, requests are still accepted, and each response says that it is the last on its connection. Draining ends
- * when no request has arrived for a moment, or after half a second, when every busy connection has had such a response.
+ * Prepares a graceful drain of keep-alive connections. A server that closes an idle connection may do so just when the next request
+ * arrives, which is then lost without a response. Call this before the server listens; it returns the function that starts draining. While
+ * draining, requests are still accepted, and each response carries `Connection: close`. Draining ends when no request has arrived for a
+ * short time, or after 0.5 s, when every busy connection has had such a response.
  */
 export function prepareDrain(
   server: Server,
@@ -27,6 +27,6 @@ export function prepareDrain(
     direct?.stop();
     lastRequestAt = Math.max(lastRequestAt, direct?.lastRequestMs() ?? lastRequestAt);
     const giveUpAt = performance.now() + DRAIN_MS_MAX;
-    while (performance.now() - lastRequestAt < QUIET_MS && performance.now() < giveUpAt) await sleep(LOOK_EVERY_MS);
+    while (performance.now() - lastRequestAt < QUIET_MS && performance.now() < giveUpAt) await sleep(POLL_INTERVAL_MS);
   };
 }

@@ -5,8 +5,8 @@ import type { Edge, EdgeCounters } from "../edge/open.ts";
 import type { Projection, RefusedKind } from "../edge/projection/contract.ts";
 
 export const STATE_METRICS = defineMetrics({
-  // An alert should fire for the first workspace for which the promise is broken. The feed's staleness next to it shows whether
-  // the cause is one workspace's bulk change or the relay.
+  // Worst staleness over all workspaces, for alerts: it rises with the first workspace that exceeds the bound. The staleness of the change
+  // stream shows whether one workspace's bulk change or the relay is the cause.
   staleness: {
     name: "postern_projection_staleness_seconds",
     type: "gauge",
@@ -14,7 +14,7 @@ export const STATE_METRICS = defineMetrics({
     unit: "seconds",
     bad: "Above 30, or -1 for longer than a start takes: this api-server hears of changes late, and asks Postgres for each key instead of its cache. Is the relay well (`postern_relay_leading`), is Redis?",
   },
-  feedStaleness: {
+  streamStaleness: {
     name: "postern_projection_feed_staleness_seconds",
     type: "gauge",
     help: "The same of all workspaces that do not lag; -1 unknown",
@@ -36,11 +36,11 @@ export const STATE_METRICS = defineMetrics({
     bad: "0: Postgres does not answer this api-server, or answers what is not a record. Keys in the cache are served for 30 seconds.",
   },
   refused: {
-    name: "postern_projection_refused_total",
+    name: "postern_projection_invalid_values_total",
     type: "counter",
     help: "What was read from the change stream or the records and was refused as invalid",
     unit: "values",
-    labels: { what: ["mark", "record", "entry", "heartbeat"] satisfies RefusedKind[] },
+    labels: { kind: ["mark", "record", "entry", "heartbeat"] satisfies RefusedKind[] },
     bad: "Any increase: something that is no Postern writes to its keys in Redis, or a clock jumped (`heartbeat`). See who has credentials for Redis.",
   },
   eventsDropped: {
@@ -48,7 +48,7 @@ export const STATE_METRICS = defineMetrics({
     type: "counter",
     help: "Usage events of this process that could not be sent",
     unit: "events",
-    bad: "Any increase: usage misses verifications (PosternEventsAreLost). Is Redis away, or the memory for events full (`postern_events_waiting_bytes`)?",
+    bad: "Any increase: usage misses verifications (PosternEventsDropped). Is Redis away, or the memory for events full (`postern_events_waiting_bytes`)?",
   },
   overAdmitted: {
     name: "postern_local_over_admitted_total",
@@ -69,11 +69,11 @@ export const STATE_METRICS = defineMetrics({
     type: "gauge",
     help: "Requests that wait for a connection to Postgres",
     unit: "requests",
-    bad: "Above 0 for minutes: slow statements or too few replicas (PosternConnectionsAreScarce). Look at `pg_stat_activity`.",
+    bad: "Above 0 for minutes: slow statements or too few replicas (PosternPostgresPoolExhausted). Look at `pg_stat_activity`.",
   },
 });
 
-/** Exports the state of the stores and caches as seen by this process; read when the metrics are. */
+/** Exports the state of the databases and caches as this process sees it. Values are read at scrape time. */
 export function exportGauges(
   registry: Registry,
   { db, edge, projection, counters }: { db: Pool; edge: Edge; projection: Projection; counters: EdgeCounters },
@@ -97,15 +97,15 @@ export function exportGauges(
     });
   const of = STATE_METRICS;
   gauge(of.staleness, () => toSeconds(projection.stalenessMs()));
-  gauge(of.feedStaleness, () => toSeconds(projection.feedStaleness().ms));
-  gauge(of.lagging, () => projection.feedStaleness().laggingWorkspaces);
+  gauge(of.streamStaleness, () => toSeconds(projection.streamStaleness().ms));
+  gauge(of.lagging, () => projection.streamStaleness().laggingWorkspaces);
   gauge(of.usable, () => Number(projection.sourceState().usable));
   new Counter({
     ...exported(of.refused),
     registers: [registry],
     collect() {
       this.reset();
-      for (const [what, count] of Object.entries(projection.refused())) this.inc({ what }, count);
+      for (const [kind, count] of Object.entries(projection.refused())) this.inc({ kind }, count);
     },
   });
   counter(of.eventsDropped, () => edge.sink.dropped());

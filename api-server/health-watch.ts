@@ -7,43 +7,46 @@ import type { Edge } from "../edge/open.ts";
 import type { Projection } from "../edge/projection/contract.ts";
 import { within } from "../edge/redis/script.ts";
 import type { AnalyticsStore } from "./analytics/contract.ts";
-import { DEGRADATIONS, type DegradationReason, type Health, judgeHealth, type Observation, REASONS } from "./health.ts";
+import { checkHealth, DEGRADATIONS, type DegradationReason, type Health, type Observation, REASONS } from "./health.ts";
 import type { DatabaseUrl } from "./store/database-url.ts";
 import { createPool } from "./store/pool.ts";
 
-const LOOK_EVERY_MS = 1000;
-const ANSWER_MS_MAX = 2000;
-/** A short restart should not be logged, nor the moment before the first heartbeat. */
+const POLL_INTERVAL_MS = 1000;
+const RESPONSE_MS_MAX = 2000;
+/**
+ * Number of consecutive failed checks before a degradation is logged, so that a short restart, or the time before the first heartbeat, is
+ * not logged.
+ */
 const LOGGED_AFTER_LOOKS = 3;
-/** Its eviction policy, which changes only by an administrator, and how many connections it has. */
+/** Number of checks between two reads of Redis's eviction policy, which changes only by an administrator, and its number of connections. */
 const STORE_INFO_EVERY_LOOKS = 10;
 const DROPPED_LATELY_MS = 60_000;
 
 export interface HealthWatch extends Closeable {
-  /** The result of the last check, so that a probe is answered at once, however slow Postgres or the store are. */
+  /** Returns the result of the last check, so that a probe gets a response immediately, however slow Postgres or Redis is. */
   current(): Health;
 }
 
 /**
- * Checks everything once a second. A degradation is exported at once, logged when it has lasted for a few checks, and logged
- * again when it is over. Resolves after the first check.
+ * Checks health once a second. A degradation is exported immediately, logged after a few consecutive checks, and logged again when it ends.
+ * Resolves after the first check.
  */
 export async function watchHealth(parts: {
   databaseUrl: DatabaseUrl;
   edge: Edge;
-  projection: Pick<Projection, "feedStaleness" | "stalenessMs">;
+  projection: Pick<Projection, "streamStaleness" | "stalenessMs">;
   analytics: Pick<AnalyticsStore, "trouble">;
   log: Logger;
   metrics: Registry;
 }): Promise<HealthWatch> {
   const { edge, projection, analytics, log, metrics } = parts;
-  // A separate connection: when traffic uses all others, Postgres is busy, not unreachable.
+  // A separate connection: if traffic uses all others, Postgres is busy, not unreachable.
   const db = createPool(parts.databaseUrl, {
     connectionsMax: 1,
     applicationName: "postern-health",
-    connectMsMax: ANSWER_MS_MAX,
+    connectMsMax: RESPONSE_MS_MAX,
   });
-  /** For how many consecutive checks. */
+  /** Number of consecutive checks that found each degradation. */
   const lasting = new Map<DegradationReason, number>();
   let health: Health;
   let looks = 0;
@@ -56,24 +59,24 @@ export async function watchHealth(parts: {
 
   async function look(): Promise<Observation> {
     const [postgresAnswers, storeAnswers, clickhouse] = await Promise.all([
-      answers(async () => {
+      responds(async () => {
         const client = await db.connect();
         try {
-          await within(ANSWER_MS_MAX, client.query("select 1"));
+          await within(RESPONSE_MS_MAX, client.query("select 1"));
           client.release();
         } catch (error) {
-          // A connection that does not answer would delay the next check too.
+          // Discards the connection, because one that does not respond would delay the next check too.
           client.release(true);
           throw error;
         }
       }),
-      answers(() => edge.ping()),
+      responds(() => edge.ping()),
       analytics.trouble?.(),
     ]);
     if (storeAnswers && (!storeAnswered || looks % STORE_INFO_EVERY_LOOKS === 0)) {
-      // If this fails, the next check finds the store unreachable.
-      await answers(async () => {
-        const info = await within(ANSWER_MS_MAX, edge.info());
+      // If this fails, the next check reports Redis as unreachable.
+      await responds(async () => {
+        const info = await within(RESPONSE_MS_MAX, edge.info());
         storeEvicts = (info.evictionPolicy ?? "noeviction") !== "noeviction";
         connectionRatio = info.connectionRatio;
       });
@@ -85,10 +88,10 @@ export async function watchHealth(parts: {
     if (edge.sink.dropped() > dropped) droppedAt = nowMs;
     dropped = edge.sink.dropped();
     return {
-      postgresAwayMs: postgresAnswers ? 0 : nowMs - postgresSeenAt,
+      postgresUnavailableMs: postgresAnswers ? 0 : nowMs - postgresSeenAt,
       storeAnswers,
       storeEvicts,
-      feedStalenessMs: projection.feedStaleness().ms,
+      streamStalenessMs: projection.streamStaleness().ms,
       stalenessMs: projection.stalenessMs(),
       eventsDroppedLately: nowMs - droppedAt < DROPPED_LATELY_MS,
       clickhouse,
@@ -110,7 +113,7 @@ export async function watchHealth(parts: {
     if (!before.ready && now.ready) log.info("ready again");
   }
 
-  health = judgeHealth(await look());
+  health = checkHealth(await look());
   let isClosed = false;
   let timer: NodeJS.Timeout;
   let turn: Promise<void> = Promise.resolve();
@@ -118,12 +121,12 @@ export async function watchHealth(parts: {
     turn = look().then((seen) => {
       if (isClosed) return;
       const before = health;
-      health = judgeHealth(seen);
+      health = checkHealth(seen);
       logChanges(before, health);
-      timer = setTimeout(next, LOOK_EVERY_MS);
+      timer = setTimeout(next, POLL_INTERVAL_MS);
     });
   };
-  timer = setTimeout(next, LOOK_EVERY_MS);
+  timer = setTimeout(next, POLL_INTERVAL_MS);
   exportHealth(metrics, { health: () => health, connectionRatio: () => connectionRatio });
   return {
     current: () => health,
@@ -191,8 +194,8 @@ function exportHealth(
   });
 }
 
-/** Whether it resolved. Only the fact that a store does not answer is used, not its error. */
-async function answers(ask: () => Promise<unknown>): Promise<boolean> {
+/** Whether the call resolved. Its error is ignored. */
+async function responds(ask: () => Promise<unknown>): Promise<boolean> {
   try {
     await ask();
     return true;

@@ -1,83 +1,85 @@
-import type { StoreTrouble } from "./analytics/contract.ts";
+import type { StoreProblem } from "./analytics/contract.ts";
 
 /*
- * The health that an api-server reports, for routing and for alerts.
+ * Health of an api-server, for routing and alerts.
  *
- * Readiness answers one question: can this replica serve anything? All replicas share Postgres and the store, so a problem there
- * affects all of them: if replicas became unready because of it, the Service would lose its last endpoint, and with it
- * every fallback. Such problems are degradations. They are reported by `/readyz?verbose`, a metric and the log.
+ * A replica is ready while it can serve requests. All replicas share Postgres and Redis: if they became unready because of a problem there,
+ * the Service would lose its last endpoint, and with it every fallback. Such problems are degradations. `/readyz?verbose`, a metric and the
+ * log report them.
  */
 
-/** The promise: the longest time until a change is enforced everywhere. */
+/** Promised propagation bound: maximum time until a change is enforced everywhere, ms. */
 export const PROPAGATION_BOUND_MS = 30_000;
 
-/** Each reason, with its meaning for callers. Visible to anyone, so it must not describe the installation. */
+/** Degradation reasons with their meaning for callers. Visible to anyone, so it must not describe the installation. */
 export const DEGRADATIONS = {
-  "postgres-away":
+  postgres_unavailable:
     "Postgres does not answer: keys and limits that are cached are decided while that counts as fresh, all else is 500",
-  "store-away":
+  redis_unavailable:
     "Redis does not answer: limits are counted in this process, limited credits are 500, pods hear of no changes",
-  "store-evicts": "Redis may evict keys: set its maxmemory-policy to noeviction, or counters and records are lost",
-  "propagation-late": "changes take longer than 30 s to reach the pods",
-  "clickhouse-away": "ClickHouse does not answer: usage events wait in Redis, queries of usage are 503",
-  "clickhouse-refuses":
+  redis_eviction_enabled:
+    "Redis may evict keys: set its maxmemory-policy to noeviction, or counters and records are lost",
+  propagation_delayed: "changes take longer than 30 s to reach the pods",
+  clickhouse_unavailable: "ClickHouse does not answer: usage events wait in Redis, queries of usage are 503",
+  clickhouse_access_denied:
     "ClickHouse does not let this server in, or lacks a right or a table: usage events wait in Redis, or queries are 503",
-  "clickhouse-full": "ClickHouse has no room on its disk: usage events wait in Redis",
-  "clickhouse-read-only": "ClickHouse takes no writes: usage events wait in Redis",
-  "clickhouse-overloaded":
+  clickhouse_disk_full: "ClickHouse has no room on its disk: usage events wait in Redis",
+  clickhouse_read_only: "ClickHouse takes no writes: usage events wait in Redis",
+  clickhouse_overloaded:
     "ClickHouse refuses work, because of too many parts or queries, or too little memory: usage events wait in Redis",
-  "clickhouse-slow": "ClickHouse takes very long to store usage events: they wait in Redis",
-  "events-dropped": "usage events were dropped in the last minute: statistics miss them",
+  clickhouse_slow: "ClickHouse takes very long to store usage events: they wait in Redis",
+  events_dropped: "usage events were dropped in the last minute: statistics miss them",
 } as const;
 
 export type DegradationReason = keyof typeof DEGRADATIONS;
 
 export const REASONS = Object.keys(DEGRADATIONS) as DegradationReason[];
 
-/** The result of one check. */
+/** Result of one health check. */
 export interface Observation {
-  /** For how long Postgres has not answered, ms; 0 while it does. */
-  readonly postgresAwayMs: number;
+  /** Time since Postgres stopped responding, ms; 0 while it responds. */
+  readonly postgresUnavailableMs: number;
   readonly storeAnswers: boolean;
   readonly storeEvicts: boolean;
-  /** Staleness of most workspaces, ms: a single lagging workspace does not affect the others. */
-  readonly feedStalenessMs: number;
+  /** Staleness of most workspaces, ms: a single lagging workspace does not affect it. */
+  readonly streamStalenessMs: number;
   /** Staleness of the stalest workspace, ms. */
   readonly stalenessMs: number;
   readonly eventsDroppedLately: boolean;
-  /** Of the store of usage, where that is ClickHouse. */
-  readonly clickhouse: StoreTrouble | undefined;
+  /** Problem of the analytics store if that is ClickHouse. */
+  readonly clickhouse: StoreProblem | undefined;
 }
 
 export interface Health {
   readonly ready: boolean;
-  /** In the order of the table above. */
+  /** In the order of the table of degradations. */
   readonly degradations: readonly DegradationReason[];
 }
 
 export const HEALTHY: Health = { ready: true, degradations: [] };
 
 /**
- * Without Postgres a replica is ready for as long as it may answer from its cache. If only this replica has lost Postgres, its data
- * stays fresh; still it becomes unready after the bound, because the other replicas can do more.
+ * Evaluates readiness and degradations. Without Postgres, a replica stays ready for as long as it may serve from its cache. If only this
+ * replica has lost Postgres, its data stays fresh; still it becomes unready after the bound, because the other replicas can do more.
  */
-export function judgeHealth(seen: Observation): Health {
-  const knowsEnough = seen.postgresAwayMs <= PROPAGATION_BOUND_MS && seen.feedStalenessMs <= PROPAGATION_BOUND_MS;
+export function checkHealth(seen: Observation): Health {
+  const knowsEnough =
+    seen.postgresUnavailableMs <= PROPAGATION_BOUND_MS && seen.streamStalenessMs <= PROPAGATION_BOUND_MS;
   const holds: Record<DegradationReason, boolean> = {
-    "postgres-away": seen.postgresAwayMs > 0,
-    "store-away": !seen.storeAnswers,
-    "store-evicts": seen.storeEvicts,
-    "propagation-late": seen.stalenessMs > PROPAGATION_BOUND_MS,
-    "clickhouse-away": seen.clickhouse === "away",
-    "clickhouse-refuses": seen.clickhouse === "refuses",
-    "clickhouse-full": seen.clickhouse === "full",
-    "clickhouse-read-only": seen.clickhouse === "read-only",
-    "clickhouse-overloaded": seen.clickhouse === "overloaded",
-    "clickhouse-slow": seen.clickhouse === "slow",
-    "events-dropped": seen.eventsDroppedLately,
+    postgres_unavailable: seen.postgresUnavailableMs > 0,
+    redis_unavailable: !seen.storeAnswers,
+    redis_eviction_enabled: seen.storeEvicts,
+    propagation_delayed: seen.stalenessMs > PROPAGATION_BOUND_MS,
+    clickhouse_unavailable: seen.clickhouse === "unavailable",
+    clickhouse_access_denied: seen.clickhouse === "access_denied",
+    clickhouse_disk_full: seen.clickhouse === "disk_full",
+    clickhouse_read_only: seen.clickhouse === "read_only",
+    clickhouse_overloaded: seen.clickhouse === "overloaded",
+    clickhouse_slow: seen.clickhouse === "slow",
+    events_dropped: seen.eventsDroppedLately,
   };
   return {
-    ready: seen.postgresAwayMs === 0 || knowsEnough,
+    ready: seen.postgresUnavailableMs === 0 || knowsEnough,
     degradations: REASONS.filter((reason) => holds[reason]),
   };
 }

@@ -8,27 +8,27 @@ import { Ingester } from "./ingest/ingester.ts";
 
 const INGEST_EVERY_MS = 200;
 const BUDGET_EVERY_MS = 1000;
-/** How often is asked whether a roll-up is due. */
+/** Interval of the checks whether a roll-up is due. */
 const ROLL_UP_EVERY_MS = 500;
 const MAINTAIN_EVERY_MS = 600_000;
 
 export interface Ingestion {
   readonly loops: readonly Closeable[];
-  /** Stores what is left in the streams, at shutdown. */
+  /** Stores the events that remain in the streams, at shutdown. */
   drain(): Promise<void>;
-  /** When each reader has ended a round without a failure, by `performance.now()`: the earliest of these. */
+  /** Time (`performance.now()`) of the last successful batch of the reader that is furthest behind. */
   lastRoundMs(): number;
 }
 
 /**
- * Everything that is done with usage events, in an api-server or in a process of its own. Any number of processes may do so: the
- * streams give each portion to one of them, and a roll-up, the partitions and the budget are the work of one at a time.
+ * Starts the processing of usage events, in an api-server or in a separate process. Any number of processes may do so: the streams deliver
+ * each batch to one of them, and only one at a time runs the roll-up, the partitions and the budget.
  */
 export async function startIngestion(parts: {
   store: Pick<AnalyticsStore, "ingest" | "portions" | "rollUp" | "maintain">;
-  /** The readers of the streams; each stores one portion at a time, beside the others. */
+  /** Readers of the streams. They run concurrently; each stores one batch at a time. */
   sources: readonly [EventSource, ...EventSource[]];
-  /** Memory that all event streams together may use. */
+  /** Maximum memory of all event streams together, in bytes. */
   bytesMax: number;
   workspaceIds: () => readonly string[];
   nowMs: () => number;
@@ -41,7 +41,7 @@ export async function startIngestion(parts: {
   const ingesters = parts.sources.map((source) => new Ingester({ ...parts, source, metrics }));
   const [events] = parts.sources;
   await store.maintain(nowMs()).catch((error: unknown) => {
-    // Events wait in their streams until the store comes back; the API does not need it.
+    // Events stay in their streams until the analytics store is available; the API does not need it.
     if (!(error instanceof AnalyticsUnavailable)) throw error;
     log.warn({ err: error }, "the store of usage events does not answer; events wait");
   });

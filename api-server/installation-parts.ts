@@ -1,19 +1,19 @@
 import type { Edge } from "../edge/edge.ts";
 
-/** What only the process that put the parts together knows. */
-export interface InstallationParts {
+/** Details that only the code that starts the process knows. */
+export interface InstallationDeps {
   readonly edge: Pick<Edge, "kind" | "describe" | "writer" | "source" | "events">;
   readonly isRelaying: () => boolean;
-  /** The worst first, as `/readyz?verbose` has them. */
+  /** Worst degradation first, as in `/readyz?verbose`. */
   readonly degradations: () => readonly { readonly reason: string; readonly means: string }[];
-  /** The encryption keys of this process: the first encrypts. */
+  /** Ids of the encryption keys of this process; the first one encrypts. */
   readonly encryptionKeyIds: readonly string[];
   readonly retentionDays: { readonly audit: number; readonly deleted: number };
   readonly region: string;
-  /** The certificate that the API is served with, PEM. */
+  /** Returns the certificate of the API, PEM. */
   readonly certificate: () => string | undefined;
-  /** How far the store of usage has added up its events; undefined where there is no roll-up. */
+  /** Returns how far the roll-up is behind; `undefined` if the analytics store has no roll-up. */
   readonly rollUpDepth: (() => Promise<{ readonly events: number; readonly ageMs: number }>) | undefined;
-  readonly usageTrouble: (() => Promise<string | undefined>) | undefined;
+  readonly usageProblem: (() => Promise<string | undefined>) | undefined;
   readonly startedAt: number;
 }

@@ -1,26 +1,23 @@
 import type { Pool } from "pg";
 import type { Projection } from "../edge/projection/contract.ts";
-import { createKnownHashes, type KnownHashes } from "./known-hashes.ts";
+import { createHashCache, type HashCache } from "./hash-cache.ts";
 import { findKeyHome } from "./store/keys.ts";
 
-/*
- * Which workspace a key belongs to, by its hash alone: for callers without a root key. The key itself is then read through the
- * projection, as everywhere else.
- */
+/* Finds the workspace of a key by its hash alone, for callers without a root key. The key itself is then read through the projection. */
 
-/** As many as there are keys in the cache of the projection. */
+/** Equal to the maximum number of keys in the projection cache. */
 const ENTRIES_MAX = 20_000;
 
 export interface KeyHome {
   readonly workspaceId: string;
-  /** Requests per minute of the workspace; undefined means unlimited. */
+  /** Maximum requests per minute of the workspace; `undefined` if unlimited. */
   readonly quotaPerMinute: number | undefined;
 }
 
-export type KeyHomes = KnownHashes<KeyHome>;
+export type KeyOwners = HashCache<KeyHome>;
 
-export const createKeyHomes = ({ db, projection }: { db: Pool; projection: Projection }): KeyHomes =>
-  createKnownHashes({
+export const createKeyOwners = ({ db, projection }: { db: Pool; projection: Projection }): KeyOwners =>
+  createHashCache({
     projection,
     kind: "key",
     entriesMax: ENTRIES_MAX,

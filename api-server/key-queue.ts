@@ -6,7 +6,7 @@ import { type ErrorKind, PublicError } from "../core/errors.ts";
 import { defineMetrics, exported } from "../core/metric.ts";
 import { createQueuedKeys, giveUpQueuedKey, refOf } from "./domain/keys/queued-key-outcomes.ts";
 import { requestIdOf } from "./domain/keys/queued-key-record.ts";
-import { isAwayForAll } from "./store/failures.ts";
+import { isUnavailableForAll } from "./store/failures.ts";
 import {
   listWorkspacesWithDueKeys,
   lockDueKeys,
@@ -21,29 +21,29 @@ import type { RunTurns } from "./workspace-turns.ts";
 /*
  * Creates the keys that `migrations.enqueueKeys` of v1 has accepted. The states of a queued key:
  *
- *   waiting ── due ──► created: the row is removed in the transaction that creates the key, so there is one key, wherever a process dies
- *                 └──► failed: waits twice as long as the time before; after the last try, or when its API is gone, it is removed and logged
+ *   waiting ── due ──► created: the row is removed in the transaction that creates the key, so a crash never creates it twice
+ *                 └──► failed: waits twice as long as the time before; after the last attempt, or if its API is deleted, it is removed and logged
  *
- * Several keys share a transaction. When that fails, each is tried by itself, so that a key fails for a reason of its own alone.
- * Every api-server does so at once; keys that one of them tries are locked, and the others take the next ones. Workspaces take turns.
- * While Postgres is away no failure is counted.
+ * Several keys share a transaction. If it fails, each key is tried alone, so that a key fails only for a reason of its own. Every
+ * api-server does this concurrently and skips keys that another one has locked. Workspaces take turns. While Postgres is unavailable,
+ * no failure is counted.
  */
 
-/** After the first try: 2 s, 4 s, … 1,024 s later, so that a key that cannot be created is given up after 34 minutes. */
+/** After the first attempt: 2 s, 4 s, … 1,024 s later. A key that cannot be created is abandoned after 34 minutes. */
 export const RETRIES_MAX = 10;
-/** Nothing random: keys are tried one after the other, so what failed together does not come back at once. */
+/** Without jitter: keys are tried one at a time, so keys that failed together do not retry together. */
 const RETRY = { firstMs: 2_000, maxMs: 2_000 * 2 ** (RETRIES_MAX - 1), random: () => 0 };
-/** Nothing can be waited for: ids are not used again. */
+/** Errors that a retry cannot fix, because ids are never reused. */
 const FINAL: ReadonlySet<string> = new Set<ErrorKind>(["api_not_found"]);
 
-/** A turn ends with the first of both. */
+/** Limits of a time slice, which ends with the first of both. */
 const TURN = { batchesMax: 10, msMax: 500 } as const;
-/** Keys in a transaction: with 25 the statements that they share cost little. */
+/** Keys per transaction; with 25, the cost of the shared statements is small. */
 const BATCH = 25;
-/** Of a transaction. */
+/** Timeouts of a transaction. */
 const BOUNDS = { lockMsMax: 2_000, statementMsMax: 5_000, idleMsMax: 10_000 } as const;
 const MEASURED_MAX = 1_000_000;
-/** Of a log line; a refusal names everything that is missing. */
+/** Maximum length of the reason in a log line, because a rejection lists everything that is missing. */
 const DETAIL_CHARACTERS_MAX = 1_000;
 
 interface KeyQueueDeps extends Transacting {
@@ -65,7 +65,7 @@ export const KEY_QUEUE_METRICS = defineMetrics({
     type: "gauge",
     help: "For how long the oldest of them waits; 0 when none does",
     unit: "seconds",
-    bad: "Above 300 (PosternKeysWait): a very large migration, or creating them fails.",
+    bad: "Above 300 (PosternKeyQueueDelayed): a very large migration, or creating them fails.",
   },
   created: {
     name: "postern_key_queue_created_total",
@@ -88,7 +88,7 @@ export const KEY_QUEUE_METRICS = defineMetrics({
     help: "Accepted keys that were given up, by the error kind of the last try; each has a line in the log",
     unit: "keys",
     labels: { reason: "the kind of an error, such as `conflict`" },
-    bad: "Any increase (PosternKeysGivenUp): these keys do not exist. The log line `migration error: a queued key was not created` names each.",
+    bad: "Any increase (PosternKeyQueueFailed): these keys do not exist. The log line `migration error: a queued key was not created` names each.",
   },
 });
 
@@ -114,14 +114,14 @@ export class KeyQueue {
     this.#givenUp = new Counter({ ...exported(of.givenUp), registers });
   }
 
-  /** One turn of each workspace that has a key that is due. Returns whether there are more. */
+  /** Runs one time slice per workspace with due keys. Returns whether there are more. */
   async round(): Promise<boolean> {
     const { db, nowMs } = this.#deps;
     const workspaceIds = await listWorkspacesWithDueKeys(db, { nowMs: nowMs() });
     return this.#runTurns(workspaceIds, (workspaceId) => this.#turn(workspaceId));
   }
 
-  /** Reads what the gauges tell. */
+  /** Reads the values of the gauges. */
   async measure(): Promise<void> {
     const { db, nowMs } = this.#deps;
     const { waiting, oldest } = await measureQueuedKeys(db, { max: MEASURED_MAX });
@@ -129,7 +129,7 @@ export class KeyQueue {
     this.#oldest.set(oldest === null ? 0 : Math.max(0, nowMs() - oldest) / 1000);
   }
 
-  /** Ends the turns that are under way, each after its key. */
+  /** Ends the time slices in progress, each after its current key. */
   close(): void {
     this.#isClosing = true;
   }
@@ -142,7 +142,7 @@ export class KeyQueue {
     return true;
   }
 
-  /** Tries the keys that have been due for longest. Returns false when none is due. Throws when Postgres is away. */
+  /** Tries the keys that have been due for longest. Returns false if no key is due. Throws if Postgres is unavailable. */
   async #next(workspaceId: string, max: number): Promise<boolean> {
     const deps = this.#deps;
     let taken: readonly QueuedKeyRow[] = [];
@@ -154,7 +154,7 @@ export class KeyQueue {
       });
     } catch (error) {
       const [first, ...others] = taken;
-      if (first === undefined || isAwayForAll(error)) throw error;
+      if (first === undefined || isUnavailableForAll(error)) throw error;
       if (others.length === 0) await this.#failed(first, error);
       else await this.#oneByOne(workspaceId, taken.length);
       return true;
@@ -163,7 +163,7 @@ export class KeyQueue {
     return taken.length > 0;
   }
 
-  /** After a batch failed. Those that fail are not due any more, so each of the batch has its try. */
+  /** Tries each key alone after a batch has failed. Failed keys are no longer due, so each key of the batch gets its attempt. */
   async #oneByOne(workspaceId: string, count: number): Promise<void> {
     for (let tried = 0; tried < count; tried++) {
       if (this.#isClosing || !(await this.#next(workspaceId, 1))) return;
@@ -189,7 +189,7 @@ export class KeyQueue {
   }
 }
 
-/** What tells its caller which key it is; neither its secret nor its hash. */
+/** Identifies the key for its caller, without its secret or hash. */
 const nameOf = (row: QueuedKeyRow) => ({
   workspaceId: row.workspace_id,
   apiId: row.api_id,

@@ -3,9 +3,9 @@ import { createCipheriv, createDecipheriv, hkdfSync } from "node:crypto";
 /*
  * Encrypts and decrypts the strings of recoverable keys (docs/decisions/0008-encrypted-key-strings.md):
  *
- *   encryption key of the configuration ─ HKDF-SHA256 with the workspace's id ─► data key ─ AES-256-GCM, a random nonce ─► sealed
+ *   configured encryption key ─ HKDF-SHA256 with the workspace's id ─► data key ─ AES-256-GCM, a random nonce ─► sealed
  *
- * The ids of the encryption key, the workspace and the key are authenticated too: a row that was copied to another
+ * The ids of the encryption key, the workspace and the key are authenticated too: a row that is copied to another
  * key or workspace cannot be decrypted.
  */
 
@@ -13,10 +13,10 @@ export const ENCRYPTION_KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const CIPHER = "aes-256-gcm";
-/** Changes with the format, so that one format is never read as another. */
+/** Format version. It is part of the derivation, so that one format is never decrypted as another. */
 const FORMAT = "postern key secret 1";
 
-/** An encryption key of the configuration: its id in stored rows, and 32 random bytes. */
+/** A configured encryption key: its id in stored rows, and 32 random bytes. */
 export interface EncryptionKey {
   readonly id: string;
   readonly secret: Uint8Array;
@@ -25,27 +25,27 @@ export interface EncryptionKey {
 export interface SealedString {
   readonly encryptionKeyId: string;
   readonly nonce: Uint8Array;
-  /** Ends with the authentication tag. */
+  /** Ciphertext, followed by the authentication tag. */
   readonly ciphertext: Uint8Array;
 }
 
-/** The key to which a string belongs. */
+/** The key that an encrypted string belongs to. */
 export interface KeyOwner {
   readonly workspaceId: string;
   readonly keyId: string;
 }
 
-/** `problem` is for the log and contains no secret. */
+/** `problem` is safe to log: it contains no secret. */
 export type Opened = { readonly key: string } | { readonly problem: string };
 
 export interface KeyVault {
-  /** The id of the encryption key that encrypts; all of them decrypt. */
+  /** Id of the encryption key that encrypts; all of them decrypt. */
   readonly sealingKeyId: string;
   seal(owner: KeyOwner, key: string): SealedString;
   open(owner: KeyOwner, sealed: SealedString): Opened;
 }
 
-/** The first encryption key encrypts, all of them decrypt: to replace one, put its successor before it. */
+/** Creates a vault. The first encryption key encrypts, all of them decrypt: to replace a key, put its successor before it. */
 export function createKeyVault(
   [sealing, ...older]: readonly [EncryptionKey, ...EncryptionKey[]],
   { randomBytes }: { randomBytes: (size: number) => Uint8Array },
@@ -72,17 +72,17 @@ export function createKeyVault(
         const text = Buffer.concat([decipher.update(ciphertext.subarray(0, -TAG_BYTES)), decipher.final()]);
         return { key: text.toString("utf8") };
       } catch {
-        // OpenSSL reports the same error for every cause: the row was changed, or the key with this id is another one.
+        // OpenSSL reports the same error for every cause: the row was changed, or the id belongs to another encryption key.
         return { problem: `what the encryption key ${encryptionKeyId} is said to have sealed is not authentic` };
       }
     },
   };
 }
 
-/** One key per workspace, so that heavy use by one does not bring the others nearer to the limits of AES-GCM. */
+/** A data key per workspace, so that heavy use by one does not bring the others nearer to the limits of AES-GCM. */
 const dataKey = (secret: Uint8Array, { workspaceId }: KeyOwner): Uint8Array =>
   new Uint8Array(hkdfSync("sha256", secret, "", `${FORMAT} ${workspaceId}`, ENCRYPTION_KEY_BYTES));
 
-/** As JSON, in which two different lists never have the same text. */
+/** JSON is unambiguous: different lists never have the same text. */
 const associatedData = (encryptionKeyId: string, { workspaceId, keyId }: KeyOwner): Uint8Array =>
   Buffer.from(JSON.stringify([FORMAT, encryptionKeyId, workspaceId, keyId]));

@@ -1,46 +1,46 @@
 import type * as z from "zod";
 import type { ErrorKind } from "../core/errors.ts";
-import type { NeededPermissions } from "./needed-permissions.ts";
 import type { Call, DataJson, OpenCall } from "./procedure.ts";
+import type { RequiredPermissions } from "./required-permissions.ts";
 
 /*
- * The type of a procedure of v1. As in v2 each has a file, named after its path, with its schemas, the permissions that the root
- * key needs, and its handler, which can require no others. Handlers of v1 only translate: what a key, an API or a limit is stands
- * in domain/. The order of steps, the error body, the headers and the switch are in plugins/.
+ * Procedure type of v1. As in v2, each procedure has a file, named after its path, with its schemas, its handler, and the permissions that
+ * the root key needs; the handler can require no others. Handlers of v1 only translate; the rules of keys, APIs and limits are in domain/.
+ * The order of steps, the error body, the headers and the v1 switch are in plugins/.
  */
 
 interface Documented {
-  /** `apis.getApi`: served at `/v1/apis.getApi`. A leftover has slashes, and parameters that become members of its input. */
+  /** `apis.getApi` is served at `/v1/apis.getApi`. An unversioned path has slashes, and parameters that become members of the input. */
   readonly path: string;
-  /** A GET takes its input from the query, a POST from the body. */
+  /** A GET takes its input from the query string, a POST from the body. */
   readonly method: "GET" | "POST";
-  /** Path of the v2 procedure that takes its place: `keys.createKey`. Every answer names it. */
+  /** Path of the v2 procedure that replaces it, such as `keys.createKey`. Every response names it. */
   readonly successor: string;
-  /** As in v2 (`Procedure` in procedure.ts). */
+  /** Same meaning as in `Procedure` of procedure.ts. */
   readonly effect: "read" | "change";
-  /** One line, imperative. */
+  /** One imperative line. */
   readonly summary: string;
-  /** Some sentences for its callers, in Markdown. */
+  /** Description for callers, in Markdown. */
   readonly description: string;
-  /** Error kinds of this procedure, in addition to those of every procedure. */
+  /** Error kinds of this procedure, in addition to the common ones. */
   readonly errors: readonly ErrorKind[];
-  /** 202 when the work is done later. */
+  /** 202 if the work is done later. */
   readonly status?: 202;
 }
 
 interface Shaped<Input extends z.ZodType, Answer extends z.ZodType> extends Documented {
-  /** Not strict: unknown members are ignored. For a GET an object of texts, numbers, booleans, and lists of these. */
+  /** Unknown members are ignored. For a GET: an object of strings, numbers, booleans, and lists of these. */
   readonly input: Input;
-  /** Rules between fields that need no data. Runs before the root key is looked at; throws PublicError 400 (`invalidField`). */
+  /** Validates rules between fields that need no data. Runs before the root key is verified. Throws PublicError 400 (`invalidField`). */
   readonly check?: (input: z.output<Input>) => void;
-  /** The whole body of the answer: v1 has no envelope. */
-  readonly answer: Answer;
-  /** Bodies that come with another status, as `OtherAnswer`. */
-  readonly otherAnswers?: Readonly<Record<number, z.ZodType>>;
+  /** The complete response body: v1 has no envelope. */
+  readonly response: Answer;
+  /** Schemas of bodies with another status, which handlers return as `OtherResponse`. */
+  readonly otherResponses?: Readonly<Record<number, z.ZodType>>;
 }
 
-/** The answer of a handler whose status is not that of its procedure. */
-export class OtherAnswer {
+/** A handler's response whose status differs from that of its procedure. */
+export class OtherResponse {
   readonly status: number;
   readonly body: unknown;
 
@@ -50,19 +50,19 @@ export class OtherAnswer {
   }
 }
 
-type Answered<Answer extends z.ZodType> = Promise<z.input<Answer> | OtherAnswer> | DataJson | Promise<DataJson>;
+type Answered<Answer extends z.ZodType> = Promise<z.input<Answer> | OtherResponse> | DataJson | Promise<DataJson>;
 
 export interface V1Procedure<
   Input extends z.ZodType = z.ZodType,
   Answer extends z.ZodType = z.ZodType,
-  Permissions extends NeededPermissions = NeededPermissions,
+  Permissions extends RequiredPermissions = RequiredPermissions,
 > extends Shaped<Input, Answer> {
   readonly permissions: Permissions;
-  /** May return without a promise when there is nothing to wait for. */
+  /** May return without a promise if no waiting is necessary. */
   readonly handle: (call: Call<z.output<Input>, Permissions>) => Answered<Answer>;
 }
 
-/** A procedure that needs no root key (api-v1.md section 3). Larger bodies are refused, because everybody may send one. */
+/** A procedure that needs no root key (api-v1.md section 3). Its body limit is smaller, because anyone may send a request. */
 export interface OpenV1Procedure<Input extends z.ZodType = z.ZodType, Answer extends z.ZodType = z.ZodType>
   extends Shaped<Input, Answer> {
   readonly permissions: "none";
@@ -71,7 +71,7 @@ export interface OpenV1Procedure<Input extends z.ZodType = z.ZodType, Answer ext
 
 type AnyClosed = Omit<V1Procedure, "handle" | "check"> & {
   readonly check?: (input: never) => void;
-  readonly handle: (call: Call<never, NeededPermissions>) => Promise<unknown> | DataJson;
+  readonly handle: (call: Call<never, RequiredPermissions>) => Promise<unknown> | DataJson;
 };
 
 type AnyOpen = Omit<OpenV1Procedure, "handle" | "check"> & {
@@ -79,22 +79,22 @@ type AnyOpen = Omit<OpenV1Procedure, "handle" | "check"> & {
   readonly handle: (call: OpenCall<never>) => Promise<unknown> | DataJson;
 };
 
-/** Any procedure of v1, where the types of its input and answer do not matter. */
+/** Any procedure of v1, regardless of its input and response types. */
 export type AnyV1Procedure = AnyClosed | AnyOpen;
 
-/** Whether it needs no root key. */
+/** Whether the procedure needs no root key. */
 export const isOpen = (procedure: AnyV1Procedure): procedure is AnyOpen => procedure.permissions === "none";
 
-/** Returns the procedure unchanged; it only makes the handler's types follow from the schemas and the permissions. */
+/** Returns the procedure unchanged, so that the handler's types are inferred from the schemas and the permissions. */
 export const defineV1Procedure = <
   Input extends z.ZodType,
   Answer extends z.ZodType,
-  const Permissions extends NeededPermissions,
+  const Permissions extends RequiredPermissions,
 >(
   procedure: V1Procedure<Input, Answer, Permissions>,
 ): V1Procedure<Input, Answer, Permissions> => procedure;
 
-/** The same for a procedure without a root key. */
+/** Like `defineV1Procedure`, for a procedure without a root key. */
 export const defineOpenV1Procedure = <Input extends z.ZodType, Answer extends z.ZodType>(
   procedure: OpenV1Procedure<Input, Answer>,
 ): OpenV1Procedure<Input, Answer> => procedure;

@@ -3,37 +3,37 @@ import type { ErrorKind } from "../core/errors.ts";
 import type { PersonRole } from "../core/permissions/person-roles.ts";
 import type { Assignment } from "../core/sessions/assignments.ts";
 import type { Deps } from "./deps.ts";
-import type { Grants, NeededPermission, NeededPermissions } from "./needed-permissions.ts";
+import type { Grants, RequiredPermission, RequiredPermissions } from "./required-permissions.ts";
 import type { CallingActor } from "./store/audit.ts";
 import type { SessionRow } from "./store/sessions.ts";
 
 /*
- * The type of a procedure of v2; procedure-v1.ts has that of v1. One file per procedure, named after its path, exports one of these: its schemas, the permissions
- * that the root key needs, and its handler. Everything before a handler (size, header, body, root key, quota)
- * and everything after it (envelope, error body, request id) is in plugins/.
+ * Procedure type of v2; procedure-v1.ts has that of v1. Each file, named after its path, exports one procedure: its schemas, the
+ * permissions that the root key needs, and its handler. The steps before a handler (size, header, body, root key, quota) and after it
+ * (envelope, error body, request id) are in plugins/.
  */
 
-/** The caller and its workspace. The call itself checks the caller's permissions. */
+/** The caller and its workspace. Permissions are checked by methods of the call. */
 export interface Caller {
   readonly workspaceId: string;
   readonly actor: CallingActor;
-  /** Of a person at the dashboard; absent for a root key. */
+  /** Session of a dashboard user; absent for a root key. */
   readonly session?: CallerSession;
 }
 
-/** What a person may do here, and elsewhere. */
+/** Roles and session limits of a dashboard user. */
 export interface CallerSession {
   readonly row: SessionRow;
-  /** How long a session may be unused. */
+  /** Maximum idle time of the session, ms. */
   readonly idleMs: number;
   readonly assignments: readonly Assignment[];
-  /** In the workspace of the call. */
+  /** Role in the workspace of the call. */
   readonly role: PersonRole;
 }
 
-/** The headers of a client that manages objects, such as the operator (api-v2.md section 24.1). */
+/** Headers of a client that manages objects, such as the operator (api-v2.md section 24.1). */
 export interface Management {
-  /** `<cluster>/<kind>/<namespace>/<name>`, undefined when the header was not sent. */
+  /** `<cluster>/<kind>/<namespace>/<name>`; `undefined` if the header is absent. */
   readonly manager: string | undefined;
   readonly adopt: boolean;
   readonly release: boolean;
@@ -42,37 +42,37 @@ export interface Management {
 /** Details of the request, for audit rows, events and IP allow-lists. */
 export interface Origin {
   readonly requestId: string;
-  /** The client's address: that of the connection, or the one that a trusted proxy reports. */
+  /** Client address: that of the connection, or the one that a trusted proxy reports. */
   readonly clientIp: string;
   readonly userAgent: string | undefined;
 }
 
-/** A call without a root key, which some procedures of v1 serve. */
+/** A call without a root key; some procedures of v1 accept it. */
 export interface OpenCall<Body> {
-  /** The body; of a GET, which v1 has, what its query says. */
+  /** The body; for a GET of v1, the parsed query string. */
   readonly body: Body;
   readonly origin: Origin;
   readonly deps: Deps;
   /**
-   * Returns a signal that is aborted when the client has gone, or was answered that its request took too long: work for it is then given up.
-   * Made for those procedures alone that ask for it.
+   * Returns a signal that aborts when the client disconnects, or when its request has timed out, so that the work can stop. Created on
+   * first use.
    */
-  readonly untilGone: () => AbortSignal;
+  readonly untilDisconnected: () => AbortSignal;
 }
 
-/** A call whose procedure declares `Needed`: the parameter of a helper that requires a permission. */
-export interface CallNeeding<Body, Needed extends NeededPermission> extends OpenCall<Body>, Grants<Needed> {
+/** A call whose procedure declares `Required`: the parameter type of a helper that requires a permission. */
+export interface CallNeeding<Body, Required extends RequiredPermission> extends OpenCall<Body>, Grants<Required> {
   readonly caller: Caller;
   readonly management: Management;
 }
 
-/** `Permissions` are those that the procedure declares: its handler can require no others. */
-export type Call<Body, Permissions extends NeededPermissions = Readonly<Record<never, never>>> = CallNeeding<
+/** A call. `Permissions` are those that the procedure declares; its handler can require no others. */
+export type Call<Body, Permissions extends RequiredPermissions = Readonly<Record<never, never>>> = CallNeeding<
   Body,
   Permissions[keyof Permissions]
 >;
 
-/** The result of a handler that has serialized its data itself: JSON exactly as its schema would produce it. */
+/** Result of a handler that has serialized its data itself: JSON exactly as its schema would produce it. */
 export class DataJson {
   readonly json: string;
 
@@ -83,27 +83,30 @@ export class DataJson {
 
 export interface Page<Item> {
   readonly items: readonly Item[];
-  /** Id of the first row of the next page; undefined on the last one. */
+  /** Id of the first row of the next page; `undefined` on the last page. */
   readonly cursor: string | undefined;
 }
 
-interface Documented<Permissions extends NeededPermissions = NeededPermissions> {
-  /** `keys.createKey`: served as `POST /v2/keys.createKey`. */
+interface Documented<Permissions extends RequiredPermissions = RequiredPermissions> {
+  /** `keys.createKey` is served as `POST /v2/keys.createKey`. */
   readonly path: `${string}.${string}`;
   /**
-   * `change`: pods must learn of its effect, and the manager of the object matters. `read`: every object stays unchanged; counting
-   * and spending do not count as changes.
+   * `change`: the effect must reach the pods, and the manager of the object is checked. `read`: no object changes; counting and spending do
+   * not count as changes.
    */
   readonly effect: "read" | "change";
-  /** One line, imperative. */
+  /** One imperative line. */
   readonly summary: string;
-  /** Some sentences for its callers, in Markdown. */
+  /** Description for callers, in Markdown. */
   readonly description: string;
-  /** The permissions that the root key needs: all of them, each under its own condition. */
+  /** Permissions that the root key needs: all of them, each under its own condition. */
   readonly permissions: Permissions;
-  /** Error kinds of this procedure, in addition to those of every procedure. */
+  /** Error kinds of this procedure, in addition to the common ones. */
   readonly errors: readonly ErrorKind[];
-  /** Customers call it with every request of theirs: plain calls are served without fastify. Its data is made as its schema says, so that JSON is all it needs. */
+  /**
+   * Customers call it once per request of theirs: simple calls are served without fastify. Its data must conform to the schema, because it
+   * is serialized as plain JSON.
+   */
   readonly isHot?: true;
   /** Marked `x-postern-addition` in the OpenAPI document (api-v2.md section 24). */
   readonly addition?: true;
@@ -112,46 +115,46 @@ interface Documented<Permissions extends NeededPermissions = NeededPermissions> 
 export interface Procedure<
   Body extends z.ZodType = z.ZodType,
   Data extends z.ZodType = z.ZodType,
-  Permissions extends NeededPermissions = NeededPermissions,
+  Permissions extends RequiredPermissions = RequiredPermissions,
 > extends Documented<Permissions> {
   readonly body: Body;
   readonly data: Data;
   readonly paginated?: false;
-  /** May return without a promise when there is nothing to wait for. */
+  /** May return without a promise if no waiting is necessary. */
   readonly handle: (call: Call<z.output<Body>, Permissions>) => Promise<z.input<Data>> | DataJson | Promise<DataJson>;
 }
 
 export interface ListProcedure<
   Body extends z.ZodType = z.ZodType,
   Item extends z.ZodType = z.ZodType,
-  Permissions extends NeededPermissions = NeededPermissions,
+  Permissions extends RequiredPermissions = RequiredPermissions,
 > extends Documented<Permissions> {
   readonly body: Body;
-  /** The schema of one item. */
+  /** Schema of one item. */
   readonly item: Item;
   readonly paginated: true;
   readonly handle: (call: Call<z.output<Body>, Permissions>) => Promise<Page<z.input<Item>>>;
 }
 
-/** Any procedure, where the type of its body does not matter: for the list of all, and for the code that serves them. */
+/** Any procedure, regardless of its body type: for the list of all procedures, and for the code that serves them. */
 export type AnyProcedure = (Omit<Procedure, "handle"> | Omit<ListProcedure, "handle">) & {
-  readonly handle: (call: Call<never, NeededPermissions>) => Promise<unknown> | DataJson;
+  readonly handle: (call: Call<never, RequiredPermissions>) => Promise<unknown> | DataJson;
 };
 
-/** Returns the procedure unchanged; it only makes the handler's types follow from the schemas and the permissions. */
+/** Returns the procedure unchanged, so that the handler's types are inferred from the schemas and the permissions. */
 export const defineProcedure = <
   Body extends z.ZodType,
   Data extends z.ZodType,
-  const Permissions extends NeededPermissions,
+  const Permissions extends RequiredPermissions,
 >(
   procedure: Procedure<Body, Data, Permissions>,
 ): Procedure<Body, Data, Permissions> => procedure;
 
-/** The same for a list: its success body has `pagination` next to `data` (api-v2.md section 8). */
+/** Like `defineProcedure`, for a list: its success body has `pagination` next to `data` (api-v2.md section 8). */
 export const defineListProcedure = <
   Body extends z.ZodType,
   Item extends z.ZodType,
-  const Permissions extends NeededPermissions,
+  const Permissions extends RequiredPermissions,
 >(
   procedure: ListProcedure<Body, Item, Permissions>,
 ): ListProcedure<Body, Item, Permissions> => procedure;

@@ -83,7 +83,7 @@ test("deleted rows are removed after their time; live and recently deleted ones 
   const metrics = await run();
   expect(await ids("keys")).toBe("key_live_ws_a key_live_ws_b key_recent_ws_a key_recent_ws_b");
   expect((await db.query("select from key_credits")).rowCount).toBe(0);
-  expect(metrics).toContain('postern_retention_removed_total{what="keys"} 2');
+  expect(metrics).toContain('postern_retention_removed_total{kind="keys"} 2');
   expect(metrics).toContain(`postern_retention_finished_timestamp_seconds ${NOW_MS / 1000}`);
 });
 
@@ -138,7 +138,7 @@ test("the audit log is removed in batches, oldest first, and a locked row does n
   const holder = await db.connect();
   await holder.query("begin");
   await holder.query("select from audit_log where workspace_id = 'ws_a' order by time limit 1 for update");
-  expect(await run()).toContain('postern_retention_removed_total{what="audit"} 1309');
+  expect(await run()).toContain('postern_retention_removed_total{kind="audit"} 1309');
   await holder.query("rollback");
   holder.release();
   const left = () => db.query("select workspace_id as ws from audit_log order by time");
@@ -201,7 +201,7 @@ describe("usage of a workspace that keeps it for a shorter time than others", ()
     expect(await hours("verification_counts_day", "ws_a")).toEqual([72]);
     expect(await hours("verification_counts_month", "ws_a")).toHaveLength(1);
     expect(await hours("verification_counts_hour", "ws_b")).toHaveLength(4);
-    expect(metrics).toContain('postern_retention_removed_total{what="verification_events"} 3');
+    expect(metrics).toContain('postern_retention_removed_total{kind="verification_events"} 3');
   });
 
   test("keeps raw events for two days, because they may be delivered again", async () => {

@@ -13,51 +13,51 @@ import {
   removeDeletedNamespaces,
   removeDeletedOverrides,
   removeDeletedPolicies,
-  removeRootKeyUses,
+  removeRootKeyUsage,
 } from "./store/retention.ts";
 import { removeOldSignIns } from "./store/sessions.ts";
 import { listEveryWorkspaceId } from "./store/workspaces.ts";
 import type { RunTurns } from "./workspace-turns.ts";
 
 /*
- * Removes data after its retention time: hourly, one batch of each kind in each workspace's turn, repeated until
- * nothing is left. Several api-servers may do so at once; each skips the rows that another one has locked.
+ * Removes data after its retention time: hourly, one batch of each kind per workspace and turn, until all expired data is removed. Several
+ * api-servers may do so concurrently; each skips rows that another one has locked.
  */
 
-/** After their time was over: a session that has ended is told from one that never was for this long. */
+/** Retention of ended sign-ins and sessions. For this time, an ended session is distinguished from an unknown one. */
 const SIGN_INS_KEPT_MS = DAY_MS;
 const HOUR_MS = 3_600_000;
 const ROWS_MAX = 500;
-/** Rows of usage leave no marks, and there are many. */
+/** Batch size of usage rows. It is large because there are many, and their removal creates no outbox entries. */
 const USAGE_ROWS_MAX = 5_000;
-/** Removed rows leave marks. While the relay has this many to relay, those of changes come first. */
+/** Removed rows create outbox entries. While the relay has this many pending entries, removal pauses, because other changes come first. */
 const OUTBOX_MAX = 2_000;
 
 export interface RetentionDays {
-  /** Of the audit log; 0 keeps it for ever. */
+  /** Retention of the audit log, in days; 0 keeps it indefinitely. */
   readonly audit: number;
-  /** Of deleted keys, APIs, identities, namespaces, overrides and policies; 0 keeps them for ever. */
+  /** Retention of deleted keys, APIs, identities, namespaces, overrides and policies, in days; 0 keeps them indefinitely. */
   readonly deleted: number;
 }
 
 export const DEFAULT_RETENTION_DAYS: RetentionDays = { audit: 90, deleted: 30 };
 
 interface Kept {
-  readonly what: string;
+  readonly kind: string;
   readonly of: keyof RetentionDays;
   readonly remove: RemoveBatch;
 }
 
-/** Rows that refer to others first. */
+/** Rows that refer to others come first. */
 const KEPT: readonly Kept[] = [
-  { what: "audit", of: "audit", remove: removeAudit },
-  { what: "overrides", of: "deleted", remove: removeDeletedOverrides },
-  { what: "policies", of: "deleted", remove: removeDeletedPolicies },
-  { what: "keys", of: "deleted", remove: removeDeletedKeys },
-  { what: "namespaces", of: "deleted", remove: removeDeletedNamespaces },
-  { what: "identities", of: "deleted", remove: removeDeletedIdentities },
-  { what: "apis", of: "deleted", remove: removeDeletedApis },
-  { what: "root_key_uses", of: "deleted", remove: removeRootKeyUses },
+  { kind: "audit", of: "audit", remove: removeAudit },
+  { kind: "overrides", of: "deleted", remove: removeDeletedOverrides },
+  { kind: "policies", of: "deleted", remove: removeDeletedPolicies },
+  { kind: "keys", of: "deleted", remove: removeDeletedKeys },
+  { kind: "namespaces", of: "deleted", remove: removeDeletedNamespaces },
+  { kind: "identities", of: "deleted", remove: removeDeletedIdentities },
+  { kind: "apis", of: "deleted", remove: removeDeletedApis },
+  { kind: "root_key_uses", of: "deleted", remove: removeRootKeyUsage },
 ];
 
 export const RETENTION_METRICS = defineMetrics({
@@ -66,7 +66,7 @@ export const RETENTION_METRICS = defineMetrics({
     type: "counter",
     help: "Rows removed after their retention time",
     unit: "rows",
-    labels: { what: "what they were, such as `audit`, `keys`, `sign-ins` or a table of usage" },
+    labels: { kind: "what they were, such as `audit`, `keys`, `sign-ins` or a table of usage" },
     bad: "It has no bad value.",
   },
   finished: {
@@ -80,7 +80,7 @@ export const RETENTION_METRICS = defineMetrics({
 
 export class Retention {
   readonly #options: { db: Pool; nowMs: () => number; days: RetentionDays; runTurns: RunTurns };
-  readonly #removed: Counter<"what">;
+  readonly #removed: Counter<"kind">;
   readonly #finished: Gauge;
   #dueAtMs = 0;
 
@@ -97,7 +97,7 @@ export class Retention {
     });
   }
 
-  /** One round of turns, if a run is due. Returns whether there is more to remove soon. */
+  /** Runs one turn per workspace if a run is due. Returns whether there is more to remove soon. */
   async round(): Promise<boolean> {
     const { db, nowMs, runTurns } = this.#options;
     if (nowMs() < this.#dueAtMs) return false;
@@ -117,12 +117,12 @@ export class Retention {
     return false;
   }
 
-  /** Of the installation, and few: people sign in some times a day. */
+  /** Removes the ended sign-ins of the installation. They are few: people sign in a few times a day. */
   async #removeSignIns(): Promise<boolean> {
     const { db, nowMs } = this.#options;
     const beforeMs = nowMs() - SIGN_INS_KEPT_MS;
     const count = await removeOldSignIns(db, { beforeMs, rowsMax: ROWS_MAX });
-    this.#removed.inc({ what: "sign-ins" }, count);
+    this.#removed.inc({ kind: "sign-ins" }, count);
     return count === ROWS_MAX;
   }
 
@@ -131,12 +131,12 @@ export class Retention {
     const { db, nowMs, days } = this.#options;
     let isMore = false;
     let failure: unknown;
-    for (const { what, of, remove } of KEPT) {
+    for (const { kind, of, remove } of KEPT) {
       if (days[of] === 0) continue;
       try {
         const beforeMs = nowMs() - days[of] * DAY_MS;
         const count = await remove(db, { workspaceId, beforeMs, rowsMax: ROWS_MAX });
-        this.#removed.inc({ what }, count);
+        this.#removed.inc({ kind }, count);
         isMore ||= count === ROWS_MAX;
       } catch (error) {
         failure ??= error;
@@ -145,7 +145,7 @@ export class Retention {
     for (const { table, beforeMs, remove } of await findUsageToRemove(db, workspaceId, nowMs())) {
       try {
         const count = await remove(db, { workspaceId, beforeMs, rowsMax: USAGE_ROWS_MAX });
-        this.#removed.inc({ what: table }, count);
+        this.#removed.inc({ kind: table }, count);
         isMore ||= count === USAGE_ROWS_MAX;
       } catch (error) {
         failure ??= error;

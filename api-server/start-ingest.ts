@@ -14,22 +14,22 @@ import { listWorkspaceIds } from "./store/workspaces.ts";
 import { untilPostgres, WAITING, type WaitingReason } from "./until-postgres.ts";
 
 const WORKSPACES_EVERY_MS = 1000;
-/** For the metric of what is wrong with the store of usage. */
-const LOOK_EVERY_MS = 1000;
-/** A process that has stored nothing for so long, because a store does not answer, is not ready. */
+/** Poll interval of the metric that reports problems of the analytics store. */
+const POLL_INTERVAL_MS = 1000;
+/** A process that has stored no events for this time, because a database does not respond, is not ready. */
 const READY_MS_MAX = 30_000;
-/** Two portions, a roll-up, partitions, and the list of workspaces, with one to spare: nothing waits for a connection. */
+/** Two batches, a roll-up, partitions, the list of workspaces, and one spare: no work waits for a connection. */
 const CONNECTIONS_MAX = 6;
 
 export interface IngestConfig {
   readonly databaseUrl: DatabaseUrl;
-  /** Where usage events are kept: in Postgres when left out. */
+  /** Address of the analytics store. Default: Postgres. */
   readonly analytics?: AnalyticsAddress | undefined;
-  /** Opened and closed by the caller. */
+  /** The caller opens and closes it. */
   readonly edge: Edge;
-  /** For probes and metrics. Port 0 lets the kernel choose. */
+  /** Address of probes and metrics. Port 0 lets the kernel choose. */
   readonly admin: { readonly host: string; readonly port: number };
-  /** Memory that all event streams together may use. */
+  /** Maximum memory of all event streams together, in bytes. */
   readonly eventsBytesMax: number;
   readonly logger: Logger;
 }
@@ -39,8 +39,8 @@ export interface IngestProcess extends Closeable {
 }
 
 /**
- * Starts what api-servers do with usage events, without an API: for installations in which serving is not to pay for it. Waits for a
- * Postgres that is away, and answers probes meanwhile. Throws when the database cannot be migrated, or the port is taken.
+ * Starts event ingestion without an API, for installations in which it must not slow down requests. Waits until Postgres is available, and
+ * serves probes meanwhile. Throws if the database cannot be migrated or the port is in use.
  */
 export async function startIngest(config: IngestConfig): Promise<IngestProcess> {
   const { logger: log } = config;
@@ -73,7 +73,7 @@ export async function startIngest(config: IngestConfig): Promise<IngestProcess> 
 
 interface Working extends Closeable {
   readonly metrics: Registry;
-  /** Why it stores nothing, for a person; undefined while it works. */
+  /** Returns a readable reason why no events are stored; `undefined` while ingestion works. */
   notReady(): string | undefined;
 }
 
@@ -87,7 +87,7 @@ async function startWork(config: IngestConfig): Promise<Working> {
     applicationName: "postern-ingest",
     connectionsMax: CONNECTIONS_MAX,
     onIdleError: (error) => {
-      // Postgres may be shutting down too.
+      // A lost connection is expected during shutdown, because Postgres may shut down too.
       if (!isStopping) log.warn({ err: error }, "lost an idle connection to Postgres");
     },
   });
@@ -119,7 +119,8 @@ async function startWork(config: IngestConfig): Promise<Working> {
     );
     const ingestion = await startIngestion({
       store,
-      // Rows of one portion are made while Postgres stores another. ClickHouse wants few large portions, one after the other.
+      // With Postgres, two readers: one prepares the rows of a batch while Postgres stores another. ClickHouse performs best with few large
+      // batches, one at a time.
       sources: store.kind === "postgres" ? [edge.events, edge.anotherReader()] : [edge.events],
       bytesMax: config.eventsBytesMax,
       workspaceIds: () => workspaceIds,
@@ -133,7 +134,7 @@ async function startWork(config: IngestConfig): Promise<Working> {
       open.push(
         startLoop({
           name: "usage-store",
-          everyMs: LOOK_EVERY_MS,
+          everyMs: POLL_INTERVAL_MS,
           log,
           failures,
           work: async () => {

@@ -76,7 +76,7 @@ async function readiness(api: ApiServer): Promise<Readiness> {
   return (await fetch(`${api.url}/readyz?verbose`)).json() as Promise<Readiness>;
 }
 
-async function isWhole(api: ApiServer): Promise<boolean> {
+async function isComplete(api: ApiServer): Promise<boolean> {
   const { status, degradations } = await readiness(api);
   return status === "ready" && degradations.length === 0;
 }
@@ -105,7 +105,7 @@ async function connections(): Promise<number> {
 
 test("it has no degradation when everything is projected, and closes in time with no connection left", async () => {
   const api = await started(aMemoryEdge(), { rootKey: ROOT_KEY });
-  await waitFor("it to be whole", () => isWhole(api));
+  await waitFor("it to be whole", () => isComplete(api));
   expect((await call(api, "apis.createApi", ROOT_KEY, { name: "payments" })).status).toBe(200);
   expect(await closeMs(api)).toBeLessThan(CLOSE_MS_MAX);
   await expect(fetch(`${api.url}/livez`)).rejects.toThrow();
@@ -162,7 +162,7 @@ test("a Redis that evicts keys is a degradation", async () => {
   const api = await started(edge);
   await waitFor("the complaint to be the only one", async () => {
     const { status, degradations } = await readiness(api);
-    return status === "ready" && degradations.map(({ reason }) => reason).join() === "store-evicts";
+    return status === "ready" && degradations.map(({ reason }) => reason).join() === "redis_eviction_enabled";
   });
 });
 
@@ -171,10 +171,13 @@ test("it starts without Redis, recovers when Redis is back, and closes in time w
   await redis.kill();
   const api = await started(edge, { rootKey: ROOT_KEY });
   const { status, degradations } = await readiness(api);
-  expect([status, degradations.map(({ reason }) => reason)]).toEqual(["ready", ["store-away", "propagation-late"]]);
+  expect([status, degradations.map(({ reason }) => reason)]).toEqual([
+    "ready",
+    ["redis_unavailable", "propagation_delayed"],
+  ]);
   expect((await call(api, "apis.createApi", ROOT_KEY, { name: "payments" })).status).toBe(200);
   await redis.restart();
-  await waitFor("it to be whole", () => isWhole(api));
+  await waitFor("it to be whole", () => isComplete(api));
   await redis.kill("SIGKILL");
   expect(await closeMs(api)).toBeLessThan(CLOSE_MS_MAX);
 });
@@ -182,7 +185,7 @@ test("it starts without Redis, recovers when Redis is back, and closes in time w
 test("it closes in time while Redis hangs", async () => {
   const { edge, redis } = await aRedisEdge();
   const api = await started(edge);
-  await waitFor("it to be whole", () => isWhole(api));
+  await waitFor("it to be whole", () => isComplete(api));
   process.kill(redis.pid, "SIGSTOP");
   try {
     expect(await closeMs(api)).toBeLessThan(CLOSE_MS_MAX);

@@ -11,10 +11,10 @@ import { DEFAULT_WORKSPACE } from "../core/workspaces/workspace-name.ts";
 import type { Closeable } from "../edge/closeable.ts";
 import { deciderJson } from "../edge/events/verification-line.ts";
 import { type Certificate, followCertificate } from "../edge/follow-certificate.ts";
+import { LogThrottle } from "../edge/log-throttle.ts";
 import type { Edge, EdgeCounters } from "../edge/open.ts";
 import type { Projection } from "../edge/projection/contract.ts";
 import { openProjection } from "../edge/projection/projection.ts";
-import { Rarely } from "../edge/rarely.ts";
 import { startAdminApp } from "./admin-app.ts";
 import { type AnalyticsAddress, openAnalytics } from "./analytics/open.ts";
 import { findQueueDepth } from "./analytics/postgres/rollup-queue.ts";
@@ -33,15 +33,15 @@ import type { GateCredentials } from "./gates/credentials.ts";
 import { exportGauges } from "./gauges.ts";
 import { DEGRADATIONS, type Health, PROPAGATION_BOUND_MS } from "./health.ts";
 import { watchHealth } from "./health-watch.ts";
-import { createKeyHomes } from "./key-homes.ts";
+import { createKeyOwners } from "./key-homes.ts";
 import { createKeyVault, type EncryptionKey } from "./key-vault.ts";
-import { openLobby } from "./lobby.ts";
 import type { V1Settings } from "./plugins/front-v1.ts";
 import { answerReadyz } from "./plugins/health.ts";
 import { startRelay } from "./relay/relay.ts";
 import { DEFAULT_RETENTION_DAYS, type RetentionDays } from "./retention.ts";
-import { createRootKeyUses } from "./root-key-uses.ts";
+import { createRootKeyUsage } from "./root-key-usage.ts";
 import type { SignInSettings } from "./sign-in/settings.ts";
+import { openStartupServer } from "./startup-server.ts";
 import { SYSTEM_ACTOR } from "./store/audit.ts";
 import type { DatabaseUrl } from "./store/database-url.ts";
 import { demandMigrated, migrate } from "./store/migrate.ts";
@@ -57,46 +57,48 @@ const EVENTS_BYTES_MAX = 256 * 1024 * 1024;
 
 export interface ApiServerConfig {
   readonly databaseUrl: DatabaseUrl;
-  /** Opened and closed by the caller. */
+  /** The caller opens and closes it. */
   readonly edge: Edge;
   readonly host: string;
-  /** 0 lets the kernel choose. */
+  /** Port 0 lets the kernel choose. */
   readonly port: number;
   readonly logger: Logger;
-  /** Whether it migrates the database; it does when left out. Else it refuses, or waits for, a database that another process has to migrate. */
+  /** Whether it migrates the database. Default: true. Otherwise it rejects, or waits for, a database that another process must migrate. */
   readonly migrates?: boolean | undefined;
-  /** For probes, metrics and the page that shows the API; they are at the API's own address when left out. */
+  /** Address of probes, metrics and the API page. Default: the API's own address. */
   readonly admin?: { readonly host: string; readonly port: number } | undefined;
-  /** Serves the API by TLS, with the certificate of each moment. */
+  /** Returns the current certificate; the API is then served over TLS. */
   readonly tls?: (() => Certificate) | undefined;
-  /** Base URL of error types; the server's own pages when left out. */
+  /** Base URL of error types. Default: this server's own pages. */
   readonly docsUrl?: string | undefined;
   readonly region?: string | undefined;
   readonly trustedProxies?: readonly string[] | undefined;
+  /** Maximum number of concurrent client connections. Default: 1,000. */
+  readonly maxConnections?: number | undefined;
   /**
-   * A configured root key, registered for the default workspace with every grant. When it changes, the new one is registered too, and
-   * the one before stays until it is revoked.
+   * A configured root key, registered for the default workspace with every grant. When it changes, the new one is registered too, and the
+   * previous one stays valid until it is revoked.
    */
   readonly rootKey?: string | (() => string) | undefined;
-  /** Where usage events are kept: in Postgres when left out. */
+  /** Address of the analytics store. Default: Postgres. */
   readonly analytics?: AnalyticsAddress | undefined;
-  /** Memory that all event streams together may use; 256 MiB when left out. */
+  /** Maximum memory of all event streams together, in bytes. Default: 256 MiB. */
   readonly eventsBytesMax?: number | undefined;
-  /** Whether it stores usage events too; true when left out. Without, other processes must do so. */
+  /** Whether this process stores usage events. Default: true. If false, other processes must do so. */
   readonly ingest?: boolean | undefined;
-  /** Whether v1 is served, and until when; left out: it is, and that is not decided. */
+  /** Whether v1 is served, and until when. Default: v1 is served without an end date. */
   readonly v1?: V1Settings | undefined;
-  /** For how many days the audit log and deleted rows are kept; 90 and 30 when left out. */
+  /** Retention of the audit log and of deleted rows, in days. Default: 90 and 30. */
   readonly retentionDays?: RetentionDays | undefined;
-  /** For recoverable keys: the first one encrypts, all decrypt. None when left out. */
+  /** Encryption keys for recoverable keys: the first one encrypts, all decrypt. Default: keys are not recoverable. */
   readonly encryptionKeys?: readonly [EncryptionKey, ...EncryptionKey[]] | undefined;
-  /** For gates that get their users of Redis from this server; none do when left out. */
+  /** Lets gates obtain their Redis users from this server; `undefined` if they cannot. */
   readonly gates?: GateCredentials | undefined;
-  /** Whether the dashboard is served at `/dashboard/`; true when left out. */
+  /** Whether the dashboard is served at `/dashboard/`. Default: true. */
   readonly dashboard?: boolean | undefined;
-  /** How people sign in to the dashboard. */
+  /** Configures sign-in to the dashboard. */
   readonly signIn?: SignInSettings | undefined;
-  /** Whether it waits for a Postgres that is away, and answers probes meanwhile; it fails at once when left out. */
+  /** Whether it waits until Postgres is available, and serves probes meanwhile. Default: false, it fails immediately. */
   readonly waitsForPostgres?: boolean | undefined;
 }
 
@@ -104,29 +106,29 @@ export interface ApiServer {
   readonly url: string;
   readonly adminUrl: string | undefined;
   readonly deps: Deps;
-  /** Whether this process is the relay's leader. */
+  /** Whether this process is the relay leader. */
   isRelaying(): boolean;
-  /** Refills what is due on a UTC date (`YYYY-MM-DD`), today when left out. undefined: another process is refilling. */
+  /** Runs the refills that are due on a UTC date (`YYYY-MM-DD`). Default: today. Returns `undefined` if another process is refilling. */
   refill(today?: string): Promise<RefillRun | undefined>;
-  /** For `postern dev`: the root key of this start. That of the previous start is revoked. */
+  /** For `postern dev`: creates the root key of this start and revokes that of the previous start. */
   devRootKey(given: string | undefined): Promise<{ workspaceId: string; rootKey: string }>;
-  /** For `postern dev`: an address that signs its user in to the dashboard as an admin, once. */
+  /** For `postern dev`: returns a URL that signs the user in to the dashboard as an admin, once. */
   signInAddress(): Promise<string>;
-  /** Stops accepting requests, finishes those in flight, writes what is left to write. */
+  /** Stops accepting requests, finishes those in flight, and writes pending data. */
   close(): Promise<void>;
 }
 
-/** What is known of the start from outside, for probes. */
+/** Progress of the start, for probes. */
 interface Progress {
   reason: WaitingReason;
-  /** undefined until the API is served. */
+  /** `undefined` until the API is served. */
   health: (() => Health) | undefined;
   metrics: Registry;
 }
 
 /**
- * Starts all parts of an api-server. Throws when the database cannot be migrated or a port is taken; and when the database cannot
- * be reached, unless it waits for it.
+ * Starts all components of an api-server. Throws if the database cannot be migrated or a port is in use; also if the database cannot be
+ * reached, unless `waitsForPostgres`.
  */
 export async function start(config: ApiServerConfig): Promise<ApiServer> {
   const progress: Progress = { reason: "starting", health: undefined, metrics: new Registry() };
@@ -157,19 +159,19 @@ type Started = Omit<ApiServer, "adminUrl">;
 
 async function startWhenReached(config: ApiServerConfig, progress: Progress): Promise<Started> {
   const { host, port, docsUrl, tls, logger: log } = config;
-  const lobby = await openLobby({ host, port, docsUrl, tls, reason: () => progress.reason });
+  const startupServer = await openStartupServer({ host, port, docsUrl, tls, reason: () => progress.reason });
   const onWaiting = (reason: WaitingReason): void => {
     progress.reason = reason;
   };
   try {
-    return await untilPostgres(() => startOnce(config, progress, lobby), { log, onWaiting });
+    return await untilPostgres(() => startOnce(config, progress, startupServer), { log, onWaiting });
   } finally {
-    await lobby.close();
+    await startupServer.close();
   }
 }
 
-/** `lobby` has the port until this listens. */
-async function startOnce(config: ApiServerConfig, progress: Progress, lobby?: Closeable): Promise<Started> {
+/** `startupServer` has the port until the API listens. */
+async function startOnce(config: ApiServerConfig, progress: Progress, startupServer?: Closeable): Promise<Started> {
   const { logger: log } = config;
   if (config.migrates === false) await demandMigrated(config.databaseUrl);
   else {
@@ -180,37 +182,37 @@ async function startOnce(config: ApiServerConfig, progress: Progress, lobby?: Cl
   const db = createPool(config.databaseUrl, {
     applicationName: "postern-api-server",
     onIdleError: (error) => {
-      // Postgres may be shutting down too.
+      // A lost connection is expected during shutdown, because Postgres may shut down too.
       if (!running.isStopping) log.warn({ err: error }, "lost an idle connection to Postgres");
     },
   });
   const running: Running = { db, loops: [], isStopping: false };
   try {
-    return await startParts(config, { running, progress, lobby });
+    return await startParts(config, { running, progress, startupServer });
   } catch (error) {
     await stop(running).catch(() => undefined);
     throw error;
   }
 }
 
-/** What has been started so far, to be stopped in the right order. */
+/** Components that are started so far, to be stopped in the right order. */
 interface Running {
   readonly db: Pool;
   isStopping: boolean;
   app?: FastifyInstance;
-  /** Before the server closes: lets clients leave their kept connections. */
+  /** Called before the server closes: drains keep-alive connections. */
   drainRequests?: () => Promise<void>;
   loops: Closeable[];
   analytics?: Closeable;
   projection?: Projection;
   counters?: EdgeCounters;
-  /** Writes what is left when no new requests arrive. */
+  /** Writes pending data when no new requests arrive. */
   drain?: () => Promise<void>;
 }
 
 async function startParts(
   config: ApiServerConfig,
-  { running, progress, lobby }: { running: Running; progress: Progress; lobby: Closeable | undefined },
+  { running, progress, startupServer }: { running: Running; progress: Progress; startupServer: Closeable | undefined },
 ): Promise<Started> {
   const { edge, logger: log } = config;
   const { db } = running;
@@ -228,7 +230,7 @@ async function startParts(
   progress.metrics = metrics;
   const projection = await openProjection({
     source: createPostgresSource(db),
-    feed: edge.feed,
+    stream: edge.stream,
     follow: "central",
     limits: { bypassAfterMs: PROPAGATION_BOUND_MS },
   });
@@ -248,7 +250,7 @@ async function startParts(
   const deps: Deps = {
     db,
     projection,
-    keyHomes: createKeyHomes({ db, projection }),
+    keyOwners: createKeyOwners({ db, projection }),
     wakeRelay: createRelayWaker(db),
     counters,
     peekLimits: (limits) => counters.peek(limits),
@@ -267,16 +269,16 @@ async function startParts(
       region: config.region ?? "",
       certificate: () => config.tls?.().cert,
       rollUpDepth: analytics.kind === "postgres" ? () => findQueueDepth(db) : undefined,
-      usageTrouble: analytics.trouble && (() => analytics.trouble?.() ?? Promise.resolve(undefined)),
+      usageProblem: analytics.trouble && (() => analytics.trouble?.() ?? Promise.resolve(undefined)),
       startedAt: Date.now(),
     },
     keyVault: config.encryptionKeys && createKeyVault(config.encryptionKeys, { randomBytes }),
     log,
-    rarely: new Rarely(),
-    rootKeyUses: createRootKeyUses({ nowMs: Date.now }),
+    throttle: new LogThrottle(),
+    rootKeyUsage: createRootKeyUsage({ nowMs: Date.now }),
     nowMs,
     randomBytes,
-    // By default the server's own pages; its port is known only when it listens.
+    // The default is the server's own URL; its port is known only when it listens.
     get docsUrl() {
       return config.docsUrl ?? url;
     },
@@ -292,6 +294,7 @@ async function startParts(
     hasPages: config.admin === undefined,
     dashboard: config.dashboard === false ? undefined : dashboardFolder(),
     certificate: config.tls?.(),
+    maxConnections: config.maxConnections,
     ...(config.signIn === undefined ? {} : { signIn: config.signIn }),
     ...(config.v1 === undefined ? {} : { v1: config.v1 }),
     ...(config.gates === undefined || edge.gateUsers === undefined
@@ -303,7 +306,7 @@ async function startParts(
   });
   running.app = app;
   running.drainRequests = prepareDrain(app.server, app.direct);
-  // If the store is unreachable, the loop for scripts loads them later.
+  // If Redis is unreachable, the script loop loads them later.
   await atMost(SCRIPTS_WAIT_MS, edge.loadScripts());
 
   const relay = startRelay({
@@ -324,7 +327,7 @@ async function startParts(
     retentionDays: config.retentionDays ?? DEFAULT_RETENTION_DAYS,
     workspaceIds: await listWorkspaceIds(db),
     followRootKey,
-    // One process is enough, and the relay's leader is one.
+    // One process is enough, so the relay leader does it.
     sweepGateUsers: async () => {
       if (config.gates !== undefined && relay.isLeading()) await edge.gateUsers?.sweep();
     },
@@ -332,7 +335,7 @@ async function startParts(
   running.loops.push(...background.loops);
   running.drain = background.drain;
 
-  await lobby?.close();
+  await startupServer?.close();
   await app.listen({ host: config.host, port: config.port });
   const { address, port, family } = app.server.address() as AddressInfo;
   url = `${config.tls === undefined ? "http" : "https"}://${family === "IPv6" ? `[${address}]` : address}:${port}`;
@@ -365,8 +368,8 @@ async function startParts(
 }
 
 /**
- * Stops requests, then background work, then writes what is left, then closes what all of them use. It ends within five
- * seconds also when a store hangs: what could not be written by then is written after the next start, or was only statistics.
+ * Stops requests, then background work, then writes pending data, then closes shared resources. Takes up to 5 s, even if a database does
+ * not respond: data that could not be written by then is written after the next start, or was only statistics.
  */
 async function stop(running: Running): Promise<void> {
   running.isStopping = true;

@@ -1,32 +1,32 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { backoffMs } from "../core/backoff.ts";
-import { databaseTrouble } from "./store/failures.ts";
+import { databaseProblem } from "./store/failures.ts";
 import { SchemaBehind } from "./store/migrate.ts";
 
 const RETRY = { firstMs: 250, maxMs: 5_000, random: Math.random };
-/** One line in this time, however often it is tried. */
+/** At most one log line in this time, regardless of the number of attempts. */
 const LOGGED_EVERY_MS = 60_000;
 
-/** Why a part that starts is not ready yet. Shown to anyone by probes. */
+/** Reason why a starting component is not ready yet. Probes show it to anyone. */
 export const WAITING = {
   starting: "it is starting",
-  "postgres-away": "Postgres does not answer",
+  postgres_unavailable: "Postgres does not answer",
   "postgres-refuses": "Postgres does not let this server in",
   "schema-behind": "the database is not migrated to this release yet",
 } as const;
 
 export type WaitingReason = keyof typeof WAITING;
 
-/** The answer of `/readyz` meanwhile. */
+/** Returns the `/readyz` response while waiting. */
 export const waitingAnswer = (reason: WaitingReason): { status: number; body: object } => ({
   status: 503,
   body: { status: "not ready", reason, meaning: WAITING[reason] },
 });
 
 /**
- * Calls `attempt` until it succeeds, as long as it fails because Postgres cannot be used yet. `onWaiting` hears why, after each
- * failure. Throws any other failure of `attempt`, such as that of a migration.
+ * Calls `attempt` until it succeeds, as long as it fails because Postgres cannot be used yet. `onWaiting` is called with the reason after
+ * each failure. Rethrows any other failure of `attempt`, such as that of a migration.
  */
 export async function untilPostgres<T>(
   attempt: () => Promise<T>,
@@ -54,7 +54,7 @@ export async function untilPostgres<T>(
 
 function waitingReason(error: unknown): WaitingReason | undefined {
   if (error instanceof SchemaBehind) return "schema-behind";
-  const trouble = databaseTrouble(error);
-  if (trouble === undefined) return undefined;
-  return trouble === "away" ? "postgres-away" : "postgres-refuses";
+  const problem = databaseProblem(error);
+  if (problem === undefined) return undefined;
+  return problem === "away" ? "postgres_unavailable" : "postgres-refuses";
 }

@@ -1,25 +1,25 @@
 import type { Logger } from "pino";
 import { Counter, type Registry } from "prom-client";
 import { defineMetrics, exported } from "../core/metric.ts";
-import { Rarely } from "../edge/rarely.ts";
+import { LogThrottle } from "../edge/log-throttle.ts";
 import { within } from "../edge/redis/script.ts";
 
 /*
- * A round over workspaces in which each has its own turn, with a try and a time limit: bad data, a flood or an attack of
- * one ends only its own turn. A turn that takes too long continues in parallel with later rounds, and its
- * workspace gets no second one until it has ended.
+ * Runs work for all workspaces in time slices, each with its own error handling and time limit: bad data, a flood or an attack in one
+ * workspace affects only its own slice. A slice that exceeds its limit continues in parallel with later rounds, and its workspace gets no
+ * second one until it has ended.
  */
 
 const AT_ONCE = 4;
 const TURN_MS_MAX = 2_000;
 
-/** Runs `work` for each workspace, which returns true when there is more to do; the round returns true when any does. */
+/** Runs `work` for each workspace. `work` returns true if there is more to do; the round returns true if any does. */
 export type RunTurns = (
   workspaceIds: readonly string[],
   work: (workspaceId: string) => Promise<boolean>,
 ) => Promise<boolean>;
 
-export function createTurns({
+export function createFairScheduler({
   loop,
   log,
   failures,
@@ -70,31 +70,31 @@ export function createTurns({
 
 export const REFUSAL_METRICS = defineMetrics({
   refused: {
-    name: "postern_store_refused_total",
+    name: "postern_store_invalid_values_total",
     type: "counter",
     help: "Values in the shared store under a workspace's prefix that we did not write; they were removed",
     unit: "values",
-    labels: { what: ["credit-loads", "credit-marks"] },
+    labels: { kind: ["credit-loads", "credit-marks"] },
     bad: "Any increase: a pod of the workspace that the log names writes what a gate does not write. It may be compromised.",
   },
 });
 
-/** Counts and, now and then, logs what was found in the shared store that we did not write. */
-export type NoteRefused = (workspaceId: string, found: { what: string; count: number }) => void;
+/** Counts, and logs at intervals, invalid values in Redis that Postern did not write. */
+export type RecordRejected = (workspaceId: string, found: { kind: string; count: number }) => void;
 
-export function createRefusals({ log, registry }: { log: Pick<Logger, "warn">; registry: Registry }): NoteRefused {
+export function createRefusals({ log, registry }: { log: Pick<Logger, "warn">; registry: Registry }): RecordRejected {
   const total = new Counter({
     ...exported(REFUSAL_METRICS.refused),
     registers: [registry],
   });
-  const rarely = new Rarely();
-  return (workspaceId, { what, count }) => {
+  const throttle = new LogThrottle();
+  return (workspaceId, { kind, count }) => {
     if (count === 0) return;
-    total.inc({ what }, count);
-    const times = rarely.note(`${what} ${workspaceId}`);
+    total.inc({ kind }, count);
+    const times = throttle.note(`${kind} ${workspaceId}`);
     if (times === undefined) return;
     log.warn(
-      { workspaceId, what, count, times },
+      { workspaceId, kind, count, times },
       "the shared store held values that we did not write; they were removed",
     );
   };

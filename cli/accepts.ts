@@ -1,6 +1,6 @@
 import { formatDuration } from "../core/manifests/from-store/format-duration.ts";
 import { type Accepts, UsageError } from "./command.ts";
-import { parseChoice, parseDurationOption, parseListen, parsePort, parseWhole } from "./values.ts";
+import { parseChoice, parseDurationOption, parseInteger, parseListen, parsePort } from "./values.ts";
 
 /*
  * What the values of options may be. Each is checked before a command runs, and stands in docs/operations/configuration.md, so that
@@ -11,7 +11,7 @@ import { parseChoice, parseDurationOption, parseListen, parsePort, parseWhole } 
 export const whole = ({ min, max, unit }: { min: number; max: number; unit: string }) => ({
   ...{ min, max, unit },
   says: `${min} to ${max}`,
-  check: (option: string, text: string) => void parseWhole(option, text, { min, max }),
+  check: (option: string, text: string) => void parseInteger(option, text, { min, max }),
 });
 
 export const PORT: Accepts = {

@@ -4,23 +4,25 @@ import { UsageError } from "./command.ts";
 import { followFile } from "./followed.ts";
 
 /**
- * The certificate of the gate's doors, from `--doors-tls-cert-file` and `--doors-tls-key-file`, with the authorities of `--doors-client-ca-file` as its
+ * The certificate of the gate's ext-auth endpoints, from `--ext-auth-tls-cert-file` and `--ext-auth-tls-key-file`, with the authorities of `--ext-auth-client-ca-file` as its
  * `ca`; undefined with none of them. Otherwise like `followCertificateFiles`.
  */
-export function followDoorsCertificate(
-  options: Readonly<Record<"doors-tls-cert-file" | "doors-tls-key-file" | "doors-client-ca-file", string | undefined>>,
+export function followExtAuthCertificate(
+  options: Readonly<
+    Record<"ext-auth-tls-cert-file" | "ext-auth-tls-key-file" | "ext-auth-client-ca-file", string | undefined>
+  >,
   log: Logger,
 ): (() => Certificate) | undefined {
-  const { "doors-tls-cert-file": cert, "doors-tls-key-file": key, "doors-client-ca-file": caFile } = options;
-  const certificate = followPair([cert, key], ["doors-tls-cert-file", "doors-tls-key-file"], log);
+  const { "ext-auth-tls-cert-file": cert, "ext-auth-tls-key-file": key, "ext-auth-client-ca-file": caFile } = options;
+  const certificate = followPair([cert, key], ["ext-auth-tls-cert-file", "ext-auth-tls-key-file"], log);
   if (caFile === undefined) return certificate;
-  if (certificate === undefined) throw new UsageError("--doors-client-ca-file wants --doors-tls-cert-file");
+  if (certificate === undefined) throw new UsageError("--ext-auth-client-ca-file wants --ext-auth-tls-cert-file");
   const accept = (text: string): string => {
     if (!text.includes("-----BEGIN CERTIFICATE-----"))
-      throw new UsageError("--doors-client-ca-file has no certificate");
+      throw new UsageError("--ext-auth-client-ca-file has no certificate");
     return text;
   };
-  const ca = followFile(caFile, { name: "doors-client-ca-file", log, accept });
+  const ca = followFile(caFile, { name: "ext-auth-client-ca-file", log, accept });
   return () => ({ ...certificate(), ca: ca() });
 }
 

@@ -11,7 +11,7 @@ const command = defineCommand({
     word: { type: "string", help: "a word", env: "TRY_WORD", repeats: true },
     colors: { type: "string", help: "colors", alias: "color", repeats: true, separates: true },
   },
-  answer: '{"file","depth"}',
+  response: '{"file","depth"}',
   run: async () => 0,
 });
 

@@ -59,7 +59,7 @@ export interface Command<T extends OptionTable = OptionTable> {
   readonly description?: string;
   readonly options: T;
   /** The shape of what `--json` prints: `{"id","name"}`. Names are never changed or removed in a later release. */
-  readonly answer?: string;
+  readonly response?: string;
   /** Returns the exit code. Throws `UsageError` for what the caller can fix by calling the command differently. */
   readonly run: (options: OptionValues<T>, io: Io) => Promise<number>;
 }
@@ -233,7 +233,7 @@ export function helpText(command: Command, worksWith?: string): string {
     `postern ${command.name}: ${command.summary}`,
     ...(command.description === undefined ? [] : ["", command.description]),
     ...(worksWith === undefined ? [] : ["", worksWith]),
-    ...(command.answer === undefined ? [] : ["", `--json prints ${command.answer}`]),
+    ...(command.response === undefined ? [] : ["", `--json prints ${command.response}`]),
     "",
     "Options:",
     ...rows.map((row) => `  ${row.left.padEnd(width)}  ${row.right}`),

@@ -19,7 +19,7 @@ export interface DevControl {
 type Refilled = RefillRun | undefined;
 
 const REFILL = /^\/refill\/(\d{4}-\d{2}-\d{2})$/;
-const ANSWER_DEADLINE_MS = 120_000;
+const RESPONSE_DEADLINE_MS = 120_000;
 
 export async function startDevControl({
   refill,
@@ -63,7 +63,7 @@ export async function refillInDev({ url, token }: DevControl["state"], date: str
     headers: { authorization: `Bearer ${token}` },
     // The token is of this process alone.
     redirect: "error",
-    signal: AbortSignal.timeout(ANSWER_DEADLINE_MS),
+    signal: AbortSignal.timeout(RESPONSE_DEADLINE_MS),
   });
   const text = await response.text();
   if (response.status !== 200) throw new Error(`the running postern dev failed: ${text || response.statusText}`);

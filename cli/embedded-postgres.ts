@@ -15,7 +15,7 @@ import { arch, platform, tmpdir, userInfo } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { endWithUs } from "./end-with-us.ts";
+import { killOnExit } from "./end-with-us.ts";
 import { freePort } from "./free-port.ts";
 
 /*
@@ -88,7 +88,7 @@ export async function startEmbeddedPostgres(options: {
   child.once("error", (error) => {
     lastWords += error.message;
   });
-  const unwatched = endWithUs(child, {
+  const unwatched = killOnExit(child, {
     commandWord: cluster,
     // A server whose files are removed needs no clean shutdown.
     signal: options.temporary === true ? "QUIT" : "INT",
@@ -96,9 +96,9 @@ export async function startEmbeddedPostgres(options: {
     runAs: options.temporary === true ? undefined : runAs,
   });
   // The process that started it may end by an exception; the server recovers at the next start.
-  const killWithUs = () => child.kill("SIGQUIT");
-  process.once("exit", killWithUs);
-  void exited.then(() => process.removeListener("exit", killWithUs));
+  const killOnExit2 = () => child.kill("SIGQUIT");
+  process.once("exit", killOnExit2);
+  void exited.then(() => process.removeListener("exit", killOnExit2));
   const password = readFileSync(secretFile, "utf8");
   const url = (database: string) => `postgres://postgres:${password}@127.0.0.1:${port}/${database}`;
   const stop = async () => {

@@ -16,7 +16,7 @@ const WATCH = `
     rm -rf -- "$4"
   fi`;
 
-export interface EndWithUs {
+export interface KillOnExit {
   /** A word of the child's command line: the process id may have been reused, and another process must not be ended. */
   readonly commandWord: string;
   readonly signal: "INT" | "QUIT" | "KILL";
@@ -29,7 +29,10 @@ export interface EndWithUs {
  * Watches a child from now until it exits. Resolves when the watcher is gone too: a process that exits earlier leaves it behind. Does
  * nothing on a system without `sh`.
  */
-export function endWithUs(child: ChildProcess, { commandWord, signal, removeFolder, runAs }: EndWithUs): Promise<void> {
+export function killOnExit(
+  child: ChildProcess,
+  { commandWord, signal, removeFolder, runAs }: KillOnExit,
+): Promise<void> {
   if (child.pid === undefined || platform() === "win32") return Promise.resolve();
   const args = ["-c", WATCH, "sh", String(child.pid), signal, commandWord, removeFolder ?? ""];
   // In its own session, so that signals to our process group do not reach it.

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { UNANSWERED } from "../core/explanation/said.ts";
 import type { Step } from "../core/explanation/shapes.ts";
+import { UNANSWERED } from "../core/explanation/step.ts";
 import { formatExplanation } from "./explanation.ts";
 
 const step = (of: Partial<Step>): Step => ({

@@ -1,5 +1,5 @@
-import { UNANSWERED } from "../core/explanation/said.ts";
 import type { ExplainedKey, Step } from "../core/explanation/shapes.ts";
+import { UNANSWERED } from "../core/explanation/step.ts";
 import { formatDuration } from "../core/manifests/from-store/format-duration.ts";
 import { type Fields, printable } from "./fields.ts";
 import type { Outcome } from "./outcomes.ts";

@@ -31,12 +31,12 @@ export const objectShape = (fields: ReadonlyArray<{ readonly name: string }>): s
   `{${fields.map(({ name }) => `"${name}"`).join(",")}}`;
 
 /** The documented shape of a list: `{"keys":[{"id","name"}],"hasMore"}`. */
-export const listShape = (things: string, fields: ReadonlyArray<{ readonly name: string }>): string =>
-  `{"${things}":[${objectShape(fields)}],"hasMore"}`;
+export const listShape = (resources: string, fields: ReadonlyArray<{ readonly name: string }>): string =>
+  `{"${resources}":[${objectShape(fields)}],"hasMore"}`;
 
 /** The documented shape of a list that goes on at a cursor; null when it does not. */
-export const pagedShape = (things: string, fields: ReadonlyArray<{ readonly name: string }>): string =>
-  `{"${things}":[${objectShape(fields)}],"hasMore","cursor"}`;
+export const pagedShape = (resources: string, fields: ReadonlyArray<{ readonly name: string }>): string =>
+  `{"${resources}":[${objectShape(fields)}],"hasMore","cursor"}`;
 
 /** The cell that a person sees. */
 export function toText<Row>({ value, text }: Field<Row>, row: Row): string {
@@ -86,9 +86,9 @@ const UNITS = [
 /** `in 3 days`, `2 hours ago`, `now`. `none` is the text for null. */
 export function relativeText(ms: number | null, nowMs: number, none = "-"): string {
   if (ms === null) return none;
-  const awayMs = Math.abs(ms - nowMs);
-  const unit = UNITS.find((one) => awayMs >= 2 * one.ms) ?? { ms: 1000, name: "second" };
-  const count = Math.round(awayMs / unit.ms);
+  const unavailableMs = Math.abs(ms - nowMs);
+  const unit = UNITS.find((one) => unavailableMs >= 2 * one.ms) ?? { ms: 1000, name: "second" };
+  const count = Math.round(unavailableMs / unit.ms);
   if (count === 0) return "now";
   const span = `${count} ${unit.name}${count === 1 ? "" : "s"}`;
   return ms > nowMs ? `in ${span}` : `${span} ago`;

@@ -38,10 +38,16 @@ beforeAll(async () => {
   url = await new Promise((resolve) =>
     server.once("listening", () => resolve(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)),
   );
-  const role = await cli.things.role(["orders.read"]);
+  const role = await cli.resources.role(["orders.read"]);
   const ratelimits = [{ name: "calls", limit: 5, duration: 3_600_000, autoApply: true }];
-  const key = await cli.things.key({ name: "n", roles: [role.name], externalId: "who", meta: { a: "b" }, ratelimits });
-  for (let n = 0; n < 3; n++) await cli.things.key();
+  const key = await cli.resources.key({
+    name: "n",
+    roles: [role.name],
+    externalId: "who",
+    meta: { a: "b" },
+    ratelimits,
+  });
+  for (let n = 0; n < 3; n++) await cli.resources.key();
   ({ keyId, apiId } = key);
   keyFile = join(dir, "key");
   writeFileSync(keyFile, key.key);

@@ -5,16 +5,16 @@ const FAULTS_MAX = 100;
 const WITHIN_MS = 60_000;
 
 /**
- * Keeps the process alive after an exception that no code caught, or a rejected promise that has no handler. `onFault` counts and
+ * Keeps the process alive after an exception that no code caught, or a rejected promise that has no handler. `onInternalError` counts and
  * logs it. After 100 in a minute the process still ends with exit code 1.
  * Returns a function that restores the default handling. See docs/decisions/0011.
  */
-export function surviveStrayErrors(options: { log: Logger; onFault: (error: unknown) => void }): () => void {
-  const { log, onFault } = options;
+export function surviveStrayErrors(options: { log: Logger; onInternalError: (error: unknown) => void }): () => void {
+  const { log, onInternalError } = options;
   /** Times of the last ones by `performance.now()`, oldest first. */
   const faultsAtMs: number[] = [];
   const survive = (error: unknown): void => {
-    onFault(error);
+    onInternalError(error);
     const nowMs = performance.now();
     faultsAtMs.push(nowMs);
     if (faultsAtMs.length <= FAULTS_MAX) return;

@@ -25,23 +25,23 @@ export function printOne<Row>(
 export function printList<Row>(
   io: Io,
   { json }: Answering,
-  list: { things: string; fields: Fields<Row>; rows: readonly Row[]; max: number },
+  list: { resources: string; fields: Fields<Row>; rows: readonly Row[]; max: number },
 ): void {
-  const { things, fields, max } = list;
+  const { resources, fields, max } = list;
   const rows = list.rows.slice(0, max);
   const hasMore = list.rows.length > max;
   if (json) {
-    io.out(printableJson({ [things]: rows.map((row) => toObject(fields, row)), hasMore }));
+    io.out(printableJson({ [resources]: rows.map((row) => toObject(fields, row)), hasMore }));
     return;
   }
-  const words = wordsOf(things);
+  const words = wordsOf(resources);
   if (rows.length === 0) io.note(`no ${words}`);
   else for (const line of formatTable(fields, rows, io.columns)) io.out(line);
   if (hasMore) io.note(`there are more ${words} than these ${max}; --limit shows more`);
 }
 
 /** `rateLimits` → `rate limits`. */
-const wordsOf = (things: string): string => things.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+const wordsOf = (resources: string): string => resources.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 
 export interface Page<Row> {
   readonly rows: readonly Row[];
@@ -53,9 +53,9 @@ export interface Page<Row> {
 export async function printPages<Row>(
   io: Io,
   { json }: Answering,
-  list: { things: string; fields: Fields<Row>; pages: AsyncIterable<Page<Row>> },
+  list: { resources: string; fields: Fields<Row>; pages: AsyncIterable<Page<Row>> },
 ): Promise<void> {
-  const { things, fields, pages } = list;
+  const { resources, fields, pages } = list;
   const table = openTable(fields, io.columns);
   const write = io.write ?? io.out;
   let isBegun = false;
@@ -65,7 +65,7 @@ export async function printPages<Row>(
     if (json) {
       const objects = page.rows.map((row) => printableJson(toObject(fields, row)));
       // Nothing is written before the first page is there: a call that fails prints no half of an answer.
-      if (!isBegun) write(`{"${things}":[`);
+      if (!isBegun) write(`{"${resources}":[`);
       write(`${shown > 0 && objects.length > 0 ? "," : ""}${objects.join(",")}`);
       isBegun = true;
     } else if (page.rows.length > 0) for (const line of table(page.rows)) io.out(line);
@@ -76,7 +76,7 @@ export async function printPages<Row>(
     io.out(`],"hasMore":${next !== undefined},"cursor":${printableJson(next ?? null)}}`);
     return;
   }
-  const words = wordsOf(things);
+  const words = wordsOf(resources);
   if (shown === 0) io.note(`no ${words}`);
   if (next !== undefined)
     io.note(

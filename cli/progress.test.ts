@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { progressLine, withNotice, withProgress } from "./progress.ts";
 
 describe("the line", () => {
-  const work = { doing: "re-encrypting", things: "keys" };
+  const work = { doing: "re-encrypting", resources: "keys" };
   test.each([
     { state: { elapsedMs: 700 }, says: "re-encrypting: 1s" },
     { state: { done: 5, elapsedMs: 700 }, says: "re-encrypting: 5 keys, 1s" },
@@ -34,7 +34,7 @@ describe("while work runs", () => {
     const written: string[] = [];
     const screen = columns === undefined ? undefined : { columns, write: (text: string) => void written.push(text) };
     const io = { note: (line: string) => void notes.push(line), screen };
-    const done = withProgress(io, { json }, { doing: "seeding", things: "keys" }, async (progress) => {
+    const done = withProgress(io, { json }, { doing: "seeding", resources: "keys" }, async (progress) => {
       progress.at({ done: 1, total: 4 });
       await new Promise((resolve) => setTimeout(resolve, ms));
       if (fails) throw new Error("the work failed");

@@ -28,7 +28,7 @@ export interface Work {
   /** `re-encrypting` */
   readonly doing: string;
   /** `keys` */
-  readonly things?: string;
+  readonly resources?: string;
 }
 
 /** Runs the work, which tells how far it is, and takes the line away when it ends or fails. */
@@ -113,20 +113,20 @@ function openProgress({ note, screen }: Pick<Io, "note" | "screen">, work: Work)
 
 /** `re-encrypting: 1500 of 6000 keys, 25 %, 12s, about 36s left` */
 export function progressLine(
-  { doing, things = "" }: Work,
+  { doing, resources = "" }: Work,
   { done, total, step, elapsedMs }: { done?: number; total?: number | undefined; step?: string; elapsedMs: number },
 ): string {
   // What was counted before may have grown meanwhile.
   const all = total === undefined || done === undefined ? undefined : Math.max(total, done);
   const share = all === undefined || done === undefined || all === 0 ? undefined : done / all;
-  const leftMs =
+  const remainingMs =
     share === undefined || share === 0 || elapsedMs < ESTIMATED_AFTER_MS ? 0 : (elapsedMs / share) * (1 - share);
   const parts = [
-    ...(done === undefined ? [] : [`${done}${all === undefined ? "" : ` of ${all}`} ${things}`.trimEnd()]),
+    ...(done === undefined ? [] : [`${done}${all === undefined ? "" : ` of ${all}`} ${resources}`.trimEnd()]),
     ...(share === undefined ? [] : [`${Math.floor(share * 100)} %`]),
     ...(step === undefined ? [] : [step]),
     inSeconds(elapsedMs),
-    ...(leftMs < 1000 ? [] : [`about ${inSeconds(leftMs)} left`]),
+    ...(remainingMs < 1000 ? [] : [`about ${inSeconds(remainingMs)} left`]),
   ];
   return `${doing}: ${parts.join(", ")}`;
 }

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { noteRedisErrors } from "./redis-errors.ts";
+import { logRedisErrors } from "./redis-errors.ts";
 
 test("a refused user and a lost connection are told apart, and each is told once in a while, however often it fails", () => {
   const lines: unknown[] = [];
-  const note = noteRedisErrors({ warn: (...said: unknown[]) => void lines.push(said) } as never);
+  const note = logRedisErrors({ warn: (...said: unknown[]) => void lines.push(said) } as never);
   for (let i = 0; i < 1_000; i++) {
     note(new Error("WRONGPASS invalid username-password pair or user is disabled."));
     note(new Error("connect ECONNREFUSED 127.0.0.1:6379"));

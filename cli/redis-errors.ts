@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import { Rarely } from "../edge/rarely.ts";
+import { LogThrottle } from "../edge/log-throttle.ts";
 
 const REFUSED = "Redis refuses our user: see its name, its password and its rights there";
 const AWAY = "no connection to Redis; trying again";
@@ -8,11 +8,11 @@ const AWAY = "no connection to Redis; trying again";
 const isUserRefused = ({ message }: Error): boolean => /WRONGPASS|NOAUTH|NOPERM/.test(message);
 
 /** Logs why there is no connection: once in five seconds for each of the two kinds of reasons. Passwords are in neither of them. */
-export function noteRedisErrors(log: Pick<Logger, "warn">): (error: Error) => void {
-  const rarely = new Rarely();
+export function logRedisErrors(log: Pick<Logger, "warn">): (error: Error) => void {
+  const throttle = new LogThrottle();
   return (error) => {
     const message = isUserRefused(error) ? REFUSED : AWAY;
-    const times = rarely.note(message);
+    const times = throttle.note(message);
     if (times !== undefined) log.warn({ reason: error.message, times }, message);
   };
 }

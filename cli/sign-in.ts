@@ -5,7 +5,7 @@ import { FOLLOWED_FILE, text, whole } from "./accepts.ts";
 import { type Accepts, type OptionRow, UsageError } from "./command.ts";
 import { followed, followFile, withFile } from "./followed.ts";
 import { dashboardUrl } from "./options.ts";
-import { parseDashboardUrl, parseProviderUrl, parseWhole } from "./values.ts";
+import { parseDashboardUrl, parseInteger, parseProviderUrl } from "./values.ts";
 
 /* How people sign in to the dashboard, as options. */
 
@@ -91,7 +91,7 @@ export function signInOf(options: SignInValues, log: Pick<Logger, "info" | "warn
   const given = options["dashboard-url"];
   const url = given === undefined ? undefined : parseDashboardUrl("dashboard-url", given);
   const minutes = (name: "session-idle-minutes" | "session-minutes"): number =>
-    parseWhole(name, options[name] ?? "", MINUTES) * MINUTE_MS;
+    parseInteger(name, options[name] ?? "", MINUTES) * MINUTE_MS;
   const times = { idleMs: minutes("session-idle-minutes"), maxMs: minutes("session-minutes") };
   return { url, times, provider: providerOf(options, url, log), rolesOfGroups: rolesOf(options, log) };
 }

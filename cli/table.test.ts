@@ -102,18 +102,18 @@ test("the form of a list that goes on has its cursor", () => {
 });
 
 test.each([
-  { awayMs: 0, says: "now" },
-  { awayMs: 499, says: "now" },
-  { awayMs: 1_000, says: "in 1 second" },
-  { awayMs: 119_000, says: "in 119 seconds" },
-  { awayMs: 120_000, says: "in 2 minutes" },
-  { awayMs: -90 * 60_000, says: "90 minutes ago" },
-  { awayMs: 47.9 * 3_600_000, says: "in 48 hours" },
-  { awayMs: 3.2 * 86_400_000, says: "in 3 days" },
-  { awayMs: -100 * 86_400_000, says: "3 months ago" },
-  { awayMs: 7_300 * 86_400_000, says: "in 20 years" },
-])("$awayMs ms away is $says", ({ awayMs, says }) => {
-  expect(relativeText(1_795_261_700_084 + awayMs, 1_795_261_700_084)).toBe(says);
+  { unavailableMs: 0, says: "now" },
+  { unavailableMs: 499, says: "now" },
+  { unavailableMs: 1_000, says: "in 1 second" },
+  { unavailableMs: 119_000, says: "in 119 seconds" },
+  { unavailableMs: 120_000, says: "in 2 minutes" },
+  { unavailableMs: -90 * 60_000, says: "90 minutes ago" },
+  { unavailableMs: 47.9 * 3_600_000, says: "in 48 hours" },
+  { unavailableMs: 3.2 * 86_400_000, says: "in 3 days" },
+  { unavailableMs: -100 * 86_400_000, says: "3 months ago" },
+  { unavailableMs: 7_300 * 86_400_000, says: "in 20 years" },
+])("$awayMs ms away is $says", ({ unavailableMs, says }) => {
+  expect(relativeText(1_795_261_700_084 + unavailableMs, 1_795_261_700_084)).toBe(says);
 });
 
 test("instants are shown in whole seconds, in UTC", () => {

@@ -16,7 +16,7 @@ let cli: ApiCli;
 let apiId: string;
 beforeAll(async () => {
   cli = await openApiCli();
-  apiId = await cli.things.api();
+  apiId = await cli.resources.api();
 });
 afterAll(() => cli.close());
 
@@ -35,7 +35,7 @@ test("a key goes through a pipe as it is, and into the next command", async () =
 }, 60_000);
 
 test("a reader that goes away ends a list quietly", async () => {
-  for (let i = 0; i < 3; i++) await cli.things.key({ apiId });
+  for (let i = 0; i < 3; i++) await cli.resources.key({ apiId });
   const line = `${POSTERN} key list --api ${apiId} --limit 3 | true; echo "\${PIPESTATUS[0]}"`;
   const { stdout, stderr } = await shell(line);
   expect(["141\n", "0\n"]).toContain(stdout);

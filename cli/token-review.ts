@@ -1,7 +1,7 @@
 import { GATE_AUDIENCE, TokenReviewStatus } from "../core/gates/credentials.ts";
 import type { KubeClient } from "../operator/runtime/kube-client.ts";
 
-const ANSWER_MS_MAX = 5_000;
+const RESPONSE_MS_MAX = 5_000;
 
 /** Asks the Kubernetes API whose a token is, and whether it is for us. Throws when it does not answer, or may not be asked. */
 export async function reviewToken({ send }: Pick<KubeClient, "send">, token: string): Promise<TokenReviewStatus> {
@@ -15,7 +15,7 @@ export async function reviewToken({ send }: Pick<KubeClient, "send">, token: str
     method: "POST",
     path,
     body: review,
-    deadlineMs: ANSWER_MS_MAX,
+    deadlineMs: RESPONSE_MS_MAX,
   });
   return TokenReviewStatus.parse(status ?? {});
 }

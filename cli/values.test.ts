@@ -6,13 +6,13 @@ import {
   parseDurationOption,
   parseHttpUrl,
   parseInstant,
+  parseInteger,
   parseJsonObject,
   parseLimit,
   parseListen,
   parseName,
   parsePort,
   parseSwitch,
-  parseWhole,
 } from "./values.ts";
 
 test.each(["-1", "65536", "http", ""])("a port of %j is refused", (text) => {
@@ -46,10 +46,10 @@ test("only the origin of an address is kept, and it must be http or https", () =
 
 describe("a whole number", () => {
   test.each(["0", "16", "255"])("of %s is read", (text) => {
-    expect(parseWhole("n", text, { min: 0, max: 255 })).toBe(Number(text));
+    expect(parseInteger("n", text, { min: 0, max: 255 })).toBe(Number(text));
   });
   test.each(["-1", "256", "1.5", "1e2", "0x10", "", " 5", "five", "99999999999999999999"])("%j is refused", (text) => {
-    expect(() => parseWhole("n", text, { min: 0, max: 255, or: "none" })).toThrow(
+    expect(() => parseInteger("n", text, { min: 0, max: 255, or: "none" })).toThrow(
       `--n wants a whole number from 0 to 255, or none, got "${text}"`,
     );
   });

@@ -53,7 +53,7 @@ export function parseBaseUrl(option: string, text: string): string {
 }
 
 /** A whole decimal number from `min` to `max`. `or` names a word that the caller accepts too, for the message. */
-export function parseWhole(option: string, text: string, range: { min: number; max: number; or?: string }): number {
+export function parseInteger(option: string, text: string, range: { min: number; max: number; or?: string }): number {
   const { min, max, or } = range;
   const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
   if (number >= min && number <= max) return number;
@@ -105,7 +105,7 @@ const MIB = 1024 * 1024;
 export const MIB_BOUNDS = { min: 1, max: MIB };
 
 /** Reads an option in MiB and returns bytes. */
-export const parseMib = (option: string, text: string): number => parseWhole(option, text, MIB_BOUNDS) * MIB;
+export const parseMib = (option: string, text: string): number => parseInteger(option, text, MIB_BOUNDS) * MIB;
 
 /** To a hundred years. */
 export const DAYS_BOUNDS = { min: 0, max: 36_500 };
@@ -115,7 +115,7 @@ export function parseRetention(options: {
   readonly "audit-retention-days": string;
   readonly "deleted-retention-days": string;
 }): { audit: number; deleted: number } {
-  const days = (name: keyof typeof options) => parseWhole(name, options[name], DAYS_BOUNDS);
+  const days = (name: keyof typeof options) => parseInteger(name, options[name], DAYS_BOUNDS);
   return { audit: days("audit-retention-days"), deleted: days("deleted-retention-days") };
 }
 
@@ -123,7 +123,7 @@ export function parseRetention(options: {
 const LIST_MAX = 10_000;
 
 /** `--limit` of a list. */
-export const parseLimit = (text: string): number => parseWhole("limit", text, { min: 1, max: LIST_MAX });
+export const parseLimit = (text: string): number => parseInteger("limit", text, { min: 1, max: LIST_MAX });
 
 /** A text of bounded length without characters that cannot be stored or shown. */
 export function parseName(option: string, text: string, { lengthMax }: { lengthMax: number }): string {
@@ -225,4 +225,4 @@ export function parseProviderUrl(option: string, text: string): string {
 }
 
 /** `1 key`, `2 keys`. */
-export const counted = (count: number, thing: string): string => `${count} ${thing}${count === 1 ? "" : "s"}`;
+export const counted = (count: number, resource: string): string => `${count} ${resource}${count === 1 ? "" : "s"}`;

@@ -1,8 +1,6 @@
-/*
- * How long to wait before the next try. Each caller brings its bounds and its random numbers; tests bring numbers that they know.
- */
+/* Exponential backoff with jitter. The caller passes the random source, so that tests are deterministic. */
 
-/** A number in [0, 1), such as `Math.random` returns. */
+/** Returns a number in [0, 1), like `Math.random`. */
 export type Random = () => number;
 
 export interface Growth {
@@ -15,11 +13,11 @@ export interface Backoff extends Growth {
 }
 
 /**
- * Returns how long to wait after `failures` failures in a row (1 is the first): twice as long each time up to `maxMs`; half of that
- * is random, so that what failed together is not retried together.
+ * Returns the wait after `failures` consecutive failures (1 is the first): doubled each time, up to `maxMs`. Half of it is random, so that
+ * operations that failed together are not retried together.
  */
 export function backoffMs(failures: number, { firstMs, maxMs, random }: Backoff): number {
-  // 2 ** 30 exceeds every cap; the bound keeps the power finite for a key that has failed for months.
+  // 2 ** 30 exceeds every cap; the bound keeps the power finite after many failures.
   const fullMs = Math.min(maxMs, firstMs * 2 ** Math.min(30, Math.max(0, failures - 1)));
   return jitterMs(fullMs, 0.5, random);
 }
@@ -29,7 +27,7 @@ export function jitterMs(ms: number, share: number, random: Random): number {
   return Math.round(ms * (1 - share * random()));
 }
 
-/** Returns the wait that follows one of `lastMs` (0 is none): twice as long, within the bounds, and nothing random. */
+/** Returns the wait that follows a wait of `lastMs` (0 for the first): doubled, within the limits, without jitter. */
 export function doubledMs(lastMs: number, { firstMs, maxMs }: Growth): number {
   return Math.min(maxMs, Math.max(firstMs, 2 * lastMs));
 }

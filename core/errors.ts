@@ -1,11 +1,11 @@
 /**
- * Every error kind that the public API can return. This table is the only source of status, title and explanation: error bodies,
- * the pages at `/errors/<kind>` and the OpenAPI document are made from it. A kind is never reused for another meaning.
+ * Every error kind that the public API can return. This table is the only source of status, title and explanation: error bodies, the pages
+ * at `/errors/<kind>` and the OpenAPI document are generated from it. A kind is never reused with another meaning.
  */
 export interface ErrorKindRow {
   readonly status: number;
   readonly title: string;
-  /** What the kind means and what to do about it, for the person who follows `error.type`. */
+  /** Meaning of the kind and the next action, for the reader of the page at `error.type`. */
   readonly explanation: string;
 }
 
@@ -65,12 +65,12 @@ export const ERROR_KINDS = {
     "Unauthorized",
     "The session of the dashboard has ended: it was signed out, was not used for a while, or was too old. Sign in again.",
   ),
-  sign_in_refused: row(
+  sign_in_failed: row(
     401,
     "Unauthorized",
     "The sign-in failed. A link works once and for five minutes: make another with `postern dashboard link`. A sign-in with the provider has to end in the browser that began it, within ten minutes.",
   ),
-  foreign_request: row(
+  cross_origin_request: row(
     403,
     "Forbidden",
     "A request with a session was not sent by the dashboard itself. Browsers send cookies along for pages of other sites, too; so a header and the origin are asked for. Programs use a root key.",
@@ -119,12 +119,12 @@ export const ERROR_KINDS = {
   ),
   ratelimit_namespace_already_exists: row(409, CONFLICT, "A live rate-limit namespace has this name already."),
   workspace_already_exists: row(409, CONFLICT, "A workspace has this name already."),
-  workspace_name_fixed: row(
+  workspace_name_reserved: row(
     409,
     CONFLICT,
     "The workspace `default` keeps its name: each start looks for it, and would make a new one.",
   ),
-  workspace_is_last: row(
+  last_enabled_workspace: row(
     409,
     CONFLICT,
     "No other workspace is enabled and has a quota above 0, so after the change nobody could call the API to undo it. Enable another workspace first, or use the command line.",
@@ -144,7 +144,7 @@ export const ERROR_KINDS = {
     CONFLICT,
     "The call would revoke, disable or narrow the root key that sends it, or end it sooner. Use another root key, the dashboard or the command line.",
   ),
-  managed_elsewhere: row(
+  managed_by_manifest: row(
     409,
     CONFLICT,
     "The object is managed by a manifest. Edit the manifest that the detail names; a direct change would be undone.",
@@ -154,13 +154,13 @@ export const ERROR_KINDS = {
     CONFLICT,
     "The manager has such an object already: another object of this kind, or a key of this name, whose secret cannot be shown again.",
   ),
-  policy_outdated: row(409, CONFLICT, "A newer generation of this policy is stored already."),
+  stale_policy_generation: row(409, CONFLICT, "A newer generation of this policy is stored already."),
   ratelimit_namespace_gone: row(
     410,
     "Resource Gone",
     "The rate-limit namespace was deleted. To use the name again, call `ratelimit.createNamespace`.",
   ),
-  api_v1_off: row(
+  api_v1_disabled: row(
     410,
     "Resource Gone",
     "The first generation of the API is switched off. The message names the procedure of v2 that takes its place.",
@@ -246,7 +246,7 @@ export const ERROR_KINDS = {
     "Bad Gateway",
     "The gate let the request through, but the app behind it could not be reached or broke off before it answered.",
   ),
-  upstream_invalid_answer: row(
+  upstream_invalid_response: row(
     502,
     "Bad Gateway",
     "The gate let the request through, but the app behind it answered in a way that is not HTTP/1.1 or cannot be passed on.",
@@ -291,14 +291,14 @@ export const ERROR_KINDS = {
 
 export type ErrorKind = keyof typeof ERROR_KINDS;
 
-/** One entry of `error.errors`: where the offending value is (`body.limit`, `header.Content-Type`) and what was expected. */
+/** One entry of `error.errors`: the location of the invalid value (`body.limit`, `header.Content-Type`) and the expected value. */
 export interface ErrorEntry {
   readonly location: string;
   readonly message: string;
   readonly fix?: string;
 }
 
-/** A failure that is reported to the caller. `detail` must never hold a secret, SQL or a stack. */
+/** A failure that is reported to the caller. `detail` must never contain a secret, SQL or a stack trace. */
 export class PublicError extends Error {
   readonly kind: ErrorKind;
   readonly detail: string;

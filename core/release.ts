@@ -1,2 +1,2 @@
-/** The version of this release, as in package.json. A bundle has no such file beside it. */
+/** Version of this release, as in package.json, which bundles do not include. */
 export const RELEASE = "0.1.0";

@@ -1,16 +1,18 @@
 import * as z from "zod";
 
 /*
- * A thing that is sent between releases has two schemas. The strict one says what a caller may send, and refuses unknown members.
- * The tolerant one says what a reader accepts from another release: unknown members are ignored, missing ones get the value that
- * they had before they existed, and bounds of size are not checked. The tolerant schema is derived from the strict one, so that a new
- * member cannot be missing in it.
+ * Data exchanged between versions has two schemas. The strict one defines what a caller may send, and rejects unknown members. The tolerant
+ * one defines what a reader accepts from another version: unknown members are ignored, missing ones get the value that they had before they
+ * existed, and size limits are not checked. The tolerant schema is derived from the strict one, so that no member can be missing in it.
  */
 
-/** The default that a reader uses for a missing member. A member without a default is required. */
+/** Default of a missing member for readers. A member without a default is required. */
 const missing = z.registry<{ readonly value: unknown }>();
 
-/** Marks a member of a strict schema. Call it last, because every other zod method makes a new schema without the mark. */
+/**
+ * Sets the reader default of a strict schema's member. Call it last, because every other zod method creates a new schema without the
+ * default.
+ */
 export const whenMissing = <S extends z.ZodType>(schema: S, value: z.output<S>): S => {
   missing.add(schema, { value });
   return schema;
@@ -36,7 +38,7 @@ function loosenWithin(schema: z.ZodType): z.ZodType {
   if (schema instanceof z.ZodDefault) {
     return loosen(schema.unwrap() as z.ZodType).default(schema.def.defaultValue as never);
   }
-  // Exactly one alternative must match: a value that has the distinguishing members of two could be read as either.
+  // Exactly one alternative must match, because a value with the distinguishing members of two is ambiguous.
   if (schema instanceof z.ZodUnion) return z.xor((schema.options as z.ZodType[]).map(loosen));
   return schema;
 }

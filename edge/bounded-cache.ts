@@ -1,7 +1,7 @@
 /**
- * A map of at most `max` entries, whose weights together are at most `weightMax`; only a single entry may be heavier. When it is full, it
- * evicts the oldest entry that was not read since the last eviction skipped it (second chance). So reading an entry only sets a flag
- * and does not reorder the map.
+ * A map of at most `max` entries, with a total weight of at most `weightMax`; only a single entry may be heavier. When full, it evicts the
+ * oldest entry that was not read since the last eviction skipped it (second chance). So reading an entry only sets a flag and does not
+ * reorder the map.
  */
 export class BoundedCache<K, V> {
   readonly #entries = new Map<K, { value: V; used: boolean; weight: number }>();
@@ -25,7 +25,7 @@ export class BoundedCache<K, V> {
     return entry.value;
   }
 
-  /** Returns the evicted values. One that is set again keeps its place, and may have others evicted because it is heavier now. */
+  /** Returns the evicted values. An entry that is set again keeps its position, and may evict others because of its new weight. */
   set(key: K, value: V, weight = 0): readonly V[] {
     let evicted: readonly V[] = NONE;
     const known = this.#entries.get(key);
@@ -50,12 +50,12 @@ export class BoundedCache<K, V> {
     return this.#entries.delete(key);
   }
 
-  /** In no particular order, and without marking them as read. */
+  /** Unordered; does not flag the entries as read. */
   *values(): Iterable<V> {
     for (const { value } of this.#entries.values()) yield value;
   }
 
-  /** All entries at this moment, in no particular order, and without marking them as read. */
+  /** Returns a copy of all entries, unordered; does not flag them as read. */
   list(): [key: K, value: V][] {
     return Array.from(this.#entries, ([key, { value }]) => [key, value]);
   }
@@ -65,7 +65,7 @@ export class BoundedCache<K, V> {
     this.#weight = 0;
   }
 
-  /** Evicts until there are at most so many entries of this weight together, or the least number is left. */
+  /** Evicts until at most `entries` entries with a total weight of at most `weight` remain, but keeps `least` entries despite their weight. */
   #makeRoom({ entries, weight, least }: { entries: number; weight: number; least: number }): readonly V[] {
     let evicted: V[] | undefined;
     while (this.#entries.size > entries || (this.#entries.size > least && this.#weight > weight)) {
@@ -75,7 +75,7 @@ export class BoundedCache<K, V> {
     return evicted ?? NONE;
   }
 
-  /** Of a cache that has entries. */
+  /** Requires a non-empty cache. */
   #evict(): V {
     // Each skipped entry loses its flag, so the second pass finds one at the latest.
     for (const [key, entry] of this.#entries) {

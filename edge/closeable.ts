@@ -1,4 +1,4 @@
-/** What holds connections or timers until it is closed. `close` resolves when they are gone. */
+/** An owner of connections or timers. `close` resolves once they are released. */
 export interface Closeable {
   close(): Promise<void>;
 }

@@ -4,40 +4,43 @@ import type { CreditStore } from "./credits/contract.ts";
 import type { EventSource, LineSink } from "./events/contract.ts";
 import type { GateUsers } from "./gate-users/contract.ts";
 import type { PodReports } from "./pods/contract.ts";
-import type { ChangeFeed, RecordSource, RecordWriter } from "./projection/contract.ts";
+import type { ChangeStream, RecordSource, RecordWriter } from "./projection/contract.ts";
 import type { StoreDescription } from "./redis/describe.ts";
 
-/** `async`: the limit is decided in each process; `outage`: the shared counters were away. */
-export type OvershootCause = "async" | "outage";
+/** `async`: each process decides the limit; `outage`: the shared counters were unreachable. */
+export type OverAdmissionCause = "async" | "outage";
 
 export interface Overshot {
-  /** Since the start of the process. */
+  /** Units over the limit since the start of the process. */
   readonly units: number;
-  /** By how much a limit was exceeded at most, as a part of the limit: 0.5 is one and a half times the limit. */
+  /** Largest overshoot as a fraction of the limit. */
   readonly largestShare: number;
-  /** When it was last found out, by the store's clock, Unix ms; undefined for never. */
+  /** Time of the last overshoot by the store's clock, Unix ms; `undefined` before the first. */
   readonly lastMs: number | undefined;
 }
 
-/** Counters as each part uses them: strict ones in the shared store, local ones in the process, refusals cached. */
+/** Counters as each component uses them: strict ones in the shared store, local ones in the process, denials cached. */
 export interface EdgeCounters extends Counters {
   /**
-   * What `consume` would answer: decides the limits in the shared store and consumes nothing. A limit that would pass reports what
-   * remains without the cost. Throws `CountersUnavailable`.
+   * Returns what `consume` would return: decides the limits in the shared store and consumes no units. A limit that would pass reports the
+   * remaining units without the cost. Throws `CountersUnavailable`.
    */
   peek(limits: readonly LimitCharge[]): Promise<Consumed>;
-  /** Forgets cached refusals: for a new projection, when counters may have gone back in time. */
+  /** Drops cached denials. Called for a new projection, when counters may have been rolled back. */
   forgetDenials(): void;
-  /** These charges were admitted without the store. They are added to it once it is back; does not wait for that. */
+  /** Records charges that were admitted without the store, and returns. They are added to the store once it is back. */
   addLater(admitted: readonly LimitCharge[], nowMs: number): void;
-  /** How far limits were overshot so far, as far as this process can see: those with `accuracy: "local"`, and what was added later. */
-  overshoots(): Readonly<Record<OvershootCause, Overshot>>;
+  /**
+   * Returns by how much limits were exceeded so far, as far as this process can measure it: those with `accuracy: "local"`, and amounts
+   * added after an outage.
+   */
+  overshoots(): Readonly<Record<OverAdmissionCause, Overshot>>;
 }
 
-/** Everything that travels between the centre and the pods, over one store. */
+/** All data that travels between the control plane and the gates, over one store. */
 export interface StoreInfo {
   readonly evictionPolicy?: string;
-  /** Connections as a part of the server's limit, from 0 to 1; of several servers that of the fullest. */
+  /** Connections as a fraction of the server's limit, from 0 to 1; with several servers, that of the fullest. */
   readonly connectionRatio?: number;
 }
 
@@ -45,27 +48,27 @@ export interface Edge {
   readonly kind: "redis" | "memory";
   readonly writer: RecordWriter;
   readonly source: RecordSource;
-  readonly feed: ChangeFeed;
+  readonly stream: ChangeStream;
   /** `extraPoll`: after the timeout, one more turn of the event loop reads a reply that has already arrived. */
   counters(options: { timeoutMs: number; extraPoll?: boolean }): EdgeCounters;
   readonly credits: CreditStore;
   readonly sink: LineSink;
   readonly events: EventSource;
-  /** Another reader of the same streams, with portions of its own, so that two can be stored at once. Closed with the edge. */
+  /** Returns another reader of the same streams, with its own batches, so that two can be stored concurrently. Closed with the edge. */
   anotherReader(): EventSource;
   readonly pods: PodReports;
-  /** undefined where the store has no users. */
+  /** `undefined` if the store has no users. */
   readonly gateUsers: GateUsers | undefined;
   /**
-   * Loads the scripts of pods into a store that has lost them, because a pod's user may run scripts but not load them. Throws when the
-   * store is unreachable.
+   * Loads the gate scripts into a store that has lost them, because a gate's user may run scripts but not load them. Throws if the store is
+   * unreachable.
    */
   loadScripts(): Promise<void>;
-  /** Throws when the store does not answer within a second. */
+  /** Throws if the store does not respond within 1 s. */
   ping(): Promise<void>;
   info(): Promise<StoreInfo>;
-  /** For people. Throws when the store is unreachable. */
+  /** Returns a summary for operators. Throws if the store is unreachable. */
   describe(): Promise<StoreDescription>;
-  /** Sends what is waiting and closes every connection; counters, sink and feed are closed too. */
+  /** Sends waiting data and closes every connection, including counters, sink and change stream. */
   close(): Promise<void>;
 }

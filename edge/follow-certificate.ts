@@ -1,23 +1,23 @@
 import type { Logger } from "pino";
 import type { Closeable } from "./closeable.ts";
 
-/** PEM. */
+/** Certificate files, in PEM. */
 export interface Certificate {
   readonly cert: string;
   readonly key: string;
-  /** The authorities of clients' certificates, for a server that asks for them. */
+  /** CA bundle for client certificates, for a server that requires them. */
   readonly ca?: string | undefined;
 }
 
-const LOOK_EVERY_MS = 5_000;
+const POLL_INTERVAL_MS = 5_000;
 
 /**
- * Makes a listening server use each new certificate. Connections that are open keep theirs. One that cannot be used, such as a certificate
- * whose key is not there yet, is logged once, and the last one stays.
+ * Applies each new certificate to a listening server. Open connections keep theirs. An unusable certificate, such as one whose key is not
+ * there yet, is logged once, and the previous one stays in use.
  */
 export function followCertificate(
   server: { setSecureContext(certificate: Certificate): void },
-  { current, log, everyMs = LOOK_EVERY_MS }: { current: () => Certificate; log: Logger; everyMs?: number },
+  { current, log, everyMs = POLL_INTERVAL_MS }: { current: () => Certificate; log: Logger; everyMs?: number },
 ): Closeable {
   let used = current();
   let refused: Certificate | undefined;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { CONSUME, GIVE_BACK, SPEND_CREDITS, SYNC_COUNTS } from "./counters/scripts.ts";
-import { APPEND, TAKE_ROOM } from "./events/redis-sink.ts";
+import { APPEND, TAKE_QUOTA } from "./events/redis-sink.ts";
 import { COUNT_ALIVE, REPORT } from "./pods/redis.ts";
 import { POSITION } from "./projection/scripts.ts";
 
@@ -18,7 +18,7 @@ test.each([
   { name: "REPORT", script: REPORT, sha: "84e497463494d73aacfe20069cd6882c0f4472bf" },
   { name: "COUNT_ALIVE", script: COUNT_ALIVE, sha: "fd32d801ebda61af80464a695f94650209ab5281" },
   { name: "APPEND", script: APPEND, sha: "c77a98d521a435bdcf40c583da62bf06a2315415" },
-  { name: "TAKE_ROOM", script: TAKE_ROOM, sha: "1f860286844d284d998e760975e53b33bbeeda57" },
+  { name: "TAKE_ROOM", script: TAKE_QUOTA, sha: "1f860286844d284d998e760975e53b33bbeeda57" },
 ])("the script $name of pods is the one that the release before has", ({ script, sha }) => {
   expect(script.sha).toBe(sha);
 });

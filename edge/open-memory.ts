@@ -8,7 +8,7 @@ import { MemoryProjectionStore } from "./projection/memory.ts";
 
 const NONE = { units: 0, largestShare: 0, lastMs: undefined };
 
-/** The whole edge in this process, for `postern dev`: all parts share one edge. `nowMs` is the clock of every part. */
+/** The complete edge in this process, for `postern dev`: all components share it. `nowMs` is the clock of every component. */
 export function createMemoryEdge(options: { nowMs?: () => number } = {}): Edge {
   const { nowMs = Date.now } = options;
   const store = new MemoryStore(nowMs);
@@ -20,8 +20,8 @@ export function createMemoryEdge(options: { nowMs?: () => number } = {}): Edge {
     kind: "memory",
     writer: projected,
     source: projected,
-    feed: projected,
-    // All decisions are made in this process at once, so local accuracy is as strict as the other.
+    stream: projected,
+    // All decisions are made in this process, so local accuracy is as strict as `strict`.
     counters: () => ({
       consume: (request) => counters.consume(request),
       peek: (limits) => counters.consume({ limits }, { dryRun: true }),
@@ -33,7 +33,7 @@ export function createMemoryEdge(options: { nowMs?: () => number } = {}): Edge {
     credits: new MemoryCreditStore(store),
     sink,
     events,
-    // Its portions are apart already.
+    // Batches are already separate.
     anotherReader: () => events,
     gateUsers: undefined,
     pods: new MemoryPodReports(nowMs),

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { LimitCharge } from "../core/charges.ts";
 import { CounterKeys } from "./counters/counter-keys.ts";
-import { DenyMemory } from "./counters/deny-memory.ts";
+import { DenialCache } from "./counters/deny-memory.ts";
 import { GuardedCounters } from "./counters/guard.ts";
 import { LocalCounters } from "./counters/local.ts";
 import { OutageCounts } from "./counters/outage.ts";
@@ -16,10 +16,10 @@ import { RedisEventSource } from "./events/redis-source.ts";
 import { RedisGateUsers } from "./gate-users/redis.ts";
 import { loadPodScripts } from "./load-scripts.ts";
 import { RedisPodReports } from "./pods/redis.ts";
-import { KnownHeads } from "./projection/known-heads.ts";
-import { RedisChangeFeed } from "./projection/redis-feed.ts";
+import { RedisChangeStream } from "./projection/redis-change-stream.ts";
 import { RedisRecordSource } from "./projection/redis-source.ts";
 import { RedisRecordWriter } from "./projection/redis-writer.ts";
+import { RollbackDetector } from "./projection/rollback-detector.ts";
 import { connectRedis, isCluster, type RedisAddress, type RedisClient, whenReady } from "./redis/connect.ts";
 import { DeadlineClock } from "./redis/deadline-clock.ts";
 import { describeRedis } from "./redis/describe.ts";
@@ -29,46 +29,46 @@ import { within } from "./redis/script.ts";
 const PING_TIMEOUT_MS = 1_000;
 const CONNECT_WAIT_MS = 1_000;
 const CLOCK_ASKED = 5;
-/** How long shutdown waits for a store that does not answer. */
+/** Maximum time that shutdown waits for an unresponsive store. */
 const CLOSE_WAIT_MS = 2_000;
 
 export interface RedisEdgeOptions {
-  /** `redis://` or `rediss://`; `?cluster=true` in it makes this a node of a cluster. See `RedisAddress`. */
+  /** `redis://` or `rediss://`; `?cluster=true` makes this a node of a cluster. See `RedisAddress`. */
   readonly url: RedisAddress["url"];
-  /** A separate Redis for usage events, so that a flood of them cannot use the counters' memory. The same Redis when left out. */
+  /** A separate Redis for usage events, so that a flood of events cannot use the counters' memory. Default: the same Redis. */
   readonly eventsUrl?: RedisAddress["url"] | undefined;
-  /** For both of them. */
+  /** Used for both Redis servers. */
   readonly tls?: RedisAddress["tls"];
-  /** The first part of every Redis key; `ps` when left out. */
+  /** First part of every Redis key. Default: `ps`. */
   readonly prefix?: string;
-  /** Whether the user may write no pod's report but its own, as those that the centre makes for gates. */
+  /** Whether the Redis user may write only its own pod's report, like the users that the control plane creates for gates. */
   readonly reportsAreOwn?: boolean;
-  /** The name of the connections in the server's client list. */
+  /** Name of the connections in the server's client list. */
   readonly clientName: string;
-  /** How long opening waits for the connection, ms; a second when left out. */
+  /** Maximum time that opening waits for the connection, in ms. Default: 1 s. */
   readonly connectWaitMs?: number | undefined;
-  /** Called for each failed attempt to connect, and for each lost connection. */
+  /** Called for each failed connection attempt and each lost connection. */
   readonly onError?: (error: Error) => void;
 }
 
 /**
- * Opens the edge over one Redis, or over a cluster when the URL says `?cluster=true`. Waits a second for the connection and then
- * resolves in any case: it keeps connecting in the background, and until then each call fails.
- * Counting has its own connection, so that it never waits behind a bulk of records.
+ * Opens the edge over one Redis, or over a cluster if the URL contains `?cluster=true`. Waits 1 s for the connection and then resolves in
+ * any case: it keeps connecting in the background, and until then each call fails. Counting has its own connection, so that it never waits
+ * behind bulk record transfers.
  */
 export async function openRedisEdge(options: RedisEdgeOptions): Promise<Edge> {
   const { url, eventsUrl, tls, clientName, onError = () => {} } = options;
   const connect = (address: RedisAddress["url"], name: string): RedisClient => {
     const connection = connectRedis({ url: address, tls, clientName: name }).on("error", onError);
-    // One node that refuses us is no error of a cluster: it goes on with the others.
+    // Errors of single cluster nodes are emitted separately, because the cluster continues without such a node.
     return isCluster(connection) ? connection.on("node error", onError) : connection;
   };
   const client = connect(url, clientName);
   const counting = connect(url, `${clientName}-counters`);
   const ofEvents = eventsUrl === undefined ? client : connect(eventsUrl, `${clientName}-events`);
   const keys = new RedisKeys(options.prefix);
-  const heads = new KnownHeads();
-  const feed = new RedisChangeFeed({ client, keys, address: { url, tls }, clientName, heads });
+  const rollbacks = new RollbackDetector();
+  const stream = new RedisChangeStream({ client, keys, address: { url, tls }, clientName, rollbacks });
   const sink = new BufferedSink({ send: (batch) => appendToRedis(ofEvents, keys, batch) });
   const readers: RedisEventSource[] = [];
   const openReader = () => {
@@ -79,8 +79,8 @@ export async function openRedisEdge(options: RedisEdgeOptions): Promise<Edge> {
   };
   const events = openReader();
   const clock = new DeadlineClock();
-  // Measured before the first call is counted, and several times: a process that is busy with its start reads a reply late, so
-  // that a single measurement is inexact. The best one is used.
+  // Measures the clock several times before the first counted call and keeps the best result, because a process that is busy starting reads
+  // replies late.
   const learnClock = async () => {
     clock.forget();
     for (let time = 0; time < CLOCK_ASKED; time++) await clock.measure(counting);
@@ -93,8 +93,8 @@ export async function openRedisEdge(options: RedisEdgeOptions): Promise<Edge> {
   return {
     kind: "redis",
     writer: new RedisRecordWriter(client, keys),
-    source: new RedisRecordSource(client, keys, heads),
-    feed,
+    source: new RedisRecordSource(client, keys, rollbacks),
+    stream,
     counters: ({ timeoutMs, extraPoll = false }) => {
       const counters = makeCounters(counting, { keys, clock }, { timeoutMs, extraPoll });
       opened.push(counters);
@@ -136,7 +136,7 @@ export async function openRedisEdge(options: RedisEdgeOptions): Promise<Edge> {
     },
     describe: () => describeRedis(client),
     close: async () => {
-      const closing = [sink, feed, ...readers, ...opened].map((each) => each.close());
+      const closing = [sink, stream, ...readers, ...opened].map((each) => each.close());
       await Promise.allSettled([within(CLOSE_WAIT_MS, Promise.allSettled(closing))]);
       for (const each of connections) each.disconnect();
     },
@@ -151,7 +151,7 @@ function makeCounters(
   const onCluster = isCluster(client);
   const strict = onCluster ? new RedisClusterCounters(client, keys, clock) : new RedisCounters(client, keys, clock);
   const guarded = new GuardedCounters(strict, { ...options, probe: () => client.time() });
-  const denials = onCluster ? undefined : new DenyMemory(guarded);
+  const denials = onCluster ? undefined : new DenialCache(guarded);
   const counterKeys = new CounterKeys(keys);
   const syncing = {
     keyOf: (charge: LimitCharge) => counterKeys.of(charge),
@@ -164,7 +164,7 @@ function makeCounters(
     peek: (limits) => guarded.consume({ limits }, { dryRun: true }),
     forgetDenials: () => denials?.forget(),
     addLater: (admitted, nowMs) => outage.add(admitted, nowMs),
-    overshoots: () => ({ async: local.overshoot, outage: outage.overshoot }),
+    overshoots: () => ({ async: local.overAdmission, outage: outage.overAdmission }),
     close: () => {
       outage.close();
       return local.close();

@@ -1,11 +1,11 @@
 import type { KeyRecord } from "../core/records.ts";
 
-/* The kinds of records that travel between the centre and the pods, and how one is named. */
+/* Kinds of records that travel between the control plane and the gates, and how a record is named. */
 
 /**
- * `override` is one exact identifier of a namespace, `overridePatterns` are all of its identifiers with a `*`.
- * `namespaceName` leads from a name to the namespace. `rootKey` is a root key: the central server alone reads it, so it
- * travels on its feed but is never written to a store that pods can read.
+ * `override` is one exact identifier of a namespace; `overridePatterns` are all of its identifiers with a `*`. `namespaceName` maps a name
+ * to the namespace. `rootKey` is a root key: only api-servers read it, so it is on the global change stream but never written to a store
+ * that gates can read.
  */
 export const RECORD_KINDS = [
   "key",
@@ -23,18 +23,17 @@ export const RECORD_KINDS = [
 
 export type RecordKind = (typeof RECORD_KINDS)[number];
 
-export const CENTRAL_ONLY_KINDS: ReadonlySet<RecordKind> = new Set(["rootKey"]);
+export const POSTGRES_ONLY_KINDS: ReadonlySet<RecordKind> = new Set(["rootKey"]);
 
 /**
- * What keys refer to. Their tombstones stay for as long as something may name them: a key goes on naming an API that was deleted
- * long ago, and a reader takes 'missing' for 'not known', which would make that key unusable for good.
+ * Kinds to which keys refer. Their tombstones are kept as long as a key may refer to them: a key keeps its reference to an API that was
+ * deleted long ago, and a reader treats `missing` as unknown, which would make that key unusable permanently.
  */
 export const REFERRED_KINDS: ReadonlySet<RecordKind> = new Set(["identity", "role", "api", "workspace"]);
 
 /**
- * Names one record. `id` is: for keys and root keys the hash (base64 SHA-256); for `override` what `overrideRecordId`
- * makes of the namespace id and the identifier; for `overridePatterns` the namespace id; for `namespaceName` the name;
- * for `workspace` the workspace id; else the entity's id.
+ * Reference to one record. `id` is: for keys and root keys the hash (base64 SHA-256); for `override` the result of `overrideRecordId`; for
+ * `overridePatterns` the namespace id; for `namespaceName` the name; for `workspace` the workspace id; else the entity's id.
  */
 export interface RecordRef {
   readonly workspaceId: string;
@@ -42,10 +41,10 @@ export interface RecordRef {
   readonly id: string;
 }
 
-/** `<namespace id>/<identifier>`: a namespace id contains no slash, so the first one parts the two. */
+/** `<namespace id>/<identifier>`: a namespace id contains no slash, so the first slash separates the two. */
 export const overrideRecordId = (namespaceId: string, identifier: string): string => `${namespaceId}/${identifier}`;
 
-/** What the record of a key refers to: the records of `REFERRED_KINDS` that its view is made of. */
+/** Returns the records of `REFERRED_KINDS` to which a key refers and from which its view is made. */
 export const refsOfKey = ({ workspaceId, apiId, identityId, roleIds }: KeyRecord): RecordRef[] => [
   { workspaceId, kind: "workspace", id: workspaceId },
   { workspaceId, kind: "api", id: apiId },

@@ -1,42 +1,41 @@
 /*
- * Items in flight, in slots that are reused. A Set would work too, but costs much more: each time it allocates a new table, the
- * old one still references its items until the next full garbage collection, so that most requests of a busy process would
- * survive the young collections.
+ * Items in flight, in reusable slots. A Set costs much more: when it allocates a new table, the old one references its items until the next
+ * full garbage collection, so that most requests of a busy process would survive the young collections.
  */
 
-/** An item for `Slots`; it remembers its slot. */
+/** An item that stores its slot number for `Slots`. */
 export interface Slotted {
-  /** −1 when it is in none. */
+  /** −1 if the item is in no slot. */
   slot: number;
 }
 
 export class Slots<T extends Slotted> {
-  readonly #places: (T | undefined)[] = [];
+  readonly #items: (T | undefined)[] = [];
   readonly #free: number[] = [];
 
   get size(): number {
-    return this.#places.length - this.#free.length;
+    return this.#items.length - this.#free.length;
   }
 
   /** The item must not be in a slot already. */
   add(item: T): void {
-    const slot = this.#free.pop() ?? this.#places.length;
+    const slot = this.#free.pop() ?? this.#items.length;
     item.slot = slot;
-    this.#places[slot] = item;
+    this.#items[slot] = item;
   }
 
-  /** Returns false when it was not in a slot. */
+  /** Returns false if the item was in no slot. */
   remove(item: T): boolean {
     const { slot } = item;
     if (slot === -1) return false;
     item.slot = -1;
-    this.#places[slot] = undefined;
+    this.#items[slot] = undefined;
     this.#free.push(slot);
     return true;
   }
 
-  /** In no particular order. Items may be removed during the iteration. */
+  /** Unordered. Items may be removed during the iteration. */
   *[Symbol.iterator](): Iterator<T> {
-    for (const item of this.#places) if (item !== undefined) yield item;
+    for (const item of this.#items) if (item !== undefined) yield item;
   }
 }

@@ -7,7 +7,7 @@ import { guardEmits, guardedMessages, guardRun, guardServer } from "./guard.ts";
 
 let server: Server;
 const faults: unknown[] = [];
-const onFault = (error: unknown): void => void faults.push(error);
+const onInternalError = (error: unknown): void => void faults.push(error);
 afterEach(() => {
   server?.closeAllConnections();
   server?.close();
@@ -15,8 +15,8 @@ afterEach(() => {
 });
 
 async function listen(): Promise<number> {
-  server = createServer(guardedMessages(onFault));
-  guardServer(server, onFault);
+  server = createServer(guardedMessages(onInternalError));
+  guardServer(server, onInternalError);
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   return (server.address() as AddressInfo).port;
@@ -68,14 +68,14 @@ test("so does one of a connection that is no longer HTTP's", async () => {
 
 test("an error event that has no listener is a fault like any other", () => {
   const emitter = new EventEmitter();
-  guardEmits(emitter, ({ error }) => onFault(error));
+  guardEmits(emitter, ({ error }) => onInternalError(error));
   emitter.emit("error", new Error("unheard"));
   expect(faults.map(String)).toEqual(["Error: unheard"]);
 });
 
 test("the arguments of listeners, and the result of `emit`, do not change", () => {
   const emitter = new EventEmitter();
-  guardEmits(emitter, ({ error }) => onFault(error));
+  guardEmits(emitter, ({ error }) => onInternalError(error));
   const got: unknown[] = [];
   emitter.on("a", (...args) => void got.push(...args));
   expect([emitter.emit("a", 1, undefined), emitter.emit("b")]).toEqual([true, false]);
@@ -83,6 +83,6 @@ test("the arguments of listeners, and the result of `emit`, do not change", () =
 });
 
 test("work of a timer that throws is reported", () => {
-  guardRun(boom, onFault);
+  guardRun(boom, onInternalError);
   expect(faults.map(String)).toEqual(["Error: boom"]);
 });

@@ -2,13 +2,13 @@ import { IncomingMessage, type Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
 /*
- * No byte of a client or of the app may end the process. Bytes are handled by listeners, Node's and a library's as
- * well as ours, and all of them are called by their emitter's `emit`. The guard is there, once for each kind of emitter,
- * so that no listener can be forgotten. What one throws is reported, and its connection is closed; all others continue.
+ * Prevents bytes of a client or of the app from ending the process. Bytes are handled by listeners, of Node, libraries and this project,
+ * all of which are called by their emitter's `emit`. The guard wraps `emit` once for each kind of emitter, so that it covers every
+ * listener. An exception is reported, and its connection is closed; all others continue.
  */
 
-/** Counts and logs what was thrown. Never throws. */
-export type OnFault = (error: unknown) => void;
+/** Counts and logs an exception. Must never throw. */
+export type OnInternalError = (error: unknown) => void;
 
 interface Emitter {
   emit(event: string | symbol, ...args: unknown[]): boolean;
@@ -17,11 +17,11 @@ interface Emitter {
 interface Thrown<E> {
   readonly error: unknown;
   readonly emitter: E;
-  /** The arguments of the listeners. */
+  /** Arguments of the listeners. */
   readonly args: readonly unknown[];
 }
 
-/** Protects an emitter from its listeners, or all emitters with this prototype. */
+/** Catches exceptions of the listeners of an emitter, or of all emitters with this prototype. */
 export function guardEmits<E extends object>(target: E, onThrown: (thrown: Thrown<E>) => void): void {
   const { emit } = target as Emitter;
   (target as Emitter).emit = function (this: Emitter, event, ...args) {
@@ -34,49 +34,49 @@ export function guardEmits<E extends object>(target: E, onThrown: (thrown: Throw
   };
 }
 
-/** Runs code that no emitter calls: of a timer, or of the next tick. */
-export function guardRun(run: () => void, onFault: OnFault): void {
+/** Runs code that is not called by an emitter, such as a timer or the next tick. */
+export function guardRun(run: () => void, onInternalError: OnInternalError): void {
   try {
     run();
   } catch (error) {
-    onFault(error);
+    onInternalError(error);
   }
 }
 
 /** Closes a socket whose listeners throw. */
-export function guardSocket(socket: Socket, onFault: OnFault): void {
+export function guardSocket(socket: Socket, onInternalError: OnInternalError): void {
   guardEmits(socket, ({ error }) => {
-    onFault(error);
+    onInternalError(error);
     socket.destroy();
   });
 }
 
-/** For `createServer`: closes requests and responses whose listeners throw, with their connection. */
-export function guardedMessages(onFault: OnFault): {
+/** Classes for `createServer` that close requests and responses whose listeners throw, with their connection. */
+export function guardedMessages(onInternalError: OnInternalError): {
   IncomingMessage: typeof IncomingMessage;
   ServerResponse: typeof ServerResponse;
 } {
   class GuardedRequest extends IncomingMessage {}
-  class GuardedAnswer<R extends IncomingMessage = IncomingMessage> extends ServerResponse<R> {}
+  class GuardedResponse<R extends IncomingMessage = IncomingMessage> extends ServerResponse<R> {}
   guardEmits(GuardedRequest.prototype, ({ error, emitter }) => {
-    onFault(error);
+    onInternalError(error);
     emitter.socket.destroy();
   });
-  guardEmits(GuardedAnswer.prototype, ({ error, emitter }) => {
-    onFault(error);
+  guardEmits(GuardedResponse.prototype, ({ error, emitter }) => {
+    onInternalError(error);
     emitter.req.socket.destroy();
   });
-  return { IncomingMessage: GuardedRequest, ServerResponse: GuardedAnswer };
+  return { IncomingMessage: GuardedRequest, ServerResponse: GuardedResponse };
 }
 
-/** Protects the server's own events, and the connections that it accepts. */
-export function guardServer(server: Server, onFault: OnFault): void {
+/** Guards the server's own events, and the connections that it accepts. */
+export function guardServer(server: Server, onInternalError: OnInternalError): void {
   guardEmits(server, ({ error, args }) => {
-    onFault(error);
-    // A request and its response, or a bare connection: destroying either closes the connection.
+    onInternalError(error);
+    // Arguments are a request and its response, or a connection: destroying any of them closes the connection.
     for (const arg of args) if (isDestroyable(arg)) arg.destroy();
   });
-  server.on("connection", (socket: Socket) => guardSocket(socket, onFault));
+  server.on("connection", (socket: Socket) => guardSocket(socket, onInternalError));
 }
 
 const isDestroyable = (value: unknown): value is { destroy(): unknown } =>

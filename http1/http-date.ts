@@ -1,7 +1,7 @@
 let second = 0;
 let text = "";
 
-/** The present time as a header's value (RFC 9110, 5.6.7), made once a second. */
+/** Returns the current time as a header value (RFC 9110, 5.6.7), formatted at most once a second. */
 export function httpDate(): string {
   const now = Math.floor(Date.now() / 1000);
   if (now !== second) {

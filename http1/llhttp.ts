@@ -1,22 +1,25 @@
-// Programs that include this file by way of another have no other way to its declarations.
+// Files that import this file indirectly need this reference for the declarations.
 /// <reference path="./undici.d.ts" />
-// The parser of Node itself, as undici's package carries it (decision 0025).
+// Node's own parser, from undici's package (decision 0025).
 import wasm from "undici/lib/llhttp/llhttp_simd-wasm.js";
 
 /*
- * llhttp as WebAssembly: one instance for the process, and in its memory a state of some hundred bytes for each parser and one area
- * for input that all share. It calls back while `llhttp_execute` runs; what it finds is told to the parser that called.
+ * llhttp as WebAssembly: one instance per process, with a state of a few hundred bytes for each parser and one input area that all parsers
+ * share. It calls the callbacks of the parser that executes while `llhttp_execute` runs.
  */
 
-/** What a parser is told while it executes. Positions are offsets in the input area. A result other than 0 ends the execution with that error. */
+/**
+ * Callbacks of a parser during its execution. Positions are offsets in the input area. A result other than 0 ends the execution with that
+ * error.
+ */
 export interface LlhttpCallbacks {
   onMessageBegin(): number;
-  /** Parts of a text may come in several calls. */
+  /** A text may arrive in several calls. */
   onTarget(at: number, length: number): number;
   onReason(at: number, length: number): number;
   onHeaderName(at: number, length: number): number;
   onHeaderValue(at: number, length: number): number;
-  /** 1: the message has no body, whatever its head says. */
+  /** Returning 1 means that the message has no body, whatever its head contains. */
   onHeadComplete(status: number, isUpgrade: boolean, keepsAlive: boolean): number;
   onBody(at: number, length: number): number;
   onMessageComplete(): number;
@@ -41,21 +44,21 @@ interface Exports {
   readonly llhttp_method_name: (method: number) => number;
 }
 
-/** Kinds of messages, as llhttp numbers them. */
+/** Message kinds of llhttp. */
 export const REQUEST = 1;
 export const RESPONSE = 2;
 
-/** Results of an execution, as llhttp numbers them; all others are errors of the message. */
+/** Execution results of llhttp; all others are errors of the message. */
 export const OK = 0;
 export const INVALID_VERSION = 9;
 export const PAUSED = 21;
 export const PAUSED_UPGRADE = 22;
 export const HTTP2_PREFACE = 23;
 
-/** The most bytes of input of one execution: as many as Node reads from a socket at once. */
+/** Maximum bytes of input per execution: the size of Node's reads from a socket. */
 export const INPUT_BYTES_MAX = 64 * 1024;
 
-/** The parser that executes. */
+/** Callbacks of the parser that executes. */
 let current: LlhttpCallbacks;
 
 const instance = new WebAssembly.Instance(new WebAssembly.Module(wasm), {
@@ -78,14 +81,14 @@ let area = new Uint8Array(llhttp.memory.buffer, input, INPUT_BYTES_MAX);
 
 const methods: string[] = [];
 
-/** A text of C. */
+/** Reads a NUL-terminated string. */
 function textAt(at: number): string {
   if (at === 0) return "";
   const bytes = Buffer.from(llhttp.memory.buffer, at);
   return bytes.toString("latin1", 0, bytes.indexOf(0));
 }
 
-/** A parser's state in the memory of llhttp. Its owner frees it, once. */
+/** State of a parser in the memory of llhttp. Its owner must free it exactly once. */
 export class LlhttpState {
   readonly #pointer: number;
 
@@ -93,44 +96,43 @@ export class LlhttpState {
     this.#pointer = llhttp.llhttp_alloc(type);
   }
 
-  /** Parses `bytes` from `from` to `to`, at most `INPUT_BYTES_MAX` of them. Returns the result; the callbacks have been called by then. */
+  /** Parses `bytes` from `from` to `to`, at most `INPUT_BYTES_MAX` bytes. Returns the result after all callbacks. */
   execute(callbacks: LlhttpCallbacks, bytes: Uint8Array, from: number, to: number): number {
-    // The memory has another buffer when it grew.
+    // The memory gets another buffer when it grows.
     if (area.length === 0) area = new Uint8Array(llhttp.memory.buffer, input, INPUT_BYTES_MAX);
     area.set(from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to));
     current = callbacks;
     return llhttp.llhttp_execute(this.#pointer, input, to - from);
   }
 
-  /** The connection has ended. Returns `OK` when the message may end with it. */
+  /** Handles the end of the connection. Returns `OK` when the message may end with it. */
   finish(callbacks: LlhttpCallbacks): number {
     current = callbacks;
     return llhttp.llhttp_finish(this.#pointer);
   }
 
-  /** Where the last execution stopped, as an offset in its input. */
+  /** Offset in the input at which the last execution stopped. */
   get stoppedAt(): number {
     return llhttp.llhttp_get_error_pos(this.#pointer) - input;
   }
 
-  /** Why the last execution failed, in words that quote nothing of the input. */
+  /** Why the last execution failed; quotes no input. */
   get reason(): string {
     return textAt(llhttp.llhttp_get_error_reason(this.#pointer));
   }
 
-  /** The method of a request. */
   get method(): string {
     const method = llhttp.llhttp_get_method(this.#pointer);
     methods[method] ??= textAt(llhttp.llhttp_method_name(method));
     return methods[method];
   }
 
-  /** Ten times the major version, plus the minor one. */
+  /** Ten times the major version plus the minor version. */
   get version(): number {
     return 10 * llhttp.llhttp_get_http_major(this.#pointer) + llhttp.llhttp_get_http_minor(this.#pointer);
   }
 
-  /** Whether another message may follow, by what has come of this one. */
+  /** Whether another message may follow this one. */
   get keepsAlive(): boolean {
     return llhttp.llhttp_should_keep_alive(this.#pointer) === 1;
   }

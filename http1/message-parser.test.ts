@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { MessageParser } from "./message-parser.ts";
 
-/** A message as it was read, whatever the pieces. */
+/** A message as parsed, independent of the chunks. */
 interface Read {
   method: string;
   target: string;
@@ -12,7 +12,7 @@ interface Read {
   keepsAlive: boolean;
 }
 
-/** Reads requests from pieces of a connection; the fault comes last. */
+/** Reads requests from chunks of a connection; a parse error comes last. */
 function readAll(pieces: readonly Buffer[], headBytesMax = 16 * 1024): unknown[] {
   const parser = new MessageParser("request", headBytesMax);
   const read: unknown[] = [];
@@ -104,7 +104,7 @@ test("many chunks of one read are one piece, and a single one is not copied", ()
   parser.execute(single, 0);
   expect(parser.body?.toString()).toBe("alone");
   expect(parser.body?.buffer).toBe(single.buffer);
-  // What was joined is not changed by what comes later.
+  // Joined data is not changed by later input.
   expect(many.toString().endsWith("end\r\n")).toBe(true);
 });
 

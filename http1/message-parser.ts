@@ -12,51 +12,52 @@ import {
 } from "./llhttp.ts";
 
 /*
- * Reads one message after another from the bytes of a connection. llhttp, in its strict mode, is the only judge of framing; what it
- * accepts although it is ambiguous is refused by those who read the head.
+ * Parses consecutive messages from the bytes of a connection. llhttp, in its strict mode, alone decides on framing. Ambiguous messages
+ * that it accepts are rejected by the readers of the head.
  *
  *   head ──complete──► body ──complete──► complete ──execute──► head
  *     │                  │                    └── with `isUpgrade`, the rest is not HTTP
  *     └── error ──► failed ◄──┘
  *
- * What an execution found stands in the fields until the next one. It stops at the end of a message, so that the next one is parsed when
- * its time has come.
+ * The results of an execution stay in the fields until the next one. Execution stops at the end of a message, so that the owner decides
+ * when
+ * the next one is parsed.
  */
 
 export type Phase = "head" | "body" | "complete" | "failed";
 
-/** Why a message is none. `reason` describes the format and quotes nothing. */
-export interface ParseFault {
-  /** `http2`: it is the preface of HTTP/2, whole. */
+/** Why a message is not valid. `reason` describes the format and quotes no input. */
+export interface ParseError {
+  /** `http2`: the input is the complete HTTP/2 preface. */
   readonly kind: "malformed" | "version" | "overflow" | "http2";
   readonly reason: string;
 }
 
-/** A head is decoded at once up to this length, and its parts are taken from that text. */
+/** Maximum length of a head that is decoded as one text, from which its fields are sliced. */
 const DECODED_BYTES = 2048;
-/** What a header costs besides its name and value. */
+/** Bytes counted for a header in addition to its name and value. */
 const HEADER_BYTES = 4;
 
 export class MessageParser implements LlhttpCallbacks {
   phase: Phase = "head";
-  fault: ParseFault | undefined;
-  /** Set by the execution in which the head was completed; the owner takes it back. */
+  fault: ParseError | undefined;
+  /** Set by the execution that completed the head; the owner resets it. */
   isHeadNew = false;
   target = "";
   status = 0;
   reason = "";
-  /** Names and values alternating, as they came. */
+  /** Alternating names and values, as received. */
   headers: string[] = [];
-  /** As `headers`; undefined when there are none. */
+  /** Alternating names and values; `undefined` if there are no trailers. */
   trailers: string[] | undefined;
   isUpgrade = false;
   /** Whether another message may follow on the connection. */
   keepsAlive = false;
-  /** What the last execution found of the body, as one piece: a view of its input, or joined when there were several chunks. */
+  /** Body bytes of the last execution as one buffer: a view of its input, or joined when there were several chunks. */
   body: Buffer | undefined;
-  /** How many chunks, or parts of some, were in it. */
+  /** Number of chunks, or parts of chunks, in `body`. */
   pieces = 0;
-  /** For responses: the request says that there is no body. */
+  /** For responses: whether the request implies that the response has no body. */
   isBodyless = false;
 
   readonly #state: LlhttpState;
@@ -64,11 +65,11 @@ export class MessageParser implements LlhttpCallbacks {
   readonly #headBytesMax: number;
   #headBytes = 0;
   #hasBegun = false;
-  /** What names and values are added to: the headers, then the trailers. */
+  /** Destination of parsed names and values: the headers, then the trailers. */
   #fields: string[] = this.headers;
   #isAtValue = true;
   #input: Buffer = NOTHING;
-  /** Of the present part of the input. */
+  /** Offset of the current part of the input. */
   #from = 0;
   #to = 0;
   #text = "";
@@ -81,12 +82,12 @@ export class MessageParser implements LlhttpCallbacks {
     this.#headBytesMax = headBytesMax;
   }
 
-  /** A head has begun to arrive. */
+  /** Whether a head has begun to arrive. */
   get isMidHead(): boolean {
     return this.phase === "head" && this.#hasBegun;
   }
 
-  /** Of a request. */
+  /** Method of a request. */
   get method(): string {
     return this.#state.method;
   }
@@ -97,8 +98,8 @@ export class MessageParser implements LlhttpCallbacks {
   }
 
   /**
-   * Parses from `from` on, until the message is complete, it fails, or the input ends. Returns up to where it parsed. After a message it
-   * begins with the next one, but for the rest of an upgrade: that is never parsed by `isUpgrade` being left alone.
+   * Parses from `from` until the message is complete, parsing fails, or the input ends. Returns the offset at which it stopped. After a
+   * message it begins with the next one. The owner must not call it after an accepted upgrade, whose rest is not HTTP.
    */
   execute(input: Buffer, from: number): number {
     if (this.phase === "complete") this.#begin();
@@ -117,7 +118,7 @@ export class MessageParser implements LlhttpCallbacks {
         continue;
       }
       at += this.#state.stoppedAt;
-      // An upgrade that is not made: the message goes on, or the next one follows.
+      // The upgrade is declined: the message continues, or the next one follows.
       if (result === PAUSED_UPGRADE) this.#state.resumeAfterUpgrade();
       else if (result === PAUSED) {
         this.#state.resume();
@@ -130,7 +131,7 @@ export class MessageParser implements LlhttpCallbacks {
     return this.#over(input.length);
   }
 
-  /** The connection ends. Returns whether the message may end with it. */
+  /** Handles the end of the connection. Returns whether the message may end with it. */
   finish(): boolean {
     if (this.phase === "head" || this.phase === "failed") return false;
     if (this.phase === "complete") return true;
@@ -139,7 +140,9 @@ export class MessageParser implements LlhttpCallbacks {
     return (result === OK || result === PAUSED) && this.#phaseNow === "complete";
   }
 
-  /** Hands over the headers, or those that have come: they are not kept until the next message. Within a head nothing is parsed after it. */
+  /**
+   * Returns the headers received so far, and releases them before the next message. Within a head, the parser must not be used afterwards.
+   */
   takeHeaders(): readonly string[] {
     const { headers } = this;
     if (this.#fields === headers) this.#fields = [];
@@ -165,7 +168,7 @@ export class MessageParser implements LlhttpCallbacks {
   #over(at: number): number {
     if (this.body !== undefined && this.body.length !== this.#bodyBytes)
       this.body = this.body.subarray(0, this.#bodyBytes);
-    // Nothing here keeps a buffer or a text alive.
+    // Releases all buffers and texts.
     this.#input = NOTHING;
     this.#text = "";
     return at;
@@ -231,7 +234,7 @@ export class MessageParser implements LlhttpCallbacks {
     trimLast(this.#fields);
     this.#fields = [];
     if (!this.#isResponse) return 0;
-    // RFC 9112, 6.3: these have no body, whatever their headers say.
+    // RFC 9112, 6.3: these have no body, whatever their headers contain.
     const hasNone = this.isBodyless || status < 200 || status === 204 || status === 304;
     return hasNone ? 1 : 0;
   }
@@ -242,7 +245,7 @@ export class MessageParser implements LlhttpCallbacks {
     this.pieces += 1;
     if (this.body === undefined) this.body = piece;
     else {
-      // The first piece is a view that is exactly full, so it is not written to.
+      // The first chunk is a view without spare capacity, so it is not written to.
       const joined = this.body;
       if (joined.length < this.#bodyBytes + length) {
         this.body = Buffer.allocUnsafe(this.#bodyBytes + this.#input.length - start);
@@ -258,7 +261,7 @@ export class MessageParser implements LlhttpCallbacks {
     if (this.#fields.length > 0 && this.#fields !== this.headers) {
       trimLast(this.#fields);
       this.trailers = this.#fields;
-      // `Connection: close` is no trailer (RFC 9110, 6.5.1), but llhttp reads no other message after one.
+      // `Connection: close` is not allowed in trailers (RFC 9110, 6.5.1), but llhttp reads no further message after it.
       this.keepsAlive &&= this.#state.keepsAlive;
     }
     this.phase = "complete";
@@ -282,7 +285,10 @@ export class MessageParser implements LlhttpCallbacks {
 const SPACE = 32;
 const TAB = 9;
 
-/** Whitespace after a value is no part of it (RFC 9112, 5.1). llhttp leaves it; that the value is over is known when something else begins. */
+/**
+ * Whitespace after a value is not part of it (RFC 9112, 5.1). llhttp keeps it, and the end of the value is known only when the next element
+ * begins.
+ */
 function trimLast(fields: string[]): void {
   const last = fields.length - 1;
   if (last < 0) return;
@@ -294,5 +300,5 @@ function trimLast(fields: string[]): void {
 
 const isBlank = (code: number): boolean => code === SPACE || code === TAB;
 const NOTHING = Buffer.alloc(0);
-/** Never added to. */
+/** Shared and never modified. */
 const NO_HEADERS: string[] = [];

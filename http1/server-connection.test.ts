@@ -1,15 +1,15 @@
 import { connect, type Socket } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
 import { waitFor } from "../test/harness/wait.ts";
-import type { ParseFault } from "./message-parser.ts";
+import type { ParseError } from "./message-parser.ts";
 import { HttpServer } from "./server.ts";
 import type { ServerExchange } from "./server-exchange.ts";
 
-/* The server by itself: what it does with the connections of its clients. */
+/* The server alone: how it handles the connections of its clients. */
 
 interface Opened {
   readonly exchanges: ServerExchange[];
-  readonly faults: Array<ParseFault | "late">;
+  readonly faults: Array<ParseError | "late">;
   readonly thrown: unknown[];
   /** The server's side of the connections. */
   readonly sockets: Socket[];
@@ -39,7 +39,7 @@ const LIMITS = {
   requestHeadMs: 10_000,
   keepAliveMs: 10_000,
   drainBytesMax: 64 * 1024,
-  answerIdleMs: 10_000,
+  upstreamIdleMs: 10_000,
   clientConnectionsMax: 10_000,
   clientHttp2ConnectionsMax: 1_000,
 };
@@ -49,7 +49,7 @@ async function open(
   limits: Partial<typeof LIMITS> = {},
 ): Promise<void> {
   const exchanges: ServerExchange[] = [];
-  const faults: Array<ParseFault | "late"> = [];
+  const faults: Array<ParseError | "late"> = [];
   const thrown: unknown[] = [];
   const sockets: Socket[] = [];
   const server = new HttpServer(
@@ -72,9 +72,9 @@ async function open(
       },
       refuseHttp2: (socket) => socket.destroy(),
       sharerOf: () => undefined,
-      mayHold: () => true,
-      onCrowded: () => undefined,
-      onFault: (error) => thrown.push(error),
+      mayAcquire: () => true,
+      onLimitReached: () => undefined,
+      onInternalError: (error) => thrown.push(error),
     },
   );
   const port = Number(new URL(await server.listen({ host: "127.0.0.1", port: 0 })).port);
@@ -89,7 +89,7 @@ async function open(
   opened = { exchanges, faults, thrown, sockets, dial, server };
 }
 
-function answer(exchange: ServerExchange, content: string | Buffer = "ok"): void {
+function respond(exchange: ServerExchange, content: string | Buffer = "ok"): void {
   const bytes = Buffer.from(content);
   const lines = `content-length: ${bytes.length}\r\n`;
   exchange.begin({ status: 200, reason: undefined, lines, length: bytes.length, isDated: true });
@@ -108,7 +108,7 @@ describe("a client that does not take its last response", () => {
     { name: "and has ended its direction, on a kept connection", lines: [], halfCloses: true },
     { name: "on a kept connection", lines: [], halfCloses: false },
   ])("is closed, $name", async ({ lines, halfCloses }) => {
-    await open((exchange) => answer(exchange, LARGE), { answerIdleMs: 200 });
+    await open((exchange) => respond(exchange, LARGE), { upstreamIdleMs: 200 });
     const { socket } = opened.dial(get("/", ...lines));
     socket.pause();
     if (halfCloses) socket.end();
@@ -120,9 +120,9 @@ describe("a client that does not take its last response", () => {
       (exchange) => {
         exchange.keepsAlive = false;
         exchange.lingers = true;
-        exchange.onInputEnd = () => answer(exchange, LARGE);
+        exchange.onInputEnd = () => respond(exchange, LARGE);
       },
-      { answerIdleMs: 200 },
+      { upstreamIdleMs: 200 },
     );
     opened.dial(get("/")).socket.pause().end();
     await waitFor("the server's side to be closed", () => opened.sockets[0]?.destroyed === true);
@@ -133,9 +133,9 @@ describe("a client that does not take its last response", () => {
       (exchange) => {
         exchange.keepsAlive = false;
         exchange.lingers = true;
-        answer(exchange, LARGE);
+        respond(exchange, LARGE);
       },
-      { answerIdleMs: 200 },
+      { upstreamIdleMs: 200 },
     );
     const { socket } = opened.dial(get("/"));
     socket.pause();
@@ -145,13 +145,13 @@ describe("a client that does not take its last response", () => {
 });
 
 test("a client that takes no response is asked for no further request, also when each is answered before its body", async () => {
-  await open((exchange) => answer(exchange, Buffer.alloc(32 * 1024)), { answerIdleMs: 300 });
+  await open((exchange) => respond(exchange, Buffer.alloc(32 * 1024)), { upstreamIdleMs: 300 });
   const { socket } = opened.dial();
   socket.pause();
   const upload = "POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n";
   let asked = 0;
   const isClosed = (): boolean => opened.sockets[0]?.destroyed === true;
-  // Its own side takes some of it before it is full.
+  // The client's own socket buffers some of the data before it is full.
   for (; asked < 1_000 && !isClosed(); asked++) {
     socket.write(upload);
     await waitFor("the request, or the end", () => opened.exchanges.length > asked || isClosed(), { everyMs: 0 });
@@ -162,14 +162,14 @@ test("a client that takes no response is asked for no further request, also when
 });
 
 test("of very many connections with a part of a head the longest waiting are ended, and others are served", async () => {
-  await open((exchange) => answer(exchange, exchange.url));
+  await open((exchange) => respond(exchange, exchange.url));
   const part = "GET /first HTTP/1.1\r\nHost: a\r\n";
   const first = opened.dial(part);
   await waitFor("the first", () => opened.sockets[0]?.bytesRead === part.length);
   for (let i = 0; i < 999; i++) opened.dial(part.replace("first", `${i}`));
   await waitFor("the others", () => opened.sockets.filter(({ bytesRead }) => bytesRead > 0).length === 1_000);
   expect(opened.faults).toEqual([]);
-  // One whose head is whole waits no more, and neither does one that has closed.
+  // A connection with a complete head no longer waits, nor does a closed one.
   clients[400]?.write("\r\n");
   clients[500]?.resetAndDestroy();
   await waitFor("one to be answered", () => opened.exchanges.length === 1);
@@ -192,7 +192,7 @@ describe("requests sent ahead", () => {
       await waitFor("the next request", () => opened.exchanges.length === number);
       const exchange = opened.exchanges[number - 1] as ServerExchange;
       expect(exchange.url).toBe(`/${number}`);
-      answer(exchange, `answer ${number}`);
+      respond(exchange, `answer ${number}`);
       await waitFor("its response", () => text().endsWith(`answer ${number}`));
     }
   });
@@ -209,20 +209,20 @@ describe("requests sent ahead", () => {
     expect(socket.writableLength).toBeGreaterThan(0);
     for (let i = 0; i <= count; i++) {
       await waitFor("the next request", () => opened.exchanges.length === i + 1, { everyMs: 0 });
-      answer(opened.exchanges[i] as ServerExchange);
+      respond(opened.exchanges[i] as ServerExchange);
     }
     await waitFor("all responses", () => text().split("\r\n\r\nok").length === count + 2);
   });
 
   test("ten thousand that are answered at once do not end the process", async () => {
-    await open((exchange) => answer(exchange));
+    await open((exchange) => respond(exchange));
     const { text } = opened.dial(get("/").repeat(10_000));
     await waitFor("all responses", () => text().split("\r\n\r\nok").length === 10_001);
     expect(opened.thrown).toEqual([]);
   });
 
   test("after `Connection: close` are no requests", async () => {
-    await open((exchange) => answer(exchange));
+    await open((exchange) => respond(exchange));
     const { socket } = opened.dial(get("/1", "Connection: close") + get("/2"));
     await waitFor("the end", () => socket.readableEnded);
     expect(opened.exchanges.map(({ url }) => url)).toEqual(["/1"]);
@@ -231,7 +231,7 @@ describe("requests sent ahead", () => {
   test("after one whose handler threw are no requests, and others go on", async () => {
     await open((exchange) => {
       if (exchange.url === "/bad") throw new Error("of the handler");
-      answer(exchange);
+      respond(exchange);
     });
     const bad = opened.dial(get("/1") + get("/bad") + get("/2"));
     await waitFor("its end", () => bad.socket.destroyed || bad.socket.readableEnded);
@@ -246,7 +246,7 @@ describe("a response before the end of the request", () => {
   const head = "POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\n";
 
   test("lets the rest be discarded, which is no request whatever it looks like", async () => {
-    await open((exchange) => answer(exchange, exchange.url));
+    await open((exchange) => respond(exchange, exchange.url));
     const { socket, text } = opened.dial(head);
     await waitFor("the response", () => text().endsWith("/upload"));
     // The rest may take a minute, and heads are large.
@@ -260,7 +260,7 @@ describe("a response before the end of the request", () => {
   });
 
   test("ends the connection when more is discarded than allowed", async () => {
-    await open((exchange) => answer(exchange), { drainBytesMax: 1_000 });
+    await open((exchange) => respond(exchange), { drainBytesMax: 1_000 });
     const { socket, text } = opened.dial(head.replace("20", "2000"));
     await waitFor("the response", () => text().endsWith("ok"));
     socket.write("x".repeat(2_000) + get("/next"));
@@ -270,7 +270,7 @@ describe("a response before the end of the request", () => {
   });
 
   test("closes the connection when what is discarded turns out to be malformed", async () => {
-    await open((exchange) => answer(exchange));
+    await open((exchange) => respond(exchange));
     const chunks = "POST /upload HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
     const { socket, text } = opened.dial(chunks);
     await waitFor("the response", () => text().endsWith("ok"));
@@ -293,7 +293,7 @@ describe("a body whose last bytes its receiver pauses", () => {
           exchange.pause();
           setImmediate(() => exchange.resume());
         },
-        onEnd: () => setImmediate(() => answer(exchange, `${exchange.url} ${bytes}`)),
+        onEnd: () => setImmediate(() => respond(exchange, `${exchange.url} ${bytes}`)),
       });
     });
     const { socket, text } = opened.dial(upload("/1", 300_000));
@@ -308,7 +308,7 @@ describe("a body whose last bytes its receiver pauses", () => {
         let bytes = 0;
         exchange.read({
           onPiece: (piece) => (bytes += piece.length),
-          onEnd: () => answer(exchange, `${exchange.url} ${bytes}`),
+          onEnd: () => respond(exchange, `${exchange.url} ${bytes}`),
         });
       }, 100);
     });
@@ -334,7 +334,7 @@ describe("a client that goes away at any byte", () => {
         exchange.onClose = () => {
           closes += 1;
         };
-        exchange.read({ onPiece: () => undefined, onEnd: () => answer(exchange) });
+        exchange.read({ onPiece: () => undefined, onEnd: () => respond(exchange) });
       });
       for (let at = 0; at <= MESSAGE.length; at++) {
         const { socket } = opened.dial(MESSAGE.slice(0, at));
@@ -353,7 +353,7 @@ describe("a client that goes away at any byte", () => {
 
   test("gets the responses to all that it sent, when it only ended its direction", async () => {
     await open((exchange) =>
-      exchange.read({ onPiece: () => undefined, onEnd: () => setImmediate(() => answer(exchange, exchange.url)) }),
+      exchange.read({ onPiece: () => undefined, onEnd: () => setImmediate(() => respond(exchange, exchange.url)) }),
     );
     const { socket, text } = opened.dial(MESSAGE);
     socket.end();
@@ -384,7 +384,7 @@ describe("waits", () => {
   });
 
   test("for the next request have an end", async () => {
-    await open((exchange) => answer(exchange), { keepAliveMs: 100 });
+    await open((exchange) => respond(exchange), { keepAliveMs: 100 });
     const { socket, text } = opened.dial(get("/"));
     await waitFor("the end", () => socket.readableEnded);
     expect(text()).toMatch(/ok$/);
@@ -404,7 +404,7 @@ test("closing ends what is idle at once, waits for what is not, and leaves no ti
   );
   await waitFor("the idle one to end", () => idle.socket.readableEnded || idle.socket.destroyed);
   expect(busy.socket.destroyed).toBe(false);
-  answer(opened.exchanges[0] as ServerExchange);
+  respond(opened.exchanges[0] as ServerExchange);
   await closed;
   expect(busy.text()).toMatch(/ok$/);
   expect(server.isListening).toBe(false);

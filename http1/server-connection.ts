@@ -1,47 +1,50 @@
 import type { Socket } from "node:net";
-import type { Guest } from "./connection-room.ts";
-import type { OnFault } from "./guard.ts";
-import { MessageParser, type ParseFault } from "./message-parser.ts";
+import type { LimitedConnection } from "./connection-limiter.ts";
+import type { OnInternalError } from "./guard.ts";
+import { MessageParser, type ParseError } from "./message-parser.ts";
 import { type BodyReceiver, type ExchangeOwner, Http1Exchange, type ReceivedHead } from "./server-exchange.ts";
 
 /*
- * A client's connection: its requests one after another, each parsed when the response to the one before is complete, as RFC 9112
- * (9.3.2) allows. What a client sends ahead is kept up to a bound; beyond it, it is not read.
+ * A client's connection. Requests are parsed one at a time, each after the response to the previous one is complete, as RFC 9112
+ * (9.3.2) allows. Pipelined data is buffered up to a bound; beyond it, reading is paused.
  *
  *   idle ──first bytes──► head ──► exchange ──response, body──► idle
- *     │                     │          │ the response came before the end of the body: draining ──► idle
- *     ▼ too long            ▼ malformed, too slow               ▼ `Connection: close`, too much to drain
- *   closed                refused ──► ending: input is read and discarded, so that the client can read the response
+ *     │                     │          │ response before the end of the body: draining ──► idle
+ *     ▼ timeout             ▼ malformed, too slow               ▼ `Connection: close`, too much to drain
+ *   closed                rejected ──► ending: input is read and discarded, so that the client can read the response
  */
 
-/** A connection, as the server looks after it. */
-export interface ServedConnection extends Guest {
+/** A connection that the server manages. */
+export interface ServedConnection extends LimitedConnection {
   readonly socket: Socket;
-  /** Closes it if no request is under way, or as soon as none is. */
+  /** Closes the connection if it has no request in flight, or as soon as it has none. */
   closeIdle(): void;
-  /** Closes what waits too long. Called now and then. */
+  /** Closes the connection when it has timed out. Called periodically. */
   look(nowMs: number): void;
-  /** The socket has closed. */
+  /** Called when the socket has closed. */
   closed(): void;
 }
 
 export interface ConnectionHandlers {
   readonly request: (exchange: Http1Exchange) => void;
-  /** The request of `exchange` turned out to be malformed, or none could be read. The handler answers and ends the connection. */
+  /** Called when the request of `exchange` is malformed, or when no request could be read. The handler responds and ends the connection. */
   readonly malformed: (
-    fault: ParseFault | "late",
+    fault: ParseError | "late",
     connection: ServerConnection,
     exchange: Http1Exchange | undefined,
   ) => void;
   /** Whether responses that begin now are the last of their connection. */
   readonly isClosing: () => boolean;
-  /** The connection begins with the preface of HTTP/2, which `early` begins with: everything that was read of it. Its socket is left alone from now on. */
+  /**
+   * Called when the connection begins with the HTTP/2 preface. `early` contains all bytes that were read. Transfers the socket to the
+   * handler.
+   */
   readonly preface: (connection: ServerConnection, early: Buffer) => void;
-  /** Its socket is out of HTTP/1.1, by an upgrade or before `preface`. */
+  /** Called when the socket leaves HTTP/1.1, by an upgrade or before `preface`. */
   readonly detached: (connection: ServerConnection) => void;
-  /** A head has begun to arrive and is not whole, or is no longer so. Not called for heads that are read at once. */
+  /** Called when the connection starts or stops waiting for the rest of a head. Not called for heads that arrive in one read. */
   readonly midHeadChanged: (connection: ServerConnection) => void;
-  /** Counts chunks of a body that is discarded. */
+  /** Counts chunks of a discarded body. */
   readonly onDiscarded: (socket: Socket, chunks: number) => void;
 }
 
@@ -49,18 +52,18 @@ export interface ConnectionLimits {
   readonly headBytesMax: number;
   readonly requestHeadMs: number;
   readonly keepAliveMs: number;
-  /** What tells clients of it. */
+  /** `Keep-Alive` header lines that advertise `keepAliveMs`. */
   readonly keepAliveLines: string;
-  /** How much of a body is read and discarded after the response. */
+  /** Maximum bytes of a body that are read and discarded after the response. */
   readonly drainBytesMax: number;
-  /** For a client to take the last bytes of a response before its next request is read. */
-  readonly answerIdleMs: number;
+  /** Maximum time for a client to read the last bytes of a response before its next request is read. */
+  readonly upstreamIdleMs: number;
 }
 
 const HELD_BYTES_MAX = 64 * 1024;
 const DRAIN_IDLE_MS = 10_000;
 const DRAIN_MS = 60_000;
-/** The parser's work is per chunk, whatever its size. */
+/** Maximum chunks of a discarded body, because the parser's work is per chunk, whatever its size. */
 const DRAIN_CHUNKS_MAX = 10_000;
 const LINGER_MS = 5_000;
 const LINGER_BYTES_MAX = 64 * 1024 * 1024;
@@ -69,22 +72,22 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
   readonly socket: Socket;
   readonly #handlers: ConnectionHandlers;
   readonly #limits: ConnectionLimits;
-  readonly #onFault: OnFault;
+  readonly #onInternalError: OnInternalError;
   readonly #parser: MessageParser;
   #exchange: Http1Exchange | undefined;
-  /** What came after the present request. */
+  /** Bytes received after the current request. */
   #held: Buffer | undefined;
-  /** It is not read from because of what is held. */
+  /** Reading is paused because `#held` is full. */
   #isHoldingBack = false;
   #isParsing = false;
-  /** The client has ended its direction. */
+  /** The client has half-closed the connection. */
   #hasEnded = false;
-  /** Nothing is parsed any more. */
+  /** Parsing has stopped. */
   #isEnding = false;
   #isDetached = false;
-  /** No request has come yet. */
+  /** No request has arrived yet. */
   #isFresh = true;
-  /** When what it waits for began: the first bytes of a head, the rest of one, of a body that is discarded, or for its client to read. */
+  /** Start of the current wait: for the rest of a head, for the next request, for a discarded body, or for the client to read. */
   #sinceMs = performance.now();
   #isFlushing = false;
   #isDraining = false;
@@ -92,12 +95,17 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
   #drainedBytes = 0;
   #drainedChunks = 0;
   #lingeredBytes = 0;
-  /** `performance.now()` by when an ending connection has to be closed: its client may neither read nor end its direction. */
+  /** `performance.now()` by which an ending connection must be closed, because its client may neither read nor close. */
   #closeByMs = Number.POSITIVE_INFINITY;
 
-  constructor(socket: Socket, limits: ConnectionLimits, handlers: ConnectionHandlers, onFault: OnFault) {
+  constructor(
+    socket: Socket,
+    limits: ConnectionLimits,
+    handlers: ConnectionHandlers,
+    onInternalError: OnInternalError,
+  ) {
     this.socket = socket;
-    this.#onFault = onFault;
+    this.#onInternalError = onInternalError;
     this.#limits = limits;
     this.#handlers = handlers;
     this.#parser = new MessageParser("request", limits.headBytesMax);
@@ -106,13 +114,13 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
     socket.on("error", ignore);
   }
 
-  /** No request is under way, and none has begun to arrive. */
+  /** Whether no request is in flight, and none has begun to arrive. */
   get isIdle(): boolean {
     const isWaiting = this.#exchange === undefined && this.#held === undefined && !this.#isFlushing;
     return isWaiting && !this.#parser.isMidHead && !this.#isEnding;
   }
 
-  /** Also while it waits for the rest of a head, and while it discards what its client still sends. Not while the client leaves a response untaken. */
+  /** Waiting for the rest of a head and draining a body count as idle; a response that the client has not read does not. */
   get idleSinceMs(): number | undefined {
     if (this.#isEnding) return this.socket.writableLength === 0 ? this.#sinceMs : undefined;
     if (this.#isDraining) return this.#drainingSinceMs;
@@ -120,11 +128,11 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
     return isWaiting ? this.#sinceMs : undefined;
   }
 
-  makeRoom(): void {
+  evict(): void {
     this.socket.destroy();
   }
 
-  /** A part of a head has come, and the rest is waited for. */
+  /** Whether a part of a head has arrived. */
   get isMidHead(): boolean {
     return this.#parser.isMidHead && !this.#isEnding;
   }
@@ -141,7 +149,7 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
     if (this.isIdle) this.socket.destroy();
   }
 
-  /** For the listener: the socket has closed. */
+  /** Called by the listener when the socket has closed. */
   closed(): void {
     this.#isEnding = true;
     this.#exchange?.closed();
@@ -150,7 +158,7 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
     this.#parser.free();
   }
 
-  /** Takes the socket out of HTTP, for an upgrade of the present request. Returns what came after its head. */
+  /** Takes the socket out of HTTP, for an upgrade of the current request. Returns the bytes after its head. */
   detach(): Buffer {
     const held = this.#held ?? NOTHING;
     this.#held = undefined;
@@ -162,7 +170,7 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
     return held;
   }
 
-  /** Ends our direction, and discards what still arrives until the client ends its own, for a limited time. */
+  /** Half-closes the connection, and discards input until the client closes too, for a limited time. */
   endReading(): void {
     if (this.#isEnding || this.#isDetached) return;
     this.#isEnding = true;
@@ -170,21 +178,20 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
     this.#held = undefined;
     this.#parser.takeHeaders();
     this.#sinceMs = performance.now();
-    this.#closeByMs = this.#sinceMs + (this.#hasEnded ? this.#limits.answerIdleMs : LINGER_MS);
+    this.#closeByMs = this.#sinceMs + (this.#hasEnded ? this.#limits.upstreamIdleMs : LINGER_MS);
     this.socket.end();
     if (!this.#hasEnded) this.socket.resume();
   }
 
-  /** Closes what waits too long. Called now and then. */
   look(nowMs: number): void {
     if (this.#isEnding) {
       if (nowMs > this.#closeByMs) this.socket.destroy();
       return;
     }
-    const { requestHeadMs, keepAliveMs, answerIdleMs } = this.#limits;
+    const { requestHeadMs, keepAliveMs, upstreamIdleMs } = this.#limits;
     const waitedMs = nowMs - this.#sinceMs;
     if (this.#isFlushing) {
-      if (waitedMs > answerIdleMs) this.socket.destroy();
+      if (waitedMs > upstreamIdleMs) this.socket.destroy();
     } else if (this.#isDraining) {
       if (waitedMs > DRAIN_IDLE_MS || nowMs - this.#drainingSinceMs > DRAIN_MS) this.socket.destroy();
     } else if (this.#exchange === undefined) {
@@ -207,7 +214,7 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
     if (this.#held === undefined) this.#inputOver();
   };
 
-  /** Everything that the client has sent is parsed. */
+  /** Called when all received bytes are parsed. */
   #inputOver(): void {
     if (this.#isEnding || this.#isFlushing) return;
     const exchange = this.#exchange;
@@ -226,7 +233,7 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
     this.socket.pause();
   }
 
-  /** Parses what came before the response to the request before was complete. */
+  /** Parses the bytes that arrived before the previous response was complete. */
   readonly #parseHeld = (): void => {
     const held = this.#held;
     if (held === undefined || this.#isEnding) return;
@@ -234,7 +241,7 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
     try {
       this.#parse(held);
     } catch (error) {
-      this.#onFault(error);
+      this.#onInternalError(error);
       this.socket.destroy();
       return;
     }
@@ -261,7 +268,7 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
           this.#handlers.preface(this, Buffer.concat([PREFACE, bytes.subarray(at)]));
           return;
         }
-        this.#handlers.malformed(parser.fault as ParseFault, this, this.#exchange);
+        this.#handlers.malformed(parser.fault as ParseError, this, this.#exchange);
         break;
       }
       if (parser.isHeadNew) this.#begin();
@@ -287,7 +294,7 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
     const isLast = phase === "complete";
     if (body !== undefined) exchange.take(body, pieces, isLast);
     if (isLast && !this.#isEnding) exchange.complete();
-    // It was paused, and something else has let it flow.
+    // Pauses again because other code has resumed the socket.
     if (exchange.isPaused) this.socket.pause();
   }
 
@@ -305,7 +312,7 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
         this.#isEnding = true;
         this.#exchange = undefined;
         this.#sinceMs = performance.now();
-        this.#closeByMs = this.#sinceMs + this.#limits.answerIdleMs;
+        this.#closeByMs = this.#sinceMs + this.#limits.upstreamIdleMs;
         socket.destroySoon();
       } else this.endReading();
       return;
@@ -322,7 +329,7 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
     this.#nextWhenTaken();
   }
 
-  /** What comes of a body after its response. */
+  /** Discards the rest of a body after its response. */
   onPiece(bytes: Buffer, chunks: number): void {
     this.#sinceMs = performance.now();
     this.#drainedBytes += bytes.length;
@@ -336,7 +343,7 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
     if (!this.#isEnding) this.#nextWhenTaken();
   }
 
-  /** No request is read while the client leaves more than the socket's buffer of the responses before it: they would pile up. */
+  /** Waits while the unread part of previous responses exceeds the socket's buffer, because responses would otherwise accumulate. */
   #nextWhenTaken(): void {
     const { socket } = this;
     if (!socket.writableNeedDrain) {
@@ -356,7 +363,7 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
     if (this.#isEnding) return;
     this.#exchange = undefined;
     this.#sinceMs = performance.now();
-    // On the next tick, because answers may come at once, thousands of them.
+    // Parses on the next tick, because thousands of responses may complete synchronously.
     if (this.#held !== undefined) process.nextTick(this.#parseHeld);
     else if (this.#hasEnded && !this.#isParsing) this.#inputOver();
   }
@@ -374,7 +381,7 @@ function headOf(parser: MessageParser): ReceivedHead {
   };
 }
 
-const CUT_OFF: ParseFault = { kind: "malformed", reason: "The connection ended in the middle of it" };
+const CUT_OFF: ParseError = { kind: "malformed", reason: "The connection ended in the middle of it" };
 const NOTHING = Buffer.alloc(0);
 const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 const ignore = (): void => undefined;

@@ -4,17 +4,18 @@ import type { Duplex } from "node:stream";
 import { httpDate } from "./http-date.ts";
 
 /*
- * One request of a client and its response: what the gate uses of it, and how HTTP/1.1 carries it.
+ * One request of a client and its response: the interface that the gate uses, and its HTTP/1.1 implementation.
  *
  *   response:  none ──begin──► begun ──flushHead, write──► head sent ──end──► over
  *
- * The head of a response is sent with its first bytes, or with its end. What is written after the connection has closed is dropped;
- * `onClose` tells of it.
+ * The head of a response is sent with its first bytes, or with its end. Writes after the connection has closed are dropped;
+ * `onClose` reports the close.
  */
 
-/** Receives the body of a request. */
 export interface BodyReceiver {
-  /** The bytes of one read of the connection, which came in so many chunks. After the last ones, `onEnd` follows at once. */
+  /**
+   * Called with the bytes of one read of the connection and the number of chunks in it. After the last bytes, `onEnd` follows immediately.
+   */
   onPiece(bytes: Buffer, chunks: number, isLast: boolean): void;
   onEnd(): void;
 }
@@ -23,22 +24,22 @@ export interface ReceivedHead {
   readonly method: string;
   readonly target: string;
   readonly version: "1.0" | "1.1" | "other";
-  /** Names and values alternating, as they came. */
+  /** Alternating names and values, as received. */
   readonly headers: readonly string[];
-  /** The client switches to what `Upgrade` names, or opens a tunnel. */
+  /** Whether the client switches to the protocol in `Upgrade`, or opens a tunnel. */
   readonly isUpgrade: boolean;
   readonly keepsAlive: boolean;
 }
 
 export interface ResponseHead {
   readonly status: number;
-  /** undefined: the standard phrase. */
+  /** `undefined` selects the standard phrase. */
   readonly reason: string | undefined;
-  /** Whole lines, each with its end, without those that say how the response ends. */
+  /** Header lines, each with its CRLF, without the framing headers. */
   readonly lines: string;
-  /** Bytes of the content, which a line of `lines` says too; undefined: only its end tells. */
+  /** Bytes of the content, equal to the Content-Length in `lines`; `undefined` if only the end of the response shows it. */
   readonly length: number | undefined;
-  /** Whether `lines` has a Date. */
+  /** Whether `lines` contains a Date. */
   readonly isDated: boolean;
 }
 
@@ -46,92 +47,95 @@ export interface ResponseHead {
 export const mayHaveContent = (method: string, status: number): boolean =>
   method !== "HEAD" && status !== 204 && status !== 304;
 
-/** The head of the answer to an upgrade. */
+/** Head of the response to an upgrade. */
 export interface UpgradeHead {
-  /** undefined: the standard phrase. */
+  /** `undefined` selects the standard phrase. */
   readonly reason: string | undefined;
   readonly protocol: string;
-  /** Whole lines, without those that name the protocol. */
+  /** Header lines, without those that name the protocol. */
   readonly lines: string;
 }
 
-/** What a request was upgraded to: bytes in both directions. */
+/** The connection or stream after an upgrade: bytes in both directions. */
 export interface Upgraded {
   readonly duplex: Duplex & { readonly bytesRead: number };
-  /** What the client sent before the answer. */
+  /** Bytes that the client sent before the response. */
   readonly early: Buffer;
 }
 
-/** What the gate uses of a request and its response, whatever protocol carries them. */
+/** A request and its response, independent of the protocol. */
 export interface ServerExchange {
   readonly method: string;
   readonly url: string;
   readonly httpVersion: ReceivedHead["version"] | "2.0";
-  /** Names and values alternating, in the form of HTTP/1.1. None once the response is complete, because the rest of the request may take long. */
+  /** Alternating names and values, in HTTP/1.1 form. Empty once the response is complete, because the rest of the request may take long. */
   readonly rawHeaders: readonly string[];
-  /** The client switches to what `Upgrade` names, or opens a tunnel. */
+  /** Whether the client switches to the protocol in `Upgrade`, or opens a tunnel. */
   readonly isUpgrade: boolean;
-  /** The `Sec-WebSocket-Key` that was made for a client of HTTP/2 that sent none, and does not check its answer. */
+  /** Generated `Sec-WebSocket-Key` for an HTTP/2 client that sent none, and does not verify the response. */
   readonly madeKey: string | undefined;
-  /** The highest status that can be answered. */
+  /** Highest status that the protocol supports. */
   readonly statusMax: number;
-  /** Of the connection, which with HTTP/2 carries other exchanges too. */
+  /** Socket of the connection, which with HTTP/2 carries other exchanges too. */
   readonly socket: Socket;
-  /** All of the request has arrived. */
+  /** Whether the complete request has arrived. */
   readonly isComplete: boolean;
-  /** Whether the connection goes on after the response. */
+  /** Whether the connection stays open after the response. */
   keepsAlive: boolean;
-  /** A response has begun, so that no other can be sent. */
+  /** Whether a response has begun, so that no other can be sent. */
   readonly headersSent: boolean;
-  /** The response is complete, or the connection has closed. */
+  /** Whether the response is complete or the connection has closed. */
   readonly isOver: boolean;
   /** Called once when the connection closes before the response is complete. */
   onClose: (() => void) | undefined;
-  /** Called when the client ends its direction after its request: it may be gone, or wait for the response. */
+  /** Called when the client half-closes after its request: it may have disconnected, or wait for the response. */
   onInputEnd: (() => void) | undefined;
-  /** If the connection ends with the response, what the client still sends is read for a while, so that it can read the response. */
+  /** Whether input is read for a while after a response that ends the connection, so that the client can read the response. */
   lingers: boolean;
-  /** Begins to read the body, with what has come of it. */
+  /** Begins to read the body, starting with the buffered part. */
   read(receiver: BodyReceiver): void;
   pause(): void;
   resume(): void;
-  /** What was working on the response stops, as if the connection had closed, so that another can be sent. */
+  /** Stops producing the current response, as if the connection had closed, so that another one can be sent. */
   abandon(): void;
-  /** Tells the client that its upgrade is accepted, and takes what carries the exchange out of HTTP. The exchange is over. */
+  /** Accepts the upgrade, and takes the connection or stream out of HTTP. The exchange is over. */
   upgrade(head: UpgradeHead): Upgraded;
-  /** Called when what carries the exchange closes: its connection, or its stream of HTTP/2. */
+  /** Called when the connection or the HTTP/2 stream of the exchange closes. */
   onceClosed(listener: () => void): void;
-  /** Sends an informational response with whole lines. Not after the response has begun, and not to a client of HTTP/1.0. */
+  /** Sends an informational response with header lines. Must not be called after the response has begun, or for a client of HTTP/1.0. */
   writeInterim(status: number, lines: string): void;
-  /** Begins the response. The head is sent with what follows. */
+  /** Begins the response. The head is sent with the first bytes, or with the end. */
   begin(head: ResponseHead): void;
-  /** Sends the head, if it waits. */
+  /** Sends the head, if it is pending. */
   flushHead(): void;
-  /** Writes a part of the content, with the head if it waits. `onWritten` is called when the client's side has taken it, or with an error. */
+  /**
+   * Writes a part of the content, with the head if it is pending. `onWritten` is called when the client's side has accepted it, or with an
+   * error.
+   */
   write(bytes: Buffer, onWritten: (error?: Error | null) => void): void;
-  /** Ends the response, with a last part of its content and with trailers: whole lines. */
+  /** Ends the response, with an optional last part of its content and trailers (header lines). */
   end(bytes?: Buffer, trailers?: string): void;
-  /** Breaks off a response that has begun and will not be complete, so that the client notices. */
+  /** Aborts an incomplete response, so that the client notices. */
   breakOff(): void;
 }
 
 /** The connection of an exchange. */
 export interface ExchangeOwner {
   readonly socket: Socket;
-  /** The lines of a response after which the connection goes on. */
+  /** `Keep-Alive` lines of a response after which the connection stays open. */
   readonly keepAliveLines: string;
   /** Whether the connection ends with the response that begins now. */
   readonly isClosing: boolean;
-  /** The exchange takes no more of the body for now, or does again. */
+  /** Called when the exchange pauses or resumes its body. */
   flowChanged(exchange: Http1Exchange): void;
   answered(exchange: Http1Exchange): void;
-  /** Takes the socket out of HTTP, and returns what came after the head. */
+  /** Takes the socket out of HTTP, and returns the bytes after the head. */
   detach(): Buffer;
 }
 
-/** Bytes of a body that are kept while it is not read. */
+/** Maximum bytes of a body that are buffered while it is not read. */
 const EARLY_BYTES_MAX = 64 * 1024;
-/** Up to this length bytes are joined with the head into one text, which is a copy. */
+/** Maximum length of bytes that are joined with the head into one text, which copies them. */
 export const JOINED_BYTES_MAX = 16 * 1024;
 
 export class Http1Exchange implements ServerExchange {
@@ -143,21 +147,14 @@ export class Http1Exchange implements ServerExchange {
   readonly madeKey = undefined;
   readonly statusMax = 999;
   readonly socket: Socket;
-  /** All of the request has arrived. */
   isComplete = false;
-  /** The body is paused: the connection is not read from. */
+  /** The body is paused: the connection is not read. */
   isPaused = false;
-  /** Whether the connection goes on after the response. */
   keepsAlive: boolean;
-  /** A response has begun, so that no other can be sent. */
   headersSent = false;
-  /** The response is complete, or the connection has closed. */
   isOver = false;
-  /** Called once when the connection closes before the response is complete. */
   onClose: (() => void) | undefined;
-  /** Called when the client ends its direction after its request: it may be gone, or wait for the response. */
   onInputEnd: (() => void) | undefined;
-  /** If the connection ends with the response, what the client still sends is read for a while, so that it can read the response. */
   lingers = false;
 
   readonly #owner: ExchangeOwner;
@@ -165,7 +162,7 @@ export class Http1Exchange implements ServerExchange {
   #early: Buffer[] = NO_PIECES;
   #earlyBytes = 0;
   #earlyChunks = 0;
-  /** The head that waits for the first bytes. */
+  /** Head that waits for the first bytes of the content. */
   #head = "";
   #isChunked = false;
   #hasContent = true;
@@ -182,7 +179,7 @@ export class Http1Exchange implements ServerExchange {
     this.keepsAlive = head.keepsAlive;
   }
 
-  /** Begins to read the body, with what has come of it. One receiver follows another. */
+  /** A further call replaces the receiver. */
   read(receiver: BodyReceiver): void {
     this.#receiver = receiver;
     if (this.#earlyBytes > 0) {
@@ -210,7 +207,7 @@ export class Http1Exchange implements ServerExchange {
     this.#owner.flowChanged(this);
   }
 
-  /** For the connection: bytes of the body have come. */
+  /** Called by the connection with bytes of the body. */
   take(bytes: Buffer, chunks: number, isLast: boolean): void {
     if (this.#receiver !== undefined) {
       this.#receiver.onPiece(bytes, chunks, isLast);
@@ -223,22 +220,22 @@ export class Http1Exchange implements ServerExchange {
     if (this.#earlyBytes > EARLY_BYTES_MAX) this.pause();
   }
 
-  /** For the connection: the body is complete. */
+  /** Called by the connection when the body is complete. */
   complete(): void {
     this.isComplete = true;
-    // It may have been paused with its last bytes, and its receiver does not resume what is complete: the next request is to be read.
+    // The connection may have been paused with the last bytes, and the receiver does not resume a complete body. The next request must be
+    // read.
     this.resume();
     this.#receiver?.onEnd();
   }
 
-  /** For the connection: it has closed. */
+  /** Called by the connection when it has closed. */
   closed(): void {
     if (this.isOver) return;
     this.isOver = true;
     this.abandon();
   }
 
-  /** What was working on the response stops, as if the connection had closed, so that another can be sent. */
   abandon(): void {
     const { onClose } = this;
     this.onClose = undefined;
@@ -261,13 +258,11 @@ export class Http1Exchange implements ServerExchange {
     this.socket.once("close", listener);
   }
 
-  /** Sends an informational response with whole lines. Not after the response has begun, and not to a client of HTTP/1.0. */
   writeInterim(status: number, lines: string): void {
     if (this.headersSent || this.isOver || this.httpVersion !== "1.1") return;
     this.socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n${lines}\r\n`, "latin1");
   }
 
-  /** Begins the response. The head is sent with what follows. */
   begin({ status, reason, lines, length, isDated }: ResponseHead): void {
     this.headersSent = true;
     this.#hasContent = mayHaveContent(this.method, status);
@@ -287,7 +282,6 @@ export class Http1Exchange implements ServerExchange {
     this.#head = `HTTP/1.1 ${status} ${reason ?? STATUS_CODES[status] ?? "unknown"}\r\n${lines}${date}${framing}\r\n`;
   }
 
-  /** Sends the head, if it waits. */
   flushHead(): void {
     if (this.#head === "" || this.isOver) return;
     const head = this.#head;
@@ -295,7 +289,6 @@ export class Http1Exchange implements ServerExchange {
     this.socket.write(head, "latin1");
   }
 
-  /** Writes a part of the content, with the head if it waits. `onWritten` is called when the client's side has taken it, or with an error. */
   write(bytes: Buffer, onWritten: (error?: Error | null) => void): void {
     const { socket } = this;
     if (this.isOver || !this.#hasContent) return;
@@ -317,7 +310,7 @@ export class Http1Exchange implements ServerExchange {
     socket.uncork();
   }
 
-  /** Ends the response, with a last part of its content and with trailers: whole lines, which only chunked coding can carry. */
+  /** Trailers require chunked coding. */
   end(bytes?: Buffer, trailers = ""): void {
     if (this.isOver) return;
     this.isOver = true;
@@ -345,12 +338,12 @@ export class Http1Exchange implements ServerExchange {
   }
 
   /**
-   * Closes the connection of a response that has begun and will not be complete. The client notices by the framing, except where the end of
-   * the connection ends the response, as for clients of HTTP/1.0: there only a reset shows the failure.
+   * Closes the connection of an incomplete response. The client notices by the framing. Where the end of the connection ends the response,
+   * as for clients of HTTP/1.0, only a reset shows the failure.
    */
   breakOff(): void {
     const endsWithConnection = this.#lastsToClose || this.httpVersion !== "1.1";
-    // TLS says by itself that it was cut, and cannot be reset.
+    // TLS itself shows truncation, and cannot be reset.
     if (endsWithConnection && !("encrypted" in this.socket)) this.socket.resetAndDestroy();
     else this.socket.destroy();
   }

@@ -1,98 +1,106 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, Socket } from "node:net";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:tls";
-import { ConnectionRoom, type Crowded, type Guest, type RoomOptions } from "./connection-room.ts";
-import { guardEmits, guardRun, guardSocket, type OnFault } from "./guard.ts";
-import { lookRegularly } from "./look.ts";
+import {
+  ConnectionLimiter,
+  type ConnectionLimiterOptions,
+  type LimitAction,
+  type LimitedConnection,
+} from "./connection-limiter.ts";
+import { guardEmits, guardRun, guardSocket, type OnInternalError } from "./guard.ts";
 import {
   type ConnectionHandlers,
   type ConnectionLimits,
   type ServedConnection,
   ServerConnection,
 } from "./server-connection.ts";
+import { startSweep } from "./sweep.ts";
 
 /*
- * A server of HTTP/1.1, whose connections may turn out to be of HTTP/2: it accepts connections as far as there is room, looks at all of them
- * now and then for what waits too long, and closes them.
+ * An HTTP/1.1 server whose connections may switch to HTTP/2: it accepts connections up to the limit, closes those that time out, and closes
+ * all of them at the end.
  */
 
 export interface ServerHandlers extends Omit<ConnectionHandlers, "preface" | "detached" | "midHeadChanged"> {
-  /** Serves a connection of HTTP/2, from its first byte on. */
+  /** Serves an HTTP/2 connection, from its first byte on. */
   readonly http2: (socket: Socket, early: Buffer) => ServedConnection;
-  /** Closes a connection of HTTP/2 for which there is no room. */
+  /** Rejects an HTTP/2 connection because of the connection limit. */
   readonly refuseHttp2: (socket: Socket) => void;
   readonly connected: (socket: Socket) => void;
-  /** For whose share of the connections this one counts; undefined for none. `ip` is the address that it comes from. */
+  /**
+   * Returns the client address to which this connection is attributed; `undefined` if it is exempt from per-address limits. `ip` is the
+   * remote address.
+   */
   readonly sharerOf: (ip: string) => string | undefined;
-  readonly mayHold: RoomOptions["mayHold"];
-  readonly onCrowded: (protocol: Protocol, done: Crowded) => void;
-  /** Counts and logs what was thrown. Never throws. Its connection is closed. */
-  readonly onFault: OnFault;
+  readonly mayAcquire: ConnectionLimiterOptions["mayAcquire"];
+  readonly onLimitReached: (protocol: Protocol, done: LimitAction) => void;
+  /** Counts and logs an exception, whose connection is closed. Must never throw. */
+  readonly onInternalError: OnInternalError;
 }
 
 export interface ServerLimits extends Omit<ConnectionLimits, "keepAliveLines"> {
-  /** Connections at once, with those whose TLS handshake is not over, and without those that were upgraded. */
+  /** Maximum concurrent connections, including TLS handshakes and without upgraded ones. */
   readonly clientConnectionsMax: number;
-  /** Of them, those of HTTP/2. */
+  /** Maximum concurrent HTTP/2 connections, which also count as client connections. */
   readonly clientHttp2ConnectionsMax: number;
 }
 
-/** A connection counts as one of HTTP/1.1 until it turns out to be of HTTP/2. */
+/** A connection counts as HTTP/1.1 until its HTTP/2 preface is read. */
 export type Protocol = "http1" | "http2";
 
-/** PEM. */
+/** Certificate chain and private key, PEM. */
 export interface Certificate {
   readonly cert: string;
   readonly key: string;
 }
 
 /**
- * Heads that have come in part, on all connections together. A part may take some 70 KB, and its sender needs no key. Nearly all heads are read
- * at once.
+ * Maximum partially received heads on all connections. Each may take about 70 KB, and its sender needs no key. Nearly all heads arrive in
+ * one read.
  */
 const PARTIAL_HEADS_MAX = 1_000;
 const PROTOCOLS = ["h2", "http/1.1"];
-/** How often an ending server looks for connections that have become idle. */
-const CLOSE_LOOK_MS = 20;
-/** For the last response of a connection to be taken. */
+/** Interval at which a closing server checks for idle connections. */
+const CLOSE_POLL_MS = 20;
+/** Grace period for the client to read the last response. */
 const LAST_MS = 100;
-/** For a connection that there is no room for. Nothing is read of it. */
+/** Response to a connection beyond the limit, whose input is not read. */
 const NO_ROOM = "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
 export class HttpServer {
   readonly #server: Server;
   readonly #tls: TlsServer | undefined;
-  /** The connections below TLS, with those whose handshake is not over. */
+  /** TCP sockets below TLS, including those whose handshake is not complete. */
   readonly #below = new Set<Socket>();
-  /** The handshakes under way, by the client's address and port. */
-  readonly #handshakes = new Map<string, Guest>();
-  /** All connections but the upgraded ones. */
-  readonly #room: ConnectionRoom;
-  readonly #http2Room: ConnectionRoom;
+  /** Handshakes in progress, by the client's address and port. */
+  readonly #handshakes = new Map<string, LimitedConnection>();
+  /** All connections except upgraded ones. */
+  readonly #room: ConnectionLimiter;
+  readonly #http2Limiter: ConnectionLimiter;
   readonly #connections = new Set<ServedConnection>();
-  /** Those that wait for the rest of a head, the longest waiting first. */
+  /** Connections that wait for the rest of a head, the longest waiting first. */
   readonly #midHead = new Set<ServerConnection>();
   readonly #handlers: ServerHandlers & ConnectionHandlers;
   readonly #limits: ConnectionLimits;
   #timer: NodeJS.Timeout | undefined;
 
-  /** With a certificate, connections are those of TLS. Throws when it is not usable. */
+  /** With a certificate, the server speaks TLS. Throws when the certificate is not usable. */
   constructor(limits: ServerLimits, handlers: ServerHandlers, certificate?: Certificate) {
     const seconds = Math.floor(limits.keepAliveMs / 1000);
     this.#limits = { ...limits, keepAliveLines: `connection: keep-alive\r\nkeep-alive: timeout=${seconds}\r\n` };
     this.#handlers = {
       ...handlers,
       preface: (connection, early) => this.#goesOnAsHttp2(connection, early),
-      // What is upgraded has bounds of its own.
+      // Upgraded connections have their own limits.
       detached: (connection) => this.#room.leave(connection),
       midHeadChanged: (connection) => this.#midHeadChanged(connection),
     };
-    const { mayHold, onCrowded } = handlers;
-    const roomFor = (protocol: Protocol, max: number): ConnectionRoom =>
-      new ConnectionRoom({ max, mayHold, onCrowded: (done) => onCrowded(protocol, done) });
+    const { mayAcquire, onLimitReached } = handlers;
+    const roomFor = (protocol: Protocol, max: number): ConnectionLimiter =>
+      new ConnectionLimiter({ max, mayAcquire, onLimitReached: (done) => onLimitReached(protocol, done) });
     this.#room = roomFor("http1", limits.clientConnectionsMax);
-    this.#http2Room = roomFor("http2", limits.clientHttp2ConnectionsMax);
-    // A client that ends its direction after its request gets its response.
+    this.#http2Limiter = roomFor("http2", limits.clientHttp2ConnectionsMax);
+    // A client that half-closes after its request still gets its response.
     const options = { allowHalfOpen: true, noDelay: true };
     const connected = (socket: Socket): void => this.#connected(socket);
     if (certificate === undefined) this.#server = createServer(options, connected);
@@ -101,9 +109,9 @@ export class HttpServer {
       const tls = { ...options, ...certificate, ALPNProtocols: PROTOCOLS, handshakeTimeout: requestHeadMs };
       this.#tls = createTlsServer(tls, connected);
       this.#server = this.#tls;
-      // A handshake that fails, or takes too long.
+      // Called when a handshake fails or times out.
       this.#tls.on("tlsClientError", (_error, socket) => socket.destroy());
-      // A handshake takes memory and time, so there has to be room before it begins.
+      // A handshake takes memory and time, so the connection limit applies before it begins.
       const handshake = this.#tls.listeners("connection");
       this.#tls.removeAllListeners("connection");
       this.#tls.on("connection", (socket: Socket) => {
@@ -112,19 +120,19 @@ export class HttpServer {
       });
     }
     guardEmits(this.#server, ({ error, args }) => {
-      handlers.onFault(error);
+      handlers.onInternalError(error);
       for (const arg of args) if (arg instanceof Socket) arg.destroy();
     });
   }
 
-  /** Connections from now on get this certificate. Throws when it is not usable, and then keeps the last one. */
+  /** Sets the certificate for new connections. Throws when it is not usable, and then keeps the previous one. */
   setSecureContext(certificate: Certificate): void {
     this.#tls?.setSecureContext(certificate);
   }
 
-  /** Connections that are open, but for upgraded ones. */
+  /** Number of open connections, except upgraded ones. */
   get open(): Readonly<Record<Protocol, number>> {
-    const http2 = this.#http2Room.size;
+    const http2 = this.#http2Limiter.size;
     return { http1: this.#room.size - http2, http2 };
   }
 
@@ -132,14 +140,13 @@ export class HttpServer {
     return this.#server.listening;
   }
 
-  /** Returns the URL. Port 0 picks a free port. Throws when the port is not available. */
+  /** Returns the URL. Port 0 selects a free port. Throws when the port is not available. */
   async listen({ host, port }: { host: string; port: number }): Promise<string> {
     this.#server.listen(port, host);
-    // Rejects with the `error` event.
     await once(this.#server, "listening");
-    const { requestHeadMs, keepAliveMs, answerIdleMs } = this.#limits;
-    const shortest = Math.min(requestHeadMs, keepAliveMs, answerIdleMs);
-    this.#timer = lookRegularly(this.#look, shortest);
+    const { requestHeadMs, keepAliveMs, upstreamIdleMs } = this.#limits;
+    const shortest = Math.min(requestHeadMs, keepAliveMs, upstreamIdleMs);
+    this.#timer = startSweep(this.#look, shortest);
     const { address, family, port: taken } = this.#server.address() as AddressInfo;
     return `${this.#tls === undefined ? "http" : "https"}://${family === "IPv6" ? `[${address}]` : address}:${taken}`;
   }
@@ -155,7 +162,7 @@ export class HttpServer {
     this.closeIdle();
     const giveUpAt = performance.now() + graceMs;
     while (isBusy() && performance.now() < giveUpAt) {
-      await new Promise((resolve) => setTimeout(resolve, CLOSE_LOOK_MS));
+      await new Promise((resolve) => setTimeout(resolve, CLOSE_POLL_MS));
       this.closeIdle();
     }
     const wasBusy = isBusy();
@@ -172,17 +179,17 @@ export class HttpServer {
   }
 
   #connected(socket: Socket): void {
-    const { onFault } = this.#handlers;
-    guardSocket(socket, onFault);
+    const { onInternalError } = this.#handlers;
+    guardSocket(socket, onInternalError);
     const handshake = this.#tls && this.#handshakes.get(peerOf(socket));
     const sharer = this.#handlers.sharerOf(socket.remoteAddress ?? "");
-    if (handshake === undefined && !this.#room.makeRoomFor(sharer)) {
+    if (handshake === undefined && !this.#room.admit(sharer)) {
       socket.on("error", () => undefined);
       socket.end(NO_ROOM);
       socket.destroySoon();
       return;
     }
-    const connection = new ServerConnection(socket, this.#limits, this.#handlers, onFault);
+    const connection = new ServerConnection(socket, this.#limits, this.#handlers, onInternalError);
     if (handshake === undefined) this.#room.enter(connection, sharer);
     else this.#room.replace(handshake, connection);
     this.#follow(connection);
@@ -190,15 +197,15 @@ export class HttpServer {
     this.#handlers.connected(socket);
   }
 
-  /** Returns false when there is no room for it. */
+  /** Returns false when the connection limit is reached. */
   #connectedBelow(socket: Socket): boolean {
     const sharer = this.#handlers.sharerOf(socket.remoteAddress ?? "");
-    if (!this.#room.makeRoomFor(sharer)) {
+    if (!this.#room.admit(sharer)) {
       socket.destroy();
       return false;
     }
     const peer = peerOf(socket);
-    const handshake: Guest = { idleSinceMs: performance.now(), makeRoom: () => socket.destroy() };
+    const handshake: LimitedConnection = { idleSinceMs: performance.now(), evict: () => socket.destroy() };
     this.#below.add(socket);
     this.#handshakes.set(peer, handshake);
     this.#room.enter(handshake, sharer);
@@ -215,7 +222,7 @@ export class HttpServer {
     connection.socket.once("close", () => {
       this.#connections.delete(connection);
       this.#room.leave(connection);
-      this.#http2Room.leave(connection);
+      this.#http2Limiter.leave(connection);
       connection.closed();
     });
   }
@@ -236,21 +243,21 @@ export class HttpServer {
   #goesOnAsHttp2(connection: ServerConnection, early: Buffer): void {
     const { socket } = connection;
     const sharer = this.#handlers.sharerOf(socket.remoteAddress ?? "");
-    if (!this.#http2Room.makeRoomFor(sharer)) {
+    if (!this.#http2Limiter.admit(sharer)) {
       this.#handlers.refuseHttp2(socket);
       return;
     }
     this.#connections.delete(connection);
     const http2 = this.#handlers.http2(socket, early);
-    // It has just left it as a connection of HTTP/1.1.
+    // The connection has just left the limiter as an HTTP/1.1 connection.
     this.#room.enter(http2, sharer);
-    this.#http2Room.enter(http2, sharer);
+    this.#http2Limiter.enter(http2, sharer);
     this.#follow(http2);
   }
 
   readonly #look = (): void => {
     const nowMs = performance.now();
-    for (const connection of this.#connections) guardRun(() => connection.look(nowMs), this.#handlers.onFault);
+    for (const connection of this.#connections) guardRun(() => connection.look(nowMs), this.#handlers.onInternalError);
   };
 }
 

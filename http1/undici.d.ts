@@ -1,10 +1,10 @@
-// undici types its entry only. Why its inner file is imported: docs/decisions/0025-llhttp-out-of-undici.md.
+// undici declares types for its entry point only. docs/decisions/0025-llhttp-out-of-undici.md explains the import of its inner file.
 declare module "undici/lib/llhttp/llhttp_simd-wasm.js" {
   const bytes: Buffer<ArrayBuffer>;
   export default bytes;
 }
 
-/** What is used of it. The types of Node leave these to those of browsers. */
+/** The used part of WebAssembly, which Node's types leave to the DOM types. */
 declare namespace WebAssembly {
   class Module {
     constructor(bytes: ArrayBufferView<ArrayBuffer>);

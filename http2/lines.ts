@@ -1,4 +1,4 @@
-/** Adds whole lines of a head, but those of `except`, to names and values by turns, with the names in lower case, as HTTP/2 wants them. */
+/** Appends header lines, except those in `except`, as alternating lower-case names and values (HTTP/2 form). */
 export function pushLines(fields: (string | number)[], lines: string, except?: string): void {
   for (let at = 0; at < lines.length; ) {
     const end = lines.indexOf("\r\n", at);

@@ -1,6 +1,6 @@
 import type { ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
-import { guardEmits, type OnFault } from "../http1/guard.ts";
+import { guardEmits, type OnInternalError } from "../http1/guard.ts";
 import {
   type BodyReceiver,
   mayHaveContent,
@@ -16,36 +16,36 @@ import { StreamInput } from "./stream-input.ts";
 import { StreamTunnel } from "./stream-tunnel.ts";
 
 /*
- * One request of a client and its response on a stream of HTTP/2, with the states of `ServerExchange`. Backpressure is that of the stream:
- * what is not read widens no window, and a write is done when the client's window had room for it. The end of an exchange ends its stream
- * only; the other streams of the connection go on. A client that does not take the end of its response has as long for it as for any part.
+ * One request of a client and its response on an HTTP/2 stream, with the states of `ServerExchange`. Backpressure is that of the stream:
+ * unread data widens no window, and a write completes when it fits into the client's window. The end of an exchange ends only its stream;
+ * the other streams of the connection continue. The time limit for reading any part of a response also applies to its end.
  */
 
 /** The connection of an exchange. */
 export interface Http2Owner {
   readonly socket: Socket;
   readonly isClosing: boolean;
-  /** Tells the client to begin nothing more on this connection. */
+  /** Sends GOAWAY, after which the client begins no more streams on this connection. */
   goAway(): void;
-  /** The response is complete; the client has not taken all of it yet. */
+  /** Called when the response is complete, though the client may not have read all of it. */
   answered(exchange: Http2Exchange): void;
-  /** The stream carries another protocol from now on. */
+  /** Called when the stream starts to carry another protocol. */
   upgraded(): void;
-  /** The client has reset the stream. */
+  /** Called when the client has reset the stream. */
   reset(): void;
-  /** A frame of a body has come. */
+  /** Called for each frame of a body. */
   readonly onFrame: () => void;
-  readonly onFault: OnFault;
+  readonly onInternalError: OnInternalError;
 }
 
 // RFC 9113, 7.
 const NO_ERROR = 0;
-/** Of a body that is discarded after the response. */
+/** Maximum bytes of a body that are discarded after the response. */
 const DRAIN_BYTES_MAX = 1024 * 1024;
 const DRAIN_MS = 1_000;
-/** Informational responses other than this one. */
+/** 101 does not exist in HTTP/2; all other informational responses are sent. */
 const SWITCHING_PROTOCOLS = 101;
-/** RFC 8441, 5.1: HTTP/2 has no use for it, unless the client has a key of its own. */
+/** RFC 8441, 5.1: HTTP/2 does not need it, unless the client has sent its own key. */
 const ACCEPT = "sec-websocket-accept";
 const NOTHING = Buffer.alloc(0);
 
@@ -56,7 +56,7 @@ export class Http2Exchange implements ServerExchange, BodyReceiver {
   rawHeaders: readonly string[];
   readonly isUpgrade: boolean;
   readonly madeKey: string | undefined;
-  /** Node refuses others. */
+  /** Node rejects higher statuses. */
   readonly statusMax = 599;
   readonly socket: Socket;
   isComplete: boolean;
@@ -74,9 +74,9 @@ export class Http2Exchange implements ServerExchange, BodyReceiver {
   readonly #stream: ServerHttp2Stream;
   readonly #input: StreamInput | undefined;
   #receiver: BodyReceiver | undefined;
-  /** The head that waits for the first bytes. */
+  /** Head that waits for the first bytes of the content. */
   #head: (string | number)[] | undefined;
-  /** The response may end with trailers. */
+  /** Whether the response may end with trailers. */
   #mayTrail = false;
   #hasContent = true;
   #tunnel: StreamTunnel | undefined;
@@ -95,7 +95,7 @@ export class Http2Exchange implements ServerExchange, BodyReceiver {
     stream.on("aborted", () => {
       owner.reset();
       this.#closed();
-      // Later: it is called before the reset is sent, if it is ours.
+      // On the next tick, because this runs before a reset of our own is sent.
       process.nextTick(() => stream.destroy());
     });
     stream.once("close", () => this.#closed());
@@ -111,7 +111,7 @@ export class Http2Exchange implements ServerExchange, BodyReceiver {
   }
 
   onPiece(bytes: Buffer, _frames: number, isLast: boolean): void {
-    // Its frames were counted when they came.
+    // The frames were counted on arrival.
     this.#receiver?.onPiece(bytes, 0, isLast);
   }
 
@@ -139,7 +139,7 @@ export class Http2Exchange implements ServerExchange, BodyReceiver {
     onClose?.();
   }
 
-  /** RFC 8441: the answer is 200, and the stream carries the protocol. */
+  /** RFC 8441: the response is 200, and the stream carries the protocol. */
   upgrade({ lines }: UpgradeHead): Upgraded {
     const stream = this.#stream;
     this.isOver = true;
@@ -155,7 +155,7 @@ export class Http2Exchange implements ServerExchange, BodyReceiver {
     const duplex = new StreamTunnel(stream, input);
     this.#tunnel = duplex;
     guardEmits(duplex, ({ error }) => {
-      this.#owner.onFault(error);
+      this.#owner.onInternalError(error);
       duplex.destroy();
     });
     this.#receiver = duplex;
@@ -215,7 +215,7 @@ export class Http2Exchange implements ServerExchange, BodyReceiver {
     if (stream.destroyed) return;
     if (!waited || content !== undefined || trailers !== "") {
       if (content === undefined) stream.end();
-      // The bytes may be others' when this returns, and the stream keeps them until its window has room.
+      // The caller may reuse the buffer when this returns, and the stream keeps it until its window has room.
       else stream.end(Buffer.from(content));
     }
     if (this.isComplete) return;
@@ -227,7 +227,7 @@ export class Http2Exchange implements ServerExchange, BodyReceiver {
   breakOff(): void {
     this.isOver = true;
     this.onClose = undefined;
-    // Closing it would end it first. This resets it at once, with INTERNAL_ERROR.
+    // Closing would send the end first. This resets the stream immediately, with INTERNAL_ERROR.
     this.#stream.destroy(new Error("the response was broken off"));
   }
 
@@ -252,8 +252,8 @@ export class Http2Exchange implements ServerExchange, BodyReceiver {
   }
 
   /**
-   * Discards what still comes, and asks for no more of it after a while: a reset at once may overtake the response, in the client or in a
-   * gateway before it, even with NO_ERROR.
+   * Discards the data that still arrives, and resets the stream after a while. An immediate reset may overtake the response in the client
+   * or in a gateway before it, even with NO_ERROR.
    */
   #dropRest(): void {
     const stream = this.#stream;

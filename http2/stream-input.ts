@@ -1,33 +1,34 @@
 import type { Http2Stream } from "node:http2";
-import { Gathered } from "../http1/gathered.ts";
-import { guardRun, type OnFault } from "../http1/guard.ts";
+import { ChunkBuffer } from "../http1/chunk-buffer.ts";
+import { guardRun, type OnInternalError } from "../http1/guard.ts";
 
 /*
- * What arrives on a stream of HTTP/2, in either direction: the frames of one turn of the event loop are joined and handed over as one piece, and
- * what arrives while it is paused is kept joined too.
+ * Joins the data that arrives on an HTTP/2 stream, in either direction: the frames of one turn of the event loop are handed over as one
+ * chunk, and
+ * frames that arrive while it is paused are joined too.
  *
- *   paused ──resume──► flowing ──end of the stream──► ended: told after the last piece
+ *   paused ──resume──► flowing ──end of the stream──► ended: `onEnd` after the last chunk
  *      ◄────pause────────┘
  *
- * Node would keep each frame as a buffer of its own, of some hundred bytes, which is a view of everything that was read with it. A window of frames of one
- * byte would then hold 20 MB for each stream, and more with other streams beside it. So Node's `push` is overridden: its own buffer stays empty, and the
- * window of the stream is what bounds this one, because a stream that is paused consumes nothing.
+ * Node would keep each frame as a separate buffer of a few hundred bytes, which is a view of the complete read. A window of one-byte frames
+ * would then hold 20 MB per stream, and more with other streams beside it. So Node's `push` is overridden: its own buffer stays empty. The
+ * window of the stream bounds this buffer, because a paused stream consumes no data.
  */
 
 export interface InputReceiver {
-  /** `frames`: how many it came in. After the last piece `onEnd` follows at once. */
+  /** `frames`: number of frames in `bytes`. After the last chunk `onEnd` follows immediately. */
   onPiece(bytes: Buffer, frames: number, isLast: boolean): void;
   onEnd(): void;
 }
 
 export interface InputOptions {
-  /** Called with each frame, also with those that are kept. */
+  /** Called with each frame, including those that are buffered. */
   readonly onFrame?: () => void;
-  /** What the receiver throws. The stream is closed then. */
-  readonly onFault: OnFault;
+  /** Called with an exception of the receiver. The stream is closed then. */
+  readonly onInternalError: OnInternalError;
 }
 
-/** From this size on, what is joined does not wait for the end of the turn. */
+/** From this size on, joined data is handed over before the end of the turn. */
 const HANDED_BYTES = 16 * 1024;
 // RFC 9113, 7.
 const INTERNAL_ERROR = 2;
@@ -36,7 +37,7 @@ export class StreamInput {
   readonly #stream: Http2Stream;
   readonly #receiver: InputReceiver;
   readonly #options: InputOptions;
-  readonly #gathered = new Gathered();
+  readonly #buffered = new ChunkBuffer();
   #frames = 0;
   #isPaused = true;
   #isEnded = false;
@@ -48,7 +49,7 @@ export class StreamInput {
     this.#stream = stream;
     this.#receiver = receiver;
     this.#options = options;
-    // What came between the stream's head and its event, as with the first packet of a connection.
+    // Data that arrived between the stream's head and its event, as in the first packet of a connection.
     for (let early = stream.read(); early !== null; early = stream.read()) this.#take(early);
     stream.once("end", () => {
       if (!stream.closed) this.#ended();
@@ -56,24 +57,24 @@ export class StreamInput {
     const { push } = stream;
     stream.push = (bytes: Buffer | null): boolean => {
       if (bytes !== null) return this.#take(bytes);
-      // Also called when the stream is closed in another way.
+      // Also called when the stream closes in another way.
       if (!stream.closed && !stream.destroyed) this.#ended();
       const isTaken = push.call(stream, null);
-      // For its `end`, without which Node would not close the stream.
+      // Needed for the `end` event, without which Node would not close the stream.
       stream.resume();
       return isTaken;
     };
   }
 
-  /** All has arrived, though it may not be handed over yet. */
-  get isWhole(): boolean {
+  /** Whether all data has arrived, though it may not be handed over yet. */
+  get isComplete(): boolean {
     return this.#isEnded;
   }
 
-  /** Nothing more is handed over, and what is kept is dropped. */
+  /** Stops handing over data, and drops the buffered data. */
   stop(): void {
     this.#isOver = true;
-    this.#gathered.take();
+    this.#buffered.take();
   }
 
   pause(): void {
@@ -83,8 +84,8 @@ export class StreamInput {
   resume(): void {
     if (!this.#isPaused) return;
     this.#isPaused = false;
-    if (this.#gathered.bytes > 0 || this.#isEnded) this.#handOverSoon();
-    // Opens the window for what was kept.
+    if (this.#buffered.bytes > 0 || this.#isEnded) this.#handOverSoon();
+    // Opens the window for the buffered bytes.
     if (!this.#isEnded && !this.#stream.destroyed) this.#stream._read(0);
   }
 
@@ -93,9 +94,9 @@ export class StreamInput {
     onFrame?.();
     if (this.#isOver) return true;
     this.#frames += 1;
-    this.#gathered.add(this.#isPaused ? Buffer.from(bytes) : bytes);
+    this.#buffered.add(this.#isPaused ? Buffer.from(bytes) : bytes);
     if (this.#isPaused) return false;
-    if (this.#gathered.bytes >= HANDED_BYTES) this.#handOver();
+    if (this.#buffered.bytes >= HANDED_BYTES) this.#handOver();
     else this.#handOverSoon();
     return !this.#isPaused;
   }
@@ -120,13 +121,13 @@ export class StreamInput {
         if (this.#isPaused || this.#isOver) return;
         const frames = this.#frames;
         this.#frames = 0;
-        if (this.#gathered.bytes > 0) this.#receiver.onPiece(this.#gathered.take(), frames, this.#isEnded);
+        if (this.#buffered.bytes > 0) this.#receiver.onPiece(this.#buffered.take(), frames, this.#isEnded);
         if (!this.#isEnded || this.#isPaused || this.#isOver) return;
         this.#isOver = true;
         this.#receiver.onEnd();
       },
       (error) => {
-        this.#options.onFault(error);
+        this.#options.onInternalError(error);
         this.#stream.close(INTERNAL_ERROR);
       },
     );

@@ -1,20 +1,20 @@
 import type { Http2Stream } from "node:http2";
 import { Duplex } from "node:stream";
 
-/** How the input of a stream is let flow, and stopped. */
+/** Resumes and pauses the input of a stream. */
 export interface Flow {
-  /** All has arrived, though it may not have been given yet. */
-  readonly isWhole: boolean;
+  /** Whether all data has arrived, though it may not be handed over yet. */
+  readonly isComplete: boolean;
   resume(): void;
   pause(): void;
 }
 
 /**
- * A stream of HTTP/2 that carries another protocol (RFC 8441), as a connection of its own would. What has arrived is given to it by `onPiece` and
- * `onEnd`, joined, so that small frames cost no more than their bytes while the other side does not read.
+ * An HTTP/2 stream that carries another protocol (RFC 8441), as a socket would. Input arrives by `onPiece` and `onEnd`, joined, so that
+ * small frames cost no more than their bytes while the other side does not read.
  */
 export class StreamTunnel extends Duplex {
-  /** As of a socket. */
+  /** Like `bytesRead` of a socket. */
   bytesRead = 0;
   readonly #stream: Http2Stream;
   readonly #flow: Flow;
@@ -28,9 +28,9 @@ export class StreamTunnel extends Duplex {
     });
   }
 
-  /** Both sides have ended it. The last bytes may still have to be read, and the end after them. */
+  /** Whether both sides have ended the stream. The last bytes, and the end after them, may still be unread. */
   get isDone(): boolean {
-    return this.#flow.isWhole && this.writableEnded;
+    return this.#flow.isComplete && this.writableEnded;
   }
 
   onPiece(bytes: Buffer): void {
@@ -57,9 +57,9 @@ export class StreamTunnel extends Duplex {
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
-    const isWhole = this.readableEnded && this.writableFinished;
-    // Closing it would end it first. This resets it at once, with INTERNAL_ERROR.
-    if (!isWhole && !this.#stream.destroyed) this.#stream.destroy(new Error("the tunnel was broken off"));
+    const isComplete = this.readableEnded && this.writableFinished;
+    // Closing would send the end first. This resets the stream immediately, with INTERNAL_ERROR.
+    if (!isComplete && !this.#stream.destroyed) this.#stream.destroy(new Error("the tunnel was broken off"));
     done(error);
   }
 }

@@ -18,7 +18,7 @@ export async function startAdmin({
   registry,
   notReady,
 }: AdminOptions): Promise<{ url: string; close(): Promise<void> }> {
-  const answer = async (path: string | undefined): Promise<{ status: number; text: string; type?: string }> => {
+  const respond = async (path: string | undefined): Promise<{ status: number; text: string; type?: string }> => {
     if (path === "/livez") return { status: 200, text: "ok\n" };
     if (path === "/readyz") {
       const reasons = notReady();
@@ -29,7 +29,7 @@ export async function startAdmin({
     return { status: 200, text: await registry.metrics(), type: registry.contentType };
   };
   const server = createServer(async (request, response) => {
-    const { status, text, type = "text/plain; charset=utf-8" } = await answer(request.url);
+    const { status, text, type = "text/plain; charset=utf-8" } = await respond(request.url);
     response.writeHead(status, { "content-type": type }).end(text);
   });
   server.listen(port, host);

@@ -25,7 +25,7 @@ export interface MetricsOptions {
 }
 
 /** Those that an alert may be about. */
-const POLICY_CONDITIONS = ["Enforced", "Stale", "Refused", "Overshot", "Bypassable"] as const;
+const POLICY_CONDITIONS = ["Enforced", "Stale", "Unsupported", "LimitsExceeded", "Bypassable"] as const;
 const STATUSES = ["True", "False", "Unknown"] as const;
 const KINDS = RECONCILERS.map(({ kind }) => kind);
 
@@ -39,12 +39,12 @@ export const OBJECT_METRICS = defineMetrics({
     bad: "Mostly errors: see `postern_operator_retries_total`.",
   },
   duration: {
-    name: "postern_operator_reconcile_seconds",
+    name: "postern_operator_reconcile_duration_seconds",
     type: "histogram",
     help: "How long a reconcile took.",
     unit: "seconds",
     labels: { kind: KINDS },
-    bad: "The 99th percentile above 3: the API or Kubernetes is slow, see `postern_operator_api_call_seconds` and `postern_operator_kubernetes_request_seconds`.",
+    bad: "The 99th percentile above 3: the API or Kubernetes is slow, see `postern_operator_api_call_duration_seconds` and `postern_operator_kubernetes_request_duration_seconds`.",
   },
   retries: {
     name: "postern_operator_retries_total",
@@ -52,15 +52,15 @@ export const OBJECT_METRICS = defineMetrics({
     help: "Reconciles that failed and are tried again, by kind.",
     unit: "reconciles",
     labels: { kind: KINDS },
-    bad: "More than three a minute (PosternReconcilesFail): the log line `reconcile failed; retrying` has the object and the reason.",
+    bad: "More than three a minute (PosternReconcileErrors): the log line `reconcile failed; retrying` has the object and the reason.",
   },
   waits: {
-    name: "postern_operator_queue_wait_seconds",
+    name: "postern_operator_queue_wait_duration_seconds",
     type: "histogram",
     help: "How long an object was in the queue until its turn came, by kind.",
     unit: "seconds",
     labels: { kind: KINDS },
-    bad: "The 99th percentile above 30 (PosternObjectsWaitLong): edits take effect that late.",
+    bad: "The 99th percentile above 30 (PosternQueueLatencyHigh): edits take effect that late.",
   },
   depth: {
     name: "postern_operator_queue_depth",
@@ -68,7 +68,7 @@ export const OBJECT_METRICS = defineMetrics({
     help: "Objects that are in the queue or being reconciled, by kind.",
     unit: "objects",
     labels: { kind: KINDS },
-    bad: "High after a start or a large apply, then falling. Above 100 for 15 minutes (PosternQueueIsDeep): calls are slow or fail.",
+    bad: "High after a start or a large apply, then falling. Above 100 for 15 minutes (PosternQueueBacklog): calls are slow or fail.",
   },
   watchAge: {
     name: "postern_operator_watch_age_seconds",
@@ -76,17 +76,17 @@ export const OBJECT_METRICS = defineMetrics({
     help: "How long ago it was certain that no change was missed, by resource; the oldest of several namespaces. Inf before the first list.",
     unit: "seconds",
     labels: { resource: "the plural of a watched kind, such as `apikeypolicies` or `pods`" },
-    bad: "Above 120 (PosternWatchIsOld): changes of this resource are missed. `/readyz` of the admin port says why; mostly a right is missing or the Kubernetes API is away.",
+    bad: "Above 120 (PosternWatchStale): changes of this resource are missed. `/readyz` of the admin port says why; mostly a right is missing or the Kubernetes API is away.",
   },
   leading: {
     name: "postern_operator_leading",
     type: "gauge",
     help: "1 while this replica is the leader.",
     unit: "1 or 0",
-    bad: "The sum over all replicas is 1. 0 for longer than half a minute (PosternNoOperator): manifests have no effect. `kubectl -n postern get lease` names the holder.",
+    bad: "The sum over all replicas is 1. 0 for longer than half a minute (PosternOperatorDown): manifests have no effect. `kubectl -n postern get lease` names the holder.",
   },
   polls: {
-    name: "postern_operator_policy_poll_seconds",
+    name: "postern_operator_policy_poll_duration_seconds",
     type: "histogram",
     help: "How long it took to list the statuses of a workspace's policies, by result.",
     unit: "seconds",
@@ -115,14 +115,14 @@ export const OBJECT_METRICS = defineMetrics({
     help: "Policies, by condition and its status.",
     unit: "policies",
     labels: { condition: POLICY_CONDITIONS, status: STATUSES },
-    bad: "`Stale` or `Refused` True (PosternPolicyStale, PosternPolicyRefused); `Enforced` False: pods without a gate, or gates that have not reported; `Overshot` True (PosternLimitsOvershot): limits were exceeded while Redis was away; `Bypassable` True: the app's port is open to others than its gate.",
+    bad: "`Stale` or `Unsupported` True (PosternPolicyStale, PosternPolicyUnsupported); `Enforced` False: pods without a gate, or gates that have not reported; `LimitsExceeded` True (PosternLimitsExceeded): limits were exceeded while Redis was away; `Bypassable` True: the app's port is open to others than its gate.",
   },
   unguarded: {
     name: "postern_operator_unguarded_pods",
     type: "gauge",
     help: "Running pods that a policy selects and that have no gate of it, as the statuses of policies say.",
     unit: "pods",
-    bad: "Above 0 for ten minutes (PosternPodsAreUnguarded): requests to these pods are not checked. Events of the policies name them; restart them, so that they get a gate.",
+    bad: "Above 0 for ten minutes (PosternUnguardedPods): requests to these pods are not checked. Events of the policies name them; restart them, so that they get a gate.",
   },
   silent: {
     name: "postern_operator_silent_pods",

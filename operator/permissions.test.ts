@@ -28,14 +28,14 @@ function calledProcedures(): string[] {
 }
 
 test("the operator's root key is allowed exactly what the procedures need that the operator calls", () => {
-  const needed = calledProcedures().flatMap((procedure) => {
+  const required = calledProcedures().flatMap((procedure) => {
     const expected = EXPECTED[procedure];
     if (expected === undefined) throw new Error(`${procedure} is not in permissions-expected.ts`);
     const never = [...(NEVER[procedure] ?? []), ...(procedure.startsWith("managed.") ? OTHER_KINDS : [])];
     const also = Object.entries(expected.also ?? {}).flatMap(([when, what]) => (never.includes(when) ? [] : what));
     return [...expected.needs, ...also].map((tuple) => tuple.replace(/<\w+>/, "*"));
   });
-  expect([...OPERATOR_PERMISSIONS].sort()).toEqual([...new Set(needed)].sort());
+  expect([...OPERATOR_PERMISSIONS].sort()).toEqual([...new Set(required)].sort());
 });
 
 test("each of them is one that a root key can have", () => {

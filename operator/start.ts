@@ -12,16 +12,16 @@ import {
 import { type FollowServicesOptions, followServices, type Services } from "./network/follow-services.ts";
 import { type FollowPodsOptions, followPods, type Pods } from "./pods/follow-pods.ts";
 import { asksForGate } from "./pods/pod.ts";
-import { startSecretLooks } from "./reconcilers/api-key/secret-looks.ts";
+import { startSecretPolling } from "./reconcilers/api-key/secret-polling.ts";
 import { concerns } from "./reconcilers/api-key-policy/choose-policy.ts";
-import { createPolicyLooks } from "./reconcilers/api-key-policy/looks.ts";
+import { createPolicyCache } from "./reconcilers/api-key-policy/policy-cache.ts";
 import { startPolicyPoll } from "./reconcilers/api-key-policy/poll.ts";
 import { isLabelled } from "./reconcilers/api-key-policy/selection.ts";
 import type { OperatorContext } from "./reconcilers/context.ts";
+import { startDigestPoll } from "./reconcilers/drift/poll.ts";
+import { createSyncedObjects } from "./reconcilers/drift/synced-objects.ts";
 import { INDEXES } from "./reconcilers/indexes.ts";
 import { concernsItself, RECONCILERS } from "./reconcilers/registry.ts";
-import { startDigestPoll } from "./reconcilers/settled/poll.ts";
-import { createSettledObjects } from "./reconcilers/settled/settled.ts";
 import { createSyncTimes } from "./reconcilers/sync-times.ts";
 import type { Environment } from "./runtime/cluster-access.ts";
 import { collectKeys } from "./runtime/collect-keys.ts";
@@ -41,7 +41,7 @@ import { openCluster } from "./source/open-kubernetes.ts";
 import { UNSEEN, WORKSPACE_LABEL } from "./tenancy/placement.ts";
 import { openWorkspaces, type WorkspacesOptions } from "./tenancy/workspaces.ts";
 import { createTrafficMetrics, type TrafficMetrics } from "./traffic-metrics.ts";
-import { startWebhook, type Webhook, type WebhookConfig, type WebhookParts } from "./webhook/start.ts";
+import { startWebhook, type Webhook, type WebhookConfig, type WebhookDeps } from "./webhook/start.ts";
 
 export interface OperatorConfig {
   readonly source:
@@ -127,12 +127,12 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   const stop = new AbortController();
   const controllers = new Map<Kind, Controller>();
   const syncs = createSyncTimes();
-  const settled = createSettledObjects(resyncMs);
-  const looks = createPolicyLooks((pace) => poll.hurry(pace));
+  const synced = createSyncedObjects(resyncMs);
+  const looks = createPolicyCache((pace) => poll.hurry(pace));
   /** For a change, after which nothing that is remembered of the object counts. */
   const addChanged = (kind: Kind, key: ObjectKey) => {
     if (kind === "ApiKeyPolicy") looks.forget(key);
-    else settled.forget(kind, key);
+    else synced.forget(kind, key);
     controllers.get(kind)?.add(key);
   };
   // New pods come in numbers, and change several times while they start.
@@ -179,7 +179,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     workspaces,
     cluster,
     looks,
-    settled,
+    synced,
     syncs,
     pods,
     isNamespaceGuarded,
@@ -221,8 +221,8 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   });
 
   const digests = startDigestPoll({ ctx, add: (kind, key) => controllers.get(kind)?.add(key), log });
-  const secretLooks = startSecretLooks({ source, add: (key) => controllers.get("ApiKey")?.add(key), log });
-  const workers = () => [...controllers.values(), poll, digests, secretLooks];
+  const secretPolling = startSecretPolling({ source, add: (key) => controllers.get("ApiKey")?.add(key), log });
+  const workers = () => [...controllers.values(), poll, digests, secretPolling];
   const closeWorkers = () => Promise.all(workers().map((worker) => worker.close()));
   const closeFollowed = async () => {
     touched.close();
@@ -240,7 +240,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     if (object === undefined) return;
     if (change.after === undefined) {
       syncs.forget(object);
-      settled.forget(change.kind, keyOf(object));
+      synced.forget(change.kind, keyOf(object));
       if (change.kind === "ApiKeyPolicy") looks.drop(keyOf(object));
     }
     if (!isListed) pending.add(`${change.kind} ${formatKey(keyOf(object))}`);
@@ -256,7 +256,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
 
   /** What happens in one workspace concerns no object of another. */
   const areTogether = (one: string, other: string): boolean =>
-    one === other || workspaces.placeOf(one).workspace?.name === workspaces.placeOf(other).workspace?.name;
+    one === other || workspaces.resolve(one).workspace?.name === workspaces.resolve(other).workspace?.name;
 
   const work = (isLeading: boolean) => {
     metrics.setLeading(isLeading);
@@ -326,9 +326,7 @@ interface OpenSource {
   readonly followNetworkPolicies: ((onChange: FollowNetworkPoliciesOptions["onChange"]) => NetworkPolicies) | undefined;
   readonly watchStates: () => readonly WatchState[];
   /** undefined where no webhook is wanted, or none can be called. */
-  readonly serveWebhook:
-    | ((parts: Omit<WebhookParts, "client" | "namespace" | "controllerClass">) => Webhook)
-    | undefined;
+  readonly serveWebhook: ((deps: Omit<WebhookDeps, "client" | "namespace" | "controllerClass">) => Webhook) | undefined;
   /** Also closes the connections that the source and the election share. */
   readonly closeSource: () => Promise<void>;
 }
@@ -378,7 +376,7 @@ async function openSource(config: OperatorConfig, traffic: TrafficMetrics): Prom
     serveWebhook:
       webhook === undefined
         ? undefined
-        : (parts) => startWebhook(webhook, { ...parts, client, namespace, controllerClass }),
+        : (deps) => startWebhook(webhook, { ...deps, client, namespace, controllerClass }),
     followNamespaces: share,
     followLabels: (onChange) => {
       const { labelsOf, ...following } = share(onChange);

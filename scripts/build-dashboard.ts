@@ -26,7 +26,7 @@ const COMPRESSED = /\.(js|css|html|svg)$/;
 /** What at least this many pages share is one file; by itself it would be dozens of small ones, which a first load waits for in turn. */
 const SHARED_BY_PAGES = 4;
 const SHARED = [
-  { name: "parts", test: /\/dashboard\/(parts|api|usage)\//, minShareCount: SHARED_BY_PAGES },
+  { name: "components", test: /\/dashboard\/(components|api|usage)\//, minShareCount: SHARED_BY_PAGES },
   { name: "controls", test: /\/node_modules\//, minShareCount: SHARED_BY_PAGES },
 ];
 

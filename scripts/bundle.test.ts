@@ -32,7 +32,7 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 
 const programOf = (name: string) => join(folder, name, "main.mjs");
 
-describe.each(Object.entries(PARTS))("%s", (name, { bytesMax, files = {}, hasGrpcDoor, isCompiled, checksNode }) => {
+describe.each(Object.entries(PARTS))("%s", (name, { bytesMax, files = {}, hasGrpcExtAuth, isCompiled, checksNode }) => {
   test("is no larger than its bound", () => {
     expect(bytesBelow(join(folder, name))).toBeLessThanOrEqual(bytesMax);
   });
@@ -40,7 +40,7 @@ describe.each(Object.entries(PARTS))("%s", (name, { bytesMax, files = {}, hasGrp
   test("is one file, with what it reads beside it", async () => {
     const outermost = Object.keys(files).map((path) => path.split("/")[0]);
     const apart = [
-      ...(hasGrpcDoor ? ["grpc-door.mjs"] : []),
+      ...(hasGrpcExtAuth ? ["grpc-ext-auth.mjs"] : []),
       ...(isCompiled ? ["program.cjs", "program.compiled"] : []),
       ...(checksNode ? ["program.mjs"] : []),
     ];
@@ -55,15 +55,15 @@ describe.each(Object.entries(PARTS))("%s", (name, { bytesMax, files = {}, hasGrp
   });
 });
 
-test("what the gRPC door needs is in its own file alone, and has no state of the gate", async () => {
-  const [main, door] = await Promise.all(
-    ["program.cjs", "grpc-door.mjs"].map((file) => readFile(join(folder, "sidecar", file), "utf8")),
+test("what the gRPC ext-auth endpoint needs is in its own file alone, and has no state of the gate", async () => {
+  const [main, extAuth] = await Promise.all(
+    ["program.cjs", "grpc-ext-auth.mjs"].map((file) => readFile(join(folder, "sidecar", file), "utf8")),
   );
   const has = (text: string | undefined, name: string) => text?.includes(name);
-  expect([has(main, "@connectrpc/connect"), has(door, "@connectrpc/connect")]).toEqual([false, true]);
+  expect([has(main, "@connectrpc/connect"), has(extAuth, "@connectrpc/connect")]).toEqual([false, true]);
   // A second copy of these would not know the errors and the records of the first.
   for (const stateful of ["CountersUnavailable", "KeyView", "Deciding"]) {
-    expect([stateful, has(main, stateful), has(door, stateful)]).toEqual([stateful, true, false]);
+    expect([stateful, has(main, stateful), has(extAuth, stateful)]).toEqual([stateful, true, false]);
   }
 });
 
@@ -140,7 +140,7 @@ describe.skipIf(process.platform !== "linux")("an idle gate", () => {
     expect(await modulesOf(gate)).toContain("NativeModule tls");
   });
 
-  test("opens the gRPC door out of the file beside it", async () => {
+  test("opens the gRPC ext-auth endpoint out of the file beside it", async () => {
     const gate = await start([programOf("sidecar"), ...args, ...ports, "--grpc-listen", "127.0.0.1:0"]);
     expect(gate.stderr()).toContain('"grpcUrl":"http://127.0.0.1:');
     expect(await modulesOf(gate)).toContain("NativeModule http2");

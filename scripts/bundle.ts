@@ -25,12 +25,12 @@ interface Part {
   readonly isCompiled?: true;
   /** Whether users run it with a Node of their own, which may be too old. */
   readonly checksNode?: true;
-  /** Whether it may open the gRPC door, which is a file beside it: a process that does not open it never reads that. */
-  readonly hasGrpcDoor?: true;
+  /** Whether it may open the gRPC ext-auth endpoint, which is a file beside it: a process that does not open it never reads that. */
+  readonly hasGrpcExtAuth?: true;
 }
 
 /** It has its own copy of what it imports, so nothing with a state may be among that: the caller passes in what decides. */
-const GRPC_DOOR = { entry: "sidecar/doors/grpc-door.ts", file: "grpc-door.mjs" };
+const GRPC_EXT_AUTH = { entry: "sidecar/ext-auth/grpc-server.ts", file: "grpc-ext-auth.mjs" };
 
 const swagger = (name: string) => ({
   [`node_modules/swagger-ui-dist/${name}`]: createRequire(import.meta.url).resolve(`swagger-ui-dist/${name}`),
@@ -48,10 +48,10 @@ const SERVER_FILES = {
 };
 
 export const PARTS: Readonly<Record<string, Part>> = {
-  sidecar: { entry: "cli/images/sidecar.ts", bytesMax: 4 * MIB, hasGrpcDoor: true, isCompiled: true },
+  sidecar: { entry: "cli/images/sidecar.ts", bytesMax: 4 * MIB, hasGrpcExtAuth: true, isCompiled: true },
   operator: { entry: "cli/images/operator.ts", bytesMax: 10 * MIB },
   "api-server": { entry: "cli/images/api-server.ts", bytesMax: 15 * MIB, files: SERVER_FILES },
-  cli: { entry: "cli/main.ts", bytesMax: 20 * MIB, files: SERVER_FILES, hasGrpcDoor: true, checksNode: true },
+  cli: { entry: "cli/main.ts", bytesMax: 20 * MIB, files: SERVER_FILES, hasGrpcExtAuth: true, checksNode: true },
 };
 
 /** Writes the part into the folder, which is emptied first. Returns what went into it. */
@@ -62,8 +62,8 @@ export async function bundle(name: string, folder: string): Promise<Metafile> {
   const outfile = join(folder, part.checksNode ? "program.mjs" : "main.mjs");
   const metafile = await (part.isCompiled ? bundleCompiled : bundleFile)(part.entry, outfile);
   if (part.checksNode) writeFileSync(join(folder, "main.mjs"), nodeCheck(), { mode: 0o755 });
-  if (part.hasGrpcDoor) {
-    const { inputs } = await bundleFile(GRPC_DOOR.entry, join(folder, GRPC_DOOR.file));
+  if (part.hasGrpcExtAuth) {
+    const { inputs } = await bundleFile(GRPC_EXT_AUTH.entry, join(folder, GRPC_EXT_AUTH.file));
     Object.assign(metafile.inputs, inputs);
   }
   if (part.files !== undefined && "dashboard" in part.files) await ensureDashboard();
@@ -122,7 +122,7 @@ async function bundleFile(entry: string, outfile: string, form: BuildOptions = M
     legalComments: "eof",
     metafile: true,
     logLevel: "warning",
-    plugins: [GRPC_DOOR_APART, LLHTTP_AS_BYTES, COMMANDS_ADDED_CHEAPLY, BUILTINS_ASKED_FOR, LOADED_WHEN_USED],
+    plugins: [GRPC_EXT_AUTH_APART, LLHTTP_AS_BYTES, COMMANDS_ADDED_CHEAPLY, BUILTINS_ASKED_FOR, LOADED_WHEN_USED],
   });
   // esbuild escapes non-ASCII characters except in comments. One such character makes V8 store the whole source with two bytes per
   // character: 2 MB for every pod.
@@ -130,11 +130,11 @@ async function bundleFile(entry: string, outfile: string, form: BuildOptions = M
   return metafile;
 }
 
-const GRPC_DOOR_APART: Plugin = {
-  name: "grpc-door-apart",
+const GRPC_EXT_AUTH_APART: Plugin = {
+  name: "grpc-ext-auth-apart",
   setup: (build) =>
-    build.onResolve({ filter: /\/grpc-door\.ts$/ }, ({ kind }) =>
-      kind === "dynamic-import" ? { path: `./${GRPC_DOOR.file}`, external: true } : undefined,
+    build.onResolve({ filter: /\/grpc-server\.ts$/ }, ({ kind }) =>
+      kind === "dynamic-import" ? { path: `./${GRPC_EXT_AUTH.file}`, external: true } : undefined,
     ),
 };
 

@@ -15,7 +15,7 @@ test("a probe that fails is reported, and the next one is answered", async () =>
     },
     metrics: async () => ({ type: "text/plain", text: "" }),
     probes: createProbes([]),
-    onFault: (error) => void faults.push(error),
+    onInternalError: (error) => void faults.push(error),
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");

@@ -1,19 +1,19 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { createServer, type Server, type ServerResponse } from "node:http";
-import { guardedMessages, guardServer, type OnFault } from "../http1/guard.ts";
+import { guardedMessages, guardServer, type OnInternalError } from "../http1/guard.ts";
 import type { Probes } from "./probes.ts";
 import type { Readiness } from "./readiness.ts";
 
-/** Serves probes and metrics only, on a separate port that gets no traffic of the app. */
+/** Serves only probes and metrics, on a port separate from the traffic of the app. */
 export function createAdminServer(options: {
   readiness: () => Readiness;
   metrics: () => Promise<{ type: string; text: string }>;
-  /** For the hook that Kubernetes calls when the pod begins to end. The caller needs the token. */
+  /** Hook that Kubernetes calls when the pod begins to terminate. The caller must present the token. */
   podEnds?: { token: string; begin: () => void } | undefined;
   probes: Probes;
-  onFault: OnFault;
+  onInternalError: OnInternalError;
 }): Server {
-  const server = createServer(guardedMessages(options.onFault), (req, res) => {
+  const server = createServer(guardedMessages(options.onInternalError), (req, res) => {
     const path = req.url?.split("?")[0];
     if (req.method !== "GET" && req.method !== "HEAD") {
       send(res, 405, "text/plain", "only GET\n");
@@ -43,11 +43,11 @@ export function createAdminServer(options: {
       send(res, 404, "text/plain", "not found\n");
     }
   });
-  guardServer(server, options.onFault);
+  guardServer(server, options.onInternalError);
   return server;
 }
 
-/** Takes the same time wherever the two differ. */
+/** Comparing digests takes constant time. */
 const isEqual = (a: string, b: string): boolean => timingSafeEqual(digest(a), digest(b));
 
 const digest = (text: string): Buffer => createHash("sha256").update(text).digest();

@@ -1,43 +1,43 @@
+import { ConcurrencyLimiter } from "../edge/concurrency-limiter.ts";
 import { deciderJson } from "../edge/events/verification-line.ts";
-import { Places } from "../edge/places.ts";
 import { Slots } from "../edge/slots.ts";
-import type { FailureParts } from "./app/failures.ts";
-import { openUpstream, type Upstream } from "./app/upstream.ts";
-import { overHttp2 } from "./app/upstream-http2.ts";
 import type { Limits, SidecarConfig, Timeouts } from "./config.ts";
-import type { FaultLog } from "./faults.ts";
-import { createCounting } from "./gate/counting.ts";
-import type { DecisionParts } from "./gate/decide.ts";
-import type { ExchangeParts } from "./gate/exchange.ts";
-import { noteUncounted } from "./gate/note-uncounted.ts";
-import type { RefusalCounts } from "./gate/refusal-counts.ts";
-import type { VerifyParts } from "./gate/verify.ts";
-import type { AnswerParts } from "./http/answering.ts";
-import type { OngoingSet } from "./http/ongoing.ts";
-import { PieceTurns } from "./http/piece-turns.ts";
+import { createCounting } from "./decision/counting.ts";
+import type { DecisionDeps } from "./decision/decide.ts";
+import type { ExchangeDeps } from "./decision/exchange.ts";
+import { noteUncounted } from "./decision/record-uncounted.ts";
+import type { RefusalCounts } from "./decision/rejection-counts.ts";
+import type { VerifyDeps } from "./decision/verify.ts";
+import type { GateState } from "./gate-state.ts";
+import type { InFlightSet } from "./http/in-flight.ts";
+import { ReadScheduler } from "./http/read-scheduler.ts";
 import { makeIdSource } from "./http/request-ids.ts";
-import type { Knowledge } from "./knowledge.ts";
+import type { ResponseDeps } from "./http/responding.ts";
+import type { InternalErrorLog } from "./internal-errors.ts";
 import type { Metrics } from "./metrics.ts";
 import type { PodsAlive } from "./pods-alive.ts";
+import type { FailureDeps } from "./upstream/failures.ts";
+import { openUpstream, type Upstream } from "./upstream/upstream.ts";
+import { overHttp2 } from "./upstream/upstream-http2.ts";
 
 interface Given {
   readonly config: SidecarConfig;
   readonly timeouts: Timeouts;
   readonly limits: Limits;
-  readonly knowledge: Knowledge;
+  readonly state: GateState;
   readonly metrics: Metrics;
   readonly refusals: RefusalCounts;
   readonly podsAlive: PodsAlive;
-  readonly faults: FaultLog;
-  /** Whether the pod ends, so that each answer is the last of its connection. */
+  readonly internalErrors: InternalErrorLog;
+  /** Whether the pod is terminating, so that each response is the last of its connection. */
   readonly isEnding: () => boolean;
 }
 
-/** Assembles what every decision needs, the same for the proxy and for the doors. */
-export function assembleDecision(given: Given): DecisionParts {
-  const { config, knowledge, metrics, refusals, faults } = given;
+/** Assembles the dependencies of a decision, the same for the proxy and for the ext-auth endpoints. */
+export function assembleDecision(given: Given): DecisionDeps {
+  const { config, state, metrics, refusals, internalErrors } = given;
   return {
-    policy: () => knowledge.follower.current,
+    policy: () => state.follower.current,
     verifying: assembleVerification(given),
     recording: {
       events: config.edge.sink,
@@ -46,66 +46,74 @@ export function assembleDecision(given: Given): DecisionParts {
     nextId: makeIdSource(),
     metrics,
     refusals,
-    onFault: faults.exchange,
+    onInternalError: internalErrors.exchange,
   };
 }
 
-/** Assembles the parts of an exchange with the app at `upstream`, each with only what it needs. */
-export function assembleExchange(given: Given, decision: DecisionParts, upstreamUrl: string): ExchangeParts {
-  const { timeouts, limits, metrics, faults } = given;
-  const { onFault, nextId } = decision;
-  const ongoing: OngoingSet = new Slots();
-  const { headersMs, answerIdleMs, halfClosedMs } = timeouts;
+/** Assembles the dependencies of an exchange with the app at `upstream`. */
+export function assembleExchange(given: Given, decision: DecisionDeps, upstreamUrl: string): ExchangeDeps {
+  const { timeouts, limits, metrics, internalErrors } = given;
+  const { onInternalError, nextId } = decision;
+  const inFlight: InFlightSet = new Slots();
+  const { headersMs, upstreamIdleMs, halfClosedMs } = timeouts;
   const { headBytesMax, upstreamConnectionsMax: connectionsMax, addressShare } = limits;
   const { connectMs, bodyIdleMs, eventsIdleMs } = timeouts;
   const waits = { connectMs, headersMs, bodyIdleMs, eventsIdleMs };
-  const onUnrequested = faults.unrequestedBytes;
-  const upstreamOptions = { ...waits, headBytesMax, connectionsMax, addressShare, onFault, onUnrequested };
+  const onUnrequested = internalErrors.unrequestedBytes;
+  const upstreamOptions = { ...waits, headBytesMax, connectionsMax, addressShare, onInternalError, onUnrequested };
   const pool = openUpstream(upstreamUrl, upstreamOptions);
   const speaksHttp2 = given.config.upstreamProtocol === "h2c";
   const upstream = speaksHttp2 ? overHttp2(pool, upstreamOptions) : pool;
-  const answering = assembleAnswers(given, upstream, nextId);
-  const failing: FailureParts = {
+  const answering = assembleResponses(given, upstream, nextId);
+  const failing: FailureDeps = {
     answering,
     counts: metrics.upstreamFailures,
-    onUnusableAnswer: faults.unusableAnswer,
+    onUnusableResponse: internalErrors.unusableResponse,
   };
   const bodies = {
-    pieceTurns: answering.pieceTurns,
+    readScheduler: answering.readScheduler,
     bodyLimits: {
       idleMs: timeouts.requestBodyIdleMs,
       bytesPerSecondMin: limits.bodyBytesPerSecondMin,
       wholeBytesMax: limits.wholeBodyBytesMax,
     },
   };
-  // Of an app without HTTP/2 a client would only say that it is a call.
+  // Without HTTP/2 to the app, a gRPC content type is only a claim of the client.
   const callBodies = speaksHttp2
     ? { ...bodies, bodyLimits: { ...bodies.bodyLimits, idleMs: eventsIdleMs, bytesPerSecondMin: 0 } }
     : bodies;
-  // Upgrades do not wait for a place, because an upgraded connection lasts long.
-  const upgradePlaces = new Places({ max: limits.upgradesMax, share: addressShare, waitMs: 0 });
+  // Upgrades do not wait for a slot, because upgraded connections last long.
+  const upgradeLimiter = new ConcurrencyLimiter({ max: limits.upgradesMax, share: addressShare, waitMs: 0 });
   return {
     ...decision,
     answering,
-    forwarding: { upstream, ongoing, bodies, callBodies, failing, answerIdleMs, halfClosedMs },
-    upgrading: { upstream, places: upgradePlaces, ongoing, failing, answerIdleMs, waits: timeouts, onFault },
+    forwarding: { upstream, inFlight, bodies, callBodies, failing, upstreamIdleMs, halfClosedMs },
+    upgrading: {
+      upstream,
+      limiter: upgradeLimiter,
+      inFlight,
+      failing,
+      upstreamIdleMs,
+      waits: timeouts,
+      onInternalError,
+    },
   };
 }
 
-const assembleAnswers = (
-  { config, faults, isEnding }: Given,
+const assembleResponses = (
+  { config, internalErrors, isEnding }: Given,
   upstream: Upstream,
   nextId: () => string,
-): AnswerParts => ({
+): ResponseDeps => ({
   docsUrl: config.errorDocsUrl,
-  pieceTurns: new PieceTurns(faults.exchange),
+  readScheduler: new ReadScheduler(internalErrors.exchange),
   nextId,
-  // While the app is away another pod can do more for the client.
+  // While the app is unreachable, another pod can serve the client better.
   isClosing: () => isEnding() || upstream.watch.state === "away",
 });
 
-function assembleVerification({ config, timeouts, knowledge, metrics, podsAlive }: Given): VerifyParts {
-  const { projection, counters, nowMs } = knowledge;
+function assembleVerification({ config, timeouts, state, metrics, podsAlive }: Given): VerifyDeps {
+  const { projection, counters, nowMs } = state;
   const note = noteUncounted(config.logger);
   const counting = createCounting({
     projection,
@@ -123,8 +131,8 @@ function assembleVerification({ config, timeouts, knowledge, metrics, podsAlive 
     projection,
     workspaceId: config.workspaceId,
     nowMs,
-    onDeparted: () => {
-      metrics.departed += 1;
+    onStaleDecision: () => {
+      metrics.staleDecisions += 1;
     },
   };
 }

@@ -2,40 +2,40 @@ import { getHeapStatistics } from "node:v8";
 import type { ProjectionLimits } from "../edge/projection/projection.ts";
 
 const MIB = 1024 * 1024;
-/** What a gate's heap has in it before the first key: code, libraries, its policy. Measured. */
+/** Measured heap of a gate before the first key is cached: code, libraries, its policy. */
 const BASE_BYTES = 22 * MIB;
-/** The rest is for requests, counters and events, and for what V8 has not collected yet. */
+/** Share of the remaining heap for the cache. The rest is for requests, counters, events, and garbage that V8 has not collected yet. */
 const SHARE = 0.25;
-/** With more, requests and garbage would soon find the heap full. */
+/** With more, requests and garbage would soon exhaust the heap. */
 const SHARE_MAX = 0.5;
-const ABSENCE_BYTES = 250;
+const NEGATIVE_ENTRY_BYTES = 250;
 const ABSENCES_SHARE = 0.1;
-/** A key with its identity, and a part of the roles, APIs and overrides that keys share. */
+/** Records per key: the key with its identity, and a share of the roles, APIs and overrides that keys have in common. */
 const RECORDS_PER_KEY = 2.5;
-/** The policy in force and what it refers to are among the records. */
+/** Includes the active policy and the records that it refers to. */
 const RECORDS_MIN = 1_000;
 
-/** What is said of the cache; what is left out follows from the heap. */
+/** Configured size of the cache. Default: derived from the heap. */
 export interface CacheSize {
   readonly keys?: number | undefined;
-  /** Of memory, with what is derived from records. */
+  /** Memory, including data derived from records. */
   readonly bytes?: number | undefined;
 }
 
 /**
- * How much a gate caches, by the largest heap that V8 may have (`--max-old-space-size`). Keys that do not fit are read from Redis again:
- * slower, but a heap that is full ends the process. A gate with a heap as V8 chooses it on a large machine caches what it ever did.
+ * Returns how much a gate caches, by the largest heap that V8 may use (`--max-old-space-size`). Keys that do not fit are read from Redis
+ * again, which is slower, but an exhausted heap ends the process.
  */
 export function cacheLimits({ keys, bytes }: CacheSize = {}, heapBytes = heapLimit()): ProjectionLimits {
   const spare = spareBytes(heapBytes);
   return {
     bytes: bytes ?? spare * SHARE,
-    absences: Math.min(20_000, Math.round((spare * ABSENCES_SHARE) / ABSENCE_BYTES)),
+    absences: Math.min(20_000, Math.round((spare * ABSENCES_SHARE) / NEGATIVE_ENTRY_BYTES)),
     ...(keys === undefined ? {} : { views: keys, records: Math.max(RECORDS_MIN, Math.round(keys * RECORDS_PER_KEY)) }),
   };
 }
 
-/** The most that may be asked for. */
+/** Returns the maximum configurable cache size, in bytes. */
 export const cacheBytesMax = (heapBytes = heapLimit()): number => Math.floor(spareBytes(heapBytes) * SHARE_MAX);
 
 const heapLimit = (): number => getHeapStatistics().heap_size_limit;

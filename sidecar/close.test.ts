@@ -8,12 +8,12 @@ test("closing lets requests in flight finish, and accepts no new ones", async ()
   const asked = Promise.withResolvers<ServerResponse>();
   const app = await startApp((_req, res) => asked.resolve(res));
   const gate = await openGate({ ...OPEN, app });
-  const answer = call(gate.port);
+  const response = call(gate.port);
   const atApp = await asked.promise;
   const closed = gate.sidecar.close();
   await expect(call(gate.port)).rejects.toThrow("ECONNREFUSED");
   atApp.end("late, but whole");
-  const { status, body, headers } = await answer;
+  const { status, body, headers } = await response;
   expect([status, body, headers.connection]).toEqual([200, "late, but whole", "close"]);
   await closed;
   await gate.close();
@@ -71,9 +71,9 @@ test("the admin port serves probes and metrics, and nothing else", async () => {
   expect([await ask("/livez"), await ask("/readyz"), await ask("/metrics?x")]).toEqual([200, 200, 200]);
   expect([await ask("/"), await ask("/a"), await ask("/livez", "POST")]).toEqual([404, 404, 405]);
   const metrics = await gate.metrics();
-  expect(metrics).toContain('postern_sidecar_decision_seconds_bucket{le="+Inf"}');
+  expect(metrics).toContain('postern_sidecar_decision_duration_seconds_bucket{le="+Inf"}');
   expect(metrics).toMatch(/postern_sidecar_staleness_seconds \d/);
   expect(metrics).toMatch(/postern_sidecar_source_usable 1/);
-  expect(metrics).toMatch(/postern_sidecar_refused_total\{what="heartbeat"\} 0/);
+  expect(metrics).toMatch(/postern_sidecar_invalid_values_total\{kind="heartbeat"\} 0/);
   await gate.close();
 });

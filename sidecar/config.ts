@@ -7,37 +7,37 @@ import type { CacheSize } from "./cache-limits.ts";
 import type { Snapshot } from "./snapshot/snapshot.ts";
 
 export interface SidecarConfig {
-  /** Access to everything shared. The caller opens and closes it. */
+  /** Access to the shared store. The caller opens and closes it. */
   readonly edge: Edge;
   readonly workspaceId: string;
   readonly policyId: string;
-  /** `http://host:port` of the app; undefined when only doors are open. */
+  /** `http://host:port` of the app; `undefined` if only ext-auth endpoints are open. */
   readonly upstream?: string | undefined;
-  /** What the app speaks; `http1` when left out. With `h2c` upgrades still go by HTTP/1.1. */
+  /** Protocol of the app. Default: `http1`. With `h2c` upgrades still use HTTP/1.1. */
   readonly upstreamProtocol?: UpstreamProtocol | undefined;
-  /** For requests to the app. */
+  /** Address for requests to the app. */
   readonly listen: Address;
-  /** Requests come by TLS with the certificate of now; without TLS when left out. */
+  /** Returns the current certificate for TLS. Default: no TLS. */
   readonly tls?: (() => Certificate) | undefined;
-  /** Where gateways ask for decisions. */
-  readonly doors?: DoorsConfig | undefined;
-  /** For probes and metrics only. */
+  /** Endpoints where gateways request decisions. */
+  readonly extAuth?: ExtAuthConfig | undefined;
+  /** Address for probes and metrics. */
   readonly admin: Address;
   readonly podId: string;
-  /** Who may tell the gate that its pod ends, by `GET /pod-ends` on the admin port; no one when left out. */
+  /** Token for `GET /pod-ends` on the admin port, which reports that the pod terminates. Default: the path is not served. */
   readonly hookToken?: string | undefined;
-  /** Probes of the app that kubelet asks for at the admin port. */
+  /** Probes of the app that kubelet requests at the admin port. */
   readonly probes?: GateProbes | undefined;
   readonly region: string;
-  /** What is kept on the pod's scratch disk; nothing when left out. */
+  /** Snapshot on the pod's scratch disk. Default: none. */
   readonly snapshot?: Snapshot | undefined;
   readonly timeouts?: Partial<Timeouts>;
   readonly limits?: Partial<Limits>;
   readonly cache?: CacheSize | undefined;
-  /** The base URL of error types: `{errorDocsUrl}/errors/<kind>`. */
+  /** Base URL of error types: `{errorDocsUrl}/errors/<kind>`. */
   readonly errorDocsUrl: string;
   readonly logger: Logger;
-  /** Internal, for the benchmark against a plain proxy: disables the checks. No flag or environment variable sets it. */
+  /** Internal, for the benchmark against a plain proxy: disables the checks. Not available as a flag or environment variable. */
   readonly checks?: false;
 }
 
@@ -45,88 +45,88 @@ export type UpstreamProtocol = "http1" | "h2c";
 
 export interface Address {
   readonly host: string;
-  /** 0 lets the kernel choose. */
+  /** 0 selects a free port. */
   readonly port: number;
 }
 
-export interface DoorsConfig {
-  /** Of the HTTP door. */
+export interface ExtAuthConfig {
+  /** Address of the HTTP ext-auth endpoint. */
   readonly authorize?: Address | undefined;
-  /** Of the gRPC door: Envoy's ext_authz and rate limit service. */
+  /** Address of the gRPC ext-auth endpoint: Envoy's ext_authz and rate limit service. */
   readonly grpc?: Address | undefined;
-  /**
-   * From where the doors may be asked: what is said there of a request and its client is believed. Not looked at where clients show
-   * certificates.
-   */
+  /** Addresses of trusted gateways, whose statements about a request and its client are used. Ignored where clients show certificates. */
   readonly trusted: readonly IpRange[];
-  /** The doors are asked by TLS, with the certificate of now; with a `ca`, which is there from the start or never, only by clients that show a certificate of it. */
+  /**
+   * Returns the current certificate for TLS on the ext-auth endpoints. With a `ca`, which cannot be added or removed later, clients must
+   * show a certificate issued by it.
+   */
   readonly tls?: (() => Certificate) | undefined;
 }
 
 export interface Timeouts {
-  /** To connect to the app; and to wait for a place when all are taken. */
+  /** Maximum time to connect to the app, and maximum time to wait for a concurrency slot. */
   readonly connectMs: number;
-  /** From the end of the request to the head of the app's response. */
+  /** Maximum time from the end of the request to the head of the app's response. */
   readonly headersMs: number;
-  /** Without a byte of the app's response while the client waits for it. */
+  /** Maximum time without a byte of the app's response while the client waits for it. */
   readonly bodyIdleMs: number;
-  /** The same of a stream of server-sent events, which may have nothing to tell for long. */
+  /** Replaces `bodyIdleMs` for server-sent events, which may be idle. */
   readonly eventsIdleMs: number;
-  /** Without a byte in either direction of an upgraded connection; 0 means no limit. */
+  /** Maximum time without a byte in either direction of an upgraded connection; 0 means no limit. */
   readonly tunnelIdleMs: number;
-  /** For a client to take what was written of a response: at most 64 KiB. */
-  readonly answerIdleMs: number;
-  /** Without a byte of a request's body while the app waits for it. */
+  /** Maximum time for a client to read the written part of a response: at most 64 KiB. */
+  readonly upstreamIdleMs: number;
+  /** Maximum time without a byte of a request's body while the app waits for it. */
   readonly requestBodyIdleMs: number;
   /**
-   * For a response to a client that has ended its own direction, while no byte of it can be sent: the client may be gone. And of an upgraded connection
-   * that one side has ended, without a byte of the other.
+   * Maximum time without progress of a response to a client that has half-closed its connection, because the client may have disconnected.
+   * Also the maximum time without a byte on an upgraded connection that one side has half-closed.
    */
   readonly halfClosedMs: number;
-  /** For a client to send the head of a request. */
+  /** Maximum time for a client to send the head of a request. */
   readonly requestHeadMs: number;
-  /** How long a client's connection may be idle between requests. */
+  /** Maximum idle time of a client's connection between requests. */
   readonly keepAliveMs: number;
-  /** How long the gate goes on serving, unready, from when its pod begins to end. */
+  /** How long the gate continues to serve, unready, after its pod begins to terminate. */
   readonly drainMs: number;
-  /** How long requests in flight may still take when the sidecar closes. */
+  /** Grace period for requests in flight when the sidecar closes. */
   readonly closeMs: number;
-  /** How long a request waits for the credits of its key to be loaded. */
+  /** Maximum time that a request waits for the credits of its key to be loaded. */
   readonly creditLoadMs: number;
-  /** After which time, and at which interval from then on, open connections and streams are checked again. */
+  /** Age and interval at which open connections and streams are checked again. */
   readonly recheckMs: number;
   readonly reportMs: number;
-  /** How often a connection of the gRPC door must show that it is there. */
-  readonly doorPingMs: number;
-  /** How often is looked for another certificate. */
+  /** Interval of pings on connections of the gRPC ext-auth endpoint. */
+  readonly extAuthPingMs: number;
+  /** Interval of checks for a changed certificate. */
   readonly certificateMs: number;
-  /** A slow store is not unreachable, but a request does not wait for it longer than this. */
+  /** Maximum time that a request waits for a counter in the store. */
   readonly counterMs: number;
 }
 
 export interface Limits {
   readonly headBytesMax: number;
-  /** How much of the body of a refused request is read, so that the client can read the response. */
+  /** Maximum bytes of a rejected request's body that are read, so that the client can read the response. */
   readonly drainBytesMax: number;
-  /** Connections of clients at once, with those whose TLS handshake is not over, and without upgraded ones. */
+  /** Maximum concurrent client connections, including TLS handshakes and without upgraded ones. */
   readonly clientConnectionsMax: number;
-  /** Of them, those of HTTP/2. */
+  /** Maximum concurrent HTTP/2 client connections, which also count as client connections. */
   readonly clientHttp2ConnectionsMax: number;
-  /** Requests that the app has at once. */
+  /** Maximum concurrent requests to the app. */
   readonly upstreamConnectionsMax: number;
-  /** Connections that are upgraded, or being upgraded, at once. */
+  /** Maximum concurrent connections that are upgraded or being upgraded. */
   readonly upgradesMax: number;
-  /** The part of each of these that one client address alone may hold, above 0 and up to 1; less while others hold some. At 1 it is ignored. */
+  /** Maximum share of each of these limits for one client address, above 0 and up to 1; less while others hold some. At 1 it is ignored. */
   readonly addressShare: number;
-  /** A request with a body of at most this Content-Length is sent to the app only when its whole body has arrived. */
+  /** Maximum Content-Length of a body that is buffered completely before the request is sent to the app. */
   readonly wholeBodyBytesMax: number;
-  /** Connections of gateways at each door. */
-  readonly doorConnectionsMax: number;
-  /** Connections from all other addresses at each door. */
-  readonly doorStrangersMax: number;
-  /** Calls of the gRPC door at once. */
-  readonly doorCallsMax: number;
-  /** Bytes per second of a request's body while the app waits for it, over each `requestBodyIdleMs`. 0 means no minimum. */
+  /** Maximum gateway connections at each ext-auth endpoint. */
+  readonly extAuthConnectionsMax: number;
+  /** Maximum connections from all untrusted addresses together at each ext-auth endpoint. */
+  readonly untrustedConnectionsMax: number;
+  /** Maximum concurrent calls of the gRPC ext-auth endpoint. */
+  readonly extAuthCallsMax: number;
+  /** Minimum bytes per second of a request's body while the app waits for it, over each `requestBodyIdleMs`. 0 means no minimum. */
   readonly bodyBytesPerSecondMin: number;
 }
 
@@ -135,13 +135,13 @@ export const DEFAULT_TIMEOUTS: Timeouts = {
   headersMs: 300_000,
   bodyIdleMs: 300_000,
   eventsIdleMs: 3_600_000,
-  // Both sides have pings of their own, and TCP's probes find a peer that vanished.
+  // Both sides have their own pings, and TCP keepalive detects a peer that vanished.
   tunnelIdleMs: 0,
-  // The kernel reports room only when a third of its buffer, up to 1.3 MB, is free: a reader of 11 KB per second is fast enough.
-  answerIdleMs: 120_000,
-  // Long enough for most responses; meanwhile the app may work for clients that are gone.
+  // The kernel reports free space only when a third of its buffer, up to 1.3 MB, is free: a reader of 11 KB per second is fast enough.
+  upstreamIdleMs: 120_000,
+  // Long enough for most responses; meanwhile the app may work for clients that have disconnected.
   halfClosedMs: 10_000,
-  // A client that has begun has its body ready, unless it makes it while sending; networks that lose packets recover in less.
+  // A client that has begun to send usually has its body ready; networks that lose packets recover in less.
   requestBodyIdleMs: 10_000,
   requestHeadMs: 30_000,
   // Longer than the idle time of common load balancers, so that they close first, and no request arrives at a closed connection.
@@ -151,36 +151,46 @@ export const DEFAULT_TIMEOUTS: Timeouts = {
   creditLoadMs: 250,
   recheckMs: 10_000,
   reportMs: 5_000,
-  doorPingMs: 60_000,
+  extAuthPingMs: 60_000,
   certificateMs: 5_000,
   counterMs: 50,
 };
 
-export const DEFAULT_LIMITS: Limits = {
+const DEFAULT_LIMITS: Limits = {
   headBytesMax: 16 * 1024,
   drainBytesMax: 1024 * 1024,
-  // Some 6 KB and 60 KB each when they are idle, of the 320 MiB of an injected gate: half of that at most.
+  // An idle connection takes about 6 KB, and 60 KB with HTTP/2: at most half of the 320 MiB of an injected gate.
   clientConnectionsMax: 10_000,
   clientHttp2ConnectionsMax: 1_000,
   // Far more than an app serves at a time, unless it streams, and few enough for its backlog and file descriptors.
   upstreamConnectionsMax: 1_000,
-  // Mostly idle, so there may be more of them; each costs two file descriptors and some 30 KB.
+  // Upgraded connections are mostly idle, so the limit is higher; each costs two file descriptors and about 30 KB.
   upgradesMax: 10_000,
-  // One client cannot exclude the others, and a proxy before the gate, whose clients look like one, still gets half.
+  // One client cannot exclude the others. A proxy before the gate, whose clients share its address, still gets half.
   addressShare: 0.5,
-  // Covers nearly all API bodies, and limits what waiting requests keep to a packet or two per connection.
+  // Covers nearly all API bodies, and limits the memory of waiting requests to one or two packets per connection.
   wholeBodyBytesMax: 16 * 1024,
-  // Far more than gateways keep.
-  doorConnectionsMax: 5_000,
-  doorStrangersMax: 100,
-  // A decision takes a millisecond or two, and at most some hundred while Redis is slow.
-  doorCallsMax: 1_000,
-  // Slower than any modem; an intentionally slow client is slower still.
+  // Far more than gateways use.
+  extAuthConnectionsMax: 5_000,
+  untrustedConnectionsMax: 100,
+  // A decision takes 1 to 2 ms, and at most a few hundred while Redis is slow.
+  extAuthCallsMax: 1_000,
+  // Slower than any modem; intentionally slow clients are slower still.
   bodyBytesPerSecondMin: 240,
 };
 
-/** With TLS, where an idle connection takes some 60 KB of memory, and one of HTTP/2 110 KB. */
-export const TLS_LIMITS: Pick<Limits, "clientConnectionsMax" | "clientHttp2ConnectionsMax"> = {
+/** Lower limits with TLS, because an idle connection takes about 60 KB of memory, and 110 KB with HTTP/2. */
+const TLS_LIMITS: Pick<Limits, "clientConnectionsMax" | "clientHttp2ConnectionsMax"> = {
   clientConnectionsMax: 2_000,
   clientHttp2ConnectionsMax: 500,
 };
+/** Lower limit with TLS, because a gateway connection takes about 170 KB of memory: half of the 320 MiB of an injected gate. */
+const TLS_DOOR_LIMITS: Pick<Limits, "extAuthConnectionsMax"> = { extAuthConnectionsMax: 1_000 };
+
+/** Returns the defaults, which TLS lowers, overridden by the configuration. */
+export const limitsOf = ({ tls, extAuth, limits }: Pick<SidecarConfig, "tls" | "extAuth" | "limits">): Limits => ({
+  ...DEFAULT_LIMITS,
+  ...(tls && TLS_LIMITS),
+  ...(extAuth?.tls && TLS_DOOR_LIMITS),
+  ...limits,
+});

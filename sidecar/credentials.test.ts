@@ -10,8 +10,8 @@ import { keepCredentials } from "./credentials.ts";
 
 const USER = { username: "u1", password: "p1", validMs: 3_600_000 };
 
-/** An api-server that answers with what the case says, and credentials from it. */
-async function open(answer: (count: number, res: ServerResponse) => void) {
+/** Opens an api-server that responds with `respond`, and credentials from it. */
+async function open(respond: (count: number, res: ServerResponse) => void) {
   const dir = mkdtempSync(join(tmpdir(), "postern-credentials-"));
   onTestFinished(() => rmSync(dir, { recursive: true }));
   const tokenFile = join(dir, "token");
@@ -21,7 +21,7 @@ async function open(answer: (count: number, res: ServerResponse) => void) {
     let body = "";
     for await (const chunk of req) body += chunk;
     seen.push({ url: req.url, token: req.headers.authorization, body });
-    answer(seen.length, res);
+    respond(seen.length, res);
   };
   const server = createServer((req, res) => void serve(req, res));
   server.listen(0, "127.0.0.1");
@@ -75,7 +75,7 @@ test("a gate that is told when to come again comes then, a little later each by 
     at.push(performance.now());
     if (count > 2) return void answerUser(res);
     res.statusCode = 429;
-    // What is no number of seconds is not waited for.
+    // A `Retry-After` that is not a number of seconds is ignored.
     res.setHeader("Retry-After", count === 1 ? "1" : "Wed, 21 Oct 2099 07:28:00 GMT");
     res.end("{}");
   });

@@ -6,44 +6,47 @@ import { backoffMs, jitterMs } from "../core/backoff.ts";
 import { CREDENTIALS_PATH, CredentialsReply, type CredentialsRequest } from "../core/gates/credentials.ts";
 
 /*
- * The user with which the gate signs in at Redis, got from an api-server for the token of its pod's ServiceAccount.
+ * Maintains the Redis user of the gate, which an api-server issues for the token of its pod's ServiceAccount.
  *
- *   none ──got──► held ──a sixth of its time is over, or Redis refused it──► asking (and held) ──got──► held
+ *   none ──issued──► held ──a sixth of its lifetime is over, or Redis rejected it──► requesting (and held) ──issued──► held
  *     │ failed                                                                  │ failed
  *     ▼                                                                         ▼
- *   asks again, later each time, or when told so                       asks again, and holds what it has
+ *   retries with backoff or `Retry-After`                              retries, and keeps its credentials
  *
- * What is held stays in use until Redis refuses it: api-servers may be away for hours.
+ * The credentials stay in use until Redis rejects them, because api-servers may be unreachable for hours.
  */
 
 export interface CredentialsOptions {
-  /** Of an api-server. */
+  /** URL of an api-server. */
   readonly apiUrl: string;
-  /** PEM of the authorities of its certificate; the system's when undefined. */
+  /** Returns the CA bundle (PEM) for the server certificate. `undefined` selects the system's authorities. */
   readonly ca: (() => string) | undefined;
-  /** Kubernetes replaces the token in it before it ends. */
+  /** Kubernetes replaces the token in this file before it expires. */
   readonly tokenFile: string;
   readonly asked: CredentialsRequest;
   readonly logger: Pick<Logger, "info" | "warn">;
 }
 
 export interface Credentials {
-  /** undefined before the first are there. */
+  /** `undefined` before the first credentials are issued. */
   readonly current: { readonly username: string; readonly password: string } | undefined;
-  /** Redis has refused what is held, or nothing is held: asks now, unless it asked a moment ago. */
+  /**
+   * Reports that Redis has rejected the credentials, or that none are held. Requests new ones immediately, unless the last request was less
+   * than `REFUSED_PAUSE_MS` ago.
+   */
   refused(): void;
   close(): void;
 }
 
 const RENEWED_AFTER_SHARE = 1 / 6;
 const RETRY = { firstMs: 500, maxMs: 30_000, random: Math.random };
-/** After a refusal of Redis: a user that was made on one node a moment ago may be refused by another. */
+/** Delay after a rejection by Redis: a user that was just created on one node may still be rejected by another. */
 const REFUSED_PAUSE_MS = 1_000;
 const RETRY_AFTER_S_MAX = 60;
-const ANSWER_MS_MAX = 10_000;
-const ANSWER_BYTES_MAX = 64 * 1024;
+const RESPONSE_MS_MAX = 10_000;
+const RESPONSE_BYTES_MAX = 64 * 1024;
 
-/** Asks at once, and then before what is held ends. Does not wait for the first answer. */
+/** Requests credentials immediately, and again before they expire. Does not wait for the first response. */
 export function keepCredentials(options: CredentialsOptions): Credentials {
   const { logger } = options;
   let current: Credentials["current"];
@@ -75,11 +78,11 @@ export function keepCredentials(options: CredentialsOptions): Credentials {
     } catch (error) {
       failures += 1;
       const reason = error instanceof Error ? error.message : String(error);
-      // Said when it changes, however often it is tried.
+      // Logged only when the reason changes.
       if (reason !== problem) logger.warn({ reason, held: current !== undefined }, "no user of Redis; asking again");
       problem = reason;
       const toldMs = error instanceof NotNow ? error.retryAfterMs : undefined;
-      // Later than told, by chance: what was refused together is not to come back together.
+      // A random delay beyond `Retry-After`, so that gates rejected together do not retry together.
       askIn(toldMs === undefined ? backoffMs(failures, RETRY) : jitterMs(toldMs * 1.5, 1 / 3, Math.random));
     } finally {
       isAsking = false;
@@ -92,7 +95,7 @@ export function keepCredentials(options: CredentialsOptions): Credentials {
       return current;
     },
     refused() {
-      // While nothing is got, the retries above are enough.
+      // While no credentials are issued, the retries above are enough.
       if (failures > 0 || isAsking || performance.now() - gotAtMs < REFUSED_PAUSE_MS) return;
       void ask();
     },
@@ -112,8 +115,8 @@ async function fetchCredentials({ apiUrl, ca, tokenFile, asked }: CredentialsOpt
     "Content-Type": "application/json",
     "Content-Length": Buffer.byteLength(body),
   };
-  const common = { method: "POST", headers, agent: false, signal: AbortSignal.timeout(ANSWER_MS_MAX) } as const;
-  const { status, retryAfter, text } = await new Promise<ApiAnswer>((resolve, reject) => {
+  const common = { method: "POST", headers, agent: false, signal: AbortSignal.timeout(RESPONSE_MS_MAX) } as const;
+  const { status, retryAfter, text } = await new Promise<ApiResponse>((resolve, reject) => {
     const onResponse = (response: IncomingMessage): void => {
       const { statusCode = 0, headers: got } = response;
       readText(response).then(
@@ -134,14 +137,14 @@ async function fetchCredentials({ apiUrl, ca, tokenFile, asked }: CredentialsOpt
   return CredentialsReply.parse(JSON.parse(text));
 }
 
-interface ApiAnswer {
+interface ApiResponse {
   readonly status: number;
   readonly retryAfter: string | undefined;
   readonly text: string;
 }
 
 class NotNow extends Error {
-  /** When the server said so. */
+  /** `undefined` if the server sent no `Retry-After`. */
   readonly retryAfterMs: number | undefined;
 
   constructor(message: string, retryAfterMs: number | undefined) {
@@ -150,7 +153,7 @@ class NotNow extends Error {
   }
 }
 
-/** Whole seconds, at least one and at most a minute: a gate does not wait longer for what may have been a mistake. */
+/** Returns `Retry-After`, limited to between one second and one minute, because a longer value may be a mistake. */
 function retryAfterMsOf(header: string | undefined): number | undefined {
   return header !== undefined && /^\d{1,9}$/.test(header)
     ? 1000 * Math.min(RETRY_AFTER_S_MAX, Math.max(1, Number(header)))
@@ -161,12 +164,12 @@ async function readText(response: IncomingMessage): Promise<string> {
   let text = "";
   for await (const chunk of response.setEncoding("utf8")) {
     text += chunk;
-    if (text.length > ANSWER_BYTES_MAX) throw new Error("the api-server's answer is too long");
+    if (text.length > RESPONSE_BYTES_MAX) throw new Error("the api-server's answer is too long");
   }
   return text;
 }
 
-/** The detail of an error body; nothing of any other answer. */
+/** Returns the `detail` of an error body; an empty text for any other response. */
 function detailOf(text: string): string {
   try {
     return String(JSON.parse(text).error.detail).slice(0, 300);

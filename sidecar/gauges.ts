@@ -1,47 +1,47 @@
 import type { Edge } from "../edge/open.ts";
 import type { HttpServer } from "../http1/server.ts";
-import type { ForwardParts } from "./app/forward.ts";
-import type { UpgradeParts } from "./app/upgrade.ts";
-import type { Knowledge } from "./knowledge.ts";
+import type { GateState } from "./gate-state.ts";
 import type { Readings } from "./metrics.ts";
 import type { PodsAlive } from "./pods-alive.ts";
 import type { Readiness } from "./readiness.ts";
+import type { ForwardDeps } from "./upstream/forward.ts";
+import type { UpgradeDeps } from "./upstream/upgrade.ts";
 
-interface ProxyParts {
-  readonly forwarding: ForwardParts;
-  readonly upgrading: UpgradeParts;
+interface ProxyDeps {
+  readonly forwarding: ForwardDeps;
+  readonly upgrading: UpgradeDeps;
 }
 
-/** The values that are read from the parts when Prometheus scrapes. */
+/** Values that are read from the components when Prometheus scrapes. */
 export function gaugesOf(
-  { projection, follower, counters, snapshot }: Knowledge,
-  parts: {
+  { projection, follower, counters, snapshot }: GateState,
+  deps: {
     sink: Edge["sink"];
     server: HttpServer | undefined;
-    proxy: ProxyParts | undefined;
+    proxy: ProxyDeps | undefined;
     podsAlive: PodsAlive;
     readiness: () => Readiness;
   },
 ): Readings {
-  const { sink, server, proxy, readiness } = parts;
+  const { sink, server, proxy, readiness } = deps;
   return {
     stalenessS: () => projection.stalenessMs() / 1000,
     sourceUsable: () => projection.sourceState().usable,
-    refused: () => projection.refused(),
+    invalidValues: () => projection.refused(),
     policyVersion: () => follower.current?.record.version ?? 0,
     policyGeneration: () => follower.current?.record.generation ?? 0,
-    policyGone: () => follower.isGone,
-    policyRefused: () => follower.refused !== undefined,
+    policyDeleted: () => follower.isDeleted,
+    policyUnsupported: () => follower.refused !== undefined,
     ready: () => readiness().ready,
-    ongoing: () => proxy?.forwarding.ongoing.size ?? 0,
+    inFlight: () => proxy?.forwarding.inFlight.size ?? 0,
     connections: () => server?.open ?? { http1: 0, http2: 0 },
-    places: () => {
-      const { taken, waiting } = proxy?.forwarding.upstream.places ?? { taken: 0, waiting: 0 };
-      return { taken, waiting, upgraded: proxy?.upgrading.places.taken ?? 0 };
+    upstreamRequests: () => {
+      const { taken: active, waiting: queued } = proxy?.forwarding.upstream.limiter ?? { taken: 0, waiting: 0 };
+      return { active, queued, upgraded: proxy?.upgrading.limiter.taken ?? 0 };
     },
     eventsDropped: () => sink.dropped(),
-    overshoots: () => counters.overshoots(),
-    podsAlive: () => parts.podsAlive.count,
+    overAdmissions: () => counters.overshoots(),
+    podsAlive: () => deps.podsAlive.count,
     isRestored: () => projection.isRestored(),
     snapshot: () => snapshot?.counts,
     cacheSizes: () => projection.cacheSizes(),

@@ -1,6 +1,6 @@
 import { defineMetrics } from "../core/metric.ts";
 
-/* What a gate exports. Loaded when it is first scraped, so that it does not slow the start. */
+/* Defines the metrics of a gate. Loaded on the first scrape, so that it does not slow the start. */
 
 const DECISIONS = [
   ...["VALID", "NOT_FOUND", "FORBIDDEN", "INSUFFICIENT_PERMISSIONS", "USAGE_EXCEEDED", "RATE_LIMITED", "DISABLED"],
@@ -23,15 +23,15 @@ export const GATE_METRICS = defineMetrics({
     unit: "requests",
     bad: "Above 0: these requests will be refused once the policy has `mode: Enforce`.",
   },
-  departed: {
-    name: "postern_sidecar_departed_total",
+  staleDecisions: {
+    name: "postern_sidecar_stale_decisions_total",
     type: "counter",
     help: "Decided on knowledge older than onStale.after.",
     unit: "requests",
-    bad: "Any increase (PosternGateServesStale): revoked keys may still work. See `postern_sidecar_staleness_seconds`.",
+    bad: "Any increase (PosternGateServingStale): revoked keys may still work. See `postern_sidecar_staleness_seconds`.",
   },
-  cut: {
-    name: "postern_sidecar_cut_total",
+  connectionsRevoked: {
+    name: "postern_sidecar_connections_revoked_total",
     type: "counter",
     help: "Open connections ended because their key is no longer good.",
     unit: "connections",
@@ -42,19 +42,19 @@ export const GATE_METRICS = defineMetrics({
     type: "counter",
     help: "Requests for which the shared counters could not say.",
     unit: "requests",
-    labels: { what: ["limits", "credits"] },
-    bad: "Any increase (PosternGateCannotCount): Redis does not answer in time. The policy's `onCounterFailure` and `onCreditFailure` decide meanwhile.",
+    labels: { kind: ["limits", "credits"] },
+    bad: "Any increase (PosternGateCountersUnavailable): Redis does not answer in time. The policy's `onCounterFailure` and `onCreditFailure` decide meanwhile.",
   },
-  turnedAway: {
-    name: "postern_sidecar_turned_away_total",
+  extAuthRejected: {
+    name: "postern_sidecar_ext_auth_rejected_total",
     type: "counter",
     help: "Questions of gateways that were not decided.",
     unit: "questions",
-    labels: { why: ["untrusted", "unclear", "crowded"] },
-    bad: "`untrusted`: a caller that is no trusted gateway asks the door. `unclear`: a gateway does not send the headers that its door needs, see docs/gateways.md. `crowded`: more connections or calls at once than a door bears; run more gates.",
+    labels: { reason: ["untrusted", "malformed", "overloaded"] },
+    bad: "`untrusted`: a caller that is no trusted gateway asks the ext-auth endpoint. `malformed`: a gateway does not send the headers that its ext-auth endpoint needs, see docs/gateways.md. `overloaded`: more connections or calls at once than an ext-auth endpoint bears; run more gates.",
   },
   rateLimits: {
-    name: "postern_sidecar_rate_limits_total",
+    name: "postern_sidecar_rate_limit_requests_total",
     type: "counter",
     help: "Requests of the rate limit service by what was answered.",
     unit: "requests",
@@ -66,8 +66,8 @@ export const GATE_METRICS = defineMetrics({
     type: "counter",
     help: "Requests that the app did not answer.",
     unit: "requests",
-    labels: { why: ["unreachable", "unusable", "timeout", "busy", "stalled"] },
-    bad: "More than 5 % of the admitted requests (PosternAppDoesNotAnswer): the app is the one to look at. `unreachable`: it takes no connections; `unusable`: its answer is no HTTP; `timeout`: it does not begin to answer; `busy`: all places are taken; `stalled`: a client's body stopped.",
+    labels: { reason: ["unreachable", "unusable", "timeout", "busy", "stalled"] },
+    bad: "More than 5 % of the admitted requests (PosternUpstreamErrors): the app is the one to look at. `unreachable`: it takes no connections; `unusable`: its answer is no HTTP; `timeout`: it does not begin to answer; `busy`: all slots are in use; `stalled`: a client's body stopped.",
   },
   upstreamUnrequested: {
     name: "postern_sidecar_upstream_unrequested_total",
@@ -76,35 +76,35 @@ export const GATE_METRICS = defineMetrics({
     unit: "events",
     bad: "Any increase: the app, or a request that an attacker made for it, writes more than one response.",
   },
-  faults: {
-    name: "postern_sidecar_faults_total",
+  internalErrors: {
+    name: "postern_sidecar_internal_errors_total",
     type: "counter",
     help: "Faults of the sidecar itself, each of which ended one exchange.",
     unit: "faults",
-    labels: { where: ["exchange", "stray"] },
-    bad: "Any increase (PosternGateFaults): a mistake of ours. Please report it with the line of the log.",
+    labels: { source: ["exchange", "stray"] },
+    bad: "Any increase (PosternGateInternalErrors): a mistake of ours. Please report it with the line of the log.",
   },
   eventsDropped: {
     name: "postern_sidecar_events_dropped_total",
     type: "counter",
     help: "Verification events that were lost.",
     unit: "events",
-    bad: "Any increase (PosternGateEventsAreLost): usage misses them. Redis was away for long, or the memory for events is full.",
+    bad: "Any increase (PosternGateEventsDropped): usage misses them. Redis was away for long, or the memory for events is full.",
   },
   overAdmitted: {
     name: "postern_sidecar_over_admitted_total",
     type: "counter",
     help: "Units let in beyond limits that were not counted strictly.",
     unit: "units",
-    labels: { counted: ["async", "outage"] },
-    bad: "`async`: the price of asynchronous limits; when it matters, make the limit strict. `outage`: what an outage of Redis let in (PosternLimitsOvershot); `budget: 1/pods` bounds it.",
+    labels: { mode: ["async", "outage"] },
+    bad: "`async`: the price of asynchronous limits; when it matters, make the limit strict. `outage`: what an outage of Redis let in (PosternLimitsExceeded); `budget: 1/pods` bounds it.",
   },
-  overAdmittedShare: {
-    name: "postern_sidecar_over_admitted_share_max",
+  overAdmittedRatio: {
+    name: "postern_sidecar_over_admitted_ratio_max",
     type: "gauge",
     help: "By how much a limit was exceeded at most since the start, as a part of the limit.",
     unit: "part of 1",
-    labels: { counted: ["async", "outage"] },
+    labels: { mode: ["async", "outage"] },
     bad: "Above what the app behind can bear: as the metric before.",
   },
   podsAlive: {
@@ -119,7 +119,7 @@ export const GATE_METRICS = defineMetrics({
     type: "gauge",
     help: "Age of the newest knowledge; +Inf before the first.",
     unit: "seconds",
-    bad: "1 to 3 is normal. Above 60 (PosternGateIsStale): the relay or Redis is away. On one gate alone: its way to Redis.",
+    bad: "1 to 3 is normal. Above 60 (PosternGateStale): the relay or Redis is away. On one gate alone: its way to Redis.",
   },
   usable: {
     name: "postern_sidecar_source_usable",
@@ -128,12 +128,12 @@ export const GATE_METRICS = defineMetrics({
     unit: "1 or 0",
     bad: "0: Redis does not answer, or is being filled again. Keys in the cache are served, others get 503.",
   },
-  refused: {
-    name: "postern_sidecar_refused_total",
+  invalidValues: {
+    name: "postern_sidecar_invalid_values_total",
     type: "counter",
     help: "What was read from the store and was refused as invalid.",
     unit: "values",
-    labels: { what: ["mark", "record", "entry", "heartbeat"] },
+    labels: { kind: ["mark", "record", "entry", "heartbeat"] },
     bad: "Any increase: something that is no Postern writes to Redis, or a clock jumped (`heartbeat`).",
   },
   policyVersion: {
@@ -150,19 +150,19 @@ export const GATE_METRICS = defineMetrics({
     unit: "generation",
     bad: "Below `metadata.generation` of the ApiKeyPolicy: the edit has not arrived.",
   },
-  policyGone: {
-    name: "postern_sidecar_policy_gone",
+  policyDeleted: {
+    name: "postern_sidecar_policy_deleted",
     type: "gauge",
     help: "1 when the policy in force was deleted.",
     unit: "1 or 0",
-    bad: "1 (PosternGatePolicyIsGone): the gate goes on with the last one. Apply the policy again, or restart the pod without a gate.",
+    bad: "1 (PosternGatePolicyDeleted): the gate goes on with the last one. Apply the policy again, or restart the pod without a gate.",
   },
-  policyRefused: {
-    name: "postern_sidecar_policy_refused",
+  policyUnsupported: {
+    name: "postern_sidecar_policy_unsupported",
     type: "gauge",
     help: "1 while a newer policy is of a release that is not known here.",
     unit: "1 or 0",
-    bad: "1 (PosternPolicyRefused): replace the pod, so that it gets a gate of the installed release.",
+    bad: "1 (PosternPolicyUnsupported): replace the pod, so that it gets a gate of the installed release.",
   },
   ready: {
     name: "postern_sidecar_ready",
@@ -171,8 +171,8 @@ export const GATE_METRICS = defineMetrics({
     unit: "1 or 0",
     bad: "0 (PosternGateNotReady): `/readyz` of the admin port says why: no policy, no records, an app that refuses connections, or a pod that ends.",
   },
-  ongoing: {
-    name: "postern_sidecar_ongoing",
+  inFlight: {
+    name: "postern_sidecar_in_flight",
     type: "gauge",
     help: "Requests and connections under way.",
     unit: "requests",
@@ -186,21 +186,21 @@ export const GATE_METRICS = defineMetrics({
     labels: { protocol: ["http1", "http2"] },
     bad: "Near `--connections`, or of `http2` near `--http2-connections`: see the next metric.",
   },
-  crowded: {
-    name: "postern_sidecar_connections_crowded_total",
+  connectionLimit: {
+    name: "postern_sidecar_connection_limit_total",
     type: "counter",
-    help: "Connections that found no room: another one that asked for nothing was displaced, or the new one was refused.",
+    help: "Connections that found no room: another one that was idle was evicted, or the new one was rejected.",
     unit: "connections",
-    labels: { protocol: ["http1", "http2"], done: ["displaced", "refused"] },
-    bad: "`refused` rising: clients are turned away. When they are yours, run more gates, or raise `--connections` or `--http2-connections` and the memory of the gate. `displaced` rising alone: many connections are held that ask for nothing; no client is turned away.",
+    labels: { protocol: ["http1", "http2"], action: ["evicted", "rejected"] },
+    bad: "`rejected` rising: clients are turned away. When they are yours, run more gates, or raise `--connections` or `--http2-connections` and the memory of the gate. `evicted` rising alone: many connections are idle; no client is rejected.",
   },
-  places: {
-    name: "postern_sidecar_places",
+  upstreamRequests: {
+    name: "postern_sidecar_upstream_requests",
     type: "gauge",
-    help: "Places at the app: taken, waited for, and taken by upgrades.",
+    help: "Requests at the app, requests that wait for a slot, and upgraded connections.",
     unit: "places",
-    labels: { state: ["taken", "waiting", "upgraded"] },
-    bad: "`waiting` above 0: the app is slower than its requests come; the next ones get 503 `upstream_busy`. Give the app more replicas.",
+    labels: { state: ["active", "queued", "upgraded"] },
+    bad: "`queued` above 0: the app is slower than its requests come; the next ones get 503 `upstream_busy`. Give the app more replicas.",
   },
   cache: {
     name: "postern_sidecar_cache_entries",
@@ -210,8 +210,8 @@ export const GATE_METRICS = defineMetrics({
     labels: { cache: ["keys", "records", "absences"] },
     bad: "`keys` at the bound of `--cache-keys` with many keys in use: the others are read from Redis each time. `absences` high: a client guesses keys.",
   },
-  snapshotUsed: {
-    name: "postern_sidecar_snapshot_used",
+  snapshotActive: {
+    name: "postern_sidecar_snapshot_active",
     type: "gauge",
     help: "1 while all that is known is from the snapshot on disk.",
     unit: "1 or 0",
@@ -237,7 +237,7 @@ export const GATE_METRICS = defineMetrics({
     type: "gauge",
     help: "Records in the last one, and those without room in it.",
     unit: "records",
-    labels: { what: ["written", "leftOut"] },
+    labels: { kind: ["written", "omitted"] },
     bad: "`leftOut` above 0: after a restart without Redis these keys get 503.",
   },
   cpu: {
@@ -255,7 +255,7 @@ export const GATE_METRICS = defineMetrics({
     bad: "Near the limit of the container: it may be killed. See docs/sizing.md.",
   },
   decision: {
-    name: "postern_sidecar_decision_seconds",
+    name: "postern_sidecar_decision_duration_seconds",
     type: "histogram",
     help: "How long the gate took to decide.",
     unit: "seconds",

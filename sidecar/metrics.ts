@@ -1,12 +1,12 @@
 import type { Metric, MetricObjectWithValues, MetricValue, Registry } from "prom-client";
 import type { Metric as MetricDefinition } from "../core/metric.ts";
 import type { EdgeCounters } from "../edge/open.ts";
-import type { Decision } from "./gate/judge.ts";
+import type { Decision } from "./decision/evaluate-head.ts";
 import type { SnapshotCounts } from "./snapshot/snapshot.ts";
 
 /*
- * Requests only increment plain numbers; the Prometheus format is made from them at scrape time. The client library is
- * loaded only then, so that it does not slow the start.
+ * Requests only increment plain numbers. The Prometheus client library is loaded only at the first scrape, so that it does not slow the
+ * start.
  */
 
 /** Upper bounds in seconds. */
@@ -27,28 +27,28 @@ export class Metrics {
     MALFORMED: 0,
     UNAVAILABLE: 0,
   };
-  /** Requests that Audit mode admitted although they would have been refused. */
+  /** Requests that Audit mode admitted although Enforce would have rejected them. */
   auditedRefusals = 0;
   /** Requests decided on data staler than the policy's first bound. */
-  departed = 0;
+  staleDecisions = 0;
   /** Open connections and streams that were ended because their key was no longer valid. */
-  cut = 0;
-  /** Connections for which there was no room, and those that were closed to make room for one. */
-  readonly crowded = { http1: { displaced: 0, refused: 0 }, http2: { displaced: 0, refused: 0 } };
+  connectionsRevoked = 0;
+  /** Connections rejected because of the connection limit, and connections evicted to admit others. */
+  readonly connectionLimit = { http1: { evicted: 0, rejected: 0 }, http2: { evicted: 0, rejected: 0 } };
   readonly counterFailures = { limits: 0, credits: 0 };
-  /** Questions at the doors that were not decided. */
-  readonly turnedAway = { untrusted: 0, unclear: 0, crowded: 0 };
-  /** Requests of Envoy's rate limit service, by what was answered. */
+  /** Requests at the ext-auth endpoints that were not decided. */
+  readonly extAuthRejected = { untrusted: 0, malformed: 0, overloaded: 0 };
+  /** Requests of Envoy's rate limit service, by response. */
   readonly rateLimits = { OK: 0, OVER_LIMIT: 0, UNDECIDED: 0 };
   readonly upstreamFailures = { unreachable: 0, unusable: 0, timeout: 0, busy: 0, stalled: 0 };
-  /** Times that the app sent bytes that no request asked for. */
+  /** Number of times that the app sent bytes without a request. */
   upstreamUnrequested = 0;
-  /** Unexpected errors: those that ended one exchange, and those that only the process itself caught. */
-  readonly faults = { exchange: 0, stray: 0 };
+  /** Unexpected errors: `exchange` for those that ended one exchange, `stray` for those that only the process-level handlers caught. */
+  readonly internalErrors = { exchange: 0, stray: 0 };
   readonly latencyBuckets = new Float64Array(BUCKETS.length + 1);
   latencySumS = 0;
 
-  /** How long the gate took to decide. */
+  /** Records how long the gate took to decide. */
   observe(decision: Decision, latencyMs: number): void {
     this.decisions[decision] += 1;
     const seconds = latencyMs / 1000;
@@ -59,29 +59,29 @@ export class Metrics {
   }
 }
 
-/** Read when Prometheus scrapes. */
+/** Values that are read when Prometheus scrapes. */
 export interface Readings {
   readonly stalenessS: () => number;
   readonly sourceUsable: () => boolean;
-  readonly refused: () => Readonly<Record<string, number>>;
+  readonly invalidValues: () => Readonly<Record<string, number>>;
   readonly policyVersion: () => number;
   readonly policyGeneration: () => number;
-  readonly policyGone: () => boolean;
-  readonly policyRefused: () => boolean;
+  readonly policyDeleted: () => boolean;
+  readonly policyUnsupported: () => boolean;
   readonly ready: () => boolean;
-  readonly ongoing: () => number;
+  readonly inFlight: () => number;
   readonly connections: () => Readonly<Record<string, number>>;
-  readonly places: () => Readonly<Record<string, number>>;
+  readonly upstreamRequests: () => Readonly<Record<string, number>>;
   readonly eventsDropped: () => number;
-  readonly overshoots: EdgeCounters["overshoots"];
+  readonly overAdmissions: EdgeCounters["overshoots"];
   readonly podsAlive: () => number;
   readonly cacheSizes: () => Readonly<Record<string, number>>;
   readonly isRestored: () => boolean;
-  /** undefined when none is kept. */
+  /** Returns `undefined` if no snapshot is configured. */
   readonly snapshot: () => SnapshotCounts | undefined;
 }
 
-/** Returns a function that writes all metrics as text. No label names a key, an identity or a path. */
+/** Returns a function that renders all metrics as text. No label identifies a key, an identity or a path. */
 export function exposeMetrics(metrics: Metrics, readings: Readings): () => Promise<{ type: string; text: string }> {
   let registry: Promise<Registry> | undefined;
   return async () => {
@@ -110,45 +110,45 @@ async function buildRegistry(metrics: Metrics, readings: Readings): Promise<Regi
   const byLabel = (label: string, values: Readonly<Record<string, number>>): Row[] =>
     Object.entries(values).map(([key, value]) => ({ labels: { [label]: key }, value }));
   const overshot = (read: (of: { units: number; largestShare: number }) => number): Row[] =>
-    Object.entries(readings.overshoots()).map(([counted, one]) => ({ labels: { counted }, value: read(one) }));
+    Object.entries(readings.overAdmissions()).map(([mode, one]) => ({ labels: { mode }, value: read(one) }));
 
   add(of.requests, () => byLabel("code", metrics.decisions));
   add(of.auditedRefusals, () => metrics.auditedRefusals);
-  add(of.departed, () => metrics.departed);
-  add(of.cut, () => metrics.cut);
-  add(of.counterFailures, () => byLabel("what", metrics.counterFailures));
-  add(of.turnedAway, () => byLabel("why", metrics.turnedAway));
+  add(of.staleDecisions, () => metrics.staleDecisions);
+  add(of.connectionsRevoked, () => metrics.connectionsRevoked);
+  add(of.counterFailures, () => byLabel("kind", metrics.counterFailures));
+  add(of.extAuthRejected, () => byLabel("reason", metrics.extAuthRejected));
   add(of.rateLimits, () => byLabel("code", metrics.rateLimits));
-  add(of.upstreamFailures, () => byLabel("why", metrics.upstreamFailures));
+  add(of.upstreamFailures, () => byLabel("reason", metrics.upstreamFailures));
   add(of.upstreamUnrequested, () => metrics.upstreamUnrequested);
-  add(of.faults, () => byLabel("where", metrics.faults));
+  add(of.internalErrors, () => byLabel("source", metrics.internalErrors));
   add(of.eventsDropped, readings.eventsDropped);
   add(of.overAdmitted, () => overshot(({ units }) => units));
-  add(of.overAdmittedShare, () => overshot(({ largestShare }) => largestShare));
+  add(of.overAdmittedRatio, () => overshot(({ largestShare }) => largestShare));
   add(of.podsAlive, readings.podsAlive);
   add(of.staleness, readings.stalenessS);
   add(of.usable, () => Number(readings.sourceUsable()));
-  add(of.refused, () => byLabel("what", readings.refused()));
+  add(of.invalidValues, () => byLabel("kind", readings.invalidValues()));
   add(of.policyVersion, readings.policyVersion);
   add(of.policyGeneration, readings.policyGeneration);
-  add(of.policyGone, () => Number(readings.policyGone()));
-  add(of.policyRefused, () => Number(readings.policyRefused()));
+  add(of.policyDeleted, () => Number(readings.policyDeleted()));
+  add(of.policyUnsupported, () => Number(readings.policyUnsupported()));
   add(of.ready, () => Number(readings.ready()));
-  add(of.ongoing, readings.ongoing);
+  add(of.inFlight, readings.inFlight);
   add(of.connections, () => byLabel("protocol", readings.connections()));
-  add(of.crowded, () =>
-    Object.entries(metrics.crowded).flatMap(([protocol, counts]) =>
-      Object.entries(counts).map(([done, value]) => ({ labels: { protocol, done }, value })),
+  add(of.connectionLimit, () =>
+    Object.entries(metrics.connectionLimit).flatMap(([protocol, counts]) =>
+      Object.entries(counts).map(([action, value]) => ({ labels: { protocol, action }, value })),
     ),
   );
-  add(of.places, () => byLabel("state", readings.places()));
+  add(of.upstreamRequests, () => byLabel("state", readings.upstreamRequests()));
   add(of.cache, () => byLabel("cache", readings.cacheSizes()));
-  add(of.snapshotUsed, () => Number(readings.isRestored()));
+  add(of.snapshotActive, () => Number(readings.isRestored()));
   add(of.snapshotWrites, () => byLabel("result", { ...readings.snapshot()?.writes }));
   add(of.snapshotBytes, () => readings.snapshot()?.bytes ?? 0);
   add(of.snapshotRecords, () => {
-    const { records, leftOut } = readings.snapshot() ?? { records: 0, leftOut: 0 };
-    return byLabel("what", { written: records, leftOut });
+    const { records, omitted } = readings.snapshot() ?? { records: 0, omitted: 0 };
+    return byLabel("kind", { written: records, omitted });
   });
   add(of.cpu, () => {
     const { user, system } = process.cpuUsage();

@@ -13,7 +13,7 @@ import {
   withKey,
 } from "../test/harness/gate.ts";
 
-/* What a pod says of itself, as the centre lists it. */
+/* Opens a gate whose pod reports the control plane lists. */
 
 const open = async (policy: NonNullable<GateOptions["policy"]>): Promise<TestGate> => {
   const gate = await openGate({ policy, timeouts: { reportMs: 20 }, config: { region: "eu-1" } });
@@ -33,14 +33,17 @@ const counted = (gate: TestGate, total: number) =>
 const HEALTHZ = aRule({ path: { prefix: "/healthz" }, access: "Anonymous" });
 const WRITES = aRule({ path: { prefix: "/orders" }, permissions: "orders.write" });
 
-/** Two without a key where no rule matches, one unknown and two without the permission at rule 1, one path that is refused. */
+/**
+ * Sends two requests without a key that match no rule, one with an unknown key and two without the permission at rule 1, and one with a
+ * rejected path.
+ */
 async function sendRefused({ port, records }: TestGate): Promise<void> {
   const key = await records.putKey();
   for (const path of ["/", "/else"]) await call(port, { path });
   await call(port, { path: "/orders", ...withKey("unknown") });
   for (const path of ["/orders", "/orders/1"]) await call(port, { path, ...withKey(key) });
   await call(port, { path: "/a//b" });
-  // None of these is refused.
+  // Neither of these requests is rejected.
   await call(port, { path: "/healthz" });
   await call(port, { path: "/", ...withKey(key) });
 }

@@ -1,20 +1,20 @@
 import { upstreamPortInPod } from "../core/gates/upstream-port.ts";
 import { RELEASE } from "../core/release.ts";
 import type { EdgeCounters, Overshot } from "../edge/edge.ts";
-import type { PodOvershot, PodReport } from "../edge/pods/contract.ts";
+import type { PodLimitsExceeded, PodReport } from "../edge/pods/contract.ts";
 import type { SidecarConfig } from "./config.ts";
-import type { RefusalCounts } from "./gate/refusal-counts.ts";
-import type { Knowledge } from "./knowledge.ts";
+import type { RefusalCounts } from "./decision/rejection-counts.ts";
+import type { GateState } from "./gate-state.ts";
 import type { PodsAlive } from "./pods-alive.ts";
 
-type Reported = Pick<Knowledge, "projection" | "follower"> & {
+type Reported = Pick<GateState, "projection" | "follower"> & {
   readonly refusals: Pick<RefusalCounts, "of">;
   readonly counters: Pick<EdgeCounters, "overshoots">;
 };
 
 /**
- * Reports every `everyMs`, and at once after a change, what this pod enforces. A report that cannot be sent is not repeated, because the
- * next one is newer. Logs when reporting starts to fail, and when it works again.
+ * Reports which policy this pod enforces, every `everyMs` and immediately after a change. A failed report is not retried, because the next
+ * one is newer. Logs when reporting starts to fail, and when it works again.
  */
 export function startPodReports(
   config: Pick<SidecarConfig, "edge" | "workspaceId" | "policyId" | "podId" | "region" | "upstream" | "logger">,
@@ -55,7 +55,7 @@ export function startPodReports(
   };
 }
 
-/** Returns the report of this pod; undefined while it has seen no policy. */
+/** Returns the report of this pod; `undefined` before it has seen a policy. */
 function describePod(
   pod: Pick<PodReport, "workspaceId" | "policyId" | "podId" | "region" | "release" | "upstreamPort">,
   { projection, follower, refusals, counters }: Reported,
@@ -71,8 +71,8 @@ function describePod(
   return { ...report, refused: { version: refused.version ?? 0, reason: refused.reason } };
 }
 
-/** Async limits are left out: they may be exceeded at any time, and their policy says so. */
-function overshotOf({ units, largestShare, lastMs }: Overshot): PodOvershot | undefined {
+/** Omits async limits, because their policy allows exceeding them at any time. */
+function overshotOf({ units, largestShare, lastMs }: Overshot): PodLimitsExceeded | undefined {
   if (lastMs === undefined) return undefined;
   return { units, percent: Math.ceil(100 * largestShare), lastMs: Math.floor(lastMs) };
 }

@@ -1,4 +1,4 @@
-/** How many pods enforce the policy, this one among them, as last heard of; 0 when never. */
+/** Number of pods that enforce the policy, including this one, as of the last report; 0 before the first. */
 export interface PodsAlive {
   count: number;
 }

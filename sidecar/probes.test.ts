@@ -86,14 +86,14 @@ test("the admin port runs exactly the configured probes, by path alone, and one 
     readiness: () => ({ ready: true, detail: {} }),
     metrics: async () => ({ type: "text/plain", text: "" }),
     probes: createProbes([{ path: PATH, timeoutMs: 1_000, probe }]),
-    onFault: () => undefined,
+    onInternalError: () => undefined,
   });
   const adminPort = await listen(admin);
   const headers = { authorization: "Bearer of the caller" };
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     Array.from({ length: 20 }, () => call(adminPort, { path: `${PATH}?path=/admin`, headers })),
   );
-  expect(new Set(answers.map(({ status, body }) => `${status} ${body}`))).toEqual(new Set(["200 answered 200\n"]));
+  expect(new Set(responses.map(({ status, body }) => `${status} ${body}`))).toEqual(new Set(["200 answered 200\n"]));
   expect(seen).toEqual(["GET /live undefined"]);
   for (const path of ["/probes/app/readinessProbe", `${PATH}/`, `${PATH}/../x`, "/probes/", "/probes/__proto__"]) {
     expect((await call(adminPort, { path })).status).toBe(404);

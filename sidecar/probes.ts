@@ -6,21 +6,20 @@ import { connect } from "node:net";
 import type { GateProbe, GateProbes } from "../core/gates/probes.ts";
 
 /*
- * Makes probes of the app for kubelet, which has no key (core/gates/probes.ts). A probe takes nothing from the request that asks for it, and
- * tells nothing but whether it went well. Those who ask at the same time share one: many requests to the admin port do not become many
- * to the app.
+ * Probes the app for kubelet, which has no key (core/gates/probes.ts). A probe uses no data of the request that triggers it, and reports
+ * only success or failure. Concurrent requests share one probe, so that many requests to the admin port do not become many to the app.
  */
 
 const HOST = "127.0.0.1";
 
 export interface ProbeResult {
   readonly ok: boolean;
-  /** For kubelet's Event; no byte of it is the app's. */
+  /** Text for kubelet's Event; contains no data of the app. */
   readonly detail: string;
 }
 
 export interface Probes {
-  /** undefined when there is no such probe. */
+  /** Returns `undefined` if the path is not a probe. */
   run(path: string): Promise<ProbeResult> | undefined;
 }
 
@@ -50,16 +49,16 @@ async function runProbe({ probe, timeoutMs }: GateProbe): Promise<ProbeResult> {
   }
 }
 
-/** An error that comes when the result is known already. Without a listener it would end the process. */
+/** Handles errors after the result is known. Without a listener they would end the process. */
 const heard = (): void => undefined;
 
 type Of<Kind extends GateProbe["probe"]["kind"]> = Extract<GateProbe["probe"], { kind: Kind }>;
 
-/** As kubelet judges: below 400 is well. A redirect counts and is not followed. */
+/** Succeeds for statuses below 400, like kubelet. A redirect counts as success and is not followed. */
 async function probeHttp({ port, target, isTls, headers }: Of<"http">, signal: AbortSignal): Promise<ProbeResult> {
   const given = Object.fromEntries(headers.map(({ name, value }) => [name, value]));
   const options = { host: HOST, port, path: target, headers: given, signal, agent: false };
-  // Like kubelet, which does not know the app's authority either.
+  // Like kubelet, does not verify the app's certificate.
   const call = isTls ? requestHttps({ ...options, rejectUnauthorized: false }) : requestHttp(options);
   call.on("error", heard);
   call.end();
@@ -81,12 +80,12 @@ async function probeTcp({ port }: Of<"tcp">, signal: AbortSignal): Promise<Probe
 }
 
 const HEALTH = "/grpc.health.v1.Health/Check";
-/** Of the status in a HealthCheckResponse: field 1, a number, with the value SERVING. */
+/** Status field of a HealthCheckResponse: field 1, a varint, with the value SERVING. */
 const SERVING = Buffer.from([0x08, 0x01]);
 const FRAME_HEAD_BYTES = 5;
-const ANSWER_BYTES_MAX = 1_024;
+const RESPONSE_BYTES_MAX = 1_024;
 
-/** grpc.health.v1, the request and the response written and read by hand: one field each. */
+/** grpc.health.v1 with hand-written encoding and decoding: one field each. */
 async function probeGrpc({ port, service }: Of<"grpc">, signal: AbortSignal): Promise<ProbeResult> {
   const session = connectHttp2(`http://${HOST}:${port}`);
   session.on("error", heard);
@@ -104,7 +103,7 @@ async function probeGrpc({ port, service }: Of<"grpc">, signal: AbortSignal): Pr
     let length = 0;
     stream.on("data", (chunk: Buffer) => {
       length += chunk.length;
-      if (length > ANSWER_BYTES_MAX) stream.destroy();
+      if (length > RESPONSE_BYTES_MAX) stream.destroy();
       else chunks.push(chunk);
     });
     await once(stream, "end", { signal });

@@ -1,19 +1,19 @@
-import { judgeFreshness } from "../core/policies/freshness.ts";
-import type { AppState } from "./app/app-watch.ts";
-import type { Knowledge } from "./knowledge.ts";
+import { checkFreshness } from "../core/policies/freshness.ts";
+import type { GateState } from "./gate-state.ts";
+import type { AppState } from "./upstream/app-watch.ts";
 
 export interface Readiness {
   readonly ready: boolean;
-  /** Shown unchanged, so it must contain nothing secret. */
+  /** Shown unchanged, so it must contain no secrets. */
   readonly detail: Readonly<Record<string, unknown>>;
 }
 
 /**
- * A sidecar is ready when it can decide (without checks there is nothing to decide) and the app takes connections, as far as
- * that is known, until its pod ends. `app` is undefined for one without an app.
+ * Until its pod terminates, a sidecar is ready when it can decide (without checks, always) and the app is not known to reject connections.
+ * `app` is `undefined` for a sidecar without an app.
  */
-export function judgeReadiness(
-  { follower, projection }: Pick<Knowledge, "follower" | "projection">,
+export function evaluateReadiness(
+  { follower, projection }: Pick<GateState, "follower" | "projection">,
   {
     policyId,
     checks,
@@ -21,14 +21,14 @@ export function judgeReadiness(
     app,
   }: { policyId: string; checks: boolean; isEnding: boolean; app: AppState | undefined },
 ): Readiness {
-  const inForce = follower.current;
+  const active = follower.current;
   const stalenessMs = projection.stalenessMs();
-  const freshness = inForce && judgeFreshness(inForce.policy.onStale, stalenessMs);
-  const policy = inForce && {
+  const freshness = active && checkFreshness(active.policy.onStale, stalenessMs);
+  const policy = active && {
     id: policyId,
-    generation: inForce.record.generation,
-    version: inForce.record.version,
-    gone: follower.isGone,
+    generation: active.record.generation,
+    version: active.record.version,
+    gone: follower.isDeleted,
   };
   return {
     ready: !isEnding && app !== "away" && (!checks || (freshness !== undefined && freshness !== "Denied")),
@@ -37,9 +37,9 @@ export function judgeReadiness(
       refused: follower.refused ?? null,
       freshness: freshness ?? null,
       stalenessMs: Number.isFinite(stalenessMs) ? Math.round(stalenessMs) : null,
-      // As old as `stalenessMs` says, until the store is heard of.
+      // Its age is `stalenessMs` until the store responds.
       snapshot: projection.isRestored() ? "in use" : null,
-      // Known keys are served without the store, so it is shown and does not count.
+      // Cached keys are served without the store, so its state is shown but does not affect readiness.
       source: projection.sourceState(),
       app: app ?? null,
       closing: isEnding,

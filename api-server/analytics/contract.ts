@@ -16,7 +16,7 @@ export interface Ingested {
   /** Events that came too late to be counted (`accepted-times.ts`). */
   readonly late: number;
   /** Events that cannot be stored: not valid, or of a time that lies ahead. */
-  readonly leftOut: number;
+  readonly omitted: number;
 }
 
 /** Whose rows a query sees. The store adds these bounds below the caller's SELECT, never beside its conditions. */
@@ -71,7 +71,7 @@ export type ResultType =
   | "Array(DateTime)"
   | "Nothing";
 
-export interface QueryAnswer {
+export interface QueryResponse {
   /** A JSON array of objects, exactly as the answer to the caller has it. */
   readonly rowsJson: string;
   readonly rows: number;
@@ -83,11 +83,11 @@ export interface QueryAnswer {
  * Why a store did not answer a query. `detail` concerns the query alone: no host, user, table of the store or workspace id. `notConfigured`: the
  * store lacks what only its administrator can give, which `detail` names.
  */
-export class QueryRefused extends Error {
+export class QueryRejected extends Error {
   override name = "QueryRefused";
   readonly reason: "rows" | "timeout" | "memory" | "query" | "unavailable" | "notConfigured";
 
-  constructor(reason: QueryRefused["reason"], detail: string, options?: ErrorOptions) {
+  constructor(reason: QueryRejected["reason"], detail: string, options?: ErrorOptions) {
     super(detail, options);
     this.reason = reason;
   }
@@ -111,8 +111,8 @@ export class AnalyticsUnavailable extends Error {
  * `read-only`: it takes no writes. `overloaded`: it refuses work, for example because of too many parts, or for want of memory. `slow`: it
  * takes so long that events wait.
  */
-export const STORE_TROUBLES = ["away", "refuses", "full", "read-only", "overloaded", "slow"] as const;
-export type StoreTrouble = (typeof STORE_TROUBLES)[number];
+export const STORE_PROBLEMS = ["unavailable", "access_denied", "disk_full", "read_only", "overloaded", "slow"] as const;
+export type StoreProblem = (typeof STORE_PROBLEMS)[number];
 
 export interface AnalyticsStore extends Closeable {
   readonly kind: "postgres" | "clickhouse";
@@ -122,7 +122,7 @@ export interface AnalyticsStore extends Closeable {
    * Stores the events of a portion, each exactly once however often it is delivered. Throws when the events are not the
    * cause of a failure: the store is unreachable, or too slow. The portion is then delivered again.
    */
-  ingest(portion: TakenEvents, nowMs: number): Promise<Ingested>;
+  ingest(batch: TakenEvents, nowMs: number): Promise<Ingested>;
   /**
    * Brings the aggregated tables up to date with what was ingested. Returns whether there is more to do at once. With `patient`, waits
    * under load until more events can share a write, up to half a minute.
@@ -130,14 +130,14 @@ export interface AnalyticsStore extends Closeable {
   rollUp(how?: { readonly patient?: boolean }): Promise<boolean>;
   /** Makes room for the days to come and drops what is beyond the retention. Returns whether there is more to do soon. */
   maintain(nowMs: number): Promise<boolean>;
-  /** @throws QueryRefused, PublicError 503 `server_busy`, and the signal's reason when it is aborted. */
-  query(query: StoreQuery, run: QueryRun): Promise<QueryAnswer>;
-  /** Rows in the order of the question, at most `rowsMax` of them. @throws QueryRefused, for no other reason than `timeout` and `unavailable`. */
+  /** @throws QueryRejected, PublicError 503 `server_busy`, and the signal's reason when it is aborted. */
+  query(query: StoreQuery, run: QueryRun): Promise<QueryResponse>;
+  /** Rows in the order of the question, at most `rowsMax` of them. @throws QueryRejected, for no other reason than `timeout` and `unavailable`. */
   countVerifications(question: CountQuestion): Promise<readonly UsageCount[]>;
-  /** By time. @throws QueryRefused, for no other reason than `timeout` and `unavailable`. */
+  /** By time. @throws QueryRejected, for no other reason than `timeout` and `unavailable`. */
   countLatencies(question: LatencyQuestion): Promise<readonly LatencyRow[]>;
   /**
-   * For how many ms the oldest event of the workspace that is stored has not been in the aggregated tables; 0 when all are. @throws QueryRefused, for no
+   * For how many ms the oldest event of the workspace that is stored has not been in the aggregated tables; 0 when all are. @throws QueryRejected, for no
    * other reason than `unavailable`.
    */
   uncountedForMs(workspaceId: string): Promise<number>;
@@ -145,7 +145,7 @@ export interface AnalyticsStore extends Closeable {
    * Asks the store whether it can be used, and returns the worst of that and of what its last answers were. Never throws, and waits two
    * seconds at most. Left out where another watch sees it: that of Postgres.
    */
-  trouble?(): Promise<StoreTrouble | undefined>;
+  trouble?(): Promise<StoreProblem | undefined>;
 }
 
 export interface QueryRun {

@@ -12,7 +12,7 @@ export const QUERY_METRICS = defineMetrics({
     bad: "Many errors of one kind: `analytics_connection_failed` means that the store of usage is away, `server_busy` that queries waited 15 s for others to end: add replicas, or narrow the slow ones; the others are mistakes of callers, or limits of their workspaces.",
   },
   seconds: {
-    name: "postern_analytics_query_seconds",
+    name: "postern_analytics_query_duration_seconds",
     type: "histogram",
     help: "How long the analytics store worked on a query of a caller",
     unit: "seconds",

@@ -3,7 +3,7 @@ import { CountersUnavailable } from "../../edge/counters/contract.ts";
 import type { CreditRef, CreditStore } from "../../edge/credits/contract.ts";
 import { isDatabaseUnavailable } from "../store/failures.ts";
 import { raiseSpent } from "../store/key-credits.ts";
-import type { NoteRefused, RunTurns } from "../workspace-turns.ts";
+import type { RecordRejected, RunTurns } from "../workspace-turns.ts";
 import type { CreditService } from "./service.ts";
 
 const BATCH = 500;
@@ -11,21 +11,21 @@ const BATCH = 500;
 interface Round {
   readonly store: CreditStore;
   readonly runTurns: RunTurns;
-  readonly noteRefused: NoteRefused;
+  readonly recordRejected: RecordRejected;
   readonly workspaceIds: readonly string[];
 }
 
-/** Loads the counters that spenders found missing. Returns true when there may be more. */
+/** Loads the counters that spenders found missing. Returns true if there may be more. */
 export async function loadRequested({
   store,
   runTurns,
-  noteRefused,
+  recordRejected,
   workspaceIds,
   credits,
 }: Round & { readonly credits: CreditService }): Promise<boolean> {
   return runTurns(await store.findAskingWorkspaces(workspaceIds), async (workspaceId) => {
     const { items, refused, isMore } = await store.takeLoadRequests(workspaceId, BATCH);
-    noteRefused(workspaceId, { what: "credit-loads", count: refused });
+    recordRejected(workspaceId, { kind: "credit-loads", count: refused });
     if (items.length > 0) await loadAll(credits, items);
     return isMore;
   });
@@ -48,19 +48,19 @@ async function loadAll(credits: CreditService, refs: readonly CreditRef[]): Prom
 }
 
 /**
- * Writes to Postgres what was spent in the shared counters. A mark is cleared only after the commit, and only if the
- * counter has not changed since. Returns true when there may be more.
+ * Writes the credits spent in the Redis counters to Postgres. A dirty mark is cleared only after the commit, and only if the counter has
+ * not changed since. Returns true if there may be more.
  */
 export async function writeSpentBehind({
   store,
   runTurns,
-  noteRefused,
+  recordRejected,
   workspaceIds,
   db,
 }: Round & { readonly db: Pool }): Promise<boolean> {
   return runTurns(await store.findDirtyWorkspaces(workspaceIds), async (workspaceId) => {
     const { items, refused, isMore } = await store.listDirty(workspaceId, BATCH);
-    noteRefused(workspaceId, { what: "credit-marks", count: refused });
+    recordRejected(workspaceId, { kind: "credit-marks", count: refused });
     if (items.length > 0) {
       await raiseSpent(
         db,

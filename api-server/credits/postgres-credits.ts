@@ -17,14 +17,14 @@ import { inUnmarkedTransaction } from "../store/unmarked-transaction.ts";
 import type { CreditKey, CreditRow, CreditService } from "./service.ts";
 
 /*
- * The credits of a key are in a shared counter while they are being spent, and permanently in Postgres. A change and a load both hold
+ * The credits of a key are in a Redis counter while they are being spent, and permanently in Postgres. A change and a load both hold
  * the lock of the row, so that these never overlap:
  *
- *   change: lock ─ suspend the counter, which returns what was spent ─ write the row under a new rev ─ commit ─ reopen
- *   load:   lock ─ write the counter from the row ─ spend from it, when a spender waits ─ unlock
+ *   change: lock ─ suspend the counter, which returns the spent credits ─ write the row under a new rev ─ commit ─ reopen
+ *   load:   lock ─ write the counter from the row ─ spend from it, if a spender waits ─ unlock
  *
- * Between `suspend` and `reopen` nothing can be spent. A process that dies in between leaves the counter suspended; the next spender
- * requests a load, which opens it again. Rows of several keys are locked in the order of their ids.
+ * Between `suspend` and `reopen` no credits can be spent. A process that dies in between leaves the counter suspended; the next spender
+ * requests a load, which opens it again. Rows of several keys are locked in id order.
  */
 export function createCreditService(deps: {
   db: Pool;
@@ -39,7 +39,7 @@ export function createCreditService(deps: {
     let spent: T | undefined;
     await inUnmarkedTransaction(db, async (tx) => {
       const rows = byKeyId(await lockOrHold(tx, keys));
-      // Read under the lock: a key that was deleted while we waited for it must not get its counter back.
+      // Read under the lock: a key that was deleted while this waited must not get its counter back.
       const live = await listLiveKeys(tx, keys);
       const counted: CountedKey[] = [];
       const gone: CreditKey[] = [];
@@ -71,7 +71,7 @@ export function createCreditService(deps: {
 
     async readManyRemaining(workspaceId, keyIds) {
       const rows = await listKeyCredits(db, { workspaceId, keyIds });
-      // If the shared store is unreachable, the rows are used as they are.
+      // If Redis is unreachable, the rows are used as they are.
       const counters = await store.read(rows.map(toRef)).catch(() => []);
       return new Map(rows.map((row, i) => [row.key_id, row.granted - trueSpent(row, counters[i])]));
     },
@@ -101,7 +101,7 @@ export function createCreditService(deps: {
       try {
         await load(keys);
       } catch (error) {
-        // The change is committed, or rolled back for another reason, which is what the caller must get.
+        // The change is committed, or rolled back for another reason, which is the result that the caller must get.
         const [first] = keys;
         log.warn(
           { err: error, ...first, keys: keys.length },
@@ -121,8 +121,8 @@ const byKeyId = (rows: readonly KeyCreditsRow[]) => new Map(rows.map((row) => [r
 const toRef = (row: KeyCreditsRow): CreditKey => ({ workspaceId: row.workspace_id, keyId: row.key_id });
 
 /**
- * Locks the credits of keys. An unlimited key has no row to lock, so the key itself is locked: a transaction that gives
- * it credits then waits until the old counter is removed, and its new counter is not removed by mistake.
+ * Locks the credits of keys. An unlimited key has no row to lock, so the key itself is locked: a transaction that gives it credits then
+ * waits until the old counter is removed, so that its new counter is not removed by mistake.
  */
 async function lockOrHold(tx: PoolClient, keys: readonly CreditKey[]): Promise<KeyCreditsRow[]> {
   const rows = await lockKeyCredits(tx, keys);
@@ -142,7 +142,7 @@ function toCredits(row: KeyCreditsRow, spent: number): CreditRow {
   return { remaining: row.granted - spent, refillAmount: row.refill_amount, refillDay: row.refill_day };
 }
 
-/** The counter is more recent than the row if it belongs to the same grant; never more than was granted. */
+/** Returns the larger of the two spent values if the counter belongs to the same grant, up to the granted credits. */
 function trueSpent(row: KeyCreditsRow, counter: CreditCounter | undefined): number {
   const counted = counter?.rev === row.rev ? counter.spent : 0;
   return Math.min(row.granted, Math.max(row.spent, counted));

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { dueRefills, refilledAmount } from "../../core/credits/refill.ts";
 import { CountersUnavailable } from "../../edge/counters/contract.ts";
-import { Rarely } from "../../edge/rarely.ts";
+import { LogThrottle } from "../../edge/log-throttle.ts";
 import { tryLock, unlock } from "../store/advisory-locks.ts";
 import { insertAuditEvents, SYSTEM_ACTOR } from "../store/audit.ts";
 import { isDatabaseUnavailable } from "../store/failures.ts";
@@ -13,18 +13,18 @@ import { inTransaction, type Transacting } from "../store/transaction.ts";
 import type { CreditKey, CreditService } from "./service.ts";
 
 /*
- * Refills credits (api-v2.md section 10.2): each key at most once per UTC day. A day without a due date is recorded too, so
- * that a second run on the same day finds nothing to do.
+ * Refills credits (api-v2.md section 10.2): each key at most once per UTC day. A day without a due date is recorded too, so that a second
+ * run on the same day skips the key.
  *
- * Keys are refilled in batches, one transaction each, so that a million take minutes. A failure affects only one key: a batch that
- * fails is repeated key by key.
+ * Keys are refilled in batches, one transaction each, so that a million take minutes. A failure affects only one key: a failed batch is
+ * repeated key by key.
  */
 
-/** The most rows that are locked at once; other transactions wait for them. */
+/** Maximum number of rows that are locked together; other transactions wait for them. */
 const BATCH = 500;
-/** While one batch waits for a store, the other one is computed. */
+/** Number of concurrent batches: while one waits for a database, the other one is computed. */
 const AT_ONCE = 2;
-/** Refills wait while there are this many marks, because changes that callers wait for go first. */
+/** Refills pause while there are this many outbox entries, because changes that callers wait for come first. */
 const OUTBOX_DEEP = 5000;
 
 interface RefillDeps extends Transacting {
@@ -34,7 +34,7 @@ interface RefillDeps extends Transacting {
   readonly log: Logger;
 }
 
-/** How many keys were refilled, and how many could not be: those are still due, and the next run retries them. */
+/** Number of refilled and of failed keys. Failed keys are still due, and the next run retries them. */
 export interface RefillRun {
   readonly refilled: number;
   readonly failed: number;
@@ -47,8 +47,8 @@ interface RefillOptions {
 }
 
 /**
- * Refills every key that is due on `today` or before; `onBatch` hears how many so far. Returns undefined while another process does so. A key that cannot be refilled
- * does not affect the others. Throws when one of the stores is unreachable.
+ * Refills every key that is due on `today` or before; `onBatch` is called with the total so far. Returns `undefined` if another process is
+ * refilling. A key that cannot be refilled does not affect the others. Throws if a database is unreachable.
  */
 export async function runRefill(
   deps: RefillDeps,
@@ -63,11 +63,11 @@ export async function runRefill(
     if (!(await tryLock(session, "refill"))) return undefined;
     const run = { refilled: 0, failed: 0 };
     const batches = listBatches(deps, { today, isClosing });
-    const rarely = new Rarely();
+    const throttle = new LogThrottle();
     const work = async (): Promise<void> => {
       // An error here ends the batches for the other worker too.
       for await (const batch of batches) {
-        const { refilled, failed } = await refillBatch({ ...deps, rarely }, batch, today);
+        const { refilled, failed } = await refillBatch({ ...deps, throttle }, batch, today);
         run.refilled += refilled;
         run.failed += failed;
         onBatch?.(run);
@@ -78,7 +78,7 @@ export async function runRefill(
     await unlock(session, "refill");
     return run;
   } finally {
-    // The lock belongs to the connection: the pool must not reuse it, whatever failed.
+    // The lock belongs to the connection: the pool must not reuse it, even after a failure.
     session.release(true);
   }
 }
@@ -97,7 +97,7 @@ async function* listBatches(deps: RefillDeps, { today, isClosing }: RefillOption
 }
 
 async function refillBatch(
-  deps: RefillDeps & { readonly rarely: Rarely },
+  deps: RefillDeps & { readonly throttle: LogThrottle },
   batch: readonly RefillRow[],
   today: string,
 ): Promise<RefillRun> {
@@ -107,9 +107,9 @@ async function refillBatch(
   return due.length === 0 ? { refilled: 0, failed: 0 } : refillOrSplit(deps, due, today);
 }
 
-/** Refills all in one transaction; if that fails, each in its own, so that only those fail that cannot be refilled. */
+/** Refills all in one transaction; if that fails, each separately, so that only the failing keys are skipped. */
 async function refillOrSplit(
-  deps: RefillDeps & { readonly rarely: Rarely },
+  deps: RefillDeps & { readonly throttle: LogThrottle },
   due: readonly RefillRow[],
   today: string,
 ): Promise<RefillRun> {
@@ -118,7 +118,7 @@ async function refillOrSplit(
   } catch (error) {
     if (isDatabaseUnavailable(error) || error instanceof CountersUnavailable) throw error;
     if (due.length === 1) {
-      const keys = deps.rarely.note("failed");
+      const keys = deps.throttle.note("failed");
       const message = "a key was not refilled; the next run retries it";
       if (keys !== undefined) deps.log.error({ err: error, keyId: due[0]?.key_id, keys, today }, message);
       return { refilled: 0, failed: 1 };
@@ -133,7 +133,9 @@ async function refillOrSplit(
   }
 }
 
-/** In one transaction with the audit rows. Returns how many were refilled: another process may have refilled some before. */
+/**
+ * Refills keys in one transaction with the audit rows. Returns the number of refilled keys: another process may have refilled some before.
+ */
 async function refillAll(deps: RefillDeps, rows: readonly RefillRow[], today: string): Promise<number> {
   let closed: readonly CreditKey[] = [];
   try {

@@ -1,6 +1,6 @@
 import type { PoolClient } from "pg";
 
-/** The credits of a key, and its refill. */
+/** Credits of a key, and its refill. */
 export interface CreditRow {
   readonly remaining: number;
   readonly refillAmount: number | null;
@@ -12,20 +12,18 @@ export interface CreditKey {
   readonly keyId: string;
 }
 
-/**
- * Changes and reads the credits of a key, whose exact value is in a shared counter while they are being spent.
- */
+/** Changes and reads the credits of a key, whose exact value is in a Redis counter while they are being spent. */
 export interface CreditService {
-  /** The exact remaining credits: of the shared counter if there is one, else of the row. undefined: unlimited. */
+  /** Returns the exact remaining credits: from the Redis counter if there is one, otherwise from the row. `undefined` if unlimited. */
   readRemaining(key: CreditKey): Promise<number | undefined>;
-  /** The same, but rejects with `CountersUnavailable` where the shared store does not answer, instead of using the row as it is. */
+  /** Like `readRemaining`, but rejects with `CountersUnavailable` if Redis does not respond, instead of using the row. */
   readSharedRemaining(key: CreditKey): Promise<number | undefined>;
-  /** Several at once, for lists; the map has no entry for an unlimited key. */
+  /** Like `readRemaining` for several keys; the map has no entry for an unlimited key. */
   readManyRemaining(workspaceId: string, keyIds: readonly string[]): Promise<Map<string, number>>;
   /**
-   * Inside the caller's transaction: locks the rows, suspends the shared counters, passes each exact state to `change` (undefined:
-   * unlimited), and stores its result (undefined: unlimited, the row is deleted) under a new `rev`. Call `reopen` after the
-   * transaction has ended, by commit or rollback. Returns the keys that had counters; for others, the next spender requests one.
+   * Runs inside the caller's transaction: locks the rows, suspends the Redis counters, passes each exact state to `change` (`undefined`:
+   * unlimited), and stores its result (`undefined`: unlimited, the row is deleted) under a new `rev`. Call `reopen` after the transaction
+   * has ended, by commit or rollback. Returns the keys that had counters; for others, the next spender requests one.
    */
   change<K extends CreditKey>(
     tx: PoolClient,
@@ -33,15 +31,15 @@ export interface CreditService {
     change: (current: CreditRow | undefined, key: K) => CreditRow | undefined,
   ): Promise<readonly K[]>;
   /**
-   * After commit or rollback: writes the shared counters again from the rows, which opens them. Never throws: a counter
-   * that stays closed is logged, and opened when the next spender requests it.
+   * Call it after commit or rollback: rewrites the Redis counters from the rows, which opens them. Never throws: a counter that stays
+   * closed is logged, and opened when the next spender requests it.
    */
   reopen(keys: readonly CreditKey[]): Promise<void>;
   /** Loads counters that spenders found missing from Postgres, all or none. */
   load(keys: readonly CreditKey[]): Promise<void>;
   /**
-   * Loads the counter for a waiting spender and returns the result of `spend`, which runs before the counter can be suspended
-   * again. Returns undefined, without running `spend`, when the key is unlimited or deleted by now.
+   * Loads the counter for a waiting spender and returns the result of `spend`, which runs before the counter can be suspended again.
+   * Returns `undefined`, without running `spend`, if the key is unlimited or deleted by now.
    */
   loadAndSpend<T>(key: CreditKey, spend: () => Promise<T>): Promise<T | undefined>;
 }

@@ -15,30 +15,30 @@ import { defineMetrics, exported } from "../../core/metric.ts";
 import { withoutPort } from "../../core/verification/ip-address.ts";
 import type { GateUsers } from "../../edge/gate-users/contract.ts";
 import type { Deps } from "../deps.ts";
-import { noteRarely } from "../note-rarely.ts";
+import { logThrottled } from "../log-throttled.ts";
 import type { ErrorSender } from "../plugins/errors.ts";
 import { findPolicy } from "../store/policies.ts";
-import { AskingBounds } from "./asking-bounds.ts";
+import { RequestLimits } from "./request-limits.ts";
 
 /*
- * Gates ask here for a user of Redis (`core/gates/credentials.ts`). This is no procedure of the API: it takes the token of a pod, not a
- * root key, and only gates of this release's kind call it.
+ * Endpoint at which gates obtain a Redis user (`core/gates/credentials.ts`). It is not a procedure of the API: it accepts the token of a
+ * pod, not a root key, and only gates of the same release call it.
  */
 
 export interface GateCredentials {
-  /** Whose gates: the name under which the operator of that cluster manages objects. */
+  /** Cluster of the gates: the name under which its operator manages objects. */
   readonly cluster: string;
-  /** Asks the Kubernetes API of the cluster whose a token is. Throws when it does not answer. */
+  /** Calls the TokenReview API of the cluster that issued the token. Throws if it does not respond. */
   readonly reviewToken: (token: string) => Promise<TokenReviewStatus>;
 }
 
-/** How long a gate whose policy is not there yet waits before it asks again. */
+/** Retry interval of a gate whose policy does not exist yet. */
 const POLICY_RETRY_S = 5;
 
-interface Parts extends Pick<Deps, "db" | "log" | "rarely" | "nowMs"> {
+interface Parts extends Pick<Deps, "db" | "log" | "throttle" | "nowMs"> {
   readonly gates: GateCredentials;
   readonly gateUsers: GateUsers;
-  readonly bounds: AskingBounds;
+  readonly bounds: RequestLimits;
 }
 
 export const CREDENTIAL_METRICS = defineMetrics({
@@ -60,8 +60,8 @@ export function registerGateCredentials(
     ...exported(CREDENTIAL_METRICS.requests),
     registers: [metrics],
   });
-  const parts = { ...given, bounds: new AskingBounds() };
-  // Not in the OpenAPI document: its form may change with any release.
+  const parts = { ...given, bounds: new RequestLimits() };
+  // Excluded from the OpenAPI document, because its format may change with any release.
   app.post(CREDENTIALS_PATH, { config: { isOpen: true } }, async (request, reply) => {
     try {
       const credentials = await issue(parts, request);
@@ -80,8 +80,8 @@ async function issue(parts: Parts, request: FastifyRequest): Promise<Credentials
   const address = withoutPort(request.ip);
   const token = /^Bearer (\S+)$/.exec(request.headers.authorization ?? "")?.[1];
   if (token === undefined || !mayBeGateToken(token, nowMs())) throw noToken();
-  const wanted = readRequest(request.body);
-  if (wanted.cluster !== gates.cluster) {
+  const requested = readRequest(request.body);
+  if (requested.cluster !== gates.cluster) {
     throw new PublicError("forbidden", `This server hands out users to gates of cluster ${gates.cluster} only.`);
   }
   const pod = podOfToken(await bounds.ask(address, () => reviewed(parts, token)));
@@ -89,10 +89,10 @@ async function issue(parts: Parts, request: FastifyRequest): Promise<Credentials
     bounds.tokenRefused(address);
     throw noToken();
   }
-  const { workspaceId } = wanted;
-  const { policyId, manager } = policyOfPod(wanted, pod);
+  const { workspaceId } = requested;
+  const { policyId, manager } = policyOfPod(requested, pod);
   const policy = await findPolicy(db, { workspaceId, policyId });
-  // That the operator has put it there is what allows this namespace to act in this workspace.
+  // A policy that the operator created authorizes this namespace to use this workspace.
   if (policy?.manager !== manager) {
     const headers = { "Retry-After": String(POLICY_RETRY_S) };
     throw new PublicError("policy_not_found", "The pod's namespace has no such policy in this workspace.", { headers });
@@ -101,7 +101,7 @@ async function issue(parts: Parts, request: FastifyRequest): Promise<Credentials
   const podId = podIdOf(pod);
   const user = await gateUsers.issue({ workspaceId, policyId, podId, podUid: pod.uid }).catch((cause: unknown) => {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    noteRarely(parts, { reason, message: "Redis makes no users for gates" });
+    logThrottled(parts, { reason, message: "Redis makes no users for gates" });
     throw new PublicError("service_unavailable", "Redis makes no users now.");
   });
   log.info({ podId, workspaceId, policyId }, "a gate got a user of Redis");
@@ -113,7 +113,7 @@ async function reviewed(parts: Parts, token: string): Promise<TokenReviewStatus>
     return await parts.gates.reviewToken(token);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    noteRarely(parts, { reason, message: "the Kubernetes API reviews no tokens" });
+    logThrottled(parts, { reason, message: "the Kubernetes API reviews no tokens" });
     throw new PublicError("service_unavailable", "The Kubernetes API does not say whose the token is.");
   }
 }

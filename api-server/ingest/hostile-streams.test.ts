@@ -92,11 +92,11 @@ describe("the stream's key is of another type", () => {
     ["set", () => raw.sadd(stream, "a")],
     ["sorted set", () => raw.zadd(stream, 1, "a")],
   ])("%s: the others continue, it is removed, counted and logged, and its own events work again", async (_, write) => {
-    const before = await metric("postern_events_set_aside_total");
+    const before = await metric("postern_events_invalid_streams_total");
     await write();
     await expectStored(VICTIM);
     await expectStored(ATTACKER);
-    expect(await metric("postern_events_set_aside_total")).toBe(before + 1);
+    expect(await metric("postern_events_invalid_streams_total")).toBe(before + 1);
     expect(lines.join("")).toContain(ATTACKER);
     expect(lines.join("")).not.toContain(VICTIM);
   });

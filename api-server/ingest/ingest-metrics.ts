@@ -5,7 +5,7 @@ import type { Ingested } from "../analytics/contract.ts";
 
 export const INGEST_METRICS = defineMetrics({
   failures: {
-    name: "postern_events_failed_turns_total",
+    name: "postern_events_batch_failures_total",
     type: "counter",
     help: "Turns of a workspace in which no event could be stored",
     unit: "turns",
@@ -25,7 +25,7 @@ export const INGEST_METRICS = defineMetrics({
     unit: "events",
     bad: "Any increase: the ingestion was away for a day, or a pod's clock is wrong. Usage misses these events.",
   },
-  leftOut: {
+  omitted: {
     name: "postern_events_unreadable_total",
     type: "counter",
     help: "Entries and events that could not be understood, or lie ahead, and were left out",
@@ -33,7 +33,7 @@ export const INGEST_METRICS = defineMetrics({
     bad: "Any increase: a pod's clock is more than an hour ahead, a gate is of a newer release than the ingestion, or something that is no Postern writes to Redis.",
   },
   setAside: {
-    name: "postern_events_set_aside_total",
+    name: "postern_events_invalid_streams_total",
     type: "counter",
     help: "Keys that were removed because they were no stream of events",
     unit: "keys",
@@ -44,7 +44,7 @@ export const INGEST_METRICS = defineMetrics({
     type: "counter",
     help: "Entries removed unread, because a writer did not keep to its room",
     unit: "entries",
-    bad: "Any increase: usage misses events (PosternEventsAreLost), and a gate that does not keep to its room may be compromised.",
+    bad: "Any increase: usage misses events (PosternEventsDropped), and a gate that does not keep to its room may be compromised.",
   },
   budget: {
     name: "postern_events_budget_bytes",
@@ -72,24 +72,24 @@ export const INGEST_METRICS = defineMetrics({
     type: "gauge",
     help: "Age of the oldest event that is not stored",
     unit: "seconds",
-    bad: "Above 300 (PosternEventsAreLate): the store of usage is away or too slow. Verifications are not affected.",
+    bad: "Above 300 (PosternIngestionDelayed): the store of usage is away or too slow. Verifications are not affected.",
   },
 });
 
 interface Seen {
   readonly entries: number;
   readonly bytes: number;
-  /** When the oldest entry was written, by `performance.now()`. */
+  /** Time at which the oldest entry was written, by `performance.now()`. */
   readonly sinceMs: number;
 }
 
-/** The metrics of the ingestion: sums over all workspaces, because a label per workspace would be too many. */
+/** Metrics of the ingestion: sums over all workspaces, because a label per workspace would have too many values. */
 export class IngestMetrics {
   readonly #seen = new Map<string, Seen>();
   readonly #failures: Counter;
   readonly #stored: Counter;
   readonly #late: Counter;
-  readonly #leftOut: Counter;
+  readonly #omitted: Counter;
   readonly #setAside: Counter;
   readonly #trimmed: Counter;
   readonly #budget: Gauge;
@@ -101,7 +101,7 @@ export class IngestMetrics {
     this.#failures = counter(of.failures);
     this.#stored = counter(of.stored);
     this.#late = counter(of.late);
-    this.#leftOut = counter(of.leftOut);
+    this.#omitted = counter(of.omitted);
     this.#setAside = counter(of.setAside);
     this.#trimmed = counter(of.trimmed);
     this.#budget = new Gauge({ ...exported(of.budget), registers });
@@ -114,7 +114,7 @@ export class IngestMetrics {
     );
   }
 
-  /** Records the result of `look` for these workspaces. */
+  /** Records the poll result of these workspaces. */
   looked(workspaceIds: readonly string[], depths: readonly StreamDepth[]): void {
     for (const id of workspaceIds) this.#seen.delete(id);
     const nowMs = performance.now();
@@ -127,14 +127,14 @@ export class IngestMetrics {
     this.#failures.inc();
   }
 
-  leftOut(count: number): void {
-    this.#leftOut.inc(count);
+  omitted(count: number): void {
+    this.#omitted.inc(count);
   }
 
-  ingested({ stored, late, leftOut }: Ingested): void {
+  ingested({ stored, late, omitted }: Ingested): void {
     this.#stored.inc(stored);
     this.#late.inc(late);
-    this.#leftOut.inc(leftOut);
+    this.#omitted.inc(omitted);
   }
 
   setAside(): void {

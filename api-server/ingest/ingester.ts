@@ -1,20 +1,20 @@
 import type { Logger } from "pino";
 import { type EventSource, EventsUnavailable, type StreamDepth, type TakenEvents } from "../../edge/events/contract.ts";
 import { type AnalyticsStore, AnalyticsUnavailable } from "../analytics/contract.ts";
-import { isAwayForAll } from "../store/failures.ts";
+import { isUnavailableForAll } from "../store/failures.ts";
 import type { IngestMetrics } from "./ingest-metrics.ts";
 import { IngestTurns } from "./turns.ts";
 
 /*
- * Moves events from the streams into the store of usage, in rounds: one `look` at all streams that are due, then for each with entries one
- * turn, which stores one portion. A failure affects only its own workspace: it is counted, logged now and then, and delays that
- * workspace's next turn. A round ends early only when a store is unreachable for all.
+ * Moves events from the streams into the analytics store, in rounds: one poll of all due streams, then one time slice for each stream with
+ * entries, which stores one batch. A failure affects only its own workspace: it is counted, logged at intervals, and delays that
+ * workspace's next time slice. A round ends early only if a database is unreachable for all.
  */
 
 export interface IngesterOptions {
   readonly store: Pick<AnalyticsStore, "ingest" | "portions">;
   readonly source: EventSource;
-  /** Unix ms; decides which days are kept. */
+  /** Returns Unix ms, which determine the retained days. */
   readonly nowMs: () => number;
   readonly log: Logger;
   readonly metrics: IngestMetrics;
@@ -31,8 +31,8 @@ export class Ingester {
   }
 
   /**
-   * One round. Returns whether a workspace has more to store at once. With `all`, workspaces whose turn has not come yet are
-   * included. Throws when a store is unreachable.
+   * Runs one round. Returns whether a workspace has more to store immediately. With `all`, workspaces that are not due yet are included.
+   * Throws if a database is unreachable.
    */
   async round(workspaceIds: readonly string[], { all = false }: { all?: boolean } = {}): Promise<boolean> {
     const due = all ? [...workspaceIds] : this.#turns.due(workspaceIds, performance.now());
@@ -55,7 +55,7 @@ export class Ingester {
     return isMore;
   }
 
-  /** Whether the store wants what waits now, or rather more of it at once. */
+  /** Whether the analytics store should store the pending events now, or wait for a larger batch. */
   #isEnough({ bytes, ageMs }: StreamDepth): boolean {
     const { portions } = this.#options.store;
     return portions === undefined || bytes >= portions.bytesEnough || ageMs >= portions.ageMsEnough;
@@ -68,7 +68,7 @@ export class Ingester {
       const { entries, unreadable } = await source.take(workspaceId, (events) => this.#store(events), {
         bytesEnough: this.#options.store.portions?.bytesEnough,
       });
-      this.#metrics.leftOut(unreadable);
+      this.#metrics.omitted(unreadable);
       this.#turns.ended(workspaceId, entries > 0 ? "stored" : "nothing", performance.now());
       return entries > 0;
     } catch (error) {
@@ -103,9 +103,9 @@ export class Ingester {
   }
 }
 
-/** Of consecutive failures, the first, second, fourth and so on are logged, because an attacker can cause them for ever. */
+/** Logs the first, second, fourth and so on of consecutive failures, because an attacker can cause them indefinitely. */
 const isWorthALine = (failures: number): boolean => Number.isInteger(Math.log2(failures));
 
 /** Whether every other workspace would fail in the same way. */
 const isForAll = (error: unknown): boolean =>
-  error instanceof EventsUnavailable || error instanceof AnalyticsUnavailable || isAwayForAll(error);
+  error instanceof EventsUnavailable || error instanceof AnalyticsUnavailable || isUnavailableForAll(error);

@@ -1,8 +1,8 @@
 import { doubledMs } from "../../core/backoff.ts";
 
 /*
- * When each workspace's stream is read. A workspace that had entries is read again in the next round, one without entries
- * less and less often, and one that fails even less often, so that a broken stream costs the others little.
+ * Schedules the reads of each workspace's stream. A workspace with entries is read again in the next round, one without entries at
+ * increasing intervals, and one that fails even less often, so that a broken stream costs the others little.
  */
 
 const IDLE = { firstMs: 200, maxMs: 1_000 };
@@ -16,7 +16,7 @@ interface Turn {
   readonly failures: number;
 }
 
-/** Returns the next turn after one that ended in this way. */
+/** Returns the next time slice after one that ended with this result. */
 export function nextTurn(last: Turn | undefined, how: TurnEnd, nowMs: number): Turn {
   if (how === "stored") return { dueAtMs: nowMs, delayMs: 0, failures: 0 };
   const failures = how === "failed" ? (last?.failures ?? 0) + 1 : 0;
@@ -24,7 +24,7 @@ export function nextTurn(last: Turn | undefined, how: TurnEnd, nowMs: number): T
   return { dueAtMs: nowMs + delayMs, delayMs, failures };
 }
 
-/** The same ids, starting after `id` and wrapping around; unchanged when `id` is not among them. */
+/** Returns the same ids, starting after `id` and wrapping around; unchanged if `id` is not among them. */
 export function startingAfter(ids: readonly string[], id: string | undefined): string[] {
   const at = id === undefined ? 0 : ids.indexOf(id) + 1;
   return [...ids.slice(at), ...ids.slice(0, at)];
@@ -34,9 +34,9 @@ export class IngestTurns {
   readonly #turns = new Map<string, Turn>();
   #lastId: string | undefined;
 
-  /** Returns the workspaces that are due, starting after the last one that had a turn and wrapping around. */
+  /** Returns the due workspaces, starting after the last one that was read and wrapping around. */
   due(workspaceIds: readonly string[], nowMs: number): string[] {
-    // The state of deleted workspaces is dropped.
+    // Drops the state of deleted workspaces.
     if (this.#turns.size > 2 * workspaceIds.length + 100) {
       const known = new Set(workspaceIds);
       for (const id of this.#turns.keys()) if (!known.has(id)) this.#turns.delete(id);
@@ -49,7 +49,7 @@ export class IngestTurns {
     this.#lastId = workspaceId;
   }
 
-  /** Returns how many turns in a row have failed. */
+  /** Returns the number of consecutive failures. */
   ended(workspaceId: string, how: TurnEnd, nowMs: number): number {
     const turn = nextTurn(this.#turns.get(workspaceId), how, nowMs);
     this.#turns.set(workspaceId, turn);

@@ -1,9 +1,9 @@
-/** How the bytes of a file are packed: by the words of HTTP. */
+/** HTTP content coding of a file. */
 export type Encoding = "br" | "gzip" | "identity";
 
 /**
- * Returns the first of these that the caller takes (RFC 9110, section 12.5.3). Without the header that is `identity`, because a client
- * that names no encoding seldom knows one.
+ * Returns the first offered coding that the client accepts (RFC 9110, section 12.5.3). Returns `identity` without the header, because a
+ * client that names no coding seldom supports one.
  */
 export function acceptedEncoding(header: string | undefined, offered: readonly Encoding[]): Encoding {
   const weights = new Map((header ?? "").split(",").map(readWeight));
@@ -11,7 +11,7 @@ export function acceptedEncoding(header: string | undefined, offered: readonly E
   return offered.find((encoding) => encoding === "identity" || isAccepted(encoding)) ?? "identity";
 }
 
-/** `br;q=0.5` is br with 0.5; a weight that is none counts as 0. */
+/** Parses `br;q=0.5` into br and 0.5; an invalid weight counts as 0. */
 function readWeight(text: string): [string, number] {
   const [name = "", ...parameters] = text.split(";").map((part) => part.trim().toLowerCase());
   const weight = parameters.find((parameter) => parameter.startsWith("q="))?.slice(2);

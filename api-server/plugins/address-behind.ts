@@ -2,7 +2,15 @@ import type { IncomingMessage } from "node:http";
 import { all, compile } from "@fastify/proxy-addr";
 import type { AddressBehindProxies } from "./direct-connection.ts";
 
-/** Reads `X-Forwarded-For` as fastify does with its option `trustProxy`. `proxies` are addresses and ranges. Throws for any other. */
+/** Returns a function that tests whether an address is that of a proxy. Throws as `addressBehind` does. */
+export function amongProxies(proxies: readonly string[]): (address: string) => boolean {
+  const isTrusted = compile([...proxies]);
+  return (address) => address !== "" && isTrusted(address, 0);
+}
+
+/**
+ * Reads `X-Forwarded-For` as fastify does with its option `trustProxy`. `proxies` are addresses and CIDR ranges; throws for any other text.
+ */
 export function addressBehind(proxies: readonly string[]): AddressBehindProxies {
   const isTrusted = compile([...proxies]);
   return (remoteAddress, forwardedFor) => {

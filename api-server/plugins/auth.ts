@@ -1,39 +1,37 @@
 import { PublicError } from "../../core/errors.ts";
 import { hashKey } from "../../core/keys/key-string.ts";
 import type { Deps } from "../deps.ts";
-import { createKnownHashes, type Known, type KnownHashes } from "../known-hashes.ts";
-import type { Grants, NeededPermission } from "../needed-permissions.ts";
+import { createHashCache, type HashCache, type Known } from "../hash-cache.ts";
 import type { Caller } from "../procedure.ts";
-import type { NotesUses } from "../root-key-uses.ts";
+import type { Grants, RequiredPermission } from "../required-permissions.ts";
+import type { RecordsUsage } from "../root-key-usage.ts";
 import { findRootKey, type RootKeyRow } from "../store/root-keys.ts";
 import { createGrants } from "./grants.ts";
 
-/*
- * Root keys (api-v2.md section 3). known-hashes.ts says how long they are cached.
- */
+/* Root keys (api-v2.md section 3). See hash-cache.ts for the cache lifetime. */
 
 const ENTRIES_MAX = 10_000;
 
-/** The cached data of a root key. Its state is judged on each request: expiry needs no propagation. */
+/** Cached data of a root key. Its state is evaluated on each request: expiry needs no propagation. */
 export interface RootKey {
   readonly caller: Caller;
-  readonly grants: Grants<NeededPermission>;
-  readonly uses: NotesUses;
+  readonly grants: Grants<RequiredPermission>;
+  readonly uses: RecordsUsage;
   readonly enabled: boolean;
   readonly expiresMs: number | undefined;
   readonly workspaceEnabled: boolean;
-  /** Requests per minute of the workspace; undefined means unlimited. */
+  /** Maximum requests per minute of the workspace; `undefined` if unlimited. */
   readonly quotaPerMinute: number | undefined;
 }
 
-/** `absent`: no root key has this hash, or it was revoked, or its workspace is gone. */
+/** `absent`: no root key has this hash, or it was revoked, or its workspace is deleted. */
 export type KnownRootKey = Known<RootKey>;
 
-export type RootKeys = KnownHashes<RootKey>;
+export type RootKeys = HashCache<RootKey>;
 
 const SCHEME = /^Bearer /;
 
-/** The hash of the token in the `Authorization` header. Throws PublicError 401 when the header is not of its form. */
+/** Returns the hash of the token in the `Authorization` header. Throws PublicError 401 if the header is malformed. */
 export function readRootKeyHash(header: string | undefined): string {
   if (header === undefined) throw unauthorized("The Authorization header is missing.");
   const trimmed = header.trim();
@@ -43,9 +41,9 @@ export function readRootKeyHash(header: string | undefined): string {
 }
 
 /**
- * Returns the root key if it may be used now. All problems of a key have the same text, so that a caller cannot distinguish a
- * revoked root key or an ordinary API key from a key that never existed.
- * @throws PublicError 401, or 403 when the workspace is disabled.
+ * Returns the root key if it is valid now. All failures have the same text, so that a caller cannot distinguish a revoked root key or an
+ * ordinary API key from a key that never existed.
+ * @throws PublicError 401, or 403 if the workspace is disabled.
  */
 export function admit(known: KnownRootKey, nowMs: number): RootKey {
   if (known === "absent" || !known.enabled || (known.expiresMs !== undefined && nowMs > known.expiresMs)) {
@@ -55,27 +53,27 @@ export function admit(known: KnownRootKey, nowMs: number): RootKey {
   return known;
 }
 
-/** RFC 9110, section 11.6.1: a 401 names the scheme that would be accepted. */
+/** RFC 9110, section 11.6.1: a 401 names the supported scheme. */
 const unauthorized = (detail: string): PublicError =>
   new PublicError("unauthorized", detail, { headers: { "WWW-Authenticate": "Bearer" } });
 
 export const createRootKeys = ({
   db,
   projection,
-  rootKeyUses,
-}: Pick<Deps, "db" | "projection" | "rootKeyUses">): RootKeys =>
-  createKnownHashes({
+  rootKeyUsage,
+}: Pick<Deps, "db" | "projection" | "rootKeyUsage">): RootKeys =>
+  createHashCache({
     projection,
     kind: "rootKey",
     entriesMax: ENTRIES_MAX,
     workspaceOf: ({ caller }: RootKey) => caller.workspaceId,
     read: async (hash) => {
       const row = await findRootKey(db, { hash });
-      return row && toRootKey(row, rootKeyUses.of(row.id));
+      return row && toRootKey(row, rootKeyUsage.of(row.id));
     },
   });
 
-const toRootKey = (row: RootKeyRow, uses: NotesUses): RootKey => ({
+const toRootKey = (row: RootKeyRow, uses: RecordsUsage): RootKey => ({
   caller: {
     workspaceId: row.workspace_id,
     actor: { type: "rootkey", id: row.id, name: row.name ?? "root key" },

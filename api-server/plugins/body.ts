@@ -2,19 +2,19 @@ import { isUtf8 } from "node:buffer";
 import { type ErrorEntry, PublicError } from "../../core/errors.ts";
 import { nameStep } from "./validation.ts";
 
-/** Deeper bodies are refused, because later readers (a serializer, the database) are recursive. */
+/** Maximum nesting depth. Deeper bodies are rejected, because later readers (a serializer, the database) are recursive. */
 const DEPTH_MAX = 500;
 
-/** Most values take 50 to 160 bytes when they are parsed, so that a body of 10 MiB could take a GiB. */
+/** Maximum number of values. Most take 50 to 160 bytes when parsed, so that a body of 10 MiB could take 1 GiB. */
 const VALUES_MAX = 250_000;
 
 const MEDIA_TYPE = /^application\/json[ \t]*(?:;|$)/i;
 
-/** Whether a body is announced as JSON; parameters are allowed. */
+/** Whether the content type is JSON; parameters are allowed. */
 export const isJsonType = (contentType: string | undefined): boolean =>
   contentType === "application/json" || (contentType !== undefined && MEDIA_TYPE.test(contentType));
 
-/** Throws PublicError `invalid_input` unless the body is announced as JSON. */
+/** Throws PublicError `invalid_input` unless the content type is JSON. */
 export function checkContentType(contentType: string | undefined): void {
   if (isJsonType(contentType)) return;
   throw refusal("The body must be JSON, announced as such.", {
@@ -23,7 +23,7 @@ export function checkContentType(contentType: string | undefined): void {
   });
 }
 
-/** Throws PublicError `invalid_input` when the body is announced as compressed, because it is never decompressed. */
+/** Throws PublicError `invalid_input` if the body is compressed, because it is never decompressed. */
 export function checkContentEncoding(contentEncoding: string | undefined): void {
   if (contentEncoding === undefined || contentEncoding.toLowerCase() === "identity") return;
   throw refusal("The body must not be encoded.", {
@@ -32,14 +32,12 @@ export function checkContentEncoding(contentEncoding: string | undefined): void 
   });
 }
 
-/**
- * A number that is too large for a double has an exponent, or more than 308 digits. Anything that looks like one is checked.
- */
+/** A number that exceeds a double has an exponent, or more than 308 digits. Every match is checked. */
 const MAYBE_TOO_LARGE = /\d[eE]\+?\d|\d{300}/;
 
 /**
- * Parses the bytes of a body. Throws PublicError: `request_body_unreadable` when they are not UTF-8, `invalid_input` when they
- * are not JSON, have too many values, or contain what cannot be stored.
+ * Parses the bytes of a body. Throws PublicError: `request_body_unreadable` if they are not UTF-8, `invalid_input` if they are not JSON,
+ * have too many values, or contain a value that cannot be stored.
  */
 export function parseBody(bytes: Buffer | undefined): unknown {
   if (bytes === undefined || bytes.length === 0) {
@@ -49,7 +47,7 @@ export function parseBody(bytes: Buffer | undefined): unknown {
   if (hasMoreValues(bytes, VALUES_MAX)) throw tooManyValues(VALUES_MAX);
   const text = bytes.toString("utf8");
   const body = parseJson(text);
-  // In valid UTF-8, U+0000 and lone surrogates can only come from an escape; and a short text is not deep.
+  // In valid UTF-8, U+0000 and lone surrogates can only come from an escape, and a short text is not deeply nested.
   if (text.length > DEPTH_MAX || text.includes("\\u") || MAYBE_TOO_LARGE.test(text)) checkStorable(body);
   return body;
 }
@@ -61,11 +59,11 @@ const BRACKET = 0x5b;
 const BRACE = 0x7b;
 
 /**
- * Whether a JSON text has more than `max` values. Each object, array, member and entry is a value; an empty object or array counts as
- * two. Reads the bytes and builds nothing; of bytes that are not JSON the result means nothing.
+ * Whether a JSON text has more than `max` values. Each object, array, member and entry is a value; an empty object or array counts as two.
+ * Scans the bytes without allocating; the result is meaningless for invalid JSON.
  */
 export function hasMoreValues(bytes: Buffer, max: number): boolean {
-  // Each value but the first begins after one byte of its own, at least.
+  // Each value except the first is preceded by at least one byte of its own.
   if (bytes.length <= max) return false;
   let values = 1;
   for (let i = 0; i < bytes.length; i++) {
@@ -95,7 +93,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** What keeps a value from being stored. The location is completed on the way back to the body. */
+/** Reason why a value cannot be stored. The location is completed while the recursion returns. */
 interface Unstorable {
   readonly detail: string;
   readonly message: string;
@@ -103,8 +101,8 @@ interface Unstorable {
 }
 
 /**
- * Throws PublicError `invalid_input` for what cannot be stored: U+0000, half surrogate pairs, numbers beyond a double, deep nesting.
- * Allocates nothing per value, because the caller decides how many there are.
+ * Throws PublicError `invalid_input` for values that cannot be stored: U+0000, lone surrogates, numbers beyond a double, deep nesting.
+ * Allocates no memory per value, because the caller controls their number.
  */
 export function checkStorable(body: unknown): void {
   const found = findUnstorable(body, 0);
@@ -112,11 +110,11 @@ export function checkStorable(body: unknown): void {
   throw refusal(found.detail, { location: `body${found.location}`, message: found.message });
 }
 
-/** Calls itself, at most `DEPTH_MAX` times. */
+/** Recursive, up to `DEPTH_MAX` calls. */
 function findUnstorable(value: unknown, depth: number): Unstorable | undefined {
   if (typeof value === "string") return isStorable(value) ? undefined : unstorable("text");
   if (typeof value === "number") {
-    // The parser makes it infinite, which would be stored and returned as null.
+    // The parser returns infinity, which would be stored and returned as null.
     return Number.isFinite(value) ? undefined : { ...TOO_LARGE };
   }
   if (typeof value !== "object" || value === null) return undefined;

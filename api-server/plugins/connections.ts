@@ -7,16 +7,16 @@ import { errorBody } from "./errors.ts";
 import { BODY_BYTES_MAX } from "./read-body.ts";
 
 /*
- * Sends Node's own connection errors in our form, because a client of this API cannot parse a bare `400 Bad Request` without a
+ * Sends Node's own connection errors in this API's format, because its clients cannot parse a bare `400 Bad Request` without a
  * body. A problem with one request does not affect earlier ones on the connection.
  *
- *   open ──a parser error, or a request that came too late──► refused ──the answers before it are out──► told why ──► closed
+ *   open ──parser error, or a late request──► rejected ──earlier responses sent──► error sent ──► closed
  *
- * A client may end its direction after its requests; it still gets its responses. A client that is gone looks the same until
- * something is written to it.
+ * A client may half-close the connection after its requests; it still gets its responses. A disconnected client looks the same
+ * until the server writes to it.
  */
 
-/** How much is still read of a refused connection, so that the client can read the response before the connection is closed. */
+/** Maximum bytes that are still read from a rejected connection, so that the client can read the response before it is closed. */
 const DISCARDED_BYTES_MAX = 16_777_216;
 const DISCARDED_MS_MAX = 2_000;
 
@@ -31,51 +31,62 @@ export interface Connections {
   clientErrorHandler(error: ConnectionError, socket: Socket): void;
   /** Call it before the server listens. */
   guard(server: Server): void;
+  /**
+   * Returns the time since which the server waits for the client, by `performance.now()`: since its last request or response, or `openedMs`
+   * before the first. `undefined` while the server processes a request.
+   */
+  awaitedSince(socket: Socket, openedMs: number): number | undefined;
 }
 
 interface ConnectionError extends Error {
   readonly code?: string;
 }
 
-export function createConnections(parts: {
+export function createConnections(deps: {
   nextRequestId: () => string;
   docsUrl: () => string;
-  /** Called for each response that is sent without fastify. `startedMs` is of `performance.now()`. */
+  /** Called for each response that is sent without fastify. `startedMs` is from `performance.now()`. */
   observe: (status: number, startedMs: number) => void;
 }): Connections {
   const unanswered = new WeakMap<Socket, Set<Unanswered>>();
+  const changedMs = new WeakMap<Socket, number>();
   const refused = new WeakSet<Socket>();
 
   function track(request: IncomingMessage, response: ServerResponse): void {
     const one: Unanswered = { request, response };
     const own = unanswered.get(request.socket) ?? new Set();
-    unanswered.set(request.socket, own.add(one));
-    response.once("close", () => own.delete(one));
+    const { socket } = request;
+    unanswered.set(socket, own.add(one));
+    changedMs.set(socket, performance.now());
+    response.once("close", () => {
+      own.delete(one);
+      changedMs.set(socket, performance.now());
+    });
   }
 
-  /** Sends the reason on the bare socket, as soon as all earlier requests have been answered. */
+  /** Sends the error on the raw socket, as soon as all earlier requests have their responses. */
   async function refuse(socket: Socket, error: PublicError): Promise<void> {
     if (refused.has(socket)) return;
     refused.add(socket);
     socket.pause();
     const owed = [...(unanswered.get(socket) ?? [])];
-    // The last one may be the faulty one: its body broke off, so its response is not awaited.
+    // The last request may be the invalid one: its body was cut off, so its response is not awaited.
     const whole = owed.filter(({ request }) => request.complete);
     await Promise.all(whole.map(({ response }) => new Promise<void>((done) => response.once("close", done))));
-    // A client that asked to close the connection after its last complete request expects no more.
+    // A client that requested closing the connection after its last complete request expects no further response.
     if (!socket.writable) return;
     const isBegun = owed.some(({ request, response }) => !request.complete && response.headersSent);
     if (isBegun) socket.destroySoon();
     else {
       socket.end(toMessage(error));
-      parts.observe(ERROR_KINDS[error.kind].status, performance.now());
+      deps.observe(ERROR_KINDS[error.kind].status, performance.now());
       discard(socket);
     }
   }
 
   function toMessage(error: PublicError): string {
     const { status, title } = ERROR_KINDS[error.kind];
-    const body = JSON.stringify(errorBody(error, { requestId: parts.nextRequestId(), docsUrl: parts.docsUrl() }));
+    const body = JSON.stringify(errorBody(error, { requestId: deps.nextRequestId(), docsUrl: deps.docsUrl() }));
     const headers = {
       "Content-Type": "application/json",
       "Content-Length": Buffer.byteLength(body),
@@ -86,24 +97,31 @@ export function createConnections(parts: {
   }
 
   return {
+    awaitedSince(socket, openedMs) {
+      for (const { request, response } of unanswered.get(socket) ?? []) {
+        // A paused body waits for its slot.
+        if (request.complete ? !response.writableEnded : request.isPaused()) return undefined;
+      }
+      return changedMs.get(socket) ?? openedMs;
+    },
     clientErrorHandler(error, socket) {
-      // A client that has sent nothing has no request: a response would be taken for that of its first one.
+      // A client that has sent no bytes has no request: it would take a response for that of its first request.
       const isSilent = error.code === LATE && socket.bytesRead === 0;
       if (isSilent || error.code === "ECONNRESET" || !socket.writable) socket.destroy();
       else void refuse(socket, toPublicError(error));
     },
     guard(server) {
       (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
-      // Without a handshake there is no one to send a response to. Node calls it a `clientError`, like a request that is no HTTP.
+      // Without a handshake no response can be sent. Node emits `clientError` for it, as for a malformed request.
       server.removeAllListeners("tlsClientError");
       server.on("tlsClientError", (_error: Error, socket: Socket) => socket.destroy());
       server.prependListener("request", track);
       server.on("checkContinue", (request, response) => {
-        // A client need not send a body that is refused because of its length.
+        // A client need not send a body that is rejected because of its length.
         if (!(Number(request.headers["content-length"]) > BODY_BYTES_MAX)) response.writeContinue();
         server.emit("request", request, response);
       });
-      // Refused by `checkHead`, like everything else that is wrong with a head.
+      // `checkHead` rejects it, like every other invalid head.
       server.on("checkExpectation", (request, response) => void server.emit("request", request, response));
       server.on("connect", (_request, socket: Socket) => {
         socket.on("error", () => undefined);
@@ -126,7 +144,7 @@ function toPublicError({ code }: ConnectionError): PublicError {
   return new PublicError("request_body_unreadable", "The request is not valid HTTP.");
 }
 
-/** Closing a socket with unread bytes resets the connection, and the client may not get what was sent before. */
+/** Closing a socket with unread bytes resets the connection, and the client may lose the last response. */
 function discard(socket: Socket): void {
   let bytes = 0;
   const timer = setTimeout(() => socket.destroy(), DISCARDED_MS_MAX);
@@ -139,7 +157,7 @@ function discard(socket: Socket): void {
   socket.resume();
 }
 
-/** What HTTP/1.1 requires of a head, and Node would refuse by itself. Throws PublicError. */
+/** Checks the requirements of HTTP/1.1 on a head that Node would otherwise enforce with its own response. Throws PublicError. */
 export function checkHead({ raw }: Pick<FastifyRequest, "raw">): void {
   if (raw.httpVersion !== "1.1") return;
   if (raw.headers.host === undefined) {

@@ -3,18 +3,18 @@ import { extname, join } from "node:path";
 import type { Encoding } from "./accepted-encoding.ts";
 import { entityTag } from "./entity-tag.ts";
 
-/** The built dashboard, as files that may be asked for. */
+/** Files of the built dashboard that are served. */
 export interface DashboardFiles {
-  /** By path below /dashboard/: `index.html`, `assets/main-Ab3d.js`. Nothing else of the machine can be asked for. */
+  /** Finds a file by its path below /dashboard/: `index.html`, `assets/main-Ab3d.js`. Only listed files are accessible. */
   find(path: string): DashboardFile | undefined;
   readonly page: DashboardFile;
 }
 
 export interface DashboardFile {
   readonly type: string;
-  /** Whether another content would have another name. */
+  /** Whether the file name contains a hash of the content. */
   readonly isHashed: boolean;
-  /** The smallest first; always with `identity`. */
+  /** Smallest first; always includes `identity`. */
   readonly encodings: readonly Encoding[];
   read(encoding: Encoding): Promise<Content>;
 }
@@ -40,8 +40,8 @@ const TYPES: Readonly<Record<string, string>> = {
 const PAGE = "index.html";
 
 /**
- * Returns what there is in the folder now; undefined when the dashboard was not built. The folder is listed again when its page is
- * another, as after a build beside a running server.
+ * Returns a function that reads the folder's current files; `undefined` if the dashboard was not built. The folder is listed again when its
+ * page has changed, as after a build during operation.
  */
 export function followDashboard(folder: string): () => Promise<DashboardFiles | undefined> {
   let known: { readonly madeMs: number; readonly files: Promise<DashboardFiles> } | undefined;
@@ -95,7 +95,7 @@ function describe(
     read: (encoding) => {
       const content = known.get(encoding) ?? readContent(absolute, encoding);
       known.set(encoding, content);
-      // The next request tries again.
+      // The next request retries.
       content.catch(() => known.delete(encoding));
       return content;
     },

@@ -104,10 +104,10 @@ describe("a built dashboard", () => {
     "%c0%ae%c0%ae/secret.js",
     "%",
   ])("%s leads to no file of the machine", async (path) => {
-    const answer = await get(`/dashboard/${path}`);
-    expect(answer.payload).not.toMatch(/outside|root:|0123/);
-    expect([200, 400, 404]).toContain(answer.statusCode);
-    if (answer.statusCode === 200) expect(answer.payload).toBe(PAGE);
+    const response = await get(`/dashboard/${path}`);
+    expect(response.payload).not.toMatch(/outside|root:|0123/);
+    expect([200, 400, 404]).toContain(response.statusCode);
+    if (response.statusCode === 200) expect(response.payload).toBe(PAGE);
   });
 
   test("what is no file of a page is not sent", async () => {

@@ -5,12 +5,12 @@ import { type DashboardFile, followDashboard } from "./dashboard-files.ts";
 import { matchesTag } from "./entity-tag.ts";
 
 /*
- * The dashboard at /dashboard/: one page for all addresses below it, because the page itself knows its own, and its files below
- * /dashboard/assets/. Those who sign in there may make root keys, so the browser is told to run nothing but these files and to talk to
- * this server alone.
+ * Serves the dashboard at /dashboard/: one page for all paths below it, because the page does its own routing, and its files below
+ * /dashboard/assets/. Users who sign in there may create root keys, so the content security policy allows only these scripts and requests
+ * to this server.
  */
 
-/** No inline code or style, no other host, no frame around it; what is put into the page as text can never become code. */
+/** Forbids inline code and styles, other hosts, and framing, so that text on the page can never become code. */
 export const DASHBOARD_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -36,10 +36,10 @@ export const DASHBOARD_HEADERS: Readonly<Record<string, string>> = {
 
 const YEAR_SECONDS = 31_536_000;
 
-/** Serves what was built into `folder`; without a build, a page that says how to make one. */
+/** Serves the build in `folder`; without a build, a page that explains how to create one. */
 export function registerDashboardPage(app: FastifyInstance, { folder }: { folder: string }): void {
   const current = followDashboard(folder);
-  // Relative, so that it also leads there below a path of a proxy.
+  // Relative, so that it also works below a proxy's path prefix.
   app.get("/dashboard", (_request, reply) => reply.redirect("dashboard/", 308));
   app.get<{ Params: { "*": string } }>("/dashboard/*", async (request, reply) => {
     reply.headers(DASHBOARD_HEADERS);
@@ -52,7 +52,7 @@ export function registerDashboardPage(app: FastifyInstance, { folder }: { folder
   });
 }
 
-/** Whether the page may know the path as one of its own addresses. A file that is missing is none, so that no browser takes HTML for a script. */
+/** Whether the path may be a route of the page. A missing file is not a route, so that no browser takes HTML for a script. */
 const isAddress = (path: string): boolean => !path.startsWith("assets/") && !/(^|[/\\])\.\.?([/\\]|$)|\0/.test(path);
 
 async function sendFile(request: FastifyRequest, reply: FastifyReply, file: DashboardFile): Promise<FastifyReply> {

@@ -10,7 +10,7 @@ import type { ErrorSender } from "./errors.ts";
 export interface RunningRequest extends Slotted {
   readonly request: ApiRequest;
   readonly reply: ApiReply;
-  /** By `performance.now()`. */
+  /** Start time by `performance.now()`. */
   readonly startedMs: number;
 }
 
@@ -18,13 +18,13 @@ const SWEEP_MS = 1000;
 
 export interface Deadlines {
   begin(running: RunningRequest): void;
-  /** Returns false when it had ended before: by its deadline, or because the client is gone. */
+  /** Returns false if it had ended before: by its deadline, or because the client disconnected. */
   end(running: RunningRequest): boolean;
 }
 
 /**
- * Answers 408 when a request has taken `timeoutMs`, and logs 499 when a client disconnected before its response. One sweep a
- * second instead of a timer per request: a deadline of a minute may be a second late, and each request is cheaper.
+ * Responds with 408 to a request that has taken `timeoutMs`, and logs 499 if a client disconnected before its response. One sweep per
+ * second replaces a timer per request: a deadline of a minute may be a second late, and each request is cheaper.
  */
 export function createDeadlines(
   app: FastifyInstance,
@@ -34,9 +34,9 @@ export function createDeadlines(
   const all = new Slots<RunningRequest>();
 
   function end(running: RunningRequest): boolean {
-    // Already answered, or given up: the handler's result is ignored.
+    // The request has ended already: the handler's result is ignored.
     if (!all.remove(running)) return false;
-    if (!running.reply.isGone()) return true;
+    if (!running.reply.isDisconnected()) return true;
     const { request } = running;
     log.info(
       { requestId: request.id, url: request.routeOptions.url, status: 499, kind: "client_closed_request" },
@@ -49,7 +49,7 @@ export function createDeadlines(
     const nowMs = performance.now();
     for (const running of all) {
       const { request, reply, startedMs } = running;
-      if (reply.isGone()) end(running);
+      if (reply.isDisconnected()) end(running);
       else if (nowMs - startedMs > timeoutMs && end(running)) {
         const seconds = timeoutMs / 1000;
         sendError(

@@ -5,72 +5,75 @@ import { DIRECT_BYTES_BOUND, type DirectHead, readDirectHead } from "./direct-he
 import { type DirectOwner, DirectRequest, type DirectRoute } from "./direct-request.ts";
 
 /*
- * A connection as long as its requests are plain calls of the hot procedures. They are answered one after another.
+ * A connection as long as its requests are simple calls of hot procedures. Requests are processed one at a time.
  *
- *   waiting ──a whole plain request──► answering ──response, and its client has taken it──► waiting
- *      │ │  ▲ all of it                       └── the client has ended, or it is the last ──► closed
- *      │ └──┴─► gathering ──too slow──┐
- *      └── anything else ─────────────┴──► left to Node, for good, with all bytes of the request: as if they had only come now
+ *   waiting ──complete simple request──► responding ──response sent and read by the client──► waiting
+ *      │ │  ▲ complete                       └── client half-closed, or last response ──► closed
+ *      │ └──┴─► buffering ──too slow──┐
+ *      └── any other request ─────────┴──► handed to Node, permanently, with all bytes of the request
  *
- * What comes while a request is answered stays in the socket, which is paused. So a client that sends any number of requests and reads nothing
- * makes the server keep what Node's socket reads ahead (two reads of 64 KiB), and of responses the 64 KiB up to which a socket takes more, and one. Nothing is
- * answered in Node's place: a request that is malformed, large, slow, or of another procedure has not been touched when Node gets it.
+ * Bytes that arrive during a response stay in the socket, which is paused. So for a client that sends requests without reading, the server
+ * buffers at most Node's read-ahead (two reads of 64 KiB), and responses up to the socket's limit of 64 KiB, plus one. Node alone
+ * handles requests that are malformed, large, slow, or of other procedures: it receives all their bytes.
  */
 
-/** The address of a client by that of its connection, and what `X-Forwarded-For` says. */
+/** Returns the client address from that of the connection and `X-Forwarded-For`. */
 export type AddressBehindProxies = (connection: string, forwardedFor: string | undefined) => string;
 
-/** What all connections share. */
-export interface DirectParts {
+/** Dependencies shared by all connections. */
+export interface DirectDeps {
   readonly routes: ReadonlyMap<string, DirectRoute>;
-  /** undefined: no proxy is trusted, and the client is who has connected. */
+  /** `undefined` if no proxy is trusted: the client is the peer of the connection. */
   readonly addressBehindProxies: AddressBehindProxies | undefined;
   readonly nextRequestId: () => string;
   readonly headBytesMax: number;
   readonly keepAliveLines: string;
-  /** No further request is served directly, and each response is the last of its connection. */
+  /** Whether the server is stopping: further requests go to Node, and each response is the last of its connection. */
   readonly isStopping: () => boolean;
-  /** A request is served, at this time by `performance.now()`. */
+  /** Called for each request that is served, with `performance.now()`. */
   readonly onRequest: (nowMs: number) => void;
-  /** The connection is Node's from now on. */
+  /** Called when the connection is handed to Node. */
   readonly leave: (connection: DirectConnection) => void;
-  /** The client has ended in the middle of a request, which Node calls a `clientError`. */
+  /** Called when the client closed within a request, for which Node emits `clientError`. */
   readonly cutOff: (connection: DirectConnection) => void;
-  readonly onFault: (error: unknown) => void;
+  readonly onInternalError: (error: unknown) => void;
 }
 
 export class DirectConnection implements DirectOwner {
   readonly socket: Socket;
-  /** When it began to wait for what `awaited` says, by `performance.now()`. */
+  /** Start of the wait that `awaited` describes, by `performance.now()`. */
   sinceMs = performance.now();
 
-  readonly #parts: DirectParts;
+  readonly #parts: DirectDeps;
   readonly #parser: MessageParser;
-  /** What has come of a request whose body is still coming. */
+  /** Buffered bytes of a request whose body is incomplete. */
   #begun: Buffer | undefined;
   #head: DirectHead | undefined;
   #route: DirectRoute | undefined;
   #request: DirectRequest | undefined;
-  /** The last response is in the socket; the client has not taken it. */
+  /** The last response is in the socket; the client has not read it. */
   #isFlushing = false;
-  /** No request has come yet. */
+  /** Whether no request has arrived yet. */
   #isFresh = true;
   #hasEnded = false;
   #isOver = false;
 
-  constructor(socket: Socket, parts: DirectParts) {
+  constructor(socket: Socket, deps: DirectDeps) {
     this.socket = socket;
-    this.#parts = parts;
-    this.#parser = new MessageParser("request", parts.headBytesMax);
+    this.#parts = deps;
+    this.#parser = new MessageParser("request", deps.headBytesMax);
     socket.on("data", this.#onData).on("end", this.#onEnd).on("error", ignore);
   }
 
-  /** Not so while its last response is on the way. */
+  /** False while the last response is being sent. */
   get isIdle(): boolean {
     return this.#request === undefined && !this.#isFlushing && this.#begun === undefined && !this.#isOver;
   }
 
-  /** The first request, the rest of one, another, or that the client takes a response; undefined while a request is answered. */
+  /**
+   * Reason for waiting: the first request, the rest of one, another request, or the client to read a response; `undefined` while a request
+   * is processed.
+   */
   get awaited(): "first" | "rest" | "request" | "reader" | undefined {
     if (this.#isFlushing) return "reader";
     if (this.#begun !== undefined) return "rest";
@@ -87,14 +90,14 @@ export class DirectConnection implements DirectOwner {
     return this.#parts.isStopping() || this.#hasEnded ? undefined : this.#parts.keepAliveLines;
   }
 
-  /** The socket has closed. */
+  /** Called when the socket has closed. */
   closed(): void {
     this.#end();
     this.#request?.over();
     this.#request = undefined;
   }
 
-  /** Leaves the connection to Node, before or after a request, or in the middle of one that is still coming. */
+  /** Hands the connection to Node, before or after a request, or within one that is incomplete. */
   leave(bytes = this.#begun): void {
     const { socket } = this;
     this.#end();
@@ -104,7 +107,7 @@ export class DirectConnection implements DirectOwner {
     socket.resume();
   }
 
-  answer(text: string, encoding: "latin1" | "utf8", isLast: boolean): void {
+  respond(text: string, encoding: "latin1" | "utf8", isLast: boolean): void {
     const { socket } = this;
     this.#request = undefined;
     if (this.#isOver) return;
@@ -132,7 +135,7 @@ export class DirectConnection implements DirectOwner {
     else if (this.socket.isPaused()) this.socket.resume();
   }
 
-  /** Nothing more is read here. */
+  /** Stops reading here. */
   #end(): void {
     if (this.#isOver) return;
     this.#isOver = true;
@@ -153,7 +156,7 @@ export class DirectConnection implements DirectOwner {
     try {
       this.#read(bytes);
     } catch (error) {
-      this.#parts.onFault(error);
+      this.#parts.onInternalError(error);
       this.socket.destroy();
     }
   };
@@ -175,7 +178,10 @@ export class DirectConnection implements DirectOwner {
     }
   }
 
-  /** Parses `rest`, the last part of `message`. Returns how much of it the request takes; undefined when it is not whole, or not ours. */
+  /**
+   * Parses `rest`, the last part of `message`. Returns the length of the request; `undefined` if it is incomplete, or must be handed to
+   * Node.
+   */
   #parse(message: Buffer, rest: Buffer): number | undefined {
     const parser = this.#parser;
     if (this.#parts.isStopping()) {
@@ -214,7 +220,7 @@ export class DirectConnection implements DirectOwner {
   }
 }
 
-/** Of a request that is not whole: its head, and a body of the most bytes that are served here. */
+/** Maximum bytes of an incomplete request: its head, and the largest body that is served here. */
 const MESSAGE_BYTES_MAX = 2 * DIRECT_BYTES_BOUND;
 
 const ignore = (): void => undefined;

@@ -11,9 +11,9 @@ import { createDirectFront } from "./direct-front.ts";
 
 /* Clients that do not read, at a direct front whose procedure answers with many bytes. */
 
-const ANSWER = "x".repeat(60_000);
+const RESPONSE = "x".repeat(60_000);
 /** More than the kernel takes. */
-const LARGE_ANSWER = ANSWER.repeat(500);
+const LARGE_RESPONSE = RESPONSE.repeat(500);
 /** Node's sockets take more up to this. */
 const HIGH_WATER_MARK = 65_536;
 const READ_MS = 300;
@@ -37,7 +37,7 @@ afterEach(() => {
 
 /** Returns a client that does not read, and its connection at the server. */
 async function open(
-  answers: "at once" | "later",
+  responses: "at once" | "later",
   { readMs = READ_MS, isTls = false } = {},
 ): Promise<{ socket: Socket; atServer: Socket }> {
   served = 0;
@@ -50,7 +50,7 @@ async function open(
     {
       nextRequestId: () => "req_1",
       addressBehindProxies: undefined,
-      onFault: (error) => {
+      onInternalError: (error) => {
         throw error;
       },
     },
@@ -61,15 +61,15 @@ async function open(
     config: {},
     serve: (_request, reply) => {
       served += 1;
-      if (answers === "at once") reply.send(ANSWER);
-      else setImmediate(() => reply.send(ANSWER));
+      if (responses === "at once") reply.send(RESPONSE);
+      else setImmediate(() => reply.send(RESPONSE));
     },
   });
-  direct.add({ url: "/large", config: {}, serve: (_request, reply) => reply.send(LARGE_ANSWER) });
+  direct.add({ url: "/large", config: {}, serve: (_request, reply) => reply.send(LARGE_RESPONSE) });
   direct.add({
     url: "/last",
     config: {},
-    serve: (_request, reply) => reply.header("Connection", "close").send(LARGE_ANSWER),
+    serve: (_request, reply) => reply.header("Connection", "close").send(LARGE_RESPONSE),
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -97,13 +97,13 @@ async function settled(atServer: Socket): Promise<void> {
 }
 
 describe.each([
-  { answers: "at once", isTls: false },
-  { answers: "later", isTls: false },
-  { answers: "at once", isTls: true },
-  { answers: "later", isTls: true },
-] as const)("a client that reads nothing, of answers that come $answers, by TLS: $isTls", ({ answers, isTls }) => {
+  { responses: "at once", isTls: false },
+  { responses: "later", isTls: false },
+  { responses: "at once", isTls: true },
+  { responses: "later", isTls: true },
+] as const)("a client that reads nothing, of answers that come $answers, by TLS: $isTls", ({ responses, isTls }) => {
   test("has no more requests served than one beyond what its socket takes", async () => {
-    const { socket, atServer } = await open(answers, { isTls });
+    const { socket, atServer } = await open(responses, { isTls });
     socket.write(requests(400));
     await settled(atServer);
     expect(served).toBeLessThan(200);
@@ -112,11 +112,11 @@ describe.each([
     socket.on("data", ({ length }: Buffer) => {
       received += length;
     });
-    await waitFor("all answers", () => served === 400 && received > 400 * ANSWER.length);
+    await waitFor("all answers", () => served === 400 && received > 400 * RESPONSE.length);
   });
 
   test("is not read from, either", async () => {
-    const { socket, atServer } = await open(answers, { isTls });
+    const { socket, atServer } = await open(responses, { isTls });
     for (let i = 0; i < 400; i += 1) socket.write(requests(400));
     await settled(atServer);
     expect(served).toBeLessThan(200);

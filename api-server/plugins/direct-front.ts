@@ -2,45 +2,46 @@ import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import { performance } from "node:perf_hooks";
 import { Server as TlsServer } from "node:tls";
-import { DirectConnection, type DirectParts } from "./direct-connection.ts";
+import { DirectConnection, type DirectDeps } from "./direct-connection.ts";
 import type { DirectRoute } from "./direct-request.ts";
+import { READ_MS_MAX } from "./timeouts.ts";
 
 /*
- * Serves plain calls of the hot procedures without Node's `http` and without fastify, which took half of the CPU of a verification
- * (decision 0028). Each new connection begins here; at its first request of another kind it becomes one of Node's server, and stays that.
+ * Serves simple calls of hot procedures without Node's `http` and without fastify, which took half of the CPU of a verification (decision
+ * 0028). Each new connection starts here; at its first request of another kind it is handed to Node's server permanently.
  */
 
 export interface DirectFront {
   /** Serves a procedure directly. */
   add(route: DirectRoute): void;
-  /** When the last request came, by `performance.now()`. */
+  /** Returns the direct connection of a socket; `undefined` if the direct front does not have it, or no longer. */
+  connectionOf(socket: Socket): Pick<DirectConnection, "awaited" | "sinceMs"> | undefined;
+  /** Time of the last request, by `performance.now()`. */
   lastRequestMs(): number;
-  /** From now on every request is left to Node, which says that it is the last one of its connection. */
+  /** Hands every further request to Node, which closes the connection after its response. */
   stop(): void;
 }
 
-/** A body that comes this slowly is left to Node, which knows how long it may take. */
+/** A body that arrives more slowly is handed to Node, which enforces the body timeout. */
 const GATHERED_MS_BOUND = 250;
-const LOOK_MS = 250;
-/** For a client to take a response. */
-const READ_MS = 120_000;
+const POLL_MS = 250;
 const HEAD_BYTES_BOUND = 16_384;
 
 /**
- * Takes the connections of a server of HTTP, or of HTTP by TLS, before it listens. Its `closeIdleConnections` and `closeAllConnections` then
- * mean those here, too.
+ * Takes over the connections of an HTTP or HTTPS server, before it listens. Its `closeIdleConnections` and `closeAllConnections` then apply
+ * to direct connections, too.
  */
 export function createDirectFront(
   server: Server,
   {
     nextRequestId,
     addressBehindProxies,
-    onFault,
-  }: Pick<DirectParts, "nextRequestId" | "addressBehindProxies" | "onFault">,
-  { readMs = READ_MS } = {},
+    onInternalError,
+  }: Pick<DirectDeps, "nextRequestId" | "addressBehindProxies" | "onInternalError">,
+  { readMs = READ_MS_MAX } = {},
 ): DirectFront {
   const routes = new Map<string, DirectRoute>();
-  const connections = new Set<DirectConnection>();
+  const connections = new Map<Socket, DirectConnection>();
   const opened = server instanceof TlsServer ? "secureConnection" : "connection";
   const ofNode = server.listeners(opened) as Array<(this: Server, socket: Socket) => void>;
   const { closeIdleConnections, closeAllConnections, keepAliveTimeout, headersTimeout } = server;
@@ -51,7 +52,7 @@ export function createDirectFront(
     for (const listener of ofNode) listener.call(server, socket);
   };
 
-  const parts: DirectParts = {
+  const deps: DirectDeps = {
     routes,
     addressBehindProxies,
     nextRequestId,
@@ -62,15 +63,15 @@ export function createDirectFront(
       lastRequestMs = nowMs;
     },
     leave: (connection) => {
-      connections.delete(connection);
+      connections.delete(connection.socket);
       giveToNode(connection.socket);
     },
     cutOff: (connection) => {
-      connections.delete(connection);
+      connections.delete(connection.socket);
       const error = Object.assign(new Error("The client has ended in the middle of a request."), { code: CUT_OFF });
       server.emit("clientError", error, connection.socket);
     },
-    onFault,
+    onInternalError,
   };
 
   function accept(socket: Socket): void {
@@ -78,16 +79,16 @@ export function createDirectFront(
       giveToNode(socket);
       return;
     }
-    const connection = new DirectConnection(socket, parts);
-    connections.add(connection);
+    const connection = new DirectConnection(socket, deps);
+    connections.set(socket, connection);
     socket.once("close", () => {
-      if (connections.delete(connection)) connection.closed();
+      if (connections.delete(socket)) connection.closed();
     });
   }
 
   function look(): void {
     const nowMs = performance.now();
-    for (const connection of connections) {
+    for (const connection of connections.values()) {
       const { socket, sinceMs, awaited } = connection;
       const waitedMs = nowMs - sinceMs;
       if (awaited === "rest") {
@@ -100,21 +101,22 @@ export function createDirectFront(
     }
   }
 
-  const timer = setInterval(look, LOOK_MS);
+  const timer = setInterval(look, POLL_MS);
   timer.unref();
   server.once("close", () => clearInterval(timer));
   server.removeAllListeners(opened);
   server.on(opened, accept);
   server.closeIdleConnections = () => {
     closeIdleConnections.call(server);
-    for (const connection of connections) if (connection.isIdle) connection.socket.destroy();
+    for (const connection of connections.values()) if (connection.isIdle) connection.socket.destroy();
   };
   server.closeAllConnections = () => {
     closeAllConnections.call(server);
-    for (const { socket } of connections) socket.destroy();
+    for (const socket of connections.keys()) socket.destroy();
   };
   return {
     add: (route) => routes.set(route.url, route),
+    connectionOf: (socket) => connections.get(socket),
     lastRequestMs: () => lastRequestMs,
     stop: () => {
       isStopping = true;
@@ -122,5 +124,5 @@ export function createDirectFront(
   };
 }
 
-/** As Node's parser calls it. */
+/** Error code of Node's parser. */
 const CUT_OFF = "HPE_INVALID_EOF_STATE";

@@ -1,17 +1,17 @@
 import type { MessageParser } from "../../http1/message-parser.ts";
 
 /*
- * Which requests the direct front serves (decision 0028): the plainest ones. What is unusual in any way is left to Node and fastify, which
- * answered all requests before, so that no rule of theirs is written twice.
+ * Selects the requests that the direct front serves (decision 0028): the simplest ones. Unusual requests are handed to Node and fastify, so
+ * that their rules are not implemented twice.
  */
 
-/** The headers that the directly served procedures look at. Another may be there, and means nothing to them. */
+/** Headers that the directly served procedures read. Other headers are ignored. */
 export interface DirectHeaders {
   readonly authorization: string;
   readonly "content-type": string;
   readonly accept: string | undefined;
   readonly "user-agent": string | undefined;
-  /** Only where proxies are trusted. */
+  /** Read only if proxies are trusted. */
   readonly "x-forwarded-for": string | undefined;
 }
 
@@ -20,7 +20,7 @@ export interface DirectHead {
   readonly bodyBytes: number;
 }
 
-/** Larger bodies are read as their senders are known (`read-body.ts`). */
+/** Maximum body size; the pipeline reads larger bodies only for authenticated senders (`read-body.ts`). */
 export const DIRECT_BYTES_BOUND = 65_536;
 
 const CONTENT_TYPES: ReadonlySet<string> = new Set([
@@ -29,7 +29,7 @@ const CONTENT_TYPES: ReadonlySet<string> = new Set([
   "application/json;charset=utf-8",
 ]);
 
-/** Names and values. Of very many Node drops the last ones. */
+/** Maximum number of header names and values, because Node drops the last ones of very many. */
 const HEADERS_BOUND = 200;
 
 const LENGTH = /^[1-9]\d{0,5}$/;
@@ -51,7 +51,7 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
   "accept-version": "unusual",
 };
 
-/** Names as clients write them, so that few are brought into lower case. */
+/** Header names in common spellings, so that few are converted to lower case. */
 const MEANING_OF = new Map<string, Meaning>(
   Object.entries(MEANINGS).flatMap(([name, meaning]) => [
     [name, meaning],
@@ -65,8 +65,8 @@ const isConnection = (name: string): boolean => name.length === 10 && name.toLow
 const isForwarded = (name: string): boolean => name.length === 15 && name.toLowerCase() === "x-forwarded-for";
 
 /**
- * Reads the head that `parser` has completed; undefined when the request is not to be served directly. Where proxies are trusted, one
- * `X-Forwarded-For` may be there, as one proxy or several in a line write it.
+ * Reads the head that `parser` has completed; returns `undefined` if the request must not be served directly. With trusted proxies, one
+ * `X-Forwarded-For` line is accepted, with one or several addresses.
  */
 export function readDirectHead(
   { method, version, isUpgrade, keepsAlive, headers }: MessageParser,
@@ -84,7 +84,7 @@ export function readDirectHead(
   for (let at = 0; at < headers.length; at += 2) {
     const name = headers[at] as string;
     const value = headers[at + 1] as string;
-    // Of a header that is there twice it is Node that knows which one counts.
+    // For a repeated header, Node decides which value applies.
     switch (meaningOf(name)) {
       case "":
         if (isConnection(name) && value.toLowerCase() !== "keep-alive") return undefined;

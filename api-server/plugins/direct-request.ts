@@ -6,24 +6,24 @@ import type { ApiReply, ApiRequest, ApiRoute } from "./api-request.ts";
 import type { DirectHeaders } from "./direct-head.ts";
 import { JSON_TYPE } from "./served.ts";
 
-/** A procedure, as its address leads to it. */
+/** Route of a procedure. */
 export interface DirectRoute extends ApiRoute {
   readonly url: string;
   readonly serve: (request: ApiRequest, reply: ApiReply) => void;
 }
 
-/** The connection of a request. */
+/** Connection of a request. */
 export interface DirectOwner {
   readonly socket: Socket;
-  /** The client's address, where proxies say `forwardedFor`. */
+  /** Returns the client address, given the value of `X-Forwarded-For`. */
   addressFor(forwardedFor: string | undefined): string;
-  /** Of a response after which the connection goes on; undefined when it ends with the one that begins now. */
+  /** Headers of a response after which the connection stays open; `undefined` if it closes after the current response. */
   readonly keepAliveLines: string | undefined;
-  /** Sends a whole response. `isLast`: the connection ends with it. */
-  answer(text: string, encoding: "latin1" | "utf8", isLast: boolean): void;
+  /** Sends a complete response. `isLast`: the connection closes after it. */
+  respond(text: string, encoding: "latin1" | "utf8", isLast: boolean): void;
 }
 
-/** A request that has arrived whole, and its reply: one object, because there is one of them for each verification. */
+/** A complete request and its response in one object, because one is created per verification. */
 export class DirectRequest implements ApiRequest, ApiReply {
   readonly id: string;
   readonly headers: DirectHeaders & NodeJS.Dict<string>;
@@ -67,7 +67,7 @@ export class DirectRequest implements ApiRequest, ApiReply {
     return undefined;
   }
 
-  /** No body that is served directly is large, and what it may hold besides its schema is not kept. */
+  /** Always `undefined`: directly served bodies are small, and take no slot. */
   get release(): undefined {
     return undefined;
   }
@@ -101,23 +101,23 @@ export class DirectRequest implements ApiRequest, ApiReply {
     const length = Buffer.byteLength(body);
     const keepAlive = this.#isLast ? undefined : this.#owner.keepAliveLines;
     const head = `HTTP/1.1 ${this.#status} ${STATUS_CODES[this.#status]}\r\n${this.#lines}content-type: ${this.#contentType}\r\ncontent-length: ${length}\r\nDate: ${httpDate()}\r\n${keepAlive ?? "Connection: close\r\n"}\r\n`;
-    // As many bytes as characters: it is ASCII, which is written faster.
+    // ASCII, because there are as many bytes as characters; latin1 is written faster.
     const encoding = length === body.length ? "latin1" : "utf8";
-    this.#owner.answer(head + body, encoding, keepAlive === undefined);
+    this.#owner.respond(head + body, encoding, keepAlive === undefined);
   }
 
-  isGone(): boolean {
+  isDisconnected(): boolean {
     return this.#owner.socket.destroyed;
   }
 
-  /** Unlike fastify's, it does not ask a client that has ended its direction whether it is gone: no procedure that is served directly works for long. */
-  untilGone(): AbortSignal {
+  /** Unlike fastify's, it does not probe a half-closed client, because no directly served procedure runs for long. */
+  untilDisconnected(): AbortSignal {
     this.#gone ??= new AbortController();
     if (this.#isOver) this.#gone.abort();
     return this.#gone.signal;
   }
 
-  /** It is answered, or its connection has closed. */
+  /** Called when the response is sent, or the connection has closed. */
   over(): void {
     this.#isOver = true;
     this.#gone?.abort();

@@ -4,13 +4,13 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { entityTag, matchesTag } from "./entity-tag.ts";
 
 /*
- * A page to browse the OpenAPI document, and to try the API from the browser. It loads nothing from other hosts: the few
- * files that it needs of swagger-ui-dist are served from here, and read when they are first requested.
+ * Page to browse the OpenAPI document, and to try the API from the browser. It loads no other hosts: this server serves the few required
+ * files of swagger-ui-dist, and reads them on first request.
  */
 
 /**
- * Scripts and styles come only from our own files, and calls go only to this server: a person who types a root key into the page
- * must be able to trust it with that. The images that the styles hold are data.
+ * Scripts and styles come only from this server's files, and calls go only to this server, because users type root keys into the page. The
+ * styles contain images as data URLs.
  */
 const POLICY = [
   "default-src 'none'",
@@ -23,7 +23,7 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-/** Addresses are relative, so that the page also works below a path of a proxy. */
+/** Paths are relative, so that the page also works below a proxy's path prefix. */
 const PAGE = `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>API · Postern</title>
@@ -52,7 +52,7 @@ const start = (makesCalls: boolean): string => `SwaggerUIBundle({${makesCalls ? 
 
 interface Asset {
   readonly type: string;
-  /** The content, made or read at its first request. */
+  /** Content, created or read on first request. */
   readonly read: () => Promise<Buffer>;
 }
 
@@ -71,7 +71,7 @@ const assets = (makesCalls: boolean): Readonly<Record<string, Asset>> => ({
   "/docs/favicon-32x32.png": { type: "image/png", read: packaged("favicon-32x32.png") },
 });
 
-/** Serves the page at `/docs`, and its files below that. `makesCalls`: whether the API is at the same address. */
+/** Serves the page at `/docs`, and its files below that. `makesCalls`: whether the API has the same address. */
 export function registerDocsPage(app: FastifyInstance, { makesCalls }: { makesCalls: boolean }): void {
   for (const [path, asset] of Object.entries(assets(makesCalls))) app.get(path, serve(asset));
 }
@@ -85,7 +85,7 @@ function serve({ type, read }: Asset) {
   let content: Promise<Content> | undefined;
   const findContent = (): Promise<Content> => {
     content ??= readContent(read).catch((error) => {
-      // The next request tries again.
+      // The next request retries.
       content = undefined;
       throw error;
     });
@@ -97,7 +97,7 @@ function serve({ type, read }: Asset) {
       .header("Content-Security-Policy", POLICY)
       .header("X-Content-Type-Options", "nosniff")
       .header("Referrer-Policy", "no-referrer")
-      // A browser caches it but revalidates, because it changes with an upgrade.
+      // Browsers cache it but revalidate, because it changes with an upgrade.
       .header("Cache-Control", "no-cache")
       .header("ETag", etag);
     if (matchesTag(request.headers["if-none-match"], etag)) return reply.status(304).send();

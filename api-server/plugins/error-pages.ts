@@ -4,8 +4,8 @@ import type { ErrorSender } from "./errors.ts";
 import { V1_CODES } from "./errors-v1.ts";
 
 /*
- * The pages of `error.type` by default: one per kind, and a list of all. Made from the table of kinds, so that no
- * kind lacks a page. And those of `error.docs`, by which v1 names its codes.
+ * Default pages of `error.type`: one per kind, and an index. They are generated from the table of kinds, so that every kind has a page.
+ * Also serves the pages of `error.docs`, for the codes of v1.
  */
 
 const STYLE = `body{font:16px/1.6 system-ui,sans-serif;max-width:42rem;margin:3rem auto;padding:0 1rem;color:#1c2330;background:#fff}
@@ -16,7 +16,7 @@ th,td{border-color:#333d4d}a{color:#8ab4f8}}`;
 
 const KINDS: ReadonlyMap<string, ErrorKindRow> = new Map(Object.entries(ERROR_KINDS));
 
-/** The pages need only their own style; nothing else may run in them. */
+/** The pages need only their own style; scripts and other resources are forbidden. */
 const POLICY = "default-src 'none'; style-src 'unsafe-inline'";
 
 const sendPage = (reply: FastifyReply, html: string): void => {

@@ -1,11 +1,9 @@
 import { ERROR_KINDS, type ErrorKind, type PublicError } from "../../core/errors.ts";
-import { MissingPermission, type NeededPermission } from "../needed-permissions.ts";
+import { MissingPermission, type RequiredPermission } from "../required-permissions.ts";
 
-/*
- * Errors as v1 says them (api-v1.md section 4): the same kinds as those of v2, under fewer codes.
- */
+/* Error codes of v1 (api-v1.md section 4): the same kinds as in v2, mapped to fewer codes. */
 
-/** The codes of v1 that are sent, with what they mean and the statuses that they come with. */
+/** Codes of v1 in use, with their meaning and their statuses. */
 export const V1_CODES = {
   BAD_REQUEST:
     "The request does not fit the procedure, or could not be read. The message names the first place that is wrong.",
@@ -49,26 +47,26 @@ interface Failure {
   readonly code: V1Code;
 }
 
-/** Kinds whose status or code is not that of the others with their status. */
+/** Kinds whose status or code differs from that of others with the same v2 status. */
 const BY_KIND: Partial<Record<ErrorKind, Failure>> = {
   protected_resource: { status: 412, code: "DELETE_PROTECTED" },
-  // v1 knows no difference between what was deleted and what never was.
+  // v1 does not distinguish deleted from unknown.
   ratelimit_namespace_gone: { status: 404, code: "NOT_FOUND" },
-  // The caller can ask for less.
+  // The caller can request less.
   query_execution_timeout: { status: 400, code: "BAD_REQUEST" },
-  // v1 has no status for an outage. Its client tries a 500 again.
+  // v1 has no status for an outage. Its client retries a 500.
   analytics_connection_failed: { status: 500, code: "INTERNAL_SERVER_ERROR" },
   server_busy: { status: 500, code: "INTERNAL_SERVER_ERROR" },
 };
 
-/** The status and the code of a kind. */
+/** Returns the status and code of a kind. */
 export function v1FailureOf(kind: ErrorKind): Failure {
   const { status } = ERROR_KINDS[kind];
   return BY_KIND[kind] ?? { status, code: BY_STATUS[status] ?? "INTERNAL_SERVER_ERROR" };
 }
 
-/** The status and the code for a root key that lacks the permission. */
-export const v1RefusalOf = ({ refusedAs }: NeededPermission): Failure => ({
+/** Returns the status and code for a root key that lacks the permission. */
+export const v1RefusalOf = ({ refusedAs }: RequiredPermission): Failure => ({
   status: refusedAs === "NOT_FOUND" ? 404 : 403,
   code: refusedAs ?? "INSUFFICIENT_PERMISSIONS",
 });
@@ -85,7 +83,7 @@ export interface V1ErrorBody {
   };
 }
 
-/** The status and the body of an answer to a call of v1. */
+/** Returns the status and body of an error response of v1. */
 export function v1Error(
   error: PublicError,
   { requestId, docsUrl }: { requestId: string; docsUrl: string },
@@ -95,7 +93,7 @@ export function v1Error(
   return { status, body: { error: { code, docs, message: messageOf(error), requestId } } };
 }
 
-/** `<dotted.path>: <reason>` of the first field that is wrong, else what happened. */
+/** Returns `<dotted.path>: <reason>` of the first invalid field, or else the error detail. */
 function messageOf({ detail, errors }: PublicError): string {
   const [first] = errors ?? [];
   if (first === undefined) return detail;

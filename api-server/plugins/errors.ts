@@ -2,7 +2,7 @@ import type { FastifyError, FastifyInstance, FastifyRequest } from "fastify";
 import { ERROR_KINDS, type ErrorEntry, type ErrorKind, PublicError } from "../../core/errors.ts";
 import { CountersUnavailable } from "../../edge/counters/contract.ts";
 import type { Deps } from "../deps.ts";
-import { noteRarely } from "../note-rarely.ts";
+import { logThrottled } from "../log-throttled.ts";
 import { readTokenCookie, SESSION_COOKIE } from "../sessions/cookies.ts";
 import { isDatabaseUnavailable } from "../store/failures.ts";
 import type { ApiReply, ApiRequest } from "./api-request.ts";
@@ -13,10 +13,10 @@ import { answerAhead } from "./read-body.ts";
 import { JSON_TYPE } from "./served.ts";
 
 /*
- * The only place where a thrown error becomes an error body: that of v2 (api-v2.md section 4), and below /v1/ that of v1.
+ * Converts thrown errors to error bodies: those of v2 (api-v2.md section 4), and below /v1/ those of v1. All error bodies are created here.
  */
 
-/** The statuses whose bodies have `errors`, possibly empty; others have no such member. */
+/** Statuses whose bodies have `errors`, possibly empty; other bodies omit the member. */
 const WITH_ENTRIES: ReadonlySet<number> = new Set([400, 408, 413]);
 
 interface ErrorBody {
@@ -48,8 +48,8 @@ export function errorBody(
 }
 
 /**
- * Problem details (RFC 9457) for clients that accept them by name, or any `application/` type. A client that takes
- * anything at all gets plain JSON, which every client of ours can read.
+ * Problem details (RFC 9457) for clients that accept them by name, or any `application/` type. Clients that accept every type get plain
+ * JSON.
  */
 const PROBLEM_TYPES = /application\/(?:problem\+json|\*)/i;
 
@@ -64,9 +64,9 @@ export type Observe = (request: ApiRequest, status: number) => void;
 
 export type ErrorSender = (request: ApiRequest, reply: ApiReply, thrown: unknown) => void;
 
-/** Returns the function that answers a request with what was thrown, and logs what only the operator may know. */
+/** Returns a function that responds with a thrown error, and logs the details that only operators may see. */
 export function createErrorSender(
-  deps: Pick<Deps, "rarely" | "docsUrl" | "log">,
+  deps: Pick<Deps, "throttle" | "docsUrl" | "log">,
   observe: Observe,
   v1: V1Front,
 ): ErrorSender {
@@ -82,7 +82,7 @@ export function createErrorSender(
     if (OUTAGES.has(error.kind)) {
       // In an outage every request ends here, for the same reason.
       const message = `${error.kind} at ${request.routeOptions.url}`;
-      noteRarely(deps, { reason: describeFailure(thrown), message });
+      logThrottled(deps, { reason: describeFailure(thrown), message });
     } else if (status >= 500) {
       deps.log.error(
         { requestId, url: request.routeOptions.url, kind: error.kind, cause: describeFailure(thrown) },
@@ -100,7 +100,7 @@ export function createErrorSender(
   };
 }
 
-/** What fastify itself refuses, by its error code. */
+/** Fastify's own rejections, by error code. */
 const FRAMEWORK_KINDS: Readonly<Record<string, ErrorKind>> = {
   FST_ERR_BAD_URL: "not_found",
   FST_ERR_ASYNC_CONSTRAINT: "not_found",
@@ -132,7 +132,7 @@ function toPublicError(request: ApiRequest, thrown: unknown): PublicError {
   return new PublicError("unexpected_error", "Something failed that should not.", { cause: thrown });
 }
 
-/** Fastify refuses an unreadable content type before the pipeline; the order of the checks is kept anyway. */
+/** Fastify rejects an unreadable content type before the pipeline; this keeps the order of the checks. */
 function badContentType(request: ApiRequest): PublicError {
   try {
     const { headers, routeOptions } = request;
@@ -148,16 +148,16 @@ function badContentType(request: ApiRequest): PublicError {
   });
 }
 
-/** The chain of causes as text. Only names, codes and messages, because other members of a database error contain row values. */
+/** Returns the chain of causes as text: only names, codes and messages, because other members of a database error contain row values. */
 function describeFailure(thrown: unknown): string {
-  const parts: string[] = [];
-  for (let at: unknown = thrown; at instanceof Error && parts.length < 5; at = at.cause) {
-    parts.push(at.stack ?? `${at.name}: ${at.message}`);
+  const deps: string[] = [];
+  for (let at: unknown = thrown; at instanceof Error && deps.length < 5; at = at.cause) {
+    deps.push(at.stack ?? `${at.name}: ${at.message}`);
   }
-  return parts.length === 0 ? typeof thrown : parts.join("\ncaused by ");
+  return deps.length === 0 ? typeof thrown : deps.join("\ncaused by ");
 }
 
-/** Answers what is thrown before a handler is reached: unknown paths, wrong methods, and what fastify refuses itself. */
+/** Responds to requests that reach no handler: unknown paths, wrong methods, and fastify's own rejections. */
 export function registerRefusals(app: FastifyInstance, sendError: ErrorSender): void {
   const methodsByPath = new Map<string, Set<string>>();
   /** Paths with parameters, as patterns. */

@@ -27,5 +27,5 @@ test("what is no procedure has no successor", () => {
 test("only a generation that is switched off refuses, and names the successor", () => {
   expect(createV1Front({ isServed: true }).refusalOf("keys.createKey")).toBeUndefined();
   const refusal = createV1Front({ isServed: false }).refusalOf("keys.createKey");
-  expect(refusal?.()).toMatchObject({ kind: "api_v1_off", detail: expect.stringContaining("/v2/keys.createKey") });
+  expect(refusal?.()).toMatchObject({ kind: "api_v1_disabled", detail: expect.stringContaining("/v2/keys.createKey") });
 });

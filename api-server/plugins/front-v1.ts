@@ -3,30 +3,30 @@ import { PublicError } from "../../core/errors.ts";
 import type { ApiReply } from "./api-request.ts";
 
 /*
- * What every answer of v1 carries, errors included (api-v1.md section 2): that the generation is deprecated, until when it is served,
- * and what takes its place; and leave for pages of every origin to read it. Also the switch that turns the generation off.
+ * Headers of every v1 response, including errors (api-v1.md section 2): the deprecation, the sunset date, the successor, and CORS
+ * permission for all origins. Also the switch that disables v1.
  */
 
 export interface V1Settings {
-  /** false: each call is answered 410. */
+  /** Whether v1 is served; if false, each call returns 410. */
   readonly isServed: boolean;
-  /** Until when it is served, Unix ms; undefined while that is not decided. */
+  /** Sunset time, Unix ms; `undefined` if undecided. */
   readonly sunsetMs?: number | undefined;
-  /** Where clients reach v2, without a slash at the end; left out: at the same address as v1. */
+  /** Base URL of v2, without a trailing slash. Default: the address of v1. */
   readonly apiUrl?: string | undefined;
 }
 
 export interface V1Front {
-  /** The headers of each answer of a procedure with this successor; without one those of an unknown path. */
+  /** Returns the headers of each response of a procedure with this successor; without a successor, those of an unknown path. */
   headersOf(successor?: string): Readonly<Record<string, string>>;
-  /** While v1 is switched off: the error with which a call of a procedure with this successor is answered. */
+  /** While v1 is disabled: returns the error for calls of a procedure with this successor. */
   refusalOf(successor: string): (() => PublicError) | undefined;
 }
 
 /** 2026-01-01, in Unix seconds (RFC 9745). */
 const DEPRECATION = `@${Date.UTC(2026, 0, 1) / 1000}`;
 
-/** What a page may read of an answer besides its body. */
+/** Response headers that web pages may read. */
 const EXPOSED = [
   "X-Request-Id",
   "Deprecation",
@@ -53,19 +53,19 @@ export function createV1Front({ isServed, sunsetMs, apiUrl = "" }: V1Settings): 
         ? undefined
         : () =>
             new PublicError(
-              "api_v1_off",
+              "api_v1_disabled",
               `The first generation of the API is switched off. Call ${addressOf(successor)} instead.`,
             ),
   };
 }
 
-/** Writes the headers of v1 onto an answer, and its request id. */
+/** Sets the headers of v1 and the request id on a response. */
 export function setV1Headers(reply: ApiReply, requestId: string, headers: Readonly<Record<string, string>>): void {
   for (const [name, value] of Object.entries(headers)) reply.header(name, value);
   reply.header("X-Request-Id", requestId);
 }
 
-/** Answers what a browser asks before it lets a page of another origin call v1. A wildcard does not cover `Authorization`. */
+/** Handles CORS preflight requests for v1. A wildcard does not cover `Authorization`. */
 export function registerV1Preflight(app: FastifyInstance, front: V1Front): void {
   const headers = {
     ...front.headersOf(),

@@ -6,49 +6,50 @@ import {
   tupleCovering,
   tupleHeld,
 } from "../../core/permissions/root-key.ts";
-import { type Grants, MissingPermission, type NeededPermission } from "../needed-permissions.ts";
-import type { NotesUses } from "../root-key-uses.ts";
+import { type Grants, MissingPermission, type RequiredPermission } from "../required-permissions.ts";
+import type { RecordsUsage } from "../root-key-usage.ts";
 
-/** Of a person: the role says what is held, so nothing is narrowed. */
-const NOTES_NOTHING: NotesUses["note"] = () => undefined;
+/** For persons: usage is not recorded, because the role determines their permissions. */
+const NOTES_NOTHING: RecordsUsage["note"] = () => undefined;
 
 /**
- * The permissions of a root key with these tuples, or of a person. Made once per cached root key, so that requests allocate nothing.
- * @param holder how a refusal begins.
- * @param note told which held tuple was asked for, and for which id where the tuple has a form with one.
+ * Returns the permissions of a root key with these tuples, or of a person. Created once per cached root key, so that requests allocate
+ * nothing.
+ * @param holder start of the error message, which names the holder.
+ * @param note called with each held tuple that was required, and with the id if the tuple has a form with one.
  */
 export function createGrants(
   held: ReadonlySet<string>,
   holder = "The root key",
-  note: NotesUses["note"] = NOTES_NOTHING,
-): Grants<NeededPermission> {
-  function holds(needed: RootKeyPermission, id: string | undefined): boolean {
-    const tuple = tupleHeld(needed, id, held);
+  note: RecordsUsage["note"] = NOTES_NOTHING,
+): Grants<RequiredPermission> {
+  function holds(required: RootKeyPermission, id: string | undefined): boolean {
+    const tuple = tupleHeld(required, id, held);
     if (tuple === undefined) return false;
-    note(tuple, needed.orFor === undefined ? undefined : id);
+    note(tuple, required.orFor === undefined ? undefined : id);
     return true;
   }
-  /** For a question about all objects. */
-  function noteAll(needed: RootKeyPermission): void {
-    if (held.has(needed.tuple)) note(needed.tuple);
+  /** For a check of all objects. */
+  function noteAll(required: RootKeyPermission): void {
+    if (held.has(required.tuple)) note(required.tuple);
   }
   return {
-    require: (needed, id) => {
-      if (!holds(needed, id)) throw new MissingPermission(needed, id, holder);
+    require: (required, id) => {
+      if (!holds(required, id)) throw new MissingPermission(required, id, holder);
     },
     holds,
-    holdsForSome: (needed) => {
-      noteAll(needed);
-      return holdsForSome(needed, held);
+    holdsForSome: (required) => {
+      noteAll(required);
+      return holdsForSome(required, held);
     },
-    idsHeld: (needed) => {
-      const ids = idsHeld(needed, held);
-      if (ids === "all") noteAll(needed);
-      else for (const id of ids) holds(needed, id);
+    idsHeld: (required) => {
+      const ids = idsHeld(required, held);
+      if (ids === "all") noteAll(required);
+      else for (const id of ids) holds(required, id);
       return ids;
     },
     beyond: (tuples) => {
-      // What it gives to other root keys it must go on holding.
+      // Records them as used, because the root key must keep the permissions that it grants to others.
       for (const tuple of tuples) {
         const covering = tupleCovering(tuple, held);
         if (covering !== undefined) note(covering);

@@ -10,20 +10,20 @@ const LIVENESS_SCHEMA = {
   },
 };
 
-export interface ProbeAnswer {
+export interface ProbeResponse {
   readonly status: number;
   readonly body: object;
 }
 
-/** The answer of `/readyz`. */
-export function answerReadyz({ ready, degradations }: Health, isVerbose: boolean): ProbeAnswer {
+/** Sends the response of `/readyz`. */
+export function answerReadyz({ ready, degradations }: Health, isVerbose: boolean): ProbeResponse {
   const status = ready ? "ready" : "not ready";
   const reasons = degradations.map((reason) => ({ reason, meaning: DEGRADATIONS[reason] }));
   return { status: ready ? 200 : 503, body: isVerbose ? { status, degradations: reasons } : { status } };
 }
 
 /**
- * `/v2/liveness` is part of the API (api-v2.md section 19); `/livez` and `/readyz` are for the probes of the cluster. `?verbose` lists
+ * Serves `/v2/liveness`, which is part of the API (api-v2.md section 19), and `/livez` and `/readyz` for cluster probes. `?verbose` lists
  * degradations, which do not make the replica unready.
  */
 export function registerHealth(

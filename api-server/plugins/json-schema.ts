@@ -7,23 +7,23 @@ export type Dialect = "draft-7" | "draft-2020-12";
 
 type Direction = "input" | "output";
 
-/** What clients may send: defaults are optional, unknown members are refused where the schema is strict. */
+/** Schema of requests: members with defaults are optional, and unknown members are rejected where the schema is strict. */
 export const requestSchema = (schema: z.ZodType, target: Dialect): JsonSchema => convert(schema, target, "input");
 
-/** What the server sends. */
+/** Schema of responses. */
 export const responseSchema = (schema: z.ZodType, target: Dialect): JsonSchema => convert(schema, target, "output");
 
-/** The schemas of one OpenAPI document. */
+/** Schemas of one OpenAPI document. */
 export interface DocumentSchemas {
   request(schema: z.ZodType): JsonSchema;
   response(schema: z.ZodType): JsonSchema;
-  /** The named schemas that were referred to so far, by name. */
+  /** Returns the named schemas that were referenced so far, by name. */
   components(): Record<string, JsonSchema>;
 }
 
 /**
- * A named schema is written once, under `components`, and referred to elsewhere, so that generated clients have
- * a type with that name. Only the document uses references; validation gets every schema in one piece.
+ * Writes a named schema once, under `components`, and references it elsewhere, so that generated clients have a type with that name. Only
+ * the document uses references; validation uses self-contained schemas.
  */
 export function createDocumentSchemas(names: ReadonlyMap<z.ZodType, string>): DocumentSchemas {
   const registry = new NamedSchemas(names);
@@ -80,8 +80,8 @@ function tidy(node: unknown): unknown {
 }
 
 /**
- * Turns `anyOf: [X, null]` into X with two types. Validation then reports one plain error ("expected a string or
- * null"), and the serializer need not try alternatives. X's other keywords (lengths, members) apply only to their own type.
+ * Converts `anyOf: [X, null]` into X with two types. Validation then reports one simple error ("expected a string or null"), and the
+ * serializer need not try alternatives. X's other keywords (lengths, members) apply only to their own type.
  */
 function joinNullable(schema: JsonSchema): JsonSchema {
   const { anyOf, ...rest } = schema;

@@ -2,10 +2,11 @@ import { performance } from "node:perf_hooks";
 import type { FastifyInstance } from "fastify";
 import { Counter, Gauge, type Metric, type Registry } from "prom-client";
 import { defineMetrics, exported } from "../../core/metric.ts";
+import type { ConnectionLimit, LimitAction } from "./limit-connections.ts";
 
 export const REQUEST_METRICS = defineMetrics({
   v1Served: {
-    name: "postern_api_v1_served",
+    name: "postern_api_v1_enabled",
     type: "gauge",
     help: "0 when v1 is switched off; its calls are those of postern_api_requests_total whose procedure begins with /v1/.",
     unit: "1 or 0",
@@ -30,6 +31,21 @@ export const REQUEST_METRICS = defineMetrics({
     labels: { procedure: "as above" },
     bad: "The 99th percentile of `/v2/keys.verifyKey` above 0.05: Redis is slow or far away, or this process has too little CPU. Of lists: Postgres.",
   },
+  connections: {
+    name: "postern_api_connections",
+    type: "gauge",
+    help: "Open connections of clients to the API's port.",
+    unit: "connections",
+    bad: "Near `--max-connections`: see the next metric.",
+  },
+  connectionLimit: {
+    name: "postern_api_connection_limit_total",
+    type: "counter",
+    help: "Connections that were opened at the limit: a connection whose client was awaited was evicted for the new one, or the new one was rejected.",
+    unit: "connections",
+    labels: { action: ["evicted", "rejected"] satisfies LimitAction[] },
+    bad: "`rejected` rising: clients are turned away. When they are yours, run more api-servers, or raise `--max-connections` and the memory of the pod. `evicted` rising alone: clients keep connections that they do not use.",
+  },
 });
 
 /** Upper bounds of the latency buckets, ms. */
@@ -37,20 +53,37 @@ const BUCKETS_MS = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_0
 
 interface ProcedureStats {
   readonly byStatus: Map<number, number>;
-  /** Requests per bucket, not cumulative; the last bucket is for everything slower. */
+  /** Requests per bucket, not cumulative; the last bucket has no upper bound. */
   readonly buckets: number[];
   sumMs: number;
 }
 
-/** Counts answered requests. Labels are the procedure and the status: never a key, a workspace or a path from a stranger. */
+/** Counts responses. Labels are the procedure and the status: never a key, a workspace or a path that a client chooses. */
 export interface RequestMetrics {
-  /** `startedMs` is of `performance.now()`. */
+  /** `startedMs` is from `performance.now()`. */
   observe(procedure: string, status: number, startedMs: number): void;
 }
 
+/** Returns a callback for connections that exceed the limit. */
+export function registerConnectionMetrics(
+  registry: Registry,
+  limit: () => ConnectionLimit,
+): (action: LimitAction) => void {
+  new Gauge({
+    ...exported(REQUEST_METRICS.connections),
+    registers: [registry],
+    collect() {
+      this.set(limit().open());
+    },
+  });
+  const reached = new Counter({ ...exported(REQUEST_METRICS.connectionLimit), registers: [registry] });
+  for (const action of ["evicted", "rejected"]) reached.inc({ action }, 0);
+  return (action) => reached.inc({ action });
+}
+
 /**
- * Requests are counted in plain numbers, which the registry reads when it is scraped: the registry's own counters look up
- * their labels by a text that is built on each call, which would be a large part of the cost of a verification.
+ * Requests are counted in plain numbers, which the registry reads at scrape time: the registry's own counters build a label key on each
+ * call, which would be a large part of the cost of a verification.
  */
 export function registerMetrics(
   app: FastifyInstance,
@@ -71,7 +104,7 @@ export function registerMetrics(
       }
     },
   });
-  // Not the library's class, because that accepts only single observations.
+  // The library's class accepts only single observations.
   const { name, help } = REQUEST_METRICS.duration;
   registry.registerMetric({
     name,
@@ -103,7 +136,7 @@ export function registerMetrics(
   };
 }
 
-/** The series of the histogram. */
+/** Returns the series of the histogram. */
 function durationValues(name: string, stats: ReadonlyMap<string, ProcedureStats>) {
   return [...stats].flatMap(([procedure, { buckets, sumMs }]) => {
     let count = 0;

@@ -13,9 +13,7 @@ import { Credits, CreditsOut, IdentityOut, KeyOut, RatelimitIn, RatelimitOut, Re
 import type { JsonSchema } from "./json-schema.ts";
 import { Pagination, ResponseMeta } from "./serve-v2.ts";
 
-/*
- * What the operations of the OpenAPI document share: named schemas, headers, and the failures of every procedure.
- */
+/* Shared components of the OpenAPI document: named schemas, headers, and the failures of every procedure. */
 
 export const ErrorResponse = z
   .strictObject({
@@ -66,7 +64,7 @@ export const ErrorResponse = z
   })
   .describe("Every error has this form.");
 
-/** Who may call a procedure: a root key, or a person at the dashboard with both other schemes (api-v2.md section 3). */
+/** Authentication of a procedure: a root key, or a dashboard user with both other schemes (api-v2.md section 3). */
 export const SECURITY: readonly JsonSchema[] = [{ rootKey: [] }, { session: [], dashboard: [] }];
 
 export const SECURITY_SCHEMES: JsonSchema = {
@@ -87,7 +85,7 @@ export const SECURITY_SCHEMES: JsonSchema = {
   },
 };
 
-/** Names of the types that generated clients have. */
+/** Type names in generated clients. */
 export const SCHEMA_NAMES: ReadonlyMap<z.ZodType, string> = new Map<z.ZodType, string>([
   [PolicyInput, "CompiledPolicy"],
   [Credits, "NewCredits"],
@@ -113,16 +111,16 @@ export const SCHEMA_NAMES: ReadonlyMap<z.ZodType, string> = new Map<z.ZodType, s
   [Code, "VerificationCode"],
 ]);
 
-const wholeSeconds = (description: string): JsonSchema => ({
+const seconds = (description: string): JsonSchema => ({
   description,
   schema: { type: "integer", minimum: 0, examples: [42] },
 });
 
 export const HEADERS: Readonly<Record<string, JsonSchema>> = {
-  RateLimitLimit: wholeSeconds("Requests per minute that the workspace may make. Only while it has a quota."),
-  RateLimitRemaining: wholeSeconds("Requests that the workspace has left. Only while it has a quota."),
-  RateLimitReset: wholeSeconds("Seconds until the window of the quota ends. Only while the workspace has one."),
-  RetryAfter: wholeSeconds("Seconds to wait before the next try."),
+  RateLimitLimit: seconds("Requests per minute that the workspace may make. Only while it has a quota."),
+  RateLimitRemaining: seconds("Requests that the workspace has left. Only while it has a quota."),
+  RateLimitReset: seconds("Seconds until the window of the quota ends. Only while the workspace has one."),
+  RetryAfter: seconds("Seconds to wait before the next try."),
   Propagation: {
     description:
       "Sent while changes reach the pods later than promised: this change is stored, and will be in force later.",
@@ -132,7 +130,7 @@ export const HEADERS: Readonly<Record<string, JsonSchema>> = {
 
 const headerReference = (name: string): JsonSchema => ({ $ref: `#/components/headers/${name}` });
 
-/** On every response to a request that was counted against the workspace's quota. */
+/** Present on every response to a request that was counted against the workspace's quota. */
 export const QUOTA_HEADERS: JsonSchema = {
   "RateLimit-Limit": headerReference("RateLimitLimit"),
   "RateLimit-Remaining": headerReference("RateLimitRemaining"),
@@ -150,13 +148,13 @@ const flag = (name: string, description: string): JsonSchema => ({
   schema: { type: "string", enum: ["true", "false"], default: "false" },
 });
 
-/** The headers by which a client declares that it manages what it changes. */
+/** Headers by which a client declares that it manages the objects that it changes. */
 export const MANAGEMENT_PARAMETERS: Readonly<Record<string, JsonSchema>> = {
   Manager: {
     name: "Postern-Manager",
     in: "header",
     description:
-      "The manifest on whose behalf the object is created or changed: `<cluster>/<kind>/<namespace>/<name>`. An object with another manager is not changed: 409 `managed_elsewhere`.",
+      "The manifest on whose behalf the object is created or changed: `<cluster>/<kind>/<namespace>/<name>`. An object with another manager is not changed: 409 `managed_by_manifest`.",
     schema: {
       type: "string",
       pattern: "^[a-zA-Z0-9._-]{1,253}(/[a-zA-Z0-9._-]{1,253}){3}$",
@@ -183,7 +181,7 @@ const SERVICES: Readonly<Record<string, string>> = {
   workspaces: "What a root key acts in.",
 };
 
-/** The tags of these services. Throws for a service without a description. */
+/** Returns the tags of these services. Throws for a service without a description. */
 export const describeServices = (names: ReadonlySet<string>): JsonSchema[] =>
   [...names].sort().map((name) => {
     const description = SERVICES[name];
@@ -191,7 +189,7 @@ export const describeServices = (names: ReadonlySet<string>): JsonSchema[] =>
     return { name, description };
   });
 
-/** An example of `error` as the server would send it. The wrong field or name depends on the call. */
+/** Returns an example of `error` as the server would send it. The invalid field or name depends on the call. */
 export function errorExample(kind: ErrorKind): JsonSchema {
   const { status, title, explanation } = ERROR_KINDS[kind];
   const detail = explanation.replace(/\. .*$/s, ".");
@@ -206,12 +204,12 @@ export function errorExample(kind: ErrorKind): JsonSchema {
   };
 }
 
-/** A response with one status: the meaning of its kinds, and an example of each. */
+/** Returns a response with one status: the meaning of its kinds, and an example of each. */
 export function failure(status: number, kinds: readonly ErrorKind[]): JsonSchema {
   const examples = Object.fromEntries(kinds.map((kind) => [kind, { $ref: `#/components/examples/${kind}` }]));
   const content = { schema: { $ref: "#/components/schemas/ErrorResponse" }, examples };
   const headers = {
-    // Requests with the other statuses are refused before they are counted.
+    // Requests with the other statuses are rejected before they are counted.
     ...([401, 408, 413].includes(status) ? {} : QUOTA_HEADERS),
     ...(status === 429 || kinds.includes("server_busy") ? RETRY_HEADER : {}),
   };

@@ -1,15 +1,11 @@
 import type { JsonSchema } from "./json-schema.ts";
 
-/*
- * Examples of whole bodies, assembled from the examples of their fields.
- */
+/* Builds examples of complete bodies from the examples of their fields. */
 
-/** Which optional fields an example shows. */
+/** Optional fields that an example includes. */
 type Extent = "required" | "all";
 
-/**
- * Returns a value that matches the schema; undefined when a part of it has no example. `components` resolves its references.
- */
+/** Returns a value that matches the schema; `undefined` if a part of it has no example. `components` resolves its references. */
 export function exampleOf(
   schema: JsonSchema,
   components: Readonly<Record<string, JsonSchema>>,
@@ -37,7 +33,7 @@ export function exampleOf(
   }
 }
 
-/** The examples of a request: with every field, and, where that is less, with only what is required. */
+/** Returns the examples of a request: one with every field, and, if that is shorter, one with only the required fields. */
 export function requestExamples(schema: JsonSchema, components: Readonly<Record<string, JsonSchema>>): JsonSchema {
   const [least, full] = [exampleOf(schema, components, "required"), exampleOf(schema, components, "all")];
   if (JSON.stringify(least) === JSON.stringify(full)) return { full: { summary: "Whole", value: full } };
@@ -61,7 +57,7 @@ function exampleOfObject(
   return example;
 }
 
-/** Returns the target of a reference in the document. Throws when it does not exist. */
+/** Returns the target of a reference in the document. Throws if it does not exist. */
 export function resolve($ref: string, components: Readonly<Record<string, JsonSchema>>): JsonSchema {
   const schema = components[$ref.slice("#/components/schemas/".length)];
   if (schema === undefined) throw new Error(`the OpenAPI document refers to ${$ref}, which is not there`);

@@ -11,7 +11,7 @@ interface Media {
   readonly examples?: Record<string, { value?: unknown; $ref?: string }>;
 }
 
-interface Answer {
+interface HttpResponse {
   readonly headers: Record<string, unknown>;
   readonly content: { "application/json": Media };
 }
@@ -27,7 +27,7 @@ interface Operation {
     schema: JsonSchema;
     description: string;
   }[];
-  readonly responses: Record<string, Answer>;
+  readonly responses: Record<string, HttpResponse>;
 }
 
 // As a reader gets it.
@@ -77,8 +77,8 @@ describe.each(operations)("$path", ({ procedure, operation }) => {
       const isRequest = validator(request?.schema ?? {});
       expect([value, isRequest(value), isRequest.errors]).toEqual([value, true, null]);
     }
-    const isAnswer = validator(success?.schema ?? {});
-    expect([success?.example, isAnswer(success?.example), isAnswer.errors]).toEqual([success?.example, true, null]);
+    const isResponse = validator(success?.schema ?? {});
+    expect([success?.example, isResponse(success?.example), isResponse.errors]).toEqual([success?.example, true, null]);
   });
 
   test("shows each of its errors under its status, and the headers of v1 on each answer", () => {

@@ -1,15 +1,13 @@
 import * as z from "zod";
 import { ERROR_KINDS, type ErrorKind } from "../../core/errors.ts";
-import { describeNeeded, type NeededPermission } from "../needed-permissions.ts";
 import { type AnyV1Procedure, isOpen } from "../procedure-v1.ts";
+import { describeRequired, type RequiredPermission } from "../required-permissions.ts";
 import { V1_CODES, type V1Code, v1FailureOf, v1RefusalOf } from "./errors-v1.ts";
 import { createDocumentSchemas, type DocumentSchemas, type JsonSchema } from "./json-schema.ts";
 import { describeServices } from "./openapi-components.ts";
 import { exampleOf, requestExamples } from "./openapi-examples.ts";
 
-/*
- * The OpenAPI 3.1 document of v1, made from the schemas that validate requests, as that of v2 is.
- */
+/* OpenAPI 3.1 document of v1, generated from the schemas that validate requests, as for v2. */
 
 const API_VERSION = "1.0.0";
 
@@ -65,7 +63,7 @@ const HEADERS: Readonly<Record<string, JsonSchema>> = {
   },
 };
 
-const ON_EACH_ANSWER: JsonSchema = {
+const ON_EACH_RESPONSE: JsonSchema = {
   "X-Request-Id": { $ref: "#/components/headers/RequestId" },
   Deprecation: { $ref: "#/components/headers/Deprecation" },
   Sunset: { $ref: "#/components/headers/Sunset" },
@@ -118,17 +116,17 @@ function operation(procedure: AnyV1Procedure, schemas: DocumentSchemas): JsonSch
   };
 }
 
-/** A leftover has a path of several steps, and parameters, which its id leaves out. */
+/** An unversioned path has several segments, and parameters, which the operation id omits. */
 export const operationIdOf = (path: string): string => path.replaceAll(/\/:\w+/g, "").replaceAll("/", ".");
 
 const serviceOf = ({ path }: AnyV1Procedure): string => path.split(/[./]/, 1)[0] ?? path;
 
 function describePermissions(procedure: AnyV1Procedure): string {
   if (isOpen(procedure)) return "no root key is needed";
-  return neededBy(procedure).map(describeNeeded).join("; ");
+  return neededBy(procedure).map(describeRequired).join("; ");
 }
 
-const neededBy = (procedure: AnyV1Procedure): NeededPermission[] =>
+const neededBy = (procedure: AnyV1Procedure): RequiredPermission[] =>
   isOpen(procedure) ? [] : Object.values(procedure.permissions);
 
 function parameters({ path, input }: AnyV1Procedure, schemas: DocumentSchemas): JsonSchema[] {
@@ -155,19 +153,19 @@ function requestBody({ input }: AnyV1Procedure, schemas: DocumentSchemas): JsonS
 }
 
 function successes(
-  { status, answer, otherAnswers = {} }: AnyV1Procedure,
+  { status, response, otherResponses = {} }: AnyV1Procedure,
   schemas: DocumentSchemas,
 ): Record<string, JsonSchema> {
-  const answers = Object.entries({ ...otherAnswers, [status ?? 200]: answer });
+  const responses = Object.entries({ ...otherResponses, [status ?? 200]: response });
   return Object.fromEntries(
-    answers.map(([code, body]) => {
+    responses.map(([code, body]) => {
       const schema = schemas.response(body);
       const example = exampleOf(schema, schemas.components());
       return [
         code,
         {
           description: DONE[code] ?? "Done.",
-          headers: ON_EACH_ANSWER,
+          headers: ON_EACH_RESPONSE,
           content: { "application/json": { schema, example } },
         },
       ];
@@ -180,7 +178,7 @@ const DONE: Readonly<Record<string, string>> = {
   404: "The outcome, with this status.",
 };
 
-/** What a code means in an answer: that of the code itself, or what the kinds say that a procedure names. */
+/** Meanings of each code in a response: the general one of the code, or those of the error kinds that a procedure names. */
 type Meanings = Map<V1Code, string[]>;
 
 function failures(procedure: AnyV1Procedure): Record<string, JsonSchema> {
@@ -204,8 +202,8 @@ function failures(procedure: AnyV1Procedure): Record<string, JsonSchema> {
   if (!isOpen(procedure)) {
     addCode(401, "UNAUTHORIZED");
     addCode(403, "FORBIDDEN");
-    for (const needed of neededBy(procedure)) {
-      const { status, code } = v1RefusalOf(needed);
+    for (const required of neededBy(procedure)) {
+      const { status, code } = v1RefusalOf(required);
       if (byStatus.get(status)?.has(code) !== true) addCode(status, code);
     }
     addCode(429, "RATE_LIMITED");
@@ -214,9 +212,9 @@ function failures(procedure: AnyV1Procedure): Record<string, JsonSchema> {
 
   return Object.fromEntries(
     [...byStatus].map(([status, meanings]) => {
-      // A body of the procedure's own comes with this status as well.
-      const { otherAnswers = {} } = procedure;
-      const own = status in otherAnswers;
+      // The procedure has its own body with this status as well.
+      const { otherResponses = {} } = procedure;
+      const own = status in otherResponses;
       if (own) throw new Error(`${procedure.path} answers ${status} both with a body of its own and with an error`);
       return [status, failure(status, meanings)];
     }),
@@ -228,7 +226,7 @@ function failure(status: number, meanings: Meanings): JsonSchema {
   const retry = status === 429 ? { "Retry-After": { $ref: "#/components/headers/RetryAfter" } } : {};
   return {
     description: [...meanings].map(([code, texts]) => `\`${code}\`: ${texts.join(" ")}`).join("\n\n"),
-    headers: { ...ON_EACH_ANSWER, ...retry },
+    headers: { ...ON_EACH_RESPONSE, ...retry },
     content: {
       "application/json": {
         schema: { $ref: "#/components/schemas/ErrorResponse" },
@@ -238,13 +236,13 @@ function failure(status: number, meanings: Meanings): JsonSchema {
   };
 }
 
-/** The codes of which a part of the document shows an example. */
+/** Returns the codes whose examples a part of the document references. */
 const codesIn = (paths: JsonSchema): V1Code[] => {
   const text = JSON.stringify(paths);
   return (Object.keys(V1_CODES) as V1Code[]).filter((code) => text.includes(`"#/components/examples/${code}"`));
 };
 
-/** As the server would send it; the message depends on the call. */
+/** Returns an example as the server would send it; the message depends on the call. */
 function errorExample(code: V1Code): JsonSchema {
   const message = V1_CODES[code].replace(/\. .*$/s, ".");
   const docs = `https://postern.example/api-reference/errors/code/${code}`;

@@ -11,7 +11,7 @@ interface Media {
   readonly examples?: Record<string, { value?: unknown; $ref?: string }>;
 }
 
-interface Answer {
+interface HttpResponse {
   readonly headers?: Record<string, unknown>;
   readonly content: { "application/json": Media };
 }
@@ -22,14 +22,14 @@ interface Document {
     {
       post?: {
         requestBody: { content: { "application/json": Media } };
-        responses: Record<string, Answer | { $ref: string }>;
+        responses: Record<string, HttpResponse | { $ref: string }>;
         parameters?: { $ref: string }[];
       };
     }
   >;
   readonly components: {
     schemas: Record<string, JsonSchema>;
-    responses: Record<string, Answer>;
+    responses: Record<string, HttpResponse>;
     headers: Record<string, unknown>;
     examples: Record<string, { value: unknown }>;
   };
@@ -46,19 +46,19 @@ const operations = procedures.map(({ path, errors }) => {
   return { path, errors, operation, request: operation.requestBody.content["application/json"] };
 });
 
-const answerOf = ({ responses }: (typeof operations)[number]["operation"], status: number): Answer => {
-  const answer = responses[status];
-  if (answer === undefined) throw new Error(`there is no answer ${status}`);
-  if (!("$ref" in answer)) return answer;
-  const shared = document.components.responses[answer.$ref.slice("#/components/responses/".length)];
-  if (shared === undefined) throw new Error(`${answer.$ref} is not there`);
+const responseOf = ({ responses }: (typeof operations)[number]["operation"], status: number): HttpResponse => {
+  const response = responses[status];
+  if (response === undefined) throw new Error(`there is no answer ${status}`);
+  if (!("$ref" in response)) return response;
+  const shared = document.components.responses[response.$ref.slice("#/components/responses/".length)];
+  if (shared === undefined) throw new Error(`${response.$ref} is not there`);
   return shared;
 };
 
 describe("every field is described, and every scalar has an example", () => {
   test.each(operations)("of $path", ({ request, operation }) => {
-    const answer = answerOf(operation, 200).content["application/json"].schema;
-    const { data, ...envelope } = answer.properties as Record<string, JsonSchema>;
+    const response = responseOf(operation, 200).content["application/json"].schema;
+    const { data, ...envelope } = response.properties as Record<string, JsonSchema>;
     expect([
       ...findGaps(request.schema, "body"),
       ...findGaps({ properties: envelope }, "answer"),
@@ -79,9 +79,9 @@ describe("examples", () => {
     const examples = Object.values(request.examples ?? {});
     expect(examples).not.toEqual([]);
     for (const { value } of examples) expect([value, isRequest(value), isRequest.errors]).toEqual([value, true, null]);
-    const answer = answerOf(operation, 200).content["application/json"];
-    const isAnswer = validator(answer.schema);
-    expect([answer.example, isAnswer(answer.example), isAnswer.errors]).toEqual([answer.example, true, null]);
+    const response = responseOf(operation, 200).content["application/json"];
+    const isResponse = validator(response.schema);
+    expect([response.example, isResponse(response.example), isResponse.errors]).toEqual([response.example, true, null]);
   });
 
   test("of errors are as the server sends them", () => {
@@ -95,17 +95,17 @@ describe("examples", () => {
 describe("answers", () => {
   test.each(operations)("of $path show each of its errors under its status", ({ errors, operation }) => {
     for (const kind of [...errors, "invalid_input", "workspace_rate_limited"] as ErrorKind[]) {
-      const media = answerOf(operation, ERROR_KINDS[kind].status).content["application/json"];
+      const media = responseOf(operation, ERROR_KINDS[kind].status).content["application/json"];
       expect(media.examples?.[kind]).toEqual({ $ref: `#/components/examples/${kind}` });
     }
   });
 
   test.each(operations)("of $path name the headers of the quota", ({ operation }) => {
     for (const status of [200, 429]) {
-      const names = Object.keys(answerOf(operation, status).headers ?? {});
+      const names = Object.keys(responseOf(operation, status).headers ?? {});
       expect(names).toEqual(expect.arrayContaining(["RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"]));
     }
-    expect(Object.keys(answerOf(operation, 429).headers ?? {})).toContain("Retry-After");
+    expect(Object.keys(responseOf(operation, 429).headers ?? {})).toContain("Retry-After");
   });
 });
 

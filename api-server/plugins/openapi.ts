@@ -1,8 +1,8 @@
 import type { FastifyInstance } from "fastify";
 import * as z from "zod";
 import { ERROR_KINDS, type ErrorKind } from "../../core/errors.ts";
-import { describeNeeded } from "../needed-permissions.ts";
 import type { AnyProcedure } from "../procedure.ts";
+import { describeRequired } from "../required-permissions.ts";
 import { createDocumentSchemas, type DocumentSchemas, type JsonSchema } from "./json-schema.ts";
 import {
   describeServices,
@@ -20,20 +20,18 @@ import {
 import { exampleOf, requestExamples } from "./openapi-examples.ts";
 import { ResponseMeta, successBody } from "./serve-v2.ts";
 
-/*
- * The OpenAPI 3.1 document, made from the schemas that validate requests.
- */
+/* OpenAPI 3.1 document, generated from the schemas that validate requests. */
 
 const API_VERSION = "2.0.0";
 
-/** The error kinds of every procedure (api-v2.md section 4.2). */
+/** Error kinds of every procedure (api-v2.md section 4.2). */
 const COMMON_ERRORS: readonly ErrorKind[] = [
   "invalid_input",
   "request_body_unreadable",
   "unauthorized",
   "session_ended",
   "forbidden",
-  "foreign_request",
+  "cross_origin_request",
   "no_role",
   "request_timeout",
   "request_body_too_large",
@@ -123,7 +121,7 @@ function groupByStatus(kinds: readonly ErrorKind[]): KindsByStatus {
 
 const failuresOf = (procedure: AnyProcedure): KindsByStatus => groupByStatus([...COMMON_ERRORS, ...procedure.errors]);
 
-/** Failures that most procedures have in common, written once. */
+/** Failures that most procedures share, written once. */
 function commonFailures(procedures: readonly AnyProcedure[]): KindsByStatus {
   const common = groupByStatus(COMMON_ERRORS);
   const isUsed = ([status, kinds]: [number, readonly ErrorKind[]]) =>
@@ -131,7 +129,7 @@ function commonFailures(procedures: readonly AnyProcedure[]): KindsByStatus {
   return new Map([...common].filter(isUsed));
 }
 
-/** The name of a shared response, by its first kind. */
+/** Returns the name of a shared response, from its first kind. */
 const nameOf = ([kind = "unexpected_error"]: readonly ErrorKind[]): string =>
   ERROR_KINDS[kind].title.replaceAll(" ", "");
 
@@ -150,7 +148,7 @@ function operation(procedure: AnyProcedure, schemas: DocumentSchemas, common: Ki
   return {
     operationId: procedure.path,
     summary: procedure.summary,
-    description: `${procedure.description}\n\n**Root-key permissions:** ${Object.values(procedure.permissions).map(describeNeeded).join("; ")}`,
+    description: `${procedure.description}\n\n**Root-key permissions:** ${Object.values(procedure.permissions).map(describeRequired).join("; ")}`,
     tags: [serviceOf(procedure)],
     ...(procedure.addition === true ? { "x-postern-addition": true } : {}),
     ...(changes
@@ -180,7 +178,7 @@ const serviceOf = ({ path }: AnyProcedure): string => path.slice(0, path.indexOf
 
 const byPath = (a: AnyProcedure, b: AnyProcedure): number => (a.path < b.path ? -1 : 1);
 
-/** Each document is built when it is first requested, which most processes never see. */
+/** Each document is built on first request, which most processes never receive. */
 export function registerOpenApi(app: FastifyInstance, documents: Readonly<Record<string, () => JsonSchema>>): void {
   for (const [path, build] of Object.entries(documents)) {
     let text: string | undefined;

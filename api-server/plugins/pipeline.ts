@@ -1,9 +1,9 @@
 import { performance } from "node:perf_hooks";
 import type { FastifyInstance, FastifyReply } from "fastify";
 import type { Deps } from "../deps.ts";
-import type { NeededPermissions } from "../needed-permissions.ts";
 import { type Call, DataJson, type OpenCall } from "../procedure.ts";
-import { ANY_CALL } from "../root-key-uses.ts";
+import type { RequiredPermissions } from "../required-permissions.ts";
+import { ANY_CALL } from "../root-key-usage.ts";
 import type { SessionRules } from "../sessions/signed-in.ts";
 import type { ApiReply, ApiRequest, RouteSettings } from "./api-request.ts";
 import { admit, createRootKeys, type KnownRootKey, type RootKeys, readRootKeyHash } from "./auth.ts";
@@ -14,34 +14,34 @@ import type { ErrorSender } from "./errors.ts";
 import { originOf } from "./origin-of.ts";
 import { chargeQuota } from "./quota.ts";
 import { createBodyReader } from "./read-body.ts";
-import type { Answer, Content, Served } from "./served.ts";
+import type { Content, HandlerResult, Served } from "./served.ts";
 import { findSessionCaller, readSessionSender, type Sender, type SessionSender } from "./session-callers.ts";
-import { untilGone } from "./until-gone.ts";
+import { untilDisconnected } from "./until-disconnected.ts";
 
 /*
- * The steps before every handler, in the order of api-v2.md section 2; the first failure answers:
+ * Steps before every handler, in the order of api-v2.md section 2; the first failure determines the response:
  *
  *   1 deadline   2 size of the body   3 form of the Authorization header, or cookie   4 content   5 root key or session, workspace   6 quota   7 handler
  *
- * The body has been read when `serve` begins, and was refused if it was too large. A request whose root
- * key is cached and whose workspace has no quota waits for nothing: no promise, no timer, no hook. What differs between the
- * generations of the API is said by `Served`; v1 takes step 4 before step 3.
+ * `serve` begins after the body has been read; a body that is too large is rejected before. A request whose root
+ * key is cached and whose workspace has no quota passes without waiting: no promise, no timer, no hook. `Served` contains the
+ * differences between v1 and v2; v1 runs step 4 before step 3.
  */
 
-export interface PipelineParts {
+export interface PipelineDeps {
   readonly deps: Deps;
   readonly deadlines: Deadlines;
   readonly sendError: ErrorSender;
   readonly observe: (request: ApiRequest, status: number) => void;
   readonly sessionRules: SessionRules;
-  /** For hot procedures, besides fastify. */
+  /** Also serves hot procedures, besides fastify. */
   readonly direct: DirectFront;
 }
 
-/** Serves every procedure at its address. */
-export function registerProcedures(app: FastifyInstance, parts: PipelineParts, procedures: readonly Served[]): void {
+/** Serves every procedure at its path. */
+export function registerProcedures(app: FastifyInstance, parts: PipelineDeps, procedures: readonly Served[]): void {
   const rootKeys = createRootKeys(parts.deps);
-  // The raw bytes: they are parsed after the header was checked, and by our own rules.
+  // Keeps the raw bytes: they are parsed after the header check, by the rules of body.ts.
   app.removeAllContentTypeParsers();
   const readBytes = createBodyReader(async ({ headers, routeOptions: { config } }) => {
     if (config.takesSessions === true && headers.authorization === undefined) {
@@ -78,16 +78,16 @@ export function registerProcedures(app: FastifyInstance, parts: PipelineParts, p
 interface Arrived {
   readonly request: ApiRequest;
   readonly reply: ApiReply;
-  /** undefined until the form of the header has been checked. */
+  /** `undefined` until the form of the header has been checked. */
   readonly rootKeyHash: string | undefined;
-  /** In the place of a root key. */
+  /** Replaces the root key. */
   readonly session: SessionSender | undefined;
-  /** The workspace of its root key; set when that was admitted. */
+  /** Workspace of its root key; set when that was admitted. */
   workspaceId: string | undefined;
 }
 
-/** Steps 4 to 7. Throws synchronously, or rejects later, with the error of the first failing step. */
-type Run = (arrived: Arrived) => Answer;
+/** Runs steps 4 to 7. Throws synchronously, or rejects later, with the error of the first failing step. */
+type Run = (arrived: Arrived) => HandlerResult;
 
 function runWithoutRootKey(deps: Deps, { readContent, handle }: Served & { rootKey: "none" }): Run {
   return ({ request, reply }) => {
@@ -96,26 +96,26 @@ function runWithoutRootKey(deps: Deps, { readContent, handle }: Served & { rootK
       body,
       origin: originOf(request),
       deps,
-      untilGone: () => reply.untilGone(),
+      untilDisconnected: () => reply.untilDisconnected(),
     };
     return handle(call as OpenCall<never>);
   };
 }
 
 function runWithRootKey(
-  { deps, sessionRules }: PipelineParts,
+  { deps, sessionRules }: PipelineDeps,
   rootKeys: RootKeys,
   { readContent, note, handle }: Exclude<Served, { rootKey: "none" }>,
 ): Run {
-  function callHandler(arrived: Arrived, { caller, grants }: Sender, { body, management }: Content): Answer {
+  function callHandler(arrived: Arrived, { caller, grants }: Sender, { body, management }: Content): HandlerResult {
     arrived.workspaceId = caller.workspaceId;
-    const call: Call<unknown, NeededPermissions> = {
+    const call: Call<unknown, RequiredPermissions> = {
       body,
       caller,
       management,
       origin: originOf(arrived.request),
       deps,
-      untilGone: () => arrived.reply.untilGone(),
+      untilDisconnected: () => arrived.reply.untilDisconnected(),
       require: grants.require,
       holds: grants.holds,
       holdsForSome: grants.holdsForSome,
@@ -123,16 +123,16 @@ function runWithRootKey(
       beyond: grants.beyond,
     };
     if (note !== undefined) note(call);
-    return handle(call as Call<never, NeededPermissions>);
+    return handle(call as Call<never, RequiredPermissions>);
   }
 
-  function runKnown(arrived: Arrived, known: KnownRootKey, read: Content | undefined): Answer {
+  function runKnown(arrived: Arrived, known: KnownRootKey, read: Content | undefined): HandlerResult {
     const rootKey = admit(known, deps.nowMs());
     rootKey.uses.note(ANY_CALL);
     return runAdmitted(arrived, rootKey, read);
   }
 
-  function runAdmitted(arrived: Arrived, sender: Sender, read: Content | undefined): Answer {
+  function runAdmitted(arrived: Arrived, sender: Sender, read: Content | undefined): HandlerResult {
     const content = read ?? readContent(arrived.request);
     const { caller, quotaPerMinute } = sender;
     if (quotaPerMinute === undefined) return callHandler(arrived, sender, content);
@@ -140,7 +140,7 @@ function runWithRootKey(
     return charged.then(() => callHandler(arrived, sender, content));
   }
 
-  // Problems of the body are reported before those of the root key; but a large body is read only for a sender with a valid one.
+  // Problems of the body are reported before those of the root key, but a large body is read only for a sender with a valid root key.
   return (arrived) => {
     const { request, rootKeyHash, session } = arrived;
     const content = request.release === undefined ? readContent(request) : undefined;
@@ -155,14 +155,14 @@ function runWithRootKey(
   };
 }
 
-function serve(parts: PipelineParts, rootKeys: RootKeys, served: Served) {
+function serve(parts: PipelineDeps, rootKeys: RootKeys, served: Served) {
   const { deps, deadlines, sendError, observe } = parts;
   const { send } = served;
   const changes = served.effect === "change";
   const headerFirst = served.rootKey === "first";
   const run = served.rootKey === "none" ? runWithoutRootKey(deps, served) : runWithRootKey(parts, rootKeys, served);
 
-  /** What the sender is known by. Only of v2, which checks the header before anything else, a session may take the place of a root key. */
+  /** Reads the sender's credentials. A session may replace the root key only in v2, which checks the header first. */
   function arrive(request: ApiRequest, reply: ApiReply): Arrived {
     const { headers } = request;
     if (headers.authorization === undefined && served.rootKey !== "none" && served.takesSessions) {
@@ -192,15 +192,15 @@ function serve(parts: PipelineParts, rootKeys: RootKeys, served: Served) {
     function fail(error: unknown): void {
       if (deadlines.end(running)) sendError(request, reply, error);
     }
-    /** Not when the client was answered, which may be earlier: what the handler holds is freed when it ends. */
+    /** Waits for the handler, not the response, which may be earlier, because the handler's memory is freed when it ends. */
     const release = (): void => request.release?.();
 
     try {
       arrived = arrive(request, reply);
-      const answer = run(arrived);
-      if (answer instanceof DataJson) succeed(answer);
-      else if (request.release === undefined) answer.then(succeed, fail);
-      else answer.then(succeed, fail).finally(release);
+      const response = run(arrived);
+      if (response instanceof DataJson) succeed(response);
+      else if (request.release === undefined) response.then(succeed, fail);
+      else response.then(succeed, fail).finally(release);
     } catch (error) {
       fail(error);
       release();
@@ -208,16 +208,16 @@ function serve(parts: PipelineParts, rootKeys: RootKeys, served: Served) {
   };
 }
 
-/** Makes fastify's objects those of the pipeline: records when a request arrived, by `performance.now()`, and checks its head. */
+/** Adapts fastify's objects to the pipeline: records the arrival time of a request, by `performance.now()`, and checks its head. */
 export function registerArrival(app: FastifyInstance): void {
   app.decorateRequest("startedMs", 0);
   app.decorateRequest("discarded", undefined);
   app.decorateRequest("release", undefined);
-  app.decorateReply("isGone", function isGone(this: FastifyReply) {
+  app.decorateReply("isDisconnected", function isDisconnected(this: FastifyReply) {
     return this.raw.destroyed || this.raw.socket?.destroyed === true;
   });
-  app.decorateReply("untilGone", function untilThisIsGone(this: FastifyReply) {
-    return untilGone(this.request, this);
+  app.decorateReply("untilDisconnected", function untilThisIsGone(this: FastifyReply) {
+    return untilDisconnected(this.request, this);
   });
   app.addHook("onRequest", (request, _reply, done) => {
     request.startedMs = performance.now();
@@ -231,8 +231,8 @@ declare module "fastify" {
     startedMs: number;
   }
   interface FastifyReply {
-    isGone(): boolean;
-    untilGone(): AbortSignal;
+    isDisconnected(): boolean;
+    untilDisconnected(): AbortSignal;
   }
   interface FastifyContextConfig extends RouteSettings {}
 }

@@ -3,16 +3,16 @@ import type { ApiRequest } from "./api-request.ts";
 import { type JsonSchema, requestSchema } from "./json-schema.ts";
 
 /*
- * Reads the query of a GET (api-v1.md section 2) as its schema says, because a query has nothing but texts. What does not fit
- * stays a text, so that validation refuses it with the type that was expected.
+ * Parses the query string of a GET (api-v1.md section 2) by its schema, because it contains only strings. A value that does not match stays
+ * a string, so that validation rejects it with the expected type.
  */
 
-/** The members of a query that the schema knows. Parameters of the path are members, too. */
+/** Returns the members of a query that the schema contains. Path parameters are members, too. */
 export type QueryReader = (request: Pick<ApiRequest, "query" | "params">) => Record<string, unknown>;
 
 type ReadText = (text: string) => unknown;
 
-/** `schema` is an object of texts, numbers, booleans and lists of these. Throws for anything else, when the server starts. */
+/** `schema` is an object of strings, numbers, booleans and lists of these. Throws for anything else, at server start. */
 export function compileQuery(schema: z.ZodType, url: string): QueryReader {
   const { properties = {} } = requestSchema(schema, "draft-7") as { properties?: Record<string, JsonSchema> };
   const readers = Object.entries(properties).map(
@@ -55,7 +55,7 @@ const READERS: Readonly<Record<string, ReadText>> = {
   boolean: readBoolean,
 };
 
-/** As JSON writes numbers. */
+/** JSON syntax of numbers. */
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
 function readNumber(text: string): unknown {

@@ -6,43 +6,49 @@ import { ConcurrencyLimiter, type Release } from "../concurrency-limiter.ts";
 import { hasMoreValues, tooManyValues } from "./body.ts";
 
 /*
- * Reads the bytes of a body. A large one is kept only if its sender has a root key, so that no one else can make the server hold
- * megabytes; and few of them are held at once, because what they are parsed into takes several times their bytes. A large body waits for its
- * slot after its first 256 KiB, so that what waits is small.
+ * Reads the bytes of a body. A large one is buffered only if its sender has a root key, so that unauthenticated clients cannot fill the
+ * memory; and only a few are buffered concurrently, because the parsed form takes several times their bytes. A large body waits for its
+ * slot after its first 256 KiB, so that waiting bodies are small.
  *
- *   small ──more bytes, or more values──► waiting for the sender and a slot ──► large ──► served: `request.release` gives the slot back
+ *   small ──more bytes, or more values──► waiting for authentication and a slot ──► large ──► served: `request.release` releases the slot
  *
- * A stranger's bytes are counted anyway, because a body that is too large is refused before anything else (api-v2.md section 2).
+ * The bytes of unauthenticated clients are counted anyway, because a body that is too large is rejected first (api-v2.md section 2).
  */
 
 export const BODY_BYTES_MAX = 10_485_760;
 
 /**
- * How much of a refused body is read and discarded. A connection that is closed while its client
- * writes is reset, and a client that writes everything before it reads would lose the response.
+ * Maximum bytes of a rejected body that are read and discarded. A connection that is closed while its client writes is reset, and a client
+ * that writes everything before it reads would lose the response.
  */
 const DISCARDED_BYTES_MAX = 67_108_864;
 const DISCARDED_MS_MAX = 20_000;
 
-/** A body up to this size and with so many values is kept for every sender, and parsed before the root key is looked up. */
+/**
+ * Maximum size of a small body, which also has a limited number of values. It is buffered for every sender, and parsed before the root key
+ * is looked up.
+ */
 export const UNJUDGED_BYTES_MAX = 262_144;
 export const UNJUDGED_VALUES_MAX = 2_500;
 
-/** Large bodies that are read or worked on at once. */
+/** Limits on large bodies that are read or processed concurrently. */
 const LARGE_BODIES = { total: 4, perWorkspace: 2, waitersMax: 32, waitMsMax: 15_000 };
-/** For a large body to arrive once it has its slot: slow senders must not keep the slots. */
+/** Timeout for a large body once it has its slot, because slow senders must not occupy the slots. */
 const LARGE_BODY_MS_MAX = 30_000;
 
-/** Resolves to the workspace of a sender with a valid root key; to undefined where no procedure is. Rejects when the sender has none. */
-export type Judge = (request: FastifyRequest) => Promise<string | undefined>;
+/**
+ * Resolves to the workspace of a sender with a valid root key, or to `undefined` for an unknown path. Rejects if the sender has no valid
+ * root key.
+ */
+export type Checker = (request: FastifyRequest) => Promise<string | undefined>;
 
 type Done = (error: Error | null, body?: Buffer) => void;
 
 /**
- * Makes a content type parser for fastify, which returns the whole body. Fails with PublicError 413, with the judge's error for
- * the sender of a larger body, with 503 `server_busy`, or with the error of the connection.
+ * Creates a content type parser for fastify, which returns the complete body. Fails with PublicError 413, with the checker's error for the
+ * sender of a large body, with 503 `server_busy`, or with the error of the connection.
  */
-export function createBodyReader(judge: Judge) {
+export function createBodyReader(judge: Checker) {
   const limiter = new ConcurrencyLimiter({
     ...LARGE_BODIES,
     busy: "The server works on as many large bodies as it can at once, or as many of this workspace",
@@ -79,7 +85,7 @@ export function createBodyReader(judge: Judge) {
       end(error);
     }
 
-    /** Waits for what a large body needs. Never rejects. */
+    /** Waits for authentication and a slot. Never rejects. */
     async function becomeLarge(): Promise<void> {
       isLarge = true;
       try {
@@ -89,7 +95,7 @@ export function createBodyReader(judge: Judge) {
         const workspaceId = await judge(request);
         if (workspaceId !== undefined) {
           const release = await limiter.acquire(workspaceId);
-          // Its connection may have failed while it waited: then nothing else frees the slot.
+          // Its connection may have failed while it waited: then no other code releases the slot.
           if (isOver) release();
           else request.release = release;
           return;
@@ -131,7 +137,7 @@ export function createBodyReader(judge: Judge) {
   };
 }
 
-/** Resolves when the body has ended, or the most that is discarded has been read. */
+/** Resolves when the body has ended, or the maximum has been discarded. */
 function discard(payload: IncomingMessage): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   let bytes = 0;
@@ -151,7 +157,7 @@ function discard(payload: IncomingMessage): Promise<void> {
   });
 }
 
-/** Later requests on the connection are ignored, because the body may be longer than what is read of it. */
+/** Later requests on the connection are ignored, because the body may be longer than the part that is read. */
 export const tooLarge = (bytesMax: number): PublicError =>
   new PublicError("request_body_too_large", `The body is larger than ${bytesMax.toLocaleString("en")} bytes.`, {
     headers: { Connection: "close" },
@@ -162,11 +168,11 @@ const tooSlow = (): PublicError =>
     headers: { Connection: "close" },
   });
 
-/** Sends a whole response at once, and ends it and its connection when the rest of the request has been read. */
-export function answerAhead(answer: string, discarded: Promise<void>): Readable {
+/** Sends a complete response immediately, and ends it and its connection when the rest of the request has been read. */
+export function answerAhead(response: string, discarded: Promise<void>): Readable {
   return Readable.from(
     (async function* () {
-      yield Buffer.from(answer);
+      yield Buffer.from(response);
       await discarded;
     })(),
     { objectMode: false },
@@ -175,9 +181,9 @@ export function answerAhead(answer: string, discarded: Promise<void>): Readable 
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** Set while the rest of a refused body is read; resolves when that is over. */
+    /** Set while the rest of a rejected body is read; resolves when that ends. */
     discarded: Promise<void> | undefined;
-    /** Of a large body: frees its slot, when its handler has ended. */
+    /** Releases the slot of a large body, when its handler has ended. */
     release: Release | undefined;
   }
 }

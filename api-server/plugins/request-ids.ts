@@ -4,7 +4,7 @@ import type { Deps } from "../deps.ts";
 const ID_BYTES = 16;
 const POOL_BYTES = ID_BYTES * 256;
 
-/** Makes request ids. Random bytes are drawn for 256 ids at a time, because drawing is the most expensive part. */
+/** Creates request ids. Random bytes are generated for 256 ids at a time, because that is the most expensive part. */
 export function createRequestIds({ randomBytes }: Pick<Deps, "randomBytes">): () => string {
   let pool = new Uint8Array(0);
   let used = 0;

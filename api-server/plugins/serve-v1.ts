@@ -1,22 +1,22 @@
 import type * as z from "zod";
 import { UNMANAGED } from "../domain/managed/rules.ts";
 import { DataJson } from "../procedure.ts";
-import { type AnyV1Procedure, isOpen, OtherAnswer } from "../procedure-v1.ts";
+import { type AnyV1Procedure, isOpen, OtherResponse } from "../procedure-v1.ts";
 import type { ApiReply, ApiRequest } from "./api-request.ts";
 import { checkContentEncoding, checkStorable, isJsonType, parseBody } from "./body.ts";
 import { setV1Headers, type V1Front } from "./front-v1.ts";
 import { type JsonSchema, responseSchema } from "./json-schema.ts";
 import { compileQuery } from "./query.ts";
 import { JSON_TYPE, type Served } from "./served.ts";
-import type { V1Uses } from "./uses-v1.ts";
+import type { V1Usage } from "./usage-v1.ts";
 import { compileBody } from "./validation.ts";
 
 /*
- * The first generation of the API (api-v1.md section 2): a GET with a query or a POST with a body, judged before the root key,
- * and answers without an envelope. What manifests manage is changed by no call of v1, because it has no headers for that.
+ * Serves v1 (api-v1.md section 2): a GET with a query string or a POST with a body, validated before the root key, and responses without an
+ * envelope. No call of v1 changes managed objects, because v1 has no headers for that.
  */
 
-export function serveV1(procedure: AnyV1Procedure, { front, uses }: { front: V1Front; uses: V1Uses }): Served {
+export function serveV1(procedure: AnyV1Procedure, { front, uses }: { front: V1Front; uses: V1Usage }): Served {
   const { method, effect, check } = procedure;
   const url = `/v1/${procedure.path}`;
   const read = method === "GET" ? compileGet(procedure.input, url) : readBody;
@@ -42,7 +42,7 @@ export function serveV1(procedure: AnyV1Procedure, { front, uses }: { front: V1F
     : { ...prepared, rootKey: "second", takesSessions: false, note: uses.note, handle: procedure.handle };
 }
 
-/** The size from which validation stops at the first fault; v1 reports no others. */
+/** Validation stops at the first error for every body, because v1 reports only one. */
 const TELL_THE_FIRST_FAULT = Number.POSITIVE_INFINITY;
 
 function compileGet(input: z.ZodType, url: string) {
@@ -54,27 +54,27 @@ function compileGet(input: z.ZodType, url: string) {
   };
 }
 
-/** A body that is not announced as JSON counts as an empty object. */
+/** A body with another content type counts as an empty object. */
 function readBody({ headers, body }: ApiRequest): unknown {
   if (!isJsonType(headers["content-type"])) return {};
   checkContentEncoding(headers["content-encoding"]);
   return parseBody(body as Buffer | undefined);
 }
 
-function responsesOf({ status, answer, otherAnswers = {} }: AnyV1Procedure): Record<number, JsonSchema> {
-  const schemas = Object.entries({ ...otherAnswers, [status ?? 200]: answer });
+function responsesOf({ status, response, otherResponses = {} }: AnyV1Procedure): Record<number, JsonSchema> {
+  const schemas = Object.entries({ ...otherResponses, [status ?? 200]: response });
   return Object.fromEntries(schemas.map(([code, schema]) => [code, responseSchema(schema, "draft-7")]));
 }
 
 const sendBare =
   (usual: number, headers: Readonly<Record<string, string>>) =>
-  (reply: ApiReply, answer: unknown, requestId: string): number => {
+  (reply: ApiReply, response: unknown, requestId: string): number => {
     setV1Headers(reply, requestId, headers);
-    if (answer instanceof DataJson) {
-      reply.status(usual).header("content-type", JSON_TYPE).send(answer.json);
+    if (response instanceof DataJson) {
+      reply.status(usual).header("content-type", JSON_TYPE).send(response.json);
       return usual;
     }
-    const { status, body } = answer instanceof OtherAnswer ? answer : { status: usual, body: answer };
+    const { status, body } = response instanceof OtherResponse ? response : { status: usual, body: response };
     reply.status(status).send(body);
     return status;
   };

@@ -1,59 +1,56 @@
 import type { PublicError } from "../../core/errors.ts";
-import type { NeededPermissions } from "../needed-permissions.ts";
 import type { Call, DataJson, Management, OpenCall } from "../procedure.ts";
+import type { RequiredPermissions } from "../required-permissions.ts";
 import type { ApiReply, ApiRequest } from "./api-request.ts";
 import type { JsonSchema } from "./json-schema.ts";
 
-/*
- * A procedure as the pipeline serves it. What differs between the generations of the API is prepared here, once, when the
- * procedure is registered; a request then only follows it.
- */
+/* A procedure as the pipeline serves it. The differences between v1 and v2 are prepared here, once, at registration. */
 
 /** The content of a request, without its sender. */
 export interface Content {
-  /** The body; of a GET, what its query says. */
+  /** The body; for a GET, the parsed query string. */
   readonly body: unknown;
   readonly management: Management;
 }
 
-/** What a handler returns: JSON at once, or anything later. */
-export type Answer = Promise<unknown> | DataJson;
+/** Result of a handler: JSON immediately, or any value later. */
+export type HandlerResult = Promise<unknown> | DataJson;
 
 interface Prepared {
   readonly method: "GET" | "POST";
-  /** `/v2/keys.createKey`: where it is served, and its name in metrics and logs. */
+  /** `/v2/keys.createKey`: its path, which is also its name in metrics and logs. */
   readonly url: string;
   readonly effect: "read" | "change";
-  /** Plain calls are served without fastify, and its answers written without its serializer. */
+  /** Whether simple calls are served without fastify, and responses are written without its serializer. */
   readonly isHot?: boolean;
-  /** By status, for the serializer. */
+  /** Response schemas by status, for the serializer. */
   readonly responses: Readonly<Record<number, JsonSchema>>;
-  /** Throws PublicError 400 for content that does not fit. */
+  /** Throws PublicError 400 for invalid content. */
   readonly readContent: (request: ApiRequest) => Content;
-  /** Answers each call without reading its body, while the generation is switched off. */
+  /** Returns the error for each call while this API version is disabled; the body is not read. */
   readonly refusal?: (() => PublicError) | undefined;
-  /** On each answer, errors included. */
+  /** Headers of each response, including errors. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Sends what the handler returned, and returns the status that was sent. */
+  /** Sends the handler's result, and returns the status that was sent. */
   readonly send: (reply: ApiReply, data: unknown, requestId: string) => number;
 }
 
 interface WithRootKey extends Prepared {
-  /** `first`: the form of the Authorization header is checked before the content is read, as v2 does; `second`: after it. */
+  /** `first`: the form of the Authorization header is checked before the content is read, as in v2; `second`: after it. */
   readonly rootKey: "first" | "second";
-  /** Whether a call without the header may bring a session of the dashboard. */
+  /** Whether a call without the header may use a dashboard session. */
   readonly takesSessions: boolean;
-  /** Called with each call that was let through, before its handler. */
+  /** Called with each admitted call, before its handler. */
   readonly note?: (call: Call<unknown>) => void;
-  readonly handle: (call: Call<never, NeededPermissions>) => Answer;
+  readonly handle: (call: Call<never, RequiredPermissions>) => HandlerResult;
 }
 
 interface WithoutRootKey extends Prepared {
   readonly rootKey: "none";
-  readonly handle: (call: OpenCall<never>) => Answer;
+  readonly handle: (call: OpenCall<never>) => HandlerResult;
 }
 
 export type Served = WithRootKey | WithoutRootKey;
 
-/** The content type that fastify sets for an object; a text is sent unchanged. */
+/** The content type that fastify sets for an object; a string is sent unchanged. */
 export const JSON_TYPE = "application/json; charset=utf-8";

@@ -10,27 +10,27 @@ import type { RootKey } from "./auth.ts";
 import { createGrants } from "./grants.ts";
 
 /*
- * Calls of persons (api-v2.md section 3.1): a session in the place of a root key. It is looked at only where there is no Authorization header, so
- * that a call with a root key costs no more than before.
+ * Calls of dashboard users (api-v2.md section 3.1): a session replaces the root key. It is read only without an Authorization header, so
+ * that it adds no cost to calls with a root key.
  */
 
-/** What a call with a session brings. */
+/** Session credentials of a call. */
 export interface SessionSender {
   readonly token: string;
-  /** Id or name, as the header has it. */
+  /** Id or name, from the header. */
   readonly workspace: string | undefined;
-  /** Whether somebody sits before the page, as far as it can tell. */
+  /** Whether the page reports recent user activity. */
   readonly isAttended: boolean;
 }
 
-/** What the pipeline needs to know of a sender, whichever it is. */
+/** Members of a sender that the pipeline uses, for root keys and sessions alike. */
 export type Sender = Pick<RootKey, "caller" | "grants" | "quotaPerMinute">;
 
 const NAMED_WORKSPACE_LENGTH_MAX = 255;
 
 /**
- * The session that a call comes with; undefined when it has no cookie of ours. Throws PublicError, 403 `foreign_request`, when it was not the
- * dashboard that sent it, whatever the session: browsers send cookies along for other sites, too.
+ * Returns the session of a call; `undefined` if it has no session cookie. Throws PublicError, 403 `cross_origin_request`, if another origin
+ * than the dashboard sent it, whatever the session: browsers send cookies with cross-site requests, too.
  */
 export function readSessionSender(headers: IncomingHttpHeaders, rules: SessionRules): SessionSender | undefined {
   const token = readTokenCookie(headers.cookie, SESSION_COOKIE);
@@ -47,16 +47,16 @@ export function readSessionSender(headers: IncomingHttpHeaders, rules: SessionRu
   return { token, workspace, isAttended };
 }
 
-/** Throws PublicError, 403 `foreign_request`, for a request that a page of another site may have sent. */
+/** Throws PublicError, 403 `cross_origin_request`, for a request that a page of another site may have sent. */
 export function demandOwn(headers: IncomingHttpHeaders, rules: Pick<SessionRules, "address">): void {
   const problem = foreignProblem(headers, rules.address);
   if (problem === undefined) return;
-  throw new PublicError("foreign_request", `The request does not come from the dashboard: ${problem}.`);
+  throw new PublicError("cross_origin_request", `The request does not come from the dashboard: ${problem}.`);
 }
 
 /**
- * The person behind a session, with what it may do in the workspace of the call. Throws PublicError: 401 `session_ended`; 403 `no_role` without a role there; 403
- * when the workspace is disabled.
+ * Returns the person of a session, with the permissions in the workspace of the call. Throws PublicError: 401 `session_ended`; 403
+ * `no_role` without a role there; 403 if the workspace is disabled.
  */
 export async function findSessionCaller(
   deps: Pick<Deps, "db" | "nowMs">,
@@ -82,7 +82,7 @@ export async function findSessionCaller(
 
 const GROUPS_SHOWN = 50;
 
-/** Whether a workspace that was named exists is not said: its name may be a secret of others. */
+/** The error does not reveal whether the named workspace exists, because its name may be confidential. */
 function noRole({ session, assignments }: SignedIn, named: string | undefined): PublicError {
   if (named !== undefined) {
     return new PublicError("no_role", `${session.name} has no role in the workspace ${named}.`);

@@ -3,19 +3,19 @@ import type * as z from "zod";
 import { type ErrorEntry, PublicError } from "../../core/errors.ts";
 import { requestSchema } from "./json-schema.ts";
 
-/** The most entries that are sent (api-v2.md section 4.1). */
+/** Maximum number of entries in a response (api-v2.md section 4.1). */
 const ENTRIES_MAX = 50;
 
 /**
- * For larger bodies only the first fault is reported: finding all faults in an array of a hundred thousand wrong
- * items would be cheap for a stranger and expensive for us.
+ * For larger bodies only the first error is reported: collecting all errors of an array of 100,000 invalid items would be cheap for a
+ * client and expensive for the server.
  */
 const NAME_ALL_BYTES_MAX = 16_384;
 
 const COMMON: Options = {
   // Only for readers of the OpenAPI document.
   keywords: ["x-postern-addition"],
-  // Where zod names a format it adds the pattern.
+  // zod adds the pattern of each format.
   validateFormats: false,
   coerceTypes: false,
   removeAdditional: false,
@@ -23,11 +23,11 @@ const COMMON: Options = {
   allowUnionTypes: true,
 };
 
-/** `verbose` adds the wrong value to each error; only its type or length is reported, because it may be a secret. */
+/** `verbose` adds the invalid value to each error; only its type or length is reported, because it may be a secret. */
 const fast = new Ajv({ ...COMMON, allErrors: false, verbose: true });
 const thorough = new Ajv({ ...COMMON, allErrors: true, verbose: true });
 
-/** Fills in defaults in place. Throws PublicError `invalid_input` with the faults. */
+/** Fills in defaults in place. Throws PublicError `invalid_input` with all errors found. */
 export type BodyValidator = (body: unknown, bodyBytes: number) => void;
 
 /** Compiles the schema of a body. `url` is the procedure's, for the detail of the error. */
@@ -46,7 +46,7 @@ export function compileBody(schema: z.ZodType, url: string): BodyValidator {
   };
 }
 
-/** A validator keeps its last faults, and they keep the wrong values: of each procedure one body, which may be 10 MiB. */
+/** Returns and clears the validator's last errors, because they retain the invalid values: one body per procedure, which may be 10 MiB. */
 function takeFaults(validate: ValidateFunction): readonly ErrorObject[] {
   const faults = validate.errors ?? [];
   validate.errors = null;
@@ -55,11 +55,11 @@ function takeFaults(validate: ValidateFunction): readonly ErrorObject[] {
 
 interface Validators {
   readonly validate: ValidateFunction;
-  /** Compiled when first needed, which most procedures in most processes never are. */
+  /** Compiled on first use, which most procedures in most processes never need. */
   readonly validateAll: () => ValidateFunction;
 }
 
-/** Compiling is most of the cost of building an app, and schemas do not change: further apps of a process share it. */
+/** Compiling is most of the cost of building an app, and schemas do not change, so the apps of a process share the result. */
 const compiled = new WeakMap<z.ZodType, Validators>();
 
 function validatorsOf(schema: z.ZodType): Validators {
@@ -72,7 +72,7 @@ function validatorsOf(schema: z.ZodType): Validators {
   return made;
 }
 
-/** One entry per location, in the order found. */
+/** Returns one entry per location, in the order found. */
 function toEntries(faults: readonly ErrorObject[]): ErrorEntry[] {
   const entries = new Map<string, ErrorEntry>();
   for (const fault of faults) {
@@ -94,7 +94,7 @@ function locate({ instancePath, keyword, params }: ErrorObject): string {
   return location;
 }
 
-/** A step of a location: an index, or a member's name. */
+/** Returns a segment of a location: an index, or a member name. */
 export const nameStep = (step: string): string => (/^\d+$/.test(step) ? `[${step}]` : `.${step}`);
 
 type Describe = (params: Record<string, unknown>, value: unknown) => string;

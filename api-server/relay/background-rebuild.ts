@@ -7,7 +7,7 @@ import type { DatabaseUrl } from "../store/database-url.ts";
 import { connectWorker } from "./leadership.ts";
 import { type RebuildOptions, rebuild, rebuildWorkspace } from "./rebuild.ts";
 
-/** If a workspace's part of the store breaks repeatedly, it is projected again only at this interval. */
+/** Minimum interval between two projections of a workspace whose data in Redis breaks repeatedly. */
 const WORKSPACE_AGAIN_MS = 15_000;
 
 export interface BackgroundRebuildOptions {
@@ -16,20 +16,20 @@ export interface BackgroundRebuildOptions {
   readonly credits: CreditStore;
   readonly log: Logger;
   readonly rebuilt: Gauge;
-  /** Called when `throwIfFailed` will throw. */
+  /** Called when the next `throwIfFailed` will throw. */
   readonly onFailed: () => void;
 }
 
 /**
- * Makes projections in the background of the relay: the whole one, and, one after another, workspaces that began again on their
- * own. While the whole one is made, single ones wait.
+ * Makes projections in the background of the relay: the full projection, and, one at a time, workspaces whose projection restarted on its
+ * own. During a full projection, single ones wait.
  */
 export class BackgroundRebuild implements Closeable {
   readonly #options: BackgroundRebuildOptions;
   /** Workspaces that must be projected again. */
   readonly #waiting = new Set<string>();
   readonly #startedAtMs = new Map<string, number>();
-  #isWholeWanted = false;
+  #isFullReadRequested = false;
   #stop = new AbortController();
   #running: Promise<void> | undefined;
   #failure: unknown;
@@ -38,36 +38,38 @@ export class BackgroundRebuild implements Closeable {
     this.#options = options;
   }
 
-  /** Whether the whole projection is being made. */
-  get isWhole(): boolean {
-    return this.#isWholeWanted;
+  /** Whether a full projection is in progress. */
+  get isComplete(): boolean {
+    return this.#isFullReadRequested;
   }
 
-  /** Makes the whole projection, unless that is in progress. */
+  /** Starts the full projection, unless it is in progress. */
   ensure(projectionId: string): void {
-    this.#isWholeWanted = true;
+    this.#isFullReadRequested = true;
     this.#running ??= this.#run(projectionId);
   }
 
-  /** Projects these workspaces again, unless they are waiting for it already. */
+  /** Projects these workspaces again, unless they are already queued. */
   ensureWorkspaces(projectionId: string, workspaceIds: readonly string[]): void {
     if (workspaceIds.length === 0) return;
     for (const id of workspaceIds) this.#waiting.add(id);
     this.#running ??= this.#run(projectionId);
   }
 
-  /** A failure here ends the lead, like a failure of the relay loop. The next leader continues where this one stopped. */
+  /**
+   * Rethrows a background failure, which ends the lead like a failure of the relay loop. The next leader continues where this one stopped.
+   */
   throwIfFailed(): void {
     if (this.#failure !== undefined) throw this.#failure;
   }
 
-  /** Cancels running work and waits for its end. */
+  /** Cancels running work and waits until it has ended. */
   async close(): Promise<void> {
     this.#stop.abort();
     await this.#running;
     this.#stop = new AbortController();
     this.#waiting.clear();
-    this.#isWholeWanted = false;
+    this.#isFullReadRequested = false;
   }
 
   async #run(projectionId: string): Promise<void> {
@@ -85,23 +87,23 @@ export class BackgroundRebuild implements Closeable {
         },
       });
     } catch (error) {
-      // The store holds another projection: the relay loop will find that too, and begin a new one.
+      // Redis holds another projection: the relay loop detects that too, and begins a new one.
       if (!(error instanceof ProjectionChanged) && !signal.aborted) {
         this.#failure = error;
         onFailed();
       }
     } finally {
       this.#running = undefined;
-      this.#isWholeWanted = false;
+      this.#isFullReadRequested = false;
     }
   }
 
   async #work(options: RebuildOptions): Promise<void> {
     while (!options.signal.aborted) {
       const [workspaceId] = this.#waiting;
-      if (this.#isWholeWanted) {
+      if (this.#isFullReadRequested) {
         await rebuild(options);
-        this.#isWholeWanted = false;
+        this.#isFullReadRequested = false;
       } else if (workspaceId !== undefined) {
         this.#waiting.delete(workspaceId);
         await this.#rebuildOne(options, workspaceId);
@@ -111,7 +113,7 @@ export class BackgroundRebuild implements Closeable {
 
   async #rebuildOne(options: RebuildOptions, workspaceId: string): Promise<void> {
     const startedAtMs = this.#startedAtMs.get(workspaceId) ?? Number.NEGATIVE_INFINITY;
-    // Skipped for now; it is incomplete, so a later heartbeat reports it again.
+    // Skipped for now. The workspace is incomplete, so a later heartbeat reports it again.
     if (performance.now() - startedAtMs < WORKSPACE_AGAIN_MS) return;
     this.#startedAtMs.set(workspaceId, performance.now());
     await rebuildWorkspace(options, workspaceId);

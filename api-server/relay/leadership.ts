@@ -7,22 +7,22 @@ import { OUTBOX_CHANNEL } from "../store/outbox.ts";
 import { customTypes } from "../store/pool.ts";
 
 /*
- * One of the api-servers relays: the holder of an advisory lock. The lock belongs to a dedicated connection, which its holder uses
- * once a second. If the connection was silent for five seconds, because the process hangs, or its host or network is gone, Postgres
- * ends it, and with it the lock. Then another one takes over. The old leader, if it continues, finds its connection lost; versions
- * prevent its late writes from having an effect.
+ * Elects the api-server that relays: the holder of an advisory lock. The lock belongs to a dedicated connection, which its holder uses
+ * once a second. If the connection is silent for five seconds, because the process hangs, or its host or network is unreachable,
+ * Postgres closes it and releases the lock. Then another api-server takes over. If the old leader continues, it finds its connection
+ * lost; versions make its late writes ineffective.
  *
- *   asking ──lock free──► leading ──silent for 5 s, connection lost──► lost
+ *   trying ──lock free──► leading ──silent for 5 s, connection lost──► lost
  */
 
 const KEEP_ALIVE_MS = 1000;
-/** The process stops leading when Postgres does not answer for this long, whether or not it still holds the lock. */
-const ANSWER_MS = 4000;
+/** The process stops leading if Postgres does not respond for this long, whether or not it still holds the lock. */
+const RESPONSE_MS = 4000;
 const SILENCE = "5s";
 /** A process that holds a snapshot for this long without a statement hangs. */
 const IDLE_IN_TRANSACTION = "15s";
 
-/** How Postgres detects a client that is gone. Postgres 14 or newer. */
+/** Makes Postgres detect an unreachable client. Postgres 14 or newer. */
 const KEEP_ALIVE_SETTINGS = `set tcp_keepalives_idle = 3;
                              set tcp_keepalives_interval = 1;
                              set tcp_keepalives_count = 3;
@@ -33,7 +33,7 @@ export interface Leadership extends Closeable {
   readonly lost: AbortSignal;
 }
 
-/** Becomes the leader if there is none; otherwise returns undefined. `onMarks` is called when there may be new marks. */
+/** Becomes the leader if there is none; otherwise returns `undefined`. `onMarks` is called when there may be new outbox entries. */
 export async function takeLead(databaseUrl: DatabaseUrl, onMarks: () => void): Promise<Leadership | undefined> {
   const lost = new AbortController();
   const db = newClient(databaseUrl, "postern-relay-lead");
@@ -61,7 +61,7 @@ export async function takeLead(databaseUrl: DatabaseUrl, onMarks: () => void): P
   return { lost: lost.signal, close };
 }
 
-/** A connection for the leader's work, which Postgres ends soon if the process hangs. The caller ends it. */
+/** Opens a connection for the leader's work, which Postgres closes soon if the process hangs. The caller closes it. */
 export async function connectWorker(databaseUrl: DatabaseUrl): Promise<Client> {
   const db = newClient(databaseUrl, "postern-relay");
   // The next statement reports a lost connection; without a listener it would end the process.
@@ -81,7 +81,7 @@ const newClient = (databaseUrl: DatabaseUrl, name: string): Client =>
     connectionString: urlOf(databaseUrl),
     application_name: name,
     connectionTimeoutMillis: 5000,
-    query_timeout: name === "postern-relay-lead" ? ANSWER_MS : 30_000,
+    query_timeout: name === "postern-relay-lead" ? RESPONSE_MS : 30_000,
     keepAlive: true,
     types: customTypes,
   });

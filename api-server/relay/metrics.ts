@@ -7,7 +7,7 @@ export const RELAY_METRICS = defineMetrics({
     type: "gauge",
     help: "1 while this process relays changes",
     unit: "1 or 0",
-    bad: "The sum over all api-servers is 1. 0 for longer than ten seconds: no process carries changes to the gates (PosternNoRelay).",
+    bad: "The sum over all api-servers is 1. 0 for longer than ten seconds: no process carries changes to the gates (PosternRelayDown).",
   },
   depth: {
     name: "postern_outbox_depth",
@@ -21,14 +21,14 @@ export const RELAY_METRICS = defineMetrics({
     type: "gauge",
     help: "Everything committed before this moment has been projected; 0 where this process does not relay",
     unit: "Unix seconds",
-    bad: "`time() - max(…)` above 30: revoked keys may still work (PosternChangesAreLate).",
+    bad: "`time() - max(…)` above 30: revoked keys may still work (PosternPropagationDelayed).",
   },
   lagging: {
     name: "postern_relay_lagging_workspaces",
     type: "gauge",
     help: "Workspaces whose changes are delivered up to an earlier moment than those of the others",
     unit: "workspaces",
-    bad: "Above 0 for more than some minutes: a bulk change, or records that cannot be written (PosternWorkspacesAreLate).",
+    bad: "Above 0 for more than some minutes: a bulk change, or records that cannot be written (PosternWorkspacePropagationDelayed).",
   },
   rebuilt: {
     name: "postern_relay_rebuild_records",
@@ -38,7 +38,7 @@ export const RELAY_METRICS = defineMetrics({
     bad: "It has no bad value. It rises while Redis is filled again; standing still below the number of keys, the rebuild does not get on: see the log for `relay failed; retrying`.",
   },
   carried: {
-    name: "postern_relay_marks_total",
+    name: "postern_relay_changes_total",
     type: "counter",
     help: "Marks relayed from the outbox",
     unit: "marks",

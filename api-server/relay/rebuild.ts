@@ -5,9 +5,9 @@ import type { RecordWriter, StoreState } from "../../edge/projection/contract.ts
 import { listEveryApiId } from "../store/apis.ts";
 import { renewCreditRevs } from "../store/key-credits.ts";
 import {
-  countRecentMarks,
-  insertNamespaceNameMarks,
-  insertRecentMarks,
+  countRecentChanges,
+  insertNamespaceNameEntries,
+  insertRecentChanges,
   nextProjectionVersion,
   raiseProjectionVersion,
 } from "../store/outbox.ts";
@@ -26,19 +26,19 @@ import { listEveryWorkspaceId } from "../store/workspaces.ts";
 import { inSnapshot, projectRecords } from "./round.ts";
 
 /*
- * The store can go back in time: it was flushed, restarted from an old snapshot, or replaced; or Postgres was restored. Then
- * everything is projected again, under a new projection id, which makes every reader forget what it has.
+ * Redis can go back in time: it was flushed, restarted from an old snapshot, or replaced; or Postgres was restored. Then
+ * everything is projected again, under a new projection id, which makes every reader drop its data.
  *
  *   whyRebuild ──reason──► beginProjection ──► rebuild (several pages at a time) ──► complete
  *                                                 │ process dies
- *                                                 └──► resumed by the next leader, from the last page that was saved
+ *                                                 └──► resumed by the next leader, from the last saved page
  *
- * Meanwhile the relay's own loop still relays changes and sends heartbeats: a rebuild only writes records that are not announced.
- * Both may write one record at the same time. The higher version wins, and it has seen everything that the lower one has, or a mark of
- * what it has not seen is still waiting.
+ * Meanwhile the relay loop still relays changes and sends heartbeats: a rebuild only writes records that are not announced.
+ * Both may write one record at the same time. The higher version takes precedence, and it includes everything that the lower one
+ * includes, or an outbox entry for the rest is still pending.
  */
 
-/** The projection in force, as stored in Postgres. */
+/** The current projection, as stored in Postgres. */
 interface Remembered {
   readonly projectionId: string;
   readonly runId: string;
@@ -54,24 +54,24 @@ interface Progress {
 }
 
 const SETTING = "projection";
-/** The last projection of which all names of namespaces were written. */
+/** Setting with the last projection that contains all namespace names. */
 const NAMES_SETTING = "projection-names";
 const PROGRESS_SETTING = "projection-progress";
 const PAGE = 1000;
-/** Pages that are read and written concurrently, each on its own connection. */
+/** Pages that are read and written concurrently, each on a separate connection. */
 const PAGES_AT_ONCE = 3;
 const SAVE_EVERY_MS = 2000;
-/** By default a sidecar uses its data this long without a heartbeat. */
+/** Default time for which a sidecar uses its data without a heartbeat. */
 export const RECENT_KEPT_MS = 15 * 60 * 1000;
-/** A store that went back by no more than this has lost only changes that are still kept, even if clocks differ. */
+/** If Redis went back by up to this time, it has lost only changes that are still kept, even if clocks differ. */
 const PREVIOUS_AGE_MS_MAX = 10 * 60 * 1000;
-/** As many marks as can be put back into the outbox within a second or two. */
+/** Number of entries that can be put back into the outbox within one or two seconds. */
 export const RECENT_MAX = 50_000;
 
 /**
- * Returns why everything must be projected again; undefined when the store holds what it should. `lastHead` is 0 at first. `timeline`
- * is that of Postgres: a promoted standby, or a recovery to an earlier moment, has lost commits that may have been
- * projected. Its sequences may not show that, because they run up to 32 numbers ahead of what was drawn.
+ * Returns the reason why everything must be projected again; `undefined` if Redis holds the expected projection. `lastHead` is 0 at first.
+ * `timeline` is that of Postgres: a promoted standby, or a point-in-time recovery, has lost commits that may have been projected. Its
+ * sequences may not show that, because they run up to 32 numbers ahead of the drawn ones.
  */
 export async function whyRebuild(
   db: Queryable,
@@ -80,7 +80,7 @@ export async function whyRebuild(
 ): Promise<string | undefined> {
   if (state.projectionId === undefined) return EMPTY;
   const remembered = await findRemembered(db);
-  // The versions in the store were drawn before `lastVersion`, so an equal one belongs to another history.
+  // The versions in Redis were drawn before `lastVersion`, so an equal one belongs to another history.
   if (state.version >= lastVersion) return RESTORED;
   if (remembered?.projectionId !== state.projectionId) return "the store holds another projection";
   if (remembered.timeline !== timeline && timeline !== undefined) return RESTORED;
@@ -91,18 +91,18 @@ export async function whyRebuild(
 
 /** At the very first start, and after a flush. */
 const EMPTY = "the store holds no projection";
-/** The store has, or may have, data that Postgres does not know. */
+/** Redis has, or may have, data that Postgres does not have. */
 export const RESTORED = "Postgres was restored from an older state";
 
 const RESTARTED = "the store was restarted";
 const WENT_BACK = "the store went back in time";
 
-/** The projection that was begun last; the store knows whether it was completed. */
+/** Returns the projection that was begun last; Redis shows whether it was completed. */
 const findRemembered = (db: Queryable): Promise<Remembered | undefined> => findSetting<Remembered>(db, SETTING);
 
 /**
- * Begins a projection in an empty or distrusted store. From here on readers forget what they had, and treat missing records as
- * 'not usable'. Safe to repeat.
+ * Begins a projection in an empty or inconsistent Redis. From here on readers drop their data, and treat missing records as 'not usable'.
+ * Safe to repeat.
  */
 export async function beginProjection(
   { db, writer }: { db: Queryable; writer: RecordWriter },
@@ -121,28 +121,28 @@ export async function beginProjection(
   }
   // Stored in Postgres first: otherwise, after a crash, the next relay would begin yet another projection.
   await putSetting(db, SETTING, { projectionId, runId: state.runId, timeline } satisfies Remembered);
-  // Only now: after it no version shows any more that Postgres was restored, and a relay that crashed before would not be followed by one
-  // that begins a projection.
+  // Must come last: after it no version shows that Postgres was restored, so that after an earlier crash the next relay would not begin a
+  // projection.
   if (reason === RESTORED) await raiseProjectionVersion(db, state.version);
-  // When the store lost its last announcements, a reader may not have received them, and would still use its older data while the
-  // new projection is made. They are announced again before any heartbeat makes that data look fresh. After a
-  // bulk change there are too many for that: then readers must forget what they have.
-  const recent = await countRecentMarks(db, { keptMs: RECENT_KEPT_MS, max: RECENT_MAX + 1 });
+  // If Redis lost its last announcements, a reader may not have received them, and would still use older data during the new projection.
+  // They are announced again before a heartbeat makes that data look fresh. After a bulk change there are too many entries for that: then
+  // readers must drop their data.
+  const recent = await countRecentChanges(db, { keptMs: RECENT_KEPT_MS, max: RECENT_MAX + 1 });
   const forget = recent > RECENT_MAX;
-  if (!forget) await insertRecentMarks(db, { keptMs: RECENT_KEPT_MS });
-  // All changes that the store has lost since its last heartbeat are among these, so the rest of its records is still valid.
+  if (!forget) await insertRecentChanges(db, { keptMs: RECENT_KEPT_MS });
+  // All changes that Redis has lost since its last heartbeat are among these, so the rest of its records is still valid.
   const isOurs = reason === RESTARTED || reason === WENT_BACK;
   const usePrevious = isOurs && !forget && Math.abs((await writer.nowMs()) - state.asOfMs) < PREVIOUS_AGE_MS_MAX;
   await writer.begin(projectionId, await listEveryWorkspaceId(db), { forget, usePrevious });
 }
 
 /**
- * Sees to it that the names of namespaces are in a projection that is complete: a relay of the release before did not write them. They are
- * marked once, and relayed like changes.
+ * Ensures that a complete projection contains the names of namespaces, which an older relay may not have written. They are added to the
+ * outbox once, and relayed like changes.
  */
 export async function ensureNames(db: Queryable, projectionId: string): Promise<void> {
   if ((await findSetting<string>(db, NAMES_SETTING)) === projectionId) return;
-  await insertNamespaceNameMarks(db);
+  await insertNamespaceNameEntries(db);
   await putSetting(db, NAMES_SETTING, projectionId);
 }
 
@@ -151,19 +151,19 @@ export interface RebuildOptions {
   readonly writer: RecordWriter;
   readonly credits: CreditStore;
   readonly log: Logger;
-  /** Opens a connection, which the rebuild ends. */
+  /** Opens a connection, which the rebuild closes. */
   readonly connect: () => Promise<Client>;
   readonly signal: AbortSignal;
   /** Called with the number of records written so far. */
   readonly onProgress: (records: number) => void;
-  /** Called when workspaces began again on their own meanwhile; `rebuildWorkspace` must be called for them. */
+  /** Called when projections of workspaces restarted on their own meanwhile; the caller must call `rebuildWorkspace` for them. */
   readonly onBegun: (workspaceIds: readonly string[]) => void;
 }
 
 /**
- * Writes every record under a projection that has begun, and completes it; continues where an earlier call for the same projection
- * ended. Throws `ProjectionChanged` when the store holds another one meanwhile, and an error when fewer records were written than
- * Postgres has. Returns early, incomplete, when the signal is aborted.
+ * Writes every record under a projection that has begun, and completes it; continues where an earlier call for the same projection ended.
+ * Throws `ProjectionChanged` if Redis holds another one meanwhile, and an error if fewer records were written than Postgres has. Returns
+ * early, incomplete, if the signal is aborted.
  */
 export async function rebuild(options: RebuildOptions): Promise<void> {
   const { projectionId, writer, credits, log, signal } = options;
@@ -174,8 +174,8 @@ export async function rebuild(options: RebuildOptions): Promise<void> {
     // Counters from an old snapshot would grant spent credits again, so each must be loaded again before it is spent from.
     if (progress === undefined) await credits.closeAll();
     else log.info({ projectionId, records: progress.records }, "resuming a projection");
-    const parts = LISTED_KINDS.slice(progress === undefined ? 0 : LISTED_KINDS.indexOf(progress.kind));
-    const pages = new Pages(db, { parts: parts.map((kind) => ({ kind })), after: progress?.after ?? "" });
+    const deps = LISTED_KINDS.slice(progress === undefined ? 0 : LISTED_KINDS.indexOf(progress.kind));
+    const pages = new Pages(db, { parts: deps.map((kind) => ({ kind })), after: progress?.after ?? "" });
     pages.records = progress?.records ?? 0;
     let savedAt = performance.now();
     await writePages(options, { pages, workers }, async () => {
@@ -186,7 +186,7 @@ export async function rebuild(options: RebuildOptions): Promise<void> {
       await pages.inTurn(() => putSetting(db, PROGRESS_SETTING, now));
     });
     if (signal.aborted) return;
-    // Including new workspaces: one that is never completed would prevent the whole from being complete.
+    // Includes new workspaces: one that is never completed would prevent the full projection from completing.
     const all = await listEveryWorkspaceId(db);
     await writer.begin(projectionId, all);
     await writer.complete(projectionId, all, await nextProjectionVersion(db));
@@ -197,7 +197,7 @@ export async function rebuild(options: RebuildOptions): Promise<void> {
   });
 }
 
-/** Writes every record of one workspace that began again on its own, and completes it. Otherwise like `rebuild`. */
+/** Writes every record of one workspace whose projection restarted on its own, and completes it. Otherwise like `rebuild`. */
 export async function rebuildWorkspace(options: RebuildOptions, workspaceId: string): Promise<void> {
   const { writer, log, signal } = options;
   await withConnections(options, 1, async (db, workers) => {
@@ -215,7 +215,7 @@ export async function rebuildWorkspace(options: RebuildOptions, workspaceId: str
   });
 }
 
-/** Passes to `work` one connection for lists and settings, and several for pages. All end when the signal is aborted. */
+/** Passes to `work` one connection for lists and settings, and several for pages. All are closed when the signal is aborted. */
 async function withConnections(
   { connect, signal }: RebuildOptions,
   workersCount: number,
@@ -261,26 +261,26 @@ interface Page extends RefPage, Part {
   isDone: boolean;
 }
 
-/** Hands out one page after another, and tracks up to where all are done. */
+/** Hands out one page after another, and tracks the position up to which all are done. */
 class Pages {
-  /** Written so far. */
+  /** Number of records written so far. */
   records = 0;
   readonly #db: Client;
   readonly #parts: readonly Part[];
-  /** Pages that were handed out, starting with the oldest that is not done. */
+  /** Pages in progress, starting with the oldest. */
   readonly #underWay: Page[] = [];
-  /** The part that is listed next, and its cursor. */
+  /** Index of the kind that is listed next, and its cursor. */
   #part = 0;
   #after: string;
   #turn: Promise<unknown> = Promise.resolve();
 
-  constructor(db: Client, { parts, after }: { parts: readonly Part[]; after: string }) {
+  constructor(db: Client, { parts: deps, after }: { parts: readonly Part[]; after: string }) {
     this.#db = db;
-    this.#parts = parts;
+    this.#parts = deps;
     this.#after = after;
   }
 
-  /** undefined: all were handed out. */
+  /** Returns the next page; `undefined` if all were handed out. */
   next(): Promise<Page | undefined> {
     return this.inTurn(() => this.#list());
   }
@@ -291,7 +291,7 @@ class Pages {
     while (this.#underWay[0]?.isDone === true) this.#underWay.shift();
   }
 
-  /** Everything before this is done. */
+  /** Returns the position before which everything is done. */
   reached(): { kind: ListedKind; after: string } {
     const [oldest] = this.#underWay;
     if (oldest !== undefined) return oldest;
@@ -313,7 +313,7 @@ class Pages {
     const listed = await inSnapshot(this.#db, async () => {
       const found = await listRecordRefs(this.#db, { ...range, max: PAGE });
       const count = await countRecordRefs(this.#db, { ...range, upTo: found.cursor });
-      // If a page left a record out, its key would be refused everywhere, although the projection is marked complete.
+      // If a page omitted a record, its key would be rejected everywhere, although the projection is marked complete.
       if (count !== found.refs.length)
         throw new Error(`of ${count} ${part.kind} records, ${found.refs.length} were listed`);
       return found;

@@ -131,7 +131,7 @@ async function untilKey(key: TestKey, what: string, holds: (record: KeyRecord) =
   });
 }
 
-const untilGone = (ref: RecordRef) => waitFor("the tombstone", async () => (await read(ref)).state === "gone");
+const untilDisconnected = (ref: RecordRef) => waitFor("the tombstone", async () => (await read(ref)).state === "gone");
 
 /** How many marks wait. */
 async function outboxDepth(): Promise<number> {
@@ -237,7 +237,7 @@ describe("a change", () => {
     const last = await insertManyKeys(10_000);
     const committedAtMs = await edge.writer.nowMs();
     const found: string[] = [];
-    const following = await edge.feed.follow(
+    const following = await edge.stream.follow(
       { workspaceId: WORKSPACE },
       {
         onChange: () => undefined,
@@ -314,7 +314,7 @@ describe("a key that is gone", () => {
     const slowVersion = await currentVersion();
     const { projectionId = "" } = await edge.writer.state();
     await db.query("delete from keys where id = $1", [key.id]);
-    await untilGone(key.ref);
+    await untilDisconnected(key.ref);
     await edge.writer.write({ projectionId, version: slowVersion, writes: [{ ref: key.ref, data: record }] });
     expect((await read(key.ref)).state).toBe("gone");
   });
@@ -327,7 +327,7 @@ describe("a key that is gone", () => {
     const { projectionId = "" } = await edge.writer.state();
     const after = aKey("after");
     await db.query("update keys set hash = $2 where id = $1", [key.id, after.hash]);
-    await untilGone(key.ref);
+    await untilDisconnected(key.ref);
     expect((await untilKey(after, "the key under its new hash", () => true)).keyId).toBe(key.id);
     await edge.writer.write({ projectionId, version: slowVersion, writes: [{ ref: key.ref, data: record }] });
     expect((await read(key.ref)).state).toBe("gone");
@@ -338,7 +338,7 @@ describe("a key that is gone", () => {
     await aReadyRelay();
     await untilKey(key, "the key", () => true);
     await db.query("update keys set deleted_at = 5 where id = $1", [key.id]);
-    await untilGone(key.ref);
+    await untilDisconnected(key.ref);
     await db.query("update keys set deleted_at = null where id = $1", [key.id]);
     await untilKey(key, "the key again", () => true);
   });

@@ -8,41 +8,41 @@ import { ProjectionChanged, type RecordWriter } from "../../edge/projection/cont
 import type { DatabaseUrl } from "../store/database-url.ts";
 import {
   countOutbox,
-  deleteOldRecentMarks,
+  deleteOldRecentChanges,
   deleteOutbox,
-  listOldestMarks,
+  listOldestEntries,
   listWaitingWorkspaces,
-  newestMark,
+  newestEntry,
   nextProjectionVersion,
 } from "../store/outbox.ts";
 import { findTimeline } from "../store/timeline.ts";
 import { listWorkspaceIds } from "../store/workspaces.ts";
 import { BackgroundRebuild } from "./background-rebuild.ts";
-import { Delivered } from "./delivered.ts";
 import { connectWorker, type Leadership, takeLead } from "./leadership.ts";
 import { createRelayMetrics, type RelayMetrics } from "./metrics.ts";
 import { beginProjection, ensureNames, RECENT_KEPT_MS, whyRebuild } from "./rebuild.ts";
-import { carryRound, TableEmptied, Turns } from "./round.ts";
+import { FairScheduler, relayBatch, TableEmptied } from "./round.ts";
+import { Watermark } from "./watermark.ts";
 
 /*
- * Relays changes from Postgres to the shared store. One of the api-servers does so, see leadership.ts:
+ * Relays changes from Postgres to Redis. One of the api-servers does so, see leadership.ts:
  *
  *   waiting ──lead taken──► leading ──lead lost, failure──► waiting (with backoff)
  *
- * The leader relays the marks in the outbox whenever it is notified, and in any case once a second. Also once a second it
- * checks whether the store still holds the known projection, and writes a heartbeat, which tells each workspace up to when its
+ * The leader relays the outbox entries whenever it is notified, and in any case once a second. Also once a second it
+ * checks whether Redis still holds the expected projection, and writes a heartbeat with the time up to which each workspace's
  * changes have been delivered. If everything has to be projected again, that runs in parallel on other connections.
  */
 
 const TICK_MS = 1000;
-/** Short, because a store restored from an old snapshot grants spent credits again until the relay has checked it. */
+/** Short, because a Redis restored from an old snapshot grants spent credits again until the relay has checked it. */
 const RETRY = { firstMs: 200, maxMs: 1000, random: Math.random };
-/** Between two checks of a store that turned out to hold another projection. */
-const LOOK_AGAIN_MS = 100;
+/** Interval of the checks of a Redis that turned out to hold another projection. */
+const RECHECK_MS = 100;
 const DEPTH_SHOWN_MAX = 100_000;
-/** Old marks deleted per tick: more than can be relayed until the next. */
+/** Old recent changes deleted per tick: more than can be relayed until the next. */
 const TIDIED_ROWS_MAX = 10_000;
-/** Workspaces with waiting marks that are read at once. */
+/** Workspaces with pending entries that are read in one page. */
 const WAITING_PAGE = 1000;
 
 export interface RelayOptions {
@@ -59,22 +59,22 @@ export interface Relay extends Closeable {
   isLeading(): boolean;
 }
 
-/** Starts the relay; it runs until closed, whatever happens to Postgres and the store meanwhile. */
+/** Starts the relay. It runs until closed, and survives failures of Postgres and Redis. */
 export function startRelay(options: RelayOptions): Relay {
   const relay = new RelayLoop(options);
   relay.start();
   return relay;
 }
 
-/** What is known of the projection in the store. */
+/** State of the projection in Redis. */
 interface Projected {
-  /** Of Postgres. */
+  /** Timeline of Postgres. */
   readonly timeline: string | undefined;
-  /** undefined: must be checked before anything is written. */
+  /** `undefined` if the projection must be checked before the next write. */
   id: string | undefined;
-  /** Entries of the central feed at the last check. */
+  /** Entries of the global stream at the last check. */
   head: number;
-  /** A write that the store refused under this projection. */
+  /** A write that Redis rejected under this projection. */
   refused: { readonly projectionId: string; readonly error: ProjectionChanged } | undefined;
 }
 
@@ -136,7 +136,7 @@ class RelayLoop implements Relay {
     }
   }
 
-  /** Relays for one term as the leader; returns false at once when another process leads. */
+  /** Relays for one term as the leader. Returns false immediately if another process leads. */
   async #session(): Promise<boolean> {
     const { databaseUrl } = this.#options;
     const lead = await takeLead(databaseUrl, () => this.#wake());
@@ -157,15 +157,15 @@ class RelayLoop implements Relay {
   }
 
   async #lead(db: Client, lead: Leadership): Promise<void> {
-    // A server that is promoted or restored meanwhile ends this connection, so reading it once is enough.
+    // Promotion or restore of the server ends this connection, so reading the timeline once is enough.
     const projected: Projected = { timeline: await findTimeline(db), head: 0, id: undefined, refused: undefined };
-    const turns = new Turns();
+    const turns = new FairScheduler();
     const rebuilding = new BackgroundRebuild({
       ...this.#options,
       rebuilt: this.#metrics.rebuilt,
       onFailed: () => this.#wake(),
     });
-    let delivered = new Delivered();
+    let watermark = new Watermark();
     let tickAt = 0;
     try {
       while (!this.#isClosing) {
@@ -179,18 +179,18 @@ class RelayLoop implements Relay {
             tickAt = performance.now() + TICK_MS;
             const before = projected.id;
             await this.#checkStore(db, projected, rebuilding);
-            if (before !== projected.id) delivered = new Delivered();
+            if (before !== projected.id) watermark = new Watermark();
             const asOfMs = await this.#options.writer.nowMs();
-            delivered.scanned({ asOfMs, newest: await newestMark(db) });
+            watermark.scanned({ asOfMs, newest: await newestEntry(db) });
           }
           const { id: projectionId = "" } = projected;
-          const round = await carryRound({ db, writer: this.#options.writer, projectionId }, turns);
+          const round = await relayBatch({ db, writer: this.#options.writer, projectionId }, turns);
           this.#metrics.carried.inc(round.carried);
           isFull = round.isFull;
           rebuilding.ensureWorkspaces(projectionId, round.begun);
           if (isTick) {
-            await deleteOldRecentMarks(db, { keptMs: RECENT_KEPT_MS, rowsMax: TIDIED_ROWS_MAX });
-            await this.#beat(db, { projectionId, delivered, rebuilding });
+            await deleteOldRecentChanges(db, { keptMs: RECENT_KEPT_MS, rowsMax: TIDIED_ROWS_MAX });
+            await this.#beat(db, { projectionId, watermark, rebuilding });
             if (this.#failures > 0) this.#options.log.info("relay works again");
             this.#failures = 0;
           }
@@ -200,21 +200,21 @@ class RelayLoop implements Relay {
           projected.id = undefined;
         }
         if (isFull) continue;
-        await this.#pause(projected.id === undefined ? LOOK_AGAIN_MS : Math.max(0, tickAt - performance.now()));
+        await this.#pause(projected.id === undefined ? RECHECK_MS : Math.max(0, tickAt - performance.now()));
       }
     } finally {
       await rebuilding.close();
     }
   }
 
-  /** Makes sure that the store holds the right projection, which may still be incomplete. */
+  /** Ensures that Redis holds the right projection, which may still be incomplete. */
   async #checkStore(db: Client, projected: Projected, rebuilding: BackgroundRebuild): Promise<void> {
     const { writer, log, newProjectionId } = this.#options;
     const { timeline, refused } = projected;
     const isFirst = projected.id === undefined;
     const state = await writer.state();
     const lastVersion = await nextProjectionVersion(db);
-    // The store as a whole may look right while one workspace's mark is missing; then the refused write is the only sign.
+    // Redis as a whole may look right while one workspace's projection state is missing; then the rejected write is the only sign.
     const lost = refused?.projectionId === state.projectionId ? refused?.error.message : undefined;
     const reason = (await whyRebuild(db, state, { lastHead: projected.head, lastVersion, timeline })) ?? lost;
     if (reason === undefined && state.projectionId !== undefined) {
@@ -227,7 +227,7 @@ class RelayLoop implements Relay {
       await rebuilding.close();
       const projectionId = newProjectionId();
       await beginProjection({ db, writer }, { projectionId, reason: reason ?? "", state, timeline, log });
-      // The rebuild, which starts only after this, reads truncated tables as they are now.
+      // The rebuild, which starts only after this, reads truncated tables in their current state.
       if (refused?.error instanceof TableEmptied) await deleteOutbox(db, refused.error.seqs);
       projected.id = projectionId;
       projected.head = 0;
@@ -236,30 +236,30 @@ class RelayLoop implements Relay {
     projected.refused = undefined;
   }
 
-  /** Reports up to when changes have been delivered: everything committed before that has been projected. */
+  /** Reports the time up to which changes have been delivered: everything committed before that has been projected. */
   async #beat(
     db: Client,
     {
       projectionId,
-      delivered,
+      watermark,
       rebuilding,
-    }: { projectionId: string; delivered: Delivered; rebuilding: BackgroundRebuild },
+    }: { projectionId: string; watermark: Watermark; rebuilding: BackgroundRebuild },
   ): Promise<void> {
-    const oldest = await oldestMarks(db);
-    const until = delivered.until(oldest);
+    const oldest = await oldestEntries(db);
+    const until = watermark.until(oldest);
     if (until === undefined || this.#isClosing) return;
     const workspaceIds = await listWorkspaceIds(db);
     const { writer } = this.#options;
-    const { isWhole } = rebuilding;
+    const { isComplete } = rebuilding;
     const { begun, incomplete } = await writer.heartbeat(projectionId, until.asOfMs, workspaceIds, until.lagging);
-    // While the whole projection is made, no workspace is complete, and none needs a projection of its own for that reason.
-    rebuilding.ensureWorkspaces(projectionId, isWhole ? begun : [...begun, ...incomplete]);
+    // During a full projection, every workspace is incomplete, and does not need a projection of its own for that reason.
+    rebuilding.ensureWorkspaces(projectionId, isComplete ? begun : [...begun, ...incomplete]);
     this.#metrics.asOf.set(until.lagging.values().reduce((a, b) => Math.min(a, b), until.asOfMs) / 1000);
     this.#metrics.lagging.set(until.lagging.size);
     this.#metrics.depth.set(await countOutbox(db, { max: DEPTH_SHOWN_MAX }));
   }
 
-  /** Waits until woken or for `ms`; not at all when woken since the outbox was last read. */
+  /** Waits until woken or for `ms`. Returns immediately if woken since the outbox was last read. */
   async #pause(ms: number): Promise<void> {
     if (this.#woken || this.#isClosing) return;
     await new Promise<void>((resolve) => {
@@ -272,13 +272,13 @@ class RelayLoop implements Relay {
   }
 }
 
-/** The number of the oldest waiting mark of each workspace that has any. */
-async function oldestMarks(db: Client): Promise<Map<string, number>> {
+/** Returns the number of the oldest pending entry of each workspace that has any. */
+async function oldestEntries(db: Client): Promise<Map<string, number>> {
   const oldest = new Map<string, number>();
   for (const bulk of [false, true]) {
     for (let after: string | undefined = ""; after !== undefined; ) {
       const workspaceIds = await listWaitingWorkspaces(db, { bulk, after, max: WAITING_PAGE });
-      for (const [workspaceId, seq] of await listOldestMarks(db, { bulk, workspaceIds })) {
+      for (const [workspaceId, seq] of await listOldestEntries(db, { bulk, workspaceIds })) {
         oldest.set(workspaceId, Math.min(seq, oldest.get(workspaceId) ?? seq));
       }
       after = workspaceIds.length < WAITING_PAGE ? undefined : workspaceIds.at(-1);

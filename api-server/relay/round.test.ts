@@ -5,7 +5,7 @@ import { jsonOf, type RecordWriter } from "../../edge/projection/contract.ts";
 import type { RecordRef } from "../../edge/records.ts";
 import { createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
 import { createPool } from "../store/pool.ts";
-import { carryRound, ROUND_MAX, Turns } from "./round.ts";
+import { FairScheduler, ROUND_MAX, relayBatch } from "./round.ts";
 
 const MiB = 1024 * 1024;
 const APIS = 20;
@@ -36,10 +36,10 @@ interface Part {
 }
 
 /** Writes and records what it is given; runs `between` after each part. */
-function noting(parts: Part[], between: () => Promise<void>): RecordWriter {
+function noting(deps: Part[], between: () => Promise<void>): RecordWriter {
   const write: RecordWriter["write"] = async (batch) => {
     const bytes = batch.writes.reduce((sum, write) => sum + Buffer.byteLength(jsonOf(write) ?? ""), 0);
-    parts.push({ version: batch.version, bytes, refs: batch.writes.map(({ ref }) => ref) });
+    deps.push({ version: batch.version, bytes, refs: batch.writes.map(({ ref }) => ref) });
     const result = await edge.writer.write(batch);
     await between();
     return result;
@@ -65,19 +65,19 @@ test("large records are relayed a few at a time, all from one snapshot and with 
     [WORKSPACE, MiB, APIS],
   );
   const other = createPool(database.url, { connectionsMax: 1 });
-  const parts: Part[] = [];
-  const writer = noting(parts, async () => {
+  const deps: Part[] = [];
+  const writer = noting(deps, async () => {
     await other.query("update apis set name = 'changed meanwhile'");
     await other.query("update keys set name = 'changed meanwhile'");
   });
 
-  const carried = await carryRound({ db, writer, projectionId: "prj" }, new Turns());
+  const carried = await relayBatch({ db, writer, projectionId: "prj" }, new FairScheduler());
 
   expect(carried.carried).toBeGreaterThan(APIS);
-  expect(parts.length).toBeGreaterThanOrEqual(3);
-  for (const { bytes } of parts) expect(bytes).toBeLessThan(10 * MiB);
-  expect(new Set(parts.map(({ version }) => version)).size).toBe(1);
-  const kinds = parts.flatMap(({ refs }) => refs.map(({ kind }) => kind));
+  expect(deps.length).toBeGreaterThanOrEqual(3);
+  for (const { bytes } of deps) expect(bytes).toBeLessThan(10 * MiB);
+  expect(new Set(deps.map(({ version }) => version)).size).toBe(1);
+  const kinds = deps.flatMap(({ refs }) => refs.map(({ kind }) => kind));
   expect(kinds.filter((kind) => kind === "api")).toHaveLength(APIS);
   expect(kinds.indexOf("key")).toBeGreaterThan(kinds.lastIndexOf("api"));
   const read = await edge.source.read([{ workspaceId: WORKSPACE, kind: "key", id: "h" }]);
@@ -85,7 +85,7 @@ test("large records are relayed a few at a time, all from one snapshot and with 
   expect(JSON.stringify(read)).not.toContain("meanwhile");
 
   // The concurrent change has its own marks, which this round did not touch.
-  await carryRound({ db, writer: edge.writer, projectionId: "prj" }, new Turns());
+  await relayBatch({ db, writer: edge.writer, projectionId: "prj" }, new FairScheduler());
   const again = await edge.source.read([{ workspaceId: WORKSPACE, kind: "key", id: "h" }]);
   expect(JSON.stringify(again)).toContain("meanwhile");
   await other.end();
@@ -98,8 +98,8 @@ test("a truncated table is noticed also behind more marks than fit into a round"
     [WORKSPACE, 3 * ROUND_MAX],
   );
   await db.query("truncate policies");
-  const turns = new Turns();
-  const carry = () => carryRound({ db, writer: edge.writer, projectionId: "prj" }, turns);
+  const turns = new FairScheduler();
+  const carry = () => relayBatch({ db, writer: edge.writer, projectionId: "prj" }, turns);
   await expect(carry()).rejects.toMatchObject({ name: "TableEmptied", seqs: [expect.any(Number)] });
 });
 
@@ -115,13 +115,13 @@ test("workspaces take turns, and small transactions are relayed before the rest 
   await add("ws_many", 5 * ROUND_MAX, false);
   await add("ws_small", 3, false);
   await add("ws_large", 2, false);
-  const turns = new Turns();
+  const turns = new FairScheduler();
   const left = async () => {
     const text = "select workspace_id || ' ' || bulk as lane, count(*) as marks from outbox group by 1";
     const { rows } = await db.query<{ lane: string; marks: number }>(text);
     return Object.fromEntries(rows.map(({ lane, marks }) => [lane, marks]));
   };
-  const round = await carryRound({ db, writer: edge.writer, projectionId: "prj" }, turns);
+  const round = await relayBatch({ db, writer: edge.writer, projectionId: "prj" }, turns);
   expect(round.isFull).toBe(true);
   const after = await left();
   expect(after).not.toHaveProperty("ws_small false");
@@ -129,6 +129,6 @@ test("workspaces take turns, and small transactions are relayed before the rest 
   // Both the large transaction and the many small ones make progress.
   expect(after["ws_large true"]).toBeLessThan(10 * ROUND_MAX);
   expect(after["ws_many false"]).toBeLessThan(5 * ROUND_MAX);
-  while ((await carryRound({ db, writer: edge.writer, projectionId: "prj" }, turns)).carried > 0);
+  while ((await relayBatch({ db, writer: edge.writer, projectionId: "prj" }, turns)).carried > 0);
   expect(await left()).toEqual({});
 });

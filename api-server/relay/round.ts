@@ -12,16 +12,16 @@ import {
 import type { Queryable } from "../store/queryable.ts";
 import { readSomeRecords } from "../store/records.ts";
 
-/** Marks per round. */
+/** Maximum outbox entries per batch. */
 export const ROUND_MAX = 1000;
-/** The least share of large transactions in a full round, so that they end too. */
+/** Minimum share of large transactions in a full batch, so that they complete, too. */
 const BULK_SHARE = ROUND_MAX / 4;
-/** Workspaces per round. */
+/** Maximum workspaces per batch. */
 const WORKSPACES_MAX = 200;
-/** The most bytes of records in memory at once; a single record may exceed it. */
+/** Maximum bytes of records in memory at once; a single record may exceed it. */
 const READ_BYTES_MAX = 8 * 1024 * 1024;
 
-/** Referred records are written first, so that no reader finds a reference to a missing record. */
+/** Referenced records are written first, so that no reader finds a reference to a missing record. */
 const RANK: Readonly<Record<RecordKind, number>> = {
   workspace: 0,
   api: 1,
@@ -37,16 +37,16 @@ const RANK: Readonly<Record<RecordKind, number>> = {
 };
 
 export interface Projecting {
-  /** One connection, not a pool: all reads must be in one snapshot. */
+  /** One connection, not a pool: all reads must use one snapshot. */
   readonly db: Queryable;
   readonly writer: RecordWriter;
   readonly projectionId: string;
 }
 
-/** A table was truncated: its rows have no marks of their own, so everything must be projected again. */
+/** A table was truncated: its rows have no outbox entries, so everything must be projected again. */
 export class TableEmptied extends ProjectionChanged {
   override name = "TableEmptied";
-  /** The marks of the truncation, to be deleted when the new projection has begun. */
+  /** Entries of the truncation, to be deleted when the new projection has begun. */
   readonly seqs: readonly number[];
 
   constructor(marks: readonly Mark[]) {
@@ -56,13 +56,13 @@ export class TableEmptied extends ProjectionChanged {
 }
 
 /**
- * Decides whose marks are relayed next when there are more than fit into a round: workspaces take turns, and so do small and
- * large transactions, so that a bulk change delays no other workspace's changes, and no small ones of its own.
+ * Selects the entries to relay next if there are more than fit into a batch. Workspaces take turns, and so do small and large transactions,
+ * so that a bulk change delays neither other workspaces nor small changes of its own.
  */
-export class Turns {
+export class FairScheduler {
   readonly #after = { small: "", bulk: "" };
 
-  /** The marks of the next round, oldest first within a workspace. */
+  /** Returns the entries of the next batch, oldest first within a workspace. */
   async next(db: Queryable): Promise<Mark[]> {
     const small = await this.#take(db, "small", ROUND_MAX - BULK_SHARE);
     const bulk = await this.#take(db, "bulk", ROUND_MAX - small.length);
@@ -73,7 +73,7 @@ export class Turns {
     const bulk = lane === "bulk";
     const after = this.#after[lane];
     const workspaceIds = await listWaitingWorkspaces(db, { bulk, after, max: WORKSPACES_MAX });
-    // These were the last workspaces in the order; the next round starts at the beginning.
+    // These were the last workspaces in the order; the next batch starts at the beginning.
     this.#after[lane] = workspaceIds.length < WORKSPACES_MAX ? "" : (workspaceIds.at(-1) ?? "");
     if (workspaceIds.length === 0) return after === "" ? [] : this.#take(db, lane, marksMax);
     const max = Math.max(1, Math.floor(marksMax / workspaceIds.length));
@@ -82,20 +82,20 @@ export class Turns {
 }
 
 export interface Round {
-  /** Marks that were relayed. */
+  /** Number of relayed entries. */
   readonly carried: number;
-  /** Whether marks were left that were visible at the beginning of the round. */
+  /** Whether entries remain that were visible at the beginning of the batch. */
   readonly isFull: boolean;
-  /** Workspaces that began again on their own, because their part of the store refused the writes. */
+  /** Workspaces whose projection restarted on its own, because their part of Redis rejected the writes. */
   readonly begun: readonly string[];
 }
 
 /**
- * Relays marks of the outbox to the store and removes them. The order makes it correct: everything committed before the
- * marks were read is in the snapshot, which is taken after the version was drawn. So of two overlapping relays, the one with the
- * larger version has seen everything that the other has. Throws `TableEmptied` when a mark requests a full projection.
+ * Relays outbox entries to Redis and removes them. The order ensures correctness: everything committed before the entries were read is in
+ * the snapshot, which is taken after the version was drawn. So of two overlapping relays, the one with the larger version includes
+ * everything that the other includes. Throws `TableEmptied` if an entry requests a full projection.
  */
-export async function carryRound({ db, writer, projectionId }: Projecting, turns: Turns): Promise<Round> {
+export async function relayBatch({ db, writer, projectionId }: Projecting, turns: FairScheduler): Promise<Round> {
   let marks = await listOutbox(db, { max: ROUND_MAX });
   const isFull = marks.length === ROUND_MAX;
   if (isFull) marks = await turns.next(db);
@@ -115,8 +115,8 @@ export async function carryRound({ db, writer, projectionId }: Projecting, turns
 }
 
 /**
- * Writes the current state of these records, under a new version, without announcing them: for a new projection, whose
- * readers have forgotten everything. Returns workspaces like `Round.begun`.
+ * Writes the current state of these records, under a new version, without announcing them: for a new projection, whose readers have dropped
+ * all data. Returns workspaces like `Round.begun`.
  */
 export async function projectRecords(
   { db, writer, projectionId }: Projecting,
@@ -126,7 +126,7 @@ export async function projectRecords(
   return inSnapshot(db, () => writeRecords({ db, writer, projectionId }, { refs, version, announce: false }));
 }
 
-/** Returns each record that the marks name, once. A key is named by its hash in this snapshot. */
+/** Returns each record that the entries name, once. A key is named by its hash in this snapshot. */
 async function refsOf(db: Queryable, marks: readonly Mark[]): Promise<RecordRef[]> {
   const keyIds = new Set<string>();
   const refs = new Map<string, RecordRef>();
@@ -140,8 +140,8 @@ async function refsOf(db: Queryable, marks: readonly Mark[]): Promise<RecordRef[
 }
 
 /**
- * Writes large records in several parts, all read in one snapshot, so that the guarantee of the version holds for each. Referred
- * records are in an earlier part, or the same.
+ * Writes large records in several batches, all read in one snapshot, so that the guarantee of the version holds for each. Referenced
+ * records are in an earlier batch, or the same.
  */
 async function writeRecords(
   { db, writer, projectionId }: Projecting,

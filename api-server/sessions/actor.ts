@@ -1,7 +1,7 @@
 import type { CallingActor } from "../store/audit.ts";
 import type { SessionRow } from "../store/sessions.ts";
 
-/** How the audit log names a person: what the session was made with, and which session it was, never its token. */
+/** Returns the audit log's actor for a person: how the session was created, and its id, never its token. */
 export const actorOf = ({
   id,
   issuer,

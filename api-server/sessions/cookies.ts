@@ -1,18 +1,18 @@
 /*
- * The cookies of the dashboard. `__Host-` makes a browser refuse one that is not Secure, or that names a domain: so no other host of the
- * same domain, and no page over plain http, can plant one.
+ * Cookies of the dashboard. With the prefix `__Host-`, a browser rejects a cookie that is not Secure, or that names a domain: so other
+ * hosts of the same domain, and pages over plain HTTP, cannot set one.
  */
 
-/** The token of a session. */
+/** Cookie with the token of a session. */
 export const SESSION_COOKIE = "__Host-postern";
 
-/** While someone signs in with an OpenID provider: which browser began it. */
+/** Cookie that identifies the browser during a sign-in with an OpenID provider. */
 export const FLOW_COOKIE = "__Host-postern-sign-in";
 
 /** 256 bits in base64url. */
 const TOKEN = /^[A-Za-z0-9_-]{43}$/;
 
-/** The value of a cookie; undefined when the header has none of this name, or what is no token of ours. */
+/** Returns the value of a cookie; `undefined` if the header has no cookie of this name, or the value is not a valid token. */
 export function readTokenCookie(header: string | undefined, name: string): string | undefined {
   if (header === undefined) return undefined;
   for (const pair of header.split(";")) {
@@ -24,7 +24,10 @@ export function readTokenCookie(header: string | undefined, name: string): strin
   return undefined;
 }
 
-/** Without an age: it ends with the browser, and the session ends in the database. `Strict` is not sent with requests that other sites begin. */
+/**
+ * Without Max-Age: the cookie ends with the browser, and the session expires in the database. `Strict` cookies are not sent with requests
+ * that other sites initiate.
+ */
 export const sessionCookie = (token: string): string =>
   `${SESSION_COOKIE}=${token}; Path=/; Secure; HttpOnly; SameSite=Strict`;
 

@@ -1,34 +1,34 @@
 /*
- * Where the dashboard is, as browsers see it. A server behind a proxy that ends TLS cannot know its own address, so that one is
- * configured. Without it there are two more: the host of a request that came by TLS, and this machine itself, where browsers keep Secure
- * cookies without TLS, too: `kubectl port-forward` and `postern dev`.
+ * Address of the dashboard, as browsers see it. A server behind a TLS-terminating proxy cannot detect its own address, so it is configured.
+ * Without it, two other addresses work: the host of a request that arrived over TLS, and localhost, where browsers keep Secure cookies
+ * without TLS: `kubectl port-forward` and `postern dev`.
  */
 
 export interface DashboardAddress {
-  /** As configured: `https://postern.example.com`. */
+  /** Configured URL, such as `https://postern.example.com`. */
   readonly url: string | undefined;
-  /** Whether this server itself speaks TLS. */
+  /** Whether this server itself serves TLS. */
   readonly isTls: boolean;
 }
 
 const LOOPBACK = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?$/i;
-/** A name or an address, with a port or without. What else a client may write there is never the host of an origin. */
+/** A host name or address, with an optional port. Other values that a client may send are never the host of an origin. */
 const HOST = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/;
 
-/** The origins under which the dashboard may be open in a browser, when it sends this `Host`. None where no session would be safe. */
+/** Returns the origins under which the dashboard may be open in a browser that sends this `Host`. Empty if no session would be safe. */
 export function ownOrigins(host: string | undefined, { url, isTls }: DashboardAddress): readonly string[] {
-  // Whatever `Host` says, because a proxy may put its own there.
+  // Accepted whatever `Host` contains, because a proxy may send its own.
   const configured = url === undefined ? [] : [new URL(url).origin];
   if (host === undefined || !HOST.test(host) || !(isTls || LOOPBACK.test(host))) return configured;
   const reached = URL.parse(`${isTls ? "https" : "http"}://${host}`);
   return reached === null ? configured : [...configured, reached.origin];
 }
 
-/** For a person who tries to sign in where that is not possible. */
+/** Error message for a person who tries to sign in where that is not possible. */
 export const NO_ORIGIN =
   "Nobody can sign in over plain http, because anyone on the way could take the session. Use https, and set --dashboard-url to the address that browsers use; or open the dashboard at http://127.0.0.1, such as through kubectl port-forward.";
 
-/** Headers of a browser, which a page of another site cannot set. */
+/** Browser headers that a page of another site cannot set. */
 export interface FetchHeaders {
   readonly host?: string | undefined;
   readonly origin?: string | undefined;
@@ -37,8 +37,8 @@ export interface FetchHeaders {
 }
 
 /**
- * Why a request with a cookie is not one of the dashboard itself; undefined when it is. Two things are asked for, each of which would do: the
- * header, which a form cannot send, and a script of another origin only after a preflight that is never granted; and the origin.
+ * Returns why a request with a cookie does not come from the dashboard itself; `undefined` if it does. Two checks, each sufficient alone:
+ * the header, which a form cannot send, and a script of another origin only after a preflight that is never granted; and the origin.
  */
 export function foreignProblem(headers: FetchHeaders, address: DashboardAddress): string | undefined {
   if (headers["postern-dashboard"] !== "1") return "it lacks the header Postern-Dashboard: 1";

@@ -8,14 +8,14 @@ import { listEnterable } from "../store/workspaces.ts";
 import type { DashboardAddress } from "./own-origin.ts";
 
 /*
- * Who a session is. It is read for each call and cached nowhere: what ends it, or changes what its person may do, holds for the next call.
- * People make few calls; backends, which make many, have root keys.
+ * Resolves sessions. A session is read for each call and never cached, so that its end, or a change of its person's role, takes effect with
+ * the next call. People make few calls; backends, which make many, have root keys.
  */
 
 export interface SessionRules {
   readonly times: SessionTimes;
   readonly address: DashboardAddress;
-  /** What the groups of a person are worth by the file in force; nothing without one. */
+  /** Returns the roles of a person's groups by the active roles file; empty without a file. */
   readonly rolesOfGroups: (groups: readonly string[]) => readonly Assignment[];
 }
 
@@ -29,15 +29,17 @@ export interface EnteredWorkspace {
 export interface SignedIn {
   readonly session: SessionRow;
   readonly assignments: readonly Assignment[];
-  /** The one that was named, or the first that the person may enter; undefined when there is none. Whether the person may enter it is not looked at. */
+  /**
+   * The named workspace, or the first that the person may enter; `undefined` if there is none. The person's access to it is not checked.
+   */
   readonly workspace: EnteredWorkspace | undefined;
 }
 
 type Parts = Pick<Deps, "db" | "nowMs">;
 
 /**
- * The session with this token. Throws PublicError, 401 `session_ended`, when there is none that lives.
- * @param isAttended whether the person did something: then the session is marked as seen. A page that is left open asks by itself, which
+ * Returns the session with this token. Throws PublicError, 401 `session_ended`, if there is no live session.
+ * @param isAttended whether the person was active: then the session is marked as seen. Polling of an open page
  *   must not keep a session alive.
  */
 export async function findSignedIn(
@@ -62,7 +64,10 @@ export async function findSignedIn(
   return { session: row, assignments, workspace: entered };
 }
 
-/** By a link what it gave; by a provider what the file in force makes of the groups, so that a changed file holds for the next call. */
+/**
+ * Returns the assignments of a session: those of its link, or for a provider those that the active roles file gives to the groups, so that
+ * a changed file takes effect with the next call.
+ */
 export const assignmentsOf = (session: SessionRow, rules: SessionRules): readonly Assignment[] =>
   session.signed_in_by === "link" ? session.roles : rules.rolesOfGroups(session.groups);
 
@@ -78,7 +83,7 @@ const WHY: Readonly<Record<SessionEnd, string>> = {
   tooOld: "The session ended because it was too old.",
 };
 
-/** A token that is not known gets the answer of one that was signed out: its row is removed some time later. */
+/** An unknown token has the same response as a session that was signed out, because the row of such a session is removed later. */
 export const sessionEnded = (end: SessionEnd): PublicError =>
   new PublicError("session_ended", `${WHY[end]} Sign in again.`, { headers: { "WWW-Authenticate": "Bearer" } });
 

@@ -9,7 +9,7 @@ import { listEnterable } from "../store/workspaces.ts";
 const WORKSPACES_MAX = 1000;
 const SESSIONS_MAX = 100;
 
-/** Asked once a minute by each page that is open. A session that has ended is no error there: `ended` says why it has. */
+/** Called once a minute by each open page. An ended session is not an error there: `ended` contains the reason. */
 export async function describeSession(
   deps: Deps,
   rules: SessionRules,

@@ -16,15 +16,15 @@ export const newToken = ({ randomBytes }: Pick<Deps, "randomBytes">): string =>
 
 export interface Person
   extends Pick<NewSession, "issuer" | "subject" | "name" | "email" | "signedInBy" | "groups" | "roles"> {
-  /** What the person is now, for the audit log. */
+  /** The person's current assignments, for the audit log. */
   readonly assignments: readonly Assignment[];
-  /** How the person came in, for the same. */
+  /** Sign-in method, for the audit log. */
   readonly how: string;
 }
 
 /**
- * Opens a session, in the transaction that uses up what the person signed in with, and ends the one of the cookie that the browser sent: a
- * cookie that was there before a sign-in, perhaps because an attacker put it there, is worth nothing after it. Returns the token of the new one.
+ * Opens a session, in the transaction that consumes the link or sign-in flow, and ends the session of the cookie that the browser sent: an
+ * earlier cookie, which an attacker may have set, becomes worthless (session fixation). Returns the token of the new session.
  */
 export async function openSession(
   tx: PoolClient,

@@ -20,63 +20,64 @@ import {
 import type { PersonRef } from "../store/sessions.ts";
 
 /*
- * An OpenID provider as its client sees it: the code flow with PKCE, state and nonce (OpenID Connect Core 1.0; RFC 9700). Every call has a deadline; what the
- * provider says of itself is asked once an hour, and not at the start, so that a server starts without it.
+ * Client of an OpenID provider: the code flow with PKCE, state and nonce (OpenID Connect Core 1.0; RFC 9700). Every call has a deadline.
+ * The provider's metadata is fetched once an hour, but not at startup, so that a server starts without the provider.
  */
 
 export interface ProviderSettings {
   readonly issuer: string;
   readonly clientId: string;
-  /** Read for each sign-in, because it may change; a public client has none. */
+  /** Called for each sign-in, because the secret may change; `undefined` for a public client. */
   readonly clientSecret?: (() => string) | undefined;
   readonly scopes: string;
-  /** The claim that has the groups. */
+  /** Name of the claim with the groups. */
   readonly groupsClaim: string;
-  /** Where the provider sends the browser back. */
+  /** URL to which the provider redirects the browser. */
   readonly redirectUri: string;
 }
 
 export interface Begun {
-  /** Of the provider, for the browser. */
+  /** URL of the provider, for the browser. */
   readonly url: string;
   readonly state: string;
   readonly nonce: string;
   readonly codeVerifier: string;
 }
 
-/** Whom the provider says it is. */
+/** The person as the provider identifies it. */
 export interface Claimed extends PersonRef {
   readonly name: string;
   readonly email: string | null;
   readonly groups: readonly string[];
 }
 
-/** The provider did not answer, or not as a provider. */
-export class ProviderAway extends Error {
+/** The provider did not respond, or its response was invalid. */
+export class ProviderUnavailable extends Error {
   override name = "ProviderAway";
 }
 
-/** The provider asked the person, and says no. */
+/** The provider rejected the sign-in after asking the person. */
 export class ProviderDenied extends Error {
   override name = "ProviderDenied";
 }
 
 const CALL_TIMEOUT_S = 5;
 const KNOWN_FOR_MS = 3_600_000;
-/** After a try that failed: people who press the button again do not make it worse. */
+/** Time for which a failed discovery is cached, so that repeated sign-in attempts do not add load. */
 const FAILED_FOR_MS = 2_000;
 
-/** Of one response. The claims of a person in thousands of groups take some 100 KB. */
+/** Maximum size of one response. The claims of a person in thousands of groups take about 100 KB. */
 const RESPONSE_BYTES_MAX = 1_048_576;
 const GROUPS_MAX = 1_000;
 const TEXT_LENGTH_MAX = 255;
 
 export interface Provider {
-  /** Throws ProviderAway. */
+  /** Starts a sign-in. Throws ProviderUnavailable. */
   begin(): Promise<Begun>;
   /**
-   * Exchanges what came back for the person. Throws ProviderAway, ProviderDenied, or whatever else is wrong with what the provider sent.
-   * @param query that of the address to which the browser came back.
+   * Exchanges the callback parameters for the person. Throws ProviderUnavailable, ProviderDenied, or another error for an invalid provider
+   * response.
+   * @param query query string of the callback URL.
    */
   finish(query: string, flow: Omit<Begun, "url">): Promise<Claimed>;
 }
@@ -102,14 +103,14 @@ export function createProvider(settings: ProviderSettings, nowMs: () => number =
     try {
       return clientOf(await (isFresh && known !== undefined ? known.metadata : discover()));
     } catch (cause) {
-      throw new ProviderAway("the provider does not describe itself", { cause });
+      throw new ProviderUnavailable("the provider does not describe itself", { cause });
     }
   }
 
-  /** A new one for each sign-in, with the secret of now. */
+  /** Created for each sign-in, with the current secret. */
   function clientOf(metadata: Configuration): Configuration {
     const server = metadata.serverMetadata();
-    // OpenID Connect Discovery 1.0: without the member, `client_secret_basic` is meant.
+    // OpenID Connect Discovery 1.0: the default of an omitted member is `client_secret_basic`.
     const methods = server.token_endpoint_auth_methods_supported ?? ["client_secret_basic"];
     const withSecret = methods.includes("client_secret_basic") ? ClientSecretBasic : ClientSecretPost;
     const made = new Configuration(
@@ -120,7 +121,7 @@ export function createProvider(settings: ProviderSettings, nowMs: () => number =
     );
     made.timeout = CALL_TIMEOUT_S;
     made[customFetch] = fetchBounded;
-    // Its signature is checked, although the token comes from the provider itself: a proxy may end TLS on the way.
+    // The signature is checked, although the token comes directly from the provider, because a proxy may terminate TLS in between.
     enableNonRepudiationChecks(made);
     if (isInsecure) allowInsecureRequests(made);
     return made;
@@ -154,13 +155,13 @@ export function createProvider(settings: ProviderSettings, nowMs: () => number =
         });
         const claims = tokens.claims();
         if (claims === undefined) throw new Error("the provider sent no ID token");
-        // Some providers put groups into the ID token, others only where the client asks for more.
+        // Some providers put groups into the ID token, others only into the userinfo response.
         const isMore = claims[groupsClaim] === undefined && config.serverMetadata().userinfo_endpoint !== undefined;
         const more = isMore ? await fetchUserInfo(config, tokens.access_token, claims.sub) : {};
         return toClaimed({ ...more, ...claims }, groupsClaim);
       } catch (error) {
         if (error instanceof AuthorizationResponseError) throw new ProviderDenied(error.error, { cause: error });
-        if (isUnreachable(error)) throw new ProviderAway("the provider does not answer", { cause: error });
+        if (isUnreachable(error)) throw new ProviderUnavailable("the provider does not answer", { cause: error });
         throw error;
       }
     },
@@ -168,8 +169,8 @@ export function createProvider(settings: ProviderSettings, nowMs: () => number =
 }
 
 /**
- * `fetch` whose response fails after RESPONSE_BYTES_MAX, and then its connection is closed: five seconds are enough for a broken provider, or what
- * answers in its place, to fill the memory.
+ * `fetch` whose response fails after RESPONSE_BYTES_MAX and closes its connection, because a broken or malicious provider could fill the
+ * memory within the five-second timeout.
  */
 const fetchBounded: CustomFetch = async (url, options) => {
   const response = await fetch(url, options as RequestInit);
@@ -187,8 +188,8 @@ const fetchBounded: CustomFetch = async (url, options) => {
 };
 
 /**
- * `fetch` throws a TypeError when there is no connection; the library throws an error with a code when the time is over. A status from 500 on is that of a
- * proxy in front of a provider that is away, and of a provider that fails.
+ * `fetch` throws a TypeError without a connection; the library throws an error with a code on timeout. A status from 500 on comes from a
+ * proxy in front of an unavailable provider, or from a failing provider.
  */
 function isUnreachable(error: unknown): boolean {
   const { code, status, cause } = error as { code?: string; status?: number; cause?: { status?: number } };
@@ -202,7 +203,7 @@ function toClaimed(
 ): Claimed {
   const { iss, name, preferred_username: username, email } = claims;
   const sub = plainText(claims.sub);
-  // OpenID Connect Core 1.0 allows no more.
+  // OpenID Connect Core 1.0 limits the length of a subject.
   if (sub === undefined) throw new Error("the subject is no text of at most 255 characters");
   const given = [name, username, email, sub].map(plainText).find((text) => text !== undefined);
   const groups = [claims[groupsClaim] ?? []].flat().map(plainText);
@@ -215,7 +216,10 @@ function toClaimed(
   };
 }
 
-/** A text that can be stored and shown; undefined for anything else. What is too long is left out, because a part of it is another name. */
+/**
+ * Returns a string that can be stored and shown; `undefined` for any other value. A string that is too long is omitted, because a truncated
+ * one would be another name.
+ */
 function plainText(value: unknown): string | undefined {
   if (typeof value !== "string" || value.trim() === "" || value.length > TEXT_LENGTH_MAX) return undefined;
   return value.isWellFormed() && !/\p{Cc}/u.test(value) ? value : undefined;

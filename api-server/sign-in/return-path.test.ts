@@ -33,4 +33,4 @@ test.each([
   ["nothing", ""],
   ["no text", undefined],
   ["two", ["/dashboard/a", "/dashboard/b"]],
-])("%s leads to the first page", (_, wanted) => expect(returnPath(wanted)).toBe("/dashboard/"));
+])("%s leads to the first page", (_, requested) => expect(returnPath(requested)).toBe("/dashboard/"));

@@ -4,8 +4,8 @@ import { PERSON_ROLES } from "../../core/permissions/person-roles.ts";
 import type { Assignment } from "../../core/sessions/assignments.ts";
 
 /*
- * The file that says which role a group has, and where. It is configuration and not a table, so that it is reviewed and rolled back like the
- * rest of an installation, and so that who may sign in does not depend on who has signed in before.
+ * The roles file, which assigns roles to groups. It is configuration and not a table, so that it is reviewed and rolled back like the rest
+ * of an installation, and access does not depend on earlier sign-ins.
  */
 
 const NAME_LENGTH_MAX = 255;
@@ -20,31 +20,31 @@ export const RolesFile = z
   .describe("Which roles the groups of an OpenID provider have at the dashboard.");
 export type RolesFile = z.infer<typeof RolesFile>;
 
-/** What a person with these groups may do. A group that the file does not name gives nothing. */
+/** Returns the assignments of a person with these groups. A group that is not in the file has no role. */
 export type RolesOfGroups = (groups: readonly string[]) => readonly Assignment[];
 
-/** What a ConfigMap of Kubernetes holds at most. */
+/** Maximum size of a Kubernetes ConfigMap. */
 const LENGTH_MAX = 1_048_576;
 
-/** Throws an Error that names the line and the column. */
+/** Throws an Error with the line and column. */
 export function parseRolesFile(text: string): RolesOfGroups {
   if (text.length > LENGTH_MAX) throw new Error(`the file has more than ${LENGTH_MAX} characters`);
   const lines = new LineCounter();
-  // The library compares each key with each other one, which takes minutes for some ten thousand.
+  // The library's check compares each key with every other key, which takes minutes for about 10,000 keys.
   const document = parseDocument(text, { lineCounter: lines, uniqueKeys: false, prettyErrors: false });
-  const placeAt = (offset: number): string => {
+  const positionAt = (offset: number): string => {
     const { line, col } = lines.linePos(offset);
     return `line ${line}, column ${col}`;
   };
   const [fault] = document.errors;
-  if (fault !== undefined) throw new Error(`${placeAt(fault.pos[0])}: ${fault.message}`);
+  if (fault !== undefined) throw new Error(`${positionAt(fault.pos[0])}: ${fault.message}`);
   const repeated = findRepeatedKey(document.contents);
-  if (repeated !== undefined) throw new Error(`${placeAt(repeated.range?.[0] ?? 0)}: Map keys must be unique`);
+  if (repeated !== undefined) throw new Error(`${positionAt(repeated.range?.[0] ?? 0)}: Map keys must be unique`);
   const parsed = RolesFile.safeParse(document.toJS({ maxAliasCount: 0 }) ?? {});
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
     const node = document.getIn(issue?.path ?? [], true);
-    const place = isNode(node) && node.range ? `${placeAt(node.range[0])}: ` : "";
+    const place = isNode(node) && node.range ? `${positionAt(node.range[0])}: ` : "";
     throw new Error(`${place}${issue?.path.join(".") || "the file"}: ${issue?.message ?? "does not fit"}`);
   }
   const assignments = new Map(
@@ -56,7 +56,7 @@ export function parseRolesFile(text: string): RolesOfGroups {
   return (groups) => groups.flatMap((group) => assignments.get(group) ?? []);
 }
 
-/** A group that is named twice would have one of its entries overlooked. */
+/** Finds a duplicate group, because one of its entries would be ignored. */
 function findRepeatedKey(node: unknown): Node | undefined {
   if (!isMap(node)) return undefined;
   const seen = new Set<string>();
@@ -72,7 +72,7 @@ function findRepeatedKey(node: unknown): Node | undefined {
   return undefined;
 }
 
-/** The same for a text that may change: it is read again when it does. */
+/** Like `parseRolesFile`, for a text that may change: it is parsed again after each change. */
 export function followRoles(current: () => string): RolesOfGroups {
   let known: { readonly text: string; readonly roles: RolesOfGroups } | undefined;
   return (groups) => {

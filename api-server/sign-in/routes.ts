@@ -8,24 +8,24 @@ import { demandOwn } from "../plugins/session-callers.ts";
 import { noCookie, readTokenCookie, SESSION_COOKIE, sessionCookie } from "../sessions/cookies.ts";
 import { NO_ORIGIN, ownOrigins } from "../sessions/own-origin.ts";
 import type { SessionRules } from "../sessions/signed-in.ts";
+import type { SignInDeps } from "./deps.ts";
 import { describeSession } from "./describe-session.ts";
-import type { SignInParts } from "./parts.ts";
 import { createProvider, type ProviderSettings } from "./provider.ts";
-import { DEFAULT_SIGN_IN_BOUNDS, SignInBounds, type SignInBoundsOptions } from "./sign-in-bounds.ts";
 import { signInByLink } from "./sign-in-by-link.ts";
 import { registerProviderSignIn } from "./sign-in-by-provider.ts";
+import { DEFAULT_SIGN_IN_LIMITS, SignInLimits, type SignInLimitsOptions } from "./sign-in-limits.ts";
 import { FailedSignIns } from "./sign-in-log.ts";
 import { signOut } from "./sign-out.ts";
 
 /*
- * How people get a session and leave it: what the dashboard calls beside the API. These are no procedures, because they set cookies, which
- * only a browser has; their form may change with any release.
+ * Endpoints for sign-in and sign-out, which the dashboard calls besides the API. They are not procedures, because they set cookies; their
+ * format may change with any release.
  */
 
 export interface SignInOptions {
   readonly rules: SessionRules;
-  readonly bounds?: SignInBoundsOptions | undefined;
-  /** Without one, people sign in with links alone. */
+  readonly bounds?: SignInLimitsOptions | undefined;
+  /** `undefined` if people sign in only with links. */
   readonly provider?: ProviderSettings | undefined;
 }
 
@@ -39,22 +39,22 @@ export function registerSignIn(
     sendError,
     rules,
     provider,
-    bounds = DEFAULT_SIGN_IN_BOUNDS,
+    bounds = DEFAULT_SIGN_IN_LIMITS,
   }: SignInOptions & { deps: Deps; sendError: ErrorSender },
 ): void {
-  const parts: SignInParts = {
+  const parts: SignInDeps = {
     deps,
     rules,
     sendError,
-    bounds: new SignInBounds(bounds),
+    bounds: new SignInLimits(bounds),
     failed: new FailedSignIns(deps),
   };
 
   if (provider !== undefined) registerProviderSignIn(app, parts, createProvider(provider));
 
-  /** What the page that signs people in has to show. */
+  /** Returns the options that the sign-in page shows. */
   app.get("/dashboard/auth/options", (request, reply) =>
-    answer(parts, request, reply, async () => {
+    respond(parts, request, reply, async () => {
       const isPossible = ownOrigins(request.headers.host, rules.address).length > 0;
       return {
         data: {
@@ -65,9 +65,9 @@ export function registerSignIn(
     }),
   );
 
-  /** Without an error when no person is signed in, because a page asks this before it knows. */
+  /** Returns no error without a session, because a page calls this before it knows whether the person is signed in. */
   app.get("/dashboard/session", (request, reply) =>
-    answer(parts, request, reply, async () => {
+    respond(parts, request, reply, async () => {
       demandOwn(request.headers, rules);
       const token = readTokenCookie(request.headers.cookie, SESSION_COOKIE);
       const described = token === undefined ? { ended: null } : await describeSession(deps, rules, token);
@@ -77,9 +77,9 @@ export function registerSignIn(
   );
 
   app.post("/dashboard/auth/link", { config: { isOpen: true } }, (request, reply) =>
-    answer(parts, request, reply, async () => {
+    respond(parts, request, reply, async () => {
       const origin = originOf(request);
-      // First, so that a page of another site uses up nothing of what its readers may try.
+      // Checked first, so that a page of another site cannot use up the allowance of its visitors.
       demandOrigin(request, rules);
       parts.bounds.begin(origin.clientIp);
       const { token } = readBody(LinkBody, request.body);
@@ -91,7 +91,7 @@ export function registerSignIn(
   );
 
   app.post("/dashboard/auth/sign-out", { config: { isOpen: true } }, (request, reply) =>
-    answer(parts, request, reply, async () => {
+    respond(parts, request, reply, async () => {
       demandOwn(request.headers, rules);
       const { everywhere } = readBody(SignOutBody, request.body);
       const token = readTokenCookie(request.headers.cookie, SESSION_COOKIE);
@@ -102,9 +102,9 @@ export function registerSignIn(
   );
 }
 
-/** Answers with an envelope, and an error like a procedure. Nothing of this may be kept by a cache. */
-async function answer(
-  { sendError }: SignInParts,
+/** Responds with an envelope, or an error like a procedure. Caches must not store these responses. */
+async function respond(
+  { sendError }: SignInDeps,
   request: FastifyRequest,
   reply: FastifyReply,
   work: () => Promise<{ readonly data: object }>,
@@ -118,13 +118,13 @@ async function answer(
   }
 }
 
-/** Throws PublicError where no cookie would be safe, or when a page of another site may have sent the request. */
+/** Throws PublicError if no cookie would be safe, or if a page of another site may have sent the request. */
 function demandOrigin({ headers }: FastifyRequest, rules: SessionRules): void {
   if (ownOrigins(headers.host, rules.address).length === 0) throw new PublicError("precondition_failed", NO_ORIGIN);
   demandOwn(headers, rules);
 }
 
-/** The text of the body is in no message: it has a token. */
+/** Error messages never contain the body, because it has a token. */
 function readBody<Shape extends z.ZodType>(shape: Shape, body: unknown): z.output<Shape> {
   try {
     return shape.parse(JSON.parse((body as Buffer).toString()));

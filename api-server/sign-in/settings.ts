@@ -2,18 +2,18 @@ import { DEFAULT_SESSION_TIMES, type SessionTimes } from "../../core/sessions/se
 import type { SessionRules } from "../sessions/signed-in.ts";
 import type { ProviderSettings } from "./provider.ts";
 import type { RolesOfGroups } from "./roles-file.ts";
-import type { SignInBoundsOptions } from "./sign-in-bounds.ts";
+import type { SignInLimitsOptions } from "./sign-in-limits.ts";
 
-/** How people sign in to the dashboard, as it was configured. */
+/** Configured sign-in methods of the dashboard. */
 export interface SignInSettings {
-  /** Where the dashboard is, as browsers see it; left out: only on this machine, or by this server's own TLS. */
+  /** Address of the dashboard, as browsers see it. Default: only localhost, or this server's own TLS. */
   readonly url?: string | undefined;
   readonly times?: SessionTimes;
-  /** What tries to sign in may cost. */
-  readonly bounds?: SignInBoundsOptions;
-  /** Left out: people sign in with links alone. It needs `url`, because the provider has to know where browsers come back. */
+  /** Rate limits of sign-in attempts. */
+  readonly bounds?: SignInLimitsOptions;
+  /** Default: people sign in only with links. It requires `url`, because the provider needs a redirect URL. */
   readonly provider?: Omit<ProviderSettings, "redirectUri"> | undefined;
-  /** What the provider's groups are worth; nothing when left out. */
+  /** Returns the roles of the provider's groups. Default: groups have no roles. */
   readonly rolesOfGroups?: RolesOfGroups | undefined;
 }
 
@@ -22,7 +22,7 @@ export const sessionRulesOf = (
   { isTls }: { readonly isTls: boolean },
 ): SessionRules => ({ times, address: { url, isTls }, rolesOfGroups });
 
-/** Throws an Error when there is a provider and no address. */
+/** Throws an Error if there is a provider without `url`. */
 export function providerOf({ url, provider }: SignInSettings): ProviderSettings | undefined {
   if (provider === undefined) return undefined;
   if (url === undefined) throw new Error("an OpenID provider needs the address of the dashboard");

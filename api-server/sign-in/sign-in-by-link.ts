@@ -5,12 +5,15 @@ import { LINK_ISSUER } from "../domain/administration/sign-in-links.ts";
 import type { Origin } from "../procedure.ts";
 import { takeSignInLink } from "../store/sign-in-links.ts";
 import { inTransaction } from "../store/transaction.ts";
+import type { SignInDeps } from "./deps.ts";
 import { openSession } from "./open-session.ts";
-import type { SignInParts } from "./parts.ts";
 
-/** Opens a session by a link, which is then used up. Throws PublicError, 401 `sign_in_refused`, with one text for whatever is wrong with the link. */
+/**
+ * Opens a session with a link, which is then consumed. Throws PublicError, 401 `sign_in_failed`, with one text for every problem of the
+ * link.
+ */
 export async function signInByLink(
-  { deps, rules, bounds, failed }: Pick<SignInParts, "deps" | "rules" | "bounds" | "failed">,
+  { deps, rules, bounds, failed }: Pick<SignInDeps, "deps" | "rules" | "bounds" | "failed">,
   { token, oldToken, origin }: { token: string; oldToken: string | undefined; origin: Origin },
 ): Promise<string> {
   const session = await inTransaction(deps, async (tx) => {
@@ -34,7 +37,7 @@ export async function signInByLink(
   bounds.failed(origin.clientIp);
   await failed.note("link", origin);
   throw new PublicError(
-    "sign_in_refused",
+    "sign_in_failed",
     "The link was used before, or has expired, or is not whole. Make another with `postern dashboard link`.",
     { headers: { "WWW-Authenticate": "Bearer" } },
   );

@@ -11,30 +11,30 @@ import {
 } from "../sessions/cookies.ts";
 import { insertSignInFlow, takeSignInFlow } from "../store/sign-in-flows.ts";
 import { inTransaction } from "../store/transaction.ts";
+import type { SignInDeps } from "./deps.ts";
 import { newToken, openSession } from "./open-session.ts";
-import type { SignInParts } from "./parts.ts";
-import { type Claimed, type Provider, ProviderAway, ProviderDenied } from "./provider.ts";
+import { type Claimed, type Provider, ProviderDenied, ProviderUnavailable } from "./provider.ts";
 import { returnPath } from "./return-path.ts";
 import type { Failure } from "./sign-in-log.ts";
 import { signOut } from "./sign-out.ts";
 
 /*
- * Signing in with an OpenID provider. The browser is sent there and comes back:
+ * Sign-in with an OpenID provider, which redirects the browser there and back:
  *
- *   start     a row with state, nonce, code verifier and the page that was wanted, under the hash of a cookie that this browser gets
- *   callback  takes the row: only this browser, with this state, within ten minutes, once. Then the code becomes a person, and the person a session
+ *   start     inserts a row with state, nonce, code verifier and the requested page, under the hash of a cookie that this browser gets
+ *   callback  takes the row: only for this browser and state, within ten minutes, once. Then the code is exchanged, and a session opened
  *
- * The row is in Postgres and not in a sealed cookie, because to be used once it has to be known to all replicas anyway, and a sealed cookie
- * would need a key that they share. The price is a row for each start, which strangers may cause: starts are bounded, and each removes rows that have expired.
+ * The row is in Postgres and not in a sealed cookie, because all replicas must know that it was used, and a sealed cookie would need a
+ * shared key. Unauthenticated clients can create rows, so starts are limited, and each start removes expired rows.
  *
- * What fails leads to the page to sign in, with a word of ours in its address; what the provider says goes to the log alone.
+ * A failure redirects to the sign-in page, with a fixed error code in its URL; only the log contains the provider's message.
  */
 
 const FLOW_LIVES_MS = 600_000;
 
 const SIGN_IN_PAGE = "/dashboard/sign-in";
 
-export function registerProviderSignIn(app: FastifyInstance, parts: SignInParts, provider: Provider): void {
+export function registerProviderSignIn(app: FastifyInstance, parts: SignInDeps, provider: Provider): void {
   app.get("/dashboard/auth/start", (request, reply) =>
     redirectTo(parts, request, reply, () => start(parts, provider, { request, reply })),
   );
@@ -49,12 +49,12 @@ interface Visit {
 }
 
 async function redirectTo(
-  { sendError }: SignInParts,
+  { sendError }: SignInDeps,
   request: FastifyRequest,
   reply: FastifyReply,
   decide: () => Promise<string>,
 ): Promise<FastifyReply> {
-  // The address that a browser comes back to has a code: nothing that the answer leads to may learn of it.
+  // The callback URL contains a code, so the response must not pass the URL on to caches or other pages.
   reply.header("Cache-Control", "no-store").header("Referrer-Policy", "no-referrer");
   try {
     return reply.redirect(await decide(), 303);
@@ -64,11 +64,11 @@ async function redirectTo(
   }
 }
 
-async function start(parts: SignInParts, provider: Provider, { request, reply }: Visit): Promise<string> {
+async function start(parts: SignInDeps, provider: Provider, { request, reply }: Visit): Promise<string> {
   const { deps, rules, bounds } = parts;
   const origin = originOf(request);
-  // Only the dashboard itself, or a person who typed the address: not a page of another site, which could do so again and again. It is not
-  // counted either: a page with images of this address would use up what all readers at the same network address may try.
+  // Accepts only the dashboard itself, or a typed URL, because a page of another site could start sign-ins repeatedly. Such requests are
+  // not counted: a page with images of this URL would use up the allowance of all its visitors at one network address.
   const site = request.headers["sec-fetch-site"];
   if (site !== undefined && site !== "same-origin" && site !== "none") return SIGN_IN_PAGE;
   bounds.begin(origin.clientIp);
@@ -79,7 +79,7 @@ async function start(parts: SignInParts, provider: Provider, { request, reply }:
   } catch (error) {
     return refuse(parts, request, error);
   }
-  // The cookie of a session is not sent when the browser comes back from the provider, so the old one ends here.
+  // The session cookie is not sent with the provider's redirect, so the old session ends here.
   const oldToken = readTokenCookie(request.headers.cookie, SESSION_COOKIE);
   if (oldToken !== undefined) await signOut(deps, rules, { token: oldToken, everywhere: false, origin });
   const browser = newToken(deps);
@@ -92,10 +92,10 @@ async function start(parts: SignInParts, provider: Provider, { request, reply }:
   return url;
 }
 
-async function callback(parts: SignInParts, provider: Provider, { request, reply }: Visit): Promise<string> {
+async function callback(parts: SignInDeps, provider: Provider, { request, reply }: Visit): Promise<string> {
   const { deps, rules, bounds } = parts;
   const origin = originOf(request);
-  // A provider sends the whole window back. An image, a frame or a script here is part of a page of another site, and is not counted either.
+  // A provider redirects the complete window. An image, a frame or a script here is part of a page of another site, and is not counted.
   const destination = request.headers["sec-fetch-dest"];
   if (destination !== undefined && destination !== "document") return SIGN_IN_PAGE;
   bounds.begin(origin.clientIp);
@@ -122,13 +122,13 @@ async function callback(parts: SignInParts, provider: Provider, { request, reply
   return flow.returnTo;
 }
 
-/** Returns the page to sign in, with what to say there. */
-async function refuse({ deps, bounds, failed }: SignInParts, request: FastifyRequest, why: unknown): Promise<string> {
+/** Returns the sign-in page with an error code. */
+async function refuse({ deps, bounds, failed }: SignInDeps, request: FastifyRequest, why: unknown): Promise<string> {
   const failure = typeof why === "string" ? (why as Failure) : failureOf(why);
   const origin = originOf(request);
   bounds.failed(origin.clientIp);
   if (failure !== "state") {
-    const calls = deps.rarely.note(`sign-in: ${failure}`);
+    const calls = deps.throttle.note(`sign-in: ${failure}`);
     if (calls !== undefined) deps.log.warn({ reason: describe(why), calls }, "a sign-in with the provider failed");
   }
   await failed.note(failure, origin);
@@ -136,22 +136,22 @@ async function refuse({ deps, bounds, failed }: SignInParts, request: FastifyReq
 }
 
 function failureOf(error: unknown): Failure {
-  if (error instanceof ProviderAway) return "provider";
+  if (error instanceof ProviderUnavailable) return "provider";
   return error instanceof ProviderDenied ? "denied" : "token";
 }
 
 const CAUSES_MAX = 5;
 
 /**
- * Messages and codes of a chain of causes. No more: other members of these errors hold the request, with the client's secret and the code. What the
- * provider wrote is cut, because it may be anything.
+ * Returns only messages and codes of a chain of causes: other members of these errors hold the request, with the client's secret and the
+ * code. The provider's text is truncated, because it may be arbitrary.
  */
 function describe(error: unknown): string {
   const parts: string[] = [];
   for (let at = error; at instanceof Error && parts.length < CAUSES_MAX; at = at.cause) {
     const { code, error: kind } = at as { code?: unknown; error?: unknown };
     const codes = [code, kind].filter((one) => typeof one === "string").map((one) => ` [${String(one).slice(0, 100)}]`);
-    // That of JSON quotes what it could not read, which may be a token.
+    // The JSON parser's message quotes the unreadable text, which may be a token.
     const message = at instanceof SyntaxError ? "what was sent is no JSON" : at.message.slice(0, 200);
     parts.push(`${message}${codes.join("")}`);
   }

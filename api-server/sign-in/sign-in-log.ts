@@ -10,13 +10,13 @@ import { inTransaction } from "../store/transaction.ts";
 import { findWorkspace, listEnterable } from "../store/workspaces.ts";
 
 /*
- * Signing in and out, in the audit log. A person may enter many workspaces, and each has a log of its own: the row is written to those that the
- * person was given by name, or to the workspace `default` of a person who may enter all of them, or none.
+ * Writes sign-ins and sign-outs to the audit log. A person may enter many workspaces with separate logs: the row is written to the
+ * workspaces that the person was given by name, or to the workspace `default` for a person who may enter all workspaces, or none.
  */
 
 const WORKSPACES_MAX = 20;
 
-/** Of a person who has signed in or out. */
+/** Writes the sign-in or sign-out of a person. */
 export async function logOfPerson(
   tx: Queryable,
   {
@@ -60,7 +60,7 @@ async function workspacesOf(db: Queryable, assignments: readonly Assignment[]): 
   return first === undefined ? [] : [first.id];
 }
 
-/** Why a sign-in failed: a closed list, so that strangers do not decide how many rows there are. */
+/** Reasons of failed sign-ins: a closed list, so that clients cannot control the number of rows. */
 export const FAILURES = {
   link: "the link was used before, has expired, or never was one",
   state: "it was not begun in this browser, or has ended already",
@@ -73,8 +73,8 @@ export type Failure = keyof typeof FAILURES;
 const ROW_EVERY_MS = 60_000;
 
 /**
- * Writes sign-ins that failed: of each reason one row in a minute at most in this process, which says how many there were since the last. An attack must not fill
- * the log, nor keep Postgres busy.
+ * Writes failed sign-ins: at most one row per reason, minute and process, with the number of failures since the last row. An attack must
+ * not fill the log, nor keep Postgres busy.
  */
 export class FailedSignIns {
   readonly #deps: Deps;

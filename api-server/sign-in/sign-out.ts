@@ -8,8 +8,8 @@ import { inTransaction } from "../store/transaction.ts";
 import { logOfPerson } from "./sign-in-log.ts";
 
 /**
- * Ends the session with this token, and with `everywhere` all others of its person. A token of none is ignored, as when a
- * page signs out twice. A session whose time was over ends no others: its cookie may be an old one in foreign hands.
+ * Ends the session with this token, and with `everywhere` all others of its person. An unknown token is ignored, for example when a page
+ * signs out twice. An expired session does not end others, because its cookie may be stolen.
  */
 export async function signOut(
   deps: Deps,

@@ -1,6 +1,6 @@
 import type { Queryable } from "./queryable.ts";
 
-/** What only one process at a time may do. The numbers name the locks in Postgres and are never reused. */
+/** Advisory locks for work that only one process at a time may do. The numbers identify the locks in Postgres and are never reused. */
 export const ADVISORY_LOCKS = {
   relay: 7_053_001,
   refill: 7_053_002,
@@ -11,7 +11,7 @@ export const ADVISORY_LOCKS = {
   openWorkspaces: 7_053_007,
 } as const;
 
-/** Takes the lock for the session of this connection, which must not be a pool. Returns false when another session holds it. */
+/** Takes the lock for the session of `db`, which must be a single connection, not a pool. Returns false if another session holds it. */
 export async function tryLock(db: Queryable, lock: keyof typeof ADVISORY_LOCKS): Promise<boolean> {
   const { rows } = await db.query<{ taken: boolean }>("select pg_try_advisory_lock($1) as taken", [
     ADVISORY_LOCKS[lock],
@@ -19,12 +19,12 @@ export async function tryLock(db: Queryable, lock: keyof typeof ADVISORY_LOCKS):
   return rows[0]?.taken === true;
 }
 
-/** Takes the lock for the session of this connection, and waits for it as long as the connection's `statement_timeout` allows. */
+/** Takes the lock for the session of this connection, and waits for it up to the connection's `statement_timeout`. */
 export async function waitForLock(db: Queryable, lock: keyof typeof ADVISORY_LOCKS): Promise<void> {
   await db.query("select pg_advisory_lock($1)", [ADVISORY_LOCKS[lock]]);
 }
 
-/** Releases the lock at once; closing the connection releases it too, but a moment later. */
+/** Releases the lock immediately; closing the connection releases it too, but a moment later. */
 export async function unlock(db: Queryable, lock: keyof typeof ADVISORY_LOCKS): Promise<void> {
   await db.query("select pg_advisory_unlock($1)", [ADVISORY_LOCKS[lock]]);
 }

@@ -1,7 +1,7 @@
 import type { RetentionRow } from "./analytics-settings.ts";
 import type { Queryable } from "./queryable.ts";
 
-/** What a workspace has set for its analytics; null for the default. */
+/** Analytics settings of a workspace; `null` means the default. */
 export interface AnalyticsSettingsRow extends RetentionRow {
   readonly enabled: boolean;
   readonly rows_max: number | null;
@@ -12,7 +12,7 @@ export interface AnalyticsSettingsRow extends RetentionRow {
   readonly run_ms_per_hour: number | null;
 }
 
-/** undefined for a workspace that has set nothing. */
+/** Returns `undefined` if the workspace has no settings. */
 export async function findAnalyticsSettings(
   db: Queryable,
   { workspaceId }: { workspaceId: string },

@@ -1,19 +1,19 @@
 import type { Queryable } from "./queryable.ts";
 
-/* Locks for work outside of Postgres that one process at a time may do. They end with the transaction. */
+/* Locks for work outside of Postgres that only one process at a time may do. They end with the transaction. */
 
 const CLICKHOUSE_MIGRATION = 7_061_002;
-/** The first of two numbers; the second is a hash of the workspace's id. */
+/** First key of the advisory lock; the second is a hash of the workspace id. */
 const INGESTION = 7_053;
 
-/** Waits for its turn. */
+/** Waits for the lock. */
 export async function lockClickhouseMigration(tx: Queryable): Promise<void> {
   await tx.query("select pg_advisory_xact_lock($1)", [CLICKHOUSE_MIGRATION]);
 }
 
 /**
- * Waits until no other process stores events of the workspace. A holder that says nothing for `idleMsMax` loses the lock together with its
- * connection: its process stands still. Throws with `isWaitOver` after `lockMsMax`.
+ * Waits until no other process stores events of the workspace. A holder that is idle for `idleMsMax` loses the lock together with its
+ * connection, because its process hangs. Throws an error with `isWaitOver` after `lockMsMax`.
  */
 export async function lockIngestion(
   tx: Queryable,

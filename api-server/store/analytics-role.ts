@@ -4,13 +4,13 @@ import { failureCode } from "./failures.ts";
 import type { Queryable } from "./queryable.ts";
 
 /*
- * The role that runs the queries of callers. It can read the views of schema `analytics`, and of the tables beneath them the same
- * columns and, by row-level security, the same rows. Roles belong to the whole server, so several databases share it.
+ * Role that runs the queries of callers. It can read the views of schema `analytics`, and in their base tables the same columns and, by
+ * row-level security, the same rows. Postgres roles belong to the whole server, so several databases share it.
  */
 
 export const ANALYTICS_ROLE = "postern_analytics";
 
-/** A table beneath the views, the columns that the role reads of it, and the one that a root key's ids restrict. */
+/** A base table of the views, the columns that the role reads, and the column that the ids of a root key restrict. */
 interface Source {
   readonly table: string;
   readonly columns: string;
@@ -64,7 +64,7 @@ const FUNCTIONS = [
 const LOCK_MS_MAX = 500;
 
 const INSUFFICIENT_PRIVILEGE = "42501";
-/** Another process has made the role at the same moment. */
+/** Error codes raised when another process has created the role concurrently. */
 const MADE_MEANWHILE: ReadonlySet<string | undefined> = new Set(["42710", "23505"]);
 
 interface RoleState {
@@ -74,8 +74,8 @@ interface RoleState {
 }
 
 /**
- * Makes the role and its rights as far as they are missing. Returns false when the database's user may not make roles and no one else has
- * made this one and granted it: then no query can be run. Throws when a lock of a table was not free, and the next call may succeed.
+ * Creates the role and its missing privileges. Returns false if the database user may not create roles and the role does not exist or is
+ * not granted to it: then no query can run. Throws if a table lock was not available; the next call may succeed.
  */
 export async function prepareAnalyticsRole(db: Pool): Promise<boolean> {
   const before = await readRoleState(db);
@@ -84,7 +84,7 @@ export async function prepareAnalyticsRole(db: Pool): Promise<boolean> {
   if (!state.usable && !(await joinRole(db))) return false;
   await inShortTransaction(db, grantViews);
   for (const source of SOURCES) {
-    // One table's lock at a time: what holds one while it waits for the next makes all others wait.
+    // Locks one table at a time: holding one lock while waiting for the next would make all others wait.
     if (!(await isBoundByRows(db, source.table))) await inShortTransaction(db, (tx) => bindRows(tx, source));
   }
   if (state.superuser) await inShortTransaction(db, revokeFromAll);
@@ -103,7 +103,7 @@ async function readRoleState(db: Queryable): Promise<RoleState> {
   return rows[0] ?? { exists: false, usable: false, superuser: false };
 }
 
-/** It inherits nothing: a role that an administrator grants to it, for a report, must not add to what queries of callers can read. */
+/** NOINHERIT: a role that an administrator grants to it, for a report, must not extend what queries of callers can read. */
 async function makeRole(db: Queryable): Promise<boolean> {
   try {
     await db.query(`create role ${ANALYTICS_ROLE} nologin noinherit`);
@@ -114,7 +114,7 @@ async function makeRole(db: Queryable): Promise<boolean> {
   return true;
 }
 
-/** A user that makes a role may grant it, but is not a member of it by that alone. */
+/** A user that creates a role may grant it, but does not become a member automatically. */
 async function joinRole(db: Queryable): Promise<boolean> {
   try {
     await db.query(`grant ${ANALYTICS_ROLE} to current_user`);
@@ -143,8 +143,8 @@ async function isBoundByRows(db: Queryable, table: string): Promise<boolean> {
 }
 
 /**
- * Row-level security limits the role to what was bound, also beneath the views. Others who were granted the table read it as before.
- * The table's owner, who stores events, is not subject to it.
+ * Restricts the role by row-level security to the bound rows, also beneath the views. Other roles with access read the table as before. The
+ * table's owner, who stores events, is exempt.
  */
 async function bindRows(tx: Queryable, { table, columns, within }: Source): Promise<void> {
   await tx.query(`grant select (${columns}) on ${table} to ${ANALYTICS_ROLE}`);
@@ -158,8 +158,9 @@ async function bindRows(tx: Queryable, { table, columns, within }: Source): Prom
 }
 
 /**
- * Every role has what is granted to all, and these functions sleep, read large objects, connect elsewhere or run a text as SQL. Nothing in
- * this database uses them. A user that is no superuser cannot revoke them; then the dialect's allow-list alone keeps them away.
+ * Revokes functions from PUBLIC, because every role inherits its privileges. These functions sleep, read large objects, connect to other
+ * servers or run text as SQL; nothing in this database uses them. A user that is not a superuser cannot revoke them; then only the
+ * dialect's allow-list blocks them.
  */
 async function revokeFromAll(tx: Queryable): Promise<void> {
   const { rows } = await tx.query<{ signature: string }>(
@@ -178,7 +179,7 @@ async function inShortTransaction(db: Pool, work: (tx: Queryable) => Promise<voi
   try {
     await tx.query("begin");
     await tx.query(`set local lock_timeout = ${LOCK_MS_MAX}`);
-    // Two replicas that prepare the role at the same time would conflict; the second waits for the first.
+    // Two replicas that prepare the role concurrently would conflict; the second waits for the first.
     await takeLock(tx, "analyticsRole");
     await work(tx);
     await tx.query("commit");

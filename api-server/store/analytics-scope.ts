@@ -1,14 +1,14 @@
 import { ANALYTICS_ROLE } from "./analytics-role.ts";
 import type { Queryable } from "./queryable.ts";
 
-/** What the current transaction may see. Instants are Unix ms, by table; `within` undefined stands for all. */
+/** Rows that the current transaction may read. Times are Unix ms, by table; `within` is `undefined` for all rows. */
 export interface BoundScope {
   readonly workspaceId: string;
   readonly within: readonly string[] | undefined;
   readonly visibleFrom: Readonly<Record<"raw" | "minute" | "hour" | "day" | "month", number>>;
 }
 
-/** Returns the names of those settings that the database's user may set; some belong to superusers alone. */
+/** Returns the names of the settings that the database user may set; only superusers may set some of them. */
 export async function settableSettings(db: Queryable, names: readonly string[]): Promise<ReadonlySet<string>> {
   const { rows } = await db.query<{ name: string }>(
     `select lower(s.name) as name from pg_settings s
@@ -19,8 +19,8 @@ export async function settableSettings(db: Queryable, names: readonly string[]):
 }
 
 /**
- * Begins a read-only transaction with these settings, binds it to the scope, and gives up the user's own rights for those of the role that reads the
- * views. All of it ends with the transaction.
+ * Begins a read-only transaction with these settings, binds it to the scope, and switches from the user's own role to the one that reads
+ * the views. All of this ends with the transaction.
  */
 export async function beginReading(
   tx: Queryable,

@@ -1,6 +1,6 @@
 import type { Queryable } from "./queryable.ts";
 
-/** What a workspace has set, in days; null for the default. */
+/** Retention settings of a workspace, in days; `null` means the default. */
 export interface RetentionRow {
   readonly verifications_days: number | null;
   readonly ratelimits_days: number | null;
@@ -10,7 +10,7 @@ export interface RetentionRow {
   readonly ratelimits_month_days: number | null;
 }
 
-/** undefined for a workspace that has set nothing. */
+/** Returns `undefined` if the workspace has no settings. */
 export async function findRetention(
   db: Queryable,
   { workspaceId }: { workspaceId: string },
@@ -23,7 +23,7 @@ export async function findRetention(
   return rows[0];
 }
 
-/** The longest that any workspace has set; null where none has set anything. */
+/** Returns the longest retention over all workspaces; `null` where no workspace has set one. */
 export async function findLongestRetention(db: Queryable): Promise<RetentionRow | undefined> {
   const text = `select max(verifications_days) as verifications_days,
                        max(ratelimits_days) as ratelimits_days,

@@ -11,22 +11,22 @@ export interface ListedApiRow {
   readonly ip_allow_list: string[];
   readonly manager: string | null;
   readonly created_at: number;
-  /** Live keys; counted no further than `countedMax`. */
+  /** Number of live keys, counted up to `countedMax`. */
   readonly keys: number;
 }
 
 export interface ApiListQuestion {
   readonly workspaceId: string;
   readonly apiIds: "all" | readonly string[];
-  /** The first id of the page, or a lower bound of it. */
+  /** First id of the page, or a lower bound of it. */
   readonly cursor: string;
-  /** A part of the name or id, case ignored; the empty text is in all. */
+  /** Substring of the name or id, case-insensitive; the empty string matches all. */
   readonly search: string;
   readonly rowsMax: number;
   readonly countedMax: number;
 }
 
-/** Live APIs sorted by id. */
+/** Returns live APIs sorted by id. */
 export async function listApisWithCounts(
   db: Queryable,
   { workspaceId, apiIds, cursor, search, rowsMax, countedMax }: ApiListQuestion,

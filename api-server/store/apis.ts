@@ -24,7 +24,7 @@ export async function findApi(db: Queryable, { workspaceId, apiId }: ApiRef): Pr
   return rows[0];
 }
 
-/** The key spaces of those of these APIs that are live and of the workspace, in no order. */
+/** Returns the key spaces of the live APIs of the workspace among these ids, in no order. */
 export async function listKeySpaces(
   db: Queryable,
   { workspaceId, apiIds }: { workspaceId: string; apiIds: readonly string[] },
@@ -68,7 +68,7 @@ export interface NewApi {
   readonly createdAt: number;
 }
 
-/** Returns false, and inserts nothing, when the manager has an API already. */
+/** Returns false, and inserts nothing, if the manager already has an API. */
 export async function insertApi(tx: Queryable, api: NewApi): Promise<boolean> {
   const text = `insert into apis (id, workspace_id, key_space_id, name, manager, created_at)
                 values ($1, $2, $3, $4, $5, $6)
@@ -82,7 +82,7 @@ export async function insertApi(tx: Queryable, api: NewApi): Promise<boolean> {
   return rowCount === 1;
 }
 
-/** Violates `apis_manager` when the manager has another API. */
+/** Violates `apis_manager` if the manager has another API. */
 export async function updateApi(
   tx: Queryable,
   {
@@ -108,7 +108,7 @@ export async function deleteApi(
   await tx.query({ name: "delete-api", text, values: [workspaceId, apiId, deletedAt] });
 }
 
-/** An API with the settings that only an administrator changes. */
+/** An API with the settings that only administrators change. */
 export interface ApiSettingsRow {
   readonly id: string;
   readonly name: string;
@@ -121,7 +121,7 @@ export interface ApiSettingsRow {
   readonly created_at: number;
 }
 
-/** Sorted by id. */
+/** Returns the settings sorted by id. */
 export async function listApiSettings(
   db: Queryable,
   { workspaceId, rowsMax }: { workspaceId: string; rowsMax: number },
@@ -136,7 +136,7 @@ export async function listApiSettings(
   return rows;
 }
 
-/** Like `lockApi`, with other columns. */
+/** Like `lockApi`, but selects other columns. */
 export async function lockApiSettings(
   tx: Queryable,
   { workspaceId, apiId }: ApiRef,
@@ -150,7 +150,7 @@ export async function lockApiSettings(
   return rows[0];
 }
 
-/** The settings of an API that no procedure changes. */
+/** Settings of an API that no procedure changes. */
 export interface ApiSettings {
   readonly ipAllowList: readonly string[];
   readonly deleteProtection: boolean;
@@ -184,7 +184,7 @@ export async function updateApiSettings(
   });
 }
 
-/** Every API of a workspace, including deleted ones, because their keys are projected too. */
+/** Returns the id of every API of a workspace, including deleted ones, because their keys are projected too. */
 export async function listEveryApiId(db: Queryable, workspaceId: string): Promise<string[]> {
   const text = "select a.id from apis a where a.workspace_id = $1 order by a.id";
   const { rows } = await db.query<{ id: string }>({ name: "list-every-api-id", text, values: [workspaceId] });

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from "node:util";
 
 /*
- * What an audit row says of a change: the fields that differ, before and after. Its callers name each field, so that no column gets in
- * by being added to a row. Hashes and secrets are no fields of it. Of `meta`, which is the customers' own data and may be personal,
- * only its size is kept: the log outlives the object, and nothing is removed from it on request.
+ * Fields of an audit row that changed, before and after. Callers name each field, so that a new column is never logged by accident. Hashes
+ * and secrets are not fields. Of `meta`, which is customer data and may be personal, only the size is stored: the log outlives the object,
+ * and its rows are not removed on request.
  */
 
 export type Fields = Readonly<Record<string, unknown>>;
@@ -16,10 +16,10 @@ export interface AuditChange {
 const TEXT_CHARS_MAX = 256;
 const ITEMS_MAX = 50;
 const DEPTH_MAX = 4;
-/** Of the JSON of one field; with the number of fields that objects have, a row stays under some 20 KiB. */
+/** Maximum JSON length of one field; with the number of fields that objects have, a row stays below about 20 KiB. */
 const FIELD_CHARS_MAX = 2_048;
 
-/** Returns the fields whose values differ, `null` where one side has none; nothing when none differs. Pure. */
+/** Returns the fields whose values differ, with `null` for a missing side; an empty change if all are equal. Pure. */
 export function changeOf(before: Fields, after: Fields): AuditChange {
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])].filter(
     (name) => !isDeepStrictEqual(asStored(before[name]), asStored(after[name])),
@@ -29,7 +29,7 @@ export function changeOf(before: Fields, after: Fields): AuditChange {
   return { before: take(before), after: take(after) };
 }
 
-/** As JSON has it: without members that are undefined. Postgres keeps the members of an object in an order of its own. */
+/** Normalizes a value as JSON does: without `undefined` members. Postgres reorders the members of an object. */
 const asStored = (value: unknown): unknown => JSON.parse(JSON.stringify(value ?? null));
 
 function fieldOf(name: string, value: unknown): unknown {
@@ -38,7 +38,7 @@ function fieldOf(name: string, value: unknown): unknown {
   return json.length <= FIELD_CHARS_MAX ? shown : `${json.slice(0, FIELD_CHARS_MAX)}… (${json.length} characters)`;
 }
 
-/** Of an object its size alone. Two different ones may have the same, and are told apart by the caller's values. */
+/** Returns only the size of an object. Two different objects may have the same size; the comparison uses the caller's values. */
 function sizeOf(meta: unknown): unknown {
   if (typeof meta !== "object" || meta === null) return null;
   return { members: Object.keys(meta).length, bytes: Buffer.byteLength(JSON.stringify(meta)) };

@@ -2,7 +2,7 @@ import { makeId } from "../../core/ids.ts";
 import type { AuditChange, Fields } from "./audit-change.ts";
 import type { Queryable } from "./queryable.ts";
 
-/** The object of an event; `type` is one of the names in api-v2.md section 20. */
+/** Object of an event; `type` is one of the names in api-v2.md section 20. */
 export interface AuditTarget {
   readonly type:
     | "key"
@@ -25,7 +25,7 @@ export interface AuditTarget {
   readonly meta?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** One row of the audit log. The description names ids, never a secret. `before` and `after` are made by `changeOf`. */
+/** One row of the audit log. The description contains ids, never a secret. `changeOf` creates `before` and `after`. */
 export interface AuditEvent extends AuditChange {
   readonly event: string;
   readonly description: string;
@@ -33,14 +33,14 @@ export interface AuditEvent extends AuditChange {
 }
 
 export interface AuditActor {
-  /** `user` is a person at the dashboard, `system` a job of the server, `cli` a person at the command line, who needs no root key. */
+  /** `user` is a dashboard user, `system` a job of the server, `cli` a command-line user without a root key. */
   readonly type: "rootkey" | "user" | "system" | "cli";
   readonly id: string;
   readonly name: string;
   readonly meta?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** The actor and the request. A job of the server has no request. */
+/** Actor and request. A job of the server has no request. */
 export interface AuditContext {
   readonly workspaceId: string;
   readonly actor: AuditActor;
@@ -49,14 +49,14 @@ export interface AuditContext {
   readonly userAgent?: string | undefined;
   readonly requestId?: string | undefined;
   readonly randomBytes: (size: number) => Uint8Array;
-  /** Whether several events share a correlation id; true when left out. A job writes about many unrelated things at once. */
+  /** Whether the events share a correlation id. Default: true. A job writes about many unrelated objects. */
   readonly areOneCall?: boolean;
 }
 
-/** Who calls procedures. */
+/** Actors that can call procedures. */
 export type CallingActor = AuditActor & { readonly type: "rootkey" | "user" };
 
-/** What of a procedure's call the log needs. */
+/** The part of a procedure call that the audit log uses. */
 export interface AuditedCall {
   readonly caller: { readonly workspaceId: string; readonly actor: CallingActor };
   readonly management: { readonly manager: string | undefined };
@@ -67,8 +67,8 @@ export interface AuditedCall {
 export const SYSTEM_ACTOR: AuditActor = { type: "system", id: "system", name: "system" };
 
 /**
- * Writes the events of one call in the caller's transaction. Several of them share a correlation id. Many events are best made as they
- * are read, because each is larger than what it tells of.
+ * Writes the events of one call in the caller's transaction. The events of a call share a correlation id. Pass a lazy iterable for many
+ * events, because each is larger than the change it describes.
  */
 export function insertAudit(tx: Queryable, call: AuditedCall, events: Iterable<AuditEvent>): Promise<void> {
   return insertAuditEvents(tx, auditContext(call), events);
@@ -88,7 +88,7 @@ export function auditContext({ caller, management, origin, deps }: AuditedCall):
   };
 }
 
-/** The same without a call: for a job of the server (its actor is `SYSTEM_ACTOR`), or for an administrator. */
+/** Like `insertAudit`, without a call: for a job of the server (its actor is `SYSTEM_ACTOR`) or an administrator. */
 export async function insertAuditEvents(
   tx: Queryable,
   context: AuditContext,
@@ -157,29 +157,29 @@ export interface AuditRow {
   readonly targets: AuditTarget[];
   readonly correlation_id: string | null;
   readonly request_id: string | null;
-  /** null for what is no change of fields, and for rows of earlier releases. */
+  /** `null` if the event changes no fields, and for rows written before this column existed. */
   readonly before: Fields | null;
   readonly after: Fields | null;
 }
 
-/** Matched exactly; what is left out matches all. */
+/** Exact-match filter; an omitted member matches all rows. */
 export interface AuditFilter {
   readonly workspaceId: string;
-  /** Unix ms; both ends are included. */
+  /** Unix ms; both ends are inclusive. */
   readonly sinceMs: number;
   readonly untilMs?: number | undefined;
   readonly event?: string | undefined;
   readonly actorId?: string | undefined;
   readonly targetId?: string | undefined;
   readonly requestId?: string | undefined;
-  /** The first row of the page; rows of its millisecond are in the order of their ids. */
+  /** First row of the page. Rows with equal times are in id order. */
   readonly from?: { readonly timeMs: number; readonly id: string } | undefined;
   readonly rowsMax: number;
 }
 
 /**
- * Newest first. Each filter has an index (migrations 0001 and 0038). The statement is not prepared: a plan for all values of its parameters
- * could use none of these, where a plan for those that are given reads the rows of one.
+ * Returns rows, newest first. Each filter has an index (migrations 0001 and 0038). The statement is not prepared, because a generic plan
+ * could use none of these indexes, whereas a plan for the given values reads only matching rows.
  */
 export async function listAudit(db: Queryable, filter: AuditFilter): Promise<AuditRow[]> {
   const text = `select l.id, l.time, l.event, l.description, l.actor, l.remote_ip, l.user_agent, l.targets, l.correlation_id,

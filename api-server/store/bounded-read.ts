@@ -3,25 +3,25 @@ import { isWaitOver } from "./failures.ts";
 import type { Queryable } from "./queryable.ts";
 import { inUnmarkedTransaction } from "./unmarked-transaction.ts";
 
-/** Of a pool: how many bounded reads run, and who waits until one of them has ended. */
-interface Turns {
+/** Scheduler state of a pool: the number of running bounded reads, and the waiting ones. */
+interface FairScheduler {
   running: number;
   readonly waiting: Set<() => void>;
 }
 
-const known = new WeakMap<Pool, Turns>();
+const known = new WeakMap<Pool, FairScheduler>();
 
-function turnsOf(db: Pool): Turns {
+function turnsOf(db: Pool): FairScheduler {
   const turns = known.get(db) ?? { running: 0, waiting: new Set() };
   known.set(db, turns);
   return turns;
 }
 
-/** Half of the connections stay free for everything else, however many reads there are. */
+/** Half of the connections stay free for other work, regardless of the number of reads. */
 const runningMax = ({ options: { max } }: Pool): number => Math.max(1, Math.floor(max / 2));
 
-/** Returns false when there was none for `msMax`. Who gets a turn ends it with `endTurn`. */
-function takeTurn(db: Pool, turns: Turns, msMax: number): Promise<boolean> | true {
+/** Waits for a slot. Returns false if no slot was free within `msMax`. A caller that gets a slot must call `endTurn`. */
+function takeTurn(db: Pool, turns: FairScheduler, msMax: number): Promise<boolean> | true {
   if (turns.running < runningMax(db)) {
     turns.running += 1;
     return true;
@@ -40,16 +40,16 @@ function takeTurn(db: Pool, turns: Turns, msMax: number): Promise<boolean> | tru
   });
 }
 
-/** The one that waited longest takes its place. */
-function endTurn(turns: Turns): void {
+/** Passes the slot to the longest waiting caller. */
+function endTurn(turns: FairScheduler): void {
   const [next] = turns.waiting;
   if (next === undefined) turns.running -= 1;
   else next();
 }
 
 /**
- * Runs read statements with a timeout of `msMax` each, when there is a turn for them: reads that may be slow take half of the connections at
- * most. Returns `TOO_SLOW` when one timed out, or when there was no turn for `msMax`.
+ * Runs read statements with a timeout of `msMax` each. Potentially slow reads use at most half of the connections. Returns `TOO_SLOW` if a
+ * statement timed out, or no slot was free within `msMax`.
  */
 export async function inBoundedRead<T>(
   db: Pool,
@@ -60,7 +60,7 @@ export async function inBoundedRead<T>(
   if (!(await takeTurn(db, turns, msMax))) return "TOO_SLOW";
   try {
     return await inUnmarkedTransaction(db, async (tx) => {
-      // Only for this transaction, like `set local`.
+      // Applies only to this transaction, like `set local`.
       const text = "select set_config('statement_timeout', $1, true)";
       await tx.query({ name: "limit-statement-time", text, values: [`${msMax}ms`] });
       return read(tx);

@@ -9,7 +9,7 @@ class CopyQuery extends pg.Query {
   readonly #rows: Buffer;
 
   constructor(text: string, rows: Buffer, callback: (error: Error | null) => void) {
-    // The types know only what is submitted; the class takes the callback of any query.
+    // The types of `pg` know only the submitted query; the class accepts the callback of any query.
     super(text as never, callback as never);
     this.#rows = rows;
   }
@@ -20,14 +20,14 @@ class CopyQuery extends pg.Query {
   }
 }
 
-/** Runs `copy … from stdin`, with rows in its text format: bounded by the caller, because they are sent as one message. */
+/** Runs `copy … from stdin` with rows in text format. The caller bounds their size, because they are sent as one message. */
 export function copyRows(tx: PoolClient, { text, rows }: { text: string; rows: string }): Promise<void> {
   return new Promise((resolve, reject) => {
     tx.query(new CopyQuery(text, Buffer.from(rows), (error) => (error ? reject(error) : resolve())));
   });
 }
 
-/** A text as a field of such a row. */
+/** Returns a string escaped as a field of such a row. */
 export const copyField = (value: string): string =>
   /[\\\n\r\t]/.test(value) ? value.replace(/[\\\n\r\t]/g, (found) => ESCAPES[found] ?? found) : value;
 

@@ -1,6 +1,6 @@
 /**
- * Where Postgres is, `postgres://user:password@host/database`. A function is called for each new connection, so that a password may
- * change while the process runs; connections that are open stay as they are.
+ * Address of Postgres, `postgres://user:password@host/database`. A function is called for each new connection, so that the password may
+ * change while the process runs; open connections are unaffected.
  */
 export type DatabaseUrl = string | (() => string);
 

@@ -1,14 +1,14 @@
-/** Part of a row that was requested by its id, among others. */
+/** A row that was requested by its id, in a list of ids. */
 export interface Placed {
-  /** Position of its id in the request, from 1. */
+  /** Position of its id in the request, starting at 1. */
   readonly place: number;
 }
 
 /**
- * Returns the beginning of a statement that reads as many things as fit into a page. Its `$1` is the workspace, `$2` the ids in page
- * order, `$3` the most bytes of all together. `bytesOfNext` selects the bytes of the thing whose id is `next.id`. The rest of the
- * statement reads `fitting f`: each id with its place from 1, and the bytes up to and including it; place 0 is before the first.
- * Things are measured one by one: after the first that does not fit, none is read.
+ * Returns the start of a statement that reads as many rows as fit into a page. Its parameters: `$1` the workspace, `$2` the ids in page
+ * order, `$3` the maximum total bytes. `bytesOfNext` selects the size of the row whose id is `next.id`. The rest of the statement reads
+ * `fitting f`: each id with its position from 1, and the bytes up to and including it; position 0 precedes the first. Rows are measured one
+ * by one: after the first that does not fit, no further row is read.
  */
 export const fitting = (bytesOfNext: string): string =>
   `with recursive fitting as (

@@ -7,13 +7,16 @@ export interface Held {
   readonly id: string;
 }
 
-/** The tables that link keys to what they hold. */
+/** Tables that link keys to their direct permissions and roles. */
 const LINKS = {
   permission: { table: "key_permissions", column: "permission_id" },
   role: { table: "key_roles", column: "role_id" },
 } as const;
 
-/** Returns how many keys hold it; `max` when there are more. With `live`, of those that are not deleted, in APIs that are not. */
+/**
+ * Returns the number of keys that hold it directly, up to `max`. With `live`, counts only keys that are not deleted, in APIs that are not
+ * deleted.
+ */
 export async function countHolders(
   db: Queryable,
   { workspaceId, kind, id, max, live = false }: Held & { readonly max: number; readonly live?: boolean },
@@ -32,13 +35,13 @@ export async function countHolders(
   return rows[0]?.keys ?? 0;
 }
 
-/** Removes it from at most `max` keys. Returns from how many. */
+/** Removes it from at most `max` keys. Returns the number of keys. */
 export async function deleteSomeHoldings(
   tx: Queryable,
   { workspaceId, kind, id, max }: Held & { readonly max: number },
 ): Promise<number> {
   const { table, column } = LINKS[kind];
-  // By ctid, which does not change for these rows, so that the planner cannot choose a nested loop over all links.
+  // Uses ctid, which does not change for these rows, so that the planner cannot choose a nested loop over all links.
   const text = `delete from ${table} link
                  where link.ctid = any (array(select held.ctid
                                                 from ${table} held

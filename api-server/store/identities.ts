@@ -10,7 +10,7 @@ export interface IdentityRow {
   readonly meta: Json | null;
 }
 
-/** By id or externalId. If both match, the id wins. */
+/** Finds an identity by id or externalId. If both match, the id takes precedence. */
 export async function findIdentity(
   db: Queryable,
   { workspaceId, identity }: { workspaceId: string; identity: string },
@@ -25,8 +25,8 @@ export async function findIdentity(
 }
 
 /**
- * Like `findIdentity`, with a lock: no other transaction can change the row until this one ends. Keys can still be attached to it,
- * because its id does not change.
+ * Like `findIdentity`, with a lock: other transactions cannot change the row until this one ends. Keys can still be attached to it, because
+ * its id does not change.
  */
 export async function lockIdentity(
   tx: Queryable,
@@ -44,12 +44,12 @@ export async function lockIdentity(
 
 export interface IdentityPage {
   readonly workspaceId: string;
-  /** The first id of the page; the empty text is before every id. */
+  /** First id of the page; the empty string precedes every id. */
   readonly cursor: string;
   readonly rowsMax: number;
 }
 
-/** The ids of live identities, sorted. */
+/** Returns the ids of live identities, sorted. */
 export async function listIdentityIds(
   db: Queryable,
   { workspaceId, cursor, rowsMax }: IdentityPage,
@@ -64,7 +64,7 @@ export async function listIdentityIds(
   return rows.map(({ id }) => id);
 }
 
-/** How many live identities the workspace has. */
+/** Returns the number of live identities of the workspace. */
 export async function countIdentities(db: Queryable, workspaceId: string): Promise<number> {
   const text = "select count(*)::int as count from identities where workspace_id = $1 and deleted_at is null";
   const { rows } = await db.query<{ count: number }>({ name: "count-identities", text, values: [workspaceId] });
@@ -72,8 +72,8 @@ export async function countIdentities(db: Queryable, workspaceId: string): Promi
 }
 
 /**
- * Identities whose id or external id contains `search`, ignoring case. Not a prepared statement, so that it is planned for each
- * text: a rare one is found by its trigrams, a common one by scanning the ids.
+ * Returns identities whose id or external id contains `search`, case-insensitive. Not a prepared statement, so that Postgres plans each
+ * text: it finds a rare one by trigrams, a common one by scanning the ids.
  */
 export async function searchIdentityIds(
   db: Queryable,
@@ -90,10 +90,7 @@ export async function searchIdentityIds(
   return rows.map(({ id }) => id);
 }
 
-/**
- * Returns those of the identities that are still live, in the given order, as many as fit into `bytesMax` with their limits; at least
- * the first.
- */
+/** Returns the live identities among these, in the given order, as many as fit into `bytesMax` with their limits; at least the first. */
 export async function listIdentitiesThatFit(
   db: Queryable,
   { workspaceId, identityIds, bytesMax }: { workspaceId: string; identityIds: readonly string[]; bytesMax: number },
@@ -126,7 +123,7 @@ export async function findIdentityIdByExternalId(
   return rows[0]?.id;
 }
 
-/** Returns false, and inserts nothing, when a live identity has the external id already. */
+/** Returns false, and inserts nothing, if a live identity already has the external id. */
 export async function insertIdentity(
   tx: Queryable,
   identity: { id: string; workspaceId: string; externalId: string; meta: Json | null; createdAt: number },
@@ -156,7 +153,7 @@ export async function updateIdentity(
   });
 }
 
-/** Marks the identity as deleted: keys may still refer to it, and are then treated as having none. Its limits are separate rows. */
+/** Marks the identity as deleted. Keys may still refer to it, and are then treated as having no identity. Its limits are separate rows. */
 export async function deleteIdentity(
   tx: Queryable,
   { workspaceId, identityId, deletedAt }: { workspaceId: string; identityId: string; deletedAt: number },

@@ -1,7 +1,7 @@
 import { ADVISORY_LOCKS } from "./advisory-locks.ts";
 import type { Queryable } from "./queryable.ts";
 
-/* What Postgres says of itself and of what uses it, for people who look after an installation. No statement concerns a workspace. */
+/* State of Postgres and its connections, for administrators of an installation. No statement concerns a workspace. */
 
 export interface PostgresState {
   readonly version: string;
@@ -10,7 +10,7 @@ export interface PostgresState {
   readonly connectionsMax: number;
   readonly startedAt: number;
   readonly isReplica: boolean;
-  /** The newest migration; null before the first. */
+  /** Name of the newest migration; `null` before the first. */
   readonly migration: string | null;
 }
 
@@ -29,13 +29,13 @@ export async function findPostgresState(db: Queryable): Promise<PostgresState> {
 }
 
 export interface RelayHolder {
-  /** When its connection was made, Unix ms. */
+  /** Start time of its connection, Unix ms. */
   readonly since: number;
-  /** Of the host that the connection comes from; null for one on the same machine. */
+  /** Client host of the connection; `null` for a local one. */
   readonly host: string | null;
 }
 
-/** Who holds the relay's lock; undefined while no process does, or when the database's user may not see it. */
+/** Returns the holder of the relay's lock; `undefined` if no process holds it, or the database user may not see it. */
 export async function findRelayHolder(db: Queryable): Promise<RelayHolder | undefined> {
   const text = `select (extract(epoch from a.backend_start) * 1000)::float8 as since, host(a.client_addr) as host
                   from pg_locks l
@@ -47,7 +47,7 @@ export async function findRelayHolder(db: Queryable): Promise<RelayHolder | unde
   return rows[0];
 }
 
-/** How many connections have this name: each api-server has one that asks whether Postgres answers. */
+/** Returns the number of connections with this name: each api-server has one for health checks. */
 export async function countConnectionsNamed(db: Queryable, applicationName: string): Promise<number> {
   const text = `select count(*)::int as connections from pg_stat_activity a
                  where a.datname = current_database() and a.application_name = $1`;
@@ -59,7 +59,7 @@ export async function countConnectionsNamed(db: Queryable, applicationName: stri
   return rows[0]?.connections ?? 0;
 }
 
-/** How many recoverable keys each encryption key has encrypted, in all workspaces. */
+/** Returns the number of recoverable keys that each encryption key has encrypted, over all workspaces. */
 export async function countSecretsByEncryptionKey(db: Queryable): Promise<{ id: string; keys: number }[]> {
   const text = `select s.encryption_key_id as id, count(*)::float8 as keys
                   from key_secrets s
@@ -69,7 +69,7 @@ export async function countSecretsByEncryptionKey(db: Queryable): Promise<{ id: 
   return rows;
 }
 
-/** The first policies of all workspaces, to ask for their sidecars. */
+/** Returns the first policies of all workspaces, to look up their sidecars. */
 export async function listEveryPolicyRef(
   db: Queryable,
   { max }: { max: number },

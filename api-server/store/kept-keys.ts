@@ -1,14 +1,14 @@
 import { KEY_COLUMNS, type KeyRef, type KeyRow } from "./keys.ts";
 import type { Queryable } from "./queryable.ts";
 
-/** A key as long as its row is kept: it may be deleted, and so may its API and its identity. */
+/** A key whose row still exists: the key, its API or its identity may be deleted. */
 export interface KeptKeyRow extends KeyRow {
   readonly deleted_at: number | null;
   readonly api_name: string;
   readonly api_deleted_at: number | null;
   readonly ip_allow_list: string[];
   readonly workspace_enabled: boolean;
-  /** Of the identity that the key is linked to; null when that lives, and without one. */
+  /** Deletion time of the linked identity; `null` if that is live, or there is no identity. */
   readonly identity_deleted_at: number | null;
 }
 

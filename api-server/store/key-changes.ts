@@ -11,7 +11,7 @@ export interface NewKey {
   readonly id: string;
   readonly workspaceId: string;
   readonly apiId: string;
-  /** Hash of the whole key string; the string itself is never stored. */
+  /** Hash of the complete key string; the string itself is never stored. */
   readonly hash: string;
   readonly start: string;
   readonly name: string | null;
@@ -23,14 +23,14 @@ export interface NewKey {
   readonly expiresAt: number | null;
   readonly manager: string | null;
   readonly createdAt: number;
-  /** undefined means unlimited. `lastRefillOn` (YYYY-MM-DD): refills due up to that day are skipped. */
+  /** `undefined` if unlimited. `lastRefillOn` (YYYY-MM-DD): refills due up to that day are skipped. */
   readonly credits:
     | {
         granted: number;
         refillAmount: number | null;
         refillDay: number | null;
         lastRefillOn: string;
-        /** Unix ms; null without a refill. */
+        /** Unix ms; `null` without a refill. */
         lastRefillAt: number | null;
       }
     | undefined;
@@ -39,7 +39,7 @@ export interface NewKey {
   readonly ratelimits: readonly NewRatelimit[];
 }
 
-/** Inserts the key with all its parts, in one round trip. Foreign keys are checked at the end of the statement. */
+/** Inserts the key with all its parts, in one round trip. Postgres checks foreign keys at the end of the statement. */
 export async function insertKey(tx: Queryable, key: NewKey): Promise<void> {
   const text = `with new_key as (
                   insert into keys (id, workspace_id, api_id, hash, start, name, identity_id, meta, enabled, expires_at, manager,
@@ -105,7 +105,7 @@ export interface KeySettings {
   readonly updatedAt: number;
 }
 
-/** Violates `keys_manager` when the manager has another key of this name. */
+/** Violates `keys_manager` if the manager has another key with this name. */
 export async function updateKey(tx: Queryable, { workspaceId, keyId }: KeyRef, settings: KeySettings): Promise<void> {
   const text = `update keys
                    set name = $3, identity_id = $4, meta = $5::jsonb, enabled = $6, expires_at = $7, manager = $8,
@@ -131,7 +131,7 @@ export async function updateKey(tx: Queryable, { workspaceId, keyId }: KeyRef, s
   });
 }
 
-/** For a change outside of the row: of credits, links, or the manager. Violates `keys_manager` like `updateKey`. */
+/** Updates the key row after a change of its credits, links or manager. Violates `keys_manager` like `updateKey`. */
 export async function touchKey(
   tx: Queryable,
   { workspaceId, keyId, manager, updatedAt }: KeyRef & Pick<KeySettings, "manager" | "updatedAt">,
@@ -176,7 +176,7 @@ export async function deleteKey(
   await tx.query({ name: "delete-key", text, values: [workspaceId, keyId, deletedAt] });
 }
 
-/** Deletes the row with everything that belongs to it; its hash can be used again. */
+/** Deletes the row with all its parts; its hash can be used again. */
 export async function purgeKey(tx: Queryable, { workspaceId, keyId }: KeyRef): Promise<void> {
   const text = "delete from keys where workspace_id = $1 and id = $2";
   await tx.query({ name: "purge-key", text, values: [workspaceId, keyId] });

@@ -15,7 +15,7 @@ export interface KeyRef {
   readonly keyId: string;
 }
 
-/** The credits of keys; no row for an unlimited key. */
+/** Returns the credits of keys; no row for an unlimited key. */
 export async function listKeyCredits(
   db: Queryable,
   { workspaceId, keyIds }: { workspaceId: string; keyIds: readonly string[] },
@@ -28,8 +28,8 @@ export async function listKeyCredits(
 }
 
 /**
- * The credits of keys, locked, so that changes and the loading of shared counters exclude one another. No row for an unlimited
- * key. Rows are locked in the order of their ids, to avoid deadlock.
+ * Returns the credits of keys, locked, so that changes and the loading of Redis counters exclude one another. No row for an unlimited key.
+ * Rows are locked in id order, to avoid deadlock.
  */
 export async function lockKeyCredits(tx: Queryable, keys: readonly KeyRef[]): Promise<KeyCreditsRow[]> {
   const text = `select c.key_id, c.workspace_id, c.rev, c.granted, c.spent, c.refill_amount, c.refill_day
@@ -41,7 +41,10 @@ export async function lockKeyCredits(tx: Queryable, keys: readonly KeyRef[]): Pr
   return rows;
 }
 
-/** No other transaction can lock the keys to change their credits until this one ends. Updates of their other columns are possible. */
+/**
+ * Locks the keys, so that other transactions cannot lock them to change their credits until this one ends. They can still update other
+ * columns.
+ */
 export async function holdKeys(tx: Queryable, keys: readonly KeyRef[]): Promise<void> {
   const text = `select
                   from unnest($1::text[], $2::text[]) as asked (workspace_id, key_id)
@@ -51,7 +54,7 @@ export async function holdKeys(tx: Queryable, keys: readonly KeyRef[]): Promise<
   await tx.query({ name: "hold-keys", text, values: columnsOf(keys) });
 }
 
-/** Returns which of the keys exist and are not deleted. */
+/** Returns the keys that exist and are not deleted. */
 export async function listLiveKeys(tx: Queryable, keys: readonly KeyRef[]): Promise<ReadonlySet<string>> {
   const text = `select k.id
                   from unnest($1::text[], $2::text[]) as asked (workspace_id, key_id)
@@ -67,7 +70,7 @@ export interface NewKeyCredits extends KeyRef {
   readonly refillDay: number | null;
 }
 
-/** Sets credits, each under a new `rev`, with nothing spent. A refill that is newly set starts with the next due date. */
+/** Sets credits, each under a new `rev`, with 0 spent. A newly set refill starts with the next due date. */
 export async function putKeyCredits(
   tx: Queryable,
   { credits, today }: { credits: readonly NewKeyCredits[]; today: string },
@@ -107,8 +110,8 @@ const columnsOf = (keys: readonly KeyRef[]): [string[], string[]] => [
 ];
 
 /**
- * Writes what the shared counters report as spent: only if it is more than before, and only while the grant is the same. Rows are
- * locked in the order of their ids, to avoid deadlock.
+ * Stores the spent credits that the Redis counters report, only if they exceed the stored value and the grant is unchanged. Rows are locked
+ * in id order, to avoid deadlock.
  */
 export async function raiseSpent(
   db: Queryable,
@@ -133,7 +136,7 @@ export async function raiseSpent(
   });
 }
 
-/** After a restore the shared counters may hold higher revs than Postgres would assign, so that the sequence is moved ahead. */
+/** Advances the sequence, because after a restore the Redis counters may hold higher revs than Postgres would assign. */
 export async function renewCreditRevs(db: Queryable): Promise<void> {
   await db.query(`select setval('credit_rev', greatest((select last_value from credit_rev),
                                                        (extract(epoch from clock_timestamp()) * 1000)::bigint))`);
@@ -147,8 +150,8 @@ export interface RefillRow extends KeyCreditsRow {
 }
 
 /**
- * Limited, live keys with a refill whose last one was before `today`: candidates that may be due. Returns those after `after`, sorted by
- * date of the last refill and id, which is the order of an index. A key that was refilled meanwhile is not in the range any more.
+ * Returns limited, live keys whose last refill was before `today`: candidates that may be due. Starts after `after`, sorted by date of the
+ * last refill and id, which is the order of an index. A key that was refilled meanwhile is no longer in the range.
  */
 export async function listRefillCandidates(
   db: Queryable,
@@ -168,7 +171,7 @@ export async function listRefillCandidates(
   return rows;
 }
 
-/** The last refills of keys, with their credits locked in the order of their ids; no row for a key without a refill. */
+/** Returns the last refills of keys, with their credits locked in id order; no row for a key without a refill. */
 export async function lockRefills(
   tx: Queryable,
   keys: readonly KeyRef[],
@@ -183,7 +186,7 @@ export async function lockRefills(
   return rows;
 }
 
-/** The date of the key's last refill, `YYYY-MM-DD`; undefined when it has no refill. */
+/** Returns the date of the key's last refill, `YYYY-MM-DD`; `undefined` if it has no refill. */
 export async function findLastRefill(tx: Queryable, { workspaceId, keyId }: KeyRef): Promise<string | undefined> {
   const text = `select last_refill_on
                   from key_credits
@@ -193,7 +196,7 @@ export async function findLastRefill(tx: Queryable, { workspaceId, keyId }: KeyR
   return rows[0]?.last_refill_on;
 }
 
-/** Records that the keys were refilled, or checked, on that date; never an earlier date than before. */
+/** Records that the keys were refilled, or checked, on that date; never moves the date back. */
 export async function setLastRefill(
   tx: Queryable,
   { keyIds, today }: { keyIds: readonly string[]; today: string },

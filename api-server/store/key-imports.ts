@@ -2,12 +2,10 @@ import type { Json } from "./identities.ts";
 import type { Queryable } from "./queryable.ts";
 import { type NewRatelimit, ratelimitColumns } from "./ratelimits.ts";
 
-/*
- * Statements that import keys from elsewhere. Each does for a thousand keys what its sibling does for one.
- */
+/* Statements that import keys. Each handles a thousand keys as its counterpart in key-changes.ts handles one. */
 
-/** Returns which of the hashes belong to a key in any workspace, even a deleted one, because a hash is unique. */
-export async function listKnownHashes(db: Queryable, { hashes }: { hashes: readonly string[] }): Promise<string[]> {
+/** Returns the hashes that belong to a key in any workspace, even a deleted one, because hashes are unique. */
+export async function listHashes(db: Queryable, { hashes }: { hashes: readonly string[] }): Promise<string[]> {
   const text = "select hash from keys where hash = any ($1::text[])";
   const { rows } = await db.query<{ hash: string }>({ name: "list-known-hashes", text, values: [hashes] });
   return rows.map(({ hash }) => hash);
@@ -18,7 +16,7 @@ export interface IdentityIdRow {
   readonly external_id: string;
 }
 
-/** The live identities with these external ids. */
+/** Returns the live identities with these external ids. */
 export async function listIdentityIdsByExternalId(
   db: Queryable,
   { workspaceId, externalIds }: { workspaceId: string; externalIds: readonly string[] },
@@ -35,8 +33,8 @@ export async function listIdentityIdsByExternalId(
 }
 
 /**
- * Inserts identities, except where a live one has the external id already. In the given order, so that two callers with the same ones
- * wait for each other and do not deadlock. Returns the inserted ones.
+ * Inserts identities, except those whose external id a live identity already has. Inserts in the given order, so that two callers with the
+ * same ids wait for each other and do not deadlock. Returns the inserted identities.
  */
 export async function insertIdentities(
   tx: Queryable,
@@ -64,7 +62,9 @@ export async function insertIdentities(
   return rows;
 }
 
-/** Inserts roles, except where one has the name already, ignoring case. In the given order, to avoid deadlock. Returns the new ones. */
+/**
+ * Inserts roles, except those whose name exists, case-insensitive. Inserts in the given order, to avoid deadlock. Returns the new roles.
+ */
 export async function insertRolesForNames(
   tx: Queryable,
   {
@@ -95,7 +95,7 @@ export interface ImportedKey {
   readonly meta: Json | null;
   readonly enabled: boolean;
   readonly expiresAt: number | null;
-  /** undefined means unlimited. */
+  /** `undefined` if unlimited. */
   readonly credits: { granted: number; refillAmount: number | null; refillDay: number | null } | undefined;
   readonly permissionIds: readonly string[];
   readonly roleIds: readonly string[];
@@ -103,8 +103,8 @@ export interface ImportedKey {
 }
 
 /**
- * Inserts keys with all their parts, except those whose hash exists already. In the order of their hashes, so that two imports of the
- * same keys wait for each other and do not deadlock.
+ * Inserts keys with all their parts, except those whose hash exists already. Inserts in hash order, so that two imports of the same keys
+ * wait for each other and do not deadlock.
  * @returns the ids of the inserted keys.
  */
 export async function insertImportedKeys(
@@ -121,7 +121,7 @@ export async function insertImportedKeys(
     apiId: string;
     migrationId: string;
     createdAt: number;
-    /** YYYY-MM-DD: a refill that is due today waits for the next date. */
+    /** YYYY-MM-DD. A refill that is due today waits for the next date. */
     today: string;
     keys: readonly ImportedKey[];
   },

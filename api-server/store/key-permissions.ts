@@ -1,6 +1,6 @@
 import type { Queryable } from "./queryable.ts";
 
-/** The slugs that keys hold directly, by the key's id, in the order of the slugs. */
+/** Returns the slugs that keys hold directly, by key id, sorted. */
 export async function listDirectPermissions(
   db: Queryable,
   { workspaceId, keyIds }: { workspaceId: string; keyIds: readonly string[] },

@@ -1,38 +1,38 @@
 import { beginningWith, containing } from "./like.ts";
 import type { Queryable } from "./queryable.ts";
 
-/* Live keys by what is known of them, the newest first. */
+/* Searches live keys, newest first. */
 
-/** Where a page begins: after this key. */
+/** Start of a page: the key before it. */
 export interface KeyPosition {
   readonly createdAt: number;
   readonly keyId: string;
 }
 
-/** All that is given must apply; what is undefined is not asked for. */
+/** All given members must match; `undefined` ones are ignored. */
 export interface KeyFilter {
   readonly workspaceId: string;
-  /** "all": of every API of the workspace. */
+  /** "all": every API of the workspace. */
   readonly apiIds: "all" | readonly string[];
   readonly keyId?: string | undefined;
   readonly hash?: string | undefined;
-  /** Of one API: a part of the name; of several: its beginning. Case is ignored. */
+  /** For one API a substring of the name, for several a prefix. Case-insensitive. */
   readonly name?: string | undefined;
-  /** Its beginning. */
+  /** Prefix of the start. */
   readonly start?: string | undefined;
-  /** The identity of the owner and its external id, which v1 may have stored without an identity. */
+  /** Identity of the owner and its external id, which v1 may have stored without an identity. */
   readonly owner?: { readonly identityId: string | undefined; readonly externalId: string } | undefined;
   readonly enabled?: boolean | undefined;
   readonly expired?: boolean | undefined;
   readonly limited?: boolean | undefined;
   readonly managed?: boolean | undefined;
   readonly roleId?: string | undefined;
-  /** Held directly or through a role. */
+  /** Permission held directly or through a role. */
   readonly permissionId?: string | undefined;
   readonly nowMs: number;
 }
 
-/** A key in a list: without what can be large, or many. */
+/** A key in a list, without members that can be large. */
 export interface FoundKeyRow {
   readonly id: string;
   readonly api_id: string;
@@ -43,16 +43,18 @@ export interface FoundKeyRow {
   readonly last_used_at: number | null;
   readonly created_at: number;
   readonly manager: string | null;
-  /** Of its live identity, or as v1 was told it. */
+  /** External id of its live identity, or the owner that v1 stored. */
   readonly external_id: string | null;
-  /** As stored: what was spent in the last second may be missing. null: unlimited. */
+  /** Stored credits: spending of the last second may be missing. `null` if unlimited. */
   readonly remaining: number | null;
 }
 
-/** A permission that more keys have is on many pages: it is asked of each key, the newest first. */
+/** Maximum number of holders that are listed first. A permission with more holders is on many pages: each key is checked, newest first. */
 const HOLDERS_MAX = 5_000;
 
-/** The keys that hold a permission, directly or through a role, some twice; undefined when they are many. */
+/**
+ * Returns the keys that hold a permission, directly or through a role, possibly twice; `undefined` if there are more than `HOLDERS_MAX`.
+ */
 async function findHolders(
   db: Queryable,
   { workspaceId, permissionId }: { workspaceId: string; permissionId: string },
@@ -70,7 +72,9 @@ async function findHolders(
   return rows.length > HOLDERS_MAX ? undefined : rows.map(({ id }) => id);
 }
 
-/** At most `rowsMax` keys after a position. The statement has no name, so that it is planned for the values of this search. */
+/**
+ * Returns at most `rowsMax` keys after a position. The statement is not prepared, so that Postgres plans it for the values of this search.
+ */
 export async function searchKeys(
   db: Queryable,
   filter: KeyFilter,
@@ -104,7 +108,7 @@ function conditionsOf(
 ): { readonly conditions: readonly string[]; readonly values: unknown[] } {
   const values: unknown[] = [filter.workspaceId];
   const conditions = ["k.deleted_at is null"];
-  /** The place of a value in the statement. */
+  /** Adds a value and returns its parameter. */
   const at = (value: unknown): string => `$${values.push(value)}`;
 
   const { apiIds } = filter;
@@ -127,7 +131,7 @@ function conditionsOf(
   }
   if (filter.enabled !== undefined) conditions.push(filter.enabled ? "k.enabled" : "not k.enabled");
   if (filter.expired !== undefined) {
-    // A key still lives in the millisecond of its expiry.
+    // A key is still valid in the millisecond of its expiry.
     const isExpired = `k.expires_at < ${at(filter.nowMs)}`;
     conditions.push(filter.expired ? isExpired : `(k.expires_at is null or not ${isExpired})`);
   }

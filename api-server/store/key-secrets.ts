@@ -1,11 +1,9 @@
 import type { KeyRef } from "./keys.ts";
 import type { Queryable } from "./queryable.ts";
 
-/*
- * The encrypted strings of recoverable keys. They are deleted with the row of their key.
- */
+/* Encrypted strings of recoverable keys. They are deleted with the row of their key. */
 
-/** The encrypted form of a string (key-vault.ts). */
+/** Encrypted form of a string (key-vault.ts). */
 export interface Sealed {
   readonly encryptionKeyId: string;
   readonly nonce: Uint8Array;
@@ -40,7 +38,7 @@ export async function hasKeySecret(db: Queryable, { workspaceId, keyId }: KeyRef
   return rowCount === 1;
 }
 
-/** The strings of those keys that have one, in no order. */
+/** Returns the existing strings of these keys, in no order. */
 export async function listKeySecrets(
   db: Queryable,
   { workspaceId, keyIds }: { workspaceId: string; keyIds: readonly string[] },
@@ -52,7 +50,7 @@ export async function listKeySecrets(
   return rows;
 }
 
-/** Strings in all workspaces that another encryption key has encrypted, with key ids after `after`. */
+/** Returns strings of all workspaces that another encryption key has encrypted, with key ids after `after`. */
 export async function listKeySecretsOfOthers(
   db: Queryable,
   { encryptionKeyId, after, max }: { encryptionKeyId: string; after: string; max: number },
@@ -70,7 +68,7 @@ export async function listKeySecretsOfOthers(
   return rows;
 }
 
-/** Returns false, and writes nothing, when the row is not the one that was read: it was replaced meanwhile, or the key is gone. */
+/** Returns false, and writes nothing, if the row has changed since it was read: it was replaced, or the key was deleted. */
 export async function replaceKeySecret(db: Queryable, old: KeySecretRow, sealed: Sealed): Promise<boolean> {
   const text = `update key_secrets
                    set encryption_key_id = $4, nonce = $5, ciphertext = $6
@@ -84,8 +82,8 @@ export async function replaceKeySecret(db: Queryable, old: KeySecretRow, sealed:
 }
 
 /**
- * How many strings each encryption key has encrypted, over all workspaces, with those of keys that wait to be created (queued-keys.ts).
- * One without strings may be removed from the configuration.
+ * Returns the number of strings that each encryption key has encrypted, over all workspaces, including those of queued keys
+ * (queued-keys.ts). An encryption key without strings may be removed from the configuration.
  */
 export async function countKeySecrets(
   db: Queryable,

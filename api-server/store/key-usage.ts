@@ -1,8 +1,8 @@
 import type { Queryable } from "./queryable.ts";
 
 /**
- * Sets when keys were last used, Unix ms; never to an earlier time than before. Pods need not learn of it. Rows are locked in the
- * order of their ids, to avoid deadlock.
+ * Sets when keys were last used, Unix ms; never moves the time back. This change is not projected to pods. Rows are locked in id order, to
+ * avoid deadlock.
  */
 export async function raiseLastUsed(
   tx: Queryable,
@@ -29,8 +29,7 @@ export async function raiseLastUsed(
 }
 
 /**
- * Sets when keys were changed by a refill, Unix ms; their manager stays the same. The rows are locked in the order of their ids, until the
- * transaction ends.
+ * Sets when a refill changed the keys, Unix ms; their manager stays the same. The rows are locked in id order, until the transaction ends.
  */
 export async function noteRefill(
   tx: Queryable,

@@ -1,17 +1,15 @@
 import type { ApiRef } from "./apis.ts";
 import type { Queryable } from "./queryable.ts";
 
-/*
- * Statements about all keys of an API, of which there can be a million: each takes some of them.
- */
+/* Statements about all keys of an API, of which there can be a million: each call handles a batch. */
 
-/** What is said of a key that was deleted. */
+/** Details of a deleted key. */
 export interface DeletedKeyRow {
   readonly id: string;
   readonly name: string | null;
 }
 
-/** The number of live keys. */
+/** Returns the number of live keys. */
 export async function countKeysOfApi(db: Queryable, { workspaceId, apiId }: ApiRef): Promise<number> {
   const text = `select count(*) as n
                   from keys k
@@ -20,7 +18,7 @@ export async function countKeysOfApi(db: Queryable, { workspaceId, apiId }: ApiR
   return rows[0]?.n ?? 0;
 }
 
-/** One live key that a manifest manages, if there is any. */
+/** Returns one live key that a manifest manages; `undefined` if there is none. */
 export async function findManagedKeyOfApi(
   db: Queryable,
   { workspaceId, apiId }: ApiRef,
@@ -38,7 +36,7 @@ export async function findManagedKeyOfApi(
   return rows[0];
 }
 
-/** The ids of live keys with credits, sorted, after `cursor`. */
+/** Returns the ids of live keys with credits, sorted, after `cursor`. */
 export async function listLimitedKeyIds(
   db: Queryable,
   { workspaceId, apiId, cursor, max }: ApiRef & { cursor: string; max: number },
@@ -54,7 +52,7 @@ export async function listLimitedKeyIds(
   return rows.map(({ id }) => id);
 }
 
-/** Live keys that nothing manages and that have no credits; those are deleted one by one. */
+/** Live keys without a manager and without credits; keys with credits are deleted one by one. */
 const UNLIMITED = `select k.id
                      from keys k
                     where k.workspace_id = $1 and k.api_id = $2 and k.deleted_at is null and k.manager is null
@@ -63,7 +61,7 @@ const UNLIMITED = `select k.id
                     limit $3
                       for update of k`;
 
-/** Marks at most `max` of them as deleted, and returns those. */
+/** Marks at most `max` of them as deleted, and returns them. */
 export async function deleteSomeKeys(
   tx: Queryable,
   { workspaceId, apiId, max, deletedAt }: ApiRef & { max: number; deletedAt: number },
@@ -78,7 +76,7 @@ export async function deleteSomeKeys(
   return (await tx.query<DeletedKeyRow>({ name: "delete-some-keys", text, values })).rows;
 }
 
-/** Removes at most `max` of them with everything that belongs to them, and returns those. */
+/** Removes at most `max` of them with all their parts, and returns them. */
 export async function purgeSomeKeys(
   tx: Queryable,
   { workspaceId, apiId, max }: ApiRef & { max: number },
@@ -91,7 +89,7 @@ export async function purgeSomeKeys(
   return (await tx.query<DeletedKeyRow>({ name: "purge-some-keys", text, values: [workspaceId, apiId, max] })).rows;
 }
 
-/** Removes at most `max` keys that were marked as deleted before, and returns how many. */
+/** Removes at most `max` keys that were already marked as deleted, and returns their number. */
 export async function purgeSomeDeletedKeys(
   tx: Queryable,
   { workspaceId, apiId, max }: ApiRef & { max: number },

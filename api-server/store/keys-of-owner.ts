@@ -1,17 +1,17 @@
 import type { Queryable } from "./queryable.ts";
 
-/* Statements about all keys of an owner, of which there can be very many: each takes some of them. */
+/* Statements about all keys of an owner, of which there can be very many: each call handles a batch. */
 
 export interface OwnerRef {
   readonly workspaceId: string;
-  /** Only keys of this API; undefined: of all. */
+  /** Only keys of this API; `undefined` for all APIs. */
   readonly apiId: string | undefined;
   readonly externalId: string;
 }
 
 /**
- * The live keys of an owner, each once: those that v1 was told it is the owner of, and those of the live identity with this external id. Each
- * of the two is found by its own index.
+ * Live keys of an owner, each once: keys whose v1 owner id matches, and keys of the live identity with this external id. Each set is found
+ * by its own index.
  */
 const OWNED = `select t.id, t.api_id, t.enabled, t.manager
                  from keys t
@@ -28,14 +28,14 @@ const OWNED = `select t.id, t.api_id, t.enabled, t.manager
 /** Keys of an owner in one API. */
 export interface OwnedKeysRow {
   readonly api_id: string;
-  /** Those that nothing manages and that are not yet as wanted. */
+  /** Unmanaged keys that differ from the desired state. */
   readonly to_change: number;
-  /** Those that nothing manages and that are as wanted already. */
+  /** Unmanaged keys that are in the desired state already. */
   readonly unchanged: number;
   readonly managed: number;
 }
 
-/** By API, sorted by its id. */
+/** Returns counts by API, sorted by its id. */
 export async function countKeysOfOwner(
   db: Queryable,
   { workspaceId, apiId, externalId, enabled }: OwnerRef & { readonly enabled: boolean },
@@ -52,7 +52,7 @@ export async function countKeysOfOwner(
   return (await db.query<OwnedKeysRow>({ text, values })).rows;
 }
 
-/** Some live keys of an owner that a manifest manages, sorted by id. */
+/** Returns some live keys of an owner that a manifest manages, sorted by id. */
 export async function listManagedKeysOfOwner(
   db: Queryable,
   { workspaceId, apiId, externalId, rowsMax }: OwnerRef & { readonly rowsMax: number },
@@ -68,8 +68,8 @@ export async function listManagedKeysOfOwner(
 }
 
 /**
- * Enables or disables at most `max` keys of an owner that nothing manages and that are not yet so, in these APIs alone. Returns those.
- * They are locked in the order of their ids, so that two of these calls do not wait for one another.
+ * Enables or disables at most `max` unmanaged keys of an owner that differ from the desired state, in these APIs only. Returns the changed
+ * keys. Rows are locked in id order, so that two of these calls do not deadlock.
  */
 export async function enableSomeKeysOfOwner(
   tx: Queryable,
@@ -87,7 +87,8 @@ export async function enableSomeKeysOfOwner(
     readonly max: number;
   },
 ): Promise<{ readonly id: string; readonly api_id: string; readonly name: string | null }[]> {
-  // The limit comes before the rows are locked, which a union cannot be; what another call has changed meanwhile is left out again.
+  // The limit applies before the rows are locked, because a union cannot be locked; rows that another call has changed meanwhile are
+  // filtered out again.
   const text = `with owned as (${OWNED}),
                      portion as materialized (select o.id
                                              from owned o

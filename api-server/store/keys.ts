@@ -4,12 +4,12 @@ import type { Queryable } from "./queryable.ts";
 import type { RatelimitRow } from "./ratelimits.ts";
 
 /*
- * Statements that read keys. A key is live when neither it nor its API is deleted. (Its workspace is not deleted, because such a
- * workspace has no valid root key.)
+ * Statements that read keys. A key is live if neither it nor its API is deleted. (Its workspace is not deleted, because such a workspace
+ * has no valid root key.)
  *
- * Before Postgres has statistics of a workspace's keys, which after an import takes it a minute or more, it takes them for very few and
- * reads all of them by an index that begins with the workspace. So lists look keys up by id, API or identity alone, in a part of the
- * statement that Postgres does not merge with the rest (`offset 0`, or a limit), and compare the workspace outside of it.
+ * After an import, Postgres has no statistics of a workspace's keys for a minute or more. It then assumes very few keys, and reads all of
+ * them by an index that starts with the workspace. So lists look keys up by id, API or identity alone, in a subquery that Postgres does not
+ * merge with the rest (`offset 0`, or a limit), and compare the workspace outside of it.
  */
 
 export interface KeyRef {
@@ -17,7 +17,7 @@ export interface KeyRef {
   readonly keyId: string;
 }
 
-/** A live key with its single parts: its identity, if that is live, and its credits as stored. */
+/** A live key with its scalar parts: its identity, if that is live, and its credits as stored. */
 export interface KeyRow {
   readonly id: string;
   readonly api_id: string;
@@ -28,20 +28,20 @@ export interface KeyRow {
   readonly enabled: boolean;
   readonly expires_at: number | null;
   readonly last_used_at: number | null;
-  /** The owner as it was given through v1; kept when the identity is deleted. */
+  /** Owner that v1 stored; kept when the identity is deleted. */
   readonly owner_id: string | null;
   readonly environment: string | null;
-  /** null: never, or not known because the refill is older than the column. */
+  /** `null` if there was no refill, or its time is unknown because it is older than the column. */
   readonly last_refill_at: number | null;
   readonly manager: string | null;
   readonly created_at: number;
   readonly updated_at: number | null;
-  /** As stored, whether the identity is live or not. */
+  /** Stored id, whether or not the identity is live. */
   readonly identity_id: string | null;
-  /** null without an identity, or when it is deleted. */
+  /** `null` without an identity, or if it is deleted. */
   readonly external_id: string | null;
   readonly identity_meta: Json | null;
-  /** null means unlimited. The exact number may be smaller, because spending is written later. */
+  /** `null` if unlimited. The exact number may be smaller, because spending is written later. */
   readonly remaining: number | null;
   readonly refill_amount: number | null;
   readonly refill_day: number | null;
@@ -77,7 +77,7 @@ export async function findKeyByHash(
   return rows[0];
 }
 
-/** The workspace of a live key, by the key's hash alone, which determines it. The workspace is not deleted, but may be disabled. */
+/** Returns the workspace of a live key by the key's hash alone. The workspace is not deleted, but may be disabled. */
 export async function findKeyHome(
   db: Queryable,
   { hash }: { hash: string },
@@ -108,12 +108,12 @@ export async function lockKey(tx: Queryable, { workspaceId, keyId }: KeyRef): Pr
 export interface KeyPage {
   readonly workspaceId: string;
   readonly apiId: string;
-  /** The first id of the page, or a lower bound of it; the empty text is before every id. */
+  /** First id of the page, or a lower bound of it; the empty string precedes every id. */
   readonly cursor: string;
   readonly rowsMax: number;
 }
 
-/** The ids of live keys, sorted; none of an API of another workspace. */
+/** Returns the ids of live keys, sorted; empty for an API of another workspace. */
 export async function listKeyIds(db: Queryable, { workspaceId, apiId, cursor, rowsMax }: KeyPage): Promise<string[]> {
   const text = `select k.id
                   from apis a
@@ -129,7 +129,7 @@ export async function listKeyIds(db: Queryable, { workspaceId, apiId, cursor, ro
   return rows.map(({ id }) => id);
 }
 
-/** A separate statement, so that it finds the few keys of an identity among a million of an API. */
+/** A separate statement, so that it finds the few keys of an identity among a million keys of an API. */
 export async function listKeyIdsOfIdentity(
   db: Queryable,
   { workspaceId, apiId, cursor, rowsMax, identityId }: KeyPage & { identityId: string },
@@ -149,8 +149,8 @@ export async function listKeyIdsOfIdentity(
 }
 
 /**
- * The ids of live keys of an owner, sorted: of those that v1 was told it is the owner of, and of those of the live identity with this
- * externalId. Each of the two is found by its own index. Without an API, of all APIs of the workspace.
+ * Returns the ids of live keys of an owner, sorted: keys whose v1 owner id matches, and keys of the live identity with this externalId.
+ * Each set is found by its own index. Without an API, returns keys of all APIs of the workspace.
  */
 export async function listKeyIdsOfOwner(
   db: Queryable,
@@ -183,7 +183,7 @@ export async function listKeyIdsOfOwner(
   return rows.map(({ id }) => id);
 }
 
-/** The APIs of those of these keys that are live, each once, in no order. */
+/** Returns the APIs of the live keys among these, each once, in no order. */
 export async function listApisOfKeys(
   db: Queryable,
   { workspaceId, keyIds }: { workspaceId: string; keyIds: readonly string[] },
@@ -204,8 +204,8 @@ export async function listApisOfKeys(
 }
 
 /**
- * Returns those of the keys that are still live, in the given order, as many as fit into `bytesMax` with their permissions, roles and
- * limits; at least the first. `place` is the position of a key in the request, from 1.
+ * Returns the live keys among these, in the given order, as many as fit into `bytesMax` with their permissions, roles and limits; at least
+ * the first. `place` is the position of a key in the request, starting at 1.
  */
 export async function listKeysThatFit(
   db: Queryable,
@@ -236,7 +236,7 @@ export async function listKeysThatFit(
   return rows;
 }
 
-/** The parts of a key of which there can be many. */
+/** Parts of a key that can be numerous. */
 export interface KeyPartsRow {
   readonly key_id: string;
   /** Slugs held directly and through roles, distinct, in no order. */
@@ -283,7 +283,7 @@ export async function listKeyParts(
   return rows;
 }
 
-/** The live keys of a manager, the newest first. */
+/** Returns the live keys of a manager, newest first. */
 export async function listKeysOfManager(
   db: Queryable,
   { workspaceId, manager, rowsMax }: { workspaceId: string; manager: string; rowsMax: number },
@@ -299,7 +299,7 @@ export async function listKeysOfManager(
   return rows;
 }
 
-/** The live key with this name and manager; null is a name of its own. */
+/** Returns the live key with this name and manager; `null` counts as a name. */
 export async function findKeyIdByManager(
   db: Queryable,
   { workspaceId, manager, name }: { workspaceId: string; manager: string; name: string | null },
@@ -316,7 +316,7 @@ export async function findKeyIdByManager(
   return rows[0]?.id;
 }
 
-/** The hash of a live key, by which records name it. */
+/** Returns the hash of a live key, which identifies its record. */
 export async function findKeyHash(db: Queryable, { workspaceId, keyId }: KeyRef): Promise<string | undefined> {
   const text = "select hash from keys where workspace_id = $1 and id = $2 and deleted_at is null";
   const { rows } = await db.query<{ hash: string }>({ name: "find-key-hash", text, values: [workspaceId, keyId] });

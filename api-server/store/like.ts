@@ -1,8 +1,8 @@
-/** Matched literally in a LIKE pattern: also `%`, `_` and `\`. */
+/** Escapes `%`, `_` and `\` in a LIKE pattern. */
 const literally = (part: string): string => part.replaceAll(/[\\%_]/g, "\\$&");
 
-/** A LIKE pattern for texts that contain `part`. */
+/** Returns a LIKE pattern for strings that contain `part`. */
 export const containing = (part: string): string => `%${literally(part)}%`;
 
-/** A LIKE pattern for texts that begin with `part`. */
+/** Returns a LIKE pattern for strings that begin with `part`. */
 export const beginningWith = (part: string): string => `${literally(part)}%`;

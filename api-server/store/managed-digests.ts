@@ -2,8 +2,8 @@ import type { ManagerRef } from "./managed-objects.ts";
 import type { Queryable } from "./queryable.ts";
 
 /*
- * A digest of what a manifest says of its object, so that a client sees by one list whether any of thousands was changed. Whatever a
- * manifest can determine is in it, and nothing else: it stays the same while the object is as the manifest says.
+ * Digest of the manifest-controlled state of an object, so that a client can detect changes of thousands of objects with one list. It
+ * covers exactly the fields that a manifest can set: it stays the same while the object matches the manifest.
  */
 
 export const DIGESTED_KINDS = ["role", "namespace", "override"] as const;
@@ -12,12 +12,12 @@ export type DigestedKind = (typeof DIGESTED_KINDS)[number];
 export interface DigestRow {
   readonly id: string;
   readonly manager: string;
-  /** Of an override: its namespace. */
+  /** Namespace of an override. */
   readonly namespace_id: string | null;
   readonly digest: string;
 }
 
-/** `roles`, `ratelimit_namespaces` and `ratelimit_overrides` that live and have a manager; what the digest is made of is `content`. */
+/** Live rows of `roles`, `ratelimit_namespaces` and `ratelimit_overrides` that have a manager; the digest is computed from `content`. */
 const CONTENT: Readonly<Record<DigestedKind, string>> = {
   role: `select roles.id, roles.workspace_id, roles.manager, null as namespace_id,
                 jsonb_build_array(roles.name, roles.description,
@@ -31,7 +31,7 @@ const CONTENT: Readonly<Record<DigestedKind, string>> = {
                      jsonb_build_array(namespaces.name) as content
                 from ratelimit_namespaces namespaces
                where namespaces.manager is not null and namespaces.deleted_at is null`,
-  // Whose the namespace is decides whether the override may be in it.
+  // The manager of the namespace decides whether the override may be in it.
   override: `select overrides.id, overrides.workspace_id, overrides.manager, overrides.namespace_id,
                     jsonb_build_array(overrides.namespace_id, namespaces.manager, overrides.identifier, overrides.max_count,
                       overrides.duration_ms, overrides.async) as content
@@ -46,7 +46,7 @@ const columns = (kind: DigestedKind): string =>
      from (${CONTENT[kind]}) found
     where found.workspace_id = $1`;
 
-/** Returns the digest of the live object of the kind with this manager; undefined when there is none. */
+/** Returns the digest of the live object of the kind with this manager; `undefined` if there is none. */
 export async function findDigest(
   db: Queryable,
   kind: DigestedKind,
@@ -60,7 +60,7 @@ export async function findDigest(
   return rows[0]?.digest;
 }
 
-/** In the order of the ids, from the cursor on. */
+/** Returns digests in id order, starting at the cursor. */
 export async function listDigestsOf(
   db: Queryable,
   kind: DigestedKind,

@@ -1,14 +1,14 @@
 import type { Queryable } from "./queryable.ts";
 
 /*
- * The kinds of objects that a manifest can manage, and their managers: for each kind one statement that reads an object's manager, and
- * one that finds the object of a manager. Only live objects are read.
+ * Kinds of objects that a manifest can manage. Each kind has one statement that reads an object's manager, and one that finds the object of
+ * a manager. Only live objects are read.
  */
 
 export const MANAGED_KINDS = ["api", "role", "permission", "namespace", "override", "key", "policy"] as const;
 export type ManagedKind = (typeof MANAGED_KINDS)[number];
 
-/** The kinds of which a manager has at most one object. Of keys it may have one per name. */
+/** Kinds of which a manager has at most one object. A manager may have one key per name. */
 export type ClaimedKind = Exclude<ManagedKind, "key">;
 
 export interface ObjectRef {
@@ -20,7 +20,7 @@ interface ManagerRow {
   readonly manager: string | null;
 }
 
-/** The row that is read of an object of each kind. */
+/** Row with the manager of an object, by kind. */
 export interface ManagerRows {
   readonly api: ManagerRow;
   readonly role: ManagerRow;
@@ -47,7 +47,7 @@ const FIND_MANAGER: Readonly<Record<ManagedKind, string>> = {
   policy: "select api_id, manager from policies where workspace_id = $1 and id = $2 and deleted_at is null",
 };
 
-/** Returns the manager of the object with this id; undefined when no live object of the kind has it. */
+/** Returns the manager of the object with this id; `undefined` if there is no such live object. */
 export async function findManager<Kind extends ManagedKind>(
   db: Queryable,
   kind: Kind,
@@ -71,7 +71,7 @@ interface IdRow {
   readonly id: string;
 }
 
-/** The row that is read of a manager's object, for each kind. */
+/** Row of a manager's object, by kind. */
 export interface OwnRows {
   readonly api: IdRow;
   readonly role: IdRow;
@@ -90,7 +90,9 @@ const FIND_OWN: Readonly<Record<ClaimedKind, string>> = {
   policy: "select id, version from policies where workspace_id = $1 and manager = $2 and deleted_at is null",
 };
 
-/** Returns the live object of the kind with this manager, if there is one: an override in any namespace, a policy of any API. */
+/**
+ * Returns the live object of the kind with this manager, if there is one. Overrides are searched in all namespaces, policies in all APIs.
+ */
 export async function findOwn<Kind extends ClaimedKind>(
   db: Queryable,
   kind: Kind,

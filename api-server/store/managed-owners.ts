@@ -1,23 +1,23 @@
 import { MANAGED_KINDS, type ManagedKind, type ObjectRef } from "./managed-objects.ts";
 import type { Queryable } from "./queryable.ts";
 
-/* Who manages what, for administrators: over all kinds, by the beginning of the managers' names. */
+/* Lists managed objects for administrators, over all kinds, by a prefix of the managers' names. */
 
-/** A live object that a manifest manages, or left in the store. */
+/** A live object that a manifest manages, or that it orphaned. */
 export interface OwnedRow {
   readonly kind: ManagedKind;
   readonly id: string;
-  /** Its name for people; of a permission its slug, of an override its identifier. */
+  /** Display name: the slug of a permission, the identifier of an override. */
   readonly name: string | null;
   readonly manager: string | null;
-  /** Of an object without a manager: who left it, and when. */
+  /** Last manager of an orphaned object, and the time of release. */
   readonly last_manager: string | null;
   readonly released_at: number | null;
 }
 
 export interface OwnedBy {
   readonly workspaceId: string;
-  /** A manager's name, or its beginning: the parts before a slash. Empty means every manager. */
+  /** A manager's name, or a prefix of it: the parts before a slash. Empty for every manager. */
   readonly manager: string;
 }
 
@@ -29,7 +29,7 @@ const SELECT_OF: Readonly<Record<ManagedKind, string>> = {
                 from ratelimit_namespaces n where n.workspace_id = $1 and n.deleted_at is null`,
   override: `select 'override', o.id, o.identifier, o.manager
                from ratelimit_overrides o where o.workspace_id = $1 and o.deleted_at is null`,
-  // One that a manifest left is a key like any other.
+  // An orphaned key is treated as any other key.
   key: `select 'key', k.id, k.name, k.manager
           from keys k where k.workspace_id = $1 and k.manager is not null and k.deleted_at is null`,
   policy: "select 'policy', c.id, c.name, c.manager from policies c where c.workspace_id = $1 and c.deleted_at is null",
@@ -49,7 +49,7 @@ const LIST_OWNED = `
    order by coalesce(w.manager, w.last_manager), w.kind, w.id
    limit $3`;
 
-/** Sorted by the manager's name, kind and id. */
+/** Returns objects sorted by manager, kind and id. */
 export async function listOwned(
   db: Queryable,
   { workspaceId, manager, rowsMax }: OwnedBy & { rowsMax: number | null },
@@ -72,7 +72,7 @@ const UPDATE_MANAGER: Readonly<Record<ManagedKind, string>> = {
   policy: "update policies set manager = $4 where workspace_id = $1 and id = $2 and manager = $3",
 };
 
-/** Returns false when the object has another manager by now. Violates `<table>_manager` when the new one has another object. */
+/** Returns false if the object has another manager by now. Violates `<table>_manager` if the new manager has another object. */
 export async function updateManager(
   tx: Queryable,
   kind: ManagedKind,

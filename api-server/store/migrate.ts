@@ -7,51 +7,50 @@ import { type IndexStep, listMigrations, type Migration } from "./migration-file
 /*
  * Migrates the database while other replicas serve from it.
  *
- * A statement that waits for a lock makes all later ones wait: `alter table keys` behind a report of an hour would stop every
- * verification for that hour. So a migration waits for its locks in short tries, with pauses for the traffic in between.
- * Indexes on existing tables are created concurrently, which is not possible in a transaction: see CONTRIBUTING.md.
+ * A statement that waits for a lock blocks all later ones: `alter table keys` behind a one-hour report would stop every verification for
+ * that hour. So a migration tries to get its locks in short attempts, with pauses for the traffic in between. Indexes on existing tables
+ * are created concurrently, which is not possible in a transaction: see CONTRIBUTING.md.
  */
 
-/** Not used by any other advisory lock of ours. Two replicas that start at once migrate one after the other. */
+/** Distinct from all other advisory locks. Two replicas that start concurrently migrate one at a time. */
 export const MIGRATION_LOCK = 7_061_001;
 
-/** A host that is gone does not refuse a connection. */
+/** Connect timeout, because an unreachable host does not reject a connection. */
 const CONNECT_MS_MAX = 5_000;
-/** Between two checks whether the other process has finished migrating. */
-const TURN_LOOK_MS = 200;
+/** Interval of the checks whether another process has finished migrating. */
+const TURN_POLL_MS = 200;
 const LOCK_TRY_MS = 500;
-/** Longer than Postgres's `deadlock_timeout` (1 s), after which it cancels an autovacuum that blocks us. */
+/** Longer than Postgres's `deadlock_timeout` (1 s), after which it cancels a blocking autovacuum. */
 const LONG_LOCK_TRY_MS = 1_500;
 const LONG_TRY_EVERY = 5;
 const PAUSE_MS = 2_000;
 const LOCK_WAIT_MS_MAX = 600_000;
 
-/** The errors of a lock timeout and of a deadlock. */
+/** Error codes of a lock timeout and of a deadlock. */
 const TRY_AGAIN: ReadonlySet<string> = new Set(["55P03", "40P01"]);
 
 export interface MigrateOptions {
-  /** The folder of the numbered files; this release's own when left out. */
+  /** Folder of the numbered files. Default: this release's own. */
   readonly folder?: string;
-  /** How long one migration tries to get its locks before it fails; 10 minutes when left out. */
+  /** Maximum time to get the locks of one migration, ms. Default: 10 minutes. */
   readonly lockWaitMsMax?: number;
-  /** Called after each try that did not get its locks. */
+  /** Called after each attempt that did not get its locks. */
   readonly onBlocked?: (blocked: { readonly fileName: string; readonly attempt: number }) => void;
-  /** Called before each migration that is applied: `done` are those before it, `total` all that this run applies. */
+  /** Called before each migration that is applied: `done` is the number of earlier ones, `total` the number that this run applies. */
   readonly onMigration?: (now: { readonly fileName: string; readonly done: number; readonly total: number }) => void;
 }
 
 /**
- * Applies the numbered migrations that the database has not seen yet, in order, and records each: a plain file in one
- * transaction together with its record, a `….concurrently.sql` statement by statement, skipping what an interrupted run
- * has done. Safe to call from several processes at once. Throws the error of a migration, also when it did not get its locks
- * within `lockWaitMsMax`.
+ * Applies pending numbered migrations in order, and records each: a plain file in one transaction together with its record, a
+ * `….concurrently.sql` statement by statement, skipping those that an interrupted run has completed. Several processes may call it
+ * concurrently. Throws the error of a migration, also if it did not get its locks within `lockWaitMsMax`.
  */
 export async function migrate(databaseUrl: DatabaseUrl, options: MigrateOptions = {}): Promise<void> {
   const migrations = await listMigrations(options.folder);
   await withClient(databaseUrl, async (client) => {
-    // Then the user needs no right to make tables.
+    // Without pending migrations, the user needs no privilege to create tables.
     if ((await findPending(client, migrations)).length === 0) return;
-    // The database's own defaults may be shorter than creating an index takes.
+    // The database's own timeouts may be shorter than the creation of an index.
     await client.query("set statement_timeout = 0; set lock_timeout = 0");
     await untilOurTurn(client);
     await client.query(`create table if not exists schema_migrations (
@@ -67,12 +66,12 @@ export async function migrate(databaseUrl: DatabaseUrl, options: MigrateOptions 
   });
 }
 
-/** The database lacks migrations of this release, and another process is to apply them. */
+/** The database lacks migrations of this release, which another process must apply. */
 export class SchemaBehind extends Error {
   override name = "SchemaBehind";
 }
 
-/** Throws `SchemaBehind` when the database has not seen all migrations of this release. Changes nothing, and takes no lock. */
+/** Throws `SchemaBehind` if migrations of this release are pending. Changes nothing, and takes no lock. */
 export async function demandMigrated(databaseUrl: DatabaseUrl): Promise<void> {
   const migrations = await listMigrations();
   await withClient(databaseUrl, async (client) => {
@@ -98,7 +97,7 @@ async function withClient(databaseUrl: DatabaseUrl, work: (client: pg.Client) =>
   }
 }
 
-/** Returns those that the database has not seen, in order. */
+/** Returns the pending migrations, in order. */
 async function findPending(client: pg.Client, migrations: readonly Migration[]): Promise<readonly Migration[]> {
   const table = await client.query<{ found: boolean }>("select to_regclass('schema_migrations') is not null as found");
   if (table.rows[0]?.found !== true) return migrations;
@@ -108,15 +107,15 @@ async function findPending(client: pg.Client, migrations: readonly Migration[]):
 }
 
 /**
- * The lock belongs to the session, so that it spans several transactions and ends with the connection in any case. It is polled,
- * because a waiting statement would hold a snapshot, and creating an index concurrently waits for snapshots.
+ * Waits for the migration lock. It belongs to the session, so that it spans several transactions and ends with the connection in any case.
+ * It is polled, because a waiting statement would hold a snapshot, and concurrent index creation waits for snapshots.
  */
 async function untilOurTurn(client: pg.Client): Promise<void> {
   for (;;) {
     const text = "select pg_try_advisory_lock($1) as taken";
     const { rows } = await client.query<{ taken: boolean }>(text, [MIGRATION_LOCK]);
     if (rows[0]?.taken === true) return;
-    await sleep(TURN_LOOK_MS * (0.5 + Math.random()));
+    await sleep(TURN_POLL_MS * (0.5 + Math.random()));
   }
 }
 
@@ -171,8 +170,8 @@ async function applyInTransaction(client: pg.Client, migration: Migration, lockT
 }
 
 /**
- * Reads and writes of the table continue meanwhile, so that it may wait for long transactions without a limit. An index that
- * exists but is invalid was left by an interrupted run: no query uses it, but every write still maintains it.
+ * Creates or drops an index. Reads and writes of the table continue, so that this may wait for long transactions without a limit. An
+ * invalid index is the remainder of an interrupted run: no query uses it, but every write still maintains it.
  */
 async function applyIndexStep(client: pg.Client, { kind, index, text }: IndexStep): Promise<void> {
   const found = await findIndex(client, index);
@@ -190,7 +189,7 @@ async function remember(client: pg.Client, { version, fileName }: Migration): Pr
   await client.query("insert into schema_migrations (version, file_name) values ($1, $2)", [version, fileName]);
 }
 
-/** Describes what may block it: the three longest transactions in this database. */
+/** Describes possible blockers: the three longest transactions in this database. */
 async function describeHolders(client: pg.Client): Promise<string> {
   const { rows } = await client.query<{ pid: number; name: string; seconds: number }>(
     `select a.pid, a.application_name as name, extract(epoch from now() - a.xact_start)::integer as seconds

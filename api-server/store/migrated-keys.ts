@@ -1,18 +1,18 @@
 import type { Queryable } from "./queryable.ts";
 
-/*
- * Statements for the first verification of a key that was imported under a foreign hash.
- */
+/* Statements for the first verification of a key that was imported under a foreign hash. */
 
-/** The key that is presented with a migration: under its own hash, or still under the imported one. */
+/** A key that is verified with a migration: stored under its own hash, or still under the imported one. */
 export interface MigratedKeyRow {
   readonly id: string;
   readonly api_id: string;
-  /** Whether it is stored under its own hash already. */
+  /** Whether it is already stored under its own hash. */
   readonly is_rewritten: boolean;
 }
 
-/** A live key of a live API in this workspace. One statement, so that a concurrent rewrite is seen completely or not at all. */
+/**
+ * Returns a live key of a live API in this workspace. Uses one statement, so that a concurrent rewrite is visible completely or not at all.
+ */
 export async function findMigratedKey(
   db: Queryable,
   {
@@ -38,7 +38,7 @@ export async function findMigratedKey(
   return rows[0];
 }
 
-/** Does nothing when it was rewritten already. Violates `keys_hash_key` when another key has the hash. */
+/** No-op if the key is rewritten already. Violates `keys_hash_key` if another key has the hash. */
 export async function rewriteMigratedKey(
   tx: Queryable,
   {

@@ -8,7 +8,9 @@ export interface Migration {
   readonly version: number;
   readonly fileName: string;
   readonly sql: string;
-  /** For a file `….concurrently.sql`: its statements, each outside of a transaction. undefined: the whole file in one transaction. */
+  /**
+   * Statements of a file `….concurrently.sql`, each run outside of a transaction; `undefined` if the whole file runs in one transaction.
+   */
   readonly indexSteps: readonly IndexStep[] | undefined;
 }
 
@@ -20,8 +22,8 @@ export interface IndexStep {
 }
 
 /**
- * Returns the migrations of a folder (this release's own when left out), oldest first. Throws when two have the same number, a file
- * has no valid name, or a `….concurrently.sql` contains anything but creating and dropping indexes.
+ * Returns the migrations of a folder (default: this release's own), oldest first. Throws if two have the same number, a file has no valid
+ * name, or a `….concurrently.sql` contains anything except creating and dropping indexes.
  */
 export async function listMigrations(folder = FOLDER): Promise<Migration[]> {
   const fileNames = (await readdir(folder)).filter((fileName) => fileName.endsWith(".sql")).sort();
@@ -44,8 +46,8 @@ const CREATE = /^create (?:unique )?index concurrently ([a-z_][a-z0-9_]*) on /;
 const DROP = /^drop index concurrently (?:if exists )?([a-z_][a-z0-9_]*)$/;
 
 /**
- * Only these two, because their effect is visible in the catalogue, so that an interrupted file can be continued. `if not
- * exists` is refused, because it skips the invalid index that an interrupted statement leaves.
+ * Accepts only these two statements, because the catalog shows whether they have completed, so that an interrupted file can be continued.
+ * `if not exists` is rejected, because it skips the invalid index that an interrupted statement leaves.
  */
 function readIndexSteps(fileName: string, sql: string): IndexStep[] {
   const texts = sql

@@ -1,7 +1,7 @@
 import type { MigrationAlgorithm } from "../../core/keys/migration.ts";
 import type { Queryable } from "./queryable.ts";
 
-/* Migrations by which keys from elsewhere are imported. Those of the database schema are in migrate.ts. */
+/* Migrations that import keys from another system. Those of the database schema are in migrate.ts. */
 
 export interface MigrationRow {
   readonly id: string;
@@ -37,7 +37,7 @@ export async function findMigration(
   return rows[0];
 }
 
-/** Sorted by id. */
+/** Returns migrations sorted by id. */
 export async function listMigrations(
   db: Queryable,
   { workspaceId, rowsMax }: { workspaceId: string; rowsMax: number },

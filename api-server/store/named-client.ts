@@ -1,17 +1,17 @@
 import { createHash } from "node:crypto";
 import pg from "pg";
 
-/** The most bytes that Postgres keeps of a statement's name. */
+/** Maximum length of a statement name in Postgres, in bytes. */
 const NAME_BYTES_MAX = 63;
 const HASH_DIGITS = 12;
 
-/** By text. Named texts are constants of the program, so that their number is bounded. */
+/** Prepared names by text. Their number is bounded, because named texts are constants of the program. */
 const prepared = new Map<string, { readonly name: string; readonly full: string }>();
 
 /**
- * Returns the name under which a connection prepares a statement: the given name, for people who read
- * `pg_prepared_statements`, and a hash of the text. A connection refuses a second text under a known name, so that two
- * statements with the same name would fail or not depending on which one a connection of the pool ran first.
+ * Returns the name under which a connection prepares a statement: the given name, for readers of `pg_prepared_statements`, and a hash of
+ * the text. A connection rejects a second text under a known name, so without the hash, two statements with the same name would fail
+ * depending on which one a pooled connection ran first.
  */
 export function preparedName(name: string, text: string): string {
   const known = prepared.get(text);
@@ -24,7 +24,7 @@ export function preparedName(name: string, text: string): string {
 
 type Query = (config: unknown, ...rest: unknown[]) => never;
 
-/** A connection that names its prepared statements by `preparedName`, as all connections of the api-server do. */
+/** A connection that names its prepared statements by `preparedName`, like all connections of the api-server. */
 export class NamedClient extends pg.Client {
   /** Typed as `never`, which is compatible with each of the overloads. */
   override query(...[config, ...rest]: never[]): never {
@@ -32,7 +32,7 @@ export class NamedClient extends pg.Client {
   }
 }
 
-/** For a connection outside of the pool. The caller connects and ends it. */
+/** Creates a connection outside of the pool. The caller connects and closes it. */
 export const createNamedClient = (config: pg.ClientConfig): pg.Client => new NamedClient(config);
 
 function named(config: unknown): unknown {

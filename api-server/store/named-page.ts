@@ -1,9 +1,9 @@
-/** A page of a list that people look through, in the order of names. */
+/** A page of a list for the dashboard, sorted by name. */
 export interface NamedPage {
   readonly workspaceId: string;
-  /** The first name of the page, in any case where the list ignores case; the empty text is before every name. */
+  /** First name of the page, in any case if the list ignores case; the empty string precedes every name. */
   readonly cursor: string;
-  /** Part of an id, a name or another text of a row; the empty text fits all. */
+  /** Substring of an id, a name or another text of a row; the empty string matches all. */
   readonly search: string;
   readonly rowsMax: number;
 }

@@ -5,14 +5,14 @@ import type { OverrideRow } from "./overrides.ts";
 import { USES_COUNTED_MAX } from "./permission-matrix.ts";
 import type { Queryable } from "./queryable.ts";
 
-/* Rate-limit namespaces and their overrides as people look through them: in the order of their names. */
+/* Rate-limit namespaces and their overrides for the dashboard, sorted by name. */
 
 export interface ListedNamespaceRow extends NamespaceRow {
-  /** At most one more than `USES_COUNTED_MAX`. */
+  /** Number of overrides, counted up to `USES_COUNTED_MAX` + 1. */
   readonly overrides: number;
 }
 
-/** Live ones, sorted by name. Not prepared, so that each search is planned by its text. */
+/** Returns live namespaces, sorted by name. Not prepared, so that Postgres plans each search by its text. */
 export async function listNamespacesByName(
   db: Queryable,
   { workspaceId, cursor, search, rowsMax }: NamedPage,
@@ -38,7 +38,7 @@ export interface ListedOverrideRow extends OverrideRow {
   readonly updated_at: number | null;
 }
 
-/** Live ones of one namespace, sorted by identifier. */
+/** Returns live overrides of one namespace, sorted by identifier. */
 export async function listOverridesByIdentifier(
   db: Queryable,
   { workspaceId, namespaceId, cursor, search, rowsMax }: NamedPage & { readonly namespaceId: string },

@@ -9,11 +9,11 @@ export interface NamespaceRow {
 
 export interface NamespaceRef {
   readonly workspaceId: string;
-  /** Id or name. If both match, the id wins. */
+  /** Id or name. If both match, the id takes precedence. */
   readonly namespace: string;
 }
 
-/** A live namespace. */
+/** Finds a live namespace. */
 export async function findNamespace(
   db: Queryable,
   { workspaceId, namespace }: NamespaceRef,
@@ -27,7 +27,7 @@ export async function findNamespace(
   return rows[0];
 }
 
-/** Those of these ids that name live namespaces of the workspace, in no order. */
+/** Returns those of these ids that belong to live namespaces of the workspace, in no order. */
 export async function listNamespaceIds(
   db: Queryable,
   { workspaceId, ids }: { workspaceId: string; ids: readonly string[] },
@@ -37,7 +37,7 @@ export async function listNamespaceIds(
   return rows.map((row) => row.id);
 }
 
-/** A live namespace by its name only, even if another has this text as its id. */
+/** Finds a live namespace by its name only, even if another has this text as its id. */
 export async function findNamespaceByName(
   db: Queryable,
   { workspaceId, name }: { workspaceId: string; name: string },
@@ -49,7 +49,7 @@ export async function findNamespaceByName(
   return rows[0];
 }
 
-/** Like `findNamespace`, with a lock: it cannot be deleted until the transaction ends. */
+/** Like `findNamespace`, with a lock: the namespace cannot be deleted until the transaction ends. */
 export async function holdNamespace(
   tx: Queryable,
   { workspaceId, namespace }: NamespaceRef,
@@ -64,7 +64,7 @@ export async function holdNamespace(
   return rows[0];
 }
 
-/** Like `findNamespace`, with a lock: no other transaction can change the row, or add overrides, until this one ends. */
+/** Like `findNamespace`, with a lock: other transactions cannot change the row, or add overrides, until this one ends. */
 export async function lockNamespace(
   tx: Queryable,
   { workspaceId, namespace }: NamespaceRef,
@@ -79,7 +79,7 @@ export async function lockNamespace(
   return rows[0];
 }
 
-/** A live namespace by its name only, even if another has this text as its id; locked against changes. */
+/** Finds a live namespace by its name only, even if another has this text as its id, and locks it against changes. */
 export async function lockNamespaceByName(
   tx: Queryable,
   { workspaceId, name }: { workspaceId: string; name: string },
@@ -92,7 +92,7 @@ export async function lockNamespaceByName(
   return rows[0];
 }
 
-/** Finds deleted ones too, unless a live one matches: what a limit call gets for an id or name. */
+/** Finds the namespace of a limit call by id or name; a deleted one only if no live one matches. */
 export async function findNamespaceEver(
   db: Queryable,
   { workspaceId, namespace }: NamespaceRef,
@@ -110,7 +110,7 @@ export async function findNamespaceEver(
   return rows[0];
 }
 
-/** Like `findNamespaceEver`, for several: one row for each that was found, with the text of the request. */
+/** Like `findNamespaceEver`, for several: one row per namespace found, with the text of the request. */
 export async function listNamespacesEver(
   db: Queryable,
   { workspaceId, namespaces }: { workspaceId: string; namespaces: readonly string[] },
@@ -133,8 +133,8 @@ export async function listNamespacesEver(
 }
 
 /**
- * Inserts a namespace unless a live one has its name or its manager; waits for a concurrent transaction that inserts one.
- * @returns false when nothing was inserted.
+ * Inserts a namespace unless a live one has its name or its manager. Waits for a concurrent transaction that inserts one.
+ * @returns false if nothing was inserted.
  */
 export async function insertNamespace(
   tx: Queryable,
@@ -152,7 +152,7 @@ export async function insertNamespace(
   return rowCount === 1;
 }
 
-/** Violates `ratelimit_namespaces_manager` when the manager has another namespace. */
+/** Violates `ratelimit_namespaces_manager` if the manager has another namespace. */
 export async function updateNamespaceManager(
   tx: Queryable,
   { workspaceId, id, manager }: { workspaceId: string; id: string; manager: string | null },
@@ -161,7 +161,7 @@ export async function updateNamespaceManager(
   await tx.query({ name: "update-namespace-manager", text, values: [workspaceId, id, manager] });
 }
 
-/** Marks the namespace as deleted; for its overrides see `deleteOverridesOfNamespace`. */
+/** Marks the namespace as deleted. See `deleteOverridesOfNamespace` for its overrides. */
 export async function deleteNamespace(
   tx: Queryable,
   { workspaceId, id, deletedAt }: { workspaceId: string; id: string; deletedAt: number },
@@ -170,7 +170,10 @@ export async function deleteNamespace(
   await tx.query({ name: "delete-namespace", text, values: [workspaceId, id, deletedAt] });
 }
 
-/** Live namespaces from `cursor` on, sorted by id. `search` is a part of id or name, ignoring case; the empty text matches all. */
+/**
+ * Returns live namespaces starting at `cursor`, sorted by id. `search` is a substring of id or name, case-insensitive; the empty string
+ * matches all.
+ */
 export async function listNamespaces(
   db: Queryable,
   page: { workspaceId: string; cursor: string; search: string; rowsMax: number },

@@ -1,8 +1,8 @@
 import type { Queryable } from "./queryable.ts";
 
 /*
- * What people call objects, by their ids, many at a time. Deleted objects are included as long as their rows are kept: usage outlives them. `within`: the
- * ids of the APIs or namespaces that may be shown; null for all.
+ * Display names of objects by id, in bulk. Deleted objects are included as long as their rows exist, because usage outlives them. `within`:
+ * ids of the APIs or namespaces that may be shown; `null` for all.
  */
 
 interface Named {
@@ -35,7 +35,7 @@ export interface ApiNameRow {
   readonly is_deleted: boolean;
 }
 
-/** By the ids of APIs or of their key spaces. */
+/** Returns names by the ids of APIs or of their key spaces. */
 export async function listApiNames(db: Queryable, { workspaceId, ids, within }: Named): Promise<ApiNameRow[]> {
   const text = `select a.id, a.key_space_id, a.name, a.deleted_at is not null as is_deleted
                   from apis a

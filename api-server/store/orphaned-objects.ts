@@ -1,15 +1,13 @@
 import type { ClaimedKind, ManagedKind, ManagerRef, ObjectRef } from "./managed-objects.ts";
 import type { Queryable } from "./queryable.ts";
 
-/*
- * Who managed what a manifest left in the store. Whether a row counts, the object says: it lives, and has no manager.
- */
+/* Last managers of orphaned objects. The object itself decides whether a row is valid: the object must be live and have no manager. */
 
 interface OrphanRef extends ObjectRef {
   readonly kind: ManagedKind;
 }
 
-/** To be called in the transaction that takes the manager away. */
+/** Call it in the transaction that removes the manager. */
 export async function upsertOrphan(
   tx: Queryable,
   { workspaceId, kind, id, lastManager, releasedAt }: OrphanRef & { lastManager: string; releasedAt: number },
@@ -26,7 +24,7 @@ export async function deleteOrphan(tx: Queryable, { workspaceId, kind, id }: Orp
   await tx.query({ name: "delete-orphan", text, values: [workspaceId, kind, id] });
 }
 
-/** Returns the last manager of an object without one; the caller knows that it has none. */
+/** Returns the last manager of an object. The caller ensures that the object has no manager. */
 export async function findLastManager(
   db: Queryable,
   { workspaceId, kind, id }: OrphanRef,
@@ -42,8 +40,8 @@ export async function findLastManager(
   return rows[0]?.last_manager;
 }
 
-/** Returns the live object of the kind that this manager released last, and that has no manager since. */
-export async function findLeft(
+/** Returns the live object of the kind that this manager released last and that has had no manager since. */
+export async function findRemaining(
   db: Queryable,
   kind: ClaimedKind,
   { workspaceId, manager }: ManagerRef,

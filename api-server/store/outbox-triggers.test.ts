@@ -18,7 +18,7 @@ let columns: { table: string; column: string; type: string }[];
 /** The statements, for all rows. */
 const STATEMENTS = writeStatements(
   { workspaces: "array(select w.id from workspaces w)", ids: "array(select a.id from all_ids a)" },
-  { isWhole: true },
+  { isComplete: true },
 );
 
 beforeAll(async () => {

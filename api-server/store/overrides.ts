@@ -9,7 +9,7 @@ export interface OverrideRow {
   readonly manager: string | null;
 }
 
-/** By its exact identifier; a pattern is compared as plain text here. */
+/** Identifies an override by its exact identifier; patterns are compared as plain text here. */
 export interface OverrideRef {
   readonly workspaceId: string;
   readonly namespaceId: string;
@@ -48,7 +48,7 @@ export async function lockOverride(
   return rows[0];
 }
 
-/** All overrides of a namespace whose identifier is a pattern. */
+/** Returns all overrides of a namespace whose identifier is a pattern. */
 export async function listOverridePatterns(
   db: Queryable,
   { workspaceId, namespaceId }: { workspaceId: string; namespaceId: string },
@@ -65,7 +65,7 @@ export async function listOverridePatterns(
   return rows;
 }
 
-/** From `cursor` on, sorted by id. */
+/** Returns overrides starting at `cursor`, sorted by id. */
 export async function listOverrides(
   db: Queryable,
   page: { workspaceId: string; namespaceId: string; cursor: string; rowsMax: number },
@@ -108,8 +108,8 @@ export interface OverrideValues {
 }
 
 /**
- * Inserts an override unless a live one of the namespace has its identifier, or any live one its manager.
- * @returns false when nothing was inserted.
+ * Inserts an override unless a live one of the namespace has its identifier, or any live one has its manager.
+ * @returns false if nothing was inserted.
  */
 export async function insertOverride(
   tx: Queryable,
@@ -128,7 +128,7 @@ export async function insertOverride(
   return rowCount === 1;
 }
 
-/** Violates `ratelimit_overrides_manager` when the manager has another override. */
+/** Violates `ratelimit_overrides_manager` if the manager has another override. */
 export async function updateOverride(
   tx: Queryable,
   override: OverrideValues & { readonly workspaceId: string; readonly id: string; readonly updatedAt: number },

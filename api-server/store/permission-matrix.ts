@@ -5,23 +5,23 @@ import type { Queryable } from "./queryable.ts";
 import type { RoleRow } from "./roles.ts";
 
 /*
- * Roles and permissions with where they are used, for people who look at them. Both in the order of their names.
+ * Roles and permissions with their usage, for the dashboard. Both are sorted by name.
  *
- * Where a million keys have one role, the planner takes each role for one of a million keys, and would look through all of them for those of a
- * role that has none. `between` the same two ids is a range, for which it uses the index of the role; `offset 0` keeps it from joining
- * all keys before it counts some.
+ * If a million keys have one role, the planner assumes a million keys for every role, and would scan all of them for a role without keys.
+ * `between` the same two ids is a range, for which it uses the index of the role; `offset 0` keeps it from joining all keys before it
+ * counts some.
  */
 
-/** A thing may be on a million keys, so no more are counted than a person reads as "many". */
+/** Counting limit, because a role or permission may be on a million keys, and a larger number is only "many" to a reader. */
 export const USES_COUNTED_MAX = 1000;
 
 export interface UsedRoleRow extends RoleRow {
-  /** Live keys with the role, at most one more than `USES_COUNTED_MAX`. */
+  /** Number of live keys with the role, counted up to `USES_COUNTED_MAX` + 1. */
   readonly keys: number;
   readonly permissions: number;
 }
 
-/** Sorted by name, ignoring case. Not prepared, so that each search is planned by its text. */
+/** Returns roles sorted by name, case-insensitive. Not prepared, so that Postgres plans each search by its text. */
 export async function listUsedRoles(
   db: Queryable,
   { workspaceId, cursor, search, rowsMax }: NamedPage,
@@ -45,15 +45,15 @@ export async function listUsedRoles(
 }
 
 export interface MatrixRow extends PermissionRow {
-  /** Live keys that hold it directly, at most one more than `USES_COUNTED_MAX`. */
+  /** Number of live keys that hold it directly, counted up to `USES_COUNTED_MAX` + 1. */
   readonly keys: number;
-  /** Roles that grant it. */
+  /** Number of roles that grant it. */
   readonly roles: number;
-  /** Places in the given role ids, from 0 on, sorted: of those that grant it. */
+  /** Indexes into the given role ids, from 0, sorted: the roles that grant it. */
   readonly granted: number[];
 }
 
-/** Sorted by slug, ignoring case; each with those of the given roles that grant it. */
+/** Returns rows sorted by slug, case-insensitive; each with the given roles that grant it. */
 export async function listMatrixRows(
   db: Queryable,
   { workspaceId, cursor, search, rowsMax, roleIds }: NamedPage & { readonly roleIds: readonly string[] },

@@ -17,7 +17,7 @@ export interface NewPermission {
   readonly description: string | null;
 }
 
-/** Slugs are compared ignoring case; the result is sorted by slug. */
+/** Returns permissions sorted by slug. Slugs are compared case-insensitively. */
 export async function listPermissionsBySlug(
   db: Queryable,
   { workspaceId, slugs }: { workspaceId: string; slugs: readonly string[] },
@@ -34,7 +34,7 @@ export async function listPermissionsBySlug(
   return rows;
 }
 
-/** Those of these ids that the workspace has, sorted by slug. */
+/** Returns the permissions of the workspace among these ids, sorted by slug. */
 export async function listPermissionsById(
   db: Queryable,
   { workspaceId, ids }: { workspaceId: string; ids: readonly string[] },
@@ -47,7 +47,7 @@ export async function listPermissionsById(
   return rows;
 }
 
-/** By id or slug, ignoring case. If both match, the id wins. */
+/** Finds a permission by id or slug, case-insensitive. If both match, the id takes precedence. */
 export async function findPermission(
   db: Queryable,
   { workspaceId, permission }: { workspaceId: string; permission: string },
@@ -78,12 +78,12 @@ export async function lockPermission(
 
 export interface PermissionPage {
   readonly workspaceId: string;
-  /** The first id of the page; the empty text is before every id. */
+  /** First id of the page; the empty string precedes every id. */
   readonly cursor: string;
   readonly rowsMax: number;
 }
 
-/** Sorted by id. */
+/** Returns permissions sorted by id. */
 export async function listPermissions(
   db: Queryable,
   { workspaceId, cursor, rowsMax }: PermissionPage,
@@ -98,7 +98,7 @@ export async function listPermissions(
   return rows;
 }
 
-/** Permissions with `search` in one of their texts, ignoring case. */
+/** Returns permissions with `search` in one of their texts, case-insensitive. */
 export async function searchPermissions(
   db: Queryable,
   { workspaceId, cursor, rowsMax, search }: PermissionPage & { readonly search: string },
@@ -115,8 +115,8 @@ export async function searchPermissions(
 }
 
 /**
- * Inserts one permission unless its slug, its id or its manager is taken.
- * @returns false when nothing was inserted.
+ * Inserts one permission unless its slug, id or manager exists.
+ * @returns false if nothing was inserted.
  */
 export async function insertPermission(
   db: Queryable,
@@ -135,8 +135,8 @@ export async function insertPermission(
 }
 
 /**
- * Inserts permissions that are named by their slug, except where the slug is taken already. Inserts in the order of the
- * slugs, so that two callers with the same ones wait for each other and do not deadlock.
+ * Inserts permissions named by their slug, except existing slugs. Inserts in slug order, so that two callers with the same slugs wait for
+ * each other and do not deadlock.
  */
 export async function insertPermissionsForSlugs(
   db: Queryable,
@@ -160,7 +160,7 @@ export async function insertPermissionsForSlugs(
   return rows;
 }
 
-/** Violates `permissions_manager` when the manager has another permission. The slug does not change. */
+/** Violates `permissions_manager` if the manager has another permission. The slug does not change. */
 export async function updatePermission(
   tx: Queryable,
   { workspaceId, id, name, description, manager }: Omit<PermissionRow, "slug"> & { readonly workspaceId: string },
@@ -180,10 +180,10 @@ export async function deletePermission(
   await tx.query({ name: "delete-permission", text, values: [workspaceId, permissionId] });
 }
 
-/** One row for each requested text; its permission is null when it is neither an id nor a slug of the workspace. */
+/** One row per requested text; its permission is `null` if the text is neither an id nor a slug of the workspace. */
 export type AskedPermissionRow = { readonly asked: string } & (PermissionRow | { readonly id: null });
 
-/** By id or slug, ignoring case. If both match, the id wins. In the order of the request. */
+/** Finds permissions by id or slug, case-insensitive, in the order of the request. If both match, the id takes precedence. */
 export async function listPermissionsByIdOrSlug(
   db: Queryable,
   { workspaceId, permissions }: { workspaceId: string; permissions: readonly string[] },
@@ -206,7 +206,7 @@ export async function listPermissionsByIdOrSlug(
   return rows;
 }
 
-/** The direct permissions of one key, sorted by slug. */
+/** Returns the direct permissions of one key, sorted by slug. */
 export async function listPermissionsOfKey(
   db: Queryable,
   { workspaceId, keyId }: { workspaceId: string; keyId: string },
@@ -224,7 +224,7 @@ export async function listPermissionsOfKey(
   return rows;
 }
 
-/** The permissions of one role, sorted by slug. */
+/** Returns the permissions of one role, sorted by slug. */
 export async function listPermissionsOfRole(
   db: Queryable,
   { workspaceId, roleId }: { workspaceId: string; roleId: string },
@@ -242,7 +242,7 @@ export async function listPermissionsOfRole(
   return rows;
 }
 
-/** The permissions of several roles; those of each role are sorted by slug. */
+/** Returns the permissions of several roles; those of each role are sorted by slug. */
 export async function listPermissionsOfRoles(
   db: Queryable,
   { workspaceId, roleIds }: { workspaceId: string; roleIds: readonly string[] },
@@ -261,8 +261,8 @@ export async function listPermissionsOfRoles(
 }
 
 /**
- * Returns how many of the roles, in the given order, fit into `bytesMax` with all of their permissions. They are measured one by one;
- * 0 when the first alone is too large.
+ * Returns how many of the roles, in the given order, fit into `bytesMax` with all of their permissions; 0 if the first alone is too large.
+ * Roles are measured one by one.
  */
 export async function countRolesThatFit(
   db: Queryable,

@@ -3,7 +3,7 @@ import type { Queryable } from "./queryable.ts";
 
 export interface PolicyHeadRow {
   readonly id: string;
-  /** The id that sidecars of an earlier release were started with, and still read and report under. */
+  /** Former id with which sidecars may have been started; they still read and report under it. */
   readonly former_id: string | null;
   readonly api_id: string;
   readonly name: string;
@@ -14,7 +14,7 @@ export interface PolicyHeadRow {
 }
 
 export interface PolicyRow extends PolicyHeadRow {
-  /** As another release may have set it: read it with `readStoredPolicy`. */
+  /** Another release may have written it: read it with `readStoredPolicy`. */
   readonly policy: unknown;
 }
 
@@ -29,7 +29,7 @@ export interface PolicyRef {
   readonly policyId: string;
 }
 
-/** By its id, or by the one before. */
+/** Finds a policy by its id or its former id. */
 export async function findPolicy(db: Queryable, { workspaceId, policyId }: PolicyRef): Promise<PolicyRow | undefined> {
   const text = `select id, former_id, api_id, name, uid, generation, version, manager, policy
                   from policies
@@ -80,7 +80,7 @@ export async function lockPolicyByName(
   return rows[0];
 }
 
-/** From `cursor` on, sorted by id; of all APIs unless one is given. */
+/** Returns policies starting at `cursor`, sorted by id; of all APIs unless one is given. */
 export async function listPolicies(
   db: Queryable,
   page: { workspaceId: string; apiId: string | undefined; cursor: string; rowsMax: number },
@@ -102,12 +102,15 @@ export async function listPolicies(
 }
 
 export interface PolicyStatusRow extends PolicyHeadRow {
-  /** null when the API was deleted. */
+  /** `null` if the API is deleted. */
   readonly api_name: string | null;
   readonly api_manager: string | null;
 }
 
-/** From `cursor` on, sorted by id, with their APIs; of all clusters unless one is given, the first part of a policy's name. */
+/**
+ * Returns policies with their APIs, starting at `cursor`, sorted by id. A cluster, which is the first part of a policy's name, restricts
+ * the list.
+ */
 export async function listPolicyStatuses(
   db: Queryable,
   page: { workspaceId: string; cluster: string | undefined; cursor: string; rowsMax: number },
@@ -141,8 +144,8 @@ export interface PolicyValues {
 }
 
 /**
- * Inserts a policy unless a live one of the API has its name, or any live one its manager or id.
- * @returns false when nothing was inserted.
+ * Inserts a policy unless a live one of the API has its name, or any live one has its manager or id.
+ * @returns false if nothing was inserted.
  */
 export async function insertPolicy(
   tx: Queryable,
@@ -170,7 +173,7 @@ export async function insertPolicy(
   return rowCount === 1;
 }
 
-/** Stores the next version. Violates `policies_manager` when the manager has another policy. */
+/** Stores the next version. Violates `policies_manager` if the manager has another policy. */
 export async function updatePolicy(
   tx: Queryable,
   policy: PolicyRef & PolicyValues & { readonly updatedAt: number },
@@ -197,7 +200,7 @@ export async function updatePolicy(
   return row;
 }
 
-/** Pods do not need the manager, so that the version stays the same. Violates `policies_manager` like `updatePolicy`. */
+/** Changes the manager without a new version, because pods do not need it. Violates `policies_manager` like `updatePolicy`. */
 export async function updatePolicyManager(
   tx: Queryable,
   { workspaceId, policyId, manager }: PolicyRef & { readonly manager: string | null },
@@ -207,9 +210,9 @@ export async function updatePolicyManager(
 }
 
 /**
- * Makes an id, which follows from a manager, free for that manager's policy. A deleted policy that has it is removed. An unmanaged one
- * (it was released) gets `otherId`: who looks for the id looks for what the manager has now. Another live one keeps it.
- * @returns the lowest version that no policy with this id had yet. Pods tell by the version whether they have the newest policy.
+ * Frees an id, which is derived from a manager, for that manager's policy. A deleted policy with the id is removed. A released, unmanaged
+ * one gets `otherId`, because clients that look up the id expect the manager's current policy. Another live policy keeps the id.
+ * @returns the lowest version that no policy with this id has had yet. Pods detect by the version whether they have the newest policy.
  */
 export async function freePolicyId(
   tx: Queryable,
@@ -233,7 +236,7 @@ export async function freePolicyId(
   return (row?.version ?? 0) + 1;
 }
 
-/** Writes another id of a policy, and at least this version. Sidecars that know it by the present one go on finding it. */
+/** Changes the id of a policy, with at least this version. Sidecars that use the present id still find it. */
 export async function updatePolicyId(
   tx: Queryable,
   policy: PolicyRef & { readonly id: string; readonly versionMin: number },
@@ -252,7 +255,7 @@ export async function updatePolicyId(
 
 /**
  * Raises the versions of all policies above those that they may have had in a history that a restore has lost: pods that report such a
- * version would seem to have the newest policy. A policy changes less than once a second, so the time in seconds is above them.
+ * version would otherwise seem to have the newest policy. A policy changes less than once a second, so the time in seconds is above them.
  */
 export async function renewPolicyVersions(db: Queryable): Promise<void> {
   const text = "update policies set version = greatest(version + 1, extract(epoch from clock_timestamp())::bigint)";
@@ -268,14 +271,14 @@ export async function deletePolicy(
 }
 
 export interface PolicyOverviewRow extends PolicyStatusRow {
-  /** Of the stored policy, as another release may have set them. */
+  /** Values of the stored policy, which another release may have written. */
   readonly mode: string | null;
   readonly on_stale: unknown;
   readonly rules: number;
   readonly changed_at: number;
 }
 
-/** What lists of policies show of the policies themselves: a few values, because one alone may have 256 KiB. */
+/** Columns for lists of policies: a few values, because one policy may have 256 KiB. */
 const OVERVIEW_COLUMNS = `policies.id, policies.former_id, policies.api_id, policies.name, policies.uid, policies.generation,
                        policies.version, policies.manager, apis.name as api_name, apis.manager as api_manager,
                        policies.policy ->> 'mode' as mode, policies.policy -> 'onStale' as on_stale,
@@ -283,7 +286,9 @@ const OVERVIEW_COLUMNS = `policies.id, policies.former_id, policies.api_id, poli
                                                else '[]' end) as rules,
                        coalesce(policies.updated_at, policies.created_at) as changed_at`;
 
-/** From `cursor` on, sorted by id; of those whose name contains `search`, ignoring case. An empty text is in every name. */
+/**
+ * Returns policies whose name contains `search`, case-insensitive, starting at `cursor`, sorted by id. The empty string matches every name.
+ */
 export async function listPolicyOverviews(
   db: Queryable,
   page: { workspaceId: string; search: string; cursor: string; rowsMax: number },
@@ -305,7 +310,7 @@ export async function listPolicyOverviews(
   return rows;
 }
 
-/** By its id, or by the one before. */
+/** Finds a policy by its id or its former id. */
 export async function findPolicyOverview(
   db: Queryable,
   { workspaceId, policyId }: PolicyRef,

@@ -29,7 +29,7 @@ test("a connection that is lost while its transaction waits for something else f
 test.skipIf(process.env.TEST_DATABASE_URL)(
   "a Postgres that stands still holds a statement, and a transaction, no longer than it may; the pool is whole again after it",
   async () => {
-    const db = createPool(database.url, { connectionsMax: 2, answerMsMax: 300, connectMsMax: 2000 });
+    const db = createPool(database.url, { connectionsMax: 2, responseMsMax: 300, connectMsMax: 2000 });
     const pidOf = async (client: { query: typeof db.query }): Promise<number> =>
       (await client.query<{ pid: number }>("select pg_backend_pid() as pid")).rows[0]?.pid ?? 0;
     const tx = await db.connect();

@@ -6,10 +6,10 @@ const INT8 = 20;
 const INT8_ARRAY = 1016;
 const DATE = 1082;
 
-/** All our bigints are counts or instants below 2^53 (api-v2.md section 2), which a Number holds exactly. */
+/** All bigint columns are counts or times below 2^53 (api-v2.md section 2), which a Number represents exactly. */
 const numbers = (text: string): number[] => (text === "{}" ? [] : text.slice(1, -1).split(",").map(Number));
 
-/** How all our connections parse values: int8 as Numbers, dates as text. */
+/** Value parsers of all connections: int8 as Numbers, dates as strings. */
 export const customTypes: pg.CustomTypesConfig = {
   getTypeParser: ((oid: number, format?: "text" | "binary") => {
     if (format === "binary") return pg.types.getTypeParser(oid, "binary");
@@ -24,18 +24,21 @@ export const customTypes: pg.CustomTypesConfig = {
 const STATEMENT_MS_MAX = 60_000;
 
 export interface PoolOptions {
-  /** The most connections. */
+  /** Maximum number of connections. */
   readonly connectionsMax?: number;
   readonly applicationName?: string;
-  /** How long connecting, or waiting for a connection of the pool, may take; 5 s when left out. */
+  /** Timeout for connecting, or waiting for a connection of the pool. Default: 5 s. */
   readonly connectMsMax?: number;
-  /** How long a reply of Postgres may take before the connection is given up; 65 s when left out. */
-  readonly answerMsMax?: number;
-  /** Called when an idle connection was lost, for logging. The pool replaces it by itself. */
+  /** Maximum time until Postgres responds, after which the connection is closed. Default: 65 s. */
+  readonly responseMsMax?: number;
+  /** Called when an idle connection is lost, for logging. The pool replaces it. */
   readonly onIdleError?: (error: Error) => void;
 }
 
-/** Opens a pool whose connections each ask for the address, and that returns int8 as Numbers and dates as text. Connects on first use; `end()` closes it. */
+/**
+ * Creates a pool. It resolves the address for each connection, and returns int8 as Numbers and dates as strings. It connects on first use;
+ * `end()` closes it.
+ */
 export function createPool(databaseUrl: DatabaseUrl, options: PoolOptions = {}): pg.Pool {
   const pool = new pg.Pool({
     Client: class extends NamedClient {
@@ -46,20 +49,20 @@ export function createPool(databaseUrl: DatabaseUrl, options: PoolOptions = {}):
     max: options.connectionsMax ?? 10,
     application_name: options.applicationName ?? "postern",
     connectionTimeoutMillis: options.connectMsMax ?? 5_000,
-    // A statement that outlives its request (60 s) is useless.
+    // The result of a statement that outlives its request (60 s) is useless.
     statement_timeout: STATEMENT_MS_MAX,
-    // A Postgres that hangs, or whose host is gone, does not cancel the statement itself. Then the connection is given up, so that
-    // the pool does not fill up with dead connections.
-    query_timeout: options.answerMsMax ?? STATEMENT_MS_MAX + 5_000,
+    // A Postgres that hangs, or whose host is unreachable, does not cancel the statement itself. The connection is then closed, so that the
+    // pool does not fill up with dead connections.
+    query_timeout: options.responseMsMax ?? STATEMENT_MS_MAX + 5_000,
     keepAlive: true,
-    // The system's default of two hours would keep an idle connection whose other end is gone.
+    // The system default of two hours would keep an idle connection whose peer is unreachable.
     keepAliveInitialDelayMillis: 10_000,
     types: customTypes,
   });
-  // Without a listener a lost idle connection would end the process.
+  // Without a listener, a lost idle connection would end the process.
   pool.on("error", (error) => options.onIdleError?.(error));
-  // The pool listens only to idle connections. One that is lost while its transaction waits for something else, such as Redis,
-  // would end the process too; its transaction fails with the next statement.
+  // The pool listens only to idle connections. A connection that is lost while its transaction waits for something else, such as Redis,
+  // would end the process too. The next statement of its transaction fails.
   pool.on("connect", (client) => void client.on("error", () => undefined));
   return pool;
 }

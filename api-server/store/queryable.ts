@@ -1,4 +1,4 @@
 import type { ClientBase } from "pg";
 
-/** What a statement needs: a pool or a transaction's client. */
+/** Runs statements: a pool or a transaction's client. */
 export type Queryable = Pick<ClientBase, "query">;

@@ -2,15 +2,13 @@ import type { Json } from "./identities.ts";
 import type { Sealed } from "./key-secrets.ts";
 import type { Queryable } from "./queryable.ts";
 
-/*
- * Keys that wait to be created: migration 0019 tells what a row is.
- */
+/* Keys that wait to be created. Migration 0019 describes the row. */
 
 export interface NewQueuedKey {
   readonly keyId: string;
   readonly hash: string;
   readonly definition: Json;
-  /** undefined: the key will not be recoverable. */
+  /** `undefined` if the key will not be recoverable. */
   readonly sealed: Sealed | undefined;
 }
 
@@ -24,9 +22,9 @@ export interface NewQueuedKeys {
 }
 
 /**
- * Inserts all of the keys, or none: when more than `waitingMax` of the workspace would wait. Calls at the same time do not see one
- * another's keys, so that each may add its own to that.
- * @returns whether they were inserted.
+ * Inserts all of the keys, or none if the workspace would have more than `waitingMax` queued keys. Concurrent calls do not see each other's
+ * keys, so that together they may exceed that limit.
+ * @returns whether the keys were inserted.
  */
 export async function insertQueuedKeys(
   db: Queryable,
@@ -70,7 +68,7 @@ export interface QueuedKeyRow {
   readonly workspace_id: string;
   readonly api_id: string;
   readonly migration_id: string;
-  /** Which key of the call, from 0. */
+  /** Index of the key in the call, from 0. */
   readonly position: number;
   readonly hash: string;
   readonly definition: unknown;
@@ -82,7 +80,9 @@ export interface QueuedKeyRow {
   readonly is_workspace_live: boolean;
 }
 
-/** The workspaces that have a key that is due, sorted by id. Looks at one row of each workspace that has any, however many it has. */
+/**
+ * Returns the workspaces that have a due key, sorted by id. Reads one row of each workspace with queued keys, regardless of their number.
+ */
 export async function listWorkspacesWithDueKeys(db: Queryable, { nowMs }: { nowMs: number }): Promise<string[]> {
   const text = `with recursive waiting as (
                   (select q.workspace_id from queued_keys q order by q.workspace_id limit 1)
@@ -108,8 +108,8 @@ export async function listWorkspacesWithDueKeys(db: Queryable, { nowMs }: { nowM
 }
 
 /**
- * The keys of a workspace that have been due for longest, at most `max`, locked until the transaction ends. Those that another
- * transaction has locked are left to it.
+ * Returns the keys of a workspace that have been due for longest, at most `max`, locked until the transaction ends. Skips keys that another
+ * transaction has locked.
  */
 export async function lockDueKeys(
   tx: Queryable,
@@ -136,21 +136,21 @@ export async function deleteLockedKeys(
   await tx.query({ name: "delete-locked-keys", text, values: [workspaceId, keyIds] });
 }
 
-/** A key as it was read: another process may have tried it since. */
+/** A queued key as it was read: another process may have tried it since. */
 interface QueuedKeyRef {
   readonly workspaceId: string;
   readonly keyId: string;
   readonly failures: number;
 }
 
-/** Returns false when the row is not any more as it was read. */
+/** Returns false if the row has changed since it was read. */
 export async function deleteQueuedKey(db: Queryable, { workspaceId, keyId, failures }: QueuedKeyRef): Promise<boolean> {
   const text = "delete from queued_keys where workspace_id = $1 and key_id = $2 and failures = $3";
   const { rowCount } = await db.query({ name: "delete-queued-key", text, values: [workspaceId, keyId, failures] });
   return rowCount === 1;
 }
 
-/** Counts a failure, and lets the key wait. Returns false, and changes nothing, when the row is not any more as it was read. */
+/** Counts a failure, and postpones the key. Returns false, and changes nothing, if the row has changed since it was read. */
 export async function postponeQueuedKey(
   db: Queryable,
   { workspaceId, keyId, failures, dueAt }: QueuedKeyRef & { readonly dueAt: number },
@@ -163,7 +163,10 @@ export async function postponeQueuedKey(
   return rowCount === 1;
 }
 
-/** How many keys wait, in all workspaces (at most `max`), and since when the oldest does, Unix ms; null when none does. */
+/**
+ * Returns the number of queued keys in all workspaces, up to `max`, and the time since which the oldest waits, Unix ms; `null` if there is
+ * none.
+ */
 export async function measureQueuedKeys(
   db: Queryable,
   { max }: { readonly max: number },

@@ -16,7 +16,7 @@ export interface NewRatelimit {
   readonly autoApply: boolean;
 }
 
-/** Sorted by name. */
+/** Returns limits sorted by name. */
 export async function listRatelimitsOfIdentity(
   db: Queryable,
   { workspaceId, identityId }: { workspaceId: string; identityId: string },
@@ -33,7 +33,7 @@ export async function listRatelimitsOfIdentity(
   return rows;
 }
 
-/** Sorted by name within each identity. */
+/** Returns limits sorted by name within each identity. */
 export async function listRatelimitsOfIdentities(
   db: Queryable,
   { workspaceId, identityIds }: { workspaceId: string; identityIds: readonly string[] },
@@ -67,7 +67,7 @@ export async function insertIdentityRatelimits(
   });
 }
 
-/** Replaces the limits of an identity, by name: a name that stays keeps its id. */
+/** Replaces the limits of an identity by name: an existing name keeps its id. */
 export async function replaceIdentityRatelimits(
   tx: Queryable,
   owner: { workspaceId: string; identityId: string; createdAt: number },
@@ -97,7 +97,7 @@ export async function replaceIdentityRatelimits(
   });
 }
 
-/** Replaces the limits of a key, by name: a name that stays keeps its id, and so its counter. */
+/** Replaces the limits of a key by name: an existing name keeps its id, and so its counter. */
 export async function replaceKeyRatelimits(
   tx: Queryable,
   owner: { workspaceId: string; keyId: string; createdAt: number },
@@ -126,7 +126,7 @@ export async function replaceKeyRatelimits(
   });
 }
 
-/** One array per column, as `unnest` needs them. */
+/** Returns one array per column, as `unnest` requires. */
 export const ratelimitColumns = (ratelimits: readonly NewRatelimit[]) => [
   ratelimits.map(({ id }) => id),
   ratelimits.map(({ name }) => name),

@@ -4,19 +4,19 @@ import { isDatabaseUnavailable } from "./failures.ts";
 import type { Queryable } from "./queryable.ts";
 
 /*
- * The records of core/records.ts as they are in Postgres now. The relay writes them to the shared store, and the
- * api-server uses them for its own verifications. Both read them here, with one statement per kind, for any number of records. They
- * differ only in what the api-server's responses alone contain: `meta`, and the owner and environment of v1.
+ * Reads the current records of core/records.ts from Postgres. The relay writes them to Redis, and the api-server uses them for its own
+ * verifications. One statement per kind reads any number of records. The two uses differ only in members that only the api-server's
+ * responses contain: `meta`, and the owner and environment of v1.
  */
 
-/** A row of any of the statements below: its ref, and the record as JSON. */
+/** A row of each of the statements below: its ref, and the record as JSON. */
 interface RecordRow {
   readonly workspace_id: string;
   readonly id: string;
   readonly data: unknown;
 }
 
-/** `json_strip_nulls` leaves optional members out. It would change `meta` too, so `meta` is added separately. */
+/** `json_strip_nulls` omits optional members. It would change `meta` too, so `meta` is added separately. */
 const RATELIMITS = `select json_agg(json_build_object('id', l.id, 'name', l.name, 'limit', l.max_count,
                                                       'durationMs', l.duration_ms, 'autoApply', l.auto_apply))
                       from ratelimits l`;
@@ -29,19 +29,19 @@ export interface Asked {
 
 type Statements = Readonly<Record<Exclude<RecordKind, "rootKey">, string>>;
 
-/** A live policy is projected under its id, and under the one that sidecars of an earlier release were started with. */
+/** A live policy is projected under its id, and under its former id, with which sidecars may have been started. */
 const POLICY_IDS = `(select p.workspace_id, p.id, p.id as policy_id from policies p where p.deleted_at is null
                      union all
                      select p.workspace_id, p.former_id, p.id from policies p where p.deleted_at is null and p.former_id is not null)`;
 
-/** What v1 answers of a key. */
+/** Key members that only v1 returns. */
 const OWNER = ", 'ownerId', k.owner_id, 'environment', k.environment";
 
 const metaOf = (table: string): string =>
   `|| case when ${table}.meta is null then '{}'::jsonb else jsonb_build_object('meta', ${table}.meta) end`;
 
-/** The statement that reads the records of each kind. */
-export const writeStatements = ({ workspaces, ids }: Asked, { isWhole }: { isWhole: boolean }): Statements => ({
+/** Returns the statements that read the records of each kind. */
+export const writeStatements = ({ workspaces, ids }: Asked, { isComplete }: { isComplete: boolean }): Statements => ({
   key: `select k.workspace_id, k.hash as id,
                jsonb_strip_nulls(jsonb_build_object(
                  'keyId', k.id, 'workspaceId', k.workspace_id, 'apiId', k.api_id, 'keySpaceId', a.key_space_id,
@@ -52,15 +52,15 @@ export const writeStatements = ({ workspaces, ids }: Asked, { isWhole }: { isWho
                                             join permissions p on p.id = kp.permission_id
                                            where kp.key_id = k.id), '[]'),
                  'ratelimits', coalesce((${RATELIMITS} where l.key_id = k.id), '[]'),
-                 'limited', exists (select from key_credits c where c.key_id = k.id)${isWhole ? OWNER : ""}))
-               ${isWhole ? metaOf("k") : ""} as data
+                 'limited', exists (select from key_credits c where c.key_id = k.id)${isComplete ? OWNER : ""}))
+               ${isComplete ? metaOf("k") : ""} as data
           from keys k
           join apis a on a.id = k.api_id
          where k.workspace_id = any(${workspaces}) and k.hash = any(${ids}) and k.deleted_at is null`,
   identity: `select i.workspace_id, i.id,
                     jsonb_build_object('id', i.id, 'externalId', i.external_id,
                                        'ratelimits', coalesce((${RATELIMITS} where l.identity_id = i.id), '[]'))
-                    ${isWhole ? metaOf("i") : ""} as data
+                    ${isComplete ? metaOf("i") : ""} as data
                from identities i
               where i.workspace_id = any(${workspaces}) and i.id = any(${ids}) and i.deleted_at is null`,
   role: `select r.workspace_id, r.id,
@@ -84,7 +84,7 @@ export const writeStatements = ({ workspaces, ids }: Asked, { isWhole }: { isWho
                      json_build_object('id', n.id, 'name', n.name, 'deleted', n.deleted_at is not null) as data
                 from ratelimit_namespaces n
                where n.workspace_id = any(${workspaces}) and n.id = any(${ids})`,
-  // A live namespace wins over deleted ones with the same name; of those the latest is used.
+  // A live namespace takes precedence over deleted ones with the same name; of those the latest is used.
   namespaceName: `select distinct on (n.workspace_id, n.name) n.workspace_id, n.name as id,
                          json_build_object('id', n.id, 'name', n.name, 'deleted', n.deleted_at is not null) as data
                     from ratelimit_namespaces n
@@ -106,7 +106,7 @@ export const writeStatements = ({ workspaces, ids }: Asked, { isWhole }: { isWho
                       where o.workspace_id = any(${workspaces}) and o.namespace_id = any(${ids}) and o.deleted_at is null
                         and position('*' in o.identifier) > 0
                       group by o.workspace_id, o.namespace_id`,
-  // Under the id before, too, it names its present one.
+  // Under its former id, the record also contains the current id.
   policy: `select p.workspace_id, named.id,
                   json_build_object('policyId', p.id, 'name', p.name, 'apiId', p.api_id, 'uid', p.uid,
                                     'generation', p.generation, 'version', p.version, 'policy', p.policy) as data
@@ -117,30 +117,30 @@ export const writeStatements = ({ workspaces, ids }: Asked, { isWhole }: { isWho
 
 const MANY: Asked = { workspaces: "$1::text[]", ids: "$2::text[]" };
 /**
- * For one record. With an array parameter, whose length Postgres does not know, it plans the statement each time, which takes
- * longer than to run it.
+ * For one record. Postgres does not know the length of an array parameter, so it would plan the statement each time, which takes longer
+ * than running it.
  */
 const ONE: Asked = { workspaces: "array[$1]", ids: "array[$2]" };
 
 interface Reading {
-  /** Prefix of the statements' names. */
+  /** Prefix of the statement names. */
   readonly name: string;
   readonly one: Statements;
   readonly many: Statements;
 }
 
-const reading = (name: string, options: { isWhole: boolean }): Reading => ({
+const reading = (name: string, options: { isComplete: boolean }): Reading => ({
   name,
   one: writeStatements(ONE, options),
   many: writeStatements(MANY, options),
 });
 
-/** For pods, which decide nothing by the rest. `meta` may be as large as a mebibyte, and is not their data. */
-const PROJECTED = reading("read-projected", { isWhole: false });
-/** For the api-server, whose responses contain it. */
-const WHOLE = reading("read-whole", { isWhole: true });
+/** For pods, which do not need the rest for decisions. `meta` may be up to 1 MiB, and is not exposed to them. */
+const PROJECTED = reading("read-projected", { isComplete: false });
+/** For the api-server, whose responses contain these members. */
+const WHOLE = reading("read-whole", { isComplete: true });
 
-/** All refs are of this kind. */
+/** All refs must be of this kind. */
 function queryOf({ name, one, many }: Reading, kind: keyof Statements, refs: readonly RecordRef[]) {
   const workspaceIds = [...new Set(refs.map((ref) => ref.workspaceId))];
   const ids = [...new Set(refs.map((ref) => ref.id))];
@@ -149,7 +149,7 @@ function queryOf({ name, one, many }: Reading, kind: keyof Statements, refs: rea
     : { name: `${name}-${kind}-many`, text: many[kind], values: [workspaceIds, ids] };
 }
 
-/** The same records as texts; `null` from the first record on that has $3 bytes or more before it. */
+/** Returns the same records as text; `null` starting with the first record that has $3 bytes or more before it. */
 const sized = (statement: string): string =>
   `select workspace_id, id, case when bytes_before < $3 then data end as data
      from (select workspace_id, id, data,
@@ -157,10 +157,10 @@ const sized = (statement: string): string =>
              from (select workspace_id, id, data::text as data from (${statement}) as records offset 0) as texts) as sized`;
 
 /**
- * Returns the records of the refs, in their order; undefined for a missing one, which in Postgres is certain. Refs may be of several
- * workspaces. Root keys have no record: undefined.
+ * Returns the records of the refs, in their order; `undefined` for a record that does not exist, which is definite in Postgres. Refs may be
+ * of several workspaces. Root keys have no record: `undefined`.
  */
-async function readWhole(db: Queryable, refs: readonly RecordRef[]): Promise<unknown[]> {
+async function readFull(db: Queryable, refs: readonly RecordRef[]): Promise<unknown[]> {
   const found = new Map<string, unknown>();
   for (const [kind, ofKind] of Map.groupBy(refs, (ref) => ref.kind)) {
     if (kind === "rootKey") continue;
@@ -170,15 +170,15 @@ async function readWhole(db: Queryable, refs: readonly RecordRef[]): Promise<unk
   return refs.map((ref) => found.get(place(ref.kind, ref.workspaceId, ref.id)));
 }
 
-/** Some of the requested records, and the refs of those that are still to be read, in the order of the refs. */
+/** Some of the requested records, and the remaining refs, in the order of the refs. */
 export interface SomeRecords {
   readonly writes: readonly RecordWrite[];
   readonly unread: readonly RecordRef[];
 }
 
 /**
- * Reads records as they are projected, until there are `bytesMax` bytes of JSON. The last record may exceed that, and
- * there is at least one. A kind is started only when all kinds before it in `refs` are read.
+ * Reads records as they are projected, until there are `bytesMax` bytes of JSON. The last record may exceed that, and there is at least
+ * one. A kind is started only after all kinds before it in `refs` are read.
  */
 export async function readSomeRecords(
   db: Queryable,
@@ -187,15 +187,15 @@ export async function readSomeRecords(
 ): Promise<SomeRecords> {
   const writes: RecordWrite[] = [];
   const unread: RecordRef[] = [];
-  let bytesLeft = bytesMax;
+  let remainingBytes = bytesMax;
   for (const [kind, ofKind] of Map.groupBy(refs, (ref) => ref.kind)) {
-    if (bytesLeft <= 0) {
+    if (remainingBytes <= 0) {
       unread.push(...ofKind);
     } else if (kind === "rootKey") {
       writes.push(...ofKind.map((ref) => ({ ref, data: undefined })));
     } else {
       const { name, text, values } = queryOf(PROJECTED, kind, ofKind);
-      const query = { name, text: sized(text), values: [...values, bytesLeft] };
+      const query = { name, text: sized(text), values: [...values, remainingBytes] };
       const { rows } = await db.query<RecordRow & { data: string | null }>(query);
       const found = new Map(rows.map((row) => [place(kind, row.workspace_id, row.id), row.data]));
       for (const ref of ofKind) {
@@ -204,20 +204,20 @@ export async function readSomeRecords(
         else writes.push({ ref, data: data === undefined ? undefined : new JsonText(data) });
       }
       await noteRemoved(db, kind, writes);
-      for (const { data } of rows) bytesLeft = data === null ? 0 : bytesLeft - Buffer.byteLength(data);
+      for (const { data } of rows) remainingBytes = data === null ? 0 : remainingBytes - Buffer.byteLength(data);
     }
   }
   return { writes, unread };
 }
 
-/** Tables whose rows are marked as deleted first, and removed when nothing refers to them any more. */
+/** Tables whose rows are first marked as deleted, and removed when nothing refers to them. */
 const DELETED_IN_STEPS = { api: "apis", identity: "identities", workspace: "workspaces" } as const;
 
-/** Notes for tombstones of the kind whether a row is left to which something may refer. */
+/** Records, for tombstones of the kind, whether a row still exists that others may refer to. */
 async function noteRemoved(db: Queryable, kind: RecordKind, writes: RecordWrite[]): Promise<void> {
   if (!REFERRED_KINDS.has(kind)) return;
-  const isGone = ({ ref, data }: RecordWrite) => ref.kind === kind && data === undefined;
-  const gone = writes.filter(isGone).map(({ ref }) => ref.id);
+  const isDeleted = ({ ref, data }: RecordWrite) => ref.kind === kind && data === undefined;
+  const gone = writes.filter(isDeleted).map(({ ref }) => ref.id);
   if (gone.length === 0) return;
   const left = new Set<string>();
   if (isDeletedInSteps(kind)) {
@@ -226,7 +226,7 @@ async function noteRemoved(db: Queryable, kind: RecordKind, writes: RecordWrite[
     for (const { id } of rows) left.add(id);
   }
   for (const [i, write] of writes.entries()) {
-    if (isGone(write) && !left.has(write.ref.id)) writes[i] = { ...write, isRemoved: true };
+    if (isDeleted(write) && !left.has(write.ref.id)) writes[i] = { ...write, isRemoved: true };
   }
 }
 
@@ -234,12 +234,12 @@ const isDeletedInSteps = (kind: RecordKind): kind is keyof typeof DELETED_IN_STE
 
 const place = (kind: RecordKind, workspaceId: string, id: string): string => `${kind} ${workspaceId} ${id}`;
 
-/** Postgres as a source of records: a missing record is gone for certain. An unreachable Postgres is 'not usable'. */
+/** Creates a record source on Postgres: a missing record is definitely deleted. An unreachable Postgres is 'not usable'. */
 export function createPostgresSource(db: Queryable): RecordSource {
   return {
     async read(refs) {
       try {
-        const records = await readWhole(db, refs);
+        const records = await readFull(db, refs);
         return {
           usable: true,
           records: records.map((data) => (data === undefined ? GONE : { state: "found", version: 0, data })),
@@ -254,13 +254,13 @@ export function createPostgresSource(db: Queryable): RecordSource {
 
 const GONE = { state: "gone" } as const;
 
-/** A page of refs, and where the next one begins; `cursor` undefined: there are no more. */
+/** A page of refs, and the cursor of the next one; `undefined` on the last page. */
 export interface RefPage {
   readonly refs: RecordRef[];
   readonly cursor: string | undefined;
 }
 
-/** Limits the list of records of a kind; all when left out. Keys of one API are found by an index, those of a workspace are not. */
+/** Restricts the list of records of a kind. Default: all. An index finds the keys of one API, but not those of a workspace. */
 export type Within = { readonly workspaceId: string } | { readonly apiId: string };
 
 interface Range {
@@ -290,8 +290,8 @@ export async function listRecordRefs(
 }
 
 /**
- * Counts the records of a kind after one cursor, up to and including another (undefined: to the end). Counted without paging and
- * order, so that it can prove that a page left nothing out.
+ * Counts the records of a kind after one cursor, up to and including another (`undefined`: to the end). It does not use paging and order,
+ * so that it can prove that a page omitted no record.
  */
 export async function countRecordRefs(
   db: Queryable,
@@ -315,7 +315,7 @@ function narrow(kind: ListedKind, within: Within | undefined, place: number): { 
   return { sql: `and ${LISTS[kind].workspace} = $${place}`, values: [within.workspaceId] };
 }
 
-/** In the order of a full projection: referred kinds come first. */
+/** In the order of a full projection: referenced kinds come first. */
 export const LISTED_KINDS = [
   "workspace",
   "api",
@@ -326,14 +326,14 @@ export const LISTED_KINDS = [
   "override",
   "key",
   "policy",
-  // Last: a relay of the release before that goes on from here, because it does not know this kind, repeats the one before.
+  // Last: a relay without this kind that resumes the projection repeats the previous kind.
   "namespaceName",
 ] as const satisfies readonly RecordKind[];
 export type ListedKind = (typeof LISTED_KINDS)[number];
 
 /**
- * Where the refs of a kind come from, as SQL. `cursor` is the expression for both paging and sorting, with a unique index. It
- * need not be the ref's id: keys are named by their hash and paged by their id.
+ * Source of the refs of a kind, as SQL. `cursor` is the expression for both paging and sorting, with a unique index. It may differ from the
+ * ref's id: keys are named by their hash and paged by their id.
  */
 interface Listed {
   readonly workspace: string;

@@ -2,26 +2,25 @@ import type { Pool } from "pg";
 import { OUTBOX_CHANNEL } from "./outbox.ts";
 
 /**
- * Returns a function that notifies the relay of new marks. Call it after a commit, never inside a transaction: committing a
- * notification takes a server-wide lock, so that all such transactions would commit one after another.
- * One notification is in flight at a time, and covers all calls meanwhile. A failed one is not repeated, because the
- * relay polls the outbox every second.
+ * Returns a function that notifies the relay of new outbox entries. Call it after a commit, never inside a transaction: committing a
+ * notification takes a server-wide lock, so that all such transactions would commit one at a time. One notification is in flight at a time,
+ * and covers all calls meanwhile. A failed one is not repeated, because the relay polls the outbox every second.
  */
 export function createRelayWaker(db: Pool): () => void {
   let isSending = false;
-  let isWanted = false;
+  let isDesired = false;
 
   async function send(): Promise<void> {
     isSending = true;
-    while (isWanted) {
-      isWanted = false;
+    while (isDesired) {
+      isDesired = false;
       await db.query(`notify ${OUTBOX_CHANNEL}`).catch(() => undefined);
     }
     isSending = false;
   }
 
   return () => {
-    isWanted = true;
+    isDesired = true;
     if (!isSending) void send();
   };
 }

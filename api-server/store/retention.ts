@@ -1,11 +1,11 @@
 import type { Queryable } from "./queryable.ts";
 
 /*
- * Removes data after its retention time. Each statement removes one batch of one workspace, oldest first, and returns how many
- * rows were removed. Rows that another transaction has locked are skipped until the next time.
+ * Removes data after its retention time. Each statement removes one batch of one workspace, oldest first, and returns the number of removed
+ * rows. It skips rows that another transaction has locked.
  *
- * Deleted rows are removed after everything that refers to them. The row triggers leave marks for them, so that the relay writes
- * their tombstones again: one write for each, without an effect for readers.
+ * Deleted rows are removed after everything that refers to them. Their row triggers create outbox entries, so that the relay writes their
+ * tombstones again: one write each, without an effect for readers.
  */
 
 export interface Batch {
@@ -57,7 +57,7 @@ export const removeDeletedPolicies: RemoveBatch = (db, batch) =>
                       for update skip locked)`,
   );
 
-/** With all their parts: permissions, roles, limits, credits, encrypted strings. */
+/** Removes deleted keys with all their parts: permissions, roles, limits, credits, encrypted strings. */
 export const removeDeletedKeys: RemoveBatch = (db, batch) =>
   remove(
     db,
@@ -71,7 +71,7 @@ export const removeDeletedKeys: RemoveBatch = (db, batch) =>
                       for update skip locked)`,
   );
 
-/** A namespace that a policy in force names is kept, so that the reply stays 'gone' instead of 'unknown'. */
+/** Keeps a namespace that an active policy names, so that the response stays 'gone' instead of 'unknown'. */
 export const removeDeletedNamespaces: RemoveBatch = (db, batch) =>
   remove(
     db,
@@ -103,7 +103,7 @@ export const removeDeletedIdentities: RemoveBatch = (db, batch) =>
                       for update of i skip locked)`,
   );
 
-/** An API that keys still refer to is kept: those keys are reported as gone, and without the API's record they could not be decided. */
+/** Keeps an API that keys still refer to: those keys are reported as gone, which requires the API's record. */
 export const removeDeletedApis: RemoveBatch = (db, batch) =>
   remove(
     db,
@@ -119,8 +119,8 @@ export const removeDeletedApis: RemoveBatch = (db, batch) =>
                       for update of a skip locked)`,
   );
 
-/** What root keys were asked for that were revoked before that time, and what others were asked for and no longer hold. */
-export const removeRootKeyUses: RemoveBatch = (db, batch) =>
+/** Removes the usage of root keys that were revoked before that time, and usage of permissions that root keys no longer hold. */
+export const removeRootKeyUsage: RemoveBatch = (db, batch) =>
   remove(
     db,
     batch,

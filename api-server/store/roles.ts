@@ -13,7 +13,7 @@ export interface RoleRef {
   readonly roleId: string;
 }
 
-/** By id or name, ignoring case. If both match, the id wins. */
+/** Finds a role by id or name, case-insensitive. If both match, the id takes precedence. */
 export async function findRole(
   db: Queryable,
   { workspaceId, role }: { workspaceId: string; role: string },
@@ -28,9 +28,9 @@ export async function findRole(
 }
 
 /**
- * Like `findRole`, with a lock: no other transaction can change the row until this one ends. Keys can still be given the role, because
- * its id does not change; a stronger lock would block them, and deadlock with callers that create permissions. Deleting the role
- * waits for them.
+ * Like `findRole`, with a lock: other transactions cannot change the row until this one ends. Keys can still be given the role, because its
+ * id does not change; a stronger lock would block them, and deadlock with callers that create permissions. Deleting the role waits for
+ * them.
  */
 export async function lockRole(
   tx: Queryable,
@@ -58,12 +58,12 @@ export async function lockRoleById(tx: Queryable, { workspaceId, roleId }: RoleR
 
 export interface RolePage {
   readonly workspaceId: string;
-  /** The first id of the page; the empty text is before every id. */
+  /** First id of the page; the empty string precedes every id. */
   readonly cursor: string;
   readonly rowsMax: number;
 }
 
-/** Sorted by id. */
+/** Returns roles sorted by id. */
 export async function listRoles(db: Queryable, { workspaceId, cursor, rowsMax }: RolePage): Promise<RoleRow[]> {
   const text = `select id, name, description, manager
                   from roles
@@ -74,7 +74,7 @@ export async function listRoles(db: Queryable, { workspaceId, cursor, rowsMax }:
   return rows;
 }
 
-/** Roles with `search` in one of their texts, ignoring case. */
+/** Returns roles with `search` in one of their texts, case-insensitive. */
 export async function searchRoles(
   db: Queryable,
   { workspaceId, cursor, rowsMax, search }: RolePage & { readonly search: string },
@@ -90,10 +90,10 @@ export async function searchRoles(
   return rows;
 }
 
-/** One row for each requested name; its role is null when no role of the workspace has the name. */
+/** One row per requested name; its role is `null` if no role of the workspace has the name. */
 export type AskedRoleRow = { readonly asked: string } & (RoleRow | { readonly id: null });
 
-/** Names are compared ignoring case, and only by the database, so that the rules are those of the unique index. */
+/** Returns roles by name. Only the database compares names, ignoring case, so that the rules are those of the unique index. */
 export async function listRolesByName(
   db: Queryable,
   { workspaceId, names }: { workspaceId: string; names: readonly string[] },
@@ -106,7 +106,7 @@ export async function listRolesByName(
   return rows;
 }
 
-/** Those of these ids that the workspace has, sorted by name. */
+/** Returns the roles of the workspace among these ids, sorted by name. */
 export async function listRolesById(
   db: Queryable,
   { workspaceId, ids }: { workspaceId: string; ids: readonly string[] },
@@ -119,7 +119,7 @@ export async function listRolesById(
   return rows;
 }
 
-/** The roles of one key, sorted by name. */
+/** Returns the roles of one key, sorted by name. */
 export async function listRolesOfKey(
   db: Queryable,
   { workspaceId, keyId }: { workspaceId: string; keyId: string },
@@ -134,8 +134,8 @@ export async function listRolesOfKey(
 }
 
 /**
- * Inserts a role unless its name, its id or its manager is taken.
- * @returns false when nothing was inserted.
+ * Inserts a role unless its name, id or manager exists.
+ * @returns false if nothing was inserted.
  */
 export async function insertRole(
   tx: Queryable,
@@ -153,7 +153,7 @@ export async function insertRole(
   return rowCount === 1;
 }
 
-/** Violates `roles_name` or `roles_manager` when another role has the name or the manager. */
+/** Violates `roles_name` or `roles_manager` if another role has the name or the manager. */
 export async function updateRole(
   tx: Queryable,
   { workspaceId, id, name, description, manager }: RoleRow & { readonly workspaceId: string },
@@ -170,7 +170,7 @@ export async function deleteRole(tx: Queryable, { workspaceId, roleId }: RoleRef
   await tx.query({ name: "delete-role", text, values: [workspaceId, roleId] });
 }
 
-/** Existing links are not changed. */
+/** Adds links and leaves existing ones unchanged. */
 export async function insertRolePermissions(
   tx: Queryable,
   { workspaceId, roleId, permissionIds }: RoleRef & { readonly permissionIds: readonly string[] },

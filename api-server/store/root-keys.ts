@@ -1,6 +1,6 @@
 import type { Queryable } from "./queryable.ts";
 
-/** A root key that was not revoked, with its workspace. */
+/** A root key that is not revoked, with its workspace. */
 export interface RootKeyRow {
   readonly id: string;
   readonly workspace_id: string;
@@ -12,7 +12,7 @@ export interface RootKeyRow {
   readonly quota_per_minute: number | null;
 }
 
-/** By hash only, because the root key determines the workspace. */
+/** Finds a root key by hash alone, because the root key determines the workspace. */
 export async function findRootKey(db: Queryable, { hash }: { hash: string }): Promise<RootKeyRow | undefined> {
   const text = `select r.id, r.workspace_id, r.name, r.permissions, r.enabled, r.expires_at,
                        w.enabled as workspace_enabled, w.quota_per_minute
@@ -32,9 +32,9 @@ export interface NewRootKey {
   readonly permissions: readonly string[];
   readonly expiresAt: number | null;
   readonly createdAt: number;
-  /** A label for people; none when left out. */
+  /** Display label. Default: no label. */
   readonly environment?: string | null;
-  /** The root key that it replaces; none when left out. */
+  /** The root key that it replaces. Default: none is replaced. */
   readonly predecessorId?: string | null;
 }
 
@@ -52,8 +52,8 @@ export async function insertRootKey(db: Queryable, rootKey: NewRootKey): Promise
 }
 
 /**
- * Registers a root key whose string comes from the configuration, at each start: the same string gets the grants of this
- * version, and becomes live again if it was revoked.
+ * Registers a root key whose string comes from the configuration, at each start: an existing one gets the grants of this version, and
+ * becomes live again if it was revoked.
  */
 export async function upsertRootKey(db: Queryable, rootKey: NewRootKey): Promise<void> {
   const text = `insert into root_keys (id, workspace_id, hash, start, name, permissions, expires_at, created_at)
@@ -69,7 +69,7 @@ export async function upsertRootKey(db: Queryable, rootKey: NewRootKey): Promise
   });
 }
 
-/** What administrators may see of a root key: neither its string nor its hash. */
+/** Root key as administrators may see it: without its string or hash. */
 export interface RootKeySummary {
   readonly id: string;
   readonly workspace_id: string;
@@ -77,7 +77,7 @@ export interface RootKeySummary {
   readonly start: string;
   readonly environment: string | null;
   readonly permissions: string[];
-  /** Since when it holds these; null means since it was created. */
+  /** Time since which it holds these permissions; `null` if since its creation. */
   readonly permissions_changed_at: number | null;
   readonly enabled: boolean;
   readonly expires_at: number | null;
@@ -86,7 +86,7 @@ export interface RootKeySummary {
   readonly predecessor_id: string | null;
   /** The root key that replaces it, which may be revoked. */
   readonly successor_id: string | null;
-  /** Grows with each update. */
+  /** Incremented by each update. */
   readonly revision: number;
   /** The last UTC date on which it called v1. */
   readonly v1_used_on: string | null;
@@ -103,7 +103,7 @@ const SUMMARY = `r.id, r.workspace_id, r.name, r.start, r.environment, r.permiss
                   from root_keys r
                   left join root_key_v1_uses u on u.root_key_id = r.id`;
 
-/** Root keys that are not revoked, oldest first. With `v1UsedSince`, a UTC date, only those that called v1 on that day or later. */
+/** Returns root keys that are not revoked, oldest first. With `v1UsedSince`, a UTC date, only those that called v1 on that day or later. */
 export async function listRootKeys(
   db: Queryable,
   { workspaceId, v1UsedSince, rowsMax }: { workspaceId: string; v1UsedSince: string | null; rowsMax: number },
@@ -120,7 +120,7 @@ export async function listRootKeys(
 export const ROOT_KEY_STATES = ["active", "disabled", "expired"] as const;
 export type RootKeyState = (typeof ROOT_KEY_STATES)[number];
 
-/** A disabled root key is not `expired`, whenever it expires. */
+/** A disabled root key is never `expired`, even after its expiry time. */
 export const rootKeyState = (
   { enabled, expires_at: expiresAt }: Pick<RootKeySummary, "enabled" | "expires_at">,
   nowMs: number,
@@ -132,22 +132,22 @@ export interface RootKeyPage {
   readonly cursor: string;
   /** Part of id, name or start, case-insensitive; the empty text matches all. */
   readonly search: string;
-  /** null matches all. */
+  /** `null` matches all. */
   readonly environment: string | null;
-  /** As of `nowMs`, by the rule of `rootKeyState`; null matches all. */
+  /** State at `nowMs`, by the rule of `rootKeyState`; `null` matches all. */
   readonly state: RootKeyState | null;
   readonly nowMs: number;
   readonly rowsMax: number;
-  /** Of the permissions of all of them, but for the last. */
+  /** Maximum total bytes of the permissions of all rows except the last. */
   readonly bytesMax: number;
 }
 
 export interface PagedRootKey extends RootKeySummary {
-  /** Id of the one after it; null when there is none, or no more than `rowsMax` were wanted. */
+  /** Id of the next root key; `null` if there is none, or no more than `rowsMax` were requested. */
   readonly next_id: string | null;
 }
 
-/** Root keys that are not revoked, from `cursor` on, sorted by id: as many as fit, at least the first. */
+/** Returns root keys that are not revoked, starting at `cursor`, sorted by id: as many as fit, at least the first. */
 export async function pageRootKeys(db: Queryable, page: RootKeyPage): Promise<PagedRootKey[]> {
   const text = `with page as (
                 select ${SUMMARY}
@@ -175,7 +175,7 @@ export async function pageRootKeys(db: Queryable, page: RootKeyPage): Promise<Pa
   return rows;
 }
 
-/** A root key that is not revoked. */
+/** Returns a root key that is not revoked. */
 export async function findRootKeySummary(
   db: Queryable,
   { workspaceId, rootKeyId }: RootKeyRef,
@@ -187,15 +187,15 @@ export async function findRootKeySummary(
   return rows[0];
 }
 
-/** The last of the root keys of which each replaces the one before, revoked ones too. */
+/** The last root key of a chain in which each replaces the one before, including revoked ones. */
 export interface LastSuccessor {
-  /** Whether the first of them, the successor itself, is not revoked. */
+  /** Whether the first one of the chain, the direct successor, is not revoked. */
   readonly is_succeeded: boolean;
   readonly created_at: number;
   readonly expires_at: number | null;
 }
 
-/** What became of a successor. Returns undefined when there is no root key with this id. */
+/** Returns the end of the chain that starts with a successor. Returns `undefined` if there is no root key with this id. */
 export async function findLastSuccessor(
   db: Queryable,
   { workspaceId, successorId }: { workspaceId: string; successorId: string },
@@ -217,7 +217,7 @@ export async function findLastSuccessor(
   return rows[0];
 }
 
-/** A root key that is not revoked, with a lock: no other transaction can change the row until this one ends. */
+/** Returns a root key that is not revoked, with a lock: other transactions cannot change the row until this one ends. */
 export async function lockRootKey(
   tx: Queryable,
   { workspaceId, rootKeyId }: RootKeyRef,
@@ -229,13 +229,13 @@ export async function lockRootKey(
   return rows[0];
 }
 
-/** What an administrator changes of a root key. */
+/** Settings of a root key that an administrator changes. */
 export type RootKeySettings = Pick<
   RootKeySummary,
   "name" | "environment" | "enabled" | "expires_at" | "permissions" | "permissions_changed_at" | "successor_id"
 >;
 
-/** Replaces the settings of a root key, and counts its revision up. */
+/** Replaces the settings of a root key, and increments its revision. */
 export async function updateRootKey(
   tx: Queryable,
   { workspaceId, rootKeyId, settings }: RootKeyRef & { settings: RootKeySettings },
@@ -250,7 +250,7 @@ export async function updateRootKey(
   await tx.query({ name: "update-root-key", text, values });
 }
 
-/** Revokes a root key. Returns false when there was none to revoke. */
+/** Revokes a root key. Returns false if it does not exist or is already revoked. */
 export async function deleteRootKey(
   db: Queryable,
   { workspaceId, rootKeyId, deletedAt }: RootKeyRef & { deletedAt: number },

@@ -1,7 +1,7 @@
 import type { Assignment } from "../../core/sessions/assignments.ts";
 import type { Queryable } from "./queryable.ts";
 
-/** Of a person: whose word it is, and the name of the person there. */
+/** Identifies a person by its provider and the name there. */
 export interface PersonRef {
   readonly issuer: string;
   readonly subject: string;
@@ -22,14 +22,14 @@ export interface SessionRow extends PersonRef {
 
 /** A session, and the workspace that its call names. */
 export interface SessionInWorkspaceRow extends SessionRow {
-  /** null when there is no such workspace, or none was named. */
+  /** `null` if there is no such workspace, or the call names no workspace. */
   readonly workspace_id: string | null;
   readonly workspace_name: string | null;
   readonly workspace_enabled: boolean | null;
   readonly quota_per_minute: number | null;
 }
 
-/** Also one that has ended and was not removed yet. `workspace` is an id or a name; the id wins. */
+/** Finds a session, including an ended one that is not removed yet. `workspace` is an id or a name; the id takes precedence. */
 export async function findSession(
   db: Queryable,
   { tokenHash, workspace }: { tokenHash: string; workspace: string | null },
@@ -89,7 +89,7 @@ export async function insertSession(db: Queryable, session: NewSession): Promise
   });
 }
 
-/** Writes nothing when it was seen after `notSince`: of several calls at once, one writes. */
+/** Skips the write if the session was seen after `notSince`: only one of several concurrent calls writes. */
 export async function updateSessionSeen(
   db: Queryable,
   { sessionId, seenAt, notSince }: { sessionId: string; seenAt: number; notSince: number },
@@ -100,7 +100,7 @@ export async function updateSessionSeen(
   await db.query({ name: "update-session-seen", text, values: [sessionId, seenAt, notSince] });
 }
 
-/** Ends the session with this token. Returns undefined when none was there that had not been ended. */
+/** Ends the session with this token. Returns `undefined` if there is no such open session. */
 export async function endSession(
   db: Queryable,
   { tokenHash, endedAt }: { tokenHash: string; endedAt: number },
@@ -114,7 +114,7 @@ export async function endSession(
   return rows[0];
 }
 
-/** Ends all sessions of a person. Returns how many there were. */
+/** Ends all sessions of a person. Returns their number. */
 export async function endSessionsOf(
   db: Queryable,
   { issuer, subject, endedAt }: PersonRef & { endedAt: number },
@@ -126,7 +126,7 @@ export async function endSessionsOf(
   return rowCount ?? 0;
 }
 
-/** Where and since when a person is signed in. */
+/** Details of an open session. */
 export interface OpenSessionRow {
   readonly id: string;
   readonly remote_ip: string | null;
@@ -137,7 +137,7 @@ export interface OpenSessionRow {
   readonly expires_at: number;
 }
 
-/** Those that have not ended, newest first. */
+/** Returns open sessions, newest first. */
 export async function listOpenSessions(
   db: Queryable,
   { issuer, subject, nowMs, seenSince, rowsMax }: PersonRef & { nowMs: number; seenSince: number; rowsMax: number },
@@ -153,8 +153,8 @@ export async function listOpenSessions(
 }
 
 /**
- * Removes sessions, links and begun sign-ins whose time was over before, a batch of each. Returns how many rows of the largest batch, so
- * that `rowsMax` means that there may be more.
+ * Removes expired sessions, links and sign-in flows, a batch of each. Returns the number of rows of the largest batch, so that `rowsMax`
+ * means that there may be more.
  */
 export async function removeOldSignIns(
   db: Queryable,

@@ -1,6 +1,6 @@
 import type { Queryable } from "./queryable.ts";
 
-/* What an administrator ends for other people. */
+/* Ends sessions and links of other people, for administrators. */
 
 /** Ends all sessions of the people with this name, e-mail address or subject, and returns those. */
 export async function endSessionsNamed(
@@ -19,7 +19,7 @@ export async function endSessionsNamed(
   return rows;
 }
 
-/** Uses up the links for this name. Returns how many there were. */
+/** Invalidates the links for this name. Returns their number. */
 export async function endLinksFor(
   tx: Queryable,
   { person, endedAt }: { person: string; endedAt: number },

@@ -1,6 +1,6 @@
 import type { Queryable } from "./queryable.ts";
 
-/** A sign-in with a provider that has begun. */
+/** A started sign-in with a provider. */
 export interface SignInFlow {
   readonly browserHash: string;
   readonly state: string;
@@ -10,12 +10,12 @@ export interface SignInFlow {
   readonly expiresAt: number;
 }
 
-/** More than one, so that the table shrinks again after many were begun at once. */
+/** More than one, so that the table shrinks again after many flows were started concurrently. */
 const EXPIRED_REMOVED_MAX = 10;
 
 /**
- * Also removes some that have expired. Strangers may begin sign-ins, so what they leave behind is bounded by what they begin in the time that one
- * lives, and does not grow until the next run of the retention.
+ * Inserts a flow, and removes some that have expired. Unauthenticated clients may start sign-ins, so that the number of rows is bounded by
+ * the flows started within one lifetime, and does not grow until the next retention run.
  */
 export async function insertSignInFlow(db: Queryable, flow: SignInFlow, nowMs: number): Promise<void> {
   const text = `with expired as (
@@ -30,8 +30,8 @@ export async function insertSignInFlow(db: Queryable, flow: SignInFlow, nowMs: n
 }
 
 /**
- * Takes a sign-in that this browser has begun with this state, once. Another state leaves it there: a page of another site, which can make the browser
- * come back with any state, must not end it.
+ * Takes a flow that this browser has started with this state, once. Another state leaves the flow in place: a page of another site can make
+ * the browser return with any state, and must not end it.
  */
 export async function takeSignInFlow(
   db: Queryable,

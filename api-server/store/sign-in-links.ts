@@ -4,10 +4,10 @@ import type { Queryable } from "./queryable.ts";
 export interface NewSignInLink {
   readonly id: string;
   readonly tokenHash: string;
-  /** Of the person. */
+  /** Name of the person. */
   readonly name: string;
   readonly role: PersonRole;
-  /** null means all workspaces. */
+  /** `null` means all workspaces. */
   readonly workspaceId: string | null;
   readonly madeBy: string;
   readonly createdAt: number;
@@ -34,8 +34,8 @@ export interface TakenLinkRow {
 }
 
 /**
- * Takes a link that was not used and has not expired. One statement, so that of any number of calls at once one gets it: Postgres lets
- * the others wait for the row and then looks at the condition again.
+ * Takes a link that is unused and not expired. Only one of any number of concurrent calls gets it, because it is one statement: Postgres
+ * lets the others wait for the row and then checks the condition again.
  */
 export async function takeSignInLink(
   tx: Queryable,

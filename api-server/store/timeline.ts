@@ -1,8 +1,8 @@
 import type { Queryable } from "./queryable.ts";
 
 /**
- * Identifies the history of this Postgres: its system identifier and its timeline, which changes with each promotion
- * of a standby and each recovery to an earlier moment. undefined where the server does not provide it.
+ * Identifies the history of this Postgres: its system identifier and its timeline, which changes with each promotion of a standby and each
+ * point-in-time recovery. Returns `undefined` if the server does not provide it.
  */
 export async function findTimeline(db: Queryable): Promise<string | undefined> {
   const text = `select (select system_identifier from pg_control_system()) || '/' ||
@@ -10,7 +10,7 @@ export async function findTimeline(db: Queryable): Promise<string | undefined> {
   try {
     return (await db.query<{ timeline: string }>(text)).rows[0]?.timeline;
   } catch (error) {
-    // Some hosted servers do not have these functions, or do not let us call them.
+    // Some hosted servers lack these functions, or deny their use.
     if (isRefused(error)) return undefined;
     throw error;
   }

@@ -8,18 +8,18 @@ import type { Mark } from "./outbox.ts";
 const ATTEMPTS_MAX = 5;
 const RETRY_DELAY_MS = 10;
 
-interface OutboxMark {
+interface OutboxEntry {
   readonly workspace_id: string;
   readonly kind: Mark["kind"];
   readonly id: string;
 }
 
-/** A transaction that changed more than this makes this process forget everything, because listing would take longer. */
+/** A transaction that changed more records than this clears the whole cache of this process, because listing them would take longer. */
 const MARKS_MAX = 5000;
 
 /**
- * Two statements in one round trip. The projection of this process forgets what the row triggers marked in this
- * transaction, so that the caller sees the change in its next call. No procedure has to list its changes, so none can forget one.
+ * Two statements in one round trip. The cache of this process drops the records for which the row triggers created outbox entries in this
+ * transaction, so that the caller sees the change in its next call. Procedures do not list their changes, so they cannot forget one.
  */
 const COMMIT = `select coalesce(k.workspace_id, o.workspace_id) as workspace_id,
                        case when k.id is null then o.kind else 'key' end as kind,
@@ -31,18 +31,18 @@ const COMMIT = `select coalesce(k.workspace_id, o.workspace_id) as workspace_id,
                   left join keys k on o.kind = 'keyId' and k.id = o.id;
                 commit`;
 
-/** What a transaction needs: the database, this process's cache of records, and a function that wakes the relay. */
+/** Dependencies of a transaction: the database, this process's record cache, and a function that wakes the relay. */
 export interface Transacting {
   readonly db: Pool;
   readonly projection: Pick<Projection, "drop" | "forgetAll">;
-  /** Notifies the relay, in whichever process it runs, of new marks. Returns at once. */
+  /** Notifies the relay, in whichever process it runs, of new outbox entries. Returns immediately. */
   readonly wakeRelay: () => void;
 }
 
 /**
- * Runs `work` in one transaction: commits when it returns, rolls back when it throws. A transaction that lost against
- * another one, or drew an existing id, is retried: `work` must have no effect outside of it, and draw its ids again.
- * When this returns, the process's own projection has forgotten every record that the transaction changed.
+ * Runs `work` in one transaction: commits when it returns, rolls back when it throws. A transaction that lost a conflict, or generated an
+ * existing id, is retried: `work` must have no side effects, and must generate its ids again. On return, this process's cache has dropped
+ * every record that the transaction changed.
  */
 export async function inTransaction<T>(deps: Transacting, work: (tx: PoolClient) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
@@ -61,8 +61,8 @@ async function attemptTransaction<T>(deps: Transacting, work: (tx: PoolClient) =
   try {
     await tx.query("begin");
     const result = await work(tx);
-    // Several statements in one text return several results, which the types of `pg` do not know.
-    const [marks] = (await tx.query(COMMIT)) as unknown as [QueryResult<OutboxMark>];
+    // Several statements in one text return several results, which the types of `pg` do not express.
+    const [marks] = (await tx.query(COMMIT)) as unknown as [QueryResult<OutboxEntry>];
     if (marks.rows.length > MARKS_MAX) deps.projection.forgetAll();
     else deps.projection.drop(marks.rows.flatMap(toRefs));
     if (marks.rows.length > 0) deps.wakeRelay();
@@ -71,13 +71,13 @@ async function attemptTransaction<T>(deps: Transacting, work: (tx: PoolClient) =
     broken = await rollback(tx);
     throw error;
   } finally {
-    // A client that failed to roll back is useless: the pool closes it.
+    // A client that failed to roll back is unusable: the pool closes it.
     tx.release(broken);
   }
 }
 
-/** Returns none for a key that the transaction itself deleted, because another of its marks names the hash. */
-const toRefs = ({ workspace_id, kind, id }: OutboxMark): RecordRef[] =>
+/** Returns an empty list for a key that the transaction itself deleted, because another outbox entry contains the hash. */
+const toRefs = ({ workspace_id, kind, id }: OutboxEntry): RecordRef[] =>
   kind === "keyId" || kind === "everything" ? [] : [{ workspaceId: workspace_id, kind, id }];
 
 async function rollback(tx: PoolClient): Promise<Error | undefined> {

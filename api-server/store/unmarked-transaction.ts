@@ -1,8 +1,8 @@
 import type { Pool, PoolClient } from "pg";
 
 /**
- * A transaction on rows that leave no marks in the outbox and are not cached, so that nothing has to be forgotten when it
- * ends; for all other rows use `inTransaction`. Commits when `work` returns, rolls back when it throws, and does not retry.
+ * Runs a transaction on rows that have no outbox triggers and are not cached, so that no cache entry has to be dropped; for all other rows
+ * use `inTransaction`. Commits when `work` returns, rolls back when it throws, and does not retry.
  */
 export async function inUnmarkedTransaction<T>(db: Pool, work: (tx: PoolClient) => Promise<T>): Promise<T> {
   const tx = await db.connect();
@@ -18,7 +18,7 @@ export async function inUnmarkedTransaction<T>(db: Pool, work: (tx: PoolClient) 
     });
     throw error;
   } finally {
-    // A client that failed to roll back is useless: the pool closes it.
+    // A client that failed to roll back is unusable: the pool closes it.
     tx.release(failure);
   }
 }

@@ -3,11 +3,11 @@ import type { Queryable } from "./queryable.ts";
 export interface WaitingBounds {
   readonly lockMsMax: number;
   readonly statementMsMax: number;
-  /** Between two statements: ends the transaction of a process that stands still. No bound when left out. */
+  /** Maximum idle time between two statements: ends the transaction of a process that hangs. Default: unlimited. */
   readonly idleMsMax?: number;
 }
 
-/** For the rest of the transaction: a statement fails with `isWaitOver` when it waits longer for a lock, or runs longer. */
+/** Limits waiting for the rest of the transaction: a statement fails with `isWaitOver` if it waits longer for a lock, or runs longer. */
 export async function limitWaiting(
   tx: Queryable,
   { lockMsMax, statementMsMax, idleMsMax = 0 }: WaitingBounds,

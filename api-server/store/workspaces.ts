@@ -5,12 +5,12 @@ export interface WorkspaceRow {
   readonly id: string;
   readonly name: string;
   readonly enabled: boolean;
-  /** null means unlimited; 0 refuses every request. */
+  /** `null` if unlimited; 0 rejects every request. */
   readonly quota_per_minute: number | null;
   readonly created_at: number;
 }
 
-/** By id or name. If both match, the id wins. */
+/** Finds a workspace by id or name. If both match, the id takes precedence. */
 export async function findWorkspace(
   db: Queryable,
   { workspace }: { workspace: string },
@@ -24,7 +24,7 @@ export async function findWorkspace(
   return rows[0];
 }
 
-/** By id only, with a lock: no other transaction can change the row until this one ends. */
+/** Finds a workspace by id only, with a lock: other transactions cannot change the row until this one ends. */
 export async function lockWorkspace(
   tx: Queryable,
   { workspaceId }: { workspaceId: string },
@@ -37,7 +37,7 @@ export async function lockWorkspace(
   return rows[0];
 }
 
-/** Workspaces that are not deleted, sorted by name. */
+/** Returns workspaces that are not deleted, sorted by name. */
 export async function listWorkspaces(db: Queryable, { rowsMax }: { rowsMax: number }): Promise<WorkspaceRow[]> {
   const text = `select id, name, enabled, quota_per_minute, created_at
                   from workspaces
@@ -48,7 +48,7 @@ export async function listWorkspaces(db: Queryable, { rowsMax }: { rowsMax: numb
   return rows;
 }
 
-/** Those of the workspaces that are named by id or name, or all of them, sorted by name. What looks like an id is no name. */
+/** Returns the workspaces named by id or name, or all of them, sorted by name. A text in the form of an id is never compared with names. */
 export async function listEnterable(
   db: Queryable,
   { named, rowsMax }: { named: "all" | readonly string[]; rowsMax: number },
@@ -63,7 +63,10 @@ export async function listEnterable(
   return rows;
 }
 
-/** Workspaces that are not deleted, from `cursor` on, sorted by id. `search` is a part of id or name, ignoring case; the empty text matches all. */
+/**
+ * Returns workspaces that are not deleted, starting at `cursor`, sorted by id. `search` is a substring of id or name, case-insensitive; the
+ * empty string matches all.
+ */
 export async function pageWorkspaces(
   db: Queryable,
   { cursor, search, rowsMax }: { cursor: string; search: string; rowsMax: number },
@@ -78,21 +81,21 @@ export async function pageWorkspaces(
   return rows;
 }
 
-/** Every workspace that is not deleted, sorted by id. */
+/** Returns the id of every workspace that is not deleted, sorted. */
 export async function listWorkspaceIds(db: Queryable): Promise<string[]> {
   const text = "select id from workspaces where deleted_at is null order by id";
   const { rows } = await db.query<{ id: string }>({ name: "list-workspace-ids", text });
   return rows.map((row) => row.id);
 }
 
-/** Sorted by id, including deleted ones: their tombstones are projected, so their feeds must exist. */
+/** Returns ids sorted, including deleted workspaces: their tombstones are projected, so their change streams must exist. */
 export async function listEveryWorkspaceId(db: Queryable): Promise<string[]> {
   const text = "select id from workspaces order by id";
   const { rows } = await db.query<{ id: string }>({ name: "list-every-workspace-id", text });
   return rows.map((row) => row.id);
 }
 
-/** Returns false, and inserts nothing, when a workspace with this name (or id) exists. */
+/** Returns false, and inserts nothing, if a workspace with this name (or id) exists. */
 export async function insertWorkspace(
   db: Queryable,
   { id, name, createdAt }: { id: string; name: string; createdAt: number },
@@ -120,8 +123,8 @@ export async function updateWorkspace(
 }
 
 /**
- * Whether requests are answered in a workspace other than this one. Another transaction that asks the same waits until this one ends, so that of
- * two that close the last two workspaces one is told of the other.
+ * Whether a workspace other than this one is enabled. Takes a lock until the transaction ends, so that of two transactions that disable the
+ * last two workspaces, the second sees the change of the first.
  */
 export async function isOtherWorkspaceOpen(tx: Queryable, { workspaceId }: { workspaceId: string }): Promise<boolean> {
   await takeLock(tx, "openWorkspaces");

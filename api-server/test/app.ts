@@ -6,9 +6,9 @@ import { makeId } from "../../core/ids.ts";
 import { hashKey, makeKeyString } from "../../core/keys/key-string.ts";
 import { ALL_GRANTS, WORKSPACE_GRANTS } from "../../core/permissions/root-key.ts";
 import { deciderJson } from "../../edge/events/verification-line.ts";
+import { LogThrottle } from "../../edge/log-throttle.ts";
 import { createMemoryEdge, type Edge } from "../../edge/open.ts";
 import { openProjection } from "../../edge/projection/projection.ts";
-import { Rarely } from "../../edge/rarely.ts";
 import { createTestDatabase } from "../../test/harness/postgres.ts";
 import type { AnalyticsStore } from "../analytics/contract.ts";
 import { openPostgresAnalytics } from "../analytics/postgres/open.ts";
@@ -17,10 +17,10 @@ import { QueryMetrics } from "../analytics/query-metrics.ts";
 import { type AppOptions, buildApp } from "../app.ts";
 import { createCreditService } from "../credits/postgres-credits.ts";
 import type { Deps } from "../deps.ts";
-import { createKeyHomes } from "../key-homes.ts";
+import { createKeyOwners } from "../key-homes.ts";
 import { createKeyVault } from "../key-vault.ts";
 import { DEFAULT_RETENTION_DAYS } from "../retention.ts";
-import { createRootKeyUses } from "../root-key-uses.ts";
+import { createRootKeyUsage } from "../root-key-usage.ts";
 import { createPool } from "../store/pool.ts";
 import { createPostgresSource } from "../store/records.ts";
 import { insertRootKey } from "../store/root-keys.ts";
@@ -117,7 +117,7 @@ export async function buildTestApp(
   const edge = createMemoryEdge({ nowMs });
   await edge.writer.begin(PROJECTION_ID, []);
   await edge.writer.complete(PROJECTION_ID, []);
-  const projection = await openProjection({ source: createPostgresSource(db), feed: edge.feed, follow: "central" });
+  const projection = await openProjection({ source: createPostgresSource(db), stream: edge.stream, follow: "central" });
   const beat = async (): Promise<void> => void (await edge.writer.heartbeat(PROJECTION_ID, nowMs(), []));
   await beat();
   const heart = setInterval(() => void beat(), HEARTBEAT_MS);
@@ -127,7 +127,7 @@ export async function buildTestApp(
   const base: Deps = {
     db,
     projection,
-    keyHomes: createKeyHomes({ db, projection }),
+    keyOwners: createKeyOwners({ db, projection }),
     wakeRelay: () => undefined,
     counters: edge.counters({ timeoutMs: 1000 }),
     peekLimits: (limits) => edge.counters({ timeoutMs: 1000 }).peek(limits),
@@ -146,13 +146,13 @@ export async function buildTestApp(
       region: "test",
       certificate: () => undefined,
       rollUpDepth: () => findQueueDepth(db),
-      usageTrouble: undefined,
+      usageProblem: undefined,
       startedAt: nowMs(),
     },
     keyVault: createKeyVault([{ id: "test", secret: randomBytes(32) }], { randomBytes }),
     log,
-    rarely: new Rarely(),
-    rootKeyUses: createRootKeyUses({ nowMs }),
+    throttle: new LogThrottle(),
+    rootKeyUsage: createRootKeyUsage({ nowMs }),
     nowMs,
     randomBytes,
     docsUrl: "https://docs.test",

@@ -48,15 +48,15 @@ async function send(...pieces: string[]): Promise<string> {
   return received();
 }
 
-interface Answer {
+interface HttpResponse {
   readonly status: number;
   // biome-ignore lint/suspicious/noExplicitAny: tests reach into answers of any shape.
   readonly body: any;
 }
 
 /** Reads the responses on a connection; each must have a JSON body of its announced length, with nothing in between or after. */
-function readAnswers(text: string): Answer[] {
-  const answers: Answer[] = [];
+function readResponses(text: string): HttpResponse[] {
+  const responses: HttpResponse[] = [];
   for (let rest = text; rest !== ""; ) {
     const end = rest.indexOf("\r\n\r\n");
     const head = rest.slice(0, end);
@@ -64,14 +64,14 @@ function readAnswers(text: string): Answer[] {
     expect(head).toMatch(/^content-type: application\/json/im);
     const length = Number(/^content-length: (\d+)$/im.exec(head)?.[1]);
     const body = rest.slice(end + 4, end + 4 + length);
-    answers.push({ status: Number(head.slice(9, 12)), body: JSON.parse(body) });
+    responses.push({ status: Number(head.slice(9, 12)), body: JSON.parse(body) });
     rest = rest.slice(end + 4 + length);
   }
-  return answers;
+  return responses;
 }
 
 const kindsOf = (text: string): string[] =>
-  readAnswers(text).map(({ status, body }) => {
+  readResponses(text).map(({ status, body }) => {
     expect(body.meta.requestId).toMatch(/^req_/);
     if (body.error === undefined) return String(status);
     expect(body.error.status).toBe(status);

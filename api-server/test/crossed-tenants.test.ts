@@ -4,7 +4,7 @@ import { dumpWorkspace } from "./dump-workspace.ts";
 import { everyProcedure, everyReference, sampleCallsOf } from "./every-procedure.ts";
 import { type PersonAtPage, signIn } from "./people.ts";
 import { type OneOfEach, oneOfEach, valueIn, withValue } from "./references.ts";
-import { makeThings, type Things } from "./things.ts";
+import { makeResources, type Resources } from "./resources.ts";
 
 /*
  * Two workspaces that are as alike as can be: each has the other's id as its name, and what they have is called the same. Each caller of
@@ -21,8 +21,8 @@ let before: string;
 let callers: Readonly<Record<string, (path: string, body: unknown) => Promise<Reply>>>;
 let person: PersonAtPage;
 
-const thingsOf = ({ id, rootKey }: Workspace): Things =>
-  makeThings(t.deps.db, { workspaceId: id, ask: (path, body) => t.data(path, body, { rootKey }) });
+const resourcesOf = ({ id, rootKey }: Workspace): Resources =>
+  makeResources(t.deps.db, { workspaceId: id, ask: (path, body) => t.data(path, body, { rootKey }) });
 
 const wordsIn = (one: unknown): string[] =>
   typeof one === "string" ? [one] : Object.values(one as object).flatMap(wordsIn);
@@ -32,8 +32,8 @@ beforeAll(async () => {
   ours = await t.makeWorkspace();
   const them = await t.makeWorkspace();
   theirId = them.id;
-  theirs = await oneOfEach(thingsOf(them));
-  const own = await oneOfEach(thingsOf(ours));
+  theirs = await oneOfEach(resourcesOf(them));
+  const own = await oneOfEach(resourcesOf(ours));
   const { db } = t.deps;
   await db.query("update workspaces set name = id || '_' where id = any($1)", [[ours.id, theirId]]);
   await db.query("update workspaces set name = case id when $1 then $2 else $1 end where id in ($1, $2)", [
@@ -95,7 +95,7 @@ describe.each([
   test.each(ofAdmins)("sees and changes nothing of theirs with $path", async ({ path, permissions }) => {
     const call = callers[caller] as (path: string, body: unknown) => Promise<Reply>;
     for (const makeCall of Object.values(sampleCallsOf(path))) {
-      const { body } = await makeCall(thingsOf(ours));
+      const { body } = await makeCall(resourcesOf(ours));
       const plain = await call(path, body);
       expectNothingOfTheirs(plain, body);
       if (permissions.some(({ type }) => type === "installation")) expect(plain.status).toBe(403);

@@ -83,18 +83,18 @@ function requestOf({
 
 const verifying = (of: string, lines?: string): Buffer => requestOf({ body: JSON.stringify({ key: of }), lines });
 
-interface Answer {
+interface HttpResponse {
   readonly status: number;
   readonly headers: Record<string, string>;
   readonly text: string;
 }
 
 /** The whole responses in what was received; what follows them is left out. */
-function readAnswers(received: Buffer): Answer[] {
-  const answers: Answer[] = [];
+function readResponses(received: Buffer): HttpResponse[] {
+  const responses: HttpResponse[] = [];
   for (let at = 0; ; ) {
     const end = received.indexOf("\r\n\r\n", at);
-    if (end === -1) return answers;
+    if (end === -1) return responses;
     const [first = "", ...lines] = received.toString("latin1", at, end).split("\r\n");
     const fields = lines.map((line) => [
       line.slice(0, line.indexOf(":")).toLowerCase(),
@@ -102,31 +102,31 @@ function readAnswers(received: Buffer): Answer[] {
     ]);
     const headers = Object.fromEntries(fields) as Record<string, string>;
     at = end + 4 + Number(headers["content-length"] ?? 0);
-    if (received.length < at) return answers;
-    answers.push({ status: Number(first.split(" ")[1]), headers, text: received.toString("utf8", end + 4, at) });
+    if (received.length < at) return responses;
+    responses.push({ status: Number(first.split(" ")[1]), headers, text: received.toString("utf8", end + 4, at) });
   }
 }
 
-function open(to = port): { socket: Socket; answers: () => Answer[]; closed: Promise<void> } {
+function open(to = port): { socket: Socket; responds: () => HttpResponse[]; closed: Promise<void> } {
   const address = { host: "127.0.0.1", port: to, allowHalfOpen: true };
   const socket = kind === "by TLS" ? connectTls({ ...address, rejectUnauthorized: false }) : connect(address);
   const pieces: Buffer[] = [];
   socket.on("data", (piece: Buffer) => pieces.push(piece)).on("error", () => undefined);
   const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
   socket.on("end", () => socket.end());
-  return { socket, answers: () => readAnswers(Buffer.concat(pieces)), closed };
+  return { socket, responds: () => readResponses(Buffer.concat(pieces)), closed };
 }
 
 /** Sends pieces, a moment apart, and returns as many answers as are expected. */
-async function exchange(count: number, ...pieces: Buffer[]): Promise<Answer[]> {
-  const { socket, answers } = open();
+async function exchange(count: number, ...pieces: Buffer[]): Promise<HttpResponse[]> {
+  const { socket, responds } = open();
   for (const [index, piece] of pieces.entries()) {
     if (index > 0) await sleep(20);
     socket.write(piece);
   }
-  await waitFor(`${count} answers`, () => answers().length >= count);
+  await waitFor(`${count} answers`, () => responds().length >= count);
   socket.destroy();
-  return answers();
+  return responds();
 }
 
 const servedDirectly = async (work: () => Promise<unknown>): Promise<boolean> => {
@@ -135,10 +135,10 @@ const servedDirectly = async (work: () => Promise<unknown>): Promise<boolean> =>
   return t.app.direct?.lastRequestMs() !== before;
 };
 
-const statuses = (answers: readonly Answer[]): number[] => answers.map(({ status }) => status);
+const statuses = (responses: readonly HttpResponse[]): number[] => responses.map(({ status }) => status);
 
 /** What differs between any two answers. */
-const comparable = ({ status, headers, text }: Answer | undefined = { status: 0, headers: {}, text: "" }) => ({
+const comparable = ({ status, headers, text }: HttpResponse | undefined = { status: 0, headers: {}, text: "" }) => ({
   status,
   headers: { ...headers, date: typeof headers.date },
   text: text.replace(/req_\w+/, "req_").replace(/"(reset|remaining)":\d+/g, '"$1":0'),
@@ -178,8 +178,8 @@ describe.each(KINDS)("%s", (of) => {
         sent: () => ({ body: JSON.stringify({ key }), contentType: "application/json; charset=utf-8" }),
       },
     ])("$name", async ({ status, sent }) => {
-      let direct: Answer[] = [];
-      let usual: Answer[] = [];
+      let direct: HttpResponse[] = [];
+      let usual: HttpResponse[] = [];
       const request = sent();
       const lines = request.lines ?? "";
       expect(await servedDirectly(async () => (direct = await exchange(1, requestOf(request))))).toBe(true);
@@ -205,8 +205,8 @@ describe.each(KINDS)("%s", (of) => {
     ])("$name", async ({ said, code, isDirect = true }) => {
       const lines = said.map((value) => `x-forwarded-for: ${value}\r\n`).join("");
       const ask = async (more: string) => {
-        const [answer] = await exchange(1, verifying(addressKey, lines + more));
-        return JSON.parse(answer?.text ?? "").data.code;
+        const [response] = await exchange(1, verifying(addressKey, lines + more));
+        return JSON.parse(response?.text ?? "").data.code;
       };
       const isTrusted = of === "behind a proxy";
       const expected = isTrusted ? code : "FORBIDDEN";
@@ -246,9 +246,9 @@ describe.each(KINDS)("%s", (of) => {
           ),
       },
     ])("$name: $status", async ({ status, sent }) => {
-      let answers: Answer[] = [];
-      expect(await servedDirectly(async () => (answers = await exchange(1, sent())))).toBe(false);
-      expect(answers[0]?.status).toBe(status);
+      let responses: HttpResponse[] = [];
+      expect(await servedDirectly(async () => (responses = await exchange(1, sent())))).toBe(false);
+      expect(responses[0]?.status).toBe(status);
       // Behind a plain call on the same connection, and in one write with it.
       const together = await exchange(2, Buffer.concat([verifying(key), sent()]));
       expect(statuses(together).slice(0, 2)).toEqual([200, status]);
@@ -259,30 +259,30 @@ describe.each(KINDS)("%s", (of) => {
   describe("awkward clients", () => {
     test("many requests in one write are answered in their order", async () => {
       const some = [verifying(key), verifying(limitedKey), verifying("no"), requestOf({ body: "{" })];
-      const answers = await exchange(40, Buffer.concat(Array.from({ length: 10 }, () => some).flat()));
-      expect(statuses(answers)).toEqual(Array.from({ length: 10 }, () => [200, 200, 200, 400]).flat());
-      const codes = answers.slice(0, 3).map(({ text }) => JSON.parse(text).data.code);
+      const responses = await exchange(40, Buffer.concat(Array.from({ length: 10 }, () => some).flat()));
+      expect(statuses(responses)).toEqual(Array.from({ length: 10 }, () => [200, 200, 200, 400]).flat());
+      const codes = responses.slice(0, 3).map(({ text }) => JSON.parse(text).data.code);
       expect(codes).toEqual(["VALID", "VALID", "NOT_FOUND"]);
-      expect(JSON.parse(answers[1]?.text ?? "").data.ratelimits).toHaveLength(1);
+      expect(JSON.parse(responses[1]?.text ?? "").data.ratelimits).toHaveLength(1);
     });
 
     test("requests of both fronts take turns on one connection", async () => {
       const other = requestOf({ path: "apis.getApi", body: `{"apiId":"api_missing0"}` });
-      const answers = await exchange(
+      const responses = await exchange(
         5,
         Buffer.concat([verifying(limitedKey), verifying(key), other, verifying(key), other]),
       );
-      expect(statuses(answers)).toEqual([200, 200, 404, 200, 404]);
+      expect(statuses(responses)).toEqual([200, 200, 404, 200, 404]);
     });
 
     test("a request may come in any two pieces", async () => {
       const request = verifying(key);
       const cuts = [1, 5, 20, request.indexOf("\r\n\r\n") + 3, request.indexOf("\r\n\r\n") + 4, request.length - 1];
       for (const cut of cuts) {
-        let answers: Answer[] = [];
+        let responses: HttpResponse[] = [];
         const pieces = [request.subarray(0, cut), request.subarray(cut)];
-        expect(await servedDirectly(async () => (answers = await exchange(1, ...pieces)))).toBe(true);
-        expect(JSON.parse(answers[0]?.text ?? "").data.code).toBe("VALID");
+        expect(await servedDirectly(async () => (responses = await exchange(1, ...pieces)))).toBe(true);
+        expect(JSON.parse(responses[0]?.text ?? "").data.code).toBe("VALID");
       }
     });
 
@@ -300,16 +300,16 @@ describe.each(KINDS)("%s", (of) => {
 
     test("a body that is slow is left to Node", async () => {
       const request = verifying(key);
-      const { socket, answers } = open();
+      const { socket, responds } = open();
       socket.write(request.subarray(0, -3));
       await sleep(800);
       expect(
         await servedDirectly(async () => {
           for (const byte of request.subarray(-3)) socket.write(Buffer.of(byte));
-          await waitFor("the answer", () => answers().length === 1);
+          await waitFor("the answer", () => responds().length === 1);
         }),
       ).toBe(false);
-      expect(statuses(answers())).toEqual([200]);
+      expect(statuses(responds())).toEqual([200]);
       socket.destroy();
     });
 
@@ -318,11 +318,11 @@ describe.each(KINDS)("%s", (of) => {
       { name: "in the middle of a body", cut: 3, expected: [200, 200, 400] },
       { name: "in the middle of a head", cut: 150, expected: [200, 200, 400] },
     ])("a client that ends its direction $name gets its answers", async ({ cut, expected }) => {
-      const { socket, answers, closed } = open();
+      const { socket, responds, closed } = open();
       const last = verifying(key);
       socket.end(Buffer.concat([verifying(key), verifying(limitedKey), last.subarray(0, last.length - cut)]));
       await closed;
-      expect(statuses(answers())).toEqual(expected);
+      expect(statuses(responds())).toEqual(expected);
     });
 
     // Node's own server of TLS breaks such a connection off.
@@ -330,26 +330,30 @@ describe.each(KINDS)("%s", (of) => {
       { name: "and they are all direct ones", last: "" },
       // Node's own server of TLS breaks off a connection of many requests that are not read.
       ...(of === "by TLS" ? [] : [{ name: "and its connection becomes Node's meanwhile", last: "Trailer: none\r\n" }]),
-    ])("one that reads nothing for a while gets all its answers, $name", async ({ last }) => {
-      let served: Socket | undefined;
-      t.app.server.once(of === "by TLS" ? "secureConnection" : "connection", (one: Socket) => {
-        served = one;
-      });
-      const { socket, answers } = open();
-      socket.pause();
-      const requests = Buffer.concat([...Array.from({ length: 499 }, () => verifying(key)), verifying(key, last)]);
-      for (let round = 0; round < 60; round += 1) socket.write(requests);
-      let readBefore = 0;
-      await waitFor("the server to stop reading", () => {
-        const now = served?.bytesRead ?? 0;
-        const isStill = now > 0 && now === readBefore && served?.isPaused() === true;
-        readBefore = now;
-        return isStill;
-      });
-      socket.resume();
-      await waitFor("all answers", () => answers().length === 30_000, { deadlineMs: 60_000, everyMs: 500 });
-      socket.destroy();
-    });
+    ])(
+      "one that reads nothing for a while gets all its answers, $name",
+      async ({ last }) => {
+        let served: Socket | undefined;
+        t.app.server.once(of === "by TLS" ? "secureConnection" : "connection", (one: Socket) => {
+          served = one;
+        });
+        const { socket, responds } = open();
+        socket.pause();
+        const requests = Buffer.concat([...Array.from({ length: 499 }, () => verifying(key)), verifying(key, last)]);
+        for (let round = 0; round < 60; round += 1) socket.write(requests);
+        let readBefore = 0;
+        await waitFor("the server to stop reading", () => {
+          const now = served?.bytesRead ?? 0;
+          const isStill = now > 0 && now === readBefore && served?.isPaused() === true;
+          readBefore = now;
+          return isStill;
+        });
+        socket.resume();
+        await waitFor("all answers", () => responds().length === 30_000, { deadlineMs: 60_000, everyMs: 500 });
+        socket.destroy();
+      },
+      120_000,
+    );
 
     test("one that is gone before its answer does no harm", async () => {
       for (let round = 0; round < 20; round += 1) {
@@ -376,12 +380,12 @@ describe.each(KINDS)("%s", (of) => {
       const used = open(to);
       const silent = open(to);
       used.socket.write(request);
-      await waitFor("the first answer", () => used.answers().length === 1);
-      expect(used.answers()[0]?.headers.connection).toBe("keep-alive");
+      await waitFor("the first answer", () => used.responds().length === 1);
+      expect(used.responds()[0]?.headers.connection).toBe("keep-alive");
       const draining = drain();
       used.socket.write(request);
       await used.closed;
-      expect(used.answers().map(({ headers }) => headers.connection)).toEqual(["keep-alive", "close"]);
+      expect(used.responds().map(({ headers }) => headers.connection)).toEqual(["keep-alive", "close"]);
       await draining;
       await app.close();
       await silent.closed;

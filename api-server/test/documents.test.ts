@@ -25,11 +25,13 @@ describe("health", () => {
   test("/readyz says whether to send traffic, and with `verbose` what is wrong; /livez is always ok", async () => {
     expect((await get("/readyz")).json()).toEqual({ status: "ready" });
     expect((await get("/readyz?verbose")).json()).toEqual({ status: "ready", degradations: [] });
-    health = { ready: true, degradations: ["store-away"] };
+    health = { ready: true, degradations: ["redis_unavailable"] };
     const degraded = await get("/readyz?verbose");
     expect(degraded.statusCode).toBe(200);
-    expect(degraded.json().degradations).toEqual([{ reason: "store-away", meaning: DEGRADATIONS["store-away"] }]);
-    health = { ready: false, degradations: ["postgres-away", "propagation-late"] };
+    expect(degraded.json().degradations).toEqual([
+      { reason: "redis_unavailable", meaning: DEGRADATIONS.redis_unavailable },
+    ]);
+    health = { ready: false, degradations: ["postgres_unavailable", "propagation_delayed"] };
     const response = await get("/readyz");
     expect(response.statusCode).toBe(503);
     expect(response.json()).toEqual({ status: "not ready" });

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ALL_GRANTS } from "../../core/permissions/root-key.ts";
-import { MANAGED } from "../domain/managed/things.ts";
+import { MANAGED } from "../domain/managed/resources.ts";
 import { buildTestApp, type TestApp } from "./app.ts";
 import { everyProcedure, isSuccess, sampleCallsOf } from "./every-procedure.ts";
-import { makeThings } from "./things.ts";
+import { makeResources } from "./resources.ts";
 
 /*
  * Every procedure does what it declares: a reading one changes no object, and a changing one writes its audit rows.
@@ -30,7 +30,7 @@ describe.each(everyProcedure)("$path ($effect)", ({ path, effect }) => {
   test.each(Object.entries(sampleCallsOf(path)))("%s", async (circumstance, makeCall) => {
     const { id: workspaceId, rootKey } = await api.makeWorkspace(ALL_GRANTS);
     const ask = (called: string, body: unknown) => api.data(called, body, { rootKey });
-    const { body } = await makeCall(makeThings(api.deps.db, { workspaceId, ask }));
+    const { body } = await makeCall(makeResources(api.deps.db, { workspaceId, ask }));
     const before = await traces(workspaceId);
     expect(isSuccess(await api.call(path, body, { rootKey }))).toBe(true);
     const after = await traces(workspaceId);
@@ -94,7 +94,7 @@ describe.each(everyProcedure.filter(({ effect }) => effect === "change").map(({ 
   test(why === undefined ? "refuses to change an object of another manager" : `ignores managers: ${why}`, async () => {
     const { id: workspaceId, rootKey } = await api.makeWorkspace(ALL_GRANTS);
     const ask = (called: string, body: unknown) => api.data(called, body, { rootKey });
-    const { body } = await sampleCallsOf(path).always(makeThings(api.deps.db, { workspaceId, ask }));
+    const { body } = await sampleCallsOf(path).always(makeResources(api.deps.db, { workspaceId, ask }));
     for (const table of MANAGED_TABLES) {
       await api.deps.db.query(`update ${table} set manager = 'main/Kind/shop/' || id where workspace_id = $1`, [
         workspaceId,

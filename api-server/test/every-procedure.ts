@@ -1,8 +1,8 @@
-import type { NeededPermission } from "../needed-permissions.ts";
 import { type JsonSchema, requestSchema } from "../plugins/json-schema.ts";
 import { buildOpenApi } from "../plugins/openapi.ts";
 import { buildV1OpenApi } from "../plugins/openapi-v1.ts";
 import { isOpen } from "../procedure-v1.ts";
+import type { RequiredPermission } from "../required-permissions.ts";
 import { v1Procedures } from "../v1/index.ts";
 import { procedures } from "../v2/index.ts";
 import type { Reply } from "./app.ts";
@@ -18,7 +18,7 @@ import { V1_SAMPLE_CALLS } from "./sample-calls-v1.ts";
 export interface AProcedure {
   readonly path: string;
   readonly effect: "read" | "change";
-  readonly permissions: readonly NeededPermission[];
+  readonly permissions: readonly RequiredPermission[];
   /** Needs no root key. */
   readonly isOpen: boolean;
   /** What a request may hold. */
@@ -30,14 +30,14 @@ export const everyProcedure: readonly AProcedure[] = [
     path,
     effect,
     schema: requestSchema(body, "draft-7"),
-    permissions: Object.values<NeededPermission>(permissions),
+    permissions: Object.values<RequiredPermission>(permissions),
     isOpen: false,
   })),
   ...v1Procedures.map((procedure) => ({
     path: `v1/${procedure.path}`,
     effect: procedure.effect,
     schema: requestSchema(procedure.input, "draft-7"),
-    permissions: isOpen(procedure) ? [] : Object.values<NeededPermission>(procedure.permissions),
+    permissions: isOpen(procedure) ? [] : Object.values<RequiredPermission>(procedure.permissions),
     isOpen: isOpen(procedure),
   })),
 ];

@@ -111,19 +111,19 @@ describe("with other settings", () => {
     await serving({ isServed: false, apiUrl: "https://api.example" }, async (other) => {
       for (const { path, successor } of v1Procedures) {
         const { method, url } = requestOf(`v1/${path}`, { apiId: "api_1" });
-        const answer = await other.app.inject({ method, url });
-        expect([path, answer.statusCode]).toEqual([path, 410]);
-        expect(answer.json().error).toMatchObject({
+        const response = await other.app.inject({ method, url });
+        expect([path, response.statusCode]).toEqual([path, 410]);
+        expect(response.json().error).toMatchObject({
           code: "GONE",
           message: `The first generation of the API is switched off. Call https://api.example/v2/${successor} instead.`,
         });
-        expect(answer.headers.link).toBe(`<https://api.example/v2/${successor}>; rel="successor-version"`);
+        expect(response.headers.link).toBe(`<https://api.example/v2/${successor}>; rel="successor-version"`);
       }
       expect((await other.app.inject({ url: "/v1/nothing" })).statusCode).toBe(404);
       expect((await other.app.inject({ method: "OPTIONS", url: "/v1/keys.createKey" })).statusCode).toBe(204);
       expect((await other.app.inject({ url: "/v1/openapi.json" })).statusCode).toBe(200);
       expect((await other.call("apis.createApi", { name: "orders" })).status).toBe(200);
-      expect((await other.app.inject({ url: "/metrics" })).payload).toContain("postern_api_v1_served 0");
+      expect((await other.app.inject({ url: "/metrics" })).payload).toContain("postern_api_v1_enabled 0");
     });
   });
 });
@@ -132,7 +132,7 @@ test("the metrics count the calls of each procedure", async () => {
   await t.call("v1/apis.getApi", { apiId: "api_none" });
   const { payload } = await t.app.inject({ url: "/metrics" });
   expect(payload).toMatch(/postern_api_requests_total\{procedure="\/v1\/apis.getApi",status="404"\} [1-9]/);
-  expect(payload).toContain("postern_api_v1_served 1");
+  expect(payload).toContain("postern_api_v1_enabled 1");
 });
 
 describe("which root keys call v1", () => {

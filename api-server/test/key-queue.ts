@@ -2,7 +2,7 @@ import { Registry } from "prom-client";
 import { createLoopFailures } from "../background.ts";
 import type { Deps } from "../deps.ts";
 import { KeyQueue } from "../key-queue.ts";
-import { createTurns } from "../workspace-turns.ts";
+import { createFairScheduler } from "../workspace-turns.ts";
 
 /** The background work of `migrations.enqueueKeys`, which runs when a test says so. */
 export interface TestKeyQueue {
@@ -15,7 +15,7 @@ export interface TestKeyQueue {
 
 export function openKeyQueue(deps: Deps): TestKeyQueue {
   const metrics = new Registry();
-  const runTurns = createTurns({ loop: "key-queue", log: deps.log, failures: createLoopFailures(metrics) });
+  const runTurns = createFairScheduler({ loop: "key-queue", log: deps.log, failures: createLoopFailures(metrics) });
   const queue = new KeyQueue({ deps, runTurns, metrics });
   return {
     queue,

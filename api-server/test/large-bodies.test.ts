@@ -18,7 +18,7 @@ afterAll(() => t.close());
 
 const MIB = 1_048_576;
 /** What a server that reads no further has not taken by then it does not take at all. */
-const HELD_UP_MS = 500;
+const BLOCKED_MS = 500;
 
 interface Upload {
   /** Ends the body, and returns the status line of the response. */
@@ -35,7 +35,7 @@ async function upload(headers: readonly string[], bytes: number): Promise<Upload
   client.write([...headers, "Transfer-Encoding: chunked", "", ""].join("\r\n"));
   for (let sent = 0; sent < bytes; sent += MIB) {
     client.write(`${MIB.toString(16)}\r\n${"x".repeat(MIB)}\r\n`);
-    if (client.writableNeedDrain) await Promise.race([once(client, "drain"), answered, sleep(HELD_UP_MS)]);
+    if (client.writableNeedDrain) await Promise.race([once(client, "drain"), answered, sleep(BLOCKED_MS)]);
   }
   return {
     async end() {
@@ -64,8 +64,8 @@ test.each([
   const before = heldBytes();
   const uploads = await Promise.all(Array.from({ length: 10 }, () => upload(headers, 8 * MIB)));
   await waitFor("nothing to be held but beginnings", async () => heldBytes() - before < 20 * MIB);
-  const answers = await Promise.all(uploads.map((each) => each.end()));
-  expect(new Set(answers)).toEqual(new Set([`HTTP/1.1 ${status}`]));
+  const responses = await Promise.all(uploads.map((each) => each.end()));
+  expect(new Set(responses)).toEqual(new Set([`HTTP/1.1 ${status}`]));
 });
 
 test("more than ten megabytes are 413 also for a stranger", async () => {

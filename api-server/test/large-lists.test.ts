@@ -13,7 +13,7 @@ afterAll(() => t.close());
 
 const MIB = 1_048_576;
 /** What an answer holds at most, and one item besides when that alone is more. */
-const ANSWER_BYTES_MAX = 4 * MIB;
+const RESPONSE_BYTES_MAX = 4 * MIB;
 
 /** Counts what arrives from Postgres: what is read into memory before it is thrown away counts as well. */
 function countRead(): () => number {
@@ -41,7 +41,7 @@ interface Paged {
   // biome-ignore lint/suspicious/noExplicitAny: items of any shape.
   readonly items: any[];
   readonly pageSizes: number[];
-  readonly largestAnswer: number;
+  readonly largestResponse: number;
   readonly mostRead: number;
 }
 
@@ -49,20 +49,20 @@ interface Paged {
 async function readAll(path: string, body: object): Promise<Paged> {
   const items: Paged["items"] = [];
   const pageSizes: number[] = [];
-  let [largestAnswer, mostRead] = [0, 0];
+  let [largestResponse, mostRead] = [0, 0];
   let cursor: string | undefined;
   do {
     const read = countRead();
     const reply = await t.call(path, { ...body, limit: 100, ...(cursor === undefined ? {} : { cursor }) });
     expect(reply.status).toBe(200);
     mostRead = Math.max(mostRead, read());
-    largestAnswer = Math.max(largestAnswer, JSON.stringify(reply.body).length);
+    largestResponse = Math.max(largestResponse, JSON.stringify(reply.body).length);
     items.push(...reply.body.data);
     pageSizes.push(reply.body.data.length);
     cursor = reply.body.pagination.cursor;
     t.deps.db.removeAllListeners("acquire");
   } while (cursor !== undefined && pageSizes.length < 100);
-  return { items, pageSizes, largestAnswer, mostRead };
+  return { items, pageSizes, largestResponse, mostRead };
 }
 
 const metaOf = (mebibytes: number) => ({ text: "x".repeat(mebibytes * MIB - 100) });
@@ -77,17 +77,17 @@ test("keys with large meta, and of identities with large meta, come in pages of 
   // Larger than any that the API takes today.
   await unheard("update keys set meta = $2 where id = $1", [made[0], metaOf(9)]);
   for (let i = 0; i < 6; i++) made.push((await t.data("keys.createKey", { apiId, externalId: "large" })).keyId);
-  const { items, pageSizes, largestAnswer, mostRead } = await readAll("apis.listKeys", { apiId });
+  const { items, pageSizes, largestResponse, mostRead } = await readAll("apis.listKeys", { apiId });
   expect(items.map(({ keyId }) => keyId)).toEqual(made.toSorted());
   expect(pageSizes.length).toBeGreaterThan(3);
   expect(Math.min(...pageSizes)).toBeGreaterThan(0);
-  expect(largestAnswer).toBeLessThan(9 * MIB + 100_000);
+  expect(largestResponse).toBeLessThan(9 * MIB + 100_000);
   expect(mostRead).toBeLessThan(9 * MIB + 100_000);
 
   const ofOne = await readAll("apis.listKeys", { apiId, externalId: "large" });
   expect(ofOne.items.map(({ keyId }) => keyId)).toEqual(made.slice(9).toSorted());
-  expect(ofOne.largestAnswer).toBeLessThan(ANSWER_BYTES_MAX + 100_000);
-  expect(ofOne.mostRead).toBeLessThan(ANSWER_BYTES_MAX + 100_000);
+  expect(ofOne.largestResponse).toBeLessThan(RESPONSE_BYTES_MAX + 100_000);
+  expect(ofOne.mostRead).toBeLessThan(RESPONSE_BYTES_MAX + 100_000);
 });
 
 test("keys with thousands of permissions and roles do too", async () => {
@@ -115,7 +115,7 @@ test("keys with thousands of permissions and roles do too", async () => {
   const keys = await readAll("apis.listKeys", { apiId });
   expect(keys.items.map(({ keyId }) => keyId)).toEqual(made.toSorted());
   expect(keys.pageSizes.length).toBeGreaterThan(1);
-  expect(keys.mostRead).toBeLessThan(ANSWER_BYTES_MAX + 100_000);
+  expect(keys.mostRead).toBeLessThan(RESPONSE_BYTES_MAX + 100_000);
 
   for (const name of ["one", "two", "three"]) {
     const { roleId } = await t.data("permissions.createRole", { name });
@@ -128,7 +128,7 @@ test("keys with thousands of permissions and roles do too", async () => {
   expect(roles.items.map(({ name }) => name).toSorted()).toEqual(["many", "one", "three", "two"]);
   expect(roles.items.map(({ permissions }) => permissions.length)).toEqual([9000, 9000, 9000, 9000]);
   expect(roles.pageSizes.length).toBeGreaterThan(1);
-  expect(roles.mostRead).toBeLessThan(ANSWER_BYTES_MAX + 100_000);
+  expect(roles.mostRead).toBeLessThan(RESPONSE_BYTES_MAX + 100_000);
 });
 
 test("identities with large meta come in pages of bounded size, each once, searched for or not", async () => {
@@ -138,12 +138,12 @@ test("identities with large meta come in pages of bounded size, each once, searc
     made.push((await t.data("identities.createIdentity", { externalId: `large.${i}`, meta })).identityId);
   }
   for (const body of [{}, { search: "large." }]) {
-    const { items, pageSizes, largestAnswer, mostRead } = await readAll("identities.listIdentities", body);
+    const { items, pageSizes, largestResponse, mostRead } = await readAll("identities.listIdentities", body);
     const mine = items.filter(({ externalId }) => /^large\.\d/.test(externalId));
     expect(mine.map(({ id }) => id)).toEqual(made.toSorted());
     expect(pageSizes.length).toBeGreaterThan(1);
-    expect(largestAnswer).toBeLessThan(ANSWER_BYTES_MAX + 100_000);
-    expect(mostRead).toBeLessThan(ANSWER_BYTES_MAX + 100_000);
+    expect(largestResponse).toBeLessThan(RESPONSE_BYTES_MAX + 100_000);
+    expect(mostRead).toBeLessThan(RESPONSE_BYTES_MAX + 100_000);
   }
 });
 
@@ -154,10 +154,10 @@ test("root keys with a thousand long permissions do too", async () => {
     made.push((await t.data("admin.createRootKey", { name: `large ${i}`, permissions })).rootKeyId);
   }
   for (const body of [{}, { search: "large" }]) {
-    const { items, pageSizes, largestAnswer, mostRead } = await readAll("admin.listRootKeys", body);
+    const { items, pageSizes, largestResponse, mostRead } = await readAll("admin.listRootKeys", body);
     expect(items.map(({ rootKeyId }) => rootKeyId).filter((id) => made.includes(id))).toEqual(made.toSorted());
     expect(pageSizes.length).toBeGreaterThan(3);
-    expect(largestAnswer).toBeLessThan(ANSWER_BYTES_MAX + 100_000);
-    expect(mostRead).toBeLessThan(ANSWER_BYTES_MAX + 100_000);
+    expect(largestResponse).toBeLessThan(RESPONSE_BYTES_MAX + 100_000);
+    expect(mostRead).toBeLessThan(RESPONSE_BYTES_MAX + 100_000);
   }
 });

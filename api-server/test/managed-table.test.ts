@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { MANAGED } from "../domain/managed/things.ts";
+import { MANAGED } from "../domain/managed/resources.ts";
 import { MANAGED_KINDS, type ManagedKind } from "../store/managed-objects.ts";
 import { findObject } from "../v2/managed/findObject.ts";
 import { getObject } from "../v2/managed/getObject.ts";
@@ -13,7 +13,7 @@ import { buildTestApp, type TestApp } from "./app.ts";
  * changes such a thing decides by itself who may.
  */
 
-const things = Object.values(MANAGED);
+const resources = Object.values(MANAGED);
 const tableOf = ({ index }: { readonly index: string }): string => index.replace(/_manager$/, "");
 
 describe("the database", () => {
@@ -27,10 +27,10 @@ describe("the database", () => {
     const text = `select c.table_name as name from information_schema.columns c
                    where c.table_schema = 'public' and c.column_name = 'manager'`;
     const { rows } = await api.deps.db.query<{ name: string }>(text);
-    expect(rows.map(({ name }) => name).sort()).toEqual(things.map(tableOf).sort());
+    expect(rows.map(({ name }) => name).sort()).toEqual(resources.map(tableOf).sort());
   });
 
-  test.each(things)("keeps a manager to one $noun by the index $index", async ({ index, kind }) => {
+  test.each(resources)("keeps a manager to one $noun by the index $index", async ({ index, kind }) => {
     const text = "select i.indexdef as definition from pg_indexes i where i.indexname = $1";
     const { rows } = await api.deps.db.query<{ definition: string }>(text, [index]);
     const ofEachName = kind === "key" ? /\(workspace_id, manager, COALESCE\(name/ : /\(workspace_id, manager\)/;
@@ -41,9 +41,9 @@ describe("the database", () => {
 
 test("an entry is that of its kind, and no two speak of one thing", () => {
   expect(Object.keys(MANAGED).sort()).toEqual([...MANAGED_KINDS].sort());
-  for (const [kind, thing] of Object.entries(MANAGED)) expect(thing.kind).toBe(kind);
+  for (const [kind, resource] of Object.entries(MANAGED)) expect(resource.kind).toBe(kind);
   for (const field of ["noun", "index"] as const) {
-    expect(new Set(things.map((thing) => thing[field])).size).toBe(things.length);
+    expect(new Set(resources.map((resource) => resource[field])).size).toBe(resources.length);
   }
 });
 

@@ -214,7 +214,7 @@ describe.each(CASES)("$title", (one) => {
       ]) {
         const reply = await send(request(made), options);
         expect(reply.status).toBe(409);
-        expect(kindOf(reply)).toBe("managed_elsewhere");
+        expect(kindOf(reply)).toBe("managed_by_manifest");
         expect(reply.body.error.title).toBe("Conflicting Resource");
         expect(reply.body.error.detail).toContain(manager);
       }
@@ -295,7 +295,7 @@ describe.each(CASES)("$title", (one) => {
       const manager = aManager();
       const made = await make(one, manager);
       const read = () => api.data("managed.getObject", { kind, id: made.id });
-      const findLeft = () => api.call("managed.findObject", { kind, manager, left: true });
+      const findRemaining = () => api.call("managed.findObject", { kind, manager, left: true });
       expect(await read()).not.toHaveProperty("lastManager");
       const { path, body } = (remove as NonNullable<typeof remove>)(made);
       await api.data(path, body, as(manager, RELEASE));
@@ -306,7 +306,7 @@ describe.each(CASES)("$title", (one) => {
         ...(kind === "override" ? { async: false } : {}),
       });
       if (kind !== "key") {
-        expect((await findLeft()).body.data).toMatchObject({ kind, id: made.id, manager });
+        expect((await findRemaining()).body.data).toMatchObject({ kind, id: made.id, manager });
         // What the same manager has now is another thing.
         expect((await api.call("managed.findObject", { kind, manager })).status).toBe(404);
         const other = await api.makeWorkspace();
@@ -321,10 +321,10 @@ describe.each(CASES)("$title", (one) => {
       await api.data(changed.path, changed.body, as(next, ADOPT));
       expect(await managerOf(kind, made.id)).toBe(next);
       expect(await read()).not.toHaveProperty("lastManager");
-      if (kind !== "key") expect((await findLeft()).status).toBe(404);
+      if (kind !== "key") expect((await findRemaining()).status).toBe(404);
       await api.data(path, body, as(next, RELEASE));
       expect((await read()).lastManager).toBe(next);
-      if (kind !== "key") expect((await findLeft()).status).toBe(404);
+      if (kind !== "key") expect((await findRemaining()).status).toBe(404);
     });
 
   if (createIsChange)

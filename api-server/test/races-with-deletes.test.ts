@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { waitFor } from "../../test/harness/wait.ts";
 import { procedures } from "../v2/index.ts";
 import { buildTestApp, type Reply, type TestApp } from "./app.ts";
-import { makeThings, policyBody, type Things } from "./things.ts";
+import { makeResources, policyBody, type Resources } from "./resources.ts";
 
 /*
  * A change runs concurrently with the deletion of what it refers to, in both orders that transactions allow: the deletion is in
@@ -11,20 +11,20 @@ import { makeThings, policyBody, type Things } from "./things.ts";
  */
 
 let t: TestApp;
-let things: Things;
+let resources: Resources;
 beforeAll(async () => {
   t = await buildTestApp();
-  things = makeThings(t.deps.db, { workspaceId: t.workspace.id, ask: t.data });
+  resources = makeResources(t.deps.db, { workspaceId: t.workspace.id, ask: t.data });
 });
 afterAll(() => t.close());
 
 /** One object of each kind, each related to the key. */
 async function aWorld() {
-  const permission = await things.permission();
-  const role = await things.role([permission.slug]);
-  const identity = await things.identity();
-  const namespace = await things.namespace();
-  const key = await things.key({
+  const permission = await resources.permission();
+  const role = await resources.role([permission.slug]);
+  const identity = await resources.identity();
+  const namespace = await resources.namespace();
+  const key = await resources.key({
     externalId: identity.externalId,
     permissions: [permission.slug],
     roles: [role.name],
@@ -69,7 +69,7 @@ const CHANGES: Record<string, (world: World) => unknown> = {
   "permissions.setRolePermissions": ({ role, permission }) => ({ roleId: role.roleId, permissions: [permission.slug] }),
   "permissions.deleteRole": ({ role }) => ({ role: role.name }),
   "permissions.deletePermission": ({ permission }) => ({ permission: permission.slug }),
-  "policies.setPolicy": ({ key }) => policyBody(key.apiId, things.name("policy")),
+  "policies.setPolicy": ({ key }) => policyBody(key.apiId, resources.name("policy")),
   "apis.deleteApi": ({ key }) => ({ apiId: key.apiId }),
   "ratelimit.setOverride": ({ namespace }) => ({
     namespace: namespace.namespace,
@@ -102,9 +102,9 @@ async function inHeldTransaction<T>(work: (tx: PoolClient) => Promise<T>): Promi
 }
 
 /** Resolves when the change waits for a lock, or has been answered without one. */
-async function untilBlocked(answer: Promise<Reply>): Promise<void> {
+async function untilBlocked(response: Promise<Reply>): Promise<void> {
   let isAnswered = false;
-  void answer.then(() => {
+  void response.then(() => {
     isAnswered = true;
   });
   const text = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
@@ -131,7 +131,7 @@ describe.each(Object.keys(CHANGES))("%s", (path) => {
     const faults: string[] = [];
     for (const [what, deletion] of Object.entries(DELETIONS)) {
       const world = await aWorld();
-      const answer = await inHeldTransaction(async (tx) => {
+      const response = await inHeldTransaction(async (tx) => {
         const [text, id] = deletion(world);
         await tx.query(text, [id]);
         const change = t.call(path, bodyOf(world));
@@ -139,7 +139,7 @@ describe.each(Object.keys(CHANGES))("%s", (path) => {
         await tx.query("commit");
         return change;
       });
-      const fault = faultOf(path, answer);
+      const fault = faultOf(path, response);
       if (fault !== undefined) faults.push(`${what}: ${fault}`);
     }
     expect(faults).toEqual([]);
@@ -153,7 +153,7 @@ describe.each(Object.keys(CHANGES))("%s", (path) => {
         const held = table === "keys" ? world.key.keyId : world.role.roleId;
         const [text, id] = deletion(world);
         if (id === held) continue;
-        const answer = await inHeldTransaction(async (tx) => {
+        const response = await inHeldTransaction(async (tx) => {
           await tx.query(`select from ${table} where id = $1 for no key update`, [held]);
           const change = t.call(path, bodyOf(world));
           await untilBlocked(change);
@@ -161,7 +161,7 @@ describe.each(Object.keys(CHANGES))("%s", (path) => {
           await tx.query("rollback");
           return change;
         });
-        const fault = faultOf(path, answer);
+        const fault = faultOf(path, response);
         if (fault !== undefined) faults.push(`${what} behind ${table}: ${fault}`);
       }
     }

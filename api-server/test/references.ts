@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from "node:crypto";
-import type { KeyThing, Things } from "./things.ts";
+import type { KeyResource, Resources } from "./resources.ts";
 
 /*
  * Finds the request fields that name objects of the workspace, by the names of the fields in the OpenAPI document, so that
@@ -8,7 +8,7 @@ import type { KeyThing, Things } from "./things.ts";
 
 /** One object of every kind, in one workspace. */
 export interface OneOfEach {
-  readonly key: KeyThing;
+  readonly key: KeyResource;
   readonly identity: { readonly identityId: string; readonly externalId: string };
   readonly permission: { readonly permissionId: string; readonly slug: string };
   readonly role: { readonly roleId: string; readonly name: string };
@@ -26,32 +26,32 @@ export interface OneOfEach {
 }
 
 /** All are related: the key has the identity, the permission and the role, the role the permission, its API the policy. */
-export async function oneOfEach(things: Things): Promise<OneOfEach> {
-  const identity = await things.identity();
-  const permission = await things.permission();
-  const role = await things.role([permission.slug]);
-  const key = await things.key({
+export async function oneOfEach(resources: Resources): Promise<OneOfEach> {
+  const identity = await resources.identity();
+  const permission = await resources.permission();
+  const role = await resources.role([permission.slug]);
+  const key = await resources.key({
     externalId: identity.externalId,
     permissions: [permission.slug],
     roles: [role.name],
     ratelimits: [{ name: "requests", limit: 100, duration: 3_600_000 }],
     credits: { remaining: 100, refill: { interval: "daily", amount: 10 } },
   });
-  const [override, policy] = [await things.override(), await things.policy(key.apiId)];
-  const [rootKey, migrationId] = [await things.rootKey(), await things.migration()];
-  const managers = await managersOfEach(things);
+  const [override, policy] = [await resources.override(), await resources.policy(key.apiId)];
+  const [rootKey, migrationId] = [await resources.rootKey(), await resources.migration()];
+  const managers = await managersOfEach(resources);
   return { key, identity, permission, role, override, policy, rootKey, migrationId, managers };
 }
 
-async function managersOfEach(things: Things): Promise<Record<string, string>> {
+async function managersOfEach(resources: Resources): Promise<Record<string, string>> {
   return {
-    api: await things.manage("apis", await things.api()),
-    role: await things.manage("roles", (await things.role()).roleId),
-    permission: await things.manage("permissions", (await things.permission()).permissionId),
-    namespace: await things.manage("ratelimit_namespaces", (await things.namespace()).namespaceId),
-    override: await things.manage("ratelimit_overrides", (await things.override()).overrideId),
-    policy: await things.manage("policies", (await things.policy()).policyId),
-    key: await things.manage("keys", (await things.key()).keyId),
+    api: await resources.manage("apis", await resources.api()),
+    role: await resources.manage("roles", (await resources.role()).roleId),
+    permission: await resources.manage("permissions", (await resources.permission()).permissionId),
+    namespace: await resources.manage("ratelimit_namespaces", (await resources.namespace()).namespaceId),
+    override: await resources.manage("ratelimit_overrides", (await resources.override()).overrideId),
+    policy: await resources.manage("policies", (await resources.policy()).policyId),
+    key: await resources.manage("keys", (await resources.key()).keyId),
   };
 }
 

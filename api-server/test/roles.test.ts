@@ -4,8 +4,8 @@ import { procedures } from "../v2/index.ts";
 import { buildTestApp, type Reply, type TestApp } from "./app.ts";
 import { sampleCallsOf } from "./every-procedure.ts";
 import { browserWith, type PersonAtPage, signIn } from "./people.ts";
+import { makeResources } from "./resources.ts";
 import { LEAST_ROLES, type LeastRole } from "./roles-expected.ts";
-import { makeThings } from "./things.ts";
 
 /*
  * What each role may do, of every procedure of v2 and every circumstance: persons with sessions call, from the least role to the highest, and a stranger who is
@@ -41,15 +41,15 @@ describe.each(rowsOf)("$name", ({ path, circumstance, name }) => {
   test("is for the least role that the table says, and those above it", async () => {
     const { id, rootKey } = await t.makeWorkspace();
     const ask = (called: string, body: unknown) => t.data(called, body, { rootKey });
-    const things = makeThings(t.deps.db, { workspaceId: id, ask });
+    const resources = makeResources(t.deps.db, { workspaceId: id, ask });
     const make = sampleCallsOf(path)[circumstance];
     const inThere = { "postern-workspace": id };
-    const foreign = await stranger.call(path, (await make?.(things))?.body, inThere);
+    const foreign = await stranger.call(path, (await make?.(resources))?.body, inThere);
     expect([foreign.status, kindOf(foreign)]).toEqual([403, "no_role"]);
     const may: LeastRole[] = [];
     for (const role of ROLES) {
       const person = await personWith(role, id);
-      const reply = await person.call(path, (await make?.(things))?.body, inThere);
+      const reply = await person.call(path, (await make?.(resources))?.body, inThere);
       if (reply.status === 200) may.push(role);
       else
         expect([reply.status, kindOf(reply), reply.body.error?.detail]).toEqual([

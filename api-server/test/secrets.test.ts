@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { buildTestApp, type Reply, type TestApp } from "./app.ts";
 import { everyProcedure, sampleCallsOf } from "./every-procedure.ts";
 import { browserWith, cookieOf, followLink, makeLink, OWN_PAGE, post } from "./people.ts";
-import { makeThings, type Things } from "./things.ts";
+import { makeResources, type Resources } from "./resources.ts";
 
 /*
  * Every procedure is called in every circumstance, and in ways that fail, with the log at its lowest level. What is secret is then nowhere but in the answers that
@@ -53,8 +53,8 @@ beforeAll(async () => {
 });
 afterAll(() => t.close());
 
-const things = (): Things =>
-  makeThings(t.deps.db, {
+const resources = (): Resources =>
+  makeResources(t.deps.db, {
     workspaceId: t.workspace.id,
     ask: async (path, body) => {
       const reply = await t.call(path, body);
@@ -66,7 +66,7 @@ const things = (): Things =>
 test("every procedure is called, also in ways that fail", async () => {
   for (const { path } of everyProcedure) {
     for (const makeCall of Object.values(sampleCallsOf(path))) {
-      const { body } = await makeCall(things());
+      const { body } = await makeCall(resources());
       collect(body);
       seen(await t.call(path, body));
     }
@@ -93,7 +93,7 @@ test("people come and go, also in ways that fail", async () => {
 });
 
 test("what the server did not expect is logged without what it was about", async () => {
-  const { key, keyId, apiId } = await things().key();
+  const { key, keyId, apiId } = await resources().key();
   keep(key);
   const link = keep(await makeLink(t));
   const { rows } = await t.deps.db.query("select hash from keys where id = $1", [keyId]);

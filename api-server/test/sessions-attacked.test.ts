@@ -53,7 +53,7 @@ describe("a clock", () => {
     await person.signOut();
     t.advance(-HOUR_MS);
     expect(kindOf(await person.call(whoami))).toEqual([401, "session_ended"]);
-    expect(kindOf(await followLink(t, link))).toEqual([401, "sign_in_refused"]);
+    expect(kindOf(await followLink(t, link))).toEqual([401, "sign_in_failed"]);
     t.advance(HOUR_MS);
   });
 });
@@ -202,7 +202,7 @@ describe("a header that a stranger sets", () => {
       ),
     );
     const count = (kind: string) => replies.filter((reply) => kindOf(reply)[1] === kind).length;
-    expect([count("sign_in_refused"), count("sign_in_limited")]).toEqual([60, 40]);
+    expect([count("sign_in_failed"), count("sign_in_limited")]).toEqual([60, 40]);
     expect(kindOf(await followLink(app, await makeLink(app)))).toEqual([429, "sign_in_limited"]);
     await app.close();
   });
@@ -219,7 +219,7 @@ describe("a header that a stranger sets", () => {
     const app = await buildTestApp({ trustedProxies: ["127.0.0.1"], signIn: { bounds: NO_BOUNDS } });
     const headers = { ...OWN_PAGE, "x-forwarded-for": address };
     expect((await followLink(app, await makeLink(app), headers)).status).toBe(200);
-    expect(kindOf(await followLink(app, "a".repeat(43), headers))).toEqual([401, "sign_in_refused"]);
+    expect(kindOf(await followLink(app, "a".repeat(43), headers))).toEqual([401, "sign_in_failed"]);
     await app.close();
   });
 });
@@ -270,6 +270,6 @@ describe("a cookie", () => {
   test.each(["1, 1", "1,1", "1;1", "01", "1.0", "１"])("with Postern-Dashboard: %s is a stranger's", async (value) => {
     const person = await signIn(t);
     const reply = await person.call(whoami, {}, { "postern-dashboard": Buffer.from(value).toString("latin1") });
-    expect(kindOf(reply)).toEqual([403, "foreign_request"]);
+    expect(kindOf(reply)).toEqual([403, "cross_origin_request"]);
   });
 });

@@ -4,7 +4,7 @@ import { hashKey } from "../../core/keys/key-string.ts";
 import { DEFAULT_SESSION_TIMES } from "../../core/sessions/session-end.ts";
 import { createLoopFailures } from "../background.ts";
 import { Retention } from "../retention.ts";
-import { createTurns } from "../workspace-turns.ts";
+import { createFairScheduler } from "../workspace-turns.ts";
 import { buildTestApp, type Reply, type TestApp } from "./app.ts";
 import { browserWith, cookieOf, followLink, makeLink, ORIGIN, OWN_PAGE, post, signIn } from "./people.ts";
 
@@ -47,14 +47,14 @@ describe("a link", () => {
     const link = await makeLink(t);
     expect((await followLink(t, link)).status).toBe(200);
     const again = await followLink(t, link);
-    expect([again.status, kindOf(again), cookieOf(again)]).toEqual([401, "sign_in_refused", undefined]);
+    expect([again.status, kindOf(again), cookieOf(again)]).toEqual([401, "sign_in_failed", undefined]);
   });
 
   test("of fifty calls at once one gets a session", async () => {
     const link = await makeLink(t, { name: "raced" });
     const replies = await Promise.all(Array.from({ length: 50 }, () => followLink(t, link)));
     expect(replies.filter(({ status }) => status === 200)).toHaveLength(1);
-    expect(replies.filter((reply) => kindOf(reply) === "sign_in_refused")).toHaveLength(49);
+    expect(replies.filter((reply) => kindOf(reply) === "sign_in_failed")).toHaveLength(49);
     const { rowCount } = await t.deps.db.query("select from sessions where name = 'raced'");
     expect(rowCount).toBe(1);
   });
@@ -66,12 +66,12 @@ describe("a link", () => {
     nowMs += 5 * 60_000;
     expect((await followLink(clock, one)).status).toBe(200);
     nowMs += 1;
-    expect(kindOf(await followLink(clock, other))).toBe("sign_in_refused");
+    expect(kindOf(await followLink(clock, other))).toBe("sign_in_failed");
     await clock.close();
   });
 
   test.each(["", "short", "a".repeat(43), "é".repeat(43)])("that is %j is refused", async (link) => {
-    expect(kindOf(await followLink(t, link))).toBe("sign_in_refused");
+    expect(kindOf(await followLink(t, link))).toBe("sign_in_failed");
   });
 
   test.each([
@@ -246,7 +246,7 @@ describe("a call with a session", () => {
         },
       );
     expect((await send(named)).status).toBe(200);
-    expect(kindOf(await send(named.slice(0, 1)))).toBe("foreign_request");
+    expect(kindOf(await send(named.slice(0, 1)))).toBe("cross_origin_request");
     expect(kindOf(await send(named.slice(1)))).toBe("unauthorized");
   });
 
@@ -265,7 +265,7 @@ describe("a call with a session", () => {
     const stranger = await browserWith(t, "s".repeat(43)).call("apis.createApi", large);
     expect([stranger.status, kindOf(stranger)]).toEqual([401, "session_ended"]);
     const foreign = await person.call("apis.createApi", large, { origin: "https://evil.test" });
-    expect(kindOf(foreign)).toBe("foreign_request");
+    expect(kindOf(foreign)).toBe("cross_origin_request");
   });
 
   test("without a cookie of ours gets the 401 of a missing header", async () => {
@@ -379,7 +379,7 @@ describe("a session ends", () => {
       ).rows[0];
     const log = clock.deps.log;
     const metrics = new Registry();
-    const runTurns = createTurns({ loop: "retention", log, failures: createLoopFailures(metrics) });
+    const runTurns = createFairScheduler({ loop: "retention", log, failures: createLoopFailures(metrics) });
     const retention = new Retention({
       db: clock.deps.db,
       nowMs: () => nowMs,
@@ -451,7 +451,7 @@ describe("what the dashboard shows of a session", () => {
       { "sec-fetch-site": "cross-site" },
       { origin: "https://evil.test" },
     ]) {
-      expect(kindOf(await get({ ...withCookie(person.token), ...headers }))).toBe("foreign_request");
+      expect(kindOf(await get({ ...withCookie(person.token), ...headers }))).toBe("cross_origin_request");
     }
   });
 
@@ -504,14 +504,14 @@ describe("what is not the dashboard", () => {
     for (const path of [`/v2/${whoami}`, "/dashboard/auth/sign-out", "/v2/apis.createApi"]) {
       const all = { ...OWN_PAGE, cookie: `__Host-postern=${person.token}`, ...headers };
       const reply = await post(t, path, { name: "forged" }, all);
-      expect([reply.status, kindOf(reply)], path).toEqual([403, "foreign_request"]);
+      expect([reply.status, kindOf(reply)], path).toEqual([403, "cross_origin_request"]);
       expect(reply.headers["access-control-allow-origin"]).toBeUndefined();
     }
     expect(await t.audit()).toEqual(before);
     expect((await person.call(whoami)).status).toBe(200);
     const link = await makeLink(t);
     expect(kindOf(await followLink(t, link, { ...OWN_PAGE, ...headers } as Record<string, string>))).toBe(
-      "foreign_request",
+      "cross_origin_request",
     );
     expect((await followLink(t, link)).status).toBe(200);
   });
@@ -548,7 +548,7 @@ describe("what is not the dashboard", () => {
         host: "postern.example.com",
         origin,
       });
-      expect(kindOf(reply)).toBe("foreign_request");
+      expect(kindOf(reply)).toBe("cross_origin_request");
     }
     await behind.close();
   });

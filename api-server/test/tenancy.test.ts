@@ -13,8 +13,8 @@ import {
   valueIn,
   withValue,
 } from "./references.ts";
+import { makeResources, OVERRIDDEN_LIMIT, type Resources } from "./resources.ts";
 import type { MakeCall } from "./sample-calls.ts";
-import { makeThings, OVERRIDDEN_LIMIT, type Things } from "./things.ts";
 
 /*
  * Another workspace's root key with every permission tries every procedure with the names of this
@@ -26,19 +26,19 @@ let theirs: OneOfEach;
 let rowsBefore: string;
 beforeAll(async () => {
   t = await buildTestApp();
-  theirs = await oneOfEach(thingsOf(t.workspace));
+  theirs = await oneOfEach(resourcesOf(t.workspace));
   rowsBefore = await dumpWorkspace(t.deps.db, t.workspace.id);
 });
 afterAll(() => t.close());
 
 const HOUR_MS = 3_600_000;
 
-const thingsOf = ({ id, rootKey }: Workspace): Things =>
-  makeThings(t.deps.db, { workspaceId: id, ask: (path, body) => t.data(path, body, { rootKey }) });
+const resourcesOf = ({ id, rootKey }: Workspace): Resources =>
+  makeResources(t.deps.db, { workspaceId: id, ask: (path, body) => t.data(path, body, { rootKey }) });
 
 interface Stranger {
   readonly id: string;
-  readonly own: Things;
+  readonly own: Resources;
   call(path: string, body: unknown): Promise<Reply>;
 }
 
@@ -46,7 +46,7 @@ interface Stranger {
 async function newStranger(): Promise<Stranger> {
   const workspace = await t.makeWorkspace();
   const { id, rootKey } = workspace;
-  return { id, own: thingsOf(workspace), call: (path, body) => t.call(path, body, { rootKey }) };
+  return { id, own: resourcesOf(workspace), call: (path, body) => t.call(path, body, { rootKey }) };
 }
 
 /**

@@ -138,14 +138,14 @@ test("every procedure and its nested objects are tried", () => {
 
 test.each(cases)("$name", async ({ procedure, place, all }) => {
   for (const { location, body } of all) {
-    const { status, body: answer } = await t.call(procedure, body);
+    const { status, body: response } = await t.call(procedure, body);
     const unknown = `${location}.${UNKNOWN}`;
-    const named = (answer.error?.errors ?? []).map((entry: { location: string }) => entry.location);
+    const named = (response.error?.errors ?? []).map((entry: { location: string }) => entry.location);
     if (isIgnored(procedure, place)) {
       // The objects in the examples need not exist; that is checked only after the schema has accepted the body.
-      expect(answer.error?.detail ?? "").not.toContain("does not fit its schema");
+      expect(response.error?.detail ?? "").not.toContain("does not fit its schema");
     } else {
-      expect(status, JSON.stringify(answer)).toBe(400);
+      expect(status, JSON.stringify(response)).toBe(400);
       expect(named).toContain(unknown);
     }
   }

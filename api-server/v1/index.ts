@@ -24,9 +24,6 @@ import { updateKey } from "./keys/updateKey.ts";
 import { updateRemaining } from "./keys/updateRemaining.ts";
 import { verifyKey } from "./keys/verifyKey.ts";
 import { whoami } from "./keys/whoami.ts";
-import { createKey as createKeyLeftover } from "./leftovers/createKey.ts";
-import { listKeys as listKeysLeftover } from "./leftovers/listKeys.ts";
-import { verifyKey as verifyKeyLeftover } from "./leftovers/verifyKey.ts";
 import { liveness } from "./liveness.ts";
 import { createKeys } from "./migrations/createKeys.ts";
 import { enqueueKeys } from "./migrations/enqueueKeys.ts";
@@ -43,6 +40,9 @@ import { getOverride } from "./ratelimits/getOverride.ts";
 import { limit } from "./ratelimits/limit.ts";
 import { listOverrides } from "./ratelimits/listOverrides.ts";
 import { setOverride } from "./ratelimits/setOverride.ts";
+import { createKey as createKeyLeftover } from "./unversioned/createKey.ts";
+import { listKeys as listKeysLeftover } from "./unversioned/listKeys.ts";
+import { verifyKey as verifyKeyLeftover } from "./unversioned/verifyKey.ts";
 
 /** Every procedure that is served under `/v1/`. */
 export const v1Procedures: readonly AnyV1Procedure[] = [

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import type { Deps } from "../deps.ts";
-import { readWholeKeys, type WholeKey } from "../domain/keys/whole-keys.ts";
+import { type FullKey, readFullKeys } from "../domain/keys/full-keys.ts";
 import type { KeyVault } from "../key-vault.ts";
 import type { KeyRow } from "../store/keys.ts";
 import { LegacyRefillOut, toLegacyRefill } from "./keys/legacy-credits.ts";
@@ -61,14 +61,14 @@ export async function describeKeys(
   rows: readonly KeyRow[],
   { vault, inList = false }: { readonly vault?: KeyVault | undefined; readonly inList?: boolean } = {},
 ): Promise<KeyObject[]> {
-  const keys = await readWholeKeys(deps, workspaceId, rows, vault);
+  const keys = await readFullKeys(deps, workspaceId, rows, vault);
   return keys.map((key) => ({
     ...toKeyObject(key, workspaceId),
     ...(inList && key.row.environment !== null ? { environment: key.row.environment } : {}),
   }));
 }
 
-function toKeyObject({ row, parts, remaining, plaintext }: WholeKey, workspaceId: string): KeyObject {
+function toKeyObject({ row, parts, remaining, plaintext }: FullKey, workspaceId: string): KeyObject {
   const refill = remaining === undefined ? undefined : toLegacyRefill(row);
   const ratelimit = toLegacyRatelimit(parts.ratelimits);
   return {

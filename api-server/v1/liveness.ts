@@ -8,7 +8,7 @@ const service = (description: string, example: string) =>
     .describe(description)
     .meta({ examples: [example] });
 
-const Answer = z.object({
+const ResponseBody = z.object({
   status: service("`ok`.", "ok"),
   services: z
     .object({
@@ -30,7 +30,7 @@ export const liveness = defineOpenV1Procedure({
   permissions: "none",
   errors: [],
   input: z.object({}),
-  answer: Answer,
+  response: ResponseBody,
   handle: () => ALIVE,
 });
 
@@ -38,5 +38,5 @@ const ALIVE = new DataJson(
   JSON.stringify({
     status: "ok",
     services: { metrics: "prometheus", logger: "pino", ratelimit: "sliding-window", usagelimit: "shared-counter" },
-  } satisfies z.input<typeof Answer>),
+  } satisfies z.input<typeof ResponseBody>),
 );

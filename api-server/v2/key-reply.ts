@@ -1,6 +1,6 @@
 import type { Deps } from "../deps.ts";
 import { toCreditsState } from "../domain/keys/credits.ts";
-import { readWholeKeys, type WholeKey } from "../domain/keys/whole-keys.ts";
+import { type FullKey, readFullKeys } from "../domain/keys/full-keys.ts";
 import type { KeyVault } from "../key-vault.ts";
 import type { KeyRow } from "../store/keys.ts";
 import type { RatelimitRow } from "../store/ratelimits.ts";
@@ -13,11 +13,11 @@ export async function describeKeys(
   rows: readonly KeyRow[],
   vault?: KeyVault,
 ): Promise<KeyOut[]> {
-  return (await readWholeKeys(deps, workspaceId, rows, vault)).map(toKeyOut);
+  return (await readFullKeys(deps, workspaceId, rows, vault)).map(toKeyOut);
 }
 
-export function toKeyOut({ row, parts, remaining, plaintext }: WholeKey): KeyOut {
-  const identity = toIdentity(row, parts.identity_ratelimits);
+export function toKeyOut({ row, parts: deps, remaining, plaintext }: FullKey): KeyOut {
+  const identity = toIdentity(row, deps.identity_ratelimits);
   return {
     keyId: row.id,
     start: row.start,
@@ -28,11 +28,11 @@ export function toKeyOut({ row, parts, remaining, plaintext }: WholeKey): KeyOut
     ...(row.updated_at === null ? {} : { updatedAt: row.updated_at }),
     ...(row.last_used_at === null ? {} : { lastUsedAt: row.last_used_at }),
     ...(row.expires_at === null ? {} : { expires: row.expires_at }),
-    ...unlessEmpty("permissions", parts.permissions),
-    ...unlessEmpty("roles", parts.roles),
+    ...unlessEmpty("permissions", deps.permissions),
+    ...unlessEmpty("roles", deps.roles),
     ...(remaining === undefined ? {} : { credits: toCredits(row, remaining) }),
     ...(identity === undefined ? {} : { identity }),
-    ...unlessEmpty("ratelimits", parts.ratelimits.map(toRatelimitOut)),
+    ...unlessEmpty("ratelimits", deps.ratelimits.map(toRatelimitOut)),
     ...(plaintext === undefined ? {} : { plaintext }),
   };
 }
@@ -70,6 +70,6 @@ export const toRatelimitOut = (row: RatelimitRow): RatelimitOut => ({
 const isEmpty = (meta: Readonly<Record<string, unknown>> | null): meta is null =>
   meta === null || Object.keys(meta).length === 0;
 
-/** Empty lists are left out of responses. */
+/** Responses omit empty lists. */
 const unlessEmpty = <Name extends string, Item>(name: Name, items: Item[]): { [name in Name]?: Item[] } =>
   items.length === 0 ? {} : ({ [name]: items } as { [name in Name]: Item[] });

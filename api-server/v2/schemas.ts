@@ -3,8 +3,8 @@ import { EXPIRES_MAX_MS } from "../../core/keys/expires-max.ts";
 import { RATELIMITS_MAX } from "../domain/ratelimits/new-ratelimits.ts";
 
 /*
- * The field types that procedures share (api-v2.md section 6). Bounds, descriptions and examples are defined here once; validation and
- * the OpenAPI document are made from them.
+ * Shared field types (api-v2.md section 6). Bounds, descriptions and examples are defined here once; validation and the OpenAPI document
+ * are generated from them.
  */
 
 const META_MEMBERS_MAX = 100;
@@ -97,7 +97,7 @@ export const Expires = z
   .describe("When the key expires, Unix milliseconds. A past time makes it expired at once.")
   .meta({ examples: [1_893_456_000_000] });
 
-/** Unknown members are ignored here. */
+/** Ignores unknown members. */
 export const RatelimitIn = z.object({
   name: z
     .string()
@@ -150,7 +150,7 @@ export const Credits = z.strictObject({
   refill: Refill.optional().describe("How credits come back. Not with unlimited ones."),
 });
 
-/** The response data of procedures without a result. */
+/** Response data of procedures without a result. */
 export const Empty = z.strictObject({});
 
 /** A time in a response, Unix ms. */
@@ -248,7 +248,7 @@ export const PageLimit = z
   .default(100)
   .describe("Items per page.")
   .meta({ examples: [100] });
-/** For clients that read all pages of a list again and again. */
+/** For clients that read all pages of a list repeatedly. */
 export const LongLimit = z
   .int()
   .min(1)
@@ -266,7 +266,7 @@ export const Cursor = z
   .describe("`pagination.cursor` of the page before.")
   .meta({ examples: ["key_4fGh7Jk2LmN8pQrS"] });
 
-/** See domain/lists/search.ts for trimming; the empty text means no search. */
+/** See domain/lists/search.ts for trimming; the empty string means no search. */
 export const Search = z
   .string()
   .max(256)

@@ -29,15 +29,15 @@ const portOf = async (server: Server | SocketServer): Promise<number> => {
   return (server.address() as AddressInfo).port;
 };
 
-type Answer = (response: ServerResponse, attempt: number) => void;
+type ApiResponse = (response: ServerResponse, attempt: number) => void;
 
 /** A server that gives each request an answer, and counts them. */
-async function aServer(answer: Answer) {
+async function aServer(respond: ApiResponse) {
   const seen = { requests: 0, authorization: "" };
   const server = createServer((request, response) => {
     seen.requests += 1;
     seen.authorization = request.headers.authorization ?? "";
-    request.resume().on("end", () => answer(response, seen.requests));
+    request.resume().on("end", () => respond(response, seen.requests));
   });
   return { url: `http://127.0.0.1:${await portOf(server)}`, seen };
 }
@@ -48,7 +48,7 @@ const error = (kind: string, detail: string) => ({
   meta: { requestId: "req_1" },
   error: { type: `https://docs.test/errors/${kind}`, title: "x", detail, status: 0 },
 });
-const workspace: Answer = (response) => json(response, 200, { data: { id: "ws_1", name: "shop" }, meta: {} });
+const workspace: ApiResponse = (response) => json(response, 200, { data: { id: "ws_1", name: "shop" }, meta: {} });
 
 const aConnection = (url: string, of: Partial<Connection> = {}): Connection => ({
   url,
@@ -75,61 +75,63 @@ test("a call carries the root key, and its answer is the data", async () => {
 test.each([
   {
     name: "a page of HTML",
-    answer: ((response) => void response.writeHead(200, { "content-type": "text/html" }).end("<p>hello")) as Answer,
+    respond: ((response) =>
+      void response.writeHead(200, { "content-type": "text/html" }).end("<p>hello")) as ApiResponse,
     says: "answers a page of HTML, with status 200: it is not the address of an api-server",
   },
   {
     name: "HTML with 404",
-    answer: ((response) => void response.writeHead(404, { "content-type": "text/html" }).end("<p>")) as Answer,
+    respond: ((response) => void response.writeHead(404, { "content-type": "text/html" }).end("<p>")) as ApiResponse,
     says: "answers a page of HTML, with status 404",
   },
   {
     name: "other JSON",
-    answer: ((response) => json(response, 200, { ok: true })) as Answer,
+    respond: ((response) => json(response, 200, { ok: true })) as ApiResponse,
     says: "no answer of the API",
   },
   {
     name: "JSON that is null",
-    answer: ((response) => json(response, 200, null)) as Answer,
+    respond: ((response) => json(response, 200, null)) as ApiResponse,
     says: "no answer of the API",
   },
   {
     name: "half of some JSON",
-    answer: ((response) => void response.end('{"data":')) as Answer,
+    respond: ((response) => void response.end('{"data":')) as ApiResponse,
     says: "no answer of the API",
   },
   {
     name: "a redirect",
-    answer: ((response) => void response.writeHead(302, { location: "https://login.example.com/" }).end()) as Answer,
+    respond: ((response) =>
+      void response.writeHead(302, { location: "https://login.example.com/" }).end()) as ApiResponse,
     says: "redirect to https://login.example.com/: use the address where the api-server itself answers",
   },
   {
     name: "a proxy without an api-server",
-    answer: ((response) => void response.writeHead(502).end("Bad Gateway")) as Answer,
+    respond: ((response) => void response.writeHead(502).end("Bad Gateway")) as ApiResponse,
     says: "answers 502 without a reason: what stands before the api-server does not reach it",
   },
   {
     name: "an older API",
-    answer: ((response) => json(response, 404, error("not_found", "There is nothing."))) as Answer,
+    respond: ((response) => json(response, 404, error("not_found", "There is nothing."))) as ApiResponse,
     says: "does not know workspaces.getWorkspace: it is older than this command",
   },
   {
     name: "a root key that is not known",
-    answer: ((response) => json(response, 401, error("unauthorized", "The root key is not valid."))) as Answer,
+    respond: ((response) => json(response, 401, error("unauthorized", "The root key is not valid."))) as ApiResponse,
     says: "The root key is not valid. The root key is that of profile shop, the server http://127.0.0.1:",
   },
   {
     name: "a missing permission",
-    answer: ((response) =>
+    respond: ((response) =>
       json(
         response,
         403,
         error("forbidden", "The root key lacks the permission api.*.read_key or api.api_1.read_key."),
-      )) as Answer,
+      )) as ApiResponse,
     says: "`postern rootkey create --permissions 'api.api_1.read_key'`",
   },
-])("$name is said, with the address or what to do", async ({ answer, says }) => {
-  const { url } = await aServer(answer);
+])("$name is said, with the address or what to do", async ({ respond, says }) => {
+  const { url } = await aServer(respond);
   expect(await failure(read(aConnection(url)))).toContain(says);
 });
 
@@ -202,11 +204,11 @@ test("what may be repeated is sent again until it is answered", async () => {
 });
 
 test("what makes something is sent once, and the error says that it may be done", async () => {
-  for (const answer of [
+  for (const respond of [
     (response: ServerResponse) => void response.destroy(),
     (response: ServerResponse) => json(response, 503, error("service_unavailable", "Later.")),
   ]) {
-    const { url, seen } = await aServer(answer);
+    const { url, seen } = await aServer(respond);
     const said = await failure(create(aConnection(url)));
     expect(seen.requests).toBe(1);
     expect(said).toContain("Whether keys.createKey was done is not known");

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Data, Input, Procedure } from "../../core/api/procedures.ts";
 import { backoffMs } from "../../core/backoff.ts";
 import { parseJson } from "../parse-json.ts";
-import { type Answered, NoAnswer, openExchanges } from "./exchange.ts";
+import { type Answered, NoResponse, openExchanges } from "./exchange.ts";
 import { ApiRefusal, type Called, notOurs, refusalOf, unreachable } from "./refusals.ts";
 
 /* The v2 API as a person at a terminal calls it: one call at a time, each with a deadline, and with an error that says what to do. */
@@ -18,7 +18,7 @@ export interface Connection {
   readonly timeoutMs: number;
 }
 
-export interface Answer<T> {
+export interface ApiResponse<T> {
   readonly data: T;
   /** The cursor of the next page of a list, if there is one. */
   readonly next: string | undefined;
@@ -26,7 +26,7 @@ export interface Answer<T> {
 
 export interface Api {
   /** Throws `ApiRefusal` when the API does not do it, and an error that names the address when it does not answer. */
-  call<P extends Procedure>(procedure: P, body: Input<P>): Promise<Answer<Data<P>>>;
+  call<P extends Procedure>(procedure: P, body: Input<P>): Promise<ApiResponse<Data<P>>>;
 }
 
 /**
@@ -73,7 +73,7 @@ export function createApi(connection: Connection): Api & { close(): void } {
 
   return {
     close: exchanges.close,
-    async call<P extends Procedure>(procedure: P, body: Input<P>): Promise<Answer<Data<P>>> {
+    async call<P extends Procedure>(procedure: P, body: Input<P>): Promise<ApiResponse<Data<P>>> {
       const isOnce = !REPEATABLE.has(procedure);
       const called: Called = { procedure, url, rootKeyFrom, isOnce };
       const text = JSON.stringify(body);
@@ -83,16 +83,16 @@ export function createApi(connection: Connection): Api & { close(): void } {
         const outcome = await exchanges
           .post(`/v2/${procedure}`, { body: text, headers, timeoutMs: remainingMs() })
           .catch((error: unknown) => {
-            if (error instanceof NoAnswer) return error;
+            if (error instanceof NoResponse) return error;
             throw error;
           });
         const waitMs = backoffMs(attempt, { ...GROWTH, random: Math.random });
         const delayMs = delayOf(outcome, { isOnce, waitMs });
         const mayRepeat = delayMs !== undefined && attempt < ATTEMPTS_MAX && delayMs < remainingMs();
         if (mayRepeat) await sleep(delayMs);
-        else if (outcome instanceof NoAnswer) {
+        else if (outcome instanceof NoResponse) {
           throw new Error(unreachable(outcome, called, performance.now() - startedMs));
-        } else return answerOf<P>(outcome, called);
+        } else return responseOf<P>(outcome, called);
       }
     },
   };
@@ -100,10 +100,10 @@ export function createApi(connection: Connection): Api & { close(): void } {
 
 /** How long to wait before the call is sent again; undefined when it must not be, or that would not help. */
 function delayOf(
-  outcome: Answered | NoAnswer,
+  outcome: Answered | NoResponse,
   { isOnce, waitMs }: { isOnce: boolean; waitMs: number },
 ): number | undefined {
-  if (outcome instanceof NoAnswer) {
+  if (outcome instanceof NoResponse) {
     const { code, maybeDone } = outcome;
     return LASTING.test(code) || code === "TIMEOUT" || (maybeDone && isOnce) ? undefined : waitMs;
   }
@@ -112,7 +112,7 @@ function delayOf(
   return [502, 503, 504].includes(outcome.status) && !isOnce ? (outcome.retryAfterMs ?? waitMs) : undefined;
 }
 
-function answerOf<P extends Procedure>(answered: Answered, called: Called): Answer<Data<P>> {
+function responseOf<P extends Procedure>(answered: Answered, called: Called): ApiResponse<Data<P>> {
   const { status } = answered;
   const body = parseJson(answered.text) as { data?: Data<P>; pagination?: { cursor?: string } } | undefined;
   if (status !== 200 && status !== 202) throw refusalOf(answered, body, called);

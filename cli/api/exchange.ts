@@ -4,7 +4,7 @@ import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 /* One request and its answer, over a connection that the next one uses again. */
 
 /** A page of a list has 100 keys, each with up to 1 MiB of `meta`. */
-const ANSWER_BYTES_MAX = 128 * 1024 * 1024;
+const RESPONSE_BYTES_MAX = 128 * 1024 * 1024;
 
 export interface Answered {
   readonly status: number;
@@ -15,7 +15,7 @@ export interface Answered {
 }
 
 /** No answer came, or not a whole one. */
-export class NoAnswer extends Error {
+export class NoResponse extends Error {
   override readonly name = "NoAnswer";
   /** Of the network or of TLS, such as ECONNREFUSED; `TIMEOUT` when time was up; `TOO_LARGE`. */
   readonly code: string;
@@ -30,7 +30,7 @@ export class NoAnswer extends Error {
 }
 
 export interface Exchanges {
-  /** Throws `NoAnswer`. */
+  /** Throws `NoResponse`. */
   post(
     path: string,
     of: { body: string; headers: Readonly<Record<string, string>>; timeoutMs: number },
@@ -70,8 +70,8 @@ export function openExchanges({ url, ca }: { url: string; ca?: string | undefine
         });
         return { ...headOf(response), text: await textOf(response) };
       } catch (error) {
-        if (error instanceof NoAnswer) throw error;
-        throw new NoAnswer(signal.aborted ? "TIMEOUT" : codeOf(error), { maybeDone, cause: error });
+        if (error instanceof NoResponse) throw error;
+        throw new NoResponse(signal.aborted ? "TIMEOUT" : codeOf(error), { maybeDone, cause: error });
       }
     },
     close: () => agent.destroy(),
@@ -94,7 +94,7 @@ async function textOf(response: IncomingMessage): Promise<string> {
   for await (const chunk of response) {
     chunks.push(chunk as Buffer);
     bytes += (chunk as Buffer).length;
-    if (bytes > ANSWER_BYTES_MAX) throw new NoAnswer("TOO_LARGE", { maybeDone: true });
+    if (bytes > RESPONSE_BYTES_MAX) throw new NoResponse("TOO_LARGE", { maybeDone: true });
   }
   return Buffer.concat(chunks).toString("utf8");
 }

@@ -3,7 +3,7 @@ import { ID_PREFIXES, type IdKind } from "../../core/ids.ts";
 import { type OptionValues, UsageError } from "../command.ts";
 import type { paging } from "../options.ts";
 import type { Page } from "../output.ts";
-import { parseWhole } from "../values.ts";
+import { parseInteger } from "../values.ts";
 import type { Api } from "./client.ts";
 
 /** The procedures that give a list page by page. */
@@ -35,7 +35,7 @@ export function readPaging({ limit, all, cursor }: OptionValues<typeof paging>, 
       `invalid value "${cursor}" for --cursor: must be the cursor that the previous page returned, ${ID_PREFIXES[of]}_…`,
     );
   }
-  const some = limit === undefined ? SHOWN : parseWhole("limit", limit, { min: 1, max: SHOWN_MAX, or: "--all" });
+  const some = limit === undefined ? SHOWN : parseInteger("limit", limit, { min: 1, max: SHOWN_MAX, or: "--all" });
   return { max: all ? Number.POSITIVE_INFINITY : some, cursor };
 }
 

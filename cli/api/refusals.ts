@@ -1,7 +1,7 @@
 import type { Fault } from "../../core/api/procedures.ts";
 import { printable } from "../fields.ts";
 import { NETWORK_REASONS } from "../system-errors.ts";
-import type { Answered, NoAnswer } from "./exchange.ts";
+import type { Answered, NoResponse } from "./exchange.ts";
 
 /* What is said when a call did not do what was asked: what is wrong, and what to do about it. Pure. */
 
@@ -133,7 +133,7 @@ const doubtOf = ({ procedure, isOnce }: Called): string =>
   isOnce ? `. Whether ${procedure} was done is not known: look before you repeat it` : "";
 
 /** What is said when no answer came within `waitedMs`. */
-export function unreachable({ code, maybeDone }: NoAnswer, called: Called, waitedMs: number): string {
+export function unreachable({ code, maybeDone }: NoResponse, called: Called, waitedMs: number): string {
   const reason = UNTRUSTED.has(code)
     ? "its certificate is not of an authority that is known here; name it with --ca-file, or in the profile"
     : code === "TIMEOUT"

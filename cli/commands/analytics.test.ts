@@ -52,7 +52,7 @@ async function store(workspaceId: string, events: readonly Partial<VerificationE
   });
   await analytics.maintain(Date.now());
   const lines = whole.map((event) => JSON.stringify(event)).join("\n");
-  const taken = { workspaceId, portionId: workspaceId, lines, [Symbol.iterator]: () => whole[Symbol.iterator]() };
+  const taken = { workspaceId, batchId: workspaceId, lines, [Symbol.iterator]: () => whole[Symbol.iterator]() };
   expect((await analytics.ingest(taken, Date.now())).stored).toBe(events.length);
   while (await analytics.rollUp());
 }

@@ -89,7 +89,7 @@ export const analytics = defineCommand({
     ...analyticsReader,
     json,
   },
-  answer: listShape("usage", FIELDS),
+  response: listShape("usage", FIELDS),
   run: async (options, io) => {
     if (options.csv && options.json) throw new UsageError("--csv and --json exclude each other");
     const nowMs = Date.now();

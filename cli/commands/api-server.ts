@@ -2,7 +2,7 @@ import type { GateCredentials } from "../../api-server/gates/credentials.ts";
 import { start } from "../../api-server/start.ts";
 import { openRedisEdge } from "../../edge/open.ts";
 import { openCluster } from "../../operator/source/open-kubernetes.ts";
-import { FILE, FOLLOWED_FILE, PORT, SWITCH, text } from "../accepts.ts";
+import { FILE, FOLLOWED_FILE, PORT, SWITCH, text, whole } from "../accepts.ts";
 import { analyticsAddress } from "../analytics-store.ts";
 import { followCertificateFiles } from "../certificate-files.ts";
 import { defineCommand, type Io, splitList } from "../command.ts";
@@ -22,13 +22,14 @@ import {
   withoutSlash,
 } from "../options.ts";
 import { type Closers, runService } from "../process.ts";
-import { noteRedisErrors } from "../redis-errors.ts";
+import { logRedisErrors } from "../redis-errors.ts";
 import { checkOwnRootKey, rootKeyFrom } from "../root-key.ts";
 import { signInOf, signInOptions } from "../sign-in.ts";
 import { databaseAddress, databaseOptions, redisAddress, redisOptions } from "../stores.ts";
 import { reviewToken } from "../token-review.ts";
-import { parseMib, parsePort, parseRetention, parseSwitch, parseV1 } from "../values.ts";
+import { parseInteger, parseMib, parsePort, parseRetention, parseSwitch, parseV1 } from "../values.ts";
 
+const CONNECTIONS = whole({ min: 1, max: 1_000_000, unit: "connections" });
 const certificateFile = { type: "string", placeholder: "PATH" } as const;
 
 export const apiServer = defineCommand({
@@ -105,6 +106,14 @@ export const apiServer = defineCommand({
       env: "POSTERN_TRUSTED_PROXIES",
       accepts: text("addresses", "separated by commas"),
     },
+    "max-connections": {
+      type: "string",
+      placeholder: "COUNT",
+      help: "connections of clients at once; at the limit, a new one closes the one whose client has sent or read nothing for longest, or is closed if the server is working for all of them",
+      default: "1000",
+      env: "POSTERN_MAX_CONNECTIONS",
+      accepts: CONNECTIONS,
+    },
     "root-key-file": {
       type: "string",
       placeholder: "PATH",
@@ -133,7 +142,7 @@ export const apiServer = defineCommand({
     runService({ name: "api-server", env: io.env, deadlineMs: 10_000 }, async ({ log, closers }) => {
       const edge = await openRedisEdge({
         ...redisAddress(options, log),
-        onError: noteRedisErrors(log),
+        onError: logRedisErrors(log),
         prefix: options["redis-prefix"],
         clientName: "postern-api-server",
       });
@@ -154,6 +163,7 @@ export const apiServer = defineCommand({
         docsUrl: withoutSlash(options["docs-url"]),
         region: options.region,
         trustedProxies: splitList(options["trusted-proxies"]),
+        maxConnections: parseInteger("max-connections", options["max-connections"], CONNECTIONS),
         rootKey: followed({
           name: "root-key",
           value: io.env.POSTERN_ROOT_KEY,

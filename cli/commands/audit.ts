@@ -47,7 +47,7 @@ export const audit = defineCommand({
     ...database,
     json,
   },
-  answer: listShape("events", auditFields),
+  response: listShape("events", auditFields),
   run: async (options, io) => {
     const { since, event, target } = options;
     const max = parseLimit(options.limit);
@@ -55,7 +55,7 @@ export const audit = defineCommand({
     const rows = await withWorkspace(options, ({ db }, { id: workspaceId }) =>
       listAudit(db, { workspaceId, sinceMs, event, targetId: target, rowsMax: max + 1 }),
     );
-    printList(io, options, { things: "events", fields: auditFields, rows, max });
+    printList(io, options, { resources: "events", fields: auditFields, rows, max });
     return 0;
   },
 });

@@ -1,7 +1,7 @@
 import { type CacheSize, cacheBytesMax } from "../../sidecar/cache-limits.ts";
 import { whole } from "../accepts.ts";
 import { UsageError } from "../command.ts";
-import { parseWhole } from "../values.ts";
+import { parseInteger } from "../values.ts";
 
 /* How many keys a gate caches, and how much memory they may take. */
 
@@ -35,13 +35,13 @@ export function parseCache(
 ): CacheSize {
   const { "cache-keys": keys, "cache-bytes": bytes } = options;
   return {
-    keys: keys === undefined ? undefined : parseWhole("cache-keys", keys, KEYS),
+    keys: keys === undefined ? undefined : parseInteger("cache-keys", keys, KEYS),
     bytes: bytes === undefined ? undefined : parseBytes(bytes, bytesMax),
   };
 }
 
 function parseBytes(text: string, bytesMax: number): number {
-  const bytes = parseWhole("cache-bytes", text, BYTES);
+  const bytes = parseInteger("cache-bytes", text, BYTES);
   if (bytes <= bytesMax) return bytes;
   throw new UsageError(
     `--cache-bytes ${text} is more than the ${bytesMax} that this heap has room for: give the gate more memory, and NODE_OPTIONS=--max-old-space-size with it`,

@@ -2,16 +2,16 @@ import type { CheckedYaml, FileProblem } from "../checked-yaml.ts";
 import { readCheckedYaml, sayFileProblem, WrongFile } from "../checked-yaml.ts";
 import { defineCommand, type Io, UsageError } from "../command.ts";
 import { Cases, TIMES_MAX } from "../decide/cases.ts";
+import { makeWorld, type World } from "../decide/environment.ts";
 import { Fixtures } from "../decide/fixtures.ts";
 import { OfflineGate } from "../decide/gate.ts";
-import { type AskedRequest, type CaseResult, type ResolvedRequest, resolve, runCase, send } from "../decide/run.ts";
-import { makeWorld, type World } from "../decide/world.ts";
+import { type CaseResult, type RequestedRequest, type ResolvedRequest, resolve, runCase, send } from "../decide/run.ts";
 import { formatExplanation } from "../explanation.ts";
 import { printable, printableJson } from "../fields.ts";
 import { readManifests, sayProblem } from "../manifests.ts";
 import { json, manifestPaths } from "../options.ts";
 import { EXIT_CODES_HELP, exitCodeOf } from "../outcomes.ts";
-import { parseInstant, parseWhole } from "../values.ts";
+import { parseInstant, parseInteger } from "../values.ts";
 
 export const decide = defineCommand({
   name: "decide",
@@ -49,7 +49,7 @@ export const decide = defineCommand({
     },
     json,
   },
-  answer: '{"decisions":[…]} with the steps of each request, or {"cases":[…],"differ"}',
+  response: '{"decisions":[…]} with the steps of each request, or {"cases":[…],"differ"}',
   run: async (options, io) => {
     const { request: lines, cases: casesFile } = options;
     if ((lines.length === 0) === (casesFile === undefined)) throw new UsageError("give --request or --cases");
@@ -61,7 +61,7 @@ export const decide = defineCommand({
         ? (fixtures.value.now ?? Date.now())
         : parseInstant("at", options.at, { nowMs: Date.now(), spans: "ahead" });
     if (casesFile !== undefined) return runCases(io, { file: casesFile, world, nowMs, asJson: options.json });
-    const times = parseWhole("times", options.times, { min: 1, max: TIMES_MAX });
+    const times = parseInteger("times", options.times, { min: 1, max: TIMES_MAX });
     const asked = {
       policy: options.policy,
       key: options["no-key"] ? (false as const) : options.key,
@@ -125,9 +125,9 @@ function readHeaders(texts: readonly string[]): Record<string, string> {
   );
 }
 
-function resolveOption(world: World, asked: AskedRequest): ResolvedRequest {
+function resolveOption(world: World, asked: RequestedRequest): ResolvedRequest {
   const resolved = resolve(world, asked);
-  if ("inForce" in resolved) return resolved;
+  if ("active" in resolved) return resolved;
   throw new UsageError(`--${resolved.field}: ${resolved.message}`);
 }
 
@@ -146,9 +146,9 @@ async function decideRequests(io: Io, { world, nowMs, lines, requests, times, as
     const decisions: object[] = [];
     let exitCode = 0;
     for (const [i, request] of requests.entries()) {
-      const { foreseen, ...decision } = await send(gate, request, times);
-      const { record, policy } = request.inForce;
-      const shown = { ...foreseen, ...decision, mode: policy.mode };
+      const { expected, ...decision } = await send(gate, request, times);
+      const { record, policy } = request.active;
+      const shown = { ...expected, ...decision, mode: policy.mode };
       exitCode = exitCodeOf(decision.code, decision.passes);
       const about = { request: lines[i], key: request.key?.name ?? null, policy: record.name };
       decisions.push({ ...about, ...shown });
@@ -180,7 +180,7 @@ async function runCases(io: Io, { file, world, nowMs, asJson }: CasesRun): Promi
   const resolved = cases.map(({ steps }, i) =>
     steps.flatMap((step, j): ResolvedRequest[] => {
       const found = resolve(world, step);
-      if ("inForce" in found) return [found];
+      if ("active" in found) return [found];
       problems.push(read.problemAt(["cases", i, "steps", j, found.field], found.message));
       return [];
     }),
@@ -205,7 +205,7 @@ function resultLines(result: CaseResult, { file, line }: FileProblem): string[] 
   const { name, steps } = result;
   if (!isDifferent(result)) return [`✓ ${printable(name)}`];
   const last = steps.at(-1);
-  const deciding = last?.decision.foreseen.steps.find(({ decides }) => decides);
+  const deciding = last?.decision.expected.steps.find(({ decides }) => decides);
   return [
     `✗ ${printable(name)} (${file}:${line})`,
     ...(last?.differences ?? []).map((difference) => printable(`    ${last?.step.request}: ${difference}`)),
@@ -215,11 +215,11 @@ function resultLines(result: CaseResult, { file, line }: FileProblem): string[] 
 
 const toJson = ({ name, steps }: CaseResult) => ({
   name,
-  steps: steps.map(({ step, decision: { foreseen, ...decision }, differences }) => ({
+  steps: steps.map(({ step, decision: { expected, ...decision }, differences }) => ({
     request: step.request,
     ...decision,
-    rule: foreseen.rule ?? null,
-    decides: foreseen.steps.find(({ decides }) => decides)?.step ?? null,
+    rule: expected.rule ?? null,
+    decides: expected.steps.find(({ decides }) => decides)?.step ?? null,
     differences,
   })),
 });

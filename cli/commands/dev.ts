@@ -277,8 +277,8 @@ async function findPolicy(operator: Operator, wanted: string | undefined): Promi
       .statuses()
       .filter((object) => object.kind === "ApiKeyPolicy")
       .filter((object) => wanted === undefined || `${object.namespace}/${object.name}` === wanted);
-    const inForce = policies.find((object) => typeof object.status?.policyId === "string");
-    if (inForce !== undefined) return String(inForce.status?.policyId);
+    const active = policies.find((object) => typeof object.status?.policyId === "string");
+    if (active !== undefined) return String(active.status?.policyId);
     if (policies.length === 0 || Date.now() > deadline) return undefined;
     await new Promise((done) => setTimeout(done, 10));
   }

@@ -3,19 +3,19 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { buildTestApp, type TestApp } from "../../api-server/test/app.ts";
-import { makeThings, policyBody, type Things } from "../../api-server/test/things.ts";
+import { makeResources, policyBody, type Resources } from "../../api-server/test/resources.ts";
 import { COMMANDS } from "../commands.ts";
 import { runCommand } from "../run-command.ts";
 
 const HOUR_MS = 3_600_000;
 
 let t: TestApp;
-let things: Things;
+let resources: Resources;
 let url: string;
 let dir: string;
 beforeAll(async () => {
   t = await buildTestApp();
-  things = makeThings(t.deps.db, { workspaceId: t.workspace.id, ask: (path, body) => t.data(path, body) });
+  resources = makeResources(t.deps.db, { workspaceId: t.workspace.id, ask: (path, body) => t.data(path, body) });
   url = await t.app.listen({ host: "127.0.0.1", port: 0 });
   dir = mkdtempSync(join(tmpdir(), "postern-explain-"));
 });
@@ -42,8 +42,8 @@ async function run(
 }
 
 test("each step is a line with what it saw, its source and its age, and the outcome is the exit code", async () => {
-  const role = await things.role(["orders.write"]);
-  const { keyId } = await things.key({ name: "Billing", roles: [role.name], credits: { remaining: 3 } });
+  const role = await resources.role(["orders.write"]);
+  const { keyId } = await resources.key({ name: "Billing", roles: [role.name], credits: { remaining: 3 } });
   const good = await run(["--key-id", keyId, "--permissions", "orders.write"]);
   expect(good).toMatchObject({ code: 0, notes: [] });
   expect(good.out[0]).toBe("✓ VALID, 200 at a gate");
@@ -60,7 +60,7 @@ test("each step is a line with what it saw, its source and its age, and the outc
 });
 
 test("the key itself is read from a file, and stands in no line", async () => {
-  const { key } = await things.key({ enabled: false });
+  const { key } = await resources.key({ enabled: false });
   const file = join(dir, "key");
   writeFileSync(file, `${key}\n`);
   const ran = await run(["--key-file", file]);
@@ -69,7 +69,7 @@ test("the key itself is read from a file, and stands in no line", async () => {
 });
 
 test("a request at a gate is explained by its policy, and --json prints the answer of the API", async () => {
-  const { keyId, apiId } = await things.key();
+  const { keyId, apiId } = await resources.key();
   const ratelimits = [
     {
       scope: { kind: "name", name: "few" },
@@ -81,7 +81,7 @@ test("a request at a gate is explained by its policy, and --json prints the answ
     },
   ];
   const rules = [{ access: "Key", creditCost: 1, ratelimits, methods: ["POST"], path: { prefix: "/orders" } }];
-  const { policyId } = await t.data("policies.setPolicy", policyBody(apiId, things.name("policy"), rules as never));
+  const { policyId } = await t.data("policies.setPolicy", policyBody(apiId, resources.name("policy"), rules as never));
   const args = ["--key-id", keyId, "--policy", policyId];
   expect((await run([...args, "--request", "GET /orders"])).code).toBe(0);
   const refused = await run([...args, "--request", "POST /orders?a=b", "--json"]);
@@ -92,8 +92,8 @@ test("a request at a gate is explained by its policy, and --json prints the answ
 });
 
 test("a policy is found by the name of its manifest, also beside others whose names end alike", async () => {
-  const { keyId, apiId } = await things.key();
-  const other = await things.key();
+  const { keyId, apiId } = await resources.key();
+  const other = await resources.key();
   const rules = [{ access: "Key", creditCost: 1, ratelimits: [], methods: ["GET"], path: { prefix: "/mine" } }];
   const setPolicy = (api: string, name: string, of: object[]) =>
     t.data("policies.setPolicy", { ...policyBody(api, "x", of as never), name, uid: name });
@@ -112,7 +112,7 @@ test("a policy is found by the name of its manifest, also beside others whose na
 });
 
 test("a request that a gate refused is explained only as the request that it was", async () => {
-  const { keyId, apiId } = await things.key();
+  const { keyId, apiId } = await resources.key();
   const ratelimits = [
     {
       scope: { kind: "name", name: "few" },
@@ -128,7 +128,7 @@ test("a request that a gate refused is explained only as the request that it was
     { ...rule, ratelimits, methods: ["POST"] },
     { ...rule, ratelimits: [] },
   ];
-  const { policyId } = await t.data("policies.setPolicy", policyBody(apiId, things.name("policy"), rules as never));
+  const { policyId } = await t.data("policies.setPolicy", policyBody(apiId, resources.name("policy"), rules as never));
   const requestId = "req_ofTheGate";
   const id = "ev_ofTheGate";
   const of = { workspaceId: t.workspace.id, keySpaceId: "ks_1", apiId, keyId, appId: policyId };
@@ -150,7 +150,7 @@ test("a request that a gate refused is explained only as the request that it was
 });
 
 test("a request is found by its id, with what is stored of it and what its key would be now", async () => {
-  const { key, keyId } = await things.key();
+  const { key, keyId } = await resources.key();
   const { body } = await t.call("keys.verifyKey", { key });
   await t.ingest();
   await t.data("keys.updateKey", { keyId, enabled: false });
@@ -192,7 +192,7 @@ test("what the API refuses is said in its words, with exit code 1", async () => 
   const absent = await run(["--key-id", "key_4fGh7Jk2LmN8pQrS"]);
   expect(absent).toMatchObject({ code: 1, out: [] });
   expect(absent.notes.join()).toContain("key_4fGh7Jk2LmN8pQrS");
-  const { keyId } = await things.key();
+  const { keyId } = await resources.key();
   const unread = await run(["--key-id", keyId, "--permissions", "a AND"]);
   expect(unread.notes.join()).toContain("Position 5");
   const rootKey = await t.rootKey(["api.*.verify_key"]);
@@ -202,7 +202,7 @@ test("what the API refuses is said in its words, with exit code 1", async () => 
 });
 
 test("names that customers chose cannot write to the terminal", async () => {
-  const { keyId } = await things.key({ name: "\u001b[2Jgone" });
+  const { keyId } = await resources.key({ name: "\u001b[2Jgone" });
   const { out } = await run(["--key-id", keyId]);
   expect(out.join("\n")).not.toContain("\u001b");
 });

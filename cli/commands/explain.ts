@@ -8,7 +8,7 @@ import { instantText, printable, printableJson } from "../fields.ts";
 import { connection, json } from "../options.ts";
 import { EXIT_CODES_HELP, exitCodeOf } from "../outcomes.ts";
 import { parseRequestLine } from "../request-line.ts";
-import { parseWhole } from "../values.ts";
+import { parseInteger } from "../values.ts";
 import { readKeySecret } from "./key/secret.ts";
 
 const POLICIES_MAX = 100_000;
@@ -46,7 +46,7 @@ export const explain = defineCommand({
     ...connection,
     json,
   },
-  answer: '{"code","passes","status","steps","permissions","limits","now", and what there is of the key}',
+  response: '{"code","passes","status","steps","permissions","limits","now", and what there is of the key}',
   run: async (options, io) => {
     const named = ["key-id", "key-file", "request-id"].filter((name) => options[name as "key-id"] !== undefined);
     if (named.length !== 1) throw new UsageError("give one of --key-id, --key-file and --request-id");
@@ -102,7 +102,7 @@ function readCircumstances({
     ...(permissions === undefined ? {} : { permissions }),
     ...(credits === undefined
       ? {}
-      : { credits: { cost: parseWhole("credits", credits, { min: 0, max: CREDITS_MAX }) } }),
+      : { credits: { cost: parseInteger("credits", credits, { min: 0, max: CREDITS_MAX }) } }),
   };
 }
 

@@ -4,7 +4,7 @@ import { analyticsAddress } from "../analytics-store.ts";
 import { defineCommand } from "../command.ts";
 import { adminPort, analyticsStore, eventsMemory, listenHost, redisPrefix } from "../options.ts";
 import { runService } from "../process.ts";
-import { noteRedisErrors } from "../redis-errors.ts";
+import { logRedisErrors } from "../redis-errors.ts";
 import { databaseAddress, databaseOptions, redisAddress, redisOptions } from "../stores.ts";
 import { parseMib, parsePort } from "../values.ts";
 
@@ -26,7 +26,7 @@ export const ingest = defineCommand({
     runService({ name: "ingest", env: io.env, deadlineMs: 10_000 }, async ({ log, closers }) => {
       const edge = await openRedisEdge({
         ...redisAddress(options, log),
-        onError: noteRedisErrors(log),
+        onError: logRedisErrors(log),
         prefix: options["redis-prefix"],
         clientName: "postern-ingest",
       });

@@ -3,7 +3,7 @@ import { defineCommand } from "../command.ts";
 import { database, required, WAIT_SECONDS, waitSeconds } from "../options.ts";
 import { withProgress } from "../progress.ts";
 import { databaseCertificateOptions, withDatabaseCertificates } from "../stores.ts";
-import { parseWhole } from "../values.ts";
+import { parseInteger } from "../values.ts";
 
 export const migrateCommand = defineCommand({
   name: "migrate",
@@ -18,8 +18,8 @@ export const migrateCommand = defineCommand({
   run: async (options, io) => {
     const url = required(readAddress(options), "give --database-url or --database-url-file, or set DATABASE_URL");
     const address = withDatabaseCertificates(url, options);
-    const waitMs = 1000 * parseWhole("wait", options.wait, WAIT_SECONDS);
-    await withProgress(io, {}, { doing: "migrating", things: "migrations" }, (progress) =>
+    const waitMs = 1000 * parseInteger("wait", options.wait, WAIT_SECONDS);
+    await withProgress(io, {}, { doing: "migrating", resources: "migrations" }, (progress) =>
       migrateReachable(address, {
         waitMs,
         onBlocked: ({ fileName }) =>

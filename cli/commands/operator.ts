@@ -5,7 +5,7 @@ import { type Followed, followed } from "../followed.ts";
 import { adminPort } from "../options.ts";
 import { runService } from "../process.ts";
 import { checkRootKey, rootKeyFrom } from "../root-key.ts";
-import { parseChoice, parseDurationOption, parseHttpUrl, parsePort, parseWhole } from "../values.ts";
+import { parseChoice, parseDurationOption, parseHttpUrl, parseInteger, parsePort } from "../values.ts";
 import { parseWebhook, webhookOptions } from "./webhook-options.ts";
 
 const LOG_FORMAT = oneOf("json", "text");
@@ -184,7 +184,7 @@ export const operator = defineCommand({
             }
           : {}),
         resyncMs: parseDurationOption("resync", options.resync, RESYNC),
-        concurrency: parseWhole("concurrency", options.concurrency, CONCURRENCY),
+        concurrency: parseInteger("concurrency", options.concurrency, CONCURRENCY),
         admin: { host: "0.0.0.0", port: parsePort("admin-port", options["admin-port"]) },
         webhook: options.manifests === undefined ? parseWebhook(options) : undefined,
         logger: log,

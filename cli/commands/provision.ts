@@ -9,10 +9,10 @@ import { withWorkspace } from "../administration.ts";
 import { defineCommand, UsageError } from "../command.ts";
 import { readSecretValue, type SecretRef, writeSecretValue } from "../kube-secret.ts";
 import { database, WAIT_SECONDS, waitSeconds, workspace } from "../options.ts";
-import { parseWhole } from "../values.ts";
+import { parseInteger } from "../values.ts";
 
 /** A root key that expires sooner is replaced. */
-const LEFT_MS_MIN = 3_600_000;
+const REMAINING_MS_MIN = 3_600_000;
 const NAME = "operator";
 
 export const provision = defineCommand({
@@ -30,7 +30,7 @@ export const provision = defineCommand({
   },
   run: async (options, io) => {
     const ref = parseSecret(options.secret, options.key);
-    const waitMs = 1000 * parseWhole("wait", options.wait, WAIT_SECONDS);
+    const waitMs = 1000 * parseInteger("wait", options.wait, WAIT_SECONDS);
     const { client } = await openCluster(options.kubeconfig, io.env);
     try {
       const done = await withWorkspace({ ...options, waitMs }, (administrator, { id: workspaceId }) =>
@@ -85,5 +85,5 @@ async function keepRootKey({ administrator, client, ref, workspaceId }: Place): 
 /** Whether the operator can work with it from now on. */
 function isUsable(row: RootKeyRow, { workspaceId, nowMs }: { workspaceId: string; nowMs: number }): boolean {
   const expiresAt = row.expires_at ?? Number.POSITIVE_INFINITY;
-  return row.workspace_id === workspaceId && row.enabled && expiresAt > nowMs + LEFT_MS_MIN;
+  return row.workspace_id === workspaceId && row.enabled && expiresAt > nowMs + REMAINING_MS_MIN;
 }

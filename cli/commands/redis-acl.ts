@@ -1,4 +1,4 @@
-import { centralAclRules, podAclRules } from "../../edge/redis/acl.ts";
+import { controlPlaneAclRules, podAclRules } from "../../edge/redis/acl.ts";
 import { defineCommand, UsageError } from "../command.ts";
 import { json, redisPrefix } from "../options.ts";
 
@@ -20,7 +20,7 @@ export const redisAcl = defineCommand({
     "redis-prefix": redisPrefix,
     json,
   },
-  answer: '{"user","rules"}',
+  response: '{"user","rules"}',
   run: async (options, io) => {
     const { workspace, central, events } = options;
     if ((workspace === undefined) !== central) throw new UsageError("give either --workspace or --central");
@@ -30,7 +30,7 @@ export const redisAcl = defineCommand({
     const user = parseUser(options.user ?? (workspace === undefined ? "postern" : `postern-${workspace}`));
     const rules = readRules(() =>
       workspace === undefined
-        ? centralAclRules({ prefix, makesUsers: options["makes-users"] })
+        ? controlPlaneAclRules({ prefix, makesUsers: options["makes-users"] })
         : podAclRules({ workspaceId: workspace, prefix, store: events ? "events" : "all", mayEval: options.eval }),
     );
     if (options.json) io.out(JSON.stringify({ user, rules }));

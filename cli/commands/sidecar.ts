@@ -4,21 +4,21 @@ import { GateProbes } from "../../core/gates/probes.ts";
 import { ID_PREFIXES } from "../../core/ids.ts";
 import { managerOfPolicy, parseNamedPolicy, policyIdOf } from "../../core/policies/policy-id.ts";
 import { openRedisEdge, type RedisEdgeOptions } from "../../edge/open.ts";
-import type { DoorsConfig, Limits, UpstreamProtocol } from "../../sidecar/config.ts";
+import type { ExtAuthConfig, Limits, UpstreamProtocol } from "../../sidecar/config.ts";
 import { type Credentials, keepCredentials } from "../../sidecar/credentials.ts";
-import { RESTORED_WAIT_MS } from "../../sidecar/knowledge.ts";
+import { RESTORED_WAIT_MS } from "../../sidecar/gate-state.ts";
 import { openSnapshot, SECRET_CHARACTERS_MIN, type Snapshot } from "../../sidecar/snapshot/snapshot.ts";
 import { startSidecar } from "../../sidecar/start.ts";
 import { FOLDER, FOLLOWED_FILE, HTTP_URL, LISTEN, oneOf, PORT, text, whole } from "../accepts.ts";
-import { followCertificateFiles, followDoorsCertificate } from "../certificate-files.ts";
+import { followCertificateFiles, followExtAuthCertificate } from "../certificate-files.ts";
 import { type Accepts, defineCommand, UsageError } from "../command.ts";
 import { followFile } from "../followed.ts";
 import { surviveStrayErrors } from "../last-resort.ts";
 import { adminPort, docsUrl, listenHost, redisPrefix, region, withoutSlash } from "../options.ts";
 import { runService } from "../process.ts";
-import { noteRedisErrors } from "../redis-errors.ts";
+import { logRedisErrors } from "../redis-errors.ts";
 import { redisAddress, redisOptions } from "../stores.ts";
-import { parseBlocks, parseChoice, parseHttpUrl, parseListen, parsePort, parseWhole } from "../values.ts";
+import { parseBlocks, parseChoice, parseHttpUrl, parseInteger, parseListen, parsePort } from "../values.ts";
 import { cacheOptions, parseCache } from "./cache-options.ts";
 import { parseWaits, waitOptions } from "./wait-options.ts";
 
@@ -140,25 +140,25 @@ export const sidecar = defineCommand({
       env: "POSTERN_TRUSTED_GATEWAYS",
       accepts: BLOCKS,
     },
-    "doors-tls-cert-file": {
+    "ext-auth-tls-cert-file": {
       type: "string",
       placeholder: "PATH",
-      help: "certificate with which gateways are answered by TLS, at both doors; PEM, followed",
-      env: "POSTERN_DOORS_TLS_CERT_FILE",
+      help: "certificate with which gateways are answered by TLS, at both ext-auth endpoints; PEM, followed",
+      env: "POSTERN_EXT_AUTH_TLS_CERT_FILE",
       accepts: FOLLOWED_FILE,
     },
-    "doors-tls-key-file": {
+    "ext-auth-tls-key-file": {
       type: "string",
       placeholder: "PATH",
       help: "its private key",
-      env: "POSTERN_DOORS_TLS_KEY_FILE",
+      env: "POSTERN_EXT_AUTH_TLS_KEY_FILE",
       accepts: FOLLOWED_FILE,
     },
-    "doors-client-ca-file": {
+    "ext-auth-client-ca-file": {
       type: "string",
       placeholder: "PATH",
       help: "authorities, PEM, followed: only gateways that show a certificate of them may ask; --trusted-gateways is not looked at then",
-      env: "POSTERN_DOORS_CLIENT_CA_FILE",
+      env: "POSTERN_EXT_AUTH_CLIENT_CA_FILE",
       accepts: FOLLOWED_FILE,
     },
     "admin-port": { ...adminPort, default: "8001" },
@@ -247,18 +247,18 @@ export const sidecar = defineCommand({
   run: (options, io) => {
     const upstream = options.upstream === undefined ? undefined : parseHttpUrl("upstream", options.upstream);
     const upstreamProtocol = parseUpstreamProtocol(options["upstream-protocol"], upstream);
-    const withDoors = readDoors(options);
-    if (upstream === undefined && withDoors === undefined)
+    const withExtAuth = readExtAuth(options);
+    if (upstream === undefined && withExtAuth === undefined)
       throw new UsageError("--upstream, --authorize-listen or --grpc-listen is required");
     const policyId = policyIdFrom(options.policy, options.workspace);
-    const drainMs = 1000 * parseWhole("drain", options.drain, DRAIN);
+    const drainMs = 1000 * parseInteger("drain", options.drain, DRAIN);
     return runService({ name: "sidecar", env: io.env, deadlineMs: drainMs + 10_000 }, async ({ log, closers }) => {
       const credentials = credentialsOf(options, log);
       closers.add("credentials", async () => credentials?.close());
       const snapshot = await snapshotOf(options, policyId, { env: io.env, logger: log });
       const edge = await openRedisEdge({
         connectWaitMs: snapshot?.restored && RESTORED_WAIT_MS,
-        ...addressWith(credentials, redisAddress(options, log), noteRedisErrors(log)),
+        ...addressWith(credentials, redisAddress(options, log), logRedisErrors(log)),
         prefix: options["redis-prefix"],
         clientName: "postern-sidecar",
       });
@@ -272,19 +272,19 @@ export const sidecar = defineCommand({
         upstreamProtocol,
         listen: { host: options.host, port: parsePort("port", options.port) },
         tls: followCertificateFiles(options, log),
-        doors: withDoors && { ...withDoors, tls: followDoorsCertificate(options, log) },
+        extAuth: withExtAuth && { ...withExtAuth, tls: followExtAuthCertificate(options, log) },
         admin: { host: options.host, port: parsePort("admin-port", options["admin-port"]) },
         timeouts: {
           drainMs,
           ...parseWaits(options),
-          requestBodyIdleMs: 1000 * parseWhole("body-idle", options["body-idle"], BODY_IDLE),
+          requestBodyIdleMs: 1000 * parseInteger("body-idle", options["body-idle"], BODY_IDLE),
         },
         limits: {
           ...parseConnections(options),
-          upstreamConnectionsMax: parseWhole("upstream-connections", options["upstream-connections"], PLACES),
-          upgradesMax: parseWhole("upgrades", options.upgrades, PLACES),
-          addressShare: parseWhole("address-share", options["address-share"], SHARE) / 100,
-          bodyBytesPerSecondMin: parseWhole("body-rate", options["body-rate"], BODY_RATE),
+          upstreamConnectionsMax: parseInteger("upstream-connections", options["upstream-connections"], PLACES),
+          upgradesMax: parseInteger("upgrades", options.upgrades, PLACES),
+          addressShare: parseInteger("address-share", options["address-share"], SHARE) / 100,
+          bodyBytesPerSecondMin: parseInteger("body-rate", options["body-rate"], BODY_RATE),
         },
         cache: parseCache(options),
         podId: options["pod-id"] ?? hostname(),
@@ -299,7 +299,7 @@ export const sidecar = defineCommand({
       });
       closers.add("sidecar", () => gate.close());
       // Not earlier: an error during the start must end the process.
-      surviveStrayErrors({ log, onFault: gate.noteStrayFault });
+      surviveStrayErrors({ log, onInternalError: gate.logStrayError });
       const { url, authorizeUrl, grpcUrl, adminUrl } = gate;
       log.info({ url, authorizeUrl, grpcUrl, adminUrl }, "listening");
     });
@@ -312,8 +312,10 @@ function parseConnections(
 ): Partial<Limits> {
   const { connections: all, "http2-connections": http2 } = options;
   return {
-    ...(all === undefined ? {} : { clientConnectionsMax: parseWhole("connections", all, CONNECTIONS) }),
-    ...(http2 === undefined ? {} : { clientHttp2ConnectionsMax: parseWhole("http2-connections", http2, CONNECTIONS) }),
+    ...(all === undefined ? {} : { clientConnectionsMax: parseInteger("connections", all, CONNECTIONS) }),
+    ...(http2 === undefined
+      ? {}
+      : { clientHttp2ConnectionsMax: parseInteger("http2-connections", http2, CONNECTIONS) }),
   };
 }
 
@@ -324,12 +326,12 @@ function parseUpstreamProtocol(text: string, upstream: string | undefined): Upst
   return protocol;
 }
 
-type DoorOptions = Readonly<
+type ExtAuthOptions = Readonly<
   Record<"host" | "trusted-gateways", string> & Record<"authorize-listen" | "grpc-listen", string | undefined>
 >;
 
-/** Undefined when no door is to be opened. */
-function readDoors(options: DoorOptions): DoorsConfig | undefined {
+/** Undefined when no ext-auth endpoint is to be opened. */
+function readExtAuth(options: ExtAuthOptions): ExtAuthConfig | undefined {
   const { host, "authorize-listen": authorize, "grpc-listen": grpc, "trusted-gateways": trusted } = options;
   if (authorize === undefined && grpc === undefined) return undefined;
   return {

@@ -94,12 +94,12 @@ export const status = defineCommand({
     limit,
     json,
   },
-  answer: listShape("policies", statusFields),
+  response: listShape("policies", statusFields),
   run: async (options, io) => {
     const max = parseLimit(options.limit);
     const { client } = await openCluster(options.kubeconfig ?? defaultKubeconfig(io.env), io.env);
     const policies = await listPolicies(client, options.namespace);
-    printList(io, options, { things: "policies", fields: statusFields, rows: policies, max });
+    printList(io, options, { resources: "policies", fields: statusFields, rows: policies, max });
     return policies.every(isFine) ? 0 : 1;
   },
 });

@@ -13,7 +13,7 @@ export const validate = defineCommand({
     file: manifestPaths,
     json,
   },
-  answer: '{"files","problems":[{"file","document","line","object","location","message"}]}',
+  response: '{"files","problems":[{"file","document","line","object","location","message"}]}',
   run: async (options, io) => {
     const { files, documents } = await readManifests(options.file, io);
     const findings = documents.flatMap(({ problems }) => problems);

@@ -1,6 +1,6 @@
 import type { Timeouts } from "../../sidecar/config.ts";
 import { whole } from "../accepts.ts";
-import { parseWhole } from "../values.ts";
+import { parseInteger } from "../values.ts";
 
 /* How long a gate waits for the app, and on connections that may be silent. */
 
@@ -47,7 +47,7 @@ export function parseWaits(
   options: Readonly<Record<keyof typeof waitOptions, string>>,
 ): Pick<Timeouts, "headersMs" | "bodyIdleMs" | "eventsIdleMs" | "tunnelIdleMs"> {
   const ms = (name: keyof typeof waitOptions): number =>
-    1000 * parseWhole(name, options[name], waitOptions[name].accepts);
+    1000 * parseInteger(name, options[name], waitOptions[name].accepts);
   return {
     headersMs: ms("answer-wait"),
     bodyIdleMs: ms("answer-idle"),

@@ -8,7 +8,7 @@ import { parseQuantity } from "../../operator/injection/quantity.ts";
 import type { WebhookConfig } from "../../operator/webhook/start.ts";
 import { FOLLOWED_FOLDER, PORT, text, whole } from "../accepts.ts";
 import { splitList, UsageError } from "../command.ts";
-import { parsePort, parseWhole } from "../values.ts";
+import { parseInteger, parsePort } from "../values.ts";
 
 /* The options of `postern operator` that concern its webhooks and the gates that they inject. */
 
@@ -149,7 +149,7 @@ export function parseWebhook(options: Given): WebhookConfig | undefined {
       env: Object.fromEntries(parsePairs("gate-env", options["gate-env"])),
       tokenAudience: options["gate-token-audience"],
       resources: parseResources(options["gate-resources"]),
-      preStopSeconds: parseWhole("pre-stop-sleep", options["pre-stop-sleep"] ?? "", PRE_STOP),
+      preStopSeconds: parseInteger("pre-stop-sleep", options["pre-stop-sleep"] ?? "", PRE_STOP),
     },
   };
 }

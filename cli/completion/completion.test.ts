@@ -108,12 +108,12 @@ describe("zsh", () => {
   /** What stands in the line after Tab: the whole word where one fits, else what all of them have in common. */
   async function complete(typed: string): Promise<string> {
     const zsh = await shellOf("zsh");
-    const answer = join(dir, "answer");
-    rmSync(answer, { force: true });
+    const response = join(dir, "answer");
+    rmSync(response, { force: true });
     writeFileSync(
       join(dir, ".zshrc"),
       `PS1='ready> '; autoload -Uz compinit; compinit -u -D; source '${dir}/postern.zsh'
-       tell() { print -rn -- "$BUFFER" > '${answer}.new'; mv '${answer}.new' '${answer}' }
+       tell() { print -rn -- "$BUFFER" > '${response}.new'; mv '${response}.new' '${response}' }
        zle -N tell; bindkey '^T' tell; bindkey '^I' complete-word; unsetopt beep\n`,
     );
     const child = spawn("script", ["-qec", `${zsh} -i`, "/dev/null"], { cwd: dir, env: { ...env, ZDOTDIR: dir } });
@@ -127,8 +127,8 @@ describe("zsh", () => {
       child.stdin.write(`${typed}\t`);
       // Keys that follow are read after the completion, which may ask another program.
       child.stdin.write("\u0014");
-      await waitFor(`the line: ${shown}`, () => existsSync(answer), { deadlineMs: 30_000 });
-      return readFileSync(answer, "utf8");
+      await waitFor(`the line: ${shown}`, () => existsSync(response), { deadlineMs: 30_000 });
+      return readFileSync(response, "utf8");
     } finally {
       child.kill();
       await exited;

@@ -8,7 +8,7 @@ import { RoleSpec } from "../../core/manifests/role.ts";
  * manifests and of the API.
  */
 
-const THINGS_MAX = 1_000;
+const RESOURCES_MAX = 1_000;
 
 const Name = z.string().min(1).max(253).describe("A name by which cases refer to it.");
 
@@ -33,7 +33,7 @@ export const Fixtures = z.strictObject({
   now: Instant.optional().describe("The time at which each case begins; the present when left out."),
   roles: z
     .array(RoleSpec.pick({ name: true, permissions: true }))
-    .max(THINGS_MAX)
+    .max(RESOURCES_MAX)
     .default([])
     .describe("Roles that no manifest has."),
   identities: z
@@ -43,7 +43,7 @@ export const Fixtures = z.strictObject({
         ratelimits: z.array(Ratelimit).max(50).default([]).describe("Limits that its keys share."),
       }),
     )
-    .max(THINGS_MAX)
+    .max(RESOURCES_MAX)
     .default([])
     .describe("Owners with limits; those without need not be listed."),
   apis: z
@@ -53,7 +53,7 @@ export const Fixtures = z.strictObject({
         ipAllowList: z.array(z.string().min(2).max(64)).max(1_000).default([]).describe("Addresses and CIDR ranges."),
       }),
     )
-    .max(THINGS_MAX)
+    .max(RESOURCES_MAX)
     .default([])
     .describe("What is set at the APIs of policies."),
   keys: z
@@ -70,7 +70,7 @@ export const Fixtures = z.strictObject({
         expires: Instant.optional().describe("When the key ends."),
       }),
     )
-    .max(THINGS_MAX)
+    .max(RESOURCES_MAX)
     .default([])
     .describe("Keys, beside those of ApiKey manifests, which have the names of these."),
 });

@@ -7,12 +7,18 @@ import type { Projection } from "../../edge/projection/contract.ts";
 import { openProjection } from "../../edge/projection/projection.ts";
 import { explain } from "../../edge/verification/explain.ts";
 import { RuleVerification } from "../../edge/verification/rule-verification.ts";
-import { createCounting } from "../../sidecar/gate/counting.ts";
-import { type Judgment, judge, judgeVerdict, type Pass, type Refuse } from "../../sidecar/gate/judge.ts";
-import { type VerifyParts, verify } from "../../sidecar/gate/verify.ts";
-import type { PolicyInForce } from "../../sidecar/policy/in-force.ts";
+import { createCounting } from "../../sidecar/decision/counting.ts";
+import {
+  checkVerdict,
+  evaluateHead,
+  type HeadDecision,
+  type Pass,
+  type Refuse,
+} from "../../sidecar/decision/evaluate-head.ts";
+import { type VerifyDeps, verify } from "../../sidecar/decision/verify.ts";
+import type { ActivePolicy } from "../../sidecar/policy/active-policy.ts";
 import type { Outcome } from "../outcomes.ts";
-import { WORKSPACE, type World } from "./world.ts";
+import { WORKSPACE, type World } from "./environment.ts";
 
 /*
  * A gate without a network: the sidecar's own judgment and verification, over the in-process store of `postern dev`, with a clock that
@@ -36,7 +42,7 @@ export interface Decided {
   readonly retryAfter: number | undefined;
 }
 
-export interface Foreseen extends ExplainedKey {
+export interface Expected extends ExplainedKey {
   /** What a verification of the key would end with; undefined when none is made. */
   readonly code: Outcome | undefined;
   /** −1 for the implicit one; undefined when no rule was reached. */
@@ -52,7 +58,7 @@ export class OfflineGate {
   readonly #clock: { nowMs: number };
   readonly #edge: Edge;
   readonly #projection: Projection;
-  readonly #parts: VerifyParts;
+  readonly #parts: VerifyDeps;
 
   private constructor(clock: { nowMs: number }, edge: Edge, projection: Projection) {
     this.#clock = clock;
@@ -68,14 +74,14 @@ export class OfflineGate {
       podsAlive: () => 1,
       onFailure: () => undefined,
     });
-    this.#parts = { ...counting, projection, workspaceId: WORKSPACE, nowMs, onDeparted: () => undefined };
+    this.#parts = { ...counting, projection, workspaceId: WORKSPACE, nowMs, onStaleDecision: () => undefined };
   }
 
   /** With fresh counters, and the credits of the world. */
   static async open({ writes, keys }: World, nowMs: number): Promise<OfflineGate> {
     const clock = { nowMs };
     const edge = createMemoryEdge({ nowMs: () => clock.nowMs });
-    const { writer, source, feed } = edge;
+    const { writer, source, stream: feed } = edge;
     await writer.begin(PROJECTION, [WORKSPACE]);
     await writer.write({ projectionId: PROJECTION, version: 1, writes: [...writes] });
     await writer.complete(PROJECTION, [WORKSPACE]);
@@ -83,7 +89,7 @@ export class OfflineGate {
       granted === undefined ? [] : [{ ref: { workspaceId: WORKSPACE, keyId }, counter: { rev: 1, granted, spent: 0 } }],
     );
     await edge.credits.load(limited);
-    const projection = await openProjection({ source, feed, follow: { workspaceId: WORKSPACE } });
+    const projection = await openProjection({ source, stream: feed, follow: { workspaceId: WORKSPACE } });
     const gate = new OfflineGate(clock, edge, projection);
     await gate.advance(0);
     return gate;
@@ -96,27 +102,27 @@ export class OfflineGate {
   }
 
   /** Explains what `decide` would say of the request now. Charges nothing. */
-  async foresee(inForce: PolicyInForce, request: GateRequest): Promise<Foreseen> {
-    const { policy, record, rules } = inForce;
+  async foresee(active: ActivePolicy, request: GateRequest): Promise<Expected> {
+    const { policy, record, rules } = active;
     const source = { id: record.policyId, name: record.name, ageMs: 0 };
     const found = explainRule(policy, { ...request, source, gatesAgeMs: 0 }, rules);
-    const judgment = this.#judge(inForce, request);
-    if (judgment.kind === "verify") {
-      const verification = new RuleVerification(this.#parts, judgment);
+    const decision = this.#judge(active, request);
+    if (decision.kind === "verify") {
+      const verification = new RuleVerification(this.#parts, decision);
       const { code, explained } = await explain(this.#explainParts(), verification, { policy: source });
       return { ...explained, code, rule: found.index, steps: [...found.steps, ...explained.steps] };
     }
     const isSaid = found.code !== undefined;
-    const why = judgment.kind === "refuse" ? judgment.problem.detail : "The request carries no API key.";
+    const why = decision.kind === "refuse" ? decision.problem.detail : "The request carries no API key.";
     const steps = isSaid ? found.steps : [...found.steps, notFoundStep(why, 0, false)];
     return { ...NOTHING, code: undefined, rule: found.index, steps };
   }
 
   /** Decides the request as a sidecar does, and charges it. */
-  async decide(inForce: PolicyInForce, request: GateRequest): Promise<Decided> {
-    const judgment = this.#judge(inForce, request);
+  async decide(active: ActivePolicy, request: GateRequest): Promise<Decided> {
+    const decision = this.#judge(active, request);
     const outcome: Refuse | Pass =
-      judgment.kind === "verify" ? judgeVerdict(judgment, await verify(this.#parts, judgment)) : judgment;
+      decision.kind === "verify" ? checkVerdict(decision, await verify(this.#parts, decision)) : decision;
     const code = outcome.decision === "UNAVAILABLE" ? "UNKNOWN" : outcome.decision;
     if (outcome.kind === "pass") return { code, passes: true, status: 200, retryAfter: undefined };
     const { kind, retryAfterS } = outcome.problem;
@@ -128,9 +134,9 @@ export class OfflineGate {
     await this.#edge.close();
   }
 
-  #judge(inForce: PolicyInForce, { method, path, rawHeaders, clientAddress }: GateRequest): Judgment {
+  #judge(active: ActivePolicy, { method, path, rawHeaders, clientAddress }: GateRequest): HeadDecision {
     const socket = { remoteAddress: clientAddress };
-    return judge({ method, url: path, httpVersion: "1.1", rawHeaders, socket }, "request", inForce);
+    return evaluateHead({ method, url: path, httpVersion: "1.1", rawHeaders, socket }, "request", active);
   }
 
   #explainParts() {

@@ -1,13 +1,13 @@
-import type { PolicyInForce } from "../../sidecar/policy/in-force.ts";
+import type { ActivePolicy } from "../../sidecar/policy/active-policy.ts";
 import { findRequestLine } from "../request-line.ts";
 import type { Case, CaseStep } from "./cases.ts";
-import { type Decided, type Foreseen, type GateRequest, OfflineGate } from "./gate.ts";
-import { type DecidedKey, findPolicy, type World } from "./world.ts";
+import { type DecidedKey, findPolicy, type World } from "./environment.ts";
+import { type Decided, type Expected, type GateRequest, OfflineGate } from "./gate.ts";
 
 /* Requests and cases, decided in a world. */
 
 /** A request as a case or an option names it. */
-export interface AskedRequest {
+export interface RequestedRequest {
   readonly request: string;
   readonly policy?: string | undefined;
   readonly key?: string | false | undefined;
@@ -16,7 +16,7 @@ export interface AskedRequest {
 }
 
 export interface ResolvedRequest {
-  readonly inForce: PolicyInForce;
+  readonly active: ActivePolicy;
   readonly key: DecidedKey | undefined;
   readonly sent: GateRequest;
 }
@@ -30,14 +30,14 @@ export interface Unresolved {
 const CLIENT_ADDRESS = "127.0.0.1";
 
 /** Finds what a request names, and puts the key where the policy looks for it first. */
-export function resolve(world: World, asked: AskedRequest): ResolvedRequest | Unresolved {
+export function resolve(world: World, asked: RequestedRequest): ResolvedRequest | Unresolved {
   const line = findRequestLine(asked.request);
   if (line === undefined) return { field: "request", message: `${asked.request} is no method with a path` };
-  const inForce = findPolicy(world.policies, asked.policy);
-  if (typeof inForce === "string") return { field: "policy", message: inForce };
+  const active = findPolicy(world.policies, asked.policy);
+  if (typeof active === "string") return { field: "policy", message: active };
   const key = findKey(world, asked.key);
   if (typeof key === "string") return { field: "key", message: key };
-  const { policy } = inForce;
+  const { policy } = active;
   const rawHeaders = ["Host", "app", ...Object.entries(asked.headers ?? {}).flat()];
   let { path } = line;
   const [place] = policy.credentials;
@@ -48,7 +48,7 @@ export function resolve(world: World, asked: AskedRequest): ResolvedRequest | Un
     path += `${path.includes("?") ? "&" : "?"}${encodeURIComponent(place.name)}=${key.secret}`;
   }
   const { clientAddress = CLIENT_ADDRESS } = asked;
-  return { inForce, key, sent: { method: line.method, path, rawHeaders, clientAddress } };
+  return { active, key, sent: { method: line.method, path, rawHeaders, clientAddress } };
 }
 
 function findKey({ keys }: World, name: string | false | undefined): DecidedKey | undefined | string {
@@ -67,23 +67,23 @@ export interface Decision extends Decided {
   /** How many of the requests passed. */
   readonly passed: number;
   /** Before the last request was charged. */
-  readonly foreseen: Foreseen;
+  readonly expected: Expected;
 }
 
 /** Sends a request `times` times, and explains the last one. Throws when the explanation and the decision differ, which would be our fault. */
 export async function send(
   gate: OfflineGate,
-  { inForce, sent }: Pick<ResolvedRequest, "inForce" | "sent">,
+  { active, sent }: Pick<ResolvedRequest, "active" | "sent">,
   times: number,
 ): Promise<Decision> {
   let passed = 0;
-  for (let i = 1; i < times; i++) if ((await gate.decide(inForce, sent)).passes) passed += 1;
-  const foreseen = await gate.foresee(inForce, sent);
-  const decided = await gate.decide(inForce, sent);
-  if (foreseen.code !== undefined && foreseen.code !== decided.code) {
-    throw new Error(`the explanation says ${foreseen.code}, and the gate ${decided.code}; please report it`);
+  for (let i = 1; i < times; i++) if ((await gate.decide(active, sent)).passes) passed += 1;
+  const expected = await gate.foresee(active, sent);
+  const decided = await gate.decide(active, sent);
+  if (expected.code !== undefined && expected.code !== decided.code) {
+    throw new Error(`the explanation says ${expected.code}, and the gate ${decided.code}; please report it`);
   }
-  return { ...decided, passed: passed + (decided.passes ? 1 : 0), foreseen };
+  return { ...decided, passed: passed + (decided.passes ? 1 : 0), expected };
 }
 
 export interface StepResult {
@@ -124,9 +124,9 @@ export async function runCase(
   }
 }
 
-function compare({ expect }: CaseStep, { code, status, passed, foreseen }: Decision): string[] {
-  const decides = foreseen.steps.find((step) => step.decides)?.step;
-  const got = { code, status, passed, rule: foreseen.rule, decides };
+function compare({ expect }: CaseStep, { code, status, passed, expected }: Decision): string[] {
+  const decides = expected.steps.find((step) => step.decides)?.step;
+  const got = { code, status, passed, rule: expected.rule, decides };
   return Object.entries(expect).flatMap(([name, wanted]) => {
     const value = got[name as keyof typeof got];
     return value === wanted ? [] : [`${name}: expected ${wanted}, got ${value ?? "none"}`];

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { ImportedKey } from "../../core/keys/import-keys.ts";
+import type { DiscoveredKeys } from "./discovered-keys.ts";
 import { listOf, readObject, Text } from "./documents.ts";
-import type { Finds } from "./finds.ts";
 import { fullName, type KubeObject, kubeObjectsOf, nameOf, secretsByName, secretText } from "./kubernetes.ts";
 
 /*
@@ -27,40 +27,40 @@ type Consumer = z.output<typeof Consumer>;
 /** A credential, which the Admin API has apart from its consumer. */
 const Credential = z.looseObject({ id: Text, plugins: Plugins });
 const Kept = z.looseObject({ key: z.string(), value: z.unknown() });
-const Answer = z.looseObject({ list: z.array(Kept) });
+const ApiResponse = z.looseObject({ list: z.array(Kept) });
 const Standalone = z.looseObject({ consumers: listOf(Consumer) });
 
 const CREDENTIAL_PATH = /\/consumers\/([^/]+)\/credentials\/([^/]+)$/;
 
-export function findApisixKeys(documents: readonly unknown[], finds: Finds): void {
+export function findApisixKeys(documents: readonly unknown[], discovered: DiscoveredKeys): void {
   const objects = kubeObjectsOf(documents);
   if (objects.length > 0) {
-    findInCluster(objects, finds);
+    findInCluster(objects, discovered);
     return;
   }
   const kept = documents.flatMap((document) => {
-    const answer = Answer.safeParse(document);
-    if (answer.success) return answer.data.list;
+    const response = ApiResponse.safeParse(document);
+    if (response.success) return response.data.list;
     const one = Kept.safeParse(document);
     return one.success && one.data.key.includes("/consumers/") ? [one.data] : [];
   });
   if (kept.length > 0) {
-    findInAnswers(kept, finds);
+    findInAnswers(kept, discovered);
     return;
   }
   for (const document of documents) {
-    for (const consumer of readObject(Standalone, document, "APISIX' file").consumers) findOf(consumer, finds);
+    for (const consumer of readObject(Standalone, document, "APISIX' file").consumers) findOf(consumer, discovered);
   }
 }
 
 /** The Admin API has a consumer at `/consumers/NAME`, and its credentials at `/consumers/NAME/credentials/ID`. */
-function findInAnswers(kept: readonly z.output<typeof Kept>[], finds: Finds): void {
+function findInAnswers(kept: readonly z.output<typeof Kept>[], discovered: DiscoveredKeys): void {
   const consumers = new Map<string, Consumer>();
   for (const { key, value } of kept) {
     if (CREDENTIAL_PATH.test(key)) continue;
     const consumer = readObject(Consumer, value, key);
     consumers.set(consumer.username ?? "", consumer);
-    findOf(consumer, finds);
+    findOf(consumer, discovered);
   }
   for (const { key, value } of kept) {
     const [, username, id] = CREDENTIAL_PATH.exec(key) ?? [];
@@ -68,23 +68,23 @@ function findInAnswers(kept: readonly z.output<typeof Kept>[], finds: Finds): vo
     const owner = consumers.get(username) ?? readObject(Consumer, { username }, key);
     const { plugins } = readObject(Credential, value, key);
     const from = `consumer ${username}, credential ${id}`;
-    if (plugins["key-auth"] === undefined) finds.leave(from, "a credential of this kind is no API key");
-    else finds.add(from, plugins["key-auth"].key, keyOf(owner));
+    if (plugins["key-auth"] === undefined) discovered.leave(from, "a credential of this kind is no API key");
+    else discovered.add(from, plugins["key-auth"].key, keyOf(owner));
   }
 }
 
-function findOf(consumer: Consumer, finds: Finds): void {
+function findOf(consumer: Consumer, discovered: DiscoveredKeys): void {
   const from = `consumer ${consumer.username ?? "without a name"}`;
   const { "key-auth": keyAuth, ...others } = consumer.plugins as Record<string, unknown> & z.output<typeof Plugins>;
-  if (keyAuth !== undefined) finds.add(from, keyAuth.key, keyOf(consumer));
+  if (keyAuth !== undefined) discovered.add(from, keyAuth.key, keyOf(consumer));
   for (const name of Object.keys(others)) {
-    if (name.endsWith("-auth")) finds.leave(`${from}, ${name}`, "a credential of this kind is no API key");
-    else finds.notePlugin(name, { isLimit: name.startsWith("limit-") });
+    if (name.endsWith("-auth")) discovered.leave(`${from}, ${name}`, "a credential of this kind is no API key");
+    else discovered.notePlugin(name, { isLimit: name.startsWith("limit-") });
   }
   for (const { name, type, config } of consumer.credentials) {
     const at = `${from}, credential ${name ?? "without a name"}`;
-    if (type === "key-auth") finds.add(at, config?.key, keyOf(consumer));
-    else finds.leave(at, `a credential of the kind ${type ?? "unknown"} is no API key`);
+    if (type === "key-auth") discovered.add(at, config?.key, keyOf(consumer));
+    else discovered.leave(at, `a credential of the kind ${type ?? "unknown"} is no API key`);
   }
 }
 
@@ -102,15 +102,15 @@ const GatewayConsumer = z.looseObject({
   }),
 });
 
-function findInCluster(objects: readonly KubeObject[], finds: Finds): void {
+function findInCluster(objects: readonly KubeObject[], discovered: DiscoveredKeys): void {
   const secrets = secretsByName(objects);
   const add = (object: KubeObject, from: string, direct: string | undefined, secretName: string | undefined): void => {
     const { name: username, namespace } = object.metadata;
     const secret = secretName === undefined ? undefined : secrets.get(fullName(namespace, secretName));
     if (secretName !== undefined && secret === undefined)
-      finds.leave(from, `the Secret ${secretName} is not in the file`);
+      discovered.leave(from, `the Secret ${secretName} is not in the file`);
     else
-      finds.add(from, secret === undefined ? direct : secretText(secret, "key"), {
+      discovered.add(from, secret === undefined ? direct : secretText(secret, "key"), {
         enabled: true,
         name: username,
         externalId: username,
@@ -120,13 +120,13 @@ function findInCluster(objects: readonly KubeObject[], finds: Finds): void {
     const what = `${object.kind} ${nameOf(object)}`;
     if (object.kind === "ApisixConsumer") {
       const { keyAuth } = readObject(ApisixConsumer, object, what).spec.authParameter;
-      if (keyAuth === undefined) finds.leave(what, "it has no key of key-auth");
+      if (keyAuth === undefined) discovered.leave(what, "it has no key of key-auth");
       else add(object, what, keyAuth.value?.key, keyAuth.secretRef?.name);
     } else if (object.kind === "Consumer") {
       for (const { name, type, config, secretRef } of readObject(GatewayConsumer, object, what).spec.credentials) {
         const from = `${what}, credential ${name ?? "without a name"}`;
         if (type === "key-auth") add(object, from, config?.key, secretRef?.name);
-        else finds.leave(from, `a credential of the kind ${type ?? "unknown"} is no API key`);
+        else discovered.leave(from, `a credential of the kind ${type ?? "unknown"} is no API key`);
       }
     }
   }

@@ -1,6 +1,6 @@
 import * as z from "zod";
+import type { DiscoveredKeys } from "./discovered-keys.ts";
 import { listOf, readObject, Text } from "./documents.ts";
-import type { Finds } from "./finds.ts";
 import { fieldsOf, fullName, type KubeObject, kubeObjectsOf, nameOf, secretsByName, secretText } from "./kubernetes.ts";
 
 /*
@@ -14,18 +14,18 @@ const SecurityPolicy = z.looseObject({
   }),
 });
 
-export function findEnvoyGatewayKeys(documents: readonly unknown[], finds: Finds): void {
+export function findEnvoyGatewayKeys(documents: readonly unknown[], discovered: DiscoveredKeys): void {
   const objects = kubeObjectsOf(documents);
   const secrets = secretsByName(objects);
   const policies = objects.filter(({ kind }) => kind === "SecurityPolicy");
   for (const name of policies.length === 0 ? secrets.keys() : namedBy(policies)) {
     const secret = secrets.get(name);
     if (secret === undefined) {
-      finds.leave(`Secret ${name}`, "a SecurityPolicy names it, and it is not in the file");
+      discovered.leave(`Secret ${name}`, "a SecurityPolicy names it, and it is not in the file");
       continue;
     }
     for (const client of fieldsOf(secret)) {
-      finds.add(`Secret ${name}, client ${client}`, secretText(secret, client), {
+      discovered.add(`Secret ${name}, client ${client}`, secretText(secret, client), {
         enabled: true,
         name: client,
         externalId: client,

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { ImportedKey } from "../../core/keys/import-keys.ts";
+import type { DiscoveredKeys } from "./discovered-keys.ts";
 import { listOf, readObject, Text, Texts } from "./documents.ts";
-import type { Finds } from "./finds.ts";
 import {
   fullName,
   type KubeObject,
@@ -64,7 +64,7 @@ type ReadExpiry = (credential: {
 /** Adds the keys of the documents to `finds`. A key with a ttl is left out while `ttlIs` is undefined, because its expiry is not known. */
 export function findKongKeys(
   documents: readonly unknown[],
-  finds: Finds,
+  discovered: DiscoveredKeys,
   { ttlIs, nowMs }: { readonly ttlIs: TtlMeaning | undefined; readonly nowMs: number },
 ): void {
   const readExpiry: ReadExpiry = ({ ttl, created_at: createdAt }) => {
@@ -83,15 +83,15 @@ export function findKongKeys(
   };
   const objects = kubeObjectsOf(documents);
   if (objects.length > 0) {
-    findInCluster(objects, finds, readExpiry);
+    findInCluster(objects, discovered, readExpiry);
     return;
   }
   for (const document of documents) {
-    findInFile(readObject(Declarative, document, "Kong's declarative file"), finds, readExpiry);
+    findInFile(readObject(Declarative, document, "Kong's declarative file"), discovered, readExpiry);
   }
 }
 
-function findInFile(file: z.output<typeof Declarative>, finds: Finds, readExpiry: ReadExpiry): void {
+function findInFile(file: z.output<typeof Declarative>, discovered: DiscoveredKeys, readExpiry: ReadExpiry): void {
   for (const consumer of file.consumers) {
     const isOwner = ({ consumer: owner }: { readonly consumer?: z.output<typeof Owner> }): boolean => {
       const [name, id] = typeof owner === "object" ? [owner.username, owner.id] : [owner, owner];
@@ -102,23 +102,23 @@ function findInFile(file: z.output<typeof Declarative>, finds: Finds, readExpiry
     credentials.forEach((credential, i) => {
       const from = `${consumerName(consumer)}, key ${i + 1}`;
       const expiry = readExpiry(credential);
-      if ("why" in expiry) finds.leave(from, expiry.why);
-      else finds.add(from, credential.key, { ...keyOf(consumer, groups), ...expiry });
+      if ("why" in expiry) discovered.leave(from, expiry.why);
+      else discovered.add(from, credential.key, { ...keyOf(consumer, groups), ...expiry });
     });
     for (const [field, name] of Object.entries(OTHER_CREDENTIALS)) {
       const others = consumer[field];
       if (Array.isArray(others) && others.length > 0) {
-        finds.leave(`${consumerName(consumer)}, ${name}`, "a credential of this kind is no API key");
+        discovered.leave(`${consumerName(consumer)}, ${name}`, "a credential of this kind is no API key");
       }
     }
     for (const { name = "without a name" } of consumer.plugins) {
-      finds.notePlugin(name, { isLimit: name === "rate-limiting" || name === "rate-limiting-advanced" });
+      discovered.notePlugin(name, { isLimit: name === "rate-limiting" || name === "rate-limiting-advanced" });
     }
   }
 }
 
 /** The ingress controller: a KongConsumer names its Secrets, and each Secret says of what kind it is. */
-function findInCluster(objects: readonly KubeObject[], finds: Finds, readExpiry: ReadExpiry): void {
+function findInCluster(objects: readonly KubeObject[], discovered: DiscoveredKeys, readExpiry: ReadExpiry): void {
   const secrets = secretsByName(objects);
   for (const object of objects.filter(({ kind }) => kind === "KongConsumer")) {
     const consumer = readObject(Consumer, object, `KongConsumer ${nameOf(object)}`);
@@ -135,13 +135,13 @@ function findInCluster(objects: readonly KubeObject[], finds: Finds, readExpiry:
     for (const { name, secret } of named) {
       const from = `${consumerName(consumer)}, Secret ${name}`;
       const kind = secret === undefined ? undefined : credentialKind(secret);
-      if (secret === undefined) finds.leave(from, "the Secret is not in the file");
+      if (secret === undefined) discovered.leave(from, "the Secret is not in the file");
       else if (kind === "key-auth") {
         const expiry = readExpiry({ ttl: secretText(secret, "ttl"), created_at: secretText(secret, "created_at") });
         const key = keyOf(consumer, [...groups, ...consumerGroups]);
-        if ("why" in expiry) finds.leave(from, expiry.why);
-        else finds.add(from, secretText(secret, "key"), { ...key, ...expiry });
-      } else if (kind !== "acl") finds.leave(from, `a credential of the kind ${kind ?? "unknown"} is no API key`);
+        if ("why" in expiry) discovered.leave(from, expiry.why);
+        else discovered.add(from, secretText(secret, "key"), { ...key, ...expiry });
+      } else if (kind !== "acl") discovered.leave(from, `a credential of the kind ${kind ?? "unknown"} is no API key`);
     }
   }
 }

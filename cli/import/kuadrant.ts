@@ -1,4 +1,4 @@
-import type { Finds } from "./finds.ts";
+import type { DiscoveredKeys } from "./discovered-keys.ts";
 import { kubeObjectsOf, nameOf, secretsIn, secretText } from "./kubernetes.ts";
 
 /*
@@ -10,12 +10,12 @@ const USER_ID = "secret.kuadrant.io/user-id";
 const PLAN_ID = "secret.kuadrant.io/plan-id";
 const GROUPS = "kuadrant.io/groups";
 
-export function findKuadrantKeys(documents: readonly unknown[], finds: Finds): void {
+export function findKuadrantKeys(documents: readonly unknown[], discovered: DiscoveredKeys): void {
   for (const secret of secretsIn(kubeObjectsOf(documents))) {
     const from = `Secret ${nameOf(secret)}`;
     const { labels, annotations } = secret.metadata;
     if (labels[MANAGED_BY] !== "authorino") {
-      finds.leave(from, `it has not the label ${MANAGED_BY}: authorino, so Authorino accepts no key of it`);
+      discovered.leave(from, `it has not the label ${MANAGED_BY}: authorino, so Authorino accepts no key of it`);
       continue;
     }
     const owner = annotations[USER_ID];
@@ -25,9 +25,11 @@ export function findKuadrantKeys(documents: readonly unknown[], finds: Finds): v
       .filter((group) => group !== "");
     const plan = annotations[PLAN_ID] ?? labels[PLAN_ID];
     if (plan !== undefined) {
-      finds.note("plans are kept in the `meta` of keys: their limits are to be written as namespaces and overrides");
+      discovered.note(
+        "plans are kept in the `meta` of keys: their limits are to be written as namespaces and overrides",
+      );
     }
-    finds.add(from, secretText(secret, "api_key"), {
+    discovered.add(from, secretText(secret, "api_key"), {
       enabled: true,
       name: secret.metadata.name,
       ...(owner === undefined ? {} : { externalId: owner }),

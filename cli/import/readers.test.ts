@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { findApisixKeys } from "./apisix.ts";
+import { DiscoveredKeys } from "./discovered-keys.ts";
 import { readDocuments, readText } from "./documents.ts";
 import { findEnvoyGatewayKeys } from "./envoy-gateway.ts";
-import { Finds } from "./finds.ts";
 import { findKongKeys } from "./kong.ts";
 import { findKuadrantKeys } from "./kuadrant.ts";
 import { findUnkeyKeys } from "./unkey.ts";
@@ -19,25 +19,25 @@ type Ttl = Parameters<typeof findKongKeys>[2];
 const nowMs = 1_800_000_000_000;
 
 function find(
-  reader: (documents: readonly unknown[], finds: Finds, ttl: Ttl) => void,
+  reader: (documents: readonly unknown[], discovered: DiscoveredKeys, ttl: Ttl) => void,
   text: string,
   ttlIs?: Ttl["ttlIs"],
-): Finds {
+): DiscoveredKeys {
   const file = join(dir, "file");
   writeFileSync(file, text);
-  const finds = new Finds();
-  reader(readDocuments(readText(file), file), finds, { ttlIs, nowMs });
-  return finds;
+  const discovered = new DiscoveredKeys();
+  reader(readDocuments(readText(file), file), discovered, { ttlIs, nowMs });
+  return discovered;
 }
 
 /** A key in a line: where it stands, the key, and what it gets. */
-const shown = ({ keys }: Finds) => keys.map(({ from, secret, hash, key }) => [from, secret ?? hash, key]);
+const shown = ({ keys }: DiscoveredKeys) => keys.map(({ from, secret, hash, key }) => [from, secret ?? hash, key]);
 const base64 = (text: string): string => Buffer.from(text).toString("base64");
 
 const KEY = "wJ8xT2fQ7nL4vB9kR6mZ3c";
 
 test("Kong: keys below their consumers and beside them, with groups, tags and an end", () => {
-  const finds = find(
+  const discovered = find(
     findKongKeys,
     `
 _format_version: "3.0"
@@ -71,25 +71,27 @@ acls: [{ consumer: bob, group: silver }]
     roles: ["gold", "beta"],
     meta: { tags: ["gold-customers"] },
   };
-  expect(shown(finds)).toEqual([
+  expect(shown(discovered)).toEqual([
     ["consumer alice, key 1", `${KEY}1`, alice],
     ["consumer alice, key 2", `${KEY}2`, { ...alice, expires: 1_900_003_600_000 }],
     // As it is written: no number.
     ["consumer bob, key 1", "0123", { enabled: true, name: "bob", externalId: "bob", roles: ["silver"] }],
     ["consumer 7, key 1", `${KEY}4`, { enabled: true, externalId: "7" }],
   ]);
-  expect(finds.short).toBe(1);
-  expect(finds.left).toEqual([{ from: "consumer alice, basic-auth", why: "a credential of this kind is no API key" }]);
-  expect(finds.notes).toEqual([expect.stringContaining("rate-limiting of consumers is not taken over")]);
+  expect(discovered.short).toBe(1);
+  expect(discovered.left).toEqual([
+    { from: "consumer alice, basic-auth", why: "a credential of this kind is no API key" },
+  ]);
+  expect(discovered.notes).toEqual([expect.stringContaining("rate-limiting of consumers is not taken over")]);
 });
 
 test("Kong: a consumer whose name is the id of another one does not get that one's keys", () => {
-  const finds = find(
+  const discovered = find(
     findKongKeys,
     `{ "consumers": [{ "id": "a", "username": "b" }, { "id": "c", "username": "a2" }], "keyauth_credentials": [
       { "consumer": { "id": "c" }, "key": "${KEY}" }, { "consumer": { "username": "c" }, "key": "${KEY}x" }] }`,
   );
-  expect(shown(finds)).toEqual([["consumer a2, key 1", KEY, { enabled: true, name: "a2", externalId: "a2" }]]);
+  expect(shown(discovered)).toEqual([["consumer a2, key 1", KEY, { enabled: true, name: "a2", externalId: "a2" }]]);
 });
 
 test("Kong: the Secrets that a KongConsumer names, of its own namespace", () => {
@@ -108,7 +110,7 @@ test("Kong: the Secrets that a KongConsumer names, of its own namespace", () => 
     credentials: ["key", "group", "jwt", "gone"],
     consumerGroups: ["beta"],
   });
-  const finds = find(
+  const discovered = find(
     findKongKeys,
     `{"apiVersion":"v1","kind":"List","items":[${[
       secret("other", "key", "key-auth", { key: base64("of another namespace") }),
@@ -118,10 +120,13 @@ test("Kong: the Secrets that a KongConsumer names, of its own namespace", () => 
       consumer,
     ].join(",")}]}`,
   );
-  expect(shown(finds)).toEqual([
+  expect(shown(discovered)).toEqual([
     ["consumer alice, Secret key", KEY, { enabled: true, name: "alice", externalId: "alice", roles: ["gold", "beta"] }],
   ]);
-  expect(finds.left.map(({ from }) => from)).toEqual(["consumer alice, Secret jwt", "consumer alice, Secret gone"]);
+  expect(discovered.left.map(({ from }) => from)).toEqual([
+    "consumer alice, Secret jwt",
+    "consumer alice, Secret gone",
+  ]);
 });
 
 describe("a ttl of Kong", () => {
@@ -135,16 +140,16 @@ describe("a ttl of Kong", () => {
   - { key: ${KEY}5, ttl: -5 }
   - { key: ${KEY}6 }
 `;
-  const expiries = ({ keys }: Finds) => keys.map(({ from, key }) => [from, key.expires]);
-  const left = (finds: Finds) => finds.left.map(({ from, why }) => `${from}: ${why}`);
+  const expiries = ({ keys }: DiscoveredKeys) => keys.map(({ from, key }) => [from, key.expires]);
+  const left = (discovered: DiscoveredKeys) => discovered.left.map(({ from, why }) => `${from}: ${why}`);
 
   test("keeps its key out, and no other key, while its meaning is not given", () => {
-    const finds = find(findKongKeys, file);
-    expect(expiries(finds)).toEqual([
+    const discovered = find(findKongKeys, file);
+    expect(expiries(discovered)).toEqual([
       ["consumer a, key 3", undefined],
       ["consumer a, key 6", undefined],
     ]);
-    expect(left(finds)).toEqual(
+    expect(left(discovered)).toEqual(
       [1, 2, 4, 5].map((key) =>
         expect.stringMatching(`^consumer a, key ${key}: its ttl of \\S+ s can be .* --ttl-is remaining\\|total$`),
       ),
@@ -152,21 +157,21 @@ describe("a ttl of Kong", () => {
   });
 
   test("counts from now when it is what remains, whenever the key was made", () => {
-    const finds = find(findKongKeys, file, "remaining");
-    expect(expiries(finds).slice(0, 2)).toEqual([
+    const discovered = find(findKongKeys, file, "remaining");
+    expect(expiries(discovered).slice(0, 2)).toEqual([
       ["consumer a, key 1", nowMs + 60_000],
       ["consumer a, key 2", nowMs + 60_000],
     ]);
-    expect(left(finds)).toEqual([
+    expect(left(discovered)).toEqual([
       'consumer a, key 4: its ttl "soon" is not a number of seconds',
       'consumer a, key 5: its ttl "-5" is not a number of seconds',
     ]);
   });
 
   test("counts from created_at when it is the total, and names the key that has none", () => {
-    const finds = find(findKongKeys, file, "total");
-    expect(expiries(finds)[0]).toEqual(["consumer a, key 2", 1_700_000_060_000]);
-    expect(left(finds)[0]).toMatch(/^consumer a, key 1: its ttl of 60 s counts from created_at/);
+    const discovered = find(findKongKeys, file, "total");
+    expect(expiries(discovered)[0]).toEqual(["consumer a, key 2", 1_700_000_060_000]);
+    expect(left(discovered)[0]).toMatch(/^consumer a, key 1: its ttl of 60 s counts from created_at/);
   });
 
   test("in a Secret is read as in a file", () => {
@@ -180,7 +185,7 @@ describe("a ttl of Kong", () => {
 });
 
 test("APISIX: standalone, with other plugins", () => {
-  const finds = find(
+  const discovered = find(
     findApisixKeys,
     `
 consumers:
@@ -198,7 +203,7 @@ consumers:
 #END
 `,
   );
-  expect(shown(finds)).toEqual([
+  expect(shown(discovered)).toEqual([
     [
       "consumer jack",
       KEY,
@@ -206,13 +211,16 @@ consumers:
     ],
     ["consumer rose, credential first", `${KEY}2`, { enabled: true, name: "rose", externalId: "rose" }],
   ]);
-  expect(finds.left.map(({ from }) => from)).toEqual(["consumer jack, basic-auth", "consumer rose, credential second"]);
-  expect(finds.notes).toEqual([expect.stringContaining("limit-count of consumers")]);
+  expect(discovered.left.map(({ from }) => from)).toEqual([
+    "consumer jack, basic-auth",
+    "consumer rose, credential second",
+  ]);
+  expect(discovered.notes).toEqual([expect.stringContaining("limit-count of consumers")]);
 });
 
 test("APISIX: answers of the Admin API, in any order, one a line", () => {
   const kept = (key: string, value: object) => JSON.stringify({ total: 1, list: [{ key: `/apisix/${key}`, value }] });
-  const finds = find(
+  const discovered = find(
     findApisixKeys,
     [
       kept("consumers/jack/credentials/one", { id: "one", plugins: { "key-auth": { key: KEY } } }),
@@ -220,16 +228,16 @@ test("APISIX: answers of the Admin API, in any order, one a line", () => {
       kept("consumers/jack", { username: "jack", group_id: "gold", plugins: {} }),
     ].join("\n"),
   );
-  expect(shown(finds)).toEqual([
+  expect(shown(discovered)).toEqual([
     ["consumer jack, credential one", KEY, { enabled: true, name: "jack", externalId: "jack", roles: ["gold"] }],
   ]);
-  expect(finds.left).toEqual([
+  expect(discovered.left).toEqual([
     { from: "consumer rose, credential two", why: expect.stringContaining("a reference to another place") },
   ]);
 });
 
 test("APISIX: consumers of its ingress controller, with the key or a Secret", () => {
-  const finds = find(
+  const discovered = find(
     findApisixKeys,
     `
 apiVersion: apisix.apache.org/v2
@@ -248,11 +256,11 @@ metadata: { name: rose, namespace: shop }
 stringData: { key: ${KEY}2 }
 `,
   );
-  expect(shown(finds)).toEqual([
+  expect(shown(discovered)).toEqual([
     ["ApisixConsumer shop/jack", KEY, { enabled: true, name: "jack", externalId: "jack" }],
     ["Consumer shop/rose, credential one", `${KEY}2`, { enabled: true, name: "rose", externalId: "rose" }],
   ]);
-  expect(finds.left).toEqual([
+  expect(discovered.left).toEqual([
     { from: "Consumer shop/rose, credential two", why: "the Secret gone is not in the file" },
   ]);
 });
@@ -261,7 +269,7 @@ test("Kuadrant: the Secrets with Authorino's label, with groups and plans", () =
   const secret = (name: string, metadata: object, data: object) =>
     JSON.stringify({ apiVersion: "v1", kind: "Secret", metadata: { name, namespace: "shop", ...metadata }, data });
   const labels = { "authorino.kuadrant.io/managed-by": "authorino" };
-  const finds = find(
+  const discovered = find(
     findKuadrantKeys,
     `[${[
       secret(
@@ -281,14 +289,14 @@ test("Kuadrant: the Secrets with Authorino's label, with groups and plans", () =
       secret("line", { labels }, { api_key: base64(`${KEY}\n`) }),
     ].join(",")}]`,
   );
-  expect(shown(finds)).toEqual([
+  expect(shown(discovered)).toEqual([
     [
       "Secret shop/alice",
       KEY,
       { enabled: true, name: "alice", externalId: "42", roles: ["gold", "beta"], meta: { plan: "big" } },
     ],
   ]);
-  expect(finds.left.map(({ from, why }) => [from, why.slice(0, 24)])).toEqual([
+  expect(discovered.left.map(({ from, why }) => [from, why.slice(0, 24)])).toEqual([
     ["Secret shop/tls", "it has not the label aut"],
     ["Secret shop/empty", "its plain text is not in"],
     ["Secret shop/line", "it has a character or an"],
@@ -311,12 +319,12 @@ kind: SecurityPolicy
 metadata: { name: keys, namespace: shop }
 spec: { apiKeyAuth: { credentialRefs: [{ name: clients }, { name: gone }], extractFrom: [{ headers: [x-api-key] }] } }
 `;
-  const finds = find(findEnvoyGatewayKeys, policy + secrets);
-  expect(shown(finds)).toEqual([
+  const discovered = find(findEnvoyGatewayKeys, policy + secrets);
+  expect(shown(discovered)).toEqual([
     ["Secret shop/clients, client first", KEY, { enabled: true, name: "first", externalId: "first" }],
     ["Secret shop/clients, client second", `${KEY}2`, { enabled: true, name: "second", externalId: "second" }],
   ]);
-  expect(finds.left).toEqual([{ from: "Secret shop/gone", why: expect.stringContaining("not in the file") }]);
+  expect(discovered.left).toEqual([{ from: "Secret shop/gone", why: expect.stringContaining("not in the file") }]);
   expect(find(findEnvoyGatewayKeys, secrets).keys).toHaveLength(3);
 });
 
@@ -343,8 +351,8 @@ test("Unkey: pages of v2 and of v1, by plain text or hash", () => {
     ],
   };
   const v1 = { keys: [{ id: "key_4", hash, ownerId: "acme", remaining: 3, ratelimit: { limit: 1 } }], total: 1 };
-  const finds = find(findUnkeyKeys, `${JSON.stringify(v2)}\n${JSON.stringify(v1)}\n`);
-  expect(shown(finds)).toEqual([
+  const discovered = find(findUnkeyKeys, `${JSON.stringify(v2)}\n${JSON.stringify(v1)}\n`);
+  expect(shown(discovered)).toEqual([
     [
       "key key_1",
       KEY,
@@ -362,17 +370,17 @@ test("Unkey: pages of v2 and of v1, by plain text or hash", () => {
     ],
     ["key key_4", hash, { enabled: true, externalId: "acme", credits: { remaining: 3 } }],
   ]);
-  expect(finds.left.map(({ from }) => from)).toEqual(["key key_2", "key key_3"]);
-  expect(finds.notes).toHaveLength(1);
+  expect(discovered.left.map(({ from }) => from)).toEqual(["key key_2", "key key_3"]);
+  expect(discovered.notes).toHaveLength(1);
 });
 
 test("the same key twice is taken over once, for the first owner, and said", () => {
-  const finds = find(
+  const discovered = find(
     findKongKeys,
     `consumers: [{ username: a, keyauth_credentials: [{ key: ${KEY} }] }, { username: b, keyauth_credentials: [{ key: ${KEY} }] }]`,
   );
-  expect(finds.keys.map(({ from }) => from)).toEqual(["consumer a, key 1"]);
-  expect(finds.left).toEqual([{ from: "consumer b, key 1", why: expect.stringContaining("consumer a, key 1") }]);
+  expect(discovered.keys.map(({ from }) => from)).toEqual(["consumer a, key 1"]);
+  expect(discovered.left).toEqual([{ from: "consumer b, key 1", why: expect.stringContaining("consumer a, key 1") }]);
 });
 
 test.each([

@@ -1,8 +1,8 @@
 import * as z from "zod";
 import type { ImportedKey } from "../../core/keys/import-keys.ts";
 import { KEY_HASH } from "../../core/keys/key-hash.ts";
+import type { DiscoveredKeys } from "./discovered-keys.ts";
 import { listOf, readObject } from "./documents.ts";
-import type { Finds } from "./finds.ts";
 
 /*
  * Unkey: the answers of `apis.listKeys` with `decrypt`, of v2 or of v1, a page or the objects of many, as JSON. A key that is not recoverable there has
@@ -46,7 +46,7 @@ type Key = z.output<typeof Key>;
 /** Pages of v2 and v1. */
 const Page = z.union([z.looseObject({ data: z.array(z.unknown()) }), z.looseObject({ keys: z.array(z.unknown()) })]);
 
-export function findUnkeyKeys(documents: readonly unknown[], finds: Finds): void {
+export function findUnkeyKeys(documents: readonly unknown[], discovered: DiscoveredKeys): void {
   const objects = documents.flatMap((document): unknown[] => {
     const page = Page.safeParse(document);
     if (!page.success) return [document];
@@ -58,12 +58,15 @@ export function findUnkeyKeys(documents: readonly unknown[], finds: Finds): void
     const from = id === undefined ? `key ${i + 1}` : `key ${id}`;
     const { plaintext, hash } = key;
     if (key.ratelimit != null)
-      finds.note("the single `ratelimit` of keys of v1 is not taken over: give it a name in `ratelimits`");
-    if (plaintext != null && plaintext !== "") finds.add(from, plaintext, keyOf(key));
-    else if (hash != null && KEY_HASH.test(hash)) finds.addHash(from, hash, keyOf(key));
-    else if (hash != null) finds.leave(from, "its hash is no SHA-256 in base64, which has 44 characters");
+      discovered.note("the single `ratelimit` of keys of v1 is not taken over: give it a name in `ratelimits`");
+    if (plaintext != null && plaintext !== "") discovered.add(from, plaintext, keyOf(key));
+    else if (hash != null && KEY_HASH.test(hash)) discovered.addHash(from, hash, keyOf(key));
+    else if (hash != null) discovered.leave(from, "its hash is no SHA-256 in base64, which has 44 characters");
     else {
-      finds.leave(from, "it has neither `plaintext` nor `hash`: list keys with decrypt, or add the hash of the store");
+      discovered.leave(
+        from,
+        "it has neither `plaintext` nor `hash`: list keys with decrypt, or add the hash of the store",
+      );
     }
   });
 }

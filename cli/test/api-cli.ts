@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { buildTestApp, type TestApp } from "../../api-server/test/app.ts";
-import { makeThings, type Things } from "../../api-server/test/things.ts";
+import { makeResources, type Resources } from "../../api-server/test/resources.ts";
 import type { Io } from "../command.ts";
 import { COMMANDS } from "../commands.ts";
 import { runCommand } from "../run-command.ts";
@@ -59,7 +59,7 @@ export async function runPostern(args: readonly string[], options: RunOptions = 
 /** The command line on an api-server of its own, which listens, with a folder for profiles. */
 export interface ApiCli {
   readonly t: TestApp;
-  readonly things: Things;
+  readonly resources: Resources;
   readonly url: string;
   /** Of `XDG_CONFIG_HOME`; nothing is there. */
   readonly configHome: string;
@@ -83,7 +83,7 @@ export async function openApiCli(): Promise<ApiCli> {
   const run: ApiCli["run"] = (args, options = {}) => runPostern(args, { ...as(t.workspace.rootKey), ...options });
   return {
     t,
-    things: makeThings(t.deps.db, { workspaceId: t.workspace.id, ask: (path, body) => t.data(path, body) }),
+    resources: makeResources(t.deps.db, { workspaceId: t.workspace.id, ask: (path, body) => t.data(path, body) }),
     url,
     configHome,
     run,

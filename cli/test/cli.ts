@@ -53,7 +53,7 @@ export async function openCli(): Promise<Cli> {
       expect(ran).toMatchObject({ code: 0, notes: [] });
       expect(ran.out).toHaveLength(1);
       const printed: unknown = JSON.parse(ran.out[0] ?? "");
-      expect(outline(printed)).toBe((await commandOf(args)).answer);
+      expect(outline(printed)).toBe((await commandOf(args)).response);
       return printed;
     },
     async failure(args, code) {

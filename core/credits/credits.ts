@@ -8,7 +8,7 @@ export interface CreditsState {
   readonly refill?: Refill | undefined;
 }
 
-/** `credits` of keys.updateKey (undefined when the caller left it out), or the fields of keys.updateCredits. */
+/** `credits` of keys.updateKey (`undefined` if omitted), or the fields of keys.updateCredits. */
 export type CreditsUpdate =
   | undefined
   | null
@@ -18,8 +18,8 @@ export type CreditsUpdate =
 const UNLIMITED: CreditsState = { remaining: null };
 
 /**
- * Checks the rules of refill (api-v2.md section 6.1) on the state that a key would have after a change. Returns what is wrong, as a
- * sentence for the caller, or undefined.
+ * Checks the rules of refill (api-v2.md section 6.1) on the state of a key after a change. Returns an error message for the caller, or
+ * `undefined`.
  */
 export function checkRefill({ remaining, refill }: CreditsState): string | undefined {
   if (refill === undefined) return undefined;
@@ -31,14 +31,14 @@ export function checkRefill({ remaining, refill }: CreditsState): string | undef
 
 /**
  * Returns the state after a change, by the table of api-v2.md section 10.3, or the reason why the change is not allowed.
- * `current.remaining` must be exact: that of the counter while one is loaded, else that of the row.
+ * `current.remaining` must be exact: from the counter while one is loaded, else from the row.
  */
 export function applyCreditsUpdate(current: CreditsState, update: CreditsUpdate): CreditsState | { error: string } {
   if (update === undefined) return current;
   if (update === null) return UNLIMITED;
   if ("operation" in update) return applyOperation(current, update);
   const remaining = update.remaining === undefined ? current.remaining : update.remaining;
-  // Making a key unlimited clears its refill. A refill in the same call contradicts that; checkRefill reports it.
+  // Removing a key's credit limit clears its refill. A refill in the same call contradicts that; `checkRefill` reports it.
   const kept = remaining === null ? undefined : current.refill;
   const refill = update.refill === undefined ? kept : (update.refill ?? undefined);
   const next = stateOf(remaining, refill);

@@ -1,15 +1,15 @@
 import { DAY_MS } from "../utc-date.ts";
 
 /*
- * Refills are due on calendar dates in UTC (api-v2.md section 10.2), written `YYYY-MM-DD`. Due dates that were missed are done
- * later, once each, but at most 31 of them.
+ * Refills are due on calendar dates in UTC (api-v2.md section 10.2), written `YYYY-MM-DD`. Missed due dates are applied later, once each,
+ * but at most 31 of them.
  */
 
 export interface Refill {
   readonly interval: "daily" | "monthly";
-  /** Added to what remains at each due date. */
+  /** Added to the remaining credits at each due date. */
   readonly amount: number;
-  /** 1 to 31, for `monthly` only. In a shorter month, the last day of the month is used instead. */
+  /** 1 to 31, for `monthly` only. In a shorter month, the last day of the month applies. */
   readonly refillDay?: number | undefined;
 }
 
@@ -17,8 +17,7 @@ const MADE_UP_FOR_MAX = 31;
 const DATE = /^(\d{4})-(\d{2})-(\d{2})$/;
 
 /**
- * Returns the number of due dates after `lastRefillOn`, up to and including `today`; at most 31. Throws RangeError if a date is
- * not valid.
+ * Returns the number of due dates after `lastRefillOn`, up to and including `today`; at most 31. Throws `RangeError` if a date is invalid.
  */
 export function dueRefills({
   interval,
@@ -36,7 +35,7 @@ export function dueRefills({
   if (interval === "daily") return Math.min(MADE_UP_FOR_MAX, Math.max(0, (now.ms - last.ms) / DAY_MS));
   const months = now.month - last.month;
   if (months < 0) return 0;
-  // Each month between the two has one due date. The first and the last month count only if their due date is in the range.
+  // Each month in between has one due date. The first and the last month count only if their due date is in the range.
   const dueIn = (month: number): number => Math.min(refillDay ?? 1, daysIn(month));
   const lastIsPast = last.day >= dueIn(last.month) ? 1 : 0;
   const todayIsBefore = now.day < dueIn(now.month) ? 1 : 0;
@@ -56,7 +55,7 @@ export function refilledAmount({
   return Math.min(Number.MAX_SAFE_INTEGER, remaining + amount * times);
 }
 
-/** `month` counts months since year 0, so that a difference of two is a number of months. */
+/** `month` counts months since year 0, so that a difference is a number of months. */
 function parseDate(text: string): { ms: number; month: number; day: number } {
   const [, year, month, day] = DATE.exec(text) ?? [];
   const ms = Date.parse(`${text}T00:00:00Z`);

@@ -4,19 +4,19 @@ import type { ChargePlan } from "../verification/plan-charges.ts";
 import { explainLimits, limitsStep } from "./explain-limits.ts";
 import { explainPermissions, permissionSources, permissionsStep } from "./explain-permissions.ts";
 import { uncountedCredits } from "./explain-uncounted.ts";
-import { keySource, requestSource, said, UNANSWERED, UNKNOWN_AGE, type Undecided } from "./said.ts";
 import type {
   ExplainedCredits,
   ExplainedKey,
   ExplainedPermissions,
+  RecordedVerification,
   SeenCounts,
-  SeenVerification,
   Source,
   Step,
 } from "./shapes.ts";
+import { keySource, requestSource, said, UNANSWERED, UNKNOWN_AGE, type Undecided } from "./step.ts";
 
-/** Explains a key that was found. `found` is its first step. */
-export function explainKey(seen: SeenVerification): ExplainedKey {
+/** Explains a key that was found. `found` is the first step. */
+export function explainKey(seen: RecordedVerification): ExplainedKey {
   const { check, plan, counted } = seen;
   const permissions = explainPermissions(check.view, typeof check.query === "string" ? undefined : check.query);
   const limits = typeof plan === "string" || counted === undefined ? [] : explainLimits(seen, plan, counted);
@@ -30,7 +30,7 @@ export function explainKey(seen: SeenVerification): ExplainedKey {
   return { steps: markDeciding(steps, seen), permissions, limits, ...(credits === undefined ? {} : { credits }) };
 }
 
-/** The one step of a key that was not found, or that may not be known of. */
+/** Returns the only step of a key that was not found, or that the caller may not see. */
 export const notFoundStep = (detail: string, ageMs: number, isUnknown: boolean): Step => ({
   step: "found",
   result: isUnknown ? "skipped" : "refused",
@@ -40,30 +40,30 @@ export const notFoundStep = (detail: string, ageMs: number, isUnknown: boolean):
   sources: [{ kind: "key", id: "", ageMs }],
 });
 
-/** The first step that refuses decides; of what could not be decided, the first that is not let through without an answer. */
-function markDeciding(steps: readonly Undecided[], { code, uncounted }: SeenVerification): Step[] {
-  const isWanted = ({ step, result, saw }: Undecided): boolean =>
+/** Marks the deciding step: the first that rejects, or the first undecided one that is not admitted without a result. */
+function markDeciding(steps: readonly Undecided[], { code, uncounted }: RecordedVerification): Step[] {
+  const isDesired = ({ step, result, saw }: Undecided): boolean =>
     result === "skipped" && saw === UNANSWERED && (step !== "limits" || uncounted?.onCounterFailure === "Deny");
   const decides = (step: Undecided): boolean =>
-    code === "UNKNOWN" ? isWanted(step) : code !== "VALID" && step.result === "refused";
+    code === "UNKNOWN" ? isDesired(step) : code !== "VALID" && step.result === "refused";
   const at = steps.findIndex(decides);
   return steps.map((step, i) => ({ ...step, decides: i === at }));
 }
 
-const foundStep = ({ check, recordsAgeMs }: SeenVerification): Undecided => ({
+const foundStep = ({ check, recordsAgeMs }: RecordedVerification): Undecided => ({
   ...said("found", true, check.view.key.keyId, `The key ${check.view.key.keyId} was found.`),
   sources: [keySource(check, recordsAgeMs)],
 });
 
 function checkStep(
-  { check, recordsAgeMs: ageMs }: SeenVerification,
+  { check, recordsAgeMs: ageMs }: RecordedVerification,
   name: CheckName,
   refuses: (check: KeyCheck) => Code | undefined,
   permissions: ExplainedPermissions,
 ): Undecided[] {
   const { view, apiId, clientIp, query } = check;
   const { key, api, workspace } = view;
-  // Most callers see only keys of their API, and find no other.
+  // Most callers see only keys of their API, so the step does not apply.
   if (name === "ofApi" && apiId === undefined) return [];
   if (name === "permissions" && typeof query === "string") {
     return [{ ...said(name, "skipped", "", query), sources: [requestSource] }];
@@ -139,7 +139,7 @@ function explainCredits({ credits }: ChargePlan, counted: SeenCounts | undefined
 }
 
 function creditsStep(
-  { check, plan, recordsAgeMs, uncounted, policy }: SeenVerification,
+  { check, plan, recordsAgeMs, uncounted, policy }: RecordedVerification,
   credits: ExplainedCredits | undefined,
 ): Undecided {
   const ofKey = [keySource(check, recordsAgeMs)];

@@ -3,12 +3,12 @@ import { formatDuration } from "../manifests/from-store/format-duration.ts";
 import type { KeyView } from "../verification/key-view.ts";
 import type { ChargePlan } from "../verification/plan-charges.ts";
 import { uncountedLimits } from "./explain-uncounted.ts";
-import { counterSource, keySource, requestSource, said, UNKNOWN_AGE, type Undecided } from "./said.ts";
-import type { ExplainedLimit, SeenCounts, SeenVerification, Source } from "./shapes.ts";
+import type { ExplainedLimit, RecordedVerification, SeenCounts, Source } from "./shapes.ts";
+import { counterSource, keySource, requestSource, said, UNKNOWN_AGE, type Undecided } from "./step.ts";
 
-/** Each limit as it was counted, with what an override replaced. */
+/** Explains each limit as it was counted, including values that an override replaced. */
 export function explainLimits(
-  { check: { view }, policy }: SeenVerification,
+  { check: { view }, policy }: RecordedVerification,
   plan: ChargePlan,
   { limits, consumed, overrides, namespaces }: SeenCounts,
 ): ExplainedLimit[] {
@@ -57,7 +57,7 @@ function explainLimit(
   };
 }
 
-/** Where a limit comes from: an identity's, a key's own, one that the request or the rule defines, or a namespace's. */
+/** Returns the origin of a limit: the identity, the key, the request, the rule, or a namespace. */
 function sourceOf(
   charge: LimitCharge,
   { view, plan, own }: { readonly view: KeyView; readonly plan: ChargePlan; readonly own: "request" | "rule" },
@@ -68,7 +68,7 @@ function sourceOf(
   return selected.identifier === view.identity?.id ? "identity" : "key";
 }
 
-export function limitsStep(seen: SeenVerification, limits: readonly ExplainedLimit[]): Undecided {
+export function limitsStep(seen: RecordedVerification, limits: readonly ExplainedLimit[]): Undecided {
   const { check, plan, recordsAgeMs, uncounted, policy } = seen;
   if (typeof plan === "string") return { ...said("limits", "skipped", "", plan), sources: [requestSource] };
   const isNone = plan.limits.length + plan.shared.length === 0;
@@ -96,14 +96,14 @@ function sayLimit({ name, namespace = name, used, limit, duration, cost, overrid
   return `${namespace}, ${used} of ${limit} used in ${formatDuration(duration)} (${by}), it costs ${cost}`;
 }
 
-/** Each once, in the order of the limits. */
-function limitSources(seen: SeenVerification, limits: readonly ExplainedLimit[]): Source[] {
+/** Returns distinct sources, in the order of the limits. */
+function limitSources(seen: RecordedVerification, limits: readonly ExplainedLimit[]): Source[] {
   const sources = limits.map((limit) => limitSource(seen, limit));
   return [...new Map(sources.map((source) => [`${source.kind} ${source.id}`, source])).values()];
 }
 
 function limitSource(
-  { check: { view }, policy, recordsAgeMs: ageMs }: SeenVerification,
+  { check: { view }, policy, recordsAgeMs: ageMs }: RecordedVerification,
   { source, name, namespace, override }: ExplainedLimit,
 ): Source {
   switch (source) {

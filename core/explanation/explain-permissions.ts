@@ -2,10 +2,10 @@ import { compileGrants } from "../permissions/grants.ts";
 import type { Query } from "../permissions/query.ts";
 import type { KeyCheck } from "../verification/check-key.ts";
 import type { KeyView } from "../verification/key-view.ts";
-import { keySource, said, type Undecided } from "./said.ts";
 import { BY_MAX, type ExplainedPermissions, HELD_MAX, type Source } from "./shapes.ts";
+import { keySource, said, type Undecided } from "./step.ts";
 
-/** What a query asks for, what the key holds, and through what. */
+/** Explains which permissions a query requires, which the key holds, and through which role. */
 export function explainPermissions(view: KeyView, query: Query | undefined): ExplainedPermissions {
   const held = new Map<string, { slug: string; isDirect: boolean; roles: string[] }>();
   for (const slug of view.key.permissions) held.set(slug, { slug, isDirect: true, roles: [] });
@@ -18,7 +18,7 @@ export function explainPermissions(view: KeyView, query: Query | undefined): Exp
   }
   const all = [...held.values()].sort((a, b) => (a.slug < b.slug ? -1 : 1));
   const grants = query === undefined ? [] : all.map((one) => ({ ...one, grants: compileGrants([one.slug]) }));
-  const needed = slugsIn(query).map((slug) => ({
+  const required = slugsIn(query).map((slug) => ({
     slug,
     isHeld: view.grants.satisfies(slug),
     by: grants
@@ -29,22 +29,25 @@ export function explainPermissions(view: KeyView, query: Query | undefined): Exp
       ])
       .slice(0, BY_MAX),
   }));
-  return { needed, held: all.slice(0, HELD_MAX), heldCount: all.length };
+  return { needed: required, held: all.slice(0, HELD_MAX), heldCount: all.length };
 }
 
-/** All slugs that a query names, each once, in order. */
+/** Returns all distinct slugs that a query names, in order. */
 function slugsIn(query: Query | undefined): string[] {
   if (query === undefined) return [];
   if (query.op === "permission") return [query.slug];
   return [...new Set(query.operands.flatMap(slugsIn))];
 }
 
-export function permissionsStep({ needed }: ExplainedPermissions, passed: boolean): Omit<Undecided, "sources"> {
-  if (needed.length === 0) return said("permissions", passed, "", "No permission is needed.");
-  const lacking = needed.filter(({ isHeld }) => !isHeld).map(({ slug }) => slug);
-  const saw = needed.map(({ slug }) => slug).join(", ");
+export function permissionsStep(
+  { needed: required }: ExplainedPermissions,
+  passed: boolean,
+): Omit<Undecided, "sources"> {
+  if (required.length === 0) return said("permissions", passed, "", "No permission is needed.");
+  const lacking = required.filter(({ isHeld }) => !isHeld).map(({ slug }) => slug);
+  const saw = required.map(({ slug }) => slug).join(", ");
   if (!passed) return said("permissions", false, saw, `The key lacks ${lacking.join(", ")}.`);
-  const ways = needed.flatMap(({ slug, by: [first] }) => (first === undefined ? [] : [wayOf(slug, first)]));
+  const ways = required.flatMap(({ slug, by: [first] }) => (first === undefined ? [] : [wayOf(slug, first)]));
   return said("permissions", true, saw, `The key holds what is needed: ${ways.join(", ")}.`);
 }
 
@@ -53,13 +56,13 @@ const wayOf = (slug: string, { slug: held, role }: { readonly slug: string; read
   return role === undefined ? `${as} itself` : `${as} by the role ${role}`;
 };
 
-/** The roles that give what is needed, and the key itself where it does, or where none gives it. */
+/** Returns the roles that grant the required slugs. Includes the key itself if it holds one directly, or if no role grants any. */
 export function permissionSources(
   { view }: Pick<KeyCheck, "view">,
-  { needed }: ExplainedPermissions,
+  { needed: required }: ExplainedPermissions,
   ageMs: number,
 ): Source[] {
-  const givers = needed.flatMap(({ by: [first] }) => (first === undefined ? [] : [first.role]));
+  const givers = required.flatMap(({ by: [first] }) => (first === undefined ? [] : [first.role]));
   const roles = view.roleRecords.filter(({ name }) => givers.includes(name));
   const sources: Source[] = roles.map(({ id, name }) => ({ kind: "role", id, name, ageMs }));
   const own = givers.includes(undefined) || sources.length === 0;

@@ -1,31 +1,31 @@
 import { type CompiledRule, compileRules, type RuleMatcher } from "../policies/match-rule.ts";
 import type { CompiledPolicy } from "../policies/policy.ts";
 import { explainStale } from "./explain-stale.ts";
-import { said } from "./said.ts";
 import type { Source, Step } from "./shapes.ts";
+import { said } from "./step.ts";
 
-/** The rule of a policy for a request: what a gate finds before it looks at a key. */
+/** The policy rule that a gate selects for a request before it checks the key. */
 export interface ExplainedRule {
   readonly steps: Step[];
-  /** undefined: the path itself is refused, or the rule needs no key. */
+  /** `undefined` if the path itself is rejected, or the rule requires no key. */
   readonly rule: CompiledRule | undefined;
-  /** The code when no key is asked for. */
+  /** Code of a request that requires no key. */
   readonly code: "MALFORMED" | "ANONYMOUS" | undefined;
-  /** Index of the rule, −1 for the implicit one; undefined when the path is refused. */
+  /** Index of the rule, −1 for the implicit one; `undefined` if the path is rejected. */
   readonly index: number | undefined;
 }
 
-interface AskedRequest {
+interface RequestedRequest {
   readonly method: string;
   readonly path: string;
   readonly source: Omit<Source, "kind">;
   readonly gatesAgeMs?: number | undefined;
 }
 
-/** `path` may have a query. `source` is the policy. `gatesAgeMs` is how old the data of its gates may be; undefined when none says it. */
+/** `path` may have a query. `source` is the policy. `gatesAgeMs` is the maximum age of the gates' data; `undefined` if none reports it. */
 export function explainRule(
   policy: CompiledPolicy,
-  { method, path, source, gatesAgeMs }: AskedRequest,
+  { method, path, source, gatesAgeMs }: RequestedRequest,
   rules: RuleMatcher = compileRules(policy),
 ): ExplainedRule {
   const sources: Source[] = [{ kind: "policy", ...source }];
@@ -45,7 +45,7 @@ export function explainRule(
     },
     { ...said("rule", true, nameRule(policy, rule), sayRule(policy, rule)), sources, decides: isOpen },
   ];
-  // Requests without a key pass, however old the data is.
+  // Requests that require no key pass, whatever the age of the data.
   if (!isOpen) steps.push({ ...explainStale(policy, gatesAgeMs), sources, decides: false });
   return { steps, rule: isOpen ? undefined : rule, code: isOpen ? "ANONYMOUS" : undefined, index: rule.index };
 }

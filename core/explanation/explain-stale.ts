@@ -1,11 +1,11 @@
 import { formatDuration } from "../manifests/from-store/format-duration.ts";
-import { judgeFreshness } from "../policies/freshness.ts";
+import { checkFreshness } from "../policies/freshness.ts";
 import type { CompiledPolicy } from "../policies/policy.ts";
-import { said, type Undecided } from "./said.ts";
+import { said, type Undecided } from "./step.ts";
 
 /**
- * What the policy says of data that is too old, and whether that is done now. `gatesAgeMs` is the age of the data of the gate that is
- * furthest behind, Infinity when it has not heard of one; undefined when no gate says it.
+ * Explains what the policy prescribes for stale data, and whether it applies now. `gatesAgeMs` is the age of the data of the gate that is
+ * furthest behind, `Infinity` before its first heartbeat; `undefined` if no gate reports it.
  */
 export function explainStale(
   { onStale }: Pick<CompiledPolicy, "onStale">,
@@ -18,7 +18,7 @@ export function explainStale(
       : `a gate whose data is older than ${after} goes on with the keys that it knows until it is ${formatDuration(onStale.denyAfterMs)} old, answers 503 for others, and after that 503 for every key (onStale: Serve)`;
   if (gatesAgeMs === undefined) return said("stale", true, `at most ${after}`, `When it hears of no changes, ${does}.`);
   const age = Number.isFinite(gatesAgeMs) ? shortAge(gatesAgeMs) : "unknown";
-  const freshness = judgeFreshness(onStale, gatesAgeMs);
+  const freshness = checkFreshness(onStale, gatesAgeMs);
   const saw = `${age}, at most ${after}`;
   if (freshness === "Fresh") return said("stale", true, saw, `When it hears of no changes, ${does}.`);
   const first = Number.isFinite(gatesAgeMs)
@@ -27,5 +27,5 @@ export function explainStale(
   return said("stale", freshness === "Departed", saw, `${first}: ${does}.`);
 }
 
-/** In whole seconds from a second on: an age is shown, not compared. */
+/** Rounded to seconds from 1 s on, because an age is shown, not compared. */
 const shortAge = (ms: number): string => formatDuration(ms < 1000 ? Math.ceil(ms) : Math.ceil(ms / 1000) * 1000);

@@ -1,23 +1,23 @@
-import { said, UNANSWERED, type Undecided } from "./said.ts";
-import type { SeenUncounted, SeenVerification, Source } from "./shapes.ts";
+import type { RecordedVerification, SeenUncounted, Source } from "./shapes.ts";
+import { said, UNANSWERED, type Undecided } from "./step.ts";
 
-/* What is done where the shared counters do not answer, in words. An explanation knows the rule, and no pod's own count. */
+/* Explains what happens if the shared counters do not respond. An explanation covers the rule, not the count of a single pod. */
 
-/** `policy` is that of the gate that asks; without one it is a call of keys.verifyKey. */
-export interface UncountedStep extends Pick<SeenVerification, "policy"> {
+/** `policy` belongs to the gate that verifies; `undefined` for a call of keys.verifyKey. */
+export interface UncountedStep extends Pick<RecordedVerification, "policy"> {
   readonly uncounted: SeenUncounted;
 }
 
 const AWAY = "The shared counters were not reached.";
 
-/** The step of the limits, which come from `sources` beside the policy. */
+/** Returns the step of the limits, which come from `sources` in addition to the policy. */
 export function uncountedLimits({ uncounted, policy }: UncountedStep, sources: readonly Source[]): Undecided {
   const result = uncounted.alone?.passed === false ? false : "skipped";
   const detail = `${AWAY} ${policy === undefined ? ofCall(uncounted) : atGate(uncounted)}`;
   return { ...said("limits", result, UNANSWERED, detail), sources: [...ofPolicy(policy), ...sources] };
 }
 
-/** The step of the credits, in the same way. */
+/** Returns the step of the credits, like `uncountedLimits`. */
 export function uncountedCredits({ uncounted, policy }: UncountedStep, sources: readonly Source[]): Undecided {
   const away = "The counter of its credits was not reached.";
   const then =

@@ -7,9 +7,9 @@ import type { Code } from "../verification/codes.ts";
 import type { ChargePlan } from "../verification/plan-charges.ts";
 
 /*
- * Why a verification ended as it did, for people: each step with what it saw and where that came from. The code itself is decided elsewhere
- * (edge/verification/verify.ts); what was seen there is put into words here, and the checks are those that decide (KEY_CHECKS). So
- * an explanation also says how the steps after the one that decided would have ended.
+ * Explains to people why a verification ended as it did: each step with the observed value and its source. edge/verification/verify.ts
+ * decides the code; this folder describes the observed values, and evaluates the same checks (KEY_CHECKS). So an explanation also shows how
+ * the steps after the deciding one would have ended.
  */
 
 export const SOURCE_KINDS = [
@@ -26,12 +26,12 @@ export const SOURCE_KINDS = [
   "credits",
 ] as const;
 
-/** Where a value was seen. */
+/** Origin of a value. */
 export interface Source {
   readonly kind: (typeof SOURCE_KINDS)[number];
   readonly id: string;
   readonly name?: string | undefined;
-  /** How old what is known of it may be, ms; −1 when that is not known. */
+  /** Maximum age of the data, in ms; −1 if unknown. */
   readonly ageMs: number;
 }
 
@@ -56,9 +56,9 @@ export interface Step {
   readonly result: "passed" | "refused" | "skipped";
   /** Whether this step decides the code. */
   readonly decides: boolean;
-  /** The value that was looked at, as short as it can be. */
+  /** The observed value, as short as possible. */
   readonly saw: string;
-  /** In words. */
+  /** Explanation as a sentence. */
   readonly detail: string;
   readonly sources: Source[];
 }
@@ -66,11 +66,11 @@ export interface Step {
 export interface ExplainedLimit {
   /** Name of the limit, or id of its namespace. */
   readonly name: string;
-  /** Name of its namespace, where that is known. */
+  /** Name of its namespace, if known. */
   readonly namespace?: string;
-  /** Whose limit it is; `rule`: of the rule that matched. */
+  /** Owner of the limit; `rule`: the rule that matched. */
   readonly source: "key" | "identity" | "request" | "rule" | "namespace";
-  /** Who is counted. */
+  /** Identifier that is counted. */
   readonly identifier: string;
   readonly limit: number;
   readonly duration: number;
@@ -78,14 +78,14 @@ export interface ExplainedLimit {
   readonly used: number;
   readonly remaining: number;
   readonly passed: boolean;
-  /** Unix ms: the end of the window. */
+  /** End of the window, Unix ms. */
   readonly reset: number;
-  /** Unix ms: when a refused charge could pass; left out when it passes, or never can. */
+  /** Unix ms at which a rejected charge could pass; omitted if it passes, or never can. */
   readonly retryAt?: number;
-  /** Counted in each process and synced in the background: a process may know a little more or less than this. */
+  /** Whether each process counts and syncs in the background: the count of a process may differ slightly from this one. */
   readonly async: boolean;
   readonly overridden: boolean;
-  /** The override that replaced what was asked for. */
+  /** The override that replaced the requested limit. */
   readonly override?: {
     readonly id: string;
     readonly identifier: string;
@@ -98,10 +98,10 @@ export interface ExplainedPermissions {
   readonly needed: {
     readonly slug: string;
     readonly isHeld: boolean;
-    /** What satisfies it, at most `BY_MAX`; without a role the key holds it itself. */
+    /** Slugs that satisfy it, at most `BY_MAX`; without `role` the key holds the slug directly. */
     readonly by: { readonly slug: string; readonly role?: string }[];
   }[];
-  /** At most `HELD_MAX`, by slug. */
+  /** At most `HELD_MAX`, sorted by slug. */
   readonly held: { readonly slug: string; readonly isDirect: boolean; readonly roles: string[] }[];
   readonly heldCount: number;
 }
@@ -119,41 +119,41 @@ export interface ExplainedKey {
   readonly credits?: ExplainedCredits;
 }
 
-/** As many as a person reads. */
+/** Bounds the list to a readable length. */
 export const HELD_MAX = 200;
 export const BY_MAX = 10;
 
-/** What a verification of a key saw. */
-export interface SeenVerification {
-  /** With the query that was asked; a string says why it cannot be read. */
+/** Values that a verification of a key observed. */
+export interface RecordedVerification {
+  /** Includes the parsed query; a string states why it is unreadable. */
   readonly check: Omit<KeyCheck, "query"> & { readonly query: Query | undefined | string };
-  /** `UNKNOWN`: it could not be decided. */
+  /** `UNKNOWN` if it could not be decided. */
   readonly code: Code | "UNKNOWN";
-  /** How old the records may be, ms. */
+  /** Maximum age of the records, in ms. */
   readonly recordsAgeMs: number;
-  /** A string says why the charges cannot be planned. */
+  /** A string states why the charges cannot be planned. */
   readonly plan: ChargePlan | string;
-  /** The limits as they were counted, with overrides; undefined when the counters do not answer. */
+  /** The limits as they were counted, with overrides; `undefined` if the counters do not respond. */
   readonly counted: SeenCounts | undefined;
-  /** The policy whose rule has its own limits; undefined for a call of the API. */
+  /** The policy whose rule has its own limits; `undefined` for an API call. */
   readonly policy?: Omit<Source, "kind"> | undefined;
-  /** What is done instead, where the counters do not answer. */
+  /** The fallback if the counters do not respond. */
   readonly uncounted?: SeenUncounted | undefined;
 }
 
-/** What a verification does without the shared counters, by the words of its caller. */
+/** Fallback of a verification without the shared counters, in the caller's terms. */
 export interface SeenUncounted extends Pick<CompiledPolicy, "onCounterFailure" | "onCreditFailure"> {
-  /** Every limit is decided in each process in any case, so that `onCounterFailure` is not asked. */
+  /** Whether each process decides every limit anyway, so that `onCounterFailure` does not apply. */
   readonly isAsync: boolean;
-  /** What a process decides that counts alone and has counted nothing yet; undefined where none counts alone. */
+  /** Decision of a process that counts alone and has counted nothing yet; `undefined` if no process counts alone. */
   readonly alone: Consumed | undefined;
 }
 
 export interface SeenCounts {
   readonly limits: readonly LimitCharge[];
   readonly consumed: Consumed;
-  /** By the place of the limit in `shared` of the plan. */
+  /** Overrides by the index of the limit in the plan's `shared`. */
   readonly overrides: readonly (OverrideRecord | undefined)[];
-  /** The names of namespaces, by id. */
+  /** Names of namespaces, by id. */
   readonly namespaces: ReadonlyMap<string, string>;
 }

@@ -2,21 +2,21 @@ import * as z from "zod";
 import { managerOfPolicy, policyIdOf } from "../policies/policy-id.ts";
 
 /*
- * How a gate gets a user of the shared store: it shows a token of its pod's ServiceAccount to an api-server, which asks the Kubernetes
- * API whose it is. The namespace and the pod are those of the token, never those of the request: so a pod gets a user only for a policy
- * of its own namespace, and reports under its own name.
+ * Issues a Redis user to a gate: the gate sends a token of its pod's ServiceAccount to an api-server, which validates it with the
+ * Kubernetes API. The namespace and the pod come from the token, never from the request: so a pod gets a user only for a policy of its own
+ * namespace, and reports under its own name.
  */
 
-/** What a token must be for. A token for the Kubernetes API itself is refused, so that no gate hands that out. */
+/** Required audience of a token. A token for the Kubernetes API itself is rejected, so that no gate sends one. */
 export const GATE_AUDIENCE = "postern";
 
 export const CREDENTIALS_PATH = "/gates/credentials";
 
-/** What a gate sends. Unknown members are ignored: a newer gate may ask an older api-server. */
+/** Request of a gate. Unknown members are ignored, because a newer gate may call an older api-server. */
 export const CredentialsRequest = z.object({
   workspaceId: z.string().min(1).max(255),
   cluster: z.string().min(1).max(253),
-  /** The name of the policy, without its namespace. */
+  /** Name of the policy, without its namespace. */
   policy: z.string().min(1).max(253),
 });
 export type CredentialsRequest = z.infer<typeof CredentialsRequest>;
@@ -24,12 +24,12 @@ export type CredentialsRequest = z.infer<typeof CredentialsRequest>;
 export const CredentialsReply = z.object({
   username: z.string().min(1),
   password: z.string().min(1),
-  /** From now. */
+  /** Validity from now, in ms. */
   validMs: z.number().positive(),
 });
 export type CredentialsReply = z.infer<typeof CredentialsReply>;
 
-/** The `status` of a TokenReview of the Kubernetes API, as far as it matters here. */
+/** The required members of a Kubernetes TokenReview's `status`. */
 export const TokenReviewStatus = z.object({
   authenticated: z.boolean().default(false),
   audiences: z.array(z.string()).default([]),
@@ -52,7 +52,7 @@ const SERVICE_ACCOUNT = /^system:serviceaccount:([a-z0-9-]{1,63}):[a-z0-9.-]{1,2
 const POD_NAME = "authentication.kubernetes.io/pod-name";
 const POD_UID = "authentication.kubernetes.io/pod-uid";
 
-/** Returns the pod whose token it is; undefined when it is no valid token of a pod for this purpose. */
+/** Returns the pod to which the token belongs; `undefined` if it is not a valid token of a pod for this audience. */
 export function podOfToken({ authenticated, audiences, user }: TokenReviewStatus): PodOfToken | undefined {
   if (!authenticated || !audiences.includes(GATE_AUDIENCE)) return undefined;
   const namespace = SERVICE_ACCOUNT.exec(user.username)?.[1];
@@ -61,7 +61,7 @@ export function podOfToken({ authenticated, audiences, user }: TokenReviewStatus
   return { namespace, name, uid };
 }
 
-/** The policy that a pod asks for, and its manager's name: always one of the pod's namespace. */
+/** Returns the policy that a pod requests, and its manager's name: always one of the pod's namespace. */
 export function policyOfPod(
   { workspaceId, cluster, policy }: CredentialsRequest,
   { namespace }: PodOfToken,
@@ -70,12 +70,12 @@ export function policyOfPod(
   return { policyId: policyIdOf({ workspaceId, manager }), manager };
 }
 
-/** How pods with users of their own are called in reports. */
+/** Returns the name in reports of a pod that has its own user. */
 export const podIdOf = ({ namespace, name }: Pick<PodOfToken, "namespace" | "name">): string => `${namespace}/${name}`;
 
 /**
- * A token is looked at before the Kubernetes API is asked, so that not every text makes a request there: it must look like one of a pod's
- * ServiceAccount, for us, that has not ended. Proves nothing.
+ * Pre-checks a token before the Kubernetes API is called, so that invalid texts cause no request: it must look like an unexpired token of a
+ * pod's ServiceAccount for this audience. Does not authenticate it.
  */
 export function mayBeGateToken(token: string, nowMs: number): boolean {
   if (token.length > TOKEN_CHARS_MAX || !TOKEN.test(token)) return false;

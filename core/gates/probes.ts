@@ -1,22 +1,23 @@
 import * as z from "zod";
 
 /*
- * Probes that kubelet would send to a guarded port of the app. It sends them to the gate's admin port instead, each to a path of its
- * own, and the gate makes exactly that probe of the app and tells its result: no other request passes there, and none without a key
- * passes elsewhere. The operator writes them into the gate's environment, and the gate reads them; they may be of two releases.
+ * Probes that kubelet would send to a guarded port of the app. It sends them to the gate's admin port instead, each to its own path, and
+ * the gate sends exactly that probe to the app and returns its result: the admin port forwards no other request, and the guarded port
+ * requires a key. The operator writes the probes into the gate's environment, and the gate reads them; the two may be of different
+ * versions.
  */
 
 const Port = z.int().min(1).max(65_535);
 
 export const GateProbe = z.object({
-  /** Of the gate's admin port: `/probes/<container>/<probe>`. */
+  /** Path on the gate's admin port: `/probes/<container>/<probe>`. */
   path: z.string().regex(/^\/probes\/[a-z0-9-]{1,63}\/[A-Za-z]{1,32}$/),
   timeoutMs: z.int().min(1).max(3_600_000),
   probe: z.discriminatedUnion("kind", [
     z.object({
       kind: z.literal("http"),
       port: Port,
-      /** As in a request line. */
+      /** Target as in a request line. */
       target: z.string().max(8_192),
       isTls: z.boolean().default(false),
       headers: z

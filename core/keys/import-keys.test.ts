@@ -25,7 +25,7 @@ interface Sent {
 }
 
 /** An API that answers `keys.migrateKeys` by a function, and keeps what it was sent. */
-function anApi(answer: (hashes: readonly string[], call: number) => { migrated: number; failed: string[] }): {
+function anApi(respond: (hashes: readonly string[], call: number) => { migrated: number; failed: string[] }): {
   api: ImportingApi;
   sent: Sent[];
 } {
@@ -34,7 +34,7 @@ function anApi(answer: (hashes: readonly string[], call: number) => { migrated: 
     const hashes = (body.keys ?? []).map(({ hash }) => hash);
     sent.push({ procedure, hashes });
     if (procedure === "admin.startImport") return { data: { migrationId: "mig_1" } };
-    const { migrated, failed } = answer(hashes, sent.length);
+    const { migrated, failed } = respond(hashes, sent.length);
     return { data: { migrated: Array.from({ length: migrated }), failed } };
   };
   return { api: { call } as unknown as ImportingApi, sent };

@@ -1,13 +1,13 @@
 import type { Data, Fault, Input } from "../api/procedures.ts";
 
 /*
- * Keys that were issued elsewhere, sent to the API in portions. The dashboard and the command line import by it. A key itself is never sent: its hash
- * is.
+ * Imports keys that were issued elsewhere, in batches. Used by the dashboard and the command line. Only the hash of a key is sent, never
+ * the key itself.
  */
 
 export type ImportedKey = Input<"keys.migrateKeys">["keys"][number];
 
-/** A key that was issued elsewhere: with the key itself, or with its SHA-256 in base64. */
+/** A key that was issued elsewhere: the key itself, or its SHA-256 in base64. */
 export interface KeyToImport {
   readonly secret: string | undefined;
   readonly hash: string | undefined;
@@ -16,7 +16,7 @@ export interface KeyToImport {
 
 export interface ImportState<Row> {
   readonly migrationId: string | undefined;
-  /** Rows that are settled, from the beginning. */
+  /** Number of processed rows, from the start. */
   readonly done: number;
   readonly made: number;
   /** Rows that were not imported, with the reason. */
@@ -25,7 +25,7 @@ export interface ImportState<Row> {
 
 export const NOT_STARTED = { migrationId: undefined, done: 0, made: 0, failed: [] } as const;
 
-/** The API as an import needs it. */
+/** The API methods that an import requires. */
 export interface ImportingApi {
   call<P extends "admin.startImport" | "keys.migrateKeys">(
     procedure: P,
@@ -35,25 +35,25 @@ export interface ImportingApi {
 }
 
 export interface ImportOptions<Row> {
-  /** What goes in, and what the audit log calls the import. */
+  /** Target of the import, and its name in the audit log. */
   readonly what: { readonly apiId: string; readonly name: string; readonly rows: readonly Row[] };
   readonly api: ImportingApi;
-  /** The SHA-256 of a whole key in base64. */
+  /** Returns the SHA-256 of the complete key in base64. */
   readonly hashOf: (secret: string) => string | Promise<string>;
-  /** The faults of an error with which the API refused input; undefined for any other error. */
+  /** Returns the validation errors with which the API rejected input; `undefined` for any other error. */
   readonly faultsOf: (error: unknown) => readonly Fault[] | undefined;
-  /** Hears of the state after each portion. */
+  /** Called with the state after each batch. */
   readonly report: (state: ImportState<Row>) => void;
   readonly signal: AbortSignal;
 }
 
-/** Rows of one call: some hundred milliseconds of the server's time, and a progress that moves. */
-const PORTION = 200;
+/** Rows per call: a few hundred milliseconds of the server's time, and visible progress. */
+const BATCH = 200;
 
 /**
- * Imports rows in portions, from where `state` stands, and reports after each. A row that the server refuses is left out and listed, and the rest of
- * its portion is sent again. Throws what `api.call` throws when a portion could not be sent, so that it can go on from the last state: a portion that
- * had arrived all the same is then listed as existing.
+ * Imports rows in batches, starting at `state`, and reports after each. A row that the server rejects is listed as failed, and the rest of
+ * its batch is sent again. Throws the error of `api.call` if a batch could not be sent, so that the caller can resume from the last state:
+ * the keys of a batch that did arrive are then listed as existing.
  */
 export async function importKeys<Row extends KeyToImport>(
   options: ImportOptions<Row>,
@@ -69,16 +69,16 @@ export async function importKeys<Row extends KeyToImport>(
     tell();
   }
   while (done < rows.length) {
-    const portion = rows.slice(done, done + PORTION);
-    const outcome = await importPortion(portion, migrationId, options);
+    const batch = rows.slice(done, done + BATCH);
+    const outcome = await importBatch(batch, migrationId, options);
     made += outcome.made;
     failed.push(...outcome.failed);
-    done += portion.length;
+    done += batch.length;
     tell();
   }
 }
 
-async function importPortion<Row extends KeyToImport>(
+async function importBatch<Row extends KeyToImport>(
   rows: readonly Row[],
   migrationId: string,
   { what: { apiId }, api, hashOf, faultsOf, signal }: ImportOptions<Row>,
@@ -109,7 +109,7 @@ async function importPortion<Row extends KeyToImport>(
   return { made: 0, failed };
 }
 
-/** The rows of a portion that the server names as wrong; empty when the refusal is about something else. */
+/** Returns the rows of a batch that the server reports as invalid; empty if it rejected the batch for another reason. */
 function refusedRows(faults: readonly Fault[], rows: number): ReadonlyMap<number, string> {
   const refused = new Map<number, string>();
   for (const { location, message } of faults) {

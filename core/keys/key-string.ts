@@ -3,12 +3,12 @@ import { hash } from "node:crypto";
 const ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 const START_CHARACTERS = 4;
 
-/** A shorter root key could be guessed: 22 characters of base 58 are 128 bits. */
+/** A shorter root key could be guessed: 22 base58 characters are 128 bits. */
 export const ROOT_KEY_LENGTH_MIN = 22;
 
 /**
- * Encodes bytes in base58 with Bitcoin's alphabet, which has no `0`, `O`, `I` and `l`. The bytes are one big-endian number; each
- * leading zero byte becomes one `1`. The long division by 58 takes quadratic time, which does not matter for at most 255 bytes.
+ * Encodes bytes in base58 with Bitcoin's alphabet, which omits `0`, `O`, `I` and `l`. The bytes are one big-endian number; each leading
+ * zero byte becomes one `1`. The long division by 58 takes quadratic time, which does not matter for at most 255 bytes.
  */
 export function encodeBase58(bytes: Uint8Array): string {
   const digits: number[] = [];
@@ -27,10 +27,7 @@ export function encodeBase58(bytes: Uint8Array): string {
   return text;
 }
 
-/**
- * Makes the string of a key from random bytes (16 to 255, from a cryptographic source). `start` is the only part of it that may be
- * shown later.
- */
+/** Creates a key string from random bytes (16 to 255, from a cryptographic source). `start` is the only part that may be shown later. */
 export function makeKeyString({ prefix, randomBytes }: { prefix?: string | undefined; randomBytes: Uint8Array }): {
   key: string;
   start: string;
@@ -39,16 +36,16 @@ export function makeKeyString({ prefix, randomBytes }: { prefix?: string | undef
   return { key: leadOf(prefix) + random, start: startOf({ prefix, random }) };
 }
 
-/** Returns the part that may be shown of a key with this prefix and random part. */
+/** Returns the displayable part of a key with this prefix and random part. */
 export const startOf = ({ prefix, random }: { prefix?: string | undefined; random: string }): string =>
   leadOf(prefix) + random.slice(0, START_CHARACTERS);
 
 const leadOf = (prefix: string | undefined): string => (prefix === undefined || prefix === "" ? "" : `${prefix}_`);
 
 /**
- * Returns the form in which keys are stored and looked up: SHA-256 over the UTF-8 bytes of the whole string, in standard base64
- * with padding, 44 characters. A key is case-sensitive and is not trimmed. A slow hash is not needed: the string has at least 128
- * random bits, so that it cannot be guessed.
+ * Returns the form in which keys are stored and looked up: SHA-256 over the UTF-8 bytes of the complete string, in standard base64 with
+ * padding, 44 characters. A key is case-sensitive and is not trimmed. A slow hash is not required, because the string has at least 128
+ * random bits.
  */
 export function hashKey(key: string): string {
   return hash("sha256", key, "base64");

@@ -3,8 +3,8 @@ import * as z from "zod";
 import { startOf } from "./key-string.ts";
 
 /**
- * How keys that were issued elsewhere were hashed there (api-v2.md section 12.4). `sha256`: over the whole key, as in Postern.
- * `prefixed`: over the long token of `<prefix>_<short token>_<long token>` only, in hexadecimal.
+ * Hash algorithms of keys that were issued elsewhere (api-v2.md section 12.4). `sha256`: over the complete key, as in Postern. `prefixed`:
+ * only over the long token of `<prefix>_<short token>_<long token>`, in hexadecimal.
  */
 export const MigrationAlgorithm = z.enum(["sha256", "prefixed"]);
 export type MigrationAlgorithm = z.infer<typeof MigrationAlgorithm>;
@@ -18,13 +18,13 @@ export const storedHash = (algorithm: MigrationAlgorithm, imported: string): str
 export interface PrefixedKey {
   /** Hash of the long token, in the form of `storedHash`. */
   readonly hash: string;
-  /** The part of the key that may be shown, as of a key that Postern made. */
+  /** Displayable part of the key, as for a key that Postern created. */
   readonly start: string;
 }
 
 /**
- * Reads a key of the form `<prefix>_<short token>_<long token>`; the prefix may contain underscores. Returns undefined for any
- * other form, and for an empty long token, which would be no secret.
+ * Parses a key of the form `<prefix>_<short token>_<long token>`; the prefix may contain underscores. Returns `undefined` for any other
+ * form, and for an empty long token, which would contain no secret.
  */
 export function readPrefixedKey(key: string): PrefixedKey | undefined {
   const parts = key.split("_");

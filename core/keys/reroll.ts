@@ -3,8 +3,8 @@ import { EXPIRES_MAX_MS } from "./expires-max.ts";
 const MINUTE_MS = 60_000;
 
 /**
- * Returns the prefix for the successor of a key: everything before the last underscore of `start`, because the random part has
- * no underscore and a prefix may have several. Returns undefined for a key without a prefix.
+ * Returns the prefix for the successor of a key: the text before the last underscore of `start`, because the random part has no underscore
+ * and a prefix may have several. Returns `undefined` for a key without a prefix.
  */
 export function successorPrefix(start: string): string | undefined {
   const end = start.lastIndexOf("_");
@@ -12,8 +12,8 @@ export function successorPrefix(start: string): string | undefined {
 }
 
 /**
- * Returns when a key that has a successor expires, Unix ms: at once, or when `gracePeriodMs` is over, rounded up to the whole
- * minute. Never later than the key would have expired anyway, and never later than EXPIRES_MAX_MS.
+ * Returns when a key with a successor expires, Unix ms: now, or after `gracePeriodMs`, rounded up to the full minute. Never later than the
+ * key's own expiry, and never later than EXPIRES_MAX_MS.
  */
 export function expiryOfPredecessor({
   nowMs,

@@ -75,7 +75,7 @@ const Credential = withRules(
   [exactlyOneOf("header", "query")],
 ).describe("A place where a request may carry its key.");
 
-/** Names of headers and schemes are compared without regard to case. Only ASCII has case here, as in CEL. */
+/** Names of headers and schemes are compared case-insensitively. Only ASCII has case here, as in CEL. */
 const lowerAscii = (text: string): string => text.replace(/[A-Z]+/g, (capitals) => capitals.toLowerCase());
 
 function placeOf({ header, query }: z.output<typeof Credential>): string {
@@ -83,7 +83,7 @@ function placeOf({ header, query }: z.output<typeof Credential>): string {
   return JSON.stringify(["header", lowerAscii(header.name), lowerAscii(header.scheme ?? "")]);
 }
 
-/** The same in CEL. */
+/** The CEL equivalent. */
 const celPlaceOf = (credential: string): string => {
   const header = `${credential}.header`;
   return `[${[
@@ -136,9 +136,7 @@ const COUNTER_FAILURES = ["Local", "Deny", "Allow"] as const;
 const EXPECTED_COUNTER_FAILURE =
   "expected Local, Deny or Allow, or an object such as { action: Local, budget: 1/pods }, whose budget is for Local only";
 
-/**
- * A word, or an object with it. Kubernetes gives a place one type or none, so all that is allowed is listed.
- */
+/** A word, or an object that contains it. Kubernetes requires one type per field or none, so the allowed values are listed. */
 const OnCounterFailure = z
   .union(
     [
@@ -180,10 +178,10 @@ const ClientAddress = withRules(
 ).describe("How the client's address is found. Without it this gate does not check the API's IP allow-list.");
 
 const EXPECTED_PORT = "expected a port: a number from 1 to 65535, or the name of a container port";
-/** Groups of small letters and digits with a hyphen between them, with a letter somewhere, as Kubernetes names ports. */
+/** Groups of lower-case letters and digits, separated by hyphens, with at least one letter, like Kubernetes port names. */
 const PORT_NAME = /^([0-9]+-)*[0-9]*[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
 
-/** Which keys an app accepts, and what each request needs. */
+/** Defines which keys an app accepts, and what each request requires. */
 export const ApiKeyPolicySpec = withRules(
   z.strictObject({
     selector: Selector.optional(),
@@ -191,7 +189,7 @@ export const ApiKeyPolicySpec = withRules(
     target: z
       .strictObject({
         port: z
-          .union([z.string().min(1).max(15), z.int().min(1).max(65_535)], { error: EXPECTED_PORT })
+          .union([z.string().min(1).max(15, { abort: true }), z.int().min(1).max(65_535)], { error: EXPECTED_PORT })
           .refine((port) => typeof port === "number" || PORT_NAME.test(port), { error: EXPECTED_PORT })
           .meta({
             "x-kubernetes-int-or-string": true,

@@ -14,7 +14,7 @@ import {
   withRules,
 } from "./fields.ts";
 
-/** In the key's name in the store, while its secret is not yet in the Secret. A name that ended like this would be taken for one. */
+/** Suffix of the stored name of a key whose secret is not yet in the Secret. A manifest's name must not end with it. */
 export const BEING_ISSUED = " (being issued)";
 
 const PolicyRef = z
@@ -75,7 +75,7 @@ const Refill = withRules(
   ],
 ).describe("How credits come back. Without it they do not.");
 
-/** Both an RFC 3339 text and a day that exists. */
+/** Requires an RFC 3339 text and an existing day. */
 const isTime = (text: string): boolean => z.iso.datetime({ offset: true }).safeParse(text).success;
 const TIME = /^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})$/;
 const EXPECTED_TIME = "expected a time such as 2027-01-31T00:00:00Z, between 1970 and 2100";
@@ -116,7 +116,7 @@ const fixed = (field: string, message: string): Rule<unknown> => ({
   message,
 });
 
-/** A key for an app, whose secret is put into a Secret. */
+/** A key for an app, whose secret is written to a Secret. */
 export const ApiKeySpec = withRules(
   z.strictObject({
     policyRef: PolicyRef.optional(),

@@ -424,3 +424,31 @@ describe("a manifest that is wrong", () => {
     );
   });
 });
+
+test.each([
+  {
+    name: "a path",
+    at: "spec.rules[0].match.path.prefix",
+    manifest: (text: string) => withRule({ match: { path: { prefix: `/${text}` } } }),
+  },
+  {
+    name: "the name of a port",
+    at: "spec.target.port",
+    manifest: (text: string) => aPolicy({ target: { port: text } }),
+  },
+  {
+    name: "the key of a label",
+    at: "spec.selector.matchLabels",
+    manifest: (text: string) => aPolicy({ selector: { matchLabels: { [`${text}/a`]: "x" } } }),
+  },
+  {
+    name: "the name of an object",
+    at: "metadata.name",
+    manifest: (text: string) => ({ ...aRole(), metadata: { name: text } }),
+  },
+])("$name of megabytes is a problem, and not an exception of the expression that reads it", ({ at, manifest }) => {
+  for (const part of ["a", "1", "a-", "1-", "a.", "/", "%41"]) {
+    const problems = checkManifest(manifest(part.repeat(8_000_000 / part.length)));
+    expect(problems.map(({ location }) => location.split('["')[0])).toContain(at);
+  }
+});

@@ -9,7 +9,7 @@ import { RoleSpec } from "./role.ts";
 
 export type { ManifestProblem } from "./compile-policy.ts";
 
-/** Kubernetes owns the metadata, so members that we do not need are accepted. Without `namespace`, the default one is meant. */
+/** Kubernetes owns the metadata, so unused members are accepted. The namespace defaults to `default`. */
 const Metadata = z.object({
   name: ObjectName,
   namespace: NamespaceName.optional(),
@@ -34,10 +34,10 @@ const ENVELOPES = {
   Role: envelope("Role", RoleSpec),
 };
 
-/** A manifest of any of our kinds, with its defaults filled in. */
+/** A manifest of any Postern kind, with its defaults filled in. */
 export type Manifest = { [K in keyof typeof ENVELOPES]: z.output<(typeof ENVELOPES)[K]> }[keyof typeof ENVELOPES];
 
-/** Reads a manifest. An unknown field is a problem, reported with its location. Never throws. */
+/** Parses a manifest. An unknown field is a problem, reported with its location. Never throws. */
 export function parseManifest(value: unknown): { manifest: Manifest } | { problems: ManifestProblem[] } {
   const head = z.looseObject({ apiVersion: z.string(), kind: z.string() }).safeParse(value, { error: sayRequired });
   if (!head.success) return { problems: problemsOf(head.error) };
@@ -51,9 +51,9 @@ export function parseManifest(value: unknown): { manifest: Manifest } | { proble
 }
 
 /**
- * Returns everything that is wrong with a manifest, as far as it can be seen without a store: violations of its schema, and for a
- * policy also of its queries and paths. The list is empty when the manifest is valid. It is checked alone: whether another manifest
- * claims the same name is decided by the operator (reconcilers/claims.ts).
+ * Returns all problems of a manifest that are detectable offline: violations of its schema, and for a policy also of its queries and paths.
+ * The list is empty if the manifest is valid. The manifest is checked alone: the operator decides whether another manifest claims the same
+ * name (reconcilers/claims.ts).
  */
 export function checkManifest(value: unknown): ManifestProblem[] {
   const parsed = parseManifest(value);
@@ -68,7 +68,7 @@ export function checkManifest(value: unknown): ManifestProblem[] {
 const sayRequired = (issue: { code: string; input?: unknown }): string | undefined =>
   issue.code === "invalid_type" && issue.input === undefined ? "is required" : undefined;
 
-/** Turns zod issues into problems, one per unknown field, with locations such as `spec.rules[0].match.path`. */
+/** Converts zod issues into problems, one per unknown field, with locations such as `spec.rules[0].match.path`. */
 export function problemsOf(error: Pick<z.ZodError, "issues">): ManifestProblem[] {
   return error.issues.flatMap((issue): ManifestProblem[] => {
     if (issue.code === "unrecognized_keys") {

@@ -4,16 +4,16 @@ import type { ApiKeyPolicySpec } from "./api-key-policy.ts";
 import { parseDuration } from "./duration.ts";
 import type { ManifestRule } from "./policy-rule.ts";
 
-/** Something that only a changed manifest can fix. `location` is a path from the manifest's root, such as `spec.rules[0].match`. */
+/** An error that only a changed manifest can fix. `location` is a path from the manifest's root, such as `spec.rules[0].match`. */
 export interface ManifestProblem {
   readonly location: string;
   readonly message: string;
 }
 
 /**
- * Makes the policy that sidecars enforce: names are resolved to ids, durations are milliseconds, permission queries are checked, whose
- * grammar no schema can express. Returns all problems at once. `spec` must have passed its schema. `namespaceIds` maps the names of rate-limit namespaces in the
- * store (see `namespacesOf`) to their ids.
+ * Compiles the policy that sidecars enforce: resolves names to ids, converts durations to milliseconds, and checks permission queries,
+ * whose grammar no schema can express. Returns all problems together. `spec` must have passed its schema. `namespaceIds` maps the names of
+ * rate-limit namespaces in the database (see `namespacesOf`) to their ids.
  */
 export function compilePolicy(
   spec: ApiKeyPolicySpec,
@@ -47,7 +47,7 @@ export function compilePolicy(
   };
 }
 
-/** Returns the rate-limit namespaces that the policy's limits name, without duplicates. */
+/** Returns the distinct rate-limit namespaces that the policy's limits name. */
 export function namespacesOf({ rules }: Pick<ApiKeyPolicySpec, "rules">): string[] {
   const names = rules.flatMap(({ ratelimits }) => ratelimits.map(({ namespace }) => namespace));
   return [...new Set(names.filter((name) => name !== undefined))];
@@ -122,7 +122,7 @@ function compileClientAddress({
   return from === "Connection" ? { from: "connection" } : { from: "forwardedFor", trustedProxies };
 }
 
-/** Returns why a permission query does not parse; undefined when it does. */
+/** Returns why a permission query is invalid; `undefined` if it is valid. */
 export function queryProblem(query: string): string | undefined {
   try {
     parseQuery(query);

@@ -1,8 +1,8 @@
 import * as z from "zod";
 
 /*
- * Status conditions, by the API conventions of Kubernetes and by kstatus: `Ready` is always present, `Reconciling` and `Stalled`
- * only while they are true. `lastTransitionTime` changes only when `status` changes.
+ * Status conditions, by the Kubernetes API conventions and kstatus: `Ready` is always present, `Reconciling` and `Stalled` only while they
+ * are true. `lastTransitionTime` changes only if `status` changes.
  */
 
 const REASON_LENGTH_MAX = 1024;
@@ -29,7 +29,7 @@ export const Condition = z
   .describe("One aspect of the object's state.");
 export type Condition = z.infer<typeof Condition>;
 
-/** The conditions of a status; a list that is merged by `type`. */
+/** Conditions of a status; a list that is merged by `type`. */
 export const Conditions = z
   .array(Condition)
   .max(16)
@@ -37,8 +37,8 @@ export const Conditions = z
   .describe("What the operator found: Ready, and Reconciling or Stalled while they are true.");
 
 /**
- * The status of an object that no operator has seen yet: without it a missing operator would look like a slow one. In a cluster it is
- * the default of the CRD, so it is there from the first read on. Its time is not known, and is replaced with the first real one.
+ * Status of an object that no operator has reconciled yet: without it a missing operator would look like a slow one. In a cluster it is the
+ * CRD default, so it is present from the first read. Its time is a placeholder until the first real one.
  */
 export const PENDING_STATUS = {
   conditions: [
@@ -52,7 +52,7 @@ export const PENDING_STATUS = {
   ],
 } as const;
 
-/** Makes a condition with the current time. Cuts a message that is longer than Kubernetes allows. */
+/** Returns a condition with the current time. Truncates a message that exceeds the Kubernetes limit. */
 export function makeCondition({
   nowMs,
   message,
@@ -65,14 +65,14 @@ export function makeCondition({
   observedGeneration?: number;
   nowMs: number;
 }): Condition {
-  // Kubernetes writes times of conditions in whole seconds.
+  // Kubernetes writes condition times in seconds.
   const lastTransitionTime = `${new Date(nowMs).toISOString().slice(0, 19)}Z`;
   return { ...rest, message: message.slice(0, MESSAGE_LENGTH_MAX), lastTransitionTime };
 }
 
 /**
- * Replaces the condition of the same type, or appends it. `lastTransitionTime` is kept while `status` is the same. Returns the
- * same array when nothing changes, so that the caller can skip the write.
+ * Replaces the condition of the same type, or appends it. Keeps `lastTransitionTime` while `status` is the same. Returns the same array if
+ * nothing changes, so that the caller can skip the write.
  */
 export function setCondition(conditions: readonly Condition[], condition: Condition): readonly Condition[] {
   const at = conditions.findIndex(({ type }) => type === condition.type);
@@ -88,7 +88,7 @@ export function setCondition(conditions: readonly Condition[], condition: Condit
   return isSame ? conditions : conditions.with(at, set);
 }
 
-/** Removes the condition of a type, for example an abnormal one that is over. Returns the same array when there is none. */
+/** Removes the condition of a type, for example an abnormal one that is over. Returns the same array if there is none. */
 export function removeCondition(conditions: readonly Condition[], type: string): readonly Condition[] {
   return conditions.some((condition) => condition.type === type)
     ? conditions.filter((condition) => condition.type !== type)

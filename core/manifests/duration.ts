@@ -1,8 +1,8 @@
 import * as z from "zod";
 
 /*
- * Durations in manifests: text in the notation that Kubernetes users know (`500ms`, `60s`, `1h30m`), or an integer of
- * milliseconds. Everywhere else in Postern a duration is milliseconds.
+ * Durations in manifests: text in Kubernetes notation (`500ms`, `60s`, `1h30m`), or an integer of milliseconds. Everywhere else in Postern
+ * a duration is in milliseconds.
  */
 
 const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
@@ -13,7 +13,7 @@ const PART = /([0-9]+)(ms|s|m|h)/g;
 
 const EXPECTED = "expected a duration such as 500ms, 60s or 1h30m, or a positive integer of milliseconds";
 
-/** Returns the duration in milliseconds. Throws RangeError if it is not a duration, or exceeds 2^53 − 1. */
+/** Returns the duration in milliseconds. Throws `RangeError` if it is not a duration, or exceeds 2^53 − 1. */
 export function parseDuration(duration: string | number): number {
   const ms = typeof duration === "number" ? duration : sumOfParts(duration);
   if (!Number.isSafeInteger(ms) || ms < 0) throw new RangeError(`${JSON.stringify(duration)}: ${EXPECTED}`);
@@ -27,11 +27,11 @@ function sumOfParts(text: string): number {
   return ms;
 }
 
-/** A hundred years. The Kubernetes API server, and whatever else is written in Go, cannot express three hundred. */
+/** One hundred years. The Kubernetes API server, like all Go programs, cannot represent three hundred. */
 const HOURS_MAX = 876_000;
 const MS_MAX = HOURS_MAX * 3_600_000;
 
-/** Returns the duration in milliseconds, or undefined when it is none: for rules over several fields, of which one may be wrong. */
+/** Returns the duration in milliseconds, or `undefined` if it is invalid, for rules over several fields, of which one may be invalid. */
 export function findDuration(duration: string | number): number | undefined {
   try {
     return parseDuration(duration);
@@ -45,11 +45,11 @@ const isDurationOf = (duration: string | number, msMin: number): boolean => {
   return ms !== undefined && ms >= msMin && ms <= MS_MAX;
 };
 
-/** In CEL: the milliseconds of the field, which is a text or an integer. All of them: `getMilliseconds` of a duration is no remainder. */
+/** Returns CEL for the milliseconds of the field, which is a text or an integer. `getMilliseconds` returns the total, not a remainder. */
 export const celMilliseconds = (field: string): string =>
   `(type(${field}) == int ? int(${field}) : duration(${field}).getMilliseconds())`;
 
-/** A schema for a duration of at least `msMin` milliseconds, and at most a hundred years. */
+/** Returns a schema for a duration of at least `msMin` milliseconds, and at most one hundred years. */
 export function durationOf({ msMin }: { msMin: number }) {
   return z
     .union([z.string().max(TEXT_LENGTH_MAX), z.int()], { error: EXPECTED })

@@ -13,20 +13,21 @@ export const NamespaceName = z.string().min(1).max(63).regex(NAMESPACE_NAME, { e
 export const ObjectName = z
   .string()
   .min(1)
-  .max(253)
+  // `abort`: the expression would overflow the stack on megabytes of text.
+  .max(253, { abort: true })
   .regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/, { error: "expected an object's name" });
 
 export const DeletionPolicy = z.enum(["Delete", "Orphan"]);
 export type DeletionPolicy = z.infer<typeof DeletionPolicy>;
 
-/** Without it a text of white space would be a name. The same characters for JavaScript and for Go, whose `\\s` differ. */
+/** Rejects names of white space alone. Lists the characters, because `\\s` differs between JavaScript and Go. */
 const NOT_BLANK = /[^\t\n\v\f\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]/;
 
-/** A name for people or in the store: anything but white space alone. */
+/** A display name or stored name: any text except white space alone. */
 export const nameOf = ({ min, max }: { min: number; max: number }) =>
   z.string().min(min).max(max).regex(NOT_BLANK, { error: "expected more than white space" });
 
-/** The items of which an earlier one has the same key, as faults of a rule. */
+/** Returns the items that repeat the key of an earlier one, as errors of a rule. */
 export function repeated<Item>(items: readonly Item[], keyOf: (item: Item) => string, message: string) {
   const seen = new Set<string>();
   return items.flatMap((item, index) => {
@@ -37,7 +38,7 @@ export function repeated<Item>(items: readonly Item[], keyOf: (item: Item) => st
   });
 }
 
-/** A list whose items differ. The Kubernetes API server merges it by item. */
+/** A list of distinct items. The Kubernetes API server merges it by item. */
 export const setOf = <Item extends z.ZodType<string>>(item: Item, max: number) =>
   z
     .array(item)
@@ -53,10 +54,13 @@ const LABEL_NAME = "([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)";
 const LABEL_PREFIX = "([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*[/])?";
 const LABEL_KEY = `^${LABEL_PREFIX}${LABEL_NAME}$`;
 const LABEL_PREFIX_LENGTH_MAX = 253;
+const LABEL_KEY_LENGTH_MAX = LABEL_PREFIX_LENGTH_MAX + "/".length + 63;
 const LABELS_MAX = 32;
 
 const isLabelKey = (key: string): boolean =>
-  new RegExp(LABEL_KEY).test(key) && key.lastIndexOf("/") <= LABEL_PREFIX_LENGTH_MAX;
+  key.length <= LABEL_KEY_LENGTH_MAX &&
+  new RegExp(LABEL_KEY).test(key) &&
+  key.lastIndexOf("/") <= LABEL_PREFIX_LENGTH_MAX;
 
 const LABEL_KEY_TEXT =
   "a label's key is 1 to 63 letters, digits and - _ . that begin and end with a letter or digit, after an optional DNS name and /";
@@ -67,7 +71,7 @@ const LabelValue = z
   .max(63)
   .regex(/^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$/, { error: "expected a label's value" });
 
-/** Labels that a pod must all have: at least one, because none would be every pod. */
+/** Labels that a pod must all have. At least one is required, because an empty selector would match every pod. */
 export const LabelsToMatch = z
   .record(LabelKey, LabelValue)
   .superRefine((labels, context) => {
@@ -86,9 +90,9 @@ export const LabelsToMatch = z
     ],
   });
 
-/** Labels of an object itself, which the Kubernetes API server checks for every kind. */
+/** Labels of an object itself, which the Kubernetes API server validates for every kind. */
 export const ObjectLabels = z.record(LabelKey, LabelValue);
-/** Of annotations it checks the keys, whose prefix may have capitals. */
+/** The Kubernetes API server validates annotation keys, whose prefix may have capitals. */
 export const ObjectAnnotations = z.record(
   z.string().refine((key) => isLabelKey(key.replace(/^[^/]*[/]/, (prefix) => prefix.toLowerCase())), {
     error: "expected the key of an annotation, which has the form of a label's key",
@@ -113,7 +117,7 @@ export const AllowedNamespaces = setOf(NamespaceName, 64)
   .default([])
   .describe("Other namespaces whose objects may refer to what this object owns. Its own namespace always may.");
 
-/** What every status has. */
+/** Fields of every status. */
 export const statusFields = {
   conditions: Conditions.optional(),
   observedGeneration: z.int().min(0).optional().describe("The generation of the spec that this status describes."),
@@ -121,15 +125,15 @@ export const statusFields = {
 
 export const storeId = (what: string) => z.string().max(255).optional().describe(`The store's id of ${what}.`);
 
-/** A rule over several fields, written twice side by side: in CEL for the Kubernetes API server, and as a function for all else. */
+/** A rule over several fields, written twice: in CEL for the Kubernetes API server, and as a function for all other uses. */
 export interface Rule<T> {
-  /** CEL; `self` is the value. A rule that names `oldSelf` forbids changes, which only the API server sees. */
+  /** CEL; `self` is the value. A rule that uses `oldSelf` restricts changes, which only the API server can compare. */
   readonly rule: string;
   readonly message: string;
-  /** The member that the rule is about, for the Kubernetes API server. */
+  /** The field that the rule concerns, for the Kubernetes API server. */
   readonly fieldPath?: string;
   readonly holds?: (value: T) => boolean;
-  /** In place of `holds`: the places within the value that break the rule, so that each is reported where it is. */
+  /** Replaces `holds`: returns the locations within the value that violate the rule, so that each is reported separately. */
   readonly faults?: (
     value: T,
   ) => ReadonlyArray<{ readonly path: ReadonlyArray<string | number>; readonly message: string }>;
@@ -155,7 +159,7 @@ export function withRules<S extends z.ZodType>(schema: S, rules: ReadonlyArray<R
     });
 }
 
-/** Exactly one of two optional fields is given. */
+/** Rule that exactly one of two optional fields is set. */
 export function exactlyOneOf<A extends string, B extends string>(
   a: A,
   b: B,

@@ -7,7 +7,7 @@ import { RoleSpec, RoleStatus } from "./role.ts";
 
 export { API_VERSION, GROUP, VERSION } from "./fields.ts";
 
-/** As in a CRD's `additionalPrinterColumns`. */
+/** An entry of a CRD's `additionalPrinterColumns`. */
 export interface PrinterColumn {
   readonly name: string;
   readonly type: "string" | "integer" | "date";
@@ -17,8 +17,8 @@ export interface PrinterColumn {
 }
 
 /**
- * What a CRD is generated from. CEL rules and list types are in the metadata of the schemas, under the names of their
- * `x-kubernetes-…` extensions, so that each is next to the check that it repeats.
+ * Source of a generated CRD. CEL rules and list types are in the metadata of the schemas, under the names of their `x-kubernetes-…`
+ * extensions, so that each is next to the check that it repeats.
  */
 export interface KindDefinition {
   readonly kind: string;
@@ -39,7 +39,7 @@ const ofCondition = (name: string, type: string, member: "status" | "reason" | "
   jsonPath: `.status.conditions[?(@.type=="${type}")].${member}`,
 });
 
-/** No name of a column has a blank, so that `awk` and `--sort-by` find it. */
+/** Column names contain no blanks, so that `awk` and `--sort-by` work. */
 const READY: readonly PrinterColumn[] = [
   ofCondition("Ready", "Ready", "status"),
   ofCondition("Reason", "Ready", "reason"),
@@ -63,7 +63,7 @@ export const KINDS = [
       ...READY,
       { name: "Secret", type: "string", jsonPath: ".spec.secretRef.name" },
       { name: "Owner", type: "string", jsonPath: ".spec.owner" },
-      // Times to come: the type `date` shows how long ago a time was.
+      // Future times are strings, because the type `date` shows a time as an age.
       { name: "Rotation", type: "string", jsonPath: ".status.nextRotation", priority: 1 },
       { name: "Expires", type: "string", jsonPath: ".status.expiresAt", priority: 1 },
       { name: "Key", type: "string", jsonPath: ".status.keyId", priority: 1 },
@@ -136,7 +136,7 @@ export const KINDS = [
     kind: "Role",
     plural: "roles",
     singular: "role",
-    // `role` and `roles` alone mean RBAC's.
+    // `role` and `roles` alone refer to RBAC.
     shortNames: ["keyrole", "keyroles"],
     description: "A named set of permissions, for keys.",
     specSchema: RoleSpec,

@@ -1,8 +1,6 @@
 import type { Kind } from "./index.ts";
 
-/*
- * The name by which the store knows a manifest that manages an object: `<cluster>/<kind>/<namespace>/<name>`.
- */
+/* Parts of `<cluster>/<kind>/<namespace>/<name>`, which names the manifest that manages an object. */
 
 export interface ManifestName {
   readonly cluster: string;
@@ -13,22 +11,25 @@ export interface ManifestName {
 
 const PART = "[a-zA-Z0-9._-]{1,253}";
 
-/** A manager's name: four parts, none of them empty. */
+/** A manager's name: four non-empty parts. */
 export const MANAGER = new RegExp(`^${PART}(?:/${PART}){3}$`);
 
-/** Returns undefined for a text of another form. The kind need not be one of this release. */
+/** Returns `undefined` for any other form. The kind may be unknown to this version. */
 export function parseManager(manager: string): ManifestName | undefined {
   if (!MANAGER.test(manager)) return undefined;
   const [cluster = "", kind = "", namespace = "", name = ""] = manager.split("/");
   return { cluster, kind, namespace, name };
 }
 
-/** `role.postern.dev`: how kubectl finds a kind of ours, also where another group has a kind of that name, as RBAC has a Role. */
+/**
+ * Returns the qualified resource name, such as `role.postern.dev`, with which kubectl finds a Postern kind even if another group has the
+ * same kind, as RBAC has a Role.
+ */
 export const resourceOf = (kind: Kind | (string & {})): string => `${kind.toLowerCase()}.postern.dev`;
 
 /**
- * The command that opens the manifest in an editor, for a person whose kubectl reaches the cluster. undefined for parts that no object in
- * Kubernetes has: any caller with the permission may name a manager, and this text is copied into a shell.
+ * Returns the command that opens the manifest in an editor, for a user whose kubectl reaches the cluster. Returns `undefined` for parts
+ * that are not valid Kubernetes names: any caller with the permission may set a manager, and this text is copied into a shell.
  */
 export function editCommand({ kind, namespace, name }: ManifestName): string | undefined {
   const isObject =

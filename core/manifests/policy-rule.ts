@@ -64,11 +64,14 @@ const Ratelimit = withRules(
   ],
 ).describe("A rate limit. Of several, either all are charged or none.");
 
-/** What a limit counts on: two limits of a rule with one counter would charge it twice. */
+/** Returns the counter of a limit: two limits of a rule with one counter would charge it twice. */
 const counterOf = ({ name, namespace, identifier = "key", duration }: z.output<typeof Ratelimit>): string =>
   JSON.stringify([name, namespace, identifier, findDuration(duration)]);
 
-/** The same in CEL, in which `namespace` is a reserved word. A list is compared, because comparing long texts pair by pair exceeds the budget of a rule. */
+/**
+ * The CEL equivalent, in which `namespace` is a reserved word. Compares a list, because comparing long texts pair by pair exceeds the cost
+ * budget of a rule.
+ */
 const celCounterOf = (limit: string): string =>
   `[${[
     `(has(${limit}.name) ? ${limit}.name : '')`,

@@ -11,7 +11,7 @@ import {
   withRules,
 } from "./fields.ts";
 
-/** Another limit for some identifiers of a rate-limit namespace. */
+/** A different limit for some identifiers of a rate-limit namespace. */
 export const RatelimitOverrideSpec = withRules(
   z.strictObject({
     namespaceRef: z

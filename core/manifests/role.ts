@@ -7,7 +7,7 @@ const Slug = z
   .max(128)
   .regex(/^[a-zA-Z0-9_:\-.*]+$/, { error: "expected a permission: letters, digits and _ : - . *" });
 
-/** A role: a named set of permissions that keys are given. */
+/** A role: a named set of permissions that keys can hold. */
 export const RoleSpec = z
   .strictObject({
     name: nameOf({ min: 1, max: 128 }).describe(

@@ -4,13 +4,13 @@ import { PathAllowance } from "../policies/policy.ts";
 import type { Rule } from "./fields.ts";
 
 /*
- * Paths of rules. A rule whose path no request can have would protect nothing, so it is refused. What is wrong is found by the check
- * of requests themselves (policies/check-path.ts); the pattern and the CEL rules below say the same to the Kubernetes API server.
+ * Paths of rules. A rule whose path no request can have would protect no route, so it is rejected. policies/check-path.ts, which checks
+ * requests, finds the error; the pattern and the CEL rules below express the same for the Kubernetes API server.
  */
 
 const ANY = "[0-9A-Fa-f]";
 const NEXT = "%[89ABab][0-9A-Fa-f]";
-/** A character of more than one byte in UTF-8, percent-encoded (RFC 3629, section 4). */
+/** A percent-encoded character of several UTF-8 bytes (RFC 3629, section 4). */
 const ENCODED_BEYOND_ASCII = [
   `%([Cc][2-9A-Fa-f]|[Dd]${ANY})${NEXT}`,
   `%[Ee]0%[ABab]${ANY}${NEXT}`,
@@ -21,16 +21,17 @@ const ENCODED_BEYOND_ASCII = [
   `%[Ff]4%8${ANY}(${NEXT}){2}`,
 ].join("|");
 
-/** No control characters, blanks, fragments, queries or wildcards; a percent sign encodes UTF-8, and no zero byte. */
+/** Excludes control characters, blanks, fragments, queries and wildcards; a percent sign encodes UTF-8, except a zero byte. */
 const RULE_PATH = new RegExp(`^[/]([^\\x00-\\x20\\x7f#?%*{}]|%(0[1-9A-Fa-f]|[1-7]${ANY})|${ENCODED_BEYOND_ASCII})*$`);
 
 export const RulePath = z
   .string()
   .min(1)
-  .max(1024)
+  // `abort`: the expression would overflow the stack on megabytes of text.
+  .max(1024, { abort: true })
   .regex(RULE_PATH, { error: ({ input }) => whyNever(String(input), PathAllowance.options) });
 
-/** Why no request can have the path; undefined when one can. */
+/** Returns why no request can have the path; `undefined` if one can. */
 function whyNever(path: string, allow: readonly PathAllowance[]): string | undefined {
   if (!path.startsWith("/")) return "expected a path that begins with /";
   const wildcard = /[*{}]/.exec(path);
@@ -53,7 +54,7 @@ interface WithPaths {
   }>;
 }
 
-/** In a path that is not yet normalized: letters and dots may be encoded, hexadecimal is in any case. */
+/** Matches a dot in a path that is not normalized: letters and dots may be encoded, and hexadecimal has any case. */
 const DOT = "([.]|%2[eE])";
 const SEPARATOR = "([/\\\\]|%2[fF]|%5[cC])";
 const FORMS: ReadonlyArray<{ readonly allowance: PathAllowance; readonly found: string; readonly what: string }> = [
@@ -68,19 +69,19 @@ const FORMS: ReadonlyArray<{ readonly allowance: PathAllowance; readonly found: 
   },
 ];
 
-/** Rules of the whole spec, because `allowPaths` may allow such a path. */
+/** Rules of the complete spec, because `allowPaths` may allow such a path. */
 export const PATHS_THAT_MATCH: ReadonlyArray<Rule<WithPaths>> = FORMS.map(({ allowance, found, what }, index) => ({
   rule: `'${allowance}' in self.allowPaths || self.rules.all(rule, !has(rule.match.path) || !(has(rule.match.path.prefix) ? rule.match.path.prefix : rule.match.path.exact).matches(r'${found}'))`,
   message: `no request can match a rule whose path has ${what}; list ${allowance} in allowPaths to let such requests through`,
   fieldPath: ".rules",
-  // Once for all forms: the first fault of a path is reported.
+  // Set once for all forms: only the first error of a path is reported.
   ...(index === 0 ? { faults: pathFaults } : {}),
 }));
 
 function pathFaults({ rules, allowPaths }: WithPaths) {
   return rules.flatMap(({ match: { path } }, index) => {
     const [field, text] = path?.prefix === undefined ? ["exact", path?.exact] : ["prefix", path.prefix];
-    // What RulePath refused is reported there.
+    // `RulePath` reports the paths that it rejects.
     if (text === undefined || !RULE_PATH.test(text)) return [];
     const message = whyNever(text, allowPaths);
     return message === undefined ? [] : [{ path: ["rules", index, "match", "path", field ?? ""], message }];

@@ -3,9 +3,9 @@ import { readProxyBlock } from "../policies/proxy-block.ts";
 import { withRules } from "./fields.ts";
 
 /*
- * What gates read as a proxy (policies/proxy-block.ts), in CEL. The functions of Kubernetes know neither zones nor IPv4 within IPv6,
- * which manifests have always been allowed to name: a zone is cut off, and ::ffff:10.0.0.1 is asked for as ::fffe:10.0.0.1, which is
- * an address if and only if the other is.
+ * CEL rule for the proxies that gates accept (policies/proxy-block.ts). The CEL functions of Kubernetes support neither zones nor IPv4
+ * within IPv6, which manifests may contain: a zone is cut off, and ::ffff:10.0.0.1 is checked as ::fffe:10.0.0.1, which is an address if
+ * and only if the other is.
  */
 const ADDRESS = "self.split('/')[0]";
 const IPV6 = `${ADDRESS}.split('%')[0].lowerAscii().replace('ffff:', 'fffe:', 1)`;
@@ -14,7 +14,7 @@ const BITS = "self.split('/')[1]";
 const RULE = `(${ADDRESS}.contains(':') ? isIP(${IPV6}) && ip(${IPV6}).family() == 6 : isIP(${ADDRESS})) && (!self.contains('/')
   || (self.split('/').size() == 2 && ${BITS}.matches('^[0-9]{1,3}$') && int(${BITS}) <= (${ADDRESS}.contains(':') ? 128 : 32)))`;
 
-/** An address or a CIDR block of a proxy in front. */
+/** Address or CIDR block of a proxy in front of the gate. */
 export const TrustedProxy = withRules(z.string().min(1).max(64), [
   {
     rule: RULE.replace(/\s+/g, " "),

@@ -1,6 +1,8 @@
 import type { Document, LineCounter } from "yaml";
 
-/** Returns what finds the line, from 1, of the value at a path. Of what is missing it is that of the nearest that should have it. */
+/**
+ * Returns a function that finds the line, from 1, of the value at a path. For a missing value it returns the line of the nearest ancestor.
+ */
 export function lineFinder(document: Document, lines: LineCounter): (path: readonly PropertyKey[]) => number {
   return (path) => {
     for (let length = path.length; length > 0; length--) {
@@ -11,7 +13,7 @@ export function lineFinder(document: Document, lines: LineCounter): (path: reado
   };
 }
 
-/** The path of a place as problems name it: `spec.rules[0].mode`. */
+/** Returns the path of a problem's location, such as `spec.rules[0].mode`. */
 export const pathOf = (location: string): (string | number)[] =>
   [...location.matchAll(/\[(\d+)\]|([^.[\]]+)/g)].map(([, index, name = ""]) =>
     index === undefined ? name : Number(index),

@@ -1,25 +1,25 @@
 /*
- * What a key may do with the slugs that it holds (api-v2.md section 11.3). A `*` is a wildcard only where it is a whole segment
- * after a separator (`.` or `:`). At the end it matches one or more characters of any kind, inside it matches exactly one segment.
- * `*` alone allows everything. Any other star is literal text, and so is every star in a requested permission.
+ * Evaluates the permissions of a key by its slugs (api-v2.md section 11.3). A `*` is a wildcard only as a complete segment after a
+ * separator (`.` or `:`). At the end it matches one or more characters of any kind; elsewhere it matches exactly one segment. `*` alone
+ * allows everything. Any other star is literal, and so is every star in a requested permission.
  */
 
 export interface Grants {
-  /** Whether a held slug satisfies the requested one. A `*` in `requested` is literal. */
+  /** Returns whether a held slug satisfies the requested one. A `*` in `requested` is literal. */
   satisfies(requested: string): boolean;
 }
 
 /** A slug with inner wildcards, as the literals around them. Each inner literal begins with a separator. */
 interface Pattern {
   readonly literals: readonly string[];
-  /** Ends in a wildcard, which matches one or more characters of any kind. */
+  /** Whether the slug ends in a wildcard, which matches one or more characters of any kind. */
   readonly openEnded: boolean;
 }
 
 const NOTHING: Grants = { satisfies: () => false };
 const EVERYTHING: Grants = { satisfies: () => true };
 
-/** Prepares slugs for many checks. An exact match costs one lookup in a set; wildcards are tried after it. */
+/** Prepares slugs for many checks. An exact match costs one set lookup; wildcards are tried after it. */
 export function compileGrants(slugs: readonly string[]): Grants {
   if (slugs.length === 0) return NOTHING;
   if (slugs.includes("*")) return EVERYTHING;
@@ -45,13 +45,13 @@ const COLON = 0x3a;
 const STAR = 0x2a;
 const isSeparator = (character: number): boolean => character === DOT || character === COLON;
 
-/** Whether the character there is a star that stands for others; `*` alone, which has no place before it, is a rule of its own. */
+/** Returns whether the character is a wildcard star. `*` alone, which has no separator before it, has its own rule. */
 function isWildcard(slug: string, at: number): boolean {
   if (slug.charCodeAt(at) !== STAR || !isSeparator(slug.charCodeAt(at - 1))) return false;
   return at === slug.length - 1 || isSeparator(slug.charCodeAt(at + 1));
 }
 
-/** What the stars of a slug do, for a person who writes or reads it. `literal`: at least one stands for itself alone. */
+/** Returns how the stars of a slug act, for display. `literal`: at least one is literal. */
 export function starsOf(slug: string): "none" | "everything" | "wildcard" | "literal" {
   if (slug === "*") return "everything";
   const stars = [...slug.matchAll(/\*/g)].map(({ index }) => isWildcard(slug, index));
@@ -59,7 +59,7 @@ export function starsOf(slug: string): "none" | "everything" | "wildcard" | "lit
   return stars.every(Boolean) ? "wildcard" : "literal";
 }
 
-/** Returns undefined when the slug has no wildcard. */
+/** Returns `undefined` if the slug has no wildcard. */
 function compilePattern(slug: string): Pattern | undefined {
   const literals: string[] = [];
   let literalStart = 0;
@@ -74,7 +74,7 @@ function compilePattern(slug: string): Pattern | undefined {
   return { literals, openEnded };
 }
 
-/** One lookup per separator of the requested permission, however many prefixes are held. */
+/** Takes one lookup per separator of the requested permission, for any number of held prefixes. */
 function hasPrefix(prefixes: ReadonlySet<string>, requested: string): boolean {
   for (let at = 0; at < requested.length - 1; at++) {
     if (isSeparator(requested.charCodeAt(at)) && prefixes.has(requested.slice(0, at + 1))) return true;
@@ -87,7 +87,7 @@ function matchesSome(patterns: readonly Pattern[], requested: string): boolean {
   return false;
 }
 
-/** Needs no backtracking: a segment ends at the first separator, and the literal after a wildcard begins with one. */
+/** Requires no backtracking: a segment ends at the first separator, and the literal after a wildcard begins with one. */
 function matches({ literals, openEnded }: Pattern, requested: string): boolean {
   let at = 0;
   for (let i = 0; i < literals.length; i++) {

@@ -1,15 +1,15 @@
 import type { Query } from "./query.ts";
 
 /*
- * The permission query of v1, which is JSON and becomes the same tree as the text of v2:
+ * The permission query of v1, in JSON; it becomes the same tree as the text of v2:
  *
  *   query = text | { "and": [query, …] } | { "or": [query, …] }        at least one element each
  *
- * Of an object with both only `and` counts, and other members do not. The tree is as deep as the JSON, whose depth is bounded where
- * bodies are parsed.
+ * In an object with both members only `and` counts; other members are ignored. The tree is as deep as the JSON, whose depth is bounded
+ * where bodies are parsed.
  */
 
-/** Where the query is not one (`and[1].or`), and what was expected there. */
+/** The invalid location (`and[1].or`), and what was expected there. */
 export class JsonQueryError extends Error {
   override name = "JsonQueryError";
   readonly place: string;
@@ -20,7 +20,7 @@ export class JsonQueryError extends Error {
   }
 }
 
-/** Returns undefined when nothing is asked for: absent, null or the empty text. Throws JsonQueryError. */
+/** Returns `undefined` if no permission is requested: absent, null or the empty text. Throws `JsonQueryError`. */
 export const readJsonQuery = (value: unknown): Query | undefined =>
   value === undefined || value === null || value === "" ? undefined : read(value, "");
 

@@ -1,6 +1,4 @@
-/**
- * What the operator's root key must be allowed, and nothing else: a test compares it with the procedures that the operator calls.
- */
+/** Exactly the permissions that the operator's root key requires. A test compares them with the procedures that the operator calls. */
 export const OPERATOR_PERMISSIONS: readonly string[] = [
   "api.*.create_api",
   "api.*.read_api",

@@ -1,14 +1,12 @@
 import { ALL_GRANTS, WORKSPACE_GRANTS } from "./root-key.ts";
 
-/*
- * What a person may do at the dashboard, by the role that it has in a workspace: the same tuples that root keys hold.
- */
+/* Permissions of a dashboard user, by role in a workspace: the same tuples that root keys hold. */
 
-/** From the least to the most. */
+/** In ascending order. */
 export const PERSON_ROLES = ["viewer", "operator", "admin"] as const;
 export type PersonRole = (typeof PERSON_ROLES)[number];
 
-/** Listed one by one, so that an action that is new is not a viewer's by accident. */
+/** Listed explicitly, so that viewers do not get new actions by accident. */
 const VIEWER: readonly string[] = [
   "api.*.read_api",
   "api.*.read_key",
@@ -27,7 +25,7 @@ const VIEWER: readonly string[] = [
   "workspace.*.explain",
 ];
 
-/** A plaintext that can be read, and an API that is gone with its keys. Root keys and settings are for admins, too. */
+/** Reading plaintext keys, and deleting an API with its keys. Root keys and settings are for admins too. */
 const ADMINS_ALONE: readonly string[] = ["api.*.decrypt_key", "api.*.delete_api"];
 
 const OPERATOR = WORKSPACE_GRANTS.filter(
@@ -40,12 +38,12 @@ const GRANTS: Readonly<Record<PersonRole, readonly string[]>> = {
   admin: WORKSPACE_GRANTS,
 };
 
-/** The tuples of a role in one workspace. */
+/** Returns the tuples of a role in one workspace. */
 export const grantsOfPerson = (role: PersonRole): readonly string[] => GRANTS[role];
 
-/** The tuples of an admin of all workspaces, in each of them. */
+/** Tuples of an admin of all workspaces, in each workspace. */
 export const GRANTS_OF_INSTALLATION_ADMIN = ALL_GRANTS;
 
-/** The role that may do more. */
+/** Returns the role with more permissions. */
 export const higherRole = (one: PersonRole, other: PersonRole): PersonRole =>
   PERSON_ROLES.indexOf(one) < PERSON_ROLES.indexOf(other) ? other : one;

@@ -117,8 +117,8 @@ const { model } = fc.letrec<{ model: Model }>((tie) => ({
 function write(query: Model): string {
   if ("slug" in query) return query.slug;
   const side = (operand: Model): string => {
-    const needed = query.op === "AND" && "op" in operand && operand.op === "OR";
-    return needed ? `(${write(operand)})` : write(operand);
+    const required = query.op === "AND" && "op" in operand && operand.op === "OR";
+    return required ? `(${write(operand)})` : write(operand);
   };
   const text = `${side(query.left)} ${query.op} ${side(query.right)}`;
   return query.extra ? `( ${text})` : text;

@@ -7,8 +7,8 @@ import type { Grants } from "./grants.ts";
  *   and     = primary { "AND" primary }
  *   primary = permission | "(" expr ")"
  *
- * The parser keeps its own stack, so that a query of many parentheses cannot overflow the call stack. The resulting tree is at
- * most twice as deep as the parentheses are nested, so the bound on nesting also bounds the recursion of the evaluation.
+ * The parser keeps its own stack, so that nested parentheses cannot overflow the call stack. The resulting tree is at most twice as deep
+ * as the parentheses are nested, so the limit on nesting also bounds the recursion of the evaluation.
  */
 
 export type Query =
@@ -21,7 +21,7 @@ const EXPECTED_OPERAND = 'a permission or "("';
 const EXPECTED_OPERATOR = "AND, OR or the end of the query";
 const EXPECTED_OPERATOR_IN_GROUP = 'AND, OR or ")"';
 
-/** The query does not parse. `position` counts characters from 0; `message` has the position, what was found and what was expected. */
+/** The query is invalid. `position` counts characters from 0; `message` states the position, what was found and what was expected. */
 export class QuerySyntaxError extends Error {
   override name = "QuerySyntaxError";
   readonly position: number;
@@ -34,13 +34,13 @@ export class QuerySyntaxError extends Error {
   }
 }
 
-/** An open pair of parentheses (or the whole query): the finished alternatives, and the operands of the last one. */
+/** An open pair of parentheses (or the complete query): the finished alternatives, and the operands of the last one. */
 interface Group {
   readonly alternatives: Query[];
   operands: Query[];
 }
 
-/** Parses a query. For any text, the only error that it throws is QuerySyntaxError. */
+/** Parses a query. Throws only `QuerySyntaxError`, for any text. */
 export function parseQuery(text: string): Query {
   const outer: Group[] = [];
   let group: Group = { alternatives: [], operands: [] };
@@ -94,7 +94,7 @@ export function parseQuery(text: string): Query {
   return finish(group);
 }
 
-/** Whether the grants satisfy the query. Stops at the first operand that decides. */
+/** Returns whether the grants satisfy the query. Stops at the first decisive operand. */
 export function evaluateQuery(query: Query, grants: Grants): boolean {
   if (query.op === "permission") return grants.satisfies(query.slug);
   const decides = query.op === "or";
@@ -110,7 +110,7 @@ const CLOSE = 0x29;
 const isSpace = (character: number): boolean =>
   character === 0x20 || character === 0x09 || character === 0x0d || character === 0x0a;
 
-/** The characters of a permission: letters, digits and `. _ - : * /`. */
+/** Characters of a permission: letters, digits and `. _ - : * /`. */
 const WORD = new Uint8Array(128);
 for (const character of "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-:*/") {
   WORD[character.charCodeAt(0)] = 1;

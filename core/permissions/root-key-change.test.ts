@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { givenByChange, type RootKeyPower, takesByChange } from "./root-key-change.ts";
+import { addedPermissions, type RootKeyAuthority, reducesAuthority } from "./root-key-change.ts";
 
-const aKey = (of: Partial<RootKeyPower> = {}): RootKeyPower => ({
+const aKey = (of: Partial<RootKeyAuthority> = {}): RootKeyAuthority => ({
   permissions: ["api.*.read_api", "api.api_1.read_key"],
   enabled: true,
   expiresAt: 1000,
@@ -26,14 +26,14 @@ describe("a change", () => {
     { name: "that enables with less", before: { enabled: false }, after: { permissions: [] }, gives: [], takes: true },
   ] as const)("$name", ({ before = {}, after = {}, gives = [], takes = false }: Case) => {
     const [one, other] = [aKey(before), aKey({ ...after })];
-    expect(givenByChange(one, other)).toEqual(gives);
-    expect(takesByChange(one, other)).toBe(takes);
+    expect(addedPermissions(one, other)).toEqual(gives);
+    expect(reducesAuthority(one, other)).toBe(takes);
   });
 });
 
 interface Case {
-  readonly before?: Partial<RootKeyPower>;
-  readonly after?: Partial<RootKeyPower>;
+  readonly before?: Partial<RootKeyAuthority>;
+  readonly after?: Partial<RootKeyAuthority>;
   readonly gives?: readonly string[];
   readonly takes?: boolean;
 }

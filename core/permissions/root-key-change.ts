@@ -1,11 +1,9 @@
 import { beyond } from "./root-key.ts";
 
-/*
- * What a change of a root key means for who makes it: what it gives to the root key, and whether it takes something away.
- */
+/* Effect of a root key change on authority: which permissions it adds, and whether it reduces any. */
 
-/** What decides about what a root key may do. Times are Unix ms; null never comes. */
-export interface RootKeyPower {
+/** Members that determine a root key's authority. Times are Unix ms; `null` means never. */
+export interface RootKeyAuthority {
   readonly permissions: readonly string[];
   readonly enabled: boolean;
   readonly expiresAt: number | null;
@@ -14,14 +12,14 @@ export interface RootKeyPower {
 const endsLater = (one: number | null, other: number | null): boolean =>
   other !== null && (one === null || one > other);
 
-/** The tuples that a change gives: the new ones, and all of them when the root key becomes usable again, or for longer. */
-export function givenByChange(before: RootKeyPower, after: RootKeyPower): readonly string[] {
+/** Returns the tuples that a change adds: the new ones, or all of them if the root key becomes usable again, or for longer. */
+export function addedPermissions(before: RootKeyAuthority, after: RootKeyAuthority): readonly string[] {
   const revives = (after.enabled && !before.enabled) || endsLater(after.expiresAt, before.expiresAt);
   return revives ? after.permissions : beyond(after.permissions, new Set(before.permissions));
 }
 
-/** Whether the root key may do less after the change than before it, now or later. */
-export function takesByChange(before: RootKeyPower, after: RootKeyPower): boolean {
+/** Returns whether the change reduces the root key's permissions, now or later. */
+export function reducesAuthority(before: RootKeyAuthority, after: RootKeyAuthority): boolean {
   if (before.enabled && !after.enabled) return true;
   if (endsLater(before.expiresAt, after.expiresAt)) return true;
   return beyond(before.permissions, new Set(after.permissions)).length > 0;

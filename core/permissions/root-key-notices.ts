@@ -1,8 +1,8 @@
 import { DAY_MS } from "../utc-date.ts";
 
 /*
- * What an administrator should know of a root key: that it is old, was never used, ends soon, or holds more than it needs. What it
- * needs is what it was asked for in 30 days; before uses were noted for so long nothing is said about that.
+ * Findings about a root key for administrators: it is old, was never used, expires soon, or holds unused permissions. The required
+ * permissions are those requested in the last 30 days; while usage was recorded for less time, no excess is reported.
  */
 
 const OLD_DAYS = 90;
@@ -10,12 +10,12 @@ const NEVER_USED_DAYS = 7;
 const UNUSED_DAYS = 30;
 const EXPIRING_DAYS = 14;
 
-/** A tuple that was asked for; the empty text stands for any call. */
+/** A requested tuple; the empty text stands for any call. */
 export interface UseOfTuple {
   readonly tuple: string;
   /** UTC date, `YYYY-MM-DD`. */
   readonly lastUsedOn: string;
-  /** Of a tuple with `*`: the id for which alone it was asked; null for several or none. */
+  /** For a tuple with `*`: the only id for which it was requested; null for several or none. */
   readonly onlyId: string | null;
 }
 
@@ -23,14 +23,14 @@ export interface UseOfTuple {
 export interface NoticedRootKey {
   readonly createdAt: number;
   readonly enabled: boolean;
-  /** null never comes. */
+  /** `null` if it never expires. */
   readonly expiresAt: number | null;
   readonly permissions: readonly string[];
-  /** Since when it holds these. */
+  /** Time since which it holds these permissions. */
   readonly permissionsSince: number;
   readonly hasSuccessor: boolean;
   readonly uses: readonly UseOfTuple[];
-  /** Since when uses are noted. */
+  /** Time since which usage is recorded. */
   readonly usesSince: number;
 }
 
@@ -38,17 +38,20 @@ export const ROOT_KEY_NOTICES = ["old", "never_used", "expired", "expiring", "un
 
 export interface RootKeyNotice {
   readonly kind: (typeof ROOT_KEY_NOTICES)[number];
-  /** Of `unused_permissions` and `too_wide`: the tuples that this is about. */
+  /** The affected tuples, for `unused_permissions` and `too_wide`. */
   readonly permissions?: readonly string[];
 }
 
-/** The last UTC date on which the root key was used at all; undefined when no use is known. */
+/** Returns the last UTC date on which the root key was used; `undefined` if no use is recorded. */
 export const lastUseOf = (uses: readonly UseOfTuple[]): string | undefined =>
   uses
     .map(({ lastUsedOn }) => lastUsedOn)
     .reduce<string | undefined>((a, b) => (a === undefined || b > a ? b : a), undefined);
 
-/** What was not asked for in 30 days, and of what is too wide the narrower form. Both empty while that is not known. */
+/**
+ * Returns the tuples that were not requested for 30 days, and the narrower form of those that are too wide. Both are empty while that is
+ * unknown.
+ */
 function excessOf(key: NoticedRootKey, nowMs: number): { unused: string[]; narrower: Map<string, string> } {
   const knownFor = nowMs - Math.max(key.createdAt, key.permissionsSince, key.usesSince);
   const narrower = new Map<string, string>();
@@ -58,7 +61,7 @@ function excessOf(key: NoticedRootKey, nowMs: number): { unused: string[]; narro
   const unused: string[] = [];
   for (const tuple of key.permissions) {
     const use = uses.get(tuple);
-    // A use is known by its day: the whole day counts.
+    // A use is recorded by day, so the full day counts.
     if (use === undefined || Date.parse(use.lastUsedOn) + DAY_MS <= sinceMs) unused.push(tuple);
     else if (use.onlyId !== null && tuple.includes(".*.")) narrower.set(tuple, tuple.replace(".*.", `.${use.onlyId}.`));
   }
@@ -66,11 +69,11 @@ function excessOf(key: NoticedRootKey, nowMs: number): { unused: string[]; narro
 }
 
 export function noticesOf(key: NoticedRootKey, nowMs: number): readonly RootKeyNotice[] {
-  const { createdAt, expiresAt, uses, usesSince } = key;
+  const { createdAt, expiresAt, uses, usesSince: usageSince } = key;
   const { unused, narrower } = excessOf(key, nowMs);
   const isOver = expiresAt !== null && nowMs > expiresAt;
   const isEnding = expiresAt !== null && !isOver && expiresAt - nowMs < EXPIRING_DAYS * DAY_MS;
-  const isKnownUnused = uses.length === 0 && nowMs - Math.max(createdAt, usesSince) >= NEVER_USED_DAYS * DAY_MS;
+  const isKnownUnused = uses.length === 0 && nowMs - Math.max(createdAt, usageSince) >= NEVER_USED_DAYS * DAY_MS;
   const notices: (RootKeyNotice | false)[] = [
     isOver && { kind: "expired" },
     isEnding && { kind: "expiring" },
@@ -82,7 +85,10 @@ export function noticesOf(key: NoticedRootKey, nowMs: number): readonly RootKeyN
   return notices.filter((notice) => notice !== false);
 }
 
-/** The tuples that would have been enough for the last 30 days; undefined when that is all that it holds, nothing, or not known. */
+/**
+ * Returns the tuples that would have been enough for the last 30 days; `undefined` if these are all that it holds, if there are none, or if
+ * it is unknown.
+ */
 export function narrowedPermissions(key: NoticedRootKey, nowMs: number): readonly string[] | undefined {
   const { unused, narrower } = excessOf(key, nowMs);
   if (unused.length === 0 && narrower.size === 0) return undefined;

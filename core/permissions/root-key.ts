@@ -1,6 +1,6 @@
 /*
- * Permissions of root keys: tuples `<type>.<id>.<action>`, compared as whole strings. Patterns are never matched, so a grant
- * such as `api.*.*` grants nothing.
+ * Permissions of root keys: tuples `<type>.<id>.<action>`, compared as complete strings. Patterns are never matched, so a grant such as
+ * `api.*.*` has no effect.
  */
 
 const ACTIONS = {
@@ -47,7 +47,7 @@ const ACTIONS = {
     "remove_permission_from_role",
   ],
   identity: ["create_identity", "read_identity", "update_identity", "delete_identity"],
-  /** Of the workspace of the root key itself. */
+  /** Apply to the workspace of the root key itself. */
   workspace: [
     "read_workspace",
     "update_workspace",
@@ -59,7 +59,7 @@ const ACTIONS = {
     "read_pods",
     "explain",
   ],
-  /** Across all workspaces. */
+  /** Apply across all workspaces. */
   installation: ["create_workspace", "read_workspace", "update_workspace", "read_installation"],
 } as const;
 
@@ -67,21 +67,21 @@ type Actions = typeof ACTIONS;
 export type PermissionType = keyof Actions;
 export type ActionOf<Type extends PermissionType> = Actions[Type][number];
 
-/** A permission that a root key can be asked for. */
+/** A permission that a call may require of a root key. */
 export interface RootKeyPermission<Type extends PermissionType = PermissionType, Action extends string = string> {
   readonly type: Type;
   readonly action: Action;
-  /** `<type>.*.<action>`, which is enough for every object. Made once, because requests look it up. */
+  /** `<type>.*.<action>`, which covers every object. Created once, because requests look it up. */
   readonly tuple: `${Type}.*.${Action}`;
-  /** What the id that may stand for the `*` is called; absent where nothing but `*` is enough. */
+  /** Name of the id that may replace the `*`; absent if only `*` is allowed. */
   readonly orFor?: `${string}Id` | "environment";
 }
 
 const tupleFor = ({ type, action }: RootKeyPermission, id: string): string => `${type}.${id}.${action}`;
 
 /**
- * Whether `held` has the permission for the object with this id; without an id, for every object. The id is ignored where
- * the permission has no form with one.
+ * Returns whether `held` has the permission for the object with this id; without an id, for every object. The id is ignored if the
+ * permission has no form with an id.
  */
 export function holdsPermission(
   permission: RootKeyPermission,
@@ -91,7 +91,7 @@ export function holdsPermission(
   return tupleHeld(permission, id, held) !== undefined;
 }
 
-/** The tuple by which `holdsPermission` is true: the one with `*` if it is held. undefined when it is false. */
+/** Returns the tuple that makes `holdsPermission` true: the one with `*` if it is held. Returns `undefined` if it is false. */
 export function tupleHeld(
   permission: RootKeyPermission,
   id: string | undefined,
@@ -103,31 +103,31 @@ export function tupleHeld(
   return held.has(tuple) ? tuple : undefined;
 }
 
-/** For the detail of a 403: the tuples of which any one would have been enough, joined with "or". */
+/** Returns the tuples of which any one is sufficient, joined with "or", for the detail of a 403. */
 export const enoughFor = (permission: RootKeyPermission, id: string | undefined): string =>
   permission.orFor === undefined || id === undefined
     ? permission.tuple
     : `${permission.tuple} or ${tupleFor(permission, id)}`;
 
-/** Whether the permission is held for anything of its type: `api.*.verify_key`, or the same with any one id. */
+/** Returns whether the permission is held for any object of its type: `api.*.verify_key`, or the same with an id. */
 export function holdsForSome(permission: RootKeyPermission, held: ReadonlySet<string>): boolean {
   if (held.has(permission.tuple)) return true;
   for (const one of held) if (idIn(permission, one) !== undefined) return true;
   return false;
 }
 
-/** The ids for which the permission is held one by one, in no order; "all" with the tuple that is enough for every object. */
+/** Returns the ids for which the permission is held individually, unordered; "all" with the tuple that covers every object. */
 export function idsHeld(permission: RootKeyPermission, held: ReadonlySet<string>): "all" | readonly string[] {
   if (held.has(permission.tuple)) return "all";
   return [...held].map((one) => idIn(permission, one)).filter((id) => id !== undefined);
 }
 
-/** The id of a tuple of this type and action; undefined for any other tuple, and for one with `*`. */
+/** Returns the id in a tuple of this type and action; `undefined` for any other tuple, and for one with `*`. */
 function idIn({ type, action }: RootKeyPermission, tuple: string): string | undefined {
   const head = `${type}.`;
   const tail = `.${action}`;
   if (!tuple.startsWith(head) || !tuple.endsWith(tail)) return undefined;
-  // The id between them is one non-empty segment: `api..verify_key` and `api.a.b.verify_key` are not valid tuples.
+  // The id is one non-empty segment: `api..verify_key` and `api.a.b.verify_key` are not valid tuples.
   const id = tuple.slice(head.length, tuple.length - tail.length);
   return /^[A-Za-z0-9_]+$/.test(id) ? id : undefined;
 }
@@ -137,10 +137,10 @@ export const ALL_GRANTS: readonly string[] = Object.entries(ACTIONS).flatMap(([t
   actions.map((action) => `${type}.*.${action}`),
 );
 
-/** The same without those that reach beyond one workspace. */
+/** ALL_GRANTS without those that apply beyond one workspace. */
 export const WORKSPACE_GRANTS: readonly string[] = ALL_GRANTS.filter((tuple) => !tuple.startsWith("installation."));
 
-/** The held tuple by which one may pass on `tuple`: the same, else the form with `*`. undefined when neither is held. */
+/** Returns the held tuple that permits delegating `tuple`: the same, else the form with `*`; `undefined` if neither is held. */
 export function tupleCovering(tuple: string, held: ReadonlySet<string>): string | undefined {
   if (held.has(tuple)) return tuple;
   const [type, , action] = tuple.split(".");
@@ -148,16 +148,16 @@ export function tupleCovering(tuple: string, held: ReadonlySet<string>): string 
   return held.has(star) ? star : undefined;
 }
 
-/** Of `tuples`, those that go beyond `held`, so that who holds it may not pass them on. */
+/** Returns the `tuples` that `held` does not cover, which its holder may not delegate. */
 export const beyond = (tuples: readonly string[], held: ReadonlySet<string>): readonly string[] =>
   tuples.filter((tuple) => tupleCovering(tuple, held) === undefined);
 
-/** A tuple as it is stored: `apis` is another spelling of `api`, which texts about v1 have. */
+/** Returns a tuple as stored: `apis` is an alias of `api` from documents about v1. */
 export const storedTuple = (tuple: string): string => tuple.replace(/^apis\./, "api.");
 
 /**
- * Returns undefined when `tuple` is a permission that a root key of this version can use. Otherwise returns what is wrong with it,
- * as a text for the person who typed it. The id is not looked up, because its object may be created later.
+ * Returns `undefined` if `tuple` is a permission that a root key of this version can use, otherwise an error message for the user. The id
+ * is not looked up, because its object may be created later.
  */
 export function rootKeyPermissionProblem(tuple: string): string | undefined {
   const parts = tuple.split(".");

@@ -1,16 +1,16 @@
 import type { PathAllowance } from "./policy.ts";
 
 /*
- * The path that a gate matches must be the path that the app serves. So every path has one canonical spelling, which is matched
- * *and* forwarded: the characters of RFC 3986 `pchar` are written as themselves, all others as upper-case percent-encodings. What
- * two servers may read differently (dot segments, encoded separators, control characters, …) is refused unless the policy allows it.
+ * The path that a gate matches must be the path that the app serves. So every path has one canonical spelling, which is matched *and*
+ * forwarded: the characters of RFC 3986 `pchar` are literal, all others are upper-case percent-encodings. Paths that two servers may
+ * interpret differently (dot segments, encoded separators, control characters, …) are rejected unless the policy allows them.
  */
 
 export interface TargetOptions {
   readonly allow: readonly PathAllowance[];
   /**
-   * Whether the requirements differ by path. If they do not, no spelling can evade a rule: sub-delimiters stay as the client encoded
-   * them, because an app may have signed them, and `;`, control characters and bytes that are not UTF-8 pass.
+   * Whether the requirements differ by path. If they do not, no spelling can evade a rule: sub-delimiters stay as the client encoded them,
+   * because an app may have signed them, and `;`, control characters and bytes that are not UTF-8 pass.
    */
   readonly pathDecides: boolean;
 }
@@ -19,8 +19,8 @@ export interface TargetOptions {
 export type CheckedTarget = { readonly path: string; readonly query: string } | { readonly refused: string };
 
 /**
- * Checks the target of a request line. `refused` says what is wrong, for a 400. Absolute-form is reduced to its path;
- * `*` and authority-form are refused, because no rule can match them.
+ * Checks the target of a request line. `refused` is the error message for a 400. Absolute-form is reduced to its path; `*` and
+ * authority-form are rejected, because no rule can match them.
  */
 export function checkTarget(target: string, options: TargetOptions): CheckedTarget {
   const end = endOfPlainPath(target);
@@ -30,8 +30,8 @@ export function checkTarget(target: string, options: TargetOptions): CheckedTarg
 }
 
 /**
- * Returns the path of a rule, normalized like the paths of requests, or what is wrong with it: a rule with such a path would
- * never match.
+ * Returns the path of a rule, normalized like the paths of requests, or an error message, because a rule with such a path would never
+ * match.
  */
 export function canonicalRulePath(
   path: string,
@@ -54,14 +54,17 @@ const tableOf = (characters: string): Uint8Array => {
   for (const character of characters) table[character.charCodeAt(0)] = 1;
   return table;
 };
-/** Equal to their percent-encodings by RFC 3986, section 6.2.2.2. */
+/** Characters equal to their percent-encodings (RFC 3986, section 6.2.2.2). */
 const IS_UNRESERVED = tableOf(UNRESERVED);
-/** RFC 3986, section 3.3: `pchar`, without its percent-encodings. Routers compare decoded paths, so a client may encode any of them. */
+/** `pchar` without percent-encodings (RFC 3986, section 3.3). Routers compare decoded paths, so a client may encode any of them. */
 const IS_PCHAR = tableOf(`${UNRESERVED}!$&'()*+,;=:@`);
-/** Characters that every server reads as themselves. `/` and `.` are among them, except directly after a slash. */
+/** Characters that every server reads literally. `/` and `.` are among them, except directly after a slash. */
 const PLAIN = tableOf(`${UNRESERVED}/!$&'()*+,=:@`);
 
-/** Returns where an origin-form path of plain characters ends: at `?`, at the end, or where a full check is needed; 0 if none begins. */
+/**
+ * Returns the index at which an origin-form path of plain characters ends: at `?`, at the end, or where a full check is required; 0 if the
+ * target does not begin with one.
+ */
 function endOfPlainPath(target: string): number {
   if (target.charCodeAt(0) !== SLASH) return 0;
   let previous = SLASH;
@@ -92,25 +95,25 @@ function checkUnusual(target: string, { allow, pathDecides }: TargetOptions): Ch
 
 interface Suspicion {
   readonly allowance: PathAllowance;
-  /** Whether the canonical path has it. Takes time in proportion to the length of the path. */
+  /** Returns whether the canonical path has it, in time linear in the length of the path. */
   readonly isIn: (path: string) => boolean;
   readonly message: string;
   readonly ifPathDecides?: true;
 }
 
-/** Looked for in this order. */
+/** Checked in this order. */
 const SUSPICIONS: readonly Suspicion[] = [
   { allowance: "EncodedSlash", isIn: (path) => path.includes("%2F"), message: "the path has an encoded slash (%2F)" },
   { allowance: "Backslash", isIn: (path) => path.includes("%5C"), message: "the path has a backslash" },
   { allowance: "DoubleSlash", isIn: (path) => path.includes("//"), message: "the path has an empty segment (//)" },
   {
-    // Servers that decode first read an encoded separator as a separator. Java's servlets drop what follows a semicolon.
+    // Servers that decode first read an encoded separator as a separator. Java servlets drop the text after a semicolon.
     allowance: "DotSegments",
     isIn: (path) => /(?:\/|%2F|%5C)\.{1,2}(?:$|[/;]|%2F|%5C|%3B)/.test(path),
     message: "the path has a dot segment",
   },
   {
-    // Java's servlets drop what follows it: they serve `/admin` for `/admin;x`, which a rule for `/admin` does not match.
+    // Java servlets drop the text after it: they serve `/admin` for `/admin;x`, which a rule for `/admin` does not match.
     allowance: "Semicolon",
     isIn: (path) => path.includes(";"),
     message: "the path has a semicolon",
@@ -132,7 +135,7 @@ const SUSPICIONS: readonly Suspicion[] = [
   },
 ];
 
-/** Returns the text of a path without percent-encodings; `undefined` if it has malformed ones or is not UTF-8. */
+/** Returns the text of a path without percent-encodings; `undefined` if they are malformed or not UTF-8. */
 export function decodePath(path: string): string | undefined {
   try {
     return decodeURIComponent(path);
@@ -141,13 +144,13 @@ export function decodePath(path: string): string | undefined {
   }
 }
 
-/** RFC 9112 section 3.2.2: a server must accept absolute-form too. That its authority is the one of Host is for others to see. */
+/** RFC 9112 section 3.2.2: a server must accept absolute-form too. Other code checks that its authority equals Host. */
 function reduceToOriginForm(target: string): string | { refused: string } {
   if (target.charCodeAt(0) === SLASH) return target;
   const [scheme] = SCHEME.exec(target) ?? [];
   if (scheme === undefined) return { refused: "the request target is not a path" };
   const authority = authorityAfter(scheme, target);
-  // A user is an error in it (RFC 9110, 4.2.4).
+  // User information is an error in it (RFC 9110, 4.2.4).
   if (authority === "" || !isHost(authority)) return { refused: "the request target has no valid authority" };
   const path = target.slice(scheme.length + authority.length);
   return path.startsWith("/") ? path : `/${path}`;
@@ -161,16 +164,16 @@ function authorityAfter(scheme: string, target: string): string {
   return length === -1 ? rest : rest.slice(0, length);
 }
 
-/** Returns the authority of a target in absolute-form, whether it is valid or not; undefined for other forms. */
+/** Returns the authority of a target in absolute-form, valid or not; `undefined` for other forms. */
 export function authorityOf(target: string): string | undefined {
   const [scheme] = SCHEME.exec(target) ?? [];
   return scheme === undefined ? undefined : authorityAfter(scheme, target);
 }
 
-/** RFC 3986 section 3.2.2 and 3.2.3: a name, which may be empty, or an address, and a port. */
+/** RFC 3986 sections 3.2.2 and 3.2.3: a name, which may be empty, or an address, and a port. */
 const HOST = /^(?:\[[\w.:%~-]+\]|[\w.~!$&'()*+,;=%-]*)(?::\d*)?$/;
 
-/** Whether a text can be the value of Host. */
+/** Returns whether a text is a valid value of Host. */
 export const isHost = (text: string): boolean => HOST.test(text);
 
 /** `rawPath` holds one byte per character, as HTTP parsers return it. */
@@ -199,5 +202,5 @@ function spellCanonically(rawPath: string, pathDecides: boolean): string | { ref
 const HASH = 0x23;
 const encodeByte = (byte: number): string => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
 
-/** Manifests are Unicode text; requests have it as UTF-8. */
+/** Manifests are Unicode text; requests contain it as UTF-8. */
 const encodeNonAscii = (path: string): string => path.toWellFormed().replace(/[^\0-\x7f]+/g, encodeURIComponent);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { judgeFreshness } from "./freshness.ts";
+import { checkFreshness } from "./freshness.ts";
 
 const bounds = { afterMs: 30_000, denyAfterMs: 900_000 };
 
@@ -11,6 +11,6 @@ test.each([
   { stalenessMs: 900_001, Serve: "Denied", Deny: "Denied" },
   { stalenessMs: Number.POSITIVE_INFINITY, Serve: "Denied", Deny: "Denied" },
 ])("knowledge that is $stalenessMs ms old is $Serve to Serve and $Deny to Deny", ({ stalenessMs, Serve, Deny }) => {
-  expect(judgeFreshness({ ...bounds, action: "Serve" }, stalenessMs)).toBe(Serve);
-  expect(judgeFreshness({ ...bounds, action: "Deny" }, stalenessMs)).toBe(Deny);
+  expect(checkFreshness({ ...bounds, action: "Serve" }, stalenessMs)).toBe(Serve);
+  expect(checkFreshness({ ...bounds, action: "Deny" }, stalenessMs)).toBe(Deny);
 });

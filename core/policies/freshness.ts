@@ -1,13 +1,13 @@
 import type { CompiledPolicy } from "./policy.ts";
 
 /**
- * `Fresh`: within the promised time. `Departed`: past it, served all the same because the policy says so, and counted.
- * `Denied`: what is known is too old to let anybody in.
+ * `Fresh`: within the promised time. `Departed`: older, served anyway because the policy allows it, and counted. `Denied`: too old to admit
+ * any request.
  */
 export type Freshness = "Fresh" | "Departed" | "Denied";
 
-/** What the policy's `onStale` says about knowledge of this age. `Deny` makes the first bound the last. */
-export function judgeFreshness(onStale: CompiledPolicy["onStale"], stalenessMs: number): Freshness {
+/** Returns what the policy's `onStale` prescribes for data of this age. With `Deny` the first threshold is the last. */
+export function checkFreshness(onStale: CompiledPolicy["onStale"], stalenessMs: number): Freshness {
   if (stalenessMs <= onStale.afterMs) return "Fresh";
   if (onStale.action === "Deny" || stalenessMs > onStale.denyAfterMs) return "Denied";
   return "Departed";

@@ -1,28 +1,28 @@
 import { KeyView } from "../verification/key-view.ts";
 
 /*
- * The headers that tell the app who called. Only the gate may send them: every incoming header with such a name is removed
- * first, also in spellings that CGI-like servers read as the same variable: `X_Postern_Key_Id`, in PHP's own server
- * `X.Postern.Key.Id`, in old servers any character that is not a letter or digit.
+ * Headers that identify the caller to the app. Only the gate may send them: every incoming header with such a name is removed first,
+ * including spellings that CGI-like servers map to the same variable: `X_Postern_Key_Id`, in PHP's built-in server `X.Postern.Key.Id`, in
+ * old servers any character that is not a letter or digit.
  */
 
 const NAME = /^x[^a-z\d]postern(?:[^a-z\d]|$)/i;
 const NAME_LENGTH_MIN = "x-postern".length;
 const LOWER_X = 0x78;
 
-/** Whether only the gate may send this header, trailer or `Connection` token. Called for every header of every request. */
+/** Returns whether only the gate may send this header, trailer or `Connection` token. Called for every header of every request. */
 export function isIdentityHeader(name: string): boolean {
-  // Setting the bit 0x20 makes an `X` an `x`. Nearly all names fail this cheap test.
+  // Setting the bit 0x20 turns `X` into `x`. Nearly all names fail this cheap test.
   return name.length >= NAME_LENGTH_MIN && (name.charCodeAt(0) | 0x20) === LOWER_X && NAME.test(name);
 }
 
 /**
- * A longer list is left out as a whole, and named in X-Postern-Omitted: many servers refuse more than 8 or 16 KiB of
- * headers, and a part of a list would mislead the app.
+ * A longer list is omitted completely and named in X-Postern-Omitted: many servers reject more than 8 or 16 KiB of headers, and part of a
+ * list would mislead the app.
  */
 const LIST_BYTES_MAX = 4096;
 
-/** The identity headers of a key, names and values by turns. Lists are separated by spaces. A field that is not set has no header. */
+/** Identity headers of a key, as alternating names and values. Lists are separated by spaces. A field that is not set has no header. */
 export const identityHeaders: (view: KeyView) => readonly string[] = KeyView.remember(makeHeaders);
 
 function makeHeaders({ key, identity, roles, permissions }: KeyView): string[] {
@@ -51,12 +51,12 @@ function makeHeaders({ key, identity, roles, permissions }: KeyView): string[] {
   return headers;
 }
 
-/** A percent sign, white space, control characters, and everything beyond ASCII. */
+/** Percent sign, white space, control characters, and all characters beyond ASCII. */
 const UNSAFE = /[^\x21-\x24\x26-\x7e]+/g;
 
 /**
- * Encodes a text for a header's value: everything but visible ASCII, and the percent sign itself, as percent-encoded UTF-8. So
- * no value can end the header line, and decodeURIComponent restores the text (except lone surrogates, which become U+FFFD).
+ * Encodes a text for a header value: all characters except visible ASCII, and the percent sign itself, become percent-encoded UTF-8. So no
+ * value can end the header line, and `decodeURIComponent` restores the text (except lone surrogates, which become U+FFFD).
  */
 export function headerValue(text: string): string {
   UNSAFE.lastIndex = 0;

@@ -10,7 +10,7 @@ import {
 
 /** A rule, prepared for matching requests. */
 export interface CompiledRule {
-  /** Index in the policy, from 0; −1 for the implicit rule, which applies when no other matches. */
+  /** Index in the policy, from 0; −1 for the implicit rule, which applies if no other matches. */
   readonly index: number;
   readonly access: "Key" | "Anonymous";
   readonly query?: Query | undefined;
@@ -26,42 +26,41 @@ export interface MatchedRule {
 }
 
 export interface RuleMatcher {
-  /** Whether two requests with the same method can have different requirements because of their path; checkTarget is then stricter. */
+  /** Whether two requests with the same method can have different requirements because of their path; `checkTarget` is then stricter. */
   readonly pathDecides: boolean;
   /**
    * Returns the first rule that matches, otherwise the implicit one, which requires a valid key. `target` is that of the request line.
-   * `refused` says, for a 400, what is wrong with its path, or that an app could read it as the path of a rule with other
-   * requirements.
+   * `refused` is the error message for a 400: the path is invalid, or an app could read it as the path of a rule with other requirements.
    */
   match(method: string, target: string): MatchedRule | Refused;
 }
 
-/** Applies to a request that no rule matches: without a rule that opens it, a gate is closed. */
+/** Applies to a request that no rule matches: without a rule that opens a path, a gate is closed. */
 export const IMPLICIT_RULE: CompiledRule = { index: -1, access: "Key", creditCost: 1, ratelimits: [] };
 
 interface Candidate {
   readonly rule: CompiledRule;
-  /** Equal for rules that ask for the same. */
+  /** Equal for rules with the same requirements. */
   readonly requirement: string;
   readonly exact?: string;
-  /** Without a trailing slash, so that the prefix `/` is empty and matches every path. */
+  /** Has no trailing slash, so that the prefix `/` is empty and matches every path. */
   readonly prefix?: string;
 }
 
-/** The rules that can match requests of one method, in order. */
+/** Rules that can match requests of one method, in order. */
 interface Candidates {
   readonly strict: readonly Candidate[];
-  /** The same with folded paths; undefined if near matches are not looked for. */
+  /** The candidates with folded paths; `undefined` if near matches are not checked. */
   readonly folded: readonly Candidate[] | undefined;
-  /** Whether the two are the same, so that a folded path need not be matched again. */
+  /** Whether both lists are equal, so that a folded path need not be matched again. */
   readonly areFolded: boolean;
   readonly checksSuffix: boolean;
 }
 
 /**
- * Prepares a policy's rules: parses queries, normalizes paths as checkTarget does, and lists for each method the rules that can
- * match it, in order. Throws QuerySyntaxError if a query does not parse, which cannot happen for a policy that was compiled from a
- * manifest or accepted by the API.
+ * Prepares a policy's rules: parses queries, normalizes paths like `checkTarget`, and lists for each method the rules that can match it, in
+ * order. Throws `QuerySyntaxError` if a query is invalid, which cannot happen for a policy that was compiled from a manifest or accepted by
+ * the API.
  */
 export function compileRules(policy: Pick<CompiledPolicy, "rules" | "allowPaths">): RuleMatcher {
   const candidates = policy.rules.map((rule, index) => ({
@@ -110,7 +109,7 @@ function compileCandidate({
   const compiled: CompiledRule = { index, access, query, creditCost, ratelimits };
   const candidate = { rule: compiled, requirement: requirementOf(compiled) };
   if (path === undefined) return candidate;
-  // A path that no request can have is kept as it is, with its trailing slashes, and so matches nothing.
+  // A path that no request can have is kept unchanged, with its trailing slashes, and so never matches.
   if ("exact" in path) {
     const canonical = canonicalRulePath(path.exact, allowPaths);
     return { ...candidate, exact: "path" in canonical ? canonical.path : path.exact };
@@ -122,7 +121,7 @@ function compileCandidate({
 /** `refused`: an app could read the path as that of a rule with other requirements. */
 function matchPath({ strict, folded, areFolded, checksSuffix }: Candidates, path: string): CompiledRule | Refused {
   const found = firstMatch(strict, path);
-  // What an open rule would let through needs no protection.
+  // Paths of an open rule need no protection.
   const evades = ({ rule, requirement }: Candidate) => rule.access !== "Anonymous" && requirement !== found.requirement;
   if (folded !== undefined && !(areFolded && isFolded(path)) && evades(firstMatch(folded, foldPath(path)))) {
     return NEAR_MATCH;
@@ -132,7 +131,7 @@ function matchPath({ strict, folded, areFolded, checksSuffix }: Candidates, path
     folded === undefined ? [strict, path.replace(/(?<!\/)\/$/, "")] : [folded, foldPath(path)];
   const stem = withoutSuffix(reading);
   const { exact, prefix } = firstMatch(candidates, reading);
-  // A rule whose own path has the suffix is meant for it.
+  // A rule whose own path has the suffix applies to it.
   const isNamed = (exact ?? prefix ?? "").length > stem.length;
   return stem !== reading && !isNamed && evades(firstMatch(candidates, folded === undefined ? stem : foldPath(stem)))
     ? SUFFIX
@@ -146,7 +145,7 @@ const NEAR_MATCH: Refused = {
 };
 const SUFFIX: Refused = { refused: "an app may read the path as that of another rule, and its suffix as a format" };
 
-/** Rails serves `/admin` for `/admin.json`, too. */
+/** Rails serves `/admin` for `/admin.json` too. */
 function withoutSuffix(path: string): string {
   const dot = path.lastIndexOf(".");
   return dot > path.lastIndexOf("/") + 1 ? path.slice(0, dot) : path;
@@ -164,7 +163,7 @@ function firstMatch(candidates: readonly Candidate[], path: string): Candidate {
   return IMPLICIT;
 }
 
-/** Whether the reachable rules, the implicit one included, have different requirements. */
+/** Returns whether the reachable rules, including the implicit one, have different requirements. */
 function asksByPath(candidates: readonly Candidate[]): boolean {
   const end = candidates.findIndex(matchesEveryPath);
   const reached = end === -1 ? [...candidates, IMPLICIT] : candidates.slice(0, end + 1);
@@ -185,8 +184,8 @@ const foldCandidate = ({ exact, prefix, ...candidate }: Candidate): Candidate =>
 };
 
 /**
- * Returns a path as the most lenient of apps would read it: decoded twice, in lower case, without invisible characters, path parameters,
- * a query, empty segments, dot segments, and spaces and dots at the ends of segments. `/` becomes the empty text.
+ * Returns a path as the most lenient app would read it: decoded twice, in lower case, without invisible characters, path parameters, a
+ * query, empty segments, dot segments, and spaces and dots at the ends of segments. `/` becomes the empty text.
  */
 function foldPath(path: string): string {
   const text = decodeTwice(path).toLowerCase();
@@ -217,12 +216,12 @@ function withoutEndingDots(name: string): string {
   return name.slice(0, end);
 }
 
-/** Whether foldPath would return the path unchanged, found without building anything. May be false for one that it would not change. */
+/** Returns whether `foldPath` would return the path unchanged, without allocating. May return false for an unchanged path. */
 const isFolded = (path: string): boolean => path === "" || !/[A-Z%;?#\\ ]|[/.](?:$|\/)/.test(path);
 
 const SLASH = 0x2f;
 
-/** Whole segments: `/healthz` covers `/healthz` and `/healthz/a`, not `/healthz-admin`. */
+/** Compares complete segments: `/healthz` covers `/healthz` and `/healthz/a`, not `/healthz-admin`. */
 function isUnder(path: string, prefix: string): boolean {
   if (!path.startsWith(prefix)) return false;
   return path.length === prefix.length || path.charCodeAt(prefix.length) === SLASH;

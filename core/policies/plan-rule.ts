@@ -6,8 +6,8 @@ import type { CompiledRule } from "./match-rule.ts";
 import type { RuleRatelimit } from "./policy.ts";
 
 /**
- * The plan of a request that passes a rule of a policy. With `audit` everything is checked with cost 0 and nothing is spent.
- * The bounds of a policy's schema hold: every rule limit has a limit and a duration of at least one second.
+ * Returns the plan of a request that matches a rule of a policy. With `audit` everything is checked with cost 0 and no credits are spent.
+ * Requires a valid policy: every rule limit has a limit and a duration of at least 1 s.
  */
 export function planRule(view: KeyView, rule: CompiledRule, { audit }: { readonly audit: boolean }): ChargePlan {
   const { keyId, workspaceId, limited } = view.key;
@@ -18,7 +18,7 @@ export function planRule(view: KeyView, rule: CompiledRule, { audit }: { readonl
   );
   if (!("limits" in selection)) throw new Error(`the limits of rule ${rule.index} cannot be selected`);
 
-  // The last of a name wins, as in the selection.
+  // The last entry of a name wins, as in the selection.
   const ofRule = new Map(named.map((limit) => [nameOf(limit.scope), limit]));
   const limits = selection.limits.map((selected): LimitCharge => {
     const own = ofRule.get(selected.name);
@@ -31,7 +31,7 @@ export function planRule(view: KeyView, rule: CompiledRule, { audit }: { readonl
     const scope = { kind: "namespace", value: limit.scope.namespaceId } as const;
     const { limit: max, durationMs } = limit;
     const { identifier, cost, accuracy } = ruleParts(limit, view, audit);
-    // Members in the order of all charges: the counters then meet objects of one shape.
+    // Members in the order of all charges, so that the counters get objects of one shape.
     return [{ workspaceId, scope, identifier, limit: max, durationMs, cost, accuracy }];
   });
   const spends = limited && rule.creditCost > 0 && !audit;
@@ -43,7 +43,7 @@ export function planRule(view: KeyView, rule: CompiledRule, { audit }: { readonl
   };
 }
 
-/** What a rule alone says of a charge. */
+/** Returns the members of a charge that depend on the rule alone. */
 const ruleParts = (
   limit: RuleRatelimit,
   view: KeyView,
@@ -56,6 +56,6 @@ const ruleParts = (
 
 const nameOf = (scope: RuleRatelimit["scope"]): string => (scope.kind === "name" ? scope.name : scope.namespaceId);
 
-/** `identity` is the external id, which customers know and overrides name. A key without an identity counts for itself. */
+/** `identity` is the external id, which customers know and overrides name. A key without an identity counts by itself. */
 const identifierOf = (limit: RuleRatelimit, view: KeyView): string =>
   limit.identifier === "identity" ? (view.identity?.externalId ?? view.key.keyId) : view.key.keyId;

@@ -2,16 +2,16 @@ import { createHash } from "node:crypto";
 import { ID_PREFIXES } from "../ids.ts";
 
 /*
- * The id of a policy that a manifest manages follows from the workspace and the manager's name. So a caller that knows these two finds the
- * policy, also before it exists: a gate can be told which policy to wait for when its pod is created.
+ * The id of a policy that a manifest manages is derived from the workspace and the manager's name. So a caller that has both can find the
+ * policy, even before it exists: a gate is configured with its policy when its pod is created.
  */
 
 const DIGITS = 32;
 
-/** The kind in a manager's name of what makes policies of manifests. */
+/** Kind in the manager's name of policies that a manifest manages. */
 const KIND = "ApiKeyPolicy";
 
-/** `<cluster>/<namespace>/<name>` of an ApiKeyPolicy. */
+/** Parts of `<cluster>/<namespace>/<name>`, which names an ApiKeyPolicy. */
 export interface NamedPolicy {
   readonly cluster: string;
   readonly namespace: string;
@@ -19,19 +19,19 @@ export interface NamedPolicy {
 }
 
 /**
- * `pol_` and 32 hexadecimal digits. Migration 0025 computes the same in SQL. No workspace id and no manager's name has a line feed, so
- * that two different pairs never make one text.
+ * Returns `pol_` and 32 hexadecimal digits. Migration 0025 computes the same in SQL. Workspace ids and manager names contain no line feed,
+ * so that different pairs never produce the same text.
  */
 export function policyIdOf({ workspaceId, manager }: { workspaceId: string; manager: string }): string {
   const digest = createHash("sha256").update(`${workspaceId}\n${manager}`).digest("hex");
   return `${ID_PREFIXES.policy}_${digest.slice(0, DIGITS)}`;
 }
 
-/** The manager's name of an ApiKeyPolicy. */
+/** Returns the manager's name of an ApiKeyPolicy. */
 export const managerOfPolicy = ({ cluster, namespace, name }: NamedPolicy): string =>
   `${cluster}/${KIND}/${namespace}/${name}`;
 
-/** Reads `<cluster>/<namespace>/<name>`; undefined when the text is of another form, such as an id. */
+/** Parses `<cluster>/<namespace>/<name>`; returns `undefined` for any other form, such as an id. */
 export function parseNamedPolicy(text: string): NamedPolicy | undefined {
   const [, cluster, namespace, name] = NAMED.exec(text) ?? [];
   return cluster === undefined || namespace === undefined || name === undefined

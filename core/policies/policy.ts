@@ -2,19 +2,19 @@ import * as z from "zod";
 import { whenMissing } from "../tolerant.ts";
 
 /*
- * The compiled policy: what the operator makes of an ApiKeyPolicy manifest, what `policies.setPolicy` stores and what a
- * sidecar enforces. Names are resolved to ids, durations are milliseconds, defaults are filled in. Bounds are the same
- * as in the manifest schema, so that an accepted manifest always compiles.
+ * The compiled policy: the operator compiles it from an ApiKeyPolicy manifest, `policies.setPolicy` stores it, and sidecars enforce it.
+ * Names are resolved to ids, durations are in milliseconds, defaults are filled in. Limits are the same as in the manifest schema, so that
+ * an accepted manifest always compiles.
  *
  *   PolicyInput      strict: what a caller may set. In this file.
- *   StoredPolicy     tolerant: what is stored and projected, maybe by another release. stored-policy.ts
+ *   StoredPolicy     tolerant: what is stored and projected, maybe by another version. stored-policy.ts
  *   CompiledPolicy   the complete value that code works with.
  *
- * A new member is optional in the input, with the default that policies had before it. If an older sidecar that ignores it
- * would admit more than the policy says, a policy that uses it has a higher `formatVersion`.
+ * A new member is optional in the input, and its default keeps the earlier behavior. If an older sidecar that ignores it would admit more
+ * than the policy allows, a policy that uses it has a higher `formatVersion`.
  */
 
-/** The highest format that this release reads and writes. */
+/** Highest format that this version reads and writes. */
 export const POLICY_FORMAT_VERSION = 1;
 
 export const HTTP_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"] as const;
@@ -41,7 +41,7 @@ export const CredentialLocation = z.discriminatedUnion("in", [
 ]);
 export type CredentialLocation = z.infer<typeof CredentialLocation>;
 
-/** `prefix` matches whole segments; `exact` matches byte for byte. At most one is given; with neither, every path matches. */
+/** `prefix` matches complete segments; `exact` matches byte for byte. At most one is set; with neither, every path matches. */
 export const PathMatch = z.union([
   z.strictObject({
     prefix: z.string().min(1).max(1024).regex(/^\//).describe("Whole segments that the path begins with."),

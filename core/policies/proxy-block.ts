@@ -1,19 +1,19 @@
 import { canonicalIp } from "../verification/ip-address.ts";
 
-/** A proxy, or a block of them, as a policy names it. */
+/** A proxy or a CIDR block of proxies, as a policy names it. */
 export interface ProxyBlock {
-  /** As it was written. */
+  /** The address as written. */
   readonly address: string;
-  /** How many of its first bits count: 0 to 32, of an address with colons 0 to 128. */
+  /** Number of its leading bits that count: 0 to 32, for an address with colons 0 to 128. */
   readonly bits: number;
 }
 
 /**
- * An entry of a policy's `trustedProxies`, such as `10.0.0.1` or `10.0.0.0/8`; undefined when it is neither. Manifests are checked
- * with it, and gates read with it what was stored.
+ * Parses an entry of a policy's `trustedProxies`, such as `10.0.0.1` or `10.0.0.0/8`; returns `undefined` if it is neither. It validates
+ * manifests, and gates parse stored policies with it.
  *
- * It is not `parseIpRange`, which reads IP allow-lists and is stricter: manifests have always been allowed to say `/08`, and a
- * block of fewer than 96 bits around IPv4 within IPv6. A manifest that was accepted must not be refused by a later release.
+ * It differs from `parseIpRange`, which parses IP allow-lists and is stricter: manifests may contain `/08`, and a block of fewer than 96
+ * bits around IPv4 within IPv6. A newer version must not reject a manifest that was accepted.
  */
 export function readProxyBlock(text: string): ProxyBlock | undefined {
   const [address = "", bitsText, ...rest] = text.split("/");

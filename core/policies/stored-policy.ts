@@ -2,15 +2,15 @@ import * as z from "zod";
 import { tolerant } from "../tolerant.ts";
 import { type CompiledPolicy, POLICY_FORMAT_VERSION, PolicyInput } from "./policy.ts";
 
-/** A policy that another release may have stored: unknown members are ignored, missing ones get their default. */
+/** A policy that another version may have stored: unknown members are ignored, missing ones get their default. */
 export const StoredPolicy = tolerant(PolicyInput);
 
 export type ReadPolicy =
   | { readonly policy: CompiledPolicy; readonly problem?: never }
-  /** Why this release cannot enforce it. Names locations and formats, never values. */
+  /** Why this version cannot enforce it. Names locations and formats, never values. */
   | { readonly policy?: never; readonly problem: string };
 
-/** Makes the complete value of a stored policy. A policy of an unknown format is a problem, even if all its members are known. */
+/** Parses a stored policy. An unknown format is a problem, even if all its members are known. */
 export function readStoredPolicy(stored: unknown): ReadPolicy {
   const { formatVersion } = (stored ?? {}) as { formatVersion?: unknown };
   if (typeof formatVersion === "number" && formatVersion > POLICY_FORMAT_VERSION) {
@@ -22,7 +22,7 @@ export function readStoredPolicy(stored: unknown): ReadPolicy {
   return { problem: `${issue?.path.join(".") || "the whole"}: ${issue?.code ?? "invalid"}` };
 }
 
-/** The record by which a policy is projected to the pods. `readStoredPolicy` reads the policy in it. */
+/** Record that projects the policy to gates. `readStoredPolicy` parses the policy in it. */
 export const PolicyRecord = z.object({
   policyId: z.string(),
   name: z.string(),

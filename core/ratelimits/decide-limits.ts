@@ -10,12 +10,12 @@ export interface CounterCharge {
 }
 
 /**
- * Decides several charges, all or nothing (api-v2.md section 9.2). Charges on one counter are decided in order, and each sees the cost
- * of those before it that passed. If one is refused, nothing is consumed, and those that pass report what is left
- * without the cost of any charge of this call. `updates` holds the counts to store, and is empty when nothing is consumed.
+ * Decides several charges, all or nothing (api-v2.md section 9.2). Charges on one counter are decided in order, and each includes the cost
+ * of the earlier ones that passed. If one is rejected, no units are consumed, and those that pass report the remaining units without the
+ * cost of any charge of this call. `updates` holds the counts to store, and is empty if no units are consumed.
  *
- * `retryAtMs` is computed from the stored counts, without the cost of the call's other charges: a cache that stores it per
- * counter and cost must not refuse a single charge that would pass.
+ * `retryAtMs` is computed from the stored counts, without the cost of the call's other charges: a cache that stores it per counter and cost
+ * must not reject a single charge that would pass.
  */
 export function decideLimits(
   charges: readonly CounterCharge[],

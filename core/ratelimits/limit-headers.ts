@@ -1,27 +1,24 @@
 import type { Consumed, LimitCharge, LimitOutcome } from "../charges.ts";
 
-/*
- * What the gate and the API report about a limit: the `RateLimit-*` headers and the moment from which a retry
- * makes sense.
- */
+/* Limit data that the gate and the API report: the `RateLimit-*` headers and the earliest useful retry. */
 
 /** One limit as the `RateLimit-*` headers show it. */
 export interface ShownLimit {
   readonly limit: number;
   readonly remaining: number;
-  /** Whole seconds to the end of the window. */
+  /** Seconds, rounded up, to the end of the window. */
   readonly resetS: number;
 }
 
 export const showLimit = (limit: number, { remaining, resetMs }: LimitOutcome, nowMs: number): ShownLimit => ({
   limit,
   remaining,
-  resetS: wholeSecondsUntil(resetMs, nowMs),
+  resetS: secondsUntil(resetMs, nowMs),
 });
 
 /**
- * Returns the limit that the headers show: one that refused before one that passed, then the one with the least left, then
- * the first. Returns undefined when there is none.
+ * Returns the limit for the headers: one that rejected before one that passed, then the one with the least remaining, then the first.
+ * Returns `undefined` if there is none.
  */
 export function showTightest(
   limits: readonly LimitCharge[],
@@ -41,7 +38,7 @@ export function showTightest(
 const isTighter = (a: LimitOutcome, b: LimitOutcome): boolean =>
   a.passed === b.passed ? a.remaining < b.remaining : !a.passed;
 
-/** Adds the headers of a limit to a list of alternating names and values. */
+/** Appends the headers of a limit to a list of alternating names and values. */
 export function pushLimitHeaders(headers: string[], { limit, remaining, resetS }: ShownLimit): void {
   headers.push(
     "RateLimit-Limit",
@@ -54,11 +51,11 @@ export function pushLimitHeaders(headers: string[], { limit, remaining, resetS }
 }
 
 /**
- * When a refused charge is worth a retry, Unix ms. A limit of 0, or a cost above the limit, never passes; but the limit may
- * have been changed by the next window.
+ * Returns when to retry a rejected charge, Unix ms. A limit of 0, or a cost above the limit, never passes; but the limit may be changed by
+ * the next window.
  */
 export const retryAtMs = ({ retryAtMs: atMs, resetMs }: LimitOutcome): number =>
   atMs === undefined || atMs === Number.POSITIVE_INFINITY ? resetMs : atMs;
 
-/** Whole seconds, at least 1, from `nowMs` until `atMs`. */
-export const wholeSecondsUntil = (atMs: number, nowMs: number): number => Math.max(1, Math.ceil((atMs - nowMs) / 1000));
+/** Returns seconds, rounded up and at least 1, from `nowMs` until `atMs`. */
+export const secondsUntil = (atMs: number, nowMs: number): number => Math.max(1, Math.ceil((atMs - nowMs) / 1000));

@@ -2,16 +2,16 @@ import type { LimitCharge } from "../charges.ts";
 import type { OverrideRecord } from "../records.ts";
 
 /*
- * Overrides by pattern (api-v2.md section 9.3). Each `*` stands for any run of characters except line breaks, possibly empty;
- * everything else is literal, case-sensitive, and the whole identifier must match.
+ * Overrides by pattern (api-v2.md section 9.3). Each `*` matches any sequence of characters except line breaks, possibly empty; all other
+ * characters are literal and case-sensitive, and the complete identifier must match.
  */
 
 const STAR = "*";
 const LINE_BREAK = /[\n\r\u2028\u2029]/;
 
 /**
- * Searches for each literal piece at its leftmost place. Leftmost is never worse than a later one (also with the
- * rule on line breaks: a later place can only work when the piece has none), so no backtracking is needed.
+ * Matches each literal at its leftmost position. Leftmost is never worse than a later one (even with the rule on line breaks: a later
+ * position can only work if the literal has none), so no backtracking is required.
  */
 export function matchesPattern(pattern: string, identifier: string): boolean {
   let star = pattern.indexOf(STAR);
@@ -33,8 +33,8 @@ export function matchesPattern(pattern: string, identifier: string): boolean {
 }
 
 /**
- * Returns the override that applies to the identifier: the exact one, otherwise the matching pattern
- * with the most literal characters; ties are decided by the smaller id. Exact ones are usually looked up separately.
+ * Returns the override that applies to the identifier: the exact one, otherwise the matching pattern with the most literal characters; the
+ * smaller id breaks ties. Exact overrides are usually looked up separately.
  */
 export function selectOverride<Override extends Pick<OverrideRecord, "id" | "identifier">>(
   patterns: readonly Override[],
@@ -55,18 +55,20 @@ export function selectOverride<Override extends Pick<OverrideRecord, "id" | "ide
   return best;
 }
 
-/** Why a matching pattern is not the one that applies. */
-export type Outdone = "exactOne" | "moreLiterals" | "smallerId";
+/** Why a matching pattern does not apply. */
+export type Overridden = "exactOne" | "moreLiterals" | "smallerId";
 
 export interface MatchingOverride<Override> {
   readonly override: Override;
-  /** How many of its characters are no `*`. */
+  /** Number of characters other than `*`. */
   readonly literals: number;
-  /** By what the one that applies is better; undefined for that one. */
-  readonly outdoneBy: Outdone | undefined;
+  /** Why another override takes precedence; `undefined` for the one that applies. */
+  readonly outdoneBy: Overridden | undefined;
 }
 
-/** All overrides that match the identifier, for a person: the one that `selectOverride` selects first, then the others by how near they came. */
+/**
+ * Returns all overrides that match the identifier, for display: the one that `selectOverride` selects first, then the others by precedence.
+ */
 export function explainOverrides<Override extends Pick<OverrideRecord, "id" | "identifier">>(
   overrides: readonly Override[],
   identifier: string,
@@ -74,7 +76,7 @@ export function explainOverrides<Override extends Pick<OverrideRecord, "id" | "i
   const selected = selectOverride(overrides, identifier);
   if (selected === undefined) return [];
   const selectedLiterals = literalCharacters(selected.identifier);
-  const outdoneBy = (override: Override, literals: number): Outdone | undefined => {
+  const outdoneBy = (override: Override, literals: number): Overridden | undefined => {
     if (override === selected) return undefined;
     if (selected.identifier === identifier) return "exactOne";
     return literals < selectedLiterals ? "moreLiterals" : "smallerId";
@@ -100,7 +102,7 @@ function literalCharacters(pattern: string): number {
   return count;
 }
 
-/** The charge with the override in force: it replaces limit and duration; the cost stays (api-v2.md section 9.3). */
+/** Returns the charge with the active override, which replaces limit and duration; the cost stays (api-v2.md section 9.3). */
 export const applyOverride = (charge: LimitCharge, override: OverrideRecord): LimitCharge => ({
   ...charge,
   limit: override.limit,

@@ -1,28 +1,31 @@
 /*
- * The sliding window made of two fixed ones, aligned to the epoch (api-v2.md section 9.1):
+ * A sliding window of two fixed ones, aligned to the epoch (api-v2.md section 9.1):
  *
- *   effective = current + floor(previous × share of the window that is left) + cost, and it passes when that is ≤ limit
+ *   effective = current + floor(previous × remaining fraction of the window) + cost, and it passes when that is ≤ limit
  *
- * All numbers are integers up to 2^53 − 1, durations up to 2^34 ms, and the floor is exact, also where previous × duration is
- * beyond what a double holds (`portionOf`): here and in the scripts of the shared store, so that both agree.
- * Because the carried part is never negative, what passes in one aligned window never exceeds the limit.
+ * All numbers are integers up to 2^53 − 1, durations up to 2^34 ms, and the floor is exact, even if previous × duration exceeds the
+ * precision of a double (`batchOf`), here and in the scripts of the shared store, so that both agree.
+ * The carried part is never negative, so the units that pass in one aligned window never exceed the limit.
  *
- * A clock behind `counts.window` counts as that window's start: counts are not rolled back. Only when it is far behind them, they were counted by
- * a clock that was wrong, and are ignored; else they would refuse until that time has come.
+ * A clock behind `counts.window` counts as that window's start: counts are not rolled back. Counts that are far ahead come from a wrong
+ * clock and are ignored, because they would otherwise reject requests until that time.
  */
 
-/** How far the clocks of two servers of one store may be apart, or one clock may be corrected, without a window passing more than its limit. */
+/**
+ * Maximum difference between the clocks of two servers of one store, or correction of one clock, for which a window never exceeds its
+ * limit.
+ */
 export const CLOCK_BEHIND_MS_MAX = 60_000;
 
 export interface WindowCounts {
-  /** The number of the window that `current` belongs to: floor(time / duration). */
+  /** Number of the window that `current` belongs to: floor(time / duration). */
   readonly window: number;
   readonly current: number;
   readonly previous: number;
 }
 
 export interface LimitQuestion {
-  /** 0 refuses everything. */
+  /** 0 rejects everything. */
   readonly limit: number;
   readonly durationMs: number;
   readonly counts: WindowCounts | undefined;
@@ -34,9 +37,9 @@ export interface LimitQuestion {
 export interface LimitDecision {
   readonly passed: boolean;
   readonly remaining: number;
-  /** Unix ms: the end of the current window. */
+  /** End of the current window, Unix ms. */
   readonly resetMs: number;
-  /** The counts afterwards; of a refusal those before, rolled to the window of `nowMs`. */
+  /** Counts afterwards; for a rejection the counts before, rolled to the window of `nowMs`. */
   readonly counts: WindowCounts;
   readonly effective: number;
 }
@@ -47,13 +50,13 @@ export function windowAt(nowMs: number, durationMs: number): { seq: number; star
   return { seq, startMs, resetMs: startMs + durationMs };
 }
 
-/** Whether the counts are of a window that begins so much later that the clock which counted them was wrong. */
+/** Whether the counts' window begins so much later that they come from a wrong clock. */
 const isOfWrongClock = (
   { window }: WindowCounts,
   { durationMs, nowMs }: { durationMs: number; nowMs: number },
 ): boolean => window * durationMs - nowMs > Math.max(durationMs, CLOCK_BEHIND_MS_MAX);
 
-/** Returns the counts rolled to the window of `nowMs`, or unchanged when they are of a later window. */
+/** Returns the counts rolled to the window of `nowMs`, or unchanged if they belong to a later window. */
 export function rollCounts(
   counts: WindowCounts | undefined,
   at: { readonly durationMs: number; readonly nowMs: number },
@@ -79,11 +82,11 @@ export function decideLimit({ limit, durationMs, counts, cost, nowMs }: LimitQue
 }
 
 /**
- * Returns the first millisecond, not before `nowMs`, at which the charge passes if no other caller consumes in between; Infinity if
- * it never can. What others consume only makes it later, so a refusal may be repeated from a cache until then.
+ * Returns the first millisecond, not before `nowMs`, at which the charge passes if no other caller consumes in between; `Infinity` if it
+ * never can. Other callers only make it later, so a rejection may be cached until then.
  *
- * The used amount never grows with time, within a window or over its end, and is 0 two windows later. So the moment is
- * found by bisection, with the same function that decides: 32 steps for a window of a month, and no rounding of its own.
+ * The used amount never grows with time, within a window or across its end, and is 0 two windows later. So the time is found by bisection,
+ * with the same function that decides: 32 steps for a window of a month, without rounding of its own.
  */
 export function admitsAt({ limit, durationMs, counts, cost, nowMs }: LimitQuestion): number {
   if (limit <= 0 || cost > limit) return Number.POSITIVE_INFINITY;
@@ -93,7 +96,7 @@ export function admitsAt({ limit, durationMs, counts, cost, nowMs }: LimitQuesti
   let passesAt = (Math.max(counts.window, Math.floor(nowMs / durationMs)) + 2) * durationMs;
   while (passesAt - refusedAt > 1) {
     const between = refusedAt + Math.floor((passesAt - refusedAt) / 2);
-    // Far in the future doubles are more than a millisecond apart, and nothing is in between.
+    // Far in the future doubles are more than a millisecond apart, so no value is in between.
     if (between <= refusedAt || between >= passesAt) break;
     if (usedAt(counts, { durationMs, nowMs: between }) <= room) passesAt = between;
     else refusedAt = between;
@@ -101,7 +104,7 @@ export function admitsAt({ limit, durationMs, counts, cost, nowMs }: LimitQuesti
   return passesAt;
 }
 
-/** Returns the used amount at a moment: `current` and the share of `previous` that the sliding window still covers. */
+/** Returns the used amount at a timestamp: `current` plus the fraction of `previous` that the sliding window still covers. */
 export function usedAt(counts: WindowCounts, { durationMs, nowMs }: { durationMs: number; nowMs: number }): number {
   const seq = Math.floor(nowMs / durationMs);
   if (seq > counts.window + 1 || isOfWrongClock(counts, { durationMs, nowMs })) return 0;
@@ -110,16 +113,16 @@ export function usedAt(counts: WindowCounts, { durationMs, nowMs }: { durationMs
   const previous = isNext ? counts.current : counts.previous;
   if (previous === 0) return current;
   const elapsedMs = seq < counts.window ? 0 : nowMs - seq * durationMs;
-  return current + portionOf(previous, durationMs - elapsedMs, durationMs);
+  return current + batchOf(previous, durationMs - elapsedMs, durationMs);
 }
 
 const SPLIT = 2 ** 16;
 
 /**
- * Returns floor(amount × part / whole) for part ≤ whole. A product beyond 2^53 is avoided: it could round up, so that a full window
- * would count one unit too many. Then the division is done in steps, as on paper, each of which a double holds exactly.
+ * Returns floor(amount × part / whole) for part ≤ whole. Avoids a product beyond 2^53, which could round up, so that a full window would
+ * count one unit too many: long division in steps that a double holds exactly.
  */
-function portionOf(amount: number, part: number, whole: number): number {
+function batchOf(amount: number, part: number, whole: number): number {
   const product = amount * part;
   if (product <= Number.MAX_SAFE_INTEGER) return Math.floor(product / whole);
   const rest = amount % whole;

@@ -6,10 +6,10 @@ import {
   type PersonRole,
 } from "../permissions/person-roles.ts";
 
-/** Names every workspace. */
+/** Selects every workspace. */
 export const EVERY_WORKSPACE = "*";
 
-/** What a person is in a workspace: from a sign-in link, or from the groups that the provider names. */
+/** Role of a user in a workspace: from a sign-in link, or from the groups of the identity provider. */
 export interface Assignment {
   /** Id or name of a workspace, or `*` for all. */
   readonly workspace: string;
@@ -19,8 +19,8 @@ export interface Assignment {
 const ID = new RegExp(`^${ID_PREFIXES.workspace}_`);
 
 /**
- * The highest role of these in one workspace; undefined when the person has none there. What looks like an id is no name, also where a workspace has it as
- * its name: else the people of one workspace could enter another one.
+ * Returns the highest role of these assignments in one workspace; `undefined` if there is none. A text that looks like an id never counts
+ * as a name, even if a workspace has that name: otherwise users of one workspace could enter another.
  */
 export function roleIn(
   assignments: readonly Assignment[],
@@ -31,8 +31,8 @@ export function roleIn(
 }
 
 /**
- * The tuples that a person holds in a workspace. Who is admin of all workspaces administers the installation, too; an admin of one does
- * not, however many there are.
+ * Returns the tuples that a user holds in a workspace. An admin of all workspaces administers the installation too; an admin of single
+ * workspaces does not, however many there are.
  */
 export function grantsIn(
   assignments: readonly Assignment[],
@@ -46,7 +46,7 @@ export function grantsIn(
 export const isInstallationAdmin = (assignments: readonly Assignment[]): boolean =>
   assignments.some(({ workspace, role }) => workspace === EVERY_WORKSPACE && role === "admin");
 
-/** Which workspaces the person may enter: ids and names, or all. */
+/** Returns the ids and names of the workspaces that the user may enter, or all. */
 export function namedWorkspaces(assignments: readonly Assignment[]): "all" | readonly string[] {
   const named = assignments.map(({ workspace }) => workspace);
   return named.includes(EVERY_WORKSPACE) ? "all" : [...new Set(named)];

@@ -1,27 +1,27 @@
 /*
- * When a session ends by itself. It ends when it was not used for a while, because someone left, and after a fixed time however much it
- * is used, because a stolen cookie would be kept alive for ever.
+ * Expiry of a session. It expires when idle, because the user may have left, and after a fixed lifetime, because a stolen cookie could
+ * otherwise be kept alive indefinitely.
  */
 
 export interface SessionTimes {
-  /** How long it may be unused, ms. */
+  /** Maximum idle time, in ms. */
   readonly idleMs: number;
-  /** How long it may last, ms. */
+  /** Maximum lifetime, in ms. */
   readonly maxMs: number;
 }
 
 /**
- * A working day with one sign-in, and a laptop that is left in the evening has signed itself out. Two hours unused are a long meeting: a
- * shorter time would send people to the provider after each break, which teaches them to sign in without looking.
+ * One sign-in per working day, and a session left open in the evening expires. Two hours allow for a long meeting: a shorter time would
+ * redirect users to the provider after each break and train them to sign in without checking.
  */
 export const DEFAULT_SESSION_TIMES: SessionTimes = { idleMs: 2 * 3_600_000, maxMs: 12 * 3_600_000 };
 
-/** A session writes when it was last seen no more often than this, so idle ends are exact to this. */
+/** Minimum interval between writes of the last-seen time, which is also the precision of the idle timeout. */
 export const SEEN_EVERY_MS = 60_000;
 
 export type SessionEnd = "signedOut" | "idle" | "tooOld";
 
-/** Why a session has ended at `nowMs`; undefined while it has not. It still lives in the millisecond of its end. */
+/** Returns why a session has expired at `nowMs`; `undefined` while it is active. It is still active in the millisecond of its end. */
 export function endOf(
   session: {
     readonly lastSeenAtMs: number;

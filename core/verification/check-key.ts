@@ -6,11 +6,11 @@ import type { KeyView } from "./key-view.ts";
 export interface KeyCheck {
   readonly view: KeyView;
   readonly nowMs: number;
-  /** Without it the API's IP allow-list is not checked: for a pod whose policy does not say how to find the client's address. */
+  /** If omitted, the API's IP allow-list is not checked: for a gate whose policy does not define how to find the client address. */
   readonly clientIp?: string | undefined;
-  /** The API that the key must be of; any when left out. */
+  /** API that the key must belong to. Default: any API. */
   readonly apiId?: string | undefined;
-  /** As a function it is read only for a key that has passed everything before. */
+  /** A function is called only for a key that has passed all earlier checks. */
   readonly query?: Query | (() => Query | undefined) | undefined;
 }
 
@@ -18,11 +18,11 @@ export type CheckName = "api" | "workspace" | "enabled" | "ofApi" | "expiry" | "
 
 interface Check {
   readonly name: CheckName;
-  /** The code with which the check refuses a key; undefined when the key passes. */
+  /** Returns the code with which the check rejects a key; `undefined` if the key passes. */
   readonly refuses: (check: KeyCheck) => Code | undefined;
 }
 
-/** Steps 7 to 11 of a verification (api-v2.md section 12), in order. One does not need those before it to have passed. */
+/** Steps 7 to 11 of a verification (api-v2.md section 12), in order. Each is independent of the earlier ones. */
 export const KEY_CHECKS: readonly Check[] = [
   { name: "api", refuses: ({ view }) => (view.api === undefined ? "NOT_FOUND" : undefined) },
   { name: "workspace", refuses: ({ view }) => (view.workspace.enabled ? undefined : "FORBIDDEN") },
@@ -53,8 +53,8 @@ export const KEY_CHECKS: readonly Check[] = [
 ];
 
 /**
- * The first check that refuses decides the code. undefined: continue with limits and credits. The caller has found the key and may see
- * it. Throws what a query that is a function throws.
+ * Returns the code of the first check that rejects the key; `undefined` to continue with limits and credits. The caller has found the key
+ * and may see it. Throws the errors of a `query` function.
  */
 export function checkKey(check: KeyCheck): Code | undefined {
   for (const { refuses } of KEY_CHECKS) {
@@ -64,18 +64,18 @@ export function checkKey(check: KeyCheck): Code | undefined {
   return undefined;
 }
 
-/** Lists are parts of cached records, so each is parsed once during the record's life. */
+/** Lists belong to cached records, so each is parsed once per record. */
 const readLists = new WeakMap<readonly string[], AllowList>();
 
 interface AllowList {
-  /** In canonical form. */
+  /** Addresses in canonical form. */
   readonly addresses: ReadonlySet<string>;
   readonly ranges: readonly IpRange[];
 }
 
 /**
- * Whether the address is on the list, or in a range of it; an empty list allows all. An unreadable entry, such as one of a later
- * release, matches nothing.
+ * Returns whether the address is on the list, or in one of its ranges; an empty list allows all. An unreadable entry, such as one of a
+ * newer version, matches no address.
  */
 export function ipAllowed(list: readonly string[], clientIp: string): boolean {
   if (list.length === 0) return true;

@@ -1,6 +1,6 @@
 import * as z from "zod";
 
-/** The outcomes of a verification (api-v2.md section 12). check-key.ts and conclude.ts decide which one comes first. */
+/** Outcomes of a verification (api-v2.md section 12). check-key.ts and conclude.ts define their precedence. */
 export const Code = z.enum([
   "VALID",
   "NOT_FOUND",

@@ -1,6 +1,6 @@
 import type { Code } from "./codes.ts";
 
-/** The status with which a gate answers a request whose verification ended with this code; 200 stands for what the app answers. */
+/** Status of a gate's response by the code of the verification; 200 stands for the app's status. */
 export const STATUS_AT_A_GATE: Readonly<Record<Code, number>> = {
   VALID: 200,
   NOT_FOUND: 401,

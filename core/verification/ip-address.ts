@@ -1,18 +1,18 @@
 import ipaddr from "ipaddr.js";
 
-/* IP addresses and ranges in a form that can be compared: independent of spelling, and IPv4 mapped into IPv6 as IPv4. */
+/* IP addresses and ranges in a comparable form: independent of spelling, with IPv4-mapped IPv6 as IPv4. */
 
 export type IpAddress = ipaddr.IPv4 | ipaddr.IPv6;
 
-/** The addresses that share the first `bits` bits with `address`. */
+/** Addresses that share the first `bits` bits with `address`. */
 export interface IpRange {
   readonly address: IpAddress;
   readonly bits: number;
 }
 
 /**
- * Parses an address. A zone is dropped, and an IPv4 address mapped into IPv6 (as a dual-stack socket reports IPv4 peers)
- * becomes that IPv4 address. Returns undefined for anything else, also for the short and octal forms of IPv4, which are ambiguous.
+ * Parses an address. Drops a zone, and converts an IPv4-mapped IPv6 address (as a dual-stack socket reports IPv4 peers) to IPv4. Returns
+ * `undefined` for anything else, including the short and octal forms of IPv4, which are ambiguous.
  */
 export function parseIp(text: string): IpAddress | undefined {
   if (!text.includes(":")) return ipaddr.IPv4.isValidFourPartDecimal(text) ? ipaddr.IPv4.parse(text) : undefined;
@@ -23,12 +23,12 @@ export function parseIp(text: string): IpAddress | undefined {
 }
 
 /**
- * The canonical form of an address: dotted decimal for IPv4, eight groups of lower-case hexadecimal for IPv6. undefined if it is not
- * an address.
+ * Returns the canonical form of an address: dotted decimal for IPv4, eight groups of lower-case hexadecimal for IPv6; `undefined` if it is
+ * not an address.
  */
 export const canonicalIp = (text: string): string | undefined => parseIp(text)?.toNormalizedString();
 
-/** A range in CIDR notation (RFC 4632, 3.1; RFC 4291, 2.3), such as `10.0.0.0/8`; a single address is a range too. */
+/** Parses a range in CIDR notation (RFC 4632, 3.1; RFC 4291, 2.3), such as `10.0.0.0/8`; a single address is a range too. */
 export function parseIpRange(text: string): IpRange | undefined {
   const [addressText = "", bitsText, ...rest] = text.split("/");
   const address = parseIp(addressText);
@@ -36,7 +36,7 @@ export function parseIpRange(text: string): IpRange | undefined {
   const width = address.kind() === "ipv4" ? 32 : 128;
   if (bitsText === undefined) return { address, bits: width };
   if (!/^(?:0|[1-9]\d{0,2})$/.test(bitsText)) return undefined;
-  // For IPv4 mapped into IPv6, the first 96 bits are the mapping.
+  // In an IPv4-mapped IPv6 address the first 96 bits are the mapping.
   const bits = Number(bitsText) - (width === 32 && addressText.includes(":") ? 96 : 0);
   return bits >= 0 && bits <= width ? { address, bits } : undefined;
 }
@@ -44,7 +44,7 @@ export function parseIpRange(text: string): IpRange | undefined {
 export const isInRange = (address: IpAddress, range: IpRange): boolean =>
   address.kind() === range.address.kind() && address.match(range.address, range.bits);
 
-/** An address as a proxy wrote it: some write `203.0.113.9:4711` or `[2001:db8::1]:4711`. */
+/** Returns the address without a port; some proxies write `203.0.113.9:4711` or `[2001:db8::1]:4711`. */
 export function withoutPort(address: string): string {
   if (address.startsWith("[")) return address.slice(1, Math.max(1, address.indexOf("]")));
   const colon = address.indexOf(":");
@@ -52,8 +52,8 @@ export function withoutPort(address: string): string {
 }
 
 /**
- * The address by which clients are distinguished when something scarce is shared. For IPv6 the first 64 bits, because a client with
- * one such address usually has all of them.
+ * Returns the address by which clients are distinguished when they share a limited resource. For IPv6 these are the first 64 bits, because
+ * a client with one such address usually has all of them.
  */
 export function networkOf(address: string): string {
   if (!address.includes(":")) return address;

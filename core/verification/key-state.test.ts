@@ -2,11 +2,11 @@ import { describe, expect, test } from "vitest";
 import { aKeyView, anApiRecord } from "../../test/builders/key-view.ts";
 import { checkKey } from "./check-key.ts";
 import { codeAfterCounting } from "./conclude.ts";
-import { type KeyFacts, keyState } from "./key-state.ts";
+import { type KeyDetails, keyState } from "./key-state.ts";
 
 const nowMs = 1_800_000_000_000;
 
-const GOOD: KeyFacts = {
+const GOOD: KeyDetails = {
   isDeleted: false,
   isApiDeleted: false,
   isWorkspaceEnabled: true,
@@ -19,7 +19,7 @@ const GOOD: KeyFacts = {
 test("nothing stands against a key that is all right", () =>
   expect(keyState(GOOD, nowMs)).toEqual({ code: "VALID", reasons: [] }));
 
-test.each<{ name: string; facts: Partial<KeyFacts>; expected: ReturnType<typeof keyState> }>([
+test.each<{ name: string; facts: Partial<KeyDetails>; expected: ReturnType<typeof keyState> }>([
   { name: "a deleted key", facts: { isDeleted: true }, expected: { code: "NOT_FOUND", reasons: ["keyDeleted"] } },
   {
     name: "one whose last millisecond it is lives",
@@ -41,7 +41,7 @@ test.each<{ name: string; facts: Partial<KeyFacts>; expected: ReturnType<typeof 
       reasons: ["workspaceDisabled", "disabled", "expired", "limitReached", "noCredits"],
     },
   },
-])("$name", ({ facts, expected }) => expect(keyState({ ...GOOD, ...facts }, nowMs)).toEqual(expected));
+])("$name", ({ facts: details, expected }) => expect(keyState({ ...GOOD, ...details }, nowMs)).toEqual(expected));
 
 describe("says of every combination what verification says", () => {
   const bits = Array.from({ length: 2 ** 6 }, (_, n) => [0, 1, 2, 3, 4, 5].map((bit) => ((n >> bit) & 1) === 1));
@@ -61,7 +61,7 @@ describe("says of every combination what verification says", () => {
         passed: isLimited !== true,
         credits: { status: isSpent === true ? "refused" : "spent", remaining: 0 },
       });
-      const facts: KeyFacts = {
+      const details: KeyDetails = {
         isDeleted: false,
         isApiDeleted,
         isWorkspaceEnabled: !isClosed,
@@ -70,7 +70,7 @@ describe("says of every combination what verification says", () => {
         limitsReached: isLimited === true ? 1 : 0,
         remainingCredits: isSpent === true ? 0 : 1,
       };
-      expect(keyState(facts, nowMs).code).toBe(checkKey({ view, nowMs }) ?? counted);
+      expect(keyState(details, nowMs).code).toBe(checkKey({ view, nowMs }) ?? counted);
     },
   );
 });

@@ -1,11 +1,10 @@
 import type { Code } from "./codes.ts";
 
 /*
- * What a verification would say of a key at this moment, and everything that stands against it: for people who look at a key. The order is
- * that in which verification decides (check-key.ts, conclude.ts); a test holds the two against each other.
+ * Current state of a key and all reasons against it, for display. The order is that of a verification (check-key.ts, conclude.ts); a test
+ * compares the two.
  */
 
-/** What stands against a key. */
 export const REASONS = [
   "keyDeleted",
   "apiDeleted",
@@ -17,15 +16,15 @@ export const REASONS = [
 ] as const;
 export type Reason = (typeof REASONS)[number];
 
-export interface KeyFacts {
+export interface KeyDetails {
   readonly isDeleted: boolean;
   readonly isApiDeleted: boolean;
   readonly isWorkspaceEnabled: boolean;
   readonly enabled: boolean;
   readonly expiresMs: number | undefined;
-  /** Of the limits that every verification is charged, those with nothing left in their window. */
+  /** Number of limits, among those that every verification charges, that have no units left in their window. */
   readonly limitsReached: number;
-  /** undefined: unlimited. */
+  /** `undefined` if unlimited. */
   readonly remainingCredits: number | undefined;
 }
 
@@ -40,11 +39,11 @@ const CODE_OF: Readonly<Record<Reason, Code>> = {
 };
 
 /**
- * The code of a verification that asks for no permissions, comes from an address that the API allows, and costs one credit. `reasons` are all
- * that stand against the key; the first of them decides.
+ * Returns the code of a verification that requires no permissions, comes from an allowed address, and costs one credit. `reasons` are all
+ * reasons against the key; the first decides.
  */
 export function keyState(
-  { isDeleted, isApiDeleted, isWorkspaceEnabled, enabled, expiresMs, limitsReached, remainingCredits }: KeyFacts,
+  { isDeleted, isApiDeleted, isWorkspaceEnabled, enabled, expiresMs, limitsReached, remainingCredits }: KeyDetails,
   nowMs: number,
 ): { readonly code: Code; readonly reasons: readonly Reason[] } {
   const applies: Readonly<Record<Reason, boolean>> = {
@@ -52,7 +51,7 @@ export function keyState(
     apiDeleted: isApiDeleted,
     workspaceDisabled: !isWorkspaceEnabled,
     disabled: !enabled,
-    // The key still lives in the millisecond of its expiry.
+    // The key is still valid in the millisecond of its expiry.
     expired: expiresMs !== undefined && nowMs > expiresMs,
     limitReached: limitsReached > 0,
     noCredits: remainingCredits !== undefined && remainingCredits < 1,

@@ -6,7 +6,7 @@ export interface KeyParts {
   readonly workspace: WorkspaceRecord;
   readonly api: ApiRecord | undefined;
   readonly identity: IdentityRecord | undefined;
-  /** Without deleted roles. */
+  /** Excludes deleted roles. */
   readonly roles: readonly RoleRecord[];
 }
 
@@ -14,18 +14,18 @@ export interface KeyParts {
 export class KeyView {
   readonly key: KeyRecord;
   readonly workspace: WorkspaceRecord;
-  /** undefined when the API was deleted: the key is then not found. */
+  /** `undefined` if the API was deleted: the key is then not found. */
   readonly api: ApiRecord | undefined;
-  /** undefined when there is none, or it was deleted. */
+  /** `undefined` if the key has none, or it was deleted. */
   readonly identity: IdentityRecord | undefined;
-  /** Slugs held directly and by role, distinct and sorted. */
+  /** Slugs held directly and through roles, distinct and sorted. */
   readonly permissions: readonly string[];
   /** Names of the roles, sorted. */
   readonly roles: readonly string[];
-  /** The roles themselves, in the order of the key's ids. */
+  /** Records of the roles, in the order of the key's ids. */
   readonly roleRecords: readonly RoleRecord[];
   readonly grants: Grants;
-  /** Values derived from this view, by the slot of their maker. */
+  /** Values derived from this view, by the slot of their function. */
   readonly #made: unknown[] = [];
 
   constructor({ key, workspace, api, identity, roles }: KeyParts) {
@@ -42,8 +42,8 @@ export class KeyView {
   static #slots = 0;
 
   /**
-   * Returns a function that calls `make` once for each view and caches the result as long as the view:
-   * for what is the same in every response or event of a key. Call it once per use, at module load.
+   * Returns a function that calls `make` once for each view and caches the result as long as the view, for values that are the same in
+   * every response or event of a key. Call it once per use, at module load.
    */
   static remember<T extends object | string>(make: (view: KeyView) => T): (view: KeyView) => T {
     const slot = KeyView.#slots;

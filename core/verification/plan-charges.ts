@@ -3,34 +3,33 @@ import type { KeyView } from "./key-view.ts";
 import { type LimitSelection, type RequestedLimit, type SelectedLimit, selectLimits } from "./select-limits.ts";
 
 /*
- * The charges of a verification: which limits are counted, with what cost, and how many credits are spent. A plan depends only on
- * the key and the request's parameters, so that it can be cached as long as both. Only the overrides of namespaces are
- * looked up for each request.
+ * Charges of a verification: which limits are counted, with what cost, and how many credits are spent. A plan depends only on the key and
+ * the request's parameters, so that it can be cached as long as both. Only the overrides of namespaces are looked up for each request.
  */
 
 export interface ChargePlan {
-  /** The source of each entry of `limits`, in the same order. */
+  /** Source of each entry of `limits`, in the same order. */
   readonly selected: readonly SelectedLimit[];
-  /** Limits by name: the automatic ones of the key and its identity, and the requested ones; sorted by name. */
+  /** Named limits: the automatic ones of the key and its identity, and the requested ones; sorted by name. */
   readonly limits: readonly LimitCharge[];
   /** Limits of namespaces, before their overrides. */
   readonly shared: readonly LimitCharge[];
-  /** undefined for a key with unlimited credits, and when nothing is spent. */
+  /** `undefined` for a key with unlimited credits, and if no credits are spent. */
   readonly credits: CreditCharge | undefined;
 }
 
-/** Whether a plan charges anything; a plan that charges nothing needs no counters. */
+/** Returns whether a plan charges anything; otherwise it needs no counters. */
 export const chargesAnything = ({ limits, shared, credits }: ChargePlan): boolean =>
   limits.length > 0 || shared.length > 0 || credits !== undefined;
 
 /** The charges that a call of `keys.verifyKey` requests. */
 export interface CallCharges {
   readonly ratelimits: readonly RequestedLimit[];
-  /** 0 checks whether any credits are left. */
+  /** 0 checks whether any credits remain. */
   readonly creditCost: number;
 }
 
-/** The plan of a call that names its limits, or why one of them cannot be charged (see `LimitSelection`). */
+/** Returns the plan of a call that names its limits, or why one of them cannot be charged (see `LimitSelection`). */
 export function planCall(
   view: KeyView,
   { ratelimits, creditCost }: CallCharges,
@@ -46,7 +45,7 @@ export function planCall(
   };
 }
 
-/** The charge of a selected limit, counted exactly. */
+/** Returns the charge of a selected limit, with strict accuracy. */
 export const chargeOf = (
   workspaceId: string,
   { name, identifier, limit, durationMs, cost }: SelectedLimit,

@@ -17,11 +17,11 @@ export interface SelectedLimit {
   readonly durationMs: number;
   readonly autoApply: boolean;
   readonly cost: number;
-  /** The owner of the counter: the identity's id for its limits, so that its keys share them, otherwise the key's. */
+  /** Owner of the counter: the identity's id for its limits, so that its keys share them, otherwise the key's. */
   readonly identifier: string;
 }
 
-/** `unknown`: a limit was named that is not attached (412). `tooShort`: the name of an ad-hoc limit under 1 s (400). */
+/** `unknown`: a named limit is not attached (412). `tooShort`: the name of an ad-hoc limit under 1 s (400). */
 export type LimitSelection =
   | { readonly limits: readonly SelectedLimit[] }
   | { readonly unknown: string }
@@ -30,7 +30,7 @@ export type LimitSelection =
 const DURATION_MS_MIN = 1000;
 const NO_LIMITS: LimitSelection = { limits: [] };
 
-/** Which rate limits a verification charges, sorted by name (api-v2.md section 12.2). */
+/** Returns the rate limits that a verification charges, sorted by name (api-v2.md section 12.2). */
 export function selectLimits(view: KeyView, requested: readonly RequestedLimit[]): LimitSelection {
   const { key, identity } = view;
   const hasStored = key.ratelimits.length > 0 || (identity !== undefined && identity.ratelimits.length > 0);
@@ -46,7 +46,7 @@ export function selectLimits(view: KeyView, requested: readonly RequestedLimit[]
   for (const limit of stored.values()) {
     if (limit.autoApply) selected.set(limit.name, limit);
   }
-  // The last entry of a name wins, so an earlier one of that name cannot fail the call either.
+  // The last entry of a name wins, so an earlier invalid one cannot fail the call.
   for (const entry of new Map(requested.map((one) => [one.name, one])).values()) {
     const known = stored.get(entry.name);
     const cost = entry.cost ?? 1;
@@ -72,7 +72,7 @@ export function selectLimits(view: KeyView, requested: readonly RequestedLimit[]
   return { limits: [...selected.values()].sort(byName) };
 }
 
-/** The identity's limits that apply to this key: those whose name no limit of the key itself has. */
+/** Returns the identity's limits that apply to this key: those without a same-named limit of the key itself. */
 export function effectiveIdentityLimits({ key, identity }: KeyView): RatelimitRecord[] {
   if (identity === undefined) return [];
   return identity.ratelimits.filter(({ name }) => !key.ratelimits.some((own) => own.name === name));

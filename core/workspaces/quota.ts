@@ -1,2 +1,2 @@
-/** The most requests per minute, far above what one installation serves. */
+/** Maximum requests per minute, far above the capacity of one installation. */
 export const QUOTA_MAX = 1_000_000_000;

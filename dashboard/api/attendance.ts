@@ -13,5 +13,5 @@ for (const type of ["pointerdown", "pointermove", "keydown", "wheel", "touchstar
   addEventListener(type, noteInput, { passive: true, capture: true });
 }
 
-export const attendanceHeaders = (): Readonly<Record<string, string>> =>
+export const activityHeaders = (): Readonly<Record<string, string>> =>
   performance.now() - lastInputMs > LEFT_AFTER_MS ? { "Postern-Unattended": "1" } : {};

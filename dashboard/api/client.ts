@@ -2,10 +2,10 @@ import createFetchClient from "openapi-fetch";
 import type { Data, Fault, Input, Procedure } from "../../core/api/procedures.ts";
 import type { paths } from "../../core/api/types.ts";
 import { ApiError, UNREACHABLE } from "./api-error.ts";
-import { attendanceHeaders } from "./attendance.ts";
+import { activityHeaders } from "./attendance.ts";
 
 /** A page of a list, or the whole answer of a procedure that has no pages. */
-export interface Answer<T> {
+export interface ApiResponse<T> {
   readonly data: T;
   /** The cursor of the next page, if there is one. */
   readonly next: string | undefined;
@@ -22,7 +22,7 @@ export interface Api {
   /** The workspace that its calls act in; undefined for the only one of a person. */
   readonly workspace: string | undefined;
   /** Throws `ApiError` when there is no data. */
-  call<P extends Procedure>(procedure: P, body: Input<P>, options?: CallOptions): Promise<Answer<Data<P>>>;
+  call<P extends Procedure>(procedure: P, body: Input<P>, options?: CallOptions): Promise<ApiResponse<Data<P>>>;
 }
 
 /** Past this a call has failed, and may be tried again. The longest that the server lets a procedure take is an SQL query of 30 s. */
@@ -31,7 +31,7 @@ const TIMEOUT_MS = 45_000;
 /** What each request carries: a page of another origin cannot send it, so the server knows that it is this one. */
 export const DASHBOARD_HEADERS: Readonly<Record<string, string>> = { "Postern-Dashboard": "1" };
 
-interface RawAnswer {
+interface RawResponse {
   readonly data?: {
     readonly data: unknown;
     readonly pagination?: { readonly cursor?: string };
@@ -54,7 +54,7 @@ export function createApi({
 }): Api {
   const client = createFetchClient<paths>({ baseUrl: location.origin, credentials: "same-origin" });
   // The path of a generic procedure is beyond what openapi-fetch can infer; `call` restores the exact types for its callers.
-  const post = client.POST as unknown as (path: string, init: object) => Promise<RawAnswer>;
+  const post = client.POST as unknown as (path: string, init: object) => Promise<RawResponse>;
   const workspaceHeader = workspace === undefined ? {} : { "Postern-Workspace": workspace };
 
   return {
@@ -62,11 +62,11 @@ export function createApi({
     async call<P extends Procedure>(procedure: P, body: Input<P>, options: CallOptions = {}) {
       const { signal, headers } = options;
       const timeout = AbortSignal.timeout(TIMEOUT_MS);
-      let answer: RawAnswer;
+      let answer: RawResponse;
       try {
         answer = await post(`/v2/${procedure}`, {
           body,
-          headers: { ...DASHBOARD_HEADERS, ...attendanceHeaders(), ...workspaceHeader, ...headers },
+          headers: { ...DASHBOARD_HEADERS, ...activityHeaders(), ...workspaceHeader, ...headers },
           signal: signal === undefined ? timeout : AbortSignal.any([timeout, signal]),
         });
       } catch (error) {
@@ -88,7 +88,7 @@ export function createApi({
 }
 
 /** What a proxy in between answers has no body of ours. */
-export function refusalOf(response: Response, body: RawAnswer["error"]): ApiError {
+export function refusalOf(response: Response, body: RawResponse["error"]): ApiError {
   const seconds = Number.parseFloat(response.headers.get("retry-after") ?? "");
   return new ApiError({
     status: response.status,

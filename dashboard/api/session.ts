@@ -48,7 +48,7 @@ export interface Place {
 
 export const PlaceContext = createContext<Place | undefined>(undefined);
 
-export function usePlace(): Place {
+export function useWorkspace(): Place {
   const place = useContext(PlaceContext);
   if (place === undefined) throw new Error("usePlace stands outside of the shell");
   return place;
@@ -59,7 +59,7 @@ export function usePlace(): Place {
  * the tuple that is missing; it is the server that refuses.
  */
 export function useMay(): (tuple: string) => boolean {
-  const { session, workspace } = usePlace();
+  const { session, workspace } = useWorkspace();
   const held = session.isInstallationAdmin ? GRANTS_OF_INSTALLATION_ADMIN : grantsOfPerson(workspace.role);
   return (tuple) => held.includes(tuple);
 }

@@ -2,10 +2,10 @@ import { useMutation } from "@tanstack/react-query";
 import { type ReactNode, useId } from "react";
 import type { OpenSession } from "../../core/sessions/session.ts";
 import { signOut } from "../api/auth.ts";
-import { usePlace } from "../api/session.ts";
-import { Ago } from "../parts/ago.tsx";
-import { Button } from "../parts/button.tsx";
-import { ErrorNote } from "../parts/error-note.tsx";
+import { useWorkspace } from "../api/session.ts";
+import { Ago } from "../components/ago.tsx";
+import { Button } from "../components/button.tsx";
+import { ErrorNote } from "../components/error-note.tsx";
 import { browserName } from "./browser-name.ts";
 import "./account-menu.css";
 
@@ -14,7 +14,7 @@ const ROLES_SHOWN = 20;
 
 /** Who is signed in, where, and how to end that. */
 export function AccountMenu(): ReactNode {
-  const { session, workspace } = usePlace();
+  const { session, workspace } = useWorkspace();
   const { person, workspaces, isInstallationAdmin, sessions } = session;
   const id = useId();
   return (

@@ -1,9 +1,9 @@
 import { useQueryClient } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { useLostSince } from "../api/connection.ts";
-import { Ago } from "../parts/ago.tsx";
-import { Button } from "../parts/button.tsx";
-import { Notice } from "../parts/notice.tsx";
+import { Ago } from "../components/ago.tsx";
+import { Button } from "../components/button.tsx";
+import { Notice } from "../components/notice.tsx";
 
 /** Says that the server does not answer, since when, and that what is shown may be older. */
 export function ConnectionBar(): ReactNode {

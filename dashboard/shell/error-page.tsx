@@ -1,7 +1,7 @@
 import type { ErrorComponentProps } from "@tanstack/react-router";
 import type { ReactNode } from "react";
-import { Button } from "../parts/button.tsx";
-import { Page } from "../parts/page.tsx";
+import { Button } from "../components/button.tsx";
+import { Page } from "../components/page.tsx";
 
 /** A page that failed, by a fault of its own or because its file could not be loaded. The others still work. */
 export function ErrorPage({ error, reset }: ErrorComponentProps): ReactNode {

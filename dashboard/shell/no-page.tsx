@@ -1,6 +1,6 @@
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
-import { Page } from "../parts/page.tsx";
+import { Page } from "../components/page.tsx";
 
 export function NoPage(): ReactNode {
   return (

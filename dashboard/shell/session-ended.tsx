@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
-import { Button } from "../parts/button.tsx";
-import { Notice } from "../parts/notice.tsx";
+import { Button } from "../components/button.tsx";
+import { Notice } from "../components/notice.tsx";
 
 /** The page stays as it is, so that nothing that was typed is lost. */
 export function SessionEnded({ again }: { again: () => void }): ReactNode {

@@ -5,8 +5,8 @@ import { ApiContext } from "../api/api-context.ts";
 import { createApi } from "../api/client.ts";
 import { ConnectionContext } from "../api/connection.ts";
 import { PlaceContext, useSessionQuery } from "../api/session.ts";
-import { ErrorNote } from "../parts/error-note.tsx";
-import { Toasts } from "../parts/toast.tsx";
+import { ErrorNote } from "../components/error-note.tsx";
+import { Toasts } from "../components/toast.tsx";
 import { SignOut } from "./account-menu.tsx";
 import { ConnectionBar } from "./connection-bar.tsx";
 import { Frame } from "./frame.tsx";
@@ -58,7 +58,7 @@ function SignedIn({ session, children }: { session: Session; children: ReactNode
     return (
       <main className="alone">
         <h1>No workspace</h1>
-        <NoWorkspace session={session} />
+        <WorkspaceNotFound session={session} />
       </main>
     );
   }
@@ -84,7 +84,7 @@ function SignedIn({ session, children }: { session: Session; children: ReactNode
 }
 
 /** A role comes from the file that maps groups; the names of the groups, as the provider wrote them, are what its admin needs to know. */
-function NoWorkspace({ session: { person, isInstallationAdmin } }: { session: Session }): ReactNode {
+function WorkspaceNotFound({ session: { person, isInstallationAdmin } }: { session: Session }): ReactNode {
   if (isInstallationAdmin)
     return (
       <p>

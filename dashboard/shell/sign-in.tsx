@@ -1,9 +1,9 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useState } from "react";
 import { readSignInOptions, signInByLink, startUrl } from "../api/auth.ts";
-import { Button } from "../parts/button.tsx";
-import { ErrorNote } from "../parts/error-note.tsx";
-import { Notice } from "../parts/notice.tsx";
+import { Button } from "../components/button.tsx";
+import { ErrorNote } from "../components/error-note.tsx";
+import { Notice } from "../components/notice.tsx";
 import { linkToken } from "./link-token.ts";
 
 /** What the server's redirect says of a sign-in that failed. The provider's own words are not shown: they come by the address. */

@@ -1,5 +1,5 @@
 import type { ReactNode } from "react";
-import { Select } from "../parts/select.tsx";
+import { Select } from "../components/select.tsx";
 import { THEMES, useTheme } from "./theme.ts";
 
 const LABELS = { system: "System", light: "Light", dark: "Dark" } as const;

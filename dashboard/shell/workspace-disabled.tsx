@@ -1,11 +1,11 @@
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
-import { usePlace } from "../api/session.ts";
-import { Notice } from "../parts/notice.tsx";
+import { useWorkspace } from "../api/session.ts";
+import { Notice } from "../components/notice.tsx";
 
 /** Says why nothing of the workspace can be read or changed, and who ends that. */
 export function WorkspaceDisabled(): ReactNode {
-  const { session, workspace } = usePlace();
+  const { session, workspace } = useWorkspace();
   if (workspace.enabled) return null;
   const other = session.workspaces.find(({ enabled }) => enabled);
   return (

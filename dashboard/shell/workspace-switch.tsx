@@ -1,11 +1,11 @@
 import { useNavigate } from "@tanstack/react-router";
 import type { ReactNode } from "react";
-import { usePlace } from "../api/session.ts";
-import { Select } from "../parts/select.tsx";
+import { useWorkspace } from "../api/session.ts";
+import { Select } from "../components/select.tsx";
 
 /** Goes to the first page in the other workspace: what this page shows does not exist there. */
 export function WorkspaceSwitch(): ReactNode {
-  const { session, workspace } = usePlace();
+  const { session, workspace } = useWorkspace();
   const navigate = useNavigate();
   if (session.workspaces.length === 1) return <span className="cut">{workspace.name}</span>;
   return (

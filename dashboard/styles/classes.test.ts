@@ -6,7 +6,7 @@ const DASHBOARD = resolve(import.meta.dirname, "..");
 
 /** All styles are one file for the browser, so a class that two of ours begin rules with is styled by both. */
 test("the rules of a class stand in one file", () => {
-  const paths = globSync("{pages,parts,shell,styles}/**/*.css", { cwd: DASHBOARD });
+  const paths = globSync("{pages,components,shell,styles}/**/*.css", { cwd: DASHBOARD });
   const owners = new Map<string, Set<string>>();
   for (const path of paths) {
     for (const [, name = ""] of readFileSync(resolve(DASHBOARD, path), "utf8").matchAll(/^\.([a-z][a-z0-9-]*)/gm)) {

@@ -48,14 +48,14 @@ describe("what is plotted", () => {
         { name: "EXPIRED", ys: [null, 4], total: 4 },
         { name: "VALID", ys: [1, 2], total: 3 },
       ],
-      leftOut: 0,
+      omitted: 0,
     });
   });
 
   test("adds up rows that share a place, and shows the largest series alone", () => {
     const many = Array.from({ length: 30 }, (_, n) => ({ x: n % 3, y: n, by: `s${n % 15}` }));
-    const { series, leftOut, xs, isTime } = plotted(many, { x: "x", y: "y", by: "by" });
-    expect([xs, isTime, series.length, leftOut]).toEqual([[0, 1, 2], false, SERIES_MAX, 15 - SERIES_MAX]);
+    const { series, omitted, xs, isTime } = plotted(many, { x: "x", y: "y", by: "by" });
+    expect([xs, isTime, series.length, omitted]).toEqual([[0, 1, 2], false, SERIES_MAX, 15 - SERIES_MAX]);
     expect(series[0]).toMatchObject({ name: "s14", total: 14 + 29 });
   });
 });

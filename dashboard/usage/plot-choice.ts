@@ -59,7 +59,7 @@ export interface Plotted {
   readonly isTime: boolean;
   /** The largest first, at most `SERIES_MAX`. */
   readonly series: readonly PlottedSeries[];
-  readonly leftOut: number;
+  readonly omitted: number;
 }
 
 const numberOf = (value: unknown): number | undefined => {
@@ -88,5 +88,5 @@ export function plotted(rows: Rows, { x, y, by }: PlotChoice): Plotted {
     .map(([name, ys]) => ({ name, ys, total: ys.reduce<number>((sum, n) => sum + (n ?? 0), 0) }))
     .toSorted((a, b) => b.total - a.total || (a.name < b.name ? -1 : 1));
   const isTime = x === "time" || rows.some((row) => isInstant(row[x]));
-  return { xs, isTime, series: series.slice(0, SERIES_MAX), leftOut: Math.max(0, series.length - SERIES_MAX) };
+  return { xs, isTime, series: series.slice(0, SERIES_MAX), omitted: Math.max(0, series.length - SERIES_MAX) };
 }

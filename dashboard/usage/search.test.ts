@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { windowOf } from "./buckets.ts";
-import { errorPlace, offsetOf } from "./error-place.ts";
+import { errorPosition, offsetOf } from "./error-position.ts";
 import { rangeOf, readUsageSearch, showsLatency, withRange } from "./search.ts";
 
 describe("the address of the page", () => {
@@ -41,9 +41,9 @@ describe("the address of the page", () => {
 
 describe("the place of an error", () => {
   test("is read from what the dialect says, and found in the text", () => {
-    const place = errorPlace("Line 2, column 4: unknown column `x`");
+    const place = errorPosition("Line 2, column 4: unknown column `x`");
     expect(place).toEqual({ line: 2, column: 4, message: "unknown column `x`" });
-    expect(errorPlace("The store does not answer.")).toBeUndefined();
+    expect(errorPosition("The store does not answer.")).toBeUndefined();
   });
 
   test.each([

@@ -53,11 +53,14 @@ describe("outcomes over time", () => {
 
 describe("rows of an answer", () => {
   test("are read, dates and date-times alike", () => {
-    const answer = [
+    const response = [
       { time: "2026-03-01T10:00:00Z", outcome: "VALID", verifications: 1, credits: 0 },
       { time: "2026-03-02", outcome: "VALID", verifications: 1, credits: 0 },
     ];
-    expect(readOutcomeRows(answer).map(({ timeMs }) => timeMs)).toEqual([FROM_MS, Date.parse("2026-03-02T00:00:00Z")]);
+    expect(readOutcomeRows(response).map(({ timeMs }) => timeMs)).toEqual([
+      FROM_MS,
+      Date.parse("2026-03-02T00:00:00Z"),
+    ]);
   });
 
   test.each([
@@ -65,9 +68,9 @@ describe("rows of an answer", () => {
     { time: "2026-03-02", outcome: null, verifications: 1, credits: 0 },
     { time: "2026-03-02", outcome: "VALID", verifications: null, credits: 0 },
     {},
-  ])("of another shape are refused: %j", (answer) => {
-    expect(() => readOutcomeRows([answer])).toThrow("the answer has no");
-    expect(() => readTopRows([answer], "key_id")).toThrow("the answer has no");
-    expect(() => readLimitRows([answer])).toThrow("the answer has no");
+  ])("of another shape are refused: %j", (response) => {
+    expect(() => readOutcomeRows([response])).toThrow("the answer has no");
+    expect(() => readTopRows([response], "key_id")).toThrow("the answer has no");
+    expect(() => readLimitRows([response])).toThrow("the answer has no");
   });
 });

@@ -46,7 +46,7 @@ const consume = async (...limits: LimitCharge[]) =>
     ({ passed }) => (passed ? "passed" : "refused"),
     (error: Error) => error.name,
   );
-const isWhole = (text: string | undefined) => /^\d{1,16}$/.test(text ?? "") && Number(text) <= MAX;
+const isComplete = (text: string | undefined) => /^\d{1,16}$/.test(text ?? "") && Number(text) <= MAX;
 
 describe("numbers at their ends", () => {
   test.each([
@@ -62,7 +62,7 @@ describe("numbers at their ends", () => {
     for (const _ of ends) seen.push(await consume(limit));
     expect(seen).toEqual(ends);
     const stored = await redis.hgetall(keys.of(limit));
-    for (const text of Object.values(stored)) expect(isWhole(text), text).toBe(true);
+    for (const text of Object.values(stored)) expect(isComplete(text), text).toBe(true);
   });
 
   // The schemas of policies and of the API let none of these through: it is the last line that is attacked.

@@ -1,21 +1,21 @@
 import type { CreditCharge } from "../../core/charges.ts";
 import { CountersUnavailable } from "./contract.ts";
 
-/** What one request asks of CONSUME, but for its keys and its deadline. */
+/** Content of one CONSUME request, except its keys and its deadline. */
 export interface Asked {
-  /** Of each counter, in the order of its keys. */
+  /** Window duration of each counter, in the order of its keys. */
   readonly durations: readonly number[];
   readonly charges: ReadonlyArray<{ readonly limit: number; readonly cost: number }>;
-  /** For each charge the position of its counter, from 0. */
+  /** For each charge the index of its counter, from 0. */
   readonly counters: readonly number[];
   readonly dryRun: boolean;
-  /** Their three keys follow those of the counters. */
+  /** Its three keys follow those of the counters. */
   readonly credits?: CreditCharge | undefined;
 }
 
 /**
- * The text of a request for CONSUME, which says what is in it. A plain request has the short one. Throws `CountersUnavailable` for a number
- * that the script cannot count with: schemas let none through, and one that came all the same must not pass.
+ * Returns the text of a CONSUME request; a plain request has the short form. Throws `CountersUnavailable` for a number with which the
+ * script cannot count: schemas reject such numbers, and a request with one must not pass.
  */
 export function consumeText({ durations, charges, counters, dryRun, credits }: Asked): string {
   for (const durationMs of durations) if (durationMs === 0 || !isCount(durationMs)) throw notANumber(durationMs);

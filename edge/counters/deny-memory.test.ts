@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import type { LimitCharge } from "../../core/charges.ts";
 import type { ConsumeRequest } from "./contract.ts";
-import { DenyMemory } from "./deny-memory.ts";
+import { DenialCache } from "./deny-memory.ts";
 import { MemoryCounters, MemoryStore } from "./memory.ts";
 import type { StrictCounters } from "./strict.ts";
 
@@ -31,7 +31,7 @@ function aMemory(max?: number) {
     close: () => inner.close(),
   };
   const options = { monotonicMs: () => clock.ms, ...(max === undefined ? {} : { max }) };
-  return { clock, store, inner, memory: new DenyMemory(counting, options), asked: () => asked };
+  return { clock, store, inner, memory: new DenialCache(counting, options), asked: () => asked };
 }
 
 const step = fc.record({
@@ -125,7 +125,7 @@ test("a refusal that lasts beyond its window reports the end of the current one"
 
 test("after the store's clock went back by hours, what was refused before passes again", async () => {
   const store = { ms: 1_800_000_000_000 };
-  const memory = new DenyMemory(new MemoryCounters(new MemoryStore(() => store.ms)), { monotonicMs: () => 0 });
+  const memory = new DenialCache(new MemoryCounters(new MemoryStore(() => store.ms)), { monotonicMs: () => 0 });
   const request = { limits: [aCharge({ limit: 1 })] };
   await memory.consume(request);
   expect(await memory.consume(request)).toMatchObject({ passed: false });

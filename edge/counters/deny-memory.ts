@@ -6,28 +6,28 @@ import { counterName } from "./memory.ts";
 import type { ConsumeOptions, StrictCounters } from "./strict.ts";
 
 /*
- * A refusal stays correct until the moment at which the charge could pass if no other caller consumed anything; what others consume
- * only moves that moment later. So a caller over its limit costs no round trip. Not used on a cluster, where amounts are given back
- * and counts can go down.
+ * Caches denials. A denial stays correct until the time at which the charge could pass if no other caller consumed any units; other callers
+ * only move that time later. So a caller over its limit costs no round trip. Not used on a cluster, where amounts are given back and counts
+ * can go down.
  *
- * The outcome is cached for each limit of a request: a refusal until that moment, and a limit that would have passed until its
- * window ends, but only to report it again next to a refusal.
+ * The outcome is cached for each limit of a request: a denial until that time, and a limit that would have passed until its window ends,
+ * only to report it again next to a denial.
  */
 
 interface Remembered {
   readonly outcome: LimitOutcome;
-  /** Unix ms, by the store's clock. */
+  /** Unix ms, in store time. */
   readonly untilMs: number;
-  /** The credits that were reported beside it. */
+  /** The credits reported with the outcome. */
   readonly credits: { readonly keyId: string; readonly remaining: number | undefined } | undefined;
 }
 
 const REMEMBERED_MAX = 10_000;
 
-export class DenyMemory implements StrictCounters {
+export class DenialCache implements StrictCounters {
   readonly #inner: StrictCounters;
   readonly #remembered: BoundedCache<string, Remembered>;
-  /** Store clock − monotonic clock, measured from the moment of sending, so that the estimate is never behind the store. */
+  /** Store clock − monotonic clock, measured from the time of sending, so that the estimate is never behind the store. */
   #offsetMs = 0;
 
   readonly #monotonicMs: () => number;
@@ -48,7 +48,7 @@ export class DenyMemory implements StrictCounters {
     const sentAtMs = this.#monotonicMs();
     return this.#inner.consume(request).then((consumed) => {
       const offsetMs = consumed.nowMs - sentAtMs;
-      // Until that time comes again, these may pass long ago.
+      // The store clock went back: these denials may pass long before their cached time.
       if (offsetMs < this.#offsetMs - CLOCK_BEHIND_MS_MAX) this.#remembered.clear();
       this.#offsetMs = offsetMs;
       if (!consumed.passed) this.#remember(request, consumed);
@@ -56,7 +56,7 @@ export class DenyMemory implements StrictCounters {
     });
   }
 
-  /** For a new projection: if the store went back in time, so did the counters. */
+  /** Drops all entries. Called for a new projection, because the counters may have been rolled back with it. */
   forget(): void {
     this.#remembered.clear();
   }
@@ -105,5 +105,5 @@ export class DenyMemory implements StrictCounters {
   }
 }
 
-/** The limit is part of the name, so that a changed limit is not answered from the cache. */
+/** The name includes the limit, so that a changed limit misses the cache. */
 const nameOf = (charge: LimitCharge): string => `${charge.limit}:${charge.cost}:${counterName(charge)}`;

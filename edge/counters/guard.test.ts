@@ -122,8 +122,8 @@ test("a request is passed on with its caller's deadline", async () => {
 });
 
 test("each of many callers gets the full timeout, and a late answer is ignored", async () => {
-  const answers: Array<(answer: Consumed) => void> = [];
-  const late = () => new Promise<Consumed>((resolve) => answers.push(resolve));
+  const responses: Array<(response: Consumed) => void> = [];
+  const late = () => new Promise<Consumed>((resolve) => responses.push(resolve));
   const guarded = new GuardedCounters(countersThat(late), { timeoutMs: 40, extraPoll: false });
   const call = async () => {
     const beganMs = performance.now();
@@ -138,11 +138,11 @@ test("each of many callers gets the full timeout, and a late answer is ignored",
   calls.push(...Array.from({ length: 7 }, call));
   for (const tookMs of await Promise.all(calls)) expect(tookMs).toBeGreaterThanOrEqual(39);
   // Ten have failed. If their late answers counted as well, these would be 20 calls, and one more failure would open it.
-  for (const answer of answers) answer(consumed);
+  for (const respond of responses) respond(consumed);
   await sleep(0);
   await call();
   await call();
-  expect(answers).toHaveLength(12);
+  expect(responses).toHaveLength(12);
 });
 
 describe("with an extra poll", () => {
@@ -222,9 +222,9 @@ describe("a store that falls silent after many answers", () => {
     for (let i = 0; i < 5_000; i++) breaker.succeeded(1_000);
     breaker.sent(1_000);
     breaker.sent(1_900);
-    breaker.judgeSilence(1_999);
+    breaker.checkSilence(1_999);
     expect(breaker.admits(1_999)).toBe(true);
-    breaker.judgeSilence(2_000);
+    breaker.checkSilence(2_000);
     expect(breaker.admits(2_000)).toBe(false);
   });
 
@@ -234,7 +234,7 @@ describe("a store that falls silent after many answers", () => {
     for (let nowMs = 1_000; nowMs < 6_000; nowMs += 100) {
       breaker.sent(nowMs);
       breaker.failed(nowMs + 50);
-      breaker.judgeSilence(nowMs + 50);
+      breaker.checkSilence(nowMs + 50);
       // Later than its caller waited.
       if (nowMs % 1_000 === 900) breaker.answered();
     }

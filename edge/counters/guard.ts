@@ -4,31 +4,32 @@ import { type ConsumeRequest, CountersUnavailable } from "./contract.ts";
 import type { Caller, ConsumeOptions, StrictCounters } from "./strict.ts";
 
 /*
- * A circuit breaker with a timeout: gives up on a call that gets no answer, and stops calling a store while most calls fail.
+ * A circuit breaker with a timeout: gives up on a call that gets no response in time, and stops calling a store while most calls fail.
  *
- *   closed ── half of at least 20 calls in the last 5 to 10 s failed ──► open ── after 1 s ──► the store is probed
- *      ▲        or no call was answered for 1 s                           ▲                        │
+ *   closed ── half of at least 20 calls in the last 5 to 10 s failed ──► open ── after 1 s ──► probing the store
+ *      ▲        or no call got a response for 1 s                         ▲                        │
  *      │                                                                  │                        │
- *      └─────────────────────────── it answers ───────────────────────────┼────────────────────────┤
- *                                                                         └──── it does not ───────┘
+ *      └─────────────────────────── response ─────────────────────────────┼────────────────────────┤
+ *                                                                         └───── no response ──────┘
  *
- * While it is open, every call fails at once; no call waits for the probe. Silence is a rule of its own because a store that hangs after
- * many successes fails half of the calls only after seconds, in which each of them would wait. A slow store breaks the silence. Each call passes its deadline on (`Caller`), so that the counters consume nothing for a
- * caller that has given up. A late reply is ignored. One gap is left: a store that has counted and then stands still, or is lost, before it
- * answers has counted for a caller that gave up, at most what it had in hand in one turn of its event loop.
+ * While it is open, every call fails immediately; no call waits for the probe. Silence has its own rule because a store that hangs after
+ * many successes reaches the failure ratio only after seconds, in which each call would wait. Any response, even a late one, ends the
+ * silence. Each call passes its deadline on (`Caller`), so that the counters consume no units for a caller that has given up. A late
+ * reply is ignored. One gap remains: a store that has counted and then stalls or is lost before it replies has counted for a caller
+ * that gave up, at most the commands of one turn of its event loop.
  */
 
 const BUCKET_MS = 5_000;
 const CALLS_MIN = 20;
 const FAILURE_SHARE = 0.5;
 const OPEN_MS = 1_000;
-/** As long as an api-server waits for one call. */
+/** The same time that an api-server waits for one call. */
 const SILENCE_MS = 1_000;
 
 export class Breaker {
   #openUntilMs = 0;
   #isProbing = false;
-  /** When the first call was sent of those that came after the last answer. */
+  /** Send time of the first call after the last response. */
   #silentSinceMs: number | undefined;
   #bucketEndsMs = 0;
   #now = { calls: 0, failures: 0 };
@@ -38,7 +39,7 @@ export class Breaker {
     return this.#openUntilMs !== 0;
   }
 
-  /** Whether a call may be made; with an open breaker, one per second. `nowMs` is a monotonic clock in all methods. */
+  /** Whether a call may be made; with an open breaker, one per second. In all methods `nowMs` is a monotonic time. */
   admits(nowMs: number): boolean {
     if (this.#openUntilMs === 0) return true;
     if (nowMs < this.#openUntilMs || this.#isProbing) return false;
@@ -50,13 +51,13 @@ export class Breaker {
     this.#silentSinceMs ??= nowMs;
   }
 
-  /** The store answered, in time or late. */
+  /** Called when the store responded, in time or late. */
   answered(): void {
     this.#silentSinceMs = undefined;
   }
 
-  /** Called when a call had no answer in its time, after what has arrived was read. */
-  judgeSilence(nowMs: number): void {
+  /** Called when a call timed out, after the process has read all replies that arrived. */
+  checkSilence(nowMs: number): void {
     if (nowMs - (this.#silentSinceMs ?? nowMs) >= SILENCE_MS) this.#openUntilMs = nowMs + OPEN_MS;
   }
 
@@ -96,22 +97,22 @@ export class Breaker {
 export interface GuardOptions {
   readonly timeoutMs: number;
   /**
-   * In a busy process the timer may fire before the process has read a reply that has already arrived, or even before it has sent the
-   * request. So one more turn of the event loop reads what has arrived, and if the timer itself is late, the time starts again
-   * once. Otherwise a busy sidecar would look like a lost Redis.
+   * In a busy process the timer may fire before the process has read a reply that has arrived, or even before it has sent the request. So
+   * one more turn of the event loop reads pending replies, and if the timer itself is late, the timeout starts again once. Otherwise a busy
+   * sidecar would look like a lost Redis.
    */
   readonly extraPoll: boolean;
   /**
-   * Sends any request to the store; rejects when its connection is lost, which it is when it is silent for 5 s. No call waits for it, so
-   * a slow store may take its time. Without it a call tries whether an open breaker may close.
+   * Sends any request to the store; rejects if its connection is lost, which includes 5 s of silence. No call waits for it, so a slow store
+   * may take its time. If omitted, a call tests whether an open breaker may close.
    */
   readonly probe?: () => Promise<unknown>;
 }
 
-/** A timer that is later than this means that the process was busy. */
+/** A timer that is later than this indicates that the process was busy. */
 const LATE_MS = 10;
 
-/** A call that has not been answered yet. */
+/** A call without a response so far. */
 interface Pending extends Slotted, Caller {
   dueMs: number;
   readonly reject: (error: unknown) => void;
@@ -123,7 +124,7 @@ export class GuardedCounters implements StrictCounters {
   readonly #options: GuardOptions;
   readonly #breaker = new Breaker();
   readonly #pending = new Slots<Pending>();
-  /** One timer for all calls: a timer for each call would cost more than the call. */
+  /** One timer for all calls, because a timer per call would cost more than the call. */
   #timer: NodeJS.Timeout | undefined;
 
   constructor(inner: StrictCounters, options: GuardOptions) {
@@ -184,8 +185,8 @@ export class GuardedCounters implements StrictCounters {
   #giveUp(pending: Pending): void {
     if (!this.#pending.remove(pending)) return;
     this.#breaker.failed(performance.now());
-    // A turn later: this process may have been busy, and an answer may be there that it has not read.
-    setImmediate(() => this.#breaker.judgeSilence(performance.now()));
+    // One turn later, because a busy process may not have read a reply that has arrived.
+    setImmediate(() => this.#breaker.checkSilence(performance.now()));
     pending.reject(new CountersUnavailable(`the store gave no answer within ${this.#options.timeoutMs} ms`));
   }
 
@@ -194,7 +195,7 @@ export class GuardedCounters implements StrictCounters {
     this.#timer.unref();
   }
 
-  /** Gives up on calls that are due. Without calls in flight the timer is not set; the next call sets it again. */
+  /** Gives up on calls that are due. Without calls in flight the timer is not set; the next call sets it. */
   #onTimer(): void {
     const nowMs = performance.now();
     const { extraPoll, timeoutMs } = this.#options;
@@ -215,7 +216,7 @@ export class GuardedCounters implements StrictCounters {
       nextMs = Math.min(nextMs, pending.dueMs);
     }
     this.#timer = undefined;
-    // Rounded up: a timer that fires too early would find nothing due and be set again at once.
+    // Rounded up, because a timer that fires early would find no call due and be set again immediately.
     if (nextMs !== Number.POSITIVE_INFINITY) this.#arm(Math.ceil(nextMs - nowMs));
   }
 }

@@ -68,7 +68,7 @@ const admit = async (counters: LocalCounters, times: number) => {
 test("alone it admits exactly the limit", async () => {
   const counters = aProcess(new SharedTotals());
   expect(await admit(counters, 30)).toBe(10);
-  expect(counters.overshoot.units).toBe(0);
+  expect(counters.overAdmission.units).toBe(0);
 });
 
 test("identifiers that come during a long outage take no more room than others", async () => {
@@ -97,13 +97,13 @@ test("identifiers that come during a long outage take no more room than others",
 test("an amount in flight counts until the reply arrives, and once after it", async () => {
   const shared = new SharedTotals();
   const reached = Promise.withResolvers<void>();
-  const answer = Promise.withResolvers<void>();
+  const response = Promise.withResolvers<void>();
   const counters = new LocalCounters(new MemoryCounters(), {
     keyOf: counterName,
     everyMs: 5,
     sync: async (items) => {
       reached.resolve();
-      await answer.promise;
+      await response.promise;
       return shared.sync(items);
     },
   });
@@ -111,11 +111,11 @@ test("an amount in flight counts until the reply arrives, and once after it", as
   expect(await admit(counters, 6)).toBe(6);
   await reached.promise;
   const meanwhile = await admit(counters, 30);
-  answer.resolve();
+  response.resolve();
   expect(meanwhile).toBe(4);
   await waitFor("the sync of all", () => shared.total() === 10);
   expect(await admit(counters, 1)).toBe(0);
-  expect(counters.overshoot.units).toBe(0);
+  expect(counters.overAdmission.units).toBe(0);
 });
 
 test("amounts of other processes count after the next sync", async () => {
@@ -165,7 +165,7 @@ test("the excess that all processes admitted between two syncs is measured", asy
   for (const counters of processes) expect(await admit(counters, 30)).toBe(10);
   shared.state = "there";
   await waitFor("all syncs", () => shared.total() === 30);
-  const over = () => processes.reduce((sum, counters) => sum + counters.overshoot.units, 0);
+  const over = () => processes.reduce((sum, counters) => sum + counters.overAdmission.units, 0);
   // The first to sync saw no excess; each of the others counts only what it admitted itself.
   await waitFor("the measure", () => over() === 20);
 });

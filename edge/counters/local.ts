@@ -3,43 +3,43 @@ import { decideLimits } from "../../core/ratelimits/decide-limits.ts";
 import { decideLimit, rollCounts, type WindowCounts } from "../../core/ratelimits/window.ts";
 import type { ConsumeRequest, Counters } from "./contract.ts";
 import { counterName } from "./memory.ts";
-import { Overshoot } from "./overshoot.ts";
+import { OverAdmission } from "./overshoot.ts";
 import type { StrictCounters } from "./strict.ts";
 import { type Amount, type Synced, type SyncItem, withAmounts } from "./sync.ts";
 
 /*
- * Limits with `accuracy: "local"` are decided in this process at once, from the last totals of the store and what this process
- * admitted since. Both are synced every 100 ms. So all processes together may exceed the limit by what they admit between two
- * successful syncs. Each process counts its own part of that excess, as far as it can see it.
+ * Limits with `accuracy: "local"` are decided in this process, from the last totals of the store and the units admitted here since. Both
+ * are synced every 100 ms. So all processes together may exceed the limit by what they admit between two successful syncs. Each process
+ * measures its own part of that excess.
  *
  * An amount that was sent is never sent again: if the reply is lost, it counts here as if it had arrived.
  */
 
 const SYNC_EVERY_MS = 100;
 const SWEEP_EVERY_MS = 10_000;
-/** Beyond it the oldest counter is evicted, with the totals of the other processes in it. */
+/** Maximum counters. Beyond it the oldest is evicted, with the other processes' totals in it. */
 const COUNTERS_MAX = 100_000;
 
 interface LocalCounter {
-  /** In this process. */
+  /** Name of the counter in this process. */
   readonly name: string;
-  /** In the store. */
+  /** Key of the counter in the store. */
   readonly key: string;
   readonly durationMs: number;
   /** The totals of the last sync. */
   shared: WindowCounts | undefined;
-  /** Admitted here since; at most one amount per window. Negative when a refusal by another limit took it back. */
+  /** Units admitted here since; at most one amount per window. Negative if a denial by another limit gave units back. */
   pending: Amount[];
-  /** Sent, in flight: counts here until totals that include it arrive. */
+  /** Amounts in flight; they count here until totals that include them arrive. */
   underWay: readonly Amount[];
-  /** The limit of the last request, for measuring the excess. */
+  /** Limit of the last request, for measuring the excess. */
   limit: number;
 }
 
 export interface LocalOptions {
-  /** The store's key of a charge's counter. */
+  /** Returns the store's key of a charge's counter. */
   readonly keyOf: (charge: LimitCharge) => string;
-  /** Adds the amounts and returns the totals. undefined: the store was not reached and nothing was sent. */
+  /** Adds the amounts and returns the totals. Returns `undefined` if the store was not reached and no amount was sent. */
   readonly sync: (items: readonly SyncItem[]) => Promise<Synced | undefined>;
   readonly everyMs?: number;
 }
@@ -51,9 +51,9 @@ export class LocalCounters implements Counters {
   readonly #touched = new Set<LocalCounter>();
   #timer: NodeJS.Timeout | undefined;
   #syncing: Promise<void> = Promise.resolve();
-  /** Store clock − monotonic clock. Until the first sync, the clock of this host is used instead. */
+  /** Store clock − monotonic clock. Until the first sync, this host's clock is used instead. */
   #offsetMs = Date.now() - performance.now();
-  readonly overshoot = new Overshoot();
+  readonly overAdmission = new OverAdmission();
   #sweptAtMs = 0;
   #isClosed = false;
 
@@ -67,7 +67,7 @@ export class LocalCounters implements Counters {
     return this.#strict.consume(request);
   }
 
-  /** Syncs once more, so that other processes get the last amounts. */
+  /** Syncs a last time, so that other processes get the remaining amounts. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
@@ -85,7 +85,7 @@ export class LocalCounters implements Counters {
       return { nowMs, limits: decided.outcomes, passed: decided.passed };
     }
     if (!decided.passed) {
-      // Only for the report: the dry run consumes nothing.
+      // Only for the report: the dry run consumes no units.
       const asked = await this.#strict.consume({ limits: strict }, { dryRun: true });
       const outcomes = inOrder(limits, decided.outcomes, asked.limits);
       const base = { nowMs: asked.nowMs, limits: outcomes, passed: false };
@@ -179,10 +179,10 @@ export class LocalCounters implements Counters {
     const sentAtMs = performance.now();
     const synced = await this.#options.sync(items).catch(() => "unknown" as const);
     if (synced === undefined) {
-      // Nothing was sent, so these amounts must be sent again, before what was admitted meanwhile.
+      // The amounts were not sent, so send them again before the units admitted meanwhile.
       for (const counter of counters) {
         for (const { window, amount } of counter.underWay) addTo(counter.pending, window, amount);
-        // One that was evicted is forgotten, or a long outage would keep every identifier that came.
+        // Evicted counters are dropped, because a long outage would otherwise retain every identifier.
         const isKept = this.#counters.get(counter.name) === counter;
         if (counter.underWay.length > 0 && isKept) this.#touched.add(counter);
         else if (!isKept) this.#touched.delete(counter);
@@ -201,7 +201,7 @@ export class LocalCounters implements Counters {
   #measure(counter: LocalCounter, sent: readonly Amount[], nowMs: number): void {
     const { shared, durationMs, limit } = counter;
     const own = sent.reduce((sum, { amount }) => sum + amount, 0);
-    if (shared !== undefined) this.overshoot.note(shared, { limit, durationMs, nowMs, own });
+    if (shared !== undefined) this.overAdmission.note(shared, { limit, durationMs, nowMs, own });
   }
 
   #sweep(): void {
@@ -216,7 +216,7 @@ export class LocalCounters implements Counters {
   }
 }
 
-/** The last totals, plus the amounts of this process that are not in them. */
+/** Returns the last totals plus the amounts of this process that they do not include. */
 function knownCounts({ shared, underWay, pending }: LocalCounter): WindowCounts | undefined {
   return withAmounts(withAmounts(shared, underWay), pending);
 }

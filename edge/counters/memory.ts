@@ -10,10 +10,10 @@ interface KeptCounts extends WindowCounts {
   readonly expiresMs: number;
 }
 
-/** Beyond it the oldest counter is evicted: callers choose the identifiers, so they must not decide how much memory is used. */
+/** Maximum counters, because callers choose the identifiers. Beyond it the oldest counter is evicted. */
 const COUNTERS_MAX = 500_000;
 
-/** How many counters each call checks for expiry, so that the whole store is never swept at once. */
+/** Number of counters that each call checks for expiry, so that no call sweeps all of them. */
 const SWEEP_PER_CALL = 2;
 
 /** The counters of one process, shared by `MemoryCounters` and the credit store beside it. */
@@ -53,7 +53,7 @@ export class MemoryStore implements MemoryCreditCounters {
   }
 }
 
-/** Names the counter of a charge within this process. The length makes sure that two different charges never get one name. */
+/** Returns the name of a charge's counter within this process. The length prefix keeps different charges from getting one name. */
 export function counterName({ workspaceId, scope, identifier, durationMs }: LimitCharge): string {
   return `${workspaceId}:${scope.kind}:${scope.value.length}:${scope.value}:${durationMs}:${identifier}`;
 }
@@ -70,7 +70,7 @@ export class MemoryCounters implements StrictCounters {
     return this.consumeNow(request, options);
   }
 
-  /** The same as `consume` without a promise, because nothing here has to be waited for. */
+  /** Synchronous variant of `consume`, because memory counters never wait. */
   consumeNow({ limits, credits }: ConsumeRequest, options?: ConsumeOptions): Consumed {
     const store = this.#store;
     const nowMs = store.nowMs();

@@ -63,9 +63,9 @@ test("what each process admitted is added once the store is back, and each count
   here.add([another], NOW);
   totals.state = "there";
   await waitFor("the totals", () => totals.counts.get(counterName(aCharge()))?.current === 21);
-  await waitFor("what is over", () => here.overshoot.units + there.overshoot.units >= 11);
-  expect(here.overshoot.units + there.overshoot.units).toBe(11);
-  expect(Math.max(here.overshoot.largestShare, there.overshoot.largestShare)).toBeCloseTo(1.1);
+  await waitFor("what is over", () => here.overAdmission.units + there.overAdmission.units >= 11);
+  expect(here.overAdmission.units + there.overAdmission.units).toBe(11);
+  expect(Math.max(here.overAdmission.largestShare, there.overAdmission.largestShare)).toBeCloseTo(1.1);
   expect(totals.counts.get(counterName(another))?.current).toBe(1);
   const { calls } = totals;
   await new Promise((resolve) => setTimeout(resolve, 20));
@@ -82,7 +82,7 @@ test("an amount whose reply was lost is not added again, and not measured", asyn
   counts.add([aCharge({ cost: 1 })], NOW);
   await waitFor("the next one", () => totals.calls === 2);
   expect(totals.counts.get(counterName(aCharge()))?.current).toBe(21);
-  await waitFor("its own part alone", () => counts.overshoot.units === 1);
+  await waitFor("its own part alone", () => counts.overAdmission.units === 1);
 });
 
 test("windows that are over are left out, and checks that cost nothing", async () => {
@@ -96,7 +96,7 @@ test("windows that are over are left out, and checks that cost nothing", async (
   expect([...totals.counts.entries()]).toEqual([
     [counterName(aCharge()), { window: 500_000, current: 1, previous: 2 }],
   ]);
-  expect(counts.overshoot).toMatchObject({ units: 0, largestShare: 0 });
+  expect(counts.overAdmission).toMatchObject({ units: 0, largestShare: 0 });
 });
 
 test("of a limit that is met now and then in a long outage no more than the last two windows are kept", async () => {

@@ -1,36 +1,36 @@
 import type { LimitCharge } from "../../core/charges.ts";
 import { counterName } from "./memory.ts";
-import { Overshoot } from "./overshoot.ts";
+import { OverAdmission } from "./overshoot.ts";
 import type { Synced, SyncItem } from "./sync.ts";
 
 /*
- * What a process admitted on its own while the shared counters were away. Once they are back it is added to them, so that windows that
- * still run know of it, and the totals show how far limits were overshot.
+ * Units that a process admitted alone while the shared counters were unreachable. Once they are back, the units are added to them, so that
+ * running windows include them, and the totals show by how much limits were exceeded.
  *
- * An amount that was sent is never sent again: when its reply is lost, it counts as arrived, and is not measured.
+ * An amount that was sent is never sent again: if its reply is lost, it counts as delivered, and its overshoot is not measured.
  */
 
-/** Beyond it, what is admitted is not added later: callers choose the identifiers. */
+/** Maximum counters, because callers choose the identifiers. Units beyond it are not added later. */
 const COUNTERS_MAX = 50_000;
 const COUNTERS_PER_ROUND = 1_000;
 const TRY_EVERY_MS = 500;
 
 interface Admitted {
   readonly charge: LimitCharge;
-  /** By window; those before the previous one no longer count. */
+  /** Amounts by window; those before the previous window no longer count. */
   readonly amounts: Map<number, number>;
 }
 
 export interface OutageOptions {
-  /** The store's key of a charge's counter. */
+  /** Returns the store's key of a charge's counter. */
   readonly keyOf: (charge: LimitCharge) => string;
-  /** Adds the amounts and returns the totals. undefined: the store was not reached and nothing was sent. */
+  /** Adds the amounts and returns the totals. Returns `undefined` if the store was not reached and no amount was sent. */
   readonly sync: (items: readonly SyncItem[]) => Promise<Synced | undefined>;
   readonly everyMs?: number;
 }
 
 export class OutageCounts {
-  readonly overshoot = new Overshoot();
+  readonly overAdmission = new OverAdmission();
   readonly #options: OutageOptions;
   readonly #admitted = new Map<string, Admitted>();
   #timer: NodeJS.Timeout | undefined;
@@ -40,7 +40,7 @@ export class OutageCounts {
     this.#options = options;
   }
 
-  /** These charges passed here, at this time. */
+  /** Adds charges that were admitted here at this time. */
   add(charges: readonly LimitCharge[], nowMs: number): void {
     for (const charge of charges) {
       if (charge.cost === 0) continue;
@@ -84,15 +84,15 @@ export class OutageCounts {
     if (synced === "unknown") return;
     if (synced === undefined) return this.#putBack(round);
     for (const [at, [, { charge, amounts }]] of round.entries()) {
-      // The totals after the last amount of a counter have all of them.
+      // The totals after the last amount of a counter include all of its amounts.
       const counts = synced.counts[(ends[at] ?? 0) - 1];
       const own = [...amounts.values()].reduce((sum, amount) => sum + amount, 0);
       const { limit, durationMs } = charge;
-      if (counts !== undefined) this.overshoot.note(counts, { limit, durationMs, nowMs: synced.nowMs, own });
+      if (counts !== undefined) this.overAdmission.note(counts, { limit, durationMs, nowMs: synced.nowMs, own });
     }
   }
 
-  /** More may have been admitted while it was tried. */
+  /** Puts amounts back after a failed sync, in addition to those admitted meanwhile. */
   #putBack(round: readonly (readonly [string, Admitted])[]): void {
     for (const [name, { charge, amounts }] of round) {
       const since = this.#admitted.get(name)?.amounts ?? new Map<number, number>();
@@ -102,7 +102,7 @@ export class OutageCounts {
   }
 }
 
-/** Of the windows that are there afterwards, only the last and the one before it still count. */
+/** Adds an amount and drops windows before the previous one, which no longer count. */
 function addTo(amounts: Map<number, number>, window: number, amount: number): void {
   amounts.set(window, (amounts.get(window) ?? 0) + amount);
   if (amounts.size === 1) return;

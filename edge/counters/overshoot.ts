@@ -1,27 +1,27 @@
 import { usedAt, type WindowCounts } from "../../core/ratelimits/window.ts";
 
-/** How far this process went beyond limits that it did not count strictly, as far as totals have shown it. */
-export class Overshoot {
+/** How far this process exceeded limits that it did not count strictly, as far as totals have shown it. */
+export class OverAdmission {
   #units = 0;
   #largestShare = 0;
   #lastMs: number | undefined;
 
-  /** Its own part of each total above its limit. */
+  /** Units of this process in the excess of each total over its limit. */
   get units(): number {
     return this.#units;
   }
 
-  /** By how much a total exceeded its limit at most, as a part of the limit: 0.5 is one and a half times the limit. */
+  /** Largest overshoot as a fraction of the limit: 0.5 means that 150 % of the limit was admitted. */
   get largestShare(): number {
     return this.#largestShare;
   }
 
-  /** By the clock of the counters, Unix ms; undefined for never. */
+  /** Time of the last overshoot by the counters' clock, Unix ms; `undefined` before the first. */
   get lastMs(): number | undefined {
     return this.#lastMs;
   }
 
-  /** `own` units of this process are in these totals of a counter, and no earlier call had them. */
+  /** Records totals of a counter that include `own` units of this process, which no earlier call reported. */
   note(counts: WindowCounts, of: { limit: number; durationMs: number; nowMs: number; own: number }): void {
     const { limit, own } = of;
     if (own <= 0) return;

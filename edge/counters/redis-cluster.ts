@@ -12,7 +12,7 @@ import { countsAt, creditOutcome, type Replies, scriptFailed, TOO_LATE, WAIT_MS 
 import { CONSUME, GIVE_BACK, SPEND_CREDITS } from "./scripts.ts";
 import { type Caller, type ConsumeOptions, reportRefused, type StrictCounters } from "./strict.ts";
 
-/** The status of credits when the call came after the deadline. */
+/** Credit status of a call after its deadline. */
 const SPENT_TOO_LATE = 4;
 
 /** The charges on one counter, and their positions in the request. */
@@ -20,10 +20,10 @@ interface Group {
   readonly counterKey: string;
   readonly durationMs: number;
   readonly charges: CounterCharge[];
-  readonly places: number[];
+  readonly positions: number[];
 }
 
-/** A group with the reply of its counter. */
+/** A group and the reply of its counter. */
 interface Share extends Group {
   readonly nowMs: number;
   readonly counts: WindowCounts;
@@ -31,10 +31,10 @@ interface Share extends Group {
 }
 
 /**
- * On a cluster each counter may be in another slot, so each is called separately, all at once; if one refuses, the others are given
- * back. Meanwhile a concurrent caller may be refused although the amount is about to be given back; but more than the limit is never
- * admitted. Giving back is tried once: if that call is lost, a count is too high, never too low. Deadlines assume that the clocks of
- * the nodes differ by only a few milliseconds.
+ * On a cluster each counter may be in another slot, so each is called separately and concurrently; if one refuses, the units of the others
+ * are given back. Meanwhile a concurrent caller may be refused although the units are about to be given back, but no more than the limit is
+ * ever admitted. Giving back is attempted once: if that call is lost, a count is too high, never too low. Deadlines assume that the clocks
+ * of the nodes differ by only a few milliseconds.
  */
 export class RedisClusterCounters implements StrictCounters {
   readonly #client: RedisClient;
@@ -75,10 +75,10 @@ export class RedisClusterCounters implements StrictCounters {
     const groups = new Map<string, Group>();
     for (const [place, charge] of limits.entries()) {
       const counterKey = this.#counterKeys.of(charge);
-      const group = groups.get(counterKey) ?? { counterKey, durationMs: charge.durationMs, charges: [], places: [] };
+      const group = groups.get(counterKey) ?? { counterKey, durationMs: charge.durationMs, charges: [], positions: [] };
       groups.set(counterKey, group);
       group.charges.push({ counterKey, limit: charge.limit, durationMs: charge.durationMs, cost: charge.cost });
-      group.places.push(place);
+      group.positions.push(place);
     }
     return [...groups.values()];
   }
@@ -135,7 +135,7 @@ export class RedisClusterCounters implements StrictCounters {
     }
   }
 
-  /** Adding to a set may be repeated. If the mark is lost anyway, the key's next request makes it again. */
+  /** Adding to a set may be repeated. If the entry is lost anyway, the key's next request adds it again. */
   async #mark(set: string, keyId: string): Promise<void> {
     for (let attempt = 0; attempt < 2; attempt++) {
       const isMarked = await this.#client.sadd(set, keyId).then(
@@ -147,18 +147,18 @@ export class RedisClusterCounters implements StrictCounters {
   }
 }
 
-/** The same check as `whole` of the scripts: a pod's user can write anything into the counters of its workspace. */
+/** Same check as `whole` in the scripts, because a gate's user can write any value into the counters of its workspace. */
 function readCount(text: string | null | undefined): number | undefined {
   return text != null && /^\d{1,16}$/.test(text) && Number(text) <= Number.MAX_SAFE_INTEGER ? Number(text) : undefined;
 }
 
 function outcomesOf(count: number, shares: readonly Share[], isConsumed: boolean): LimitOutcome[] {
   const outcomes = new Array<LimitOutcome>(count);
-  for (const { charges, places, nowMs, counts } of shares) {
+  for (const { charges, positions, nowMs, counts } of shares) {
     const read = () => counts;
     const decided = decideLimits(charges, read, nowMs).outcomes;
     const reported = isConsumed ? decided : reportRefused(charges, decided, { read, nowMs });
-    for (const [i, place] of places.entries()) {
+    for (const [i, place] of positions.entries()) {
       const outcome = reported[i];
       if (outcome !== undefined) outcomes[place] = outcome;
     }

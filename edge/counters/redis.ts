@@ -11,13 +11,13 @@ import { CounterKeys } from "./counter-keys.ts";
 import { CONSUME, CONSUME_KEYS_MAX, CONSUME_REQUESTS_MAX, CONSUME_TEXT_BYTES_MAX } from "./scripts.ts";
 import { type Caller, type ConsumeOptions, reportRefused, type StrictCounters } from "./strict.ts";
 
-/** How long a caller waits that does not say how long. */
+/** Default time that a caller waits. */
 export const WAIT_MS = 5_000;
 
 interface Waiting {
   readonly command: ConsumeCommand;
   readonly caller: Caller;
-  /** The first try reached the store after its deadline, by our estimate of its clock, and did nothing. */
+  /** Whether the first attempt reached the store after its deadline, by the estimate of its clock, and did nothing. */
   isSecond: boolean;
   readonly resolve: (consumed: Consumed) => void;
   readonly reject: (error: CountersUnavailable) => void;
@@ -27,29 +27,29 @@ interface Waiting {
 export type Replies = readonly (readonly number[] | null)[];
 
 /**
- * Decides all limits and the credits of a request in one call of one script on one Redis. A single request is sent at once. Under
- * load (when the last call carried several requests), all requests of one turn of the event loop are sent together at its end.
- * Requests that arrive while a reply is awaited are sent together when it arrives, like Nagle's algorithm, or as soon as they
- * are many. This saves most of the cost per request, and delays a request by at most the wait for one reply.
+ * Decides all limits and the credits of a request in one script call on one Redis. A single request is sent immediately. Under load (when
+ * the last call carried several requests), all requests of one event-loop turn are sent together at its end. Requests that arrive while a
+ * reply is awaited are sent together when it arrives, like Nagle's algorithm, or when the call is full. This saves most of the cost per
+ * request, and delays a request by at most the wait for one reply.
  */
 export class RedisCounters implements StrictCounters {
   readonly #client: RedisClient;
   readonly #keys: RedisKeys;
   readonly #counterKeys: CounterKeys;
-  /** Cached by the charges of a request: for a key's own limits these live as long as the key's record is cached. */
+  /** Cached by the charges of a request: for a key's own limits, these live as long as the key's record is cached. */
   readonly #commands = new WeakMap<readonly LimitCharge[], ConsumeCommand>();
   #waiting: Waiting[] = [];
-  /** Keys of the waiting requests, and bytes of their texts, which are ASCII. */
+  /** Number of keys of the waiting requests. Their texts are ASCII, so length equals bytes. */
   #waitingKeys = 0;
   #waitingBytes = 0;
   /** Script calls in flight. */
   #underWay = 0;
-  /** How many requests the last call carried. */
+  /** Number of requests in the last call. */
   #together = 0;
 
   readonly #clock: DeadlineClock;
 
-  /** The connection belongs to the caller, who also closes it. */
+  /** The caller owns the connection and closes it. */
   constructor(client: RedisClient, keys: RedisKeys, clock: DeadlineClock = new DeadlineClock()) {
     this.#client = client;
     this.#keys = keys;
@@ -98,7 +98,7 @@ export class RedisCounters implements StrictCounters {
     this.#send(group).then(
       ({ sent, replies }) => {
         this.#next();
-        for (const [i, waiting] of sent.entries()) this.#answer(waiting, replies[i] ?? undefined);
+        for (const [i, waiting] of sent.entries()) this.#respond(waiting, replies[i] ?? undefined);
       },
       (cause: unknown) => {
         this.#next();
@@ -128,7 +128,7 @@ export class RedisCounters implements StrictCounters {
   }
 
   async #run(group: readonly Waiting[], nowMs: number): Promise<Replies> {
-    // A deadline of 0 for an unknown clock: the script then does nothing.
+    // Uses deadline 0 while the clock is unknown, so that the script does nothing.
     const deadlineOf = ({ caller }: Waiting) => this.#clock.deadlineOf(caller.dueMs, nowMs) ?? 0;
     const argv: (string | number)[] = [];
     for (const { command } of group) argv.push(...command.keys);
@@ -139,7 +139,7 @@ export class RedisCounters implements StrictCounters {
     return JSON.parse(reply as string) as Replies;
   }
 
-  #answer(waiting: Waiting, reply: readonly number[] | undefined): void {
+  #respond(waiting: Waiting, reply: readonly number[] | undefined): void {
     const { command, caller, isSecond, resolve, reject } = waiting;
     if (reply === undefined) reject(new CountersUnavailable(scriptFailed(command.keys)));
     else if (reply[1] !== TOO_LATE) resolve(readConsumed(reply, command));
@@ -187,7 +187,7 @@ export class RedisCounters implements StrictCounters {
   }
 }
 
-/** The script replaces what is no counter, so it fails only where Redis refuses a write. */
+/** The script replaces invalid counters, so it fails only if Redis rejects a write. */
 export const scriptFailed = (keys: readonly string[]): string =>
   `counting in Redis: the script failed at ${keys.join(", ")}; see ACL LOG for what Redis refuses our user, and INFO memory for whether it is full`;
 
@@ -208,7 +208,7 @@ interface ConsumeCommand {
   readonly dryRun: boolean;
 }
 
-/** The script returns whether all passed and the counts before; core decides what that means for each charge. */
+/** Converts the script's reply, which states whether all limits passed and the counts from before, into an outcome per charge. */
 function readConsumed(reply: readonly number[], command: ConsumeCommand): Consumed {
   const { counterKeys, charges, spends, dryRun } = command;
   const nowMs = reply[0] ?? 0;
@@ -225,7 +225,7 @@ export function countsAt(reply: readonly number[], at: number): WindowCounts {
   return { window: reply[at] ?? 0, current: reply[at + 1] ?? 0, previous: reply[at + 2] ?? 0 };
 }
 
-/** Reads the status that the scripts return: 0 unreached, 1 spent, 2 refused, 3 not loaded or closed. */
+/** Converts a script's status: 0 unreached, 1 spent, 2 refused, 3 not loaded or closed. */
 export function creditOutcome(status: number, remaining: number): CreditOutcome {
   if (status === 0) return { status: "unreached", remaining: remaining < 0 ? undefined : remaining };
   if (status === 1) return { status: "spent", remaining };

@@ -3,24 +3,24 @@ import { SHARED_LUA } from "../redis/lua.ts";
 import { defineScript } from "../redis/script.ts";
 
 /*
- * The arithmetic of core/ratelimits/window.ts, written in Lua so that reading, deciding and counting are one atomic step for all
- * processes. Lua's numbers are doubles too. Stored numbers are written with %.0f, because Lua prints 10^15 as 1e+15. The clock
- * is the store's. The replies contain the counts from before; the caller makes the outcomes with the functions of core.
+ * The arithmetic of core/ratelimits/window.ts in Lua, so that reading, deciding and counting are atomic across processes. Lua numbers are
+ * doubles too. Stored numbers are written with %.0f, because Lua prints 10^15 as 1e+15. The clock is the store's. Replies contain the
+ * counts from before; the caller computes the outcomes with functions of core.
  */
 
-/** More requests in one call, or more counters and credits, would hold Redis for too long: it does nothing else meanwhile. */
+/** Maximum requests, counters and credits per call, because a script blocks Redis. */
 export const CONSUME_REQUESTS_MAX = 32;
 export const CONSUME_KEYS_MAX = 512;
-/** Of all texts of a call. A request with 100 limits has 5 KiB. */
+/** Maximum bytes of all texts of a call. A request with 100 limits has 5 KiB. */
 export const CONSUME_TEXT_BYTES_MAX = 32 * 1024;
 export const SYNC_KEYS_MAX = 200;
 
 /**
- * `read_counter(key, duration, now)`: window, current, previous and the time to use: if the clock is behind the stored window, the start of
- * that window; and true if the stored window is that of now. Counts that are not whole numbers, or that a clock far ahead of this one
- * has made, are ignored.
- * `write_counter(key, duration, window, is_current, current, current_more, previous, previous_more)`: adds to a counter. By HINCRBY alone,
- * so that a gate's user need not be allowed to write anything but numbers, whose size is bounded. The expiry that the first call of a window sets is past the end of the next window, so it is not set again.
+ * `read_counter(key, duration, now)`: window, current, previous and the time to use (the start of the stored window if the clock is behind
+ * it), and true if the stored window is the current one. Counts that are not integers, or that come from a clock far ahead, are ignored.
+ * `write_counter(key, duration, window, is_current, current, current_more, previous, previous_more)`: adds to a counter. It uses only
+ * HINCRBY, so that a gate's user may write only numbers, whose size is bounded. The expiry that the first call of a window sets is after
+ * the end of the next window, so it is not set again.
  */
 const READ_COUNTER = `${SHARED_LUA}
 local function read_counter(key, duration, now)
@@ -60,8 +60,8 @@ end
 `;
 
 /**
- * Spends from one counter of credits. Returns status (1 spent, 2 refused, 3 not loaded or closed) and what remains. A counter that
- * does not hold whole numbers counts as not loaded; the loader replaces it. Needs SHARED_LUA.
+ * Spends credits from one counter. Returns status (1 spent, 2 refused, 3 not loaded or closed) and the remaining credits. A counter that
+ * does not hold integers counts as not loaded; the loader replaces it. Requires SHARED_LUA.
  */
 const SPEND = `
 local function open_credits(key)
@@ -80,9 +80,9 @@ end
 `;
 
 /**
- * Any request. `consume(first, keys, text, deadline)`: the request of `keys` keys that follow KEYS[first], decided at `now`, as text.
- * Requests of one rule have equal texts, which are taken apart once. The keys that a text counts on must be its own, so that a call
- * costs no more than its keys and its text.
+ * Decides any request. `consume(first, keys, text, deadline)`: the request whose `keys` keys follow KEYS[first], decided at `now`, as text.
+ * Requests of one rule have equal texts, which are parsed once. A text may count only on its own keys, so that a call costs no more than
+ * its keys and its text.
  */
 const CONSUME_ANY = `${READ_COUNTER}${SPEND}
 local function words_of(text)
@@ -142,22 +142,22 @@ end
 `;
 
 /**
- * Decides the limits and the credits of one request or several, one after the other. Each is atomic, and one that fails does not affect the
- * others. One command for all, because a command costs client and server more than the work in it.
+ * Decides the limits and the credits of one or more requests, in order. Each request is atomic, and one that fails does not affect the
+ * others. One command serves all, because a command costs client and server more than the work in it.
  *
- * Nearly every request is plain: one limit, on a counter whose window has begun. Then two commands decide it: the expiry that the first
- * of the window set is late enough for all of them. What is not plain, a new window among it, is decided by `consume`, which is
- * made when it is first needed, because making its functions takes longer than the plain request.
+ * Nearly every request is plain: one limit, on a counter whose window has begun. Two commands decide it, because the expiry that the
+ * first request of the window set is late enough for all. Every other request, such as the first of a window, is decided by `consume`,
+ * which is created on first use, because creating its functions takes longer than a plain request.
  *
- * KEYS: those of all requests. Of each the C counters; then, if credits are spent: the credits, the set of dirty ones, the set of those
- *       to be loaded.
- * ARGV: for each request a text; then for each its deadline. From the deadline on the caller no longer waits, so nothing must be
- *       consumed. The text of a plain request: the duration, the limit and the cost, with spaces between them. Of any other, each
+ * KEYS: the keys of all requests. For each the C counters; then, if credits are spent: the credits, the set of dirty ones, the set of
+ *       those to be loaded.
+ * ARGV: for each request a text; then for each its deadline. After the deadline the caller no longer waits, so no units may be
+ *       consumed. The text of a plain request: the duration, the limit and the cost, separated by spaces. The text of any other, each
  *       followed by a space: the number of its keys, C, '1' to decide without consuming, the cost in credits and the key's id, or
  *       '-' for each, C durations, and for each charge the number of its counter, its limit and its cost.
- * Reply: a JSON array of one array for each request, or null for one that failed: now, 1 if all limits passed, and for each counter
+ * Reply: a JSON array with one array per request, or null for one that failed: now, 1 if all limits passed, and for each counter
  *        the window, current and previous from before; with credits also their status (0: a limit refused first) and
- *        what remains (-1: unknown). After the deadline: now, -1.
+ *        the remaining credits (-1: unknown). After the deadline: now, -1.
  */
 export const CONSUME = defineScript(
   { keys: CONSUME_KEYS_MAX, args: 2 * CONSUME_REQUESTS_MAX, argBytes: CONSUME_TEXT_BYTES_MAX },
@@ -213,9 +213,8 @@ return '[' .. table.concat(replies, ',') .. ']'
 );
 
 /**
- * For a cluster, when another slot has refused: takes back what was consumed here, but only from the window in which it was
- * consumed, so that a late call cannot lower a count that it never raised.
- * KEYS: the counter. ARGV: the window, the cost.
+ * For a cluster, after another slot has refused: gives back the units consumed here, but only in the window in which they were consumed, so
+ * that a late call cannot lower a count that it never raised. KEYS: the counter. ARGV: the window, the cost.
  */
 export const GIVE_BACK = defineScript(
   { keys: 1, args: 2 },
@@ -232,8 +231,8 @@ return 0
 );
 
 /**
- * For a cluster: spends only the credits. KEYS: the credits. ARGV: the cost, the deadline.
- * Reply, by `exact`: status (4 after the deadline) and what remains.
+ * For a cluster: spends only the credits. KEYS: the credits. ARGV: the cost, the deadline. Reply, by `exact`: status (4 after the deadline)
+ * and the remaining credits.
  */
 export const SPEND_CREDITS = defineScript(
   { keys: 1, args: 2 },
@@ -245,10 +244,9 @@ return exact({status, remaining})
 );
 
 /**
- * Adds what a process admitted by itself and returns the totals of all processes. An amount for the window before the current one is
- * still added to that window; older amounts are ignored.
- * KEYS: the counters. ARGV: for each its duration, the window of the amount, the amount.
- * Reply, by `exact`: now, and for each counter the window, current and previous afterwards.
+ * Adds the units that a process admitted locally and returns the totals of all processes. An amount for the previous window is still added
+ * to that window; older amounts are ignored. KEYS: the counters. ARGV: for each its duration, the window of the amount, the amount. Reply,
+ * by `exact`: now, and for each counter the window, current and previous afterwards.
  */
 export const SYNC_COUNTS = defineScript(
   { keys: SYNC_KEYS_MAX, argsPerKey: 3 },

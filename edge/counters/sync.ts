@@ -4,7 +4,7 @@ import { readNumbers, runScript } from "../redis/script.ts";
 import { countsAt } from "./redis.ts";
 import { SYNC_COUNTS, SYNC_KEYS_MAX } from "./scripts.ts";
 
-/** The amount that was admitted in one window. */
+/** The units admitted in one window. */
 export interface Amount {
   readonly window: number;
   readonly amount: number;
@@ -34,8 +34,7 @@ export function withAmounts(counts: WindowCounts | undefined, amounts: readonly 
 }
 
 /**
- * Syncs with Redis. Returns undefined when there is no connection and nothing was sent; throws when it is unknown whether the
- * amounts were added.
+ * Syncs with Redis. Returns `undefined` if disconnected, when no amount was sent. Throws if it is unknown whether the amounts were added.
  */
 export async function syncWithRedis(client: RedisClient, items: readonly SyncItem[]): Promise<Synced | undefined> {
   if (client.status !== "ready") return undefined;

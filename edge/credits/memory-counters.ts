@@ -7,9 +7,9 @@ export interface MemoryCredits extends CreditCounter {
 /** The credit counters of one process: `MemoryCreditStore` loads and reads them, `MemoryCounters` spends from them. */
 export interface MemoryCreditCounters {
   readonly credits: Map<string, MemoryCredits>;
-  /** By workspace: the ids of the keys that were spent from. */
+  /** Ids of the keys that were spent from, by workspace. */
   readonly dirty: Map<string, Set<string>>;
-  /** By workspace: the ids of the keys whose spender found no counter. */
+  /** Ids of the keys whose spender found no counter, by workspace. */
   readonly toLoad: Map<string, Set<string>>;
 }
 

@@ -6,9 +6,9 @@ import { readNumbers, runScript, runScripts, type Script, type ScriptCall, withi
 import type { CountedKey, CreditCounter, CreditRef, CreditStore, Found } from "./contract.ts";
 import { CLEAR_DIRTY, LOAD, READ, REMOVE, SUSPEND, TAKE_IDS } from "./scripts.ts";
 
-/** The callers of this hold a row lock. */
+/** Callers hold a row lock while they wait. */
 const TIMEOUT_MS = 1_000;
-/** The reply of a script that did nothing because it ran after its deadline. */
+/** Reply of a script that ran after its deadline and did nothing. */
 const TOO_LATE = -1;
 const SCAN_COUNT = 2_000;
 const ID_LENGTH_MAX = 64;
@@ -22,7 +22,7 @@ export class RedisCreditStore implements CreditStore {
 
   readonly #clock: DeadlineClock;
 
-  /** The connection belongs to the caller, who also closes it. */
+  /** The caller owns the connection and closes it. */
   constructor(client: RedisClient, keys: RedisKeys, clock: DeadlineClock) {
     this.#client = client;
     this.#keys = keys;
@@ -119,7 +119,7 @@ export class RedisCreditStore implements CreditStore {
 
   async close(): Promise<void> {}
 
-  /** The two keys are in two slots. A spender marks after it has spent, so a spender that is later than our read marks again. */
+  /** The two keys are in different slots. A spender adds to the dirty set after it has spent, so a spender after this read adds again. */
   async #clearOnCluster({ ref, counter: seen }: CountedKey): Promise<void> {
     const dirty = this.#keys.creditsDirty(ref.workspaceId);
     await within(TIMEOUT_MS, this.#client.srem(dirty, ref.keyId));
@@ -149,7 +149,7 @@ export class RedisCreditStore implements CreditStore {
     return { script, keys: [this.#key(ref)], args: [] };
   }
 
-  /** Runs scripts that do nothing after a deadline and then reply -1. */
+  /** Runs scripts that reply -1 and do nothing after their deadline. */
   async #runInTime(callsUntil: (deadlineMs: number) => readonly ScriptCall[]): Promise<void> {
     const dueMs = performance.now() + TIMEOUT_MS;
     await this.#clock.inTime(this.#client, { dueMs }, async (deadlineMs) => {
@@ -169,7 +169,7 @@ export class RedisCreditStore implements CreditStore {
 
 const isKeyId = (text: string): boolean => ID.test(text);
 
-/** The scripts return whole numbers or nothing. */
+/** The scripts return integers or nil. */
 function readCounter(reply: unknown): CreditCounter | undefined {
   if (reply === null) return undefined;
   const [rev = 0, granted = 0, spent = 0] = readNumbers(reply);

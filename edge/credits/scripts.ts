@@ -2,8 +2,8 @@ import { SHARED_LUA } from "../redis/lua.ts";
 import { defineScript } from "../redis/script.ts";
 
 /*
- * The hash {rev, granted, spent, open}, and the two sets of key ids. These are scripts because spenders write `spent` concurrently:
- * reading and writing must be one atomic step.
+ * The hash {rev, granted, spent, open}, and the two sets of key ids. These are scripts because spenders write `spent` concurrently: reading
+ * and writing must be one atomic step.
  */
 
 /** `read_credits(key)`: rev, granted and spent, or nil. Checks the length first, because a field can have any size. */
@@ -21,10 +21,9 @@ end
 `;
 
 /**
- * KEYS: the credits. ARGV: rev, granted, spent, the deadline.
- * After the deadline it does nothing and replies -1: by then the loader has released its row lock, and another process may have
- * closed the counter. A lower rev is refused, so that a slow loader cannot restore an old number. With the same rev the greater
- * `spent` is kept. A value that is not a counter is replaced.
+ * Loads a counter. KEYS: the credits. ARGV: rev, granted, spent, the deadline. After the deadline it does nothing and replies -1: by then
+ * the loader has released its row lock, and another process may have closed the counter. A lower rev is rejected, so that a slow loader
+ * cannot restore an old number. With the same rev the greater `spent` is kept. An invalid counter is replaced.
  */
 export const LOAD = defineScript(
   { keys: 1, args: 4 },
@@ -40,7 +39,7 @@ return 1
 `,
 );
 
-/** KEYS: the credits. Closes the counter and returns it. Must not create a counter that does not exist. */
+/** Closes a counter and returns it. KEYS: the credits. Must not create a counter that does not exist. */
 export const SUSPEND = defineScript(
   { keys: 1 },
   `${READ_CREDITS}
@@ -54,7 +53,7 @@ return exact({rev, granted, spent})
 `,
 );
 
-/** KEYS: the credits. ARGV: the deadline, after which it does nothing and replies -1. */
+/** Removes a counter. KEYS: the credits. ARGV: the deadline, after which it does nothing and replies -1. */
 export const REMOVE = defineScript(
   { keys: 1, args: 1 },
   `${SHARED_LUA}
@@ -63,7 +62,7 @@ return redis.call('DEL', KEYS[1])
 `,
 );
 
-/** KEYS: the credits. */
+/** Returns a counter. KEYS: the credits. */
 export const READ = defineScript(
   { keys: 1 },
   `${READ_CREDITS}
@@ -73,7 +72,10 @@ return exact({rev, granted, spent})
 `,
 );
 
-/** KEYS: the credits, the set of dirty ones. ARGV: the key's id, rev, spent. Clears the mark unless rev or spent have changed. */
+/**
+ * Removes a key from the dirty set unless rev or spent have changed. KEYS: the credits, the set of dirty ones. ARGV: the key's id, rev,
+ * spent.
+ */
 export const CLEAR_DIRTY = defineScript(
   { keys: 2, args: 3 },
   `${READ_CREDITS}
@@ -86,10 +88,10 @@ return removed
 );
 
 /**
- * Takes ids out of a set at random, so that ids that cannot be handled yet do not block the others. Bounded by bytes too: a member can
- * have any size, and what is too long for an id is not returned. A value that is not a set is deleted.
- * KEYS: the set. ARGV: how many at most, how long an id may be, 1 to keep the returned ids in the set.
- * Reply: how many members were not ids, how many other members are left, the ids.
+ * Takes ids out of a set at random, so that ids that cannot be handled yet do not block the others. Bounded by bytes too: a member can have
+ * any size, and overlong members are not returned. A value that is not a set is deleted. KEYS: the set. ARGV: maximum ids, maximum length
+ * of an id, 1 to keep the returned ids in the set. Reply: the number of members that were not ids, the number of remaining members, the
+ * ids.
  */
 export const TAKE_IDS = defineScript(
   { keys: 1, args: 3 },

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type StreamUse, shareRoom, trimOver } from "./budget.ts";
+import { type StreamUse, shareQuota, trimOver } from "./budget.ts";
 
 const TOTAL = 1_000_000;
 
@@ -15,7 +15,7 @@ class World {
   }
 
   share(uses: readonly StreamUse[] = this.uses()): void {
-    for (const [id, change] of shareRoom(TOTAL, uses)) this.at(id).roomBytes += change;
+    for (const [id, change] of shareQuota(TOTAL, uses)) this.at(id).roomBytes += change;
   }
 
   write(id: string, bytes: number): boolean {
@@ -106,15 +106,15 @@ test("when no stream needs more nothing changes", () => {
   const world = new World();
   for (const id of ["ws_a", "ws_b", "ws_c"]) world.at(id);
   world.share();
-  expect(shareRoom(TOTAL, world.uses()).size).toBe(0);
+  expect(shareQuota(TOTAL, world.uses()).size).toBe(0);
   world.write("ws_a", 100_000);
   world.share();
   world.read("ws_a");
-  expect(shareRoom(TOTAL, world.uses()).size).toBe(0);
+  expect(shareQuota(TOTAL, world.uses()).size).toBe(0);
 });
 
 test("room is taken away after the total became smaller, and after a pod forged its room", () => {
-  const changes = shareRoom(TOTAL, [aUse("ws_honest", 0, TOTAL / 4), aUse("ws_forged", 0, 1e12)]);
+  const changes = shareQuota(TOTAL, [aUse("ws_honest", 0, TOTAL / 4), aUse("ws_forged", 0, 1e12)]);
   expect(changes.get("ws_forged")).toBeLessThan(-0.99e12);
   expect(changes.get("ws_honest") ?? 0).toBe(0);
 });

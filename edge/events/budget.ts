@@ -1,29 +1,29 @@
 /*
- * How the memory for event streams is shared. Each workspace has room for what it may still write; the script that writes subtracts
- * from it, and the script that removes entries adds to it. bytes + room is the most that a workspace may use, and
+ * Distribution of the memory for event streams. Each workspace has a quota of bytes that it may still write; the script that writes
+ * subtracts from it, and the script that removes entries adds to it. bytes + quota is the most that a workspace may use, and
  *
- *   the sum of max(bytes, bytes + room) over all workspaces never exceeds the total,
+ *   the sum of max(bytes, bytes + quota) over all workspaces never exceeds the total,
  *
- * because room is granted only from free memory, and taken from one workspace before it is granted to another. Half of the total
- * is reserved in equal parts, one for each workspace; the other half goes to workspaces that need more.
+ * because quota is granted only from free memory, and taken from one workspace before it is granted to another. Half of the total
+ * is reserved in equal shares, one for each workspace; the other half goes to workspaces that need more.
  */
 
 export interface StreamUse {
   readonly workspaceId: string;
   /** Bytes that the stream uses now. */
   readonly bytes: number;
-  /** Bytes that may be added; negative when more was added than may be used now. */
+  /** Bytes that may be added; negative if more was added than is allowed now. */
   readonly roomBytes: number;
 }
 
-/** The smallest change that is worth making, as a part of the target. */
+/** Smallest change that is applied, as a fraction of the target. */
 const WORTH = 1 / 64;
 
 /**
- * Returns by workspace how many bytes of room to add or, if negative, to take away; only workspaces that change. Excess room stays
- * with a workspace as long as no other needs it.
+ * Returns by workspace how many bytes of quota to add or, if negative, to remove; only workspaces that change. A workspace keeps excess
+ * quota until another needs it.
  */
-export function shareRoom(totalBytes: number, uses: readonly StreamUse[]): Map<string, number> {
+export function shareQuota(totalBytes: number, uses: readonly StreamUse[]): Map<string, number> {
   const changes = new Map<string, number>();
   if (uses.length === 0) return changes;
   const own = totalBytes / 2 / uses.length;
@@ -48,13 +48,13 @@ export function shareRoom(totalBytes: number, uses: readonly StreamUse[]): Map<s
 
 export interface Trim {
   readonly workspaceId: string;
-  /** The part of its entries that is kept. */
+  /** Fraction of the stream's entries to keep. */
   readonly keptPart: number;
 }
 
 /**
- * Returns what must be removed when the streams use more than the total, which happens only if a writer ignores its room. Each
- * workspace above its equal part loses the same share of its excess.
+ * Returns the entries to remove if the streams use more than the total, which happens only if a writer ignores its quota. Each workspace
+ * above its equal share loses the same fraction of its excess.
  */
 export function trimOver(totalBytes: number, uses: readonly StreamUse[]): Trim[] {
   const over = sum(uses, ({ bytes }) => bytes) - totalBytes;

@@ -10,10 +10,10 @@ const anEvent = (changes: Partial<VerificationEvent> = {}): VerificationEvent =>
 /** A store that keeps copies, because the buffer of a batch is reused once it is sent. */
 function aStore() {
   const stored: VerificationEvent[] = [];
-  const store = { stored, isAway: false, isFull: false, calls: 0 };
+  const store = { stored, isUnavailable: false, isFull: false, calls: 0 };
   const send = async ({ lines, count: expected }: EventBatch): Promise<Sent> => {
     store.calls += 1;
-    if (store.isAway) throw new Error("away");
+    if (store.isUnavailable) throw new Error("away");
     if (store.isFull) return "refused";
     const events = lines.toString().trimEnd().split("\n");
     expect(events).toHaveLength(expected);
@@ -29,12 +29,12 @@ afterEach(() => sink.close());
 test("events that cannot be sent wait, and are sent once with later ones", async () => {
   const { store, send } = aStore();
   sink = new BufferedSink({ send });
-  store.isAway = true;
+  store.isUnavailable = true;
   const events = [anEvent(), anEvent()];
   for (const event of events) sink.add(event);
   await sink.flush();
   expect(store.stored).toEqual([]);
-  store.isAway = false;
+  store.isUnavailable = false;
   const later = anEvent();
   sink.add(later);
   await sink.flush();
@@ -44,7 +44,7 @@ test("events that cannot be sent wait, and are sent once with later ones", async
 
 test("beyond the bound events are dropped and counted, and so are those that still wait at the end", async () => {
   const { store, send } = aStore();
-  store.isAway = true;
+  store.isUnavailable = true;
   sink = new BufferedSink({ send, waitingMax: 10 });
   for (let i = 0; i < 15; i++) sink.add(anEvent());
   expect(sink.dropped()).toBe(5);
@@ -93,14 +93,14 @@ test("events without room in the store are dropped at once, counted, and not sen
 
 test("a flooding workspace does not take the places of other waiting workspaces", async () => {
   const { store, send } = aStore();
-  store.isAway = true;
+  store.isUnavailable = true;
   sink = new BufferedSink({ send, waitingMax: 1_000 });
   for (let i = 0; i < 3_000; i++) sink.add(anEvent({ workspaceId: "ws_flooding" }));
   const others = Array.from({ length: 300 }, (_, i) => anEvent({ workspaceId: `ws_${i % 3}` }));
   for (const event of others) sink.add(event);
   for (let i = 0; i < 3_000; i++) sink.add(anEvent({ workspaceId: "ws_flooding" }));
   await sink.flush();
-  store.isAway = false;
+  store.isUnavailable = false;
   await sink.flush();
   const stored = new Set(store.stored.map(({ id }) => id));
   expect(others.filter(({ id }) => stored.has(id))).toHaveLength(300);

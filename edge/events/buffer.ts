@@ -1,26 +1,25 @@
 import type { LineSink, UsageEvent } from "./contract.ts";
 
 /*
- * Collects events as lines of JSON and sends them 200 ms after the first one, or as soon as there are 500. One round of sending is in
- * flight at a time; what cannot be sent waits for the next (an event has an id, so sending it twice does no harm).
- * The number of waiting events is bounded. Beyond the bound new events are dropped and counted, or older events of a workspace that
- * has more of them waiting. Events for which the store has no room are dropped and counted at once, so that they do not delay the
- * events of other workspaces.
+ * Collects events as lines of JSON and sends them 200 ms after the first one, or when 500 are waiting. One send is in flight at a time;
+ * unsent events wait for the next (an event has an id, so sending it twice is harmless). The number of waiting events is bounded. Beyond
+ * the bound, new events, or older events of a workspace that has more of them waiting, are dropped and counted. Events over the store's
+ * quota are dropped and counted immediately, so that they do not delay events of other workspaces.
  *
- * Events wait as bytes, not as objects: hundreds of objects that survive a young garbage collection, again and again, cost a sidecar
- * more than serializing them.
+ * Events wait as bytes, not as objects, because hundreds of objects that survive a young garbage collection cost a sidecar more than
+ * serializing them.
  */
 
 const FLUSH_AFTER_MS = 200;
 const SEND_AT = 500;
 const WAITING_MAX = 10_000;
-/** The first batch of a workspace in a round is small, because an api-server sends for many workspaces. */
+/** The first batch buffer of a workspace is small, because an api-server sends for many workspaces. */
 const FIRST_BATCH_BYTES = 4 * 1024;
-/** A batch is an entry of the stream; the reader takes entries of up to 80 KiB. */
+/** A batch is one stream entry; the reader accepts entries of up to 80 KiB. */
 const BATCH_BYTES = 64 * 1024;
-/** Spare buffers: as many as are in flight or being filled under load. */
+/** Maximum spare buffers: as many as are in flight or being filled under load. */
 const SPARES_MAX = 4;
-/** The most UTF-8 bytes per UTF-16 code unit. */
+/** Maximum UTF-8 bytes per UTF-16 code unit. */
 const BYTES_PER_UNIT_MAX = 3;
 const LINE_FEED = 0x0a;
 
@@ -31,11 +30,11 @@ export interface EventBatch {
   readonly count: number;
 }
 
-/** `refused`: there is no room for the workspace's events. */
+/** `refused`: the workspace's quota is exhausted. */
 export type Sent = "stored" | "refused";
 
 export interface BufferOptions {
-  /** Rejects when it is unknown whether all were stored. */
+  /** Rejects if it is unknown whether all events were stored. */
   readonly send: (batch: EventBatch) => Promise<Sent>;
   readonly waitingMax?: number;
 }
@@ -50,13 +49,13 @@ interface OpenBatch {
 export class BufferedSink implements LineSink {
   readonly #send: (batch: EventBatch) => Promise<Sent>;
   readonly #waitingMax: number;
-  /** By workspace: the batch to which events are still added. */
+  /** By workspace: the batch to which events are added. */
   #open = new Map<string, OpenBatch>();
   #full: OpenBatch[] = [];
-  /** Buffers to use again. Otherwise, under load, buffers would be allocated and freed all the time. */
+  /** Buffers to reuse, because under load buffers would otherwise be allocated and freed all the time. */
   readonly #spares: Buffer[] = [];
   #waiting = 0;
-  /** By workspace: how many of `#waiting`. */
+  /** Number of waiting batches by workspace. */
   readonly #waitingOf = new Map<string, number>();
   #dropped = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -75,7 +74,7 @@ export class BufferedSink implements LineSink {
   }
 
   addLine(workspaceId: string, line: string): void {
-    if (this.#isClosed || (this.#waiting >= this.#waitingMax && !this.#makeRoomFor(workspaceId))) {
+    if (this.#isClosed || (this.#waiting >= this.#waitingMax && !this.#admit(workspaceId))) {
       this.#dropped += 1;
       return;
     }
@@ -88,7 +87,7 @@ export class BufferedSink implements LineSink {
     else this.#schedule();
   }
 
-  /** Tries once to send each event that is waiting now; what fails keeps waiting. */
+  /** Attempts once to send each event that is waiting now; failed events keep waiting. */
   async flush(): Promise<void> {
     while (this.#sending !== undefined) await this.#sending;
     clearTimeout(this.#timer);
@@ -120,8 +119,8 @@ export class BufferedSink implements LineSink {
     else this.#waitingOf.delete(workspaceId);
   }
 
-  /** Drops the oldest batch of the workspace with the most waiting events, unless `workspaceId` already has its equal part. */
-  #makeRoomFor(workspaceId: string): boolean {
+  /** Drops the oldest batch of the workspace with the most waiting events, unless `workspaceId` already has its equal share. */
+  #admit(workspaceId: string): boolean {
     const workspaces = this.#waitingOf.size + (this.#waitingOf.has(workspaceId) ? 0 : 1);
     if ((this.#waitingOf.get(workspaceId) ?? 0) >= this.#waitingMax / workspaces) return false;
     const [most] = [...this.#waitingOf].reduce((a, b) => (b[1] > a[1] ? b : a));
@@ -163,7 +162,7 @@ export class BufferedSink implements LineSink {
     for (const [at, batch] of round.entries()) {
       const outcome = outcomes[at];
       if (outcome?.status === "rejected") {
-        // They keep waiting; `dropped` counts those for which there is finally no room.
+        // These batches keep waiting; `dropped` counts those that later exceed the bound.
         this.#full.push(batch);
         continue;
       }
@@ -173,7 +172,7 @@ export class BufferedSink implements LineSink {
     }
     this.#mayHurry = this.#full.length === 0;
     this.#sending = undefined;
-    // New events wait their time too: sending them at once would turn a few large rounds into many small ones.
+    // New events wait for the full delay too: sending them immediately would turn a few large sends into many small ones.
     if (this.#waiting > 0) this.#schedule();
   }
 }

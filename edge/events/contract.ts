@@ -1,9 +1,9 @@
 import type { Closeable } from "../closeable.ts";
 
-/** One verification, recorded for analytics. Never contains the key itself. Times are Unix ms, latency is ms. */
+/** One verification, recorded for analytics. Never contains the key itself. Times are Unix ms; latency is in ms. */
 export interface VerificationEvent {
   readonly type: "verification";
-  /** Unique, so that storing the same event twice does no harm. */
+  /** Unique, so that storing an event twice is harmless. */
   readonly id: string;
   readonly requestId: string;
   readonly timeMs: number;
@@ -18,7 +18,7 @@ export interface VerificationEvent {
   readonly tags: readonly string[];
   readonly region: string;
   readonly source: "api" | "sidecar";
-  /** Of the policy whose gate decided. The API has none, and sidecars of the release before do not say it. */
+  /** The policy whose gate decided; `undefined` for the API and for gates that do not report it. */
   readonly appId?: string | undefined;
   readonly spentCredits: number;
   readonly latencyMs: number;
@@ -44,42 +44,38 @@ export interface RatelimitEvent {
 
 export type UsageEvent = VerificationEvent | RatelimitEvent;
 
-/**
- * Accepts events without waiting and sends them in batches (≤ 200 ms). Events are statistics: events that cannot be sent are dropped
- * and counted.
- */
+/** Accepts events without blocking and sends them in batches (≤ 200 ms). Events are statistics: unsent events are dropped and counted. */
 export interface EventSink extends Closeable {
   add(event: UsageEvent): void;
-  /** Sends what is waiting now. */
   flush(): Promise<void>;
-  /** Events dropped since the start, because the store had no room, or was unreachable while the buffer was full. */
+  /** Number of events dropped since the start, because the store was over quota, or was unreachable while the buffer was full. */
   dropped(): number;
 }
 
-/** Also accepts events that are already serialized as JSON. */
+/** An event sink that accepts events serialized as JSON too. */
 export interface LineSink extends EventSink {
-  /** `line` is one event, without a line feed at its end. */
+  /** `line` is one event, without a trailing line feed. */
   addLine(workspaceId: string, line: string): void;
 }
 
 /**
- * Events of one workspace, as stored. Iterating returns the valid events of this workspace only. `lines` is for a consumer that
- * handles them as a whole, which costs a tenth of parsing each.
+ * Events of one workspace, as stored. Iterating returns only the valid events of this workspace. `lines` is for a consumer that handles
+ * them together, which costs a tenth of parsing each.
  */
 export interface TakenEvents extends Iterable<UsageEvent> {
   readonly workspaceId: string;
-  /** The same for the same events in the same order: a portion that is delivered again has the id that it had. */
-  readonly portionId: string;
-  /** Expected to be the JSON of one event per line, without a line feed at the end. Not validated yet. */
+  /** Equal for the same events in the same order: a batch that is delivered again keeps its id. */
+  readonly batchId: string;
+  /** Expected to be the JSON of one event per line, without a trailing line feed. Not validated yet. */
   readonly lines: string;
 }
 
-/** The content of one workspace's stream that is not stored yet. */
+/** Content of one workspace's stream that is not stored yet. */
 export interface StreamDepth {
   readonly workspaceId: string;
-  /** Each is one event or a batch of them. */
+  /** Number of entries; each is one event or a batch of events. */
   readonly entries: number;
-  /** Approximate, as the store counts its memory. */
+  /** Approximate memory in the store. */
   readonly bytes: number;
   /** Age of the oldest entry, ms. */
   readonly ageMs: number;
@@ -88,60 +84,59 @@ export interface StreamDepth {
 export interface StreamsSeen {
   /** Streams that have entries. */
   readonly depths: readonly StreamDepth[];
-  /** Keys that were not streams and have been removed. */
+  /** Removed keys that were not streams. */
   readonly setAside: readonly { readonly workspaceId: string; readonly type: string }[];
-  /** Streams that the store could not read, and why. */
+  /** Streams that the store could not read, with the error. */
   readonly failed: readonly { readonly workspaceId: string; readonly error: Error }[];
 }
 
-export interface PortionBounds {
-  /** A portion ends with the entry that reaches this size. Half a megabyte when left out. */
+export interface BatchLimits {
+  /** A batch ends with the entry that reaches this size. Default: 512 KiB. */
   readonly bytesEnough?: number | undefined;
 }
 
-export interface Portion {
-  /** Entries that were read; 0 when there was none, or other readers hold them all. */
+export interface Batch {
+  /** Number of entries read; 0 if the stream is empty, or other readers hold all entries. */
   readonly entries: number;
-  /** Entries among them that were not events, or were too large. */
+  /** Number of those entries that were not events, or were too large. */
   readonly unreadable: number;
 }
 
 export interface KeptBudget {
   /** Bytes that all streams together may use now. */
   readonly totalBytes: number;
-  /** Entries that were removed unread, because a writer ignored its room. */
+  /** Number of entries removed unread, because a writer ignored its quota. */
   readonly trimmed: number;
 }
 
 /**
- * The ingester's side. Delivery is at least once, so the handler must accept an event that it has seen before. Pods write the
- * streams, so each call is about one workspace, and a failure for one workspace does not affect the others.
+ * The ingester's side. Delivery is at least once, so the handler must accept duplicate events. Gates write the streams, so each call is
+ * about one workspace, and a failure for one workspace does not affect the others.
  */
 export interface EventSource {
-  /** Inspects all of them in one call. Throws `EventsUnavailable`. */
+  /** Inspects all streams in one call. Throws `EventsUnavailable`. */
   look(workspaceIds: readonly string[]): Promise<StreamsSeen>;
   /**
-   * Passes a portion of bounded size to `handle`, which no other reader has taken (or which a dead reader left), and acknowledges it
-   * when `handle` returns. When `handle` throws, `take` throws the same, and the next call returns the portion again: exactly that
-   * one, also when a dead reader's is taken over by another one. Throws `StreamRefused` when the store answers that this workspace's
-   * stream cannot be read, and `EventsUnavailable`.
+   * Passes a batch of bounded size, which no other live reader holds, to `handle`, and acknowledges it when `handle` returns. If `handle`
+   * throws, `take` throws the same error, and the next call returns exactly the same batch; this also holds if another reader takes over a
+   * dead reader's batch. Throws `StreamRejected` if the store reports that this workspace's stream cannot be read, and `EventsUnavailable`.
    */
-  take(workspaceId: string, handle: (events: TakenEvents) => Promise<void>, bounds?: PortionBounds): Promise<Portion>;
+  take(workspaceId: string, handle: (events: TakenEvents) => Promise<void>, bounds?: BatchLimits): Promise<Batch>;
   /**
-   * Shares out the memory for all streams: `bytesMax`, or less if the store has less for them. Returns undefined when another process
-   * does so. Throws when the store is unreachable.
+   * Distributes the memory for all streams: `bytesMax`, or less if the store has less for them. Returns `undefined` if another process does
+   * this. Throws if the store is unreachable.
    */
   keepWithin(workspaceIds: readonly string[], bytesMax: number): Promise<KeptBudget | undefined>;
-  /** Leaves the consumer groups. Another reader takes over portions that were not acknowledged. */
+  /** Leaves the consumer groups. Another reader takes over unacknowledged batches. */
   close(): Promise<void>;
 }
 
-/** The store refuses a command on one workspace's stream, because the key holds something other than a stream of events. */
-export class StreamRefused extends Error {
+/** The store rejects a command on one workspace's stream, because the key does not hold a stream of events. */
+export class StreamRejected extends Error {
   override name = "StreamRefused";
 }
 
-/** The store of events is unreachable, for all workspaces. */
+/** The event store is unreachable, for all workspaces. */
 export class EventsUnavailable extends Error {
   override name = "EventsUnavailable";
 }

@@ -1,33 +1,25 @@
 import type { EventBatch, Sent } from "./buffer.ts";
-import type {
-  EventSource,
-  KeptBudget,
-  Portion,
-  PortionBounds,
-  StreamDepth,
-  StreamsSeen,
-  TakenEvents,
-} from "./contract.ts";
+import type { Batch, BatchLimits, EventSource, KeptBudget, StreamDepth, StreamsSeen, TakenEvents } from "./contract.ts";
 import { EventLines } from "./schema.ts";
 
 const KEPT_BYTES_MAX = 64 * 1024 * 1024;
-const PORTION_BYTES = 512 * 1024;
-/** However short the events are. */
-const PORTION_LINES_MAX = 20_000;
+const BATCH_BYTES = 512 * 1024;
+/** Maximum events per batch, however short they are. */
+const BATCH_LINES_MAX = 20_000;
 
 interface Line {
   readonly line: string;
-  /** By `performance.now()`. */
+  /** Timestamp from `performance.now()`. */
   readonly atMs: number;
 }
 
 interface Stream {
   readonly lines: Line[];
-  /** Portions whose handler has failed, which are delivered again as they were. */
+  /** Batches whose handler failed; they are delivered again unchanged. */
   readonly failed: Line[][];
 }
 
-/** The stream between the sink and the ingester of one process. Refuses events beyond a workspace's part. */
+/** The stream between the sink and the ingester of one process. Rejects events beyond a workspace's quota. */
 export class MemoryEventStream implements EventSource {
   readonly #streams = new Map<string, Stream>();
   #bytesMax = KEPT_BYTES_MAX;
@@ -35,7 +27,7 @@ export class MemoryEventStream implements EventSource {
   append({ workspaceId, lines }: EventBatch): Sent {
     const stream = this.#streams.get(workspaceId) ?? { lines: [], failed: [] };
     this.#streams.set(workspaceId, stream);
-    // Half of the total is reserved in equal parts, one per workspace; the other half goes to workspaces that need more.
+    // Half of the total is reserved in equal shares, one per workspace; the other half goes to workspaces that need more.
     const wanted = bytesOf(waitingIn(stream)) + lines.length;
     const own = this.#bytesMax / 2 / this.#streams.size;
     const total = [...this.#streams.values()].reduce((sum, each) => sum + bytesOf(waitingIn(each)), lines.length);
@@ -69,18 +61,18 @@ export class MemoryEventStream implements EventSource {
   async take(
     workspaceId: string,
     handle: (events: TakenEvents) => Promise<void>,
-    { bytesEnough = PORTION_BYTES }: PortionBounds = {},
-  ): Promise<Portion> {
+    { bytesEnough = BATCH_BYTES }: BatchLimits = {},
+  ): Promise<Batch> {
     const stream = this.#streams.get(workspaceId);
-    const portion = stream?.failed.shift() ?? stream?.lines.splice(0, linesOf(stream.lines, bytesEnough)) ?? [];
-    if (portion.length === 0) return { entries: 0, unreadable: 0 };
+    const batch = stream?.failed.shift() ?? stream?.lines.splice(0, linesOf(stream.lines, bytesEnough)) ?? [];
+    if (batch.length === 0) return { entries: 0, unreadable: 0 };
     try {
-      await handle(new EventLines(workspaceId, portion.map(({ line }) => line).join("\n")));
+      await handle(new EventLines(workspaceId, batch.map(({ line }) => line).join("\n")));
     } catch (error) {
-      stream?.failed.unshift(portion);
+      stream?.failed.unshift(batch);
       throw error;
     }
-    return { entries: portion.length, unreadable: 0 };
+    return { entries: batch.length, unreadable: 0 };
   }
 
   async close(): Promise<void> {}
@@ -91,11 +83,11 @@ const waitingIn = ({ failed, lines }: Stream): readonly Line[] =>
 
 const bytesOf = (lines: readonly Line[]): number => lines.reduce((sum, { line }) => sum + line.length, 0);
 
-/** How many of the first lines make a portion. */
+/** Returns how many of the first lines form a batch. */
 function linesOf(lines: readonly Line[], bytesEnough: number): number {
   let [count, bytes] = [0, 0];
   for (const { line } of lines) {
-    if (bytes >= bytesEnough || count >= PORTION_LINES_MAX) break;
+    if (bytes >= bytesEnough || count >= BATCH_LINES_MAX) break;
     count += 1;
     bytes += line.length;
   }

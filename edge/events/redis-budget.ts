@@ -2,28 +2,31 @@ import { isCluster, type RedisClient } from "../redis/connect.ts";
 import type { RedisKeys } from "../redis/keys.ts";
 import { SHARED_LUA } from "../redis/lua.ts";
 import { defineScript, runScript } from "../redis/script.ts";
-import { type StreamUse, shareRoom, trimOver } from "./budget.ts";
+import { type StreamUse, shareQuota, trimOver } from "./budget.ts";
 import type { KeptBudget } from "./contract.ts";
 import { FIRST_ROOM_BYTES } from "./redis-sink.ts";
 
 /*
- * Keeps the event streams of one Redis within their memory. One api-server at a time does so, under a lease in Redis; when the lease
- * expires another takes over. Meanwhile writers use up the room that they have. So no stream grows beyond what it was granted, even
- * while no api-server runs or reads.
+ * Keeps the event streams of one Redis within their memory. One api-server at a time does this, under a lease in Redis; when the lease
+ * expires, another takes over. Meanwhile writers use their remaining quota. So no stream grows beyond its quota, even while no api-server
+ * runs or reads.
  */
 
 const LEASE_MS = 5_000;
-/** At this interval streams that looked empty are measured too: other processes read them, and the counted room drifts. */
+/** Interval at which streams that looked empty are measured too, because other processes read them and the counted quota drifts. */
 const MEASURE_ALL_EVERY_MS = 10_000;
-/** Streams per measuring script: each is scanned node by node, 4 KiB at a time. */
+/** Streams per measuring script. Each stream is scanned node by node, 4 KiB at a time. */
 const MEASURE_MAX = 100;
-/** The part of a Redis that events may use when they share it with counters, and of a Redis of their own. */
+/** Fraction of a Redis that events may use: shared with counters, or dedicated to events. */
 const PART_OF_SHARED = 1 / 4;
 const PART_OF_OWN = 3 / 4;
-/** And the part of what other keys leave free. */
+/** Fraction of the memory that other keys leave free. */
 const PART_OF_REST = 1 / 2;
 
-/** KEYS: the lease. ARGV: the holder, for how many ms. Reply: 1 newly acquired, 2 still held, 0 held by another. */
+/**
+ * Acquires or extends the lease. KEYS: the lease. ARGV: the holder, the lease duration in ms. Reply: 1 newly acquired, 2 still held, 0 held
+ * by another.
+ */
 export const LEASE = defineScript(
   { keys: 1, args: 2, argBytes: 512 },
   `
@@ -34,7 +37,7 @@ return holder and 2 or 1
 `,
 );
 
-/** KEYS: the lease. ARGV: the holder, which releases it. */
+/** Releases the lease. KEYS: the lease. ARGV: the holder. */
 export const LEAVE = defineScript(
   { keys: 1, args: 1, argBytes: 512 },
   `
@@ -44,8 +47,8 @@ return 0
 );
 
 /**
- * KEYS: stream and room of each workspace. ARGV: the room of a workspace that has none yet. Reply: for each the bytes that the stream
- * uses, and its room. A room that is not a whole number is replaced.
+ * Measures streams. KEYS: stream and quota of each workspace. ARGV: the quota of a workspace that has none yet. Reply: for each the bytes
+ * that the stream uses, and its quota. A quota that is not an integer is replaced.
  */
 export const MEASURE = defineScript(
   { keys: 2 * MEASURE_MAX, args: 1 },
@@ -65,8 +68,8 @@ return measured
 );
 
 /**
- * KEYS: a stream. ARGV: the part of its entries that is kept. Reply: how many were removed. The oldest are removed. A key that is not
- * a stream is removed as a whole, because the next `look` at it may be half a minute later.
+ * Removes the oldest entries. KEYS: a stream. ARGV: the fraction of its entries to keep. Reply: the number of removed entries. Removes a
+ * key that is not a stream, because the next poll may be half a minute later.
  */
 export const TRIM = defineScript(
   { keys: 1, args: 1 },
@@ -78,7 +81,7 @@ return redis.call('XTRIM', KEYS[1], 'MAXLEN', string.format('%.0f', kept))
 `,
 );
 
-/** Returns the part of a server's memory that is for events. `maxBytes` 0: the server has no limit of its own. */
+/** Returns the bytes of a server's memory that events may use. `maxBytes` 0: the server has no limit of its own. */
 export function bytesForEvents(given: {
   readonly wantedBytes: number;
   readonly maxBytes: number;
@@ -96,7 +99,7 @@ export interface BudgetOptions {
   readonly keys: RedisKeys;
   /** Unique to this process. */
   readonly holder: string;
-  /** Whether counters are in the same Redis. */
+  /** Whether the same Redis holds the counters. */
   readonly isShared: boolean;
 }
 
@@ -106,13 +109,13 @@ export class RedisEventBudget {
   #uses = new Map<string, StreamUse>();
   #measuredAllAtMs = Number.NEGATIVE_INFINITY;
 
-  /** The connection belongs to the caller, who also closes it. */
+  /** The caller owns the connection and closes it. */
   constructor(client: RedisClient, options: BudgetOptions) {
     this.#client = client;
     this.#options = options;
   }
 
-  /** `active`: workspaces whose streams had entries recently. Returns undefined when another process keeps the budget. */
+  /** `active`: workspaces whose streams had entries recently. Returns `undefined` if another process holds the lease. */
   async keep(
     workspaceIds: readonly string[],
     { wantedBytes, active }: { wantedBytes: number; active: ReadonlySet<string> },
@@ -135,12 +138,12 @@ export class RedisEventBudget {
     for (const { workspaceId, keptPart } of trimOver(totalBytes, [...uses.values()])) {
       trimmed += Number(await runScript(this.#client, TRIM, 1, [keys.events(workspaceId), keptPart]));
     }
-    await this.#change(shareRoom(totalBytes, [...uses.values()]), uses);
+    await this.#change(shareQuota(totalBytes, [...uses.values()]), uses);
     this.#uses = uses;
     return { totalBytes, trimmed };
   }
 
-  /** Releases the lease, so that another process can take over at once. */
+  /** Releases the lease, so that another process can take over immediately. */
   async leave(): Promise<void> {
     const { keys, holder } = this.#options;
     await runScript(this.#client, LEAVE, 1, [keys.eventsKeeper(), holder]);
@@ -152,7 +155,7 @@ export class RedisEventBudget {
     const uses = new Map<string, StreamUse>();
     for (let at = 0; at < workspaceIds.length; at += size) {
       const group = workspaceIds.slice(at, at + size);
-      const named = group.flatMap((id) => [keys.events(id), keys.eventsRoom(id)]);
+      const named = group.flatMap((id) => [keys.events(id), keys.eventsQuota(id)]);
       const reply = await runScript(this.#client, MEASURE, named.length, [...named, FIRST_ROOM_BYTES]);
       for (const [i, [bytes, room]] of (reply as [number, string][]).entries()) {
         const workspaceId = group[i] ?? "";
@@ -162,18 +165,18 @@ export class RedisEventBudget {
     return uses;
   }
 
-  /** Changes by a difference, not to a value: what writers use meanwhile stays subtracted. */
+  /** Changes by a difference, not to a value, so that bytes that writers use meanwhile stay subtracted. */
   async #change(changes: ReadonlyMap<string, number>, uses: Map<string, StreamUse>): Promise<void> {
     const { keys } = this.#options;
     const pipeline = this.#client.pipeline();
     for (const [workspaceId, change] of changes) {
-      pipeline.incrby(keys.eventsRoom(workspaceId), change);
+      pipeline.incrby(keys.eventsQuota(workspaceId), change);
       const use = uses.get(workspaceId);
       if (use !== undefined) uses.set(workspaceId, { ...use, roomBytes: use.roomBytes + change });
     }
     if (changes.size === 0) return;
     const replies = (await pipeline.exec()) ?? [];
-    // A room that could not be changed (it was overwritten since) is measured again soon; the others are done.
+    // A quota that could not be changed (it was overwritten since) is measured again soon; the others are done.
     const failed = replies.some(([error]) => error !== null);
     if (failed) this.#measuredAllAtMs = Number.NEGATIVE_INFINITY;
   }

@@ -4,20 +4,20 @@ import { defineScript, runScript, within } from "../redis/script.ts";
 import type { EventBatch, Sent } from "./buffer.ts";
 
 const SEND_TIMEOUT_MS = 5_000;
-/** What a workspace may write before an api-server has granted it room. */
+/** Quota of a workspace before an api-server has granted it one. */
 export const FIRST_ROOM_BYTES = 128 * 1024;
 /**
- * Larger batches are appended by a command of their own. Measured, a script takes 80 µs of Redis to be given 64 KiB, which is more than all
- * that is done with them; a second command takes 10 µs.
+ * Larger batches are appended by a separate command. Measured: passing 64 KiB to a script takes Redis 80 µs, more than all other work on
+ * them; a second command takes 10 µs.
  */
 const BY_SCRIPT_BYTES = 4 * 1024;
-/** The overhead of an entry, and the most that an allocator rounds up by. */
+/** Overhead of an entry, plus the most by which an allocator rounds up. */
 export const ENTRY_COST_BYTES = 512;
 export const COST_PER_BYTE = 1.25;
 
 /**
- * `take_room(key, first, cost)`: whether there is room, which is then taken. Where there is none yet, or no number, it becomes `first`. By
- * DECRBY alone, so that a gate's user need not be allowed to write anything but numbers.
+ * `take_room(key, first, cost)`: takes `cost` bytes of quota and returns whether enough was available. A missing or invalid quota becomes
+ * `first`. Uses only DECRBY, so that a gate's user may write only numbers.
  */
 const TAKE_FROM = `
 local function take_room(key, first, cost)
@@ -35,9 +35,9 @@ end
 `;
 
 /**
- * Appends one entry, a batch of events with one line of JSON each, if there is room. KEYS: the stream, the room. ARGV: the room
- * of a workspace that has none yet, the cost of an entry, the cost of a byte, the events. Reply: 1 appended, 0 no room.
- * The cost is an estimate that is rather too high; an api-server compares it with the memory in use and corrects the room.
+ * Appends one entry, a batch of events with one line of JSON each, if the quota suffices. KEYS: the stream, the quota. ARGV: the quota of a
+ * workspace that has none yet, the cost of an entry, the cost of a byte, the events. Reply: 1 appended, 0 over quota. The cost estimate is
+ * rather too high; an api-server compares it with the memory in use and corrects the quota.
  */
 export const APPEND = defineScript(
   { keys: 2, args: 4, argBytes: BY_SCRIPT_BYTES },
@@ -50,10 +50,10 @@ return 1
 );
 
 /**
- * Takes the room that an entry will need. KEYS: the room. ARGV: the room of a workspace that has none yet, the cost of the entry.
- * Reply: 1 taken, 0 no room.
+ * Takes the quota of a future entry. KEYS: the quota. ARGV: the quota of a workspace that has none yet, the cost of the entry. Reply: 1
+ * taken, 0 over quota.
  */
-export const TAKE_ROOM = defineScript(
+export const TAKE_QUOTA = defineScript(
   { keys: 1, args: 2 },
   `${TAKE_FROM}
 return take_room(KEYS[1], ARGV[1], ARGV[2]) and 1 or 0
@@ -61,8 +61,8 @@ return take_room(KEYS[1], ARGV[1], ARGV[2]) and 1 or 0
 );
 
 /**
- * Appends a batch to the stream of its workspace. Throws when the store does not answer. Room that was taken for an entry that did not
- * come about is given back when an api-server next compares the room with the memory in use.
+ * Appends a batch to the stream of its workspace. Throws if the store does not respond. If an entry fails after its quota was taken, the
+ * quota is restored when an api-server next measures the memory in use.
  */
 export async function appendToRedis(client: RedisClient, keys: RedisKeys, batch: EventBatch): Promise<Sent> {
   return within(SEND_TIMEOUT_MS, append(client, keys, batch));
@@ -70,13 +70,13 @@ export async function appendToRedis(client: RedisClient, keys: RedisKeys, batch:
 
 async function append(client: RedisClient, keys: RedisKeys, { workspaceId, lines }: EventBatch): Promise<Sent> {
   const withoutLast = lines.subarray(0, -1);
-  const [stream, room] = [keys.events(workspaceId), keys.eventsRoom(workspaceId)];
+  const [stream, room] = [keys.events(workspaceId), keys.eventsQuota(workspaceId)];
   if (withoutLast.length <= BY_SCRIPT_BYTES) {
     const args = [FIRST_ROOM_BYTES, ENTRY_COST_BYTES, COST_PER_BYTE, withoutLast];
     return (await runScript(client, APPEND, 2, [stream, room, ...args])) === 1 ? "stored" : "refused";
   }
   const cost = Math.ceil(withoutLast.length * COST_PER_BYTE) + ENTRY_COST_BYTES;
-  if ((await runScript(client, TAKE_ROOM, 1, [room, FIRST_ROOM_BYTES, cost])) !== 1) return "refused";
+  if ((await runScript(client, TAKE_QUOTA, 1, [room, FIRST_ROOM_BYTES, cost])) !== 1) return "refused";
   await client.xadd(stream, "*", "e", withoutLast);
   return "stored";
 }

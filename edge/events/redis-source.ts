@@ -3,13 +3,13 @@ import type { RedisKeys } from "../redis/keys.ts";
 import { SHARED_LUA } from "../redis/lua.ts";
 import { defineScript, runScript, type Script } from "../redis/script.ts";
 import {
+  type Batch,
+  type BatchLimits,
   type EventSource,
   EventsUnavailable,
   type KeptBudget,
-  type Portion,
-  type PortionBounds,
   type StreamDepth,
-  StreamRefused,
+  StreamRejected,
   type StreamsSeen,
   type TakenEvents,
 } from "./contract.ts";
@@ -18,39 +18,38 @@ import { COST_PER_BYTE, ENTRY_COST_BYTES } from "./redis-sink.ts";
 import { EventLines } from "./schema.ts";
 
 /*
- * Reads the event streams as a member of the consumer group `ingest`. Entries are acknowledged and removed after the handler
- * has returned. If the handler throws, this reader reads them again at its next turn; another reader claims what a dead one left,
- * after a minute. A reader leaves its groups when it closes; others remove one that was killed.
+ * Reads the event streams as a member of the consumer group `ingest`. Entries are acknowledged and removed after the handler has returned.
+ * If the handler throws, this reader reads them again on its next call; another reader claims a dead reader's entries after a minute. A
+ * reader leaves its groups when it closes; others remove one that was killed.
  *
- * A reader holds the entries of one portion at a time and reads nothing else until they are acknowledged, and a dead reader's are
- * claimed all together by a reader that holds none. So a portion has the same entries however often and to whom it is delivered, and
- * a store may recognize it by its content.
+ * A reader holds the entries of one batch at a time and reads no others until they are acknowledged. A dead reader's entries are claimed
+ * together, by a reader that holds none. So every delivery of a batch has the same entries, and a database can recognize it by its content.
  *
- * Pods write these streams, and a compromised pod can write anything: a key of another type, entries that are not events, of any size
- * and id, no group. So a script reads one entry at a time until the portion is full, which bounds the cost of one call. Each call is
- * about one workspace, except `look`, which reads the size of each stream and treats each failure as that workspace's own.
+ * Gates write these streams, and a compromised gate can write anything: a key of another type, invalid entries of any size and id, no
+ * group. So a script reads one entry at a time until the batch is full, which bounds the cost of one call. Each call is about one
+ * workspace, except `look`, which reads the size of each stream and attributes each failure to its workspace.
  */
 
 const GROUP = "ingest";
-/** An entry that a reader holds for longer counts as left by a dead reader. */
+/** Idle time after which the entries of a reader may be claimed. */
 const CLAIM_AFTER_MS = 60_000;
-/** A reader that was not seen for this many times as long is removed; if it is alive after all, it joins again. */
+/** A reader is removed after this many claim intervals without activity; if it is alive after all, it joins again. */
 const GONE_AFTER_CLAIMS = 5;
-/** Bytes per turn, about: some 1,500 events, which Postgres stores in less than a tenth of a second. */
-const PORTION_BYTES = 512 * 1024;
-/** A batch; or 20 tags of 512 characters, each written as an escape of six, plus the rest. */
+/** Approximate bytes per batch: some 1,500 events, which Postgres stores in less than 0.1 s. */
+const BATCH_BYTES = 512 * 1024;
+/** Maximum bytes of an entry: a batch; or 20 tags of 512 characters, each written as a six-character escape, plus the rest. */
 const ENTRY_BYTES_MAX = 80 * 1024;
-/** From older sidecars, each entry is one event. A script over more entries would block other clients for too long. */
+/** Entries of older sidecars are single events. A script over more entries would block other clients for too long. */
 const ENTRIES_MAX = 500;
-/** Two numbers of 64 bits, a hyphen and a space. */
+/** Two 64-bit numbers, a hyphen and a space. */
 const ENTRY_ID_BYTES_MAX = 42;
-/** Streams per script call. */
+/** Maximum streams per script call. */
 const LOOK_MAX = 500;
 
 /**
- * KEYS: streams. Reply: the store's time in ms, then for each stream that has entries its index in KEYS, the number of entries, the
- * bytes, and the id of the first entry; for each key that is not a stream (it is removed) its index, -1, and its type;
- * for each that cannot be read its index, -2, and the error.
+ * Inspects streams. KEYS: streams. Reply: the store's time in ms, then for each non-empty stream its index in KEYS, the number of entries,
+ * the bytes, and the id of the first entry; for each key that is not a stream (it is removed) its index, -1, and its type; for each
+ * unreadable one its index, -2, and the error.
  */
 export const LOOK = defineScript(
   { keys: LOOK_MAX },
@@ -75,12 +74,11 @@ return seen
 );
 
 /**
- * Takes a portion for a reader, as one text: parsing a reply of thousands of small values costs the api-server more than all other
- * work on an event. Entries larger than any of ours are not returned.
- * KEYS: the stream. ARGV: the group, the reader, '>' for new entries or '0' for those that this reader already
- * holds, how many bytes are enough, the most bytes of an entry, how many entries are enough.
- * Reply: the number of entries, how many of them were not events, their ids separated by spaces, the events separated by line
- * feeds, the bytes of the events; nil when there are none.
+ * Reads a batch for a reader, as one text, because parsing a reply of thousands of small values costs the api-server more than all other
+ * work on an event. Oversized entries are not returned. KEYS: the stream. ARGV: the group, the reader, '>' for new entries or '0' for those
+ * that this reader already holds, the bytes at which the batch ends, the maximum bytes of an entry, the number of entries at which the
+ * batch ends. Reply: the number of entries, the number of those that were not events, their ids separated by spaces, the events separated
+ * by line feeds, the bytes of the events; nil if there are no entries.
  */
 export const TAKE = defineScript(
   { keys: 1, args: 6, argBytes: 512 },
@@ -117,8 +115,9 @@ return {#ids, unreadable, table.concat(ids, ' '), table.concat(events, '\\n'), b
 );
 
 /**
- * Claims all that one dead reader holds, which is one portion, without the content: this reader then reads it as entries that it holds.
- * KEYS: the stream. ARGV: the group, the reader, the minimum idle time in ms, how many at most. Reply: how many.
+ * Claims all entries of one dead reader, which are one batch, without the content: this reader then reads them as entries that it holds.
+ * KEYS: the stream. ARGV: the group, the reader, the minimum idle time in ms, the maximum number of entries. Reply: the number of claimed
+ * entries.
  */
 export const CLAIM = defineScript(
   { keys: 1, args: 4, argBytes: 512 },
@@ -136,9 +135,9 @@ return #ids
 );
 
 /**
- * Removes readers that hold no entries: the one that leaves, and those not seen for long. One atomic step, because removing a reader
- * that holds entries would lose them. KEYS: streams. ARGV: the group, the reader that leaves ('' for none), after how many ms a
- * reader counts as gone. Reply: how many were removed.
+ * Removes readers without entries: the one that leaves, and inactive ones. One atomic step, because removing a reader that holds entries
+ * would lose them. KEYS: streams. ARGV: the group, the reader that leaves ('' for none), the idle time in ms after which a reader counts as
+ * dead. Reply: the number of removed readers.
  */
 export const TIDY = defineScript(
   { keys: LOOK_MAX, args: 3, argBytes: 512 },
@@ -160,10 +159,9 @@ return removed
 );
 
 /**
- * Acknowledges entries and removes them, which makes room. KEYS: the stream, the room. ARGV: the group, the ids separated by
- * spaces, how many bytes of room they free.
- * An entry with an id in the far future harms a stream even after its removal: it would prevent every later entry, or make it look
- * young for ever. So an empty stream that has seen such an id is deleted and begins again.
+ * Acknowledges entries and removes them, which frees quota. KEYS: the stream, the quota. ARGV: the group, the ids separated by spaces, the
+ * bytes of quota to free. An entry with an id in the far future harms a stream even after its removal: it would prevent every later entry,
+ * or make the stream look young indefinitely. So an empty stream that has contained such an id is deleted and starts again.
  */
 export const FINISH = defineScript(
   { keys: 2, args: 3, argBytes: ENTRIES_MAX * ENTRY_ID_BYTES_MAX },
@@ -190,16 +188,16 @@ export interface RedisEventSourceOptions {
   readonly keys: RedisKeys;
   /** Unique to this process. */
   readonly consumer: string;
-  /** Whether counters are in the same Redis; true when left out. */
+  /** Whether the same Redis holds the counters. Default: true. */
   readonly isShared?: boolean;
   readonly claimAfterMs?: number;
 }
 
 /** State of this reader for one workspace's stream. */
 interface Reading {
-  /** Entries may have been read or claimed that are not acknowledged yet. */
+  /** Whether this reader may hold unacknowledged entries. */
   holds: boolean;
-  /** By `performance.now()`. */
+  /** Last claim, by `performance.now()`. */
   claimedAtMs: number;
 }
 
@@ -210,10 +208,10 @@ export class RedisEventSource implements EventSource {
   readonly #claimAfterMs: number;
   readonly #readings = new Map<string, Reading>();
   readonly #budget: RedisEventBudget;
-  /** Workspaces whose streams had entries since the room was last shared out. */
+  /** Workspaces whose streams had entries since quotas were last distributed. */
   #active = new Set<string>();
 
-  /** The connection belongs to the caller, who also closes it. */
+  /** The caller owns the connection and closes it. */
   constructor(client: RedisClient, options: RedisEventSourceOptions) {
     const { keys, consumer, isShared = true, claimAfterMs = CLAIM_AFTER_MS } = options;
     this.#client = client;
@@ -238,15 +236,15 @@ export class RedisEventSource implements EventSource {
   async take(
     workspaceId: string,
     handle: (events: TakenEvents) => Promise<void>,
-    { bytesEnough = PORTION_BYTES }: PortionBounds = {},
-  ): Promise<Portion> {
+    { bytesEnough = BATCH_BYTES }: BatchLimits = {},
+  ): Promise<Batch> {
     const reading = this.#readingOf(workspaceId);
     const stream = this.#keys.events(workspaceId);
     const taken = await this.#read(stream, reading, bytesEnough);
     if (taken === undefined) return { entries: 0, unreadable: 0 };
     if (taken.events !== "") await handle(new EventLines(workspaceId, taken.events));
-    const madeRoom = Math.ceil(taken.bytes * COST_PER_BYTE) + taken.entries * ENTRY_COST_BYTES;
-    await this.#ask(FINISH, stream, [GROUP, taken.ids, madeRoom], [this.#keys.eventsRoom(workspaceId)]);
+    const evicted = Math.ceil(taken.bytes * COST_PER_BYTE) + taken.entries * ENTRY_COST_BYTES;
+    await this.#ask(FINISH, stream, [GROUP, taken.ids, evicted], [this.#keys.eventsQuota(workspaceId)]);
     reading.holds = false;
     return { entries: taken.entries, unreadable: taken.unreadable };
   }
@@ -257,7 +255,7 @@ export class RedisEventSource implements EventSource {
     return this.#budget.keep(workspaceIds, { wantedBytes: bytesMax, active });
   }
 
-  /** Leaves every group that it has read in, and releases the budget. */
+  /** Leaves every group that this reader has read in, and releases the lease. */
   async close(): Promise<void> {
     const streams = [...this.#readings.keys()].map((id) => this.#keys.events(id));
     const size = isCluster(this.#client) ? 1 : LOOK_MAX;
@@ -280,7 +278,7 @@ export class RedisEventSource implements EventSource {
     for (const [place, entries, is, firstId] of seen) {
       const workspaceId = workspaceIds[place - 1] ?? "";
       if (entries === -1) setAside.push({ workspaceId, type: String(is) });
-      else if (entries === -2) failed.push({ workspaceId, error: new StreamRefused(String(is)) });
+      else if (entries === -2) failed.push({ workspaceId, error: new StreamRejected(String(is)) });
       else {
         const ageMs = Math.max(0, Number(nowMs) - Number(firstId.split("-")[0]));
         depths.push({ workspaceId, entries, bytes: Number(is), ageMs });
@@ -299,15 +297,18 @@ export class RedisEventSource implements EventSource {
     return reading;
   }
 
-  /** Reads what this reader already holds, else what it can claim, and only then new entries. Returns undefined when there are none. */
+  /**
+   * Reads the entries that this reader already holds, else those that it can claim, and only then new ones. Returns `undefined` if there
+   * are none.
+   */
   async #read(stream: string, reading: Reading, bytesEnough: number): Promise<Taken | undefined> {
     if (!reading.holds) await this.#claim(stream, reading);
     if (reading.holds) {
-      // Whole, however large the portions of its first reader are.
+      // Reads the complete batch, whatever the batch size of its first reader was.
       const held = await this.#readFrom(stream, "0", Number.MAX_SAFE_INTEGER);
       if (held !== undefined) return held;
     }
-    // Also when the reply is lost: the entries are then read again before any others.
+    // Set even if the reply is lost, so that the entries are read again before any others.
     reading.holds = true;
     const fresh = await this.#readFrom(stream, ">", bytesEnough);
     reading.holds = fresh !== undefined;
@@ -322,7 +323,7 @@ export class RedisEventSource implements EventSource {
     return { entries, unreadable, ids, events, bytes };
   }
 
-  /** Claims what a dead reader left, at half the interval after which an entry counts as left. */
+  /** Claims a dead reader's entries, at half the idle time after which entries may be claimed. */
   async #claim(stream: string, reading: Reading): Promise<void> {
     const nowMs = performance.now();
     if (nowMs - reading.claimedAtMs < this.#claimAfterMs / 2) return;
@@ -344,23 +345,23 @@ export class RedisEventSource implements EventSource {
     try {
       return await run();
     } catch (error) {
-      if (!(error instanceof StreamRefused) || !/\bNOGROUP\b/.test(error.message)) throw error;
+      if (!(error instanceof StreamRejected) || !/\bNOGROUP\b/.test(error.message)) throw error;
     }
     try {
       await answered(this.#client.xgroup("CREATE", stream, GROUP, "0", "MKSTREAM"));
     } catch (error) {
-      if (!(error instanceof StreamRefused) || !error.message.startsWith("BUSYGROUP")) throw error;
+      if (!(error instanceof StreamRejected) || !error.message.startsWith("BUSYGROUP")) throw error;
     }
     return run();
   }
 }
 
-/** Returns the reply. Rejects with `StreamRefused` when the server refuses the command, otherwise with `EventsUnavailable`. */
+/** Returns the reply. Rejects with `StreamRejected` if the server rejects the command, otherwise with `EventsUnavailable`. */
 async function answered<T>(reply: Promise<T>): Promise<T> {
   try {
     return await reply;
   } catch (cause) {
-    if (cause instanceof Error && cause.name === "ReplyError") throw new StreamRefused(cause.message, { cause });
+    if (cause instanceof Error && cause.name === "ReplyError") throw new StreamRejected(cause.message, { cause });
     throw new EventsUnavailable("reading events from Redis", { cause });
   }
 }

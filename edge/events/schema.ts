@@ -3,13 +3,13 @@ import * as z from "zod";
 import type { TakenEvents, UsageEvent } from "./contract.ts";
 
 /*
- * Pods write the events, and a pod may be compromised or of another version. So the ingester checks each with a schema; an event that
- * does not match is skipped and must not stop the others.
+ * Gates write the events, and a gate may be compromised or of another version. So the ingester validates each event with a schema; it skips
+ * an event that does not match and continues with the others.
  */
 
 const Text = z.string().max(4096);
 const Count = z.number().min(0).max(Number.MAX_SAFE_INTEGER);
-/** Part of a database index, whose entries have a size limit of their own. */
+/** Stored in a database index, whose entries have a size limit. */
 const Id = z.string().min(1).max(256);
 const Common = { id: Id, requestId: Text, timeMs: z.int().min(0), workspaceId: Text, latencyMs: Count };
 
@@ -44,7 +44,7 @@ const RatelimitSchema = z.object({
 
 const EventSchema = z.discriminatedUnion("type", [VerificationSchema, RatelimitSchema]);
 
-/** Reads an event of the stream of `workspaceId`. Returns undefined when it is not an event, or claims another workspace. */
+/** Parses an event of the stream of `workspaceId`. Returns `undefined` if it is not an event, or names another workspace. */
 export function readEvent(text: string, workspaceId: string): UsageEvent | undefined {
   let value: unknown;
   try {
@@ -56,7 +56,7 @@ export function readEvent(text: string, workspaceId: string): UsageEvent | undef
   return read.success && read.data.workspaceId === workspaceId ? read.data : undefined;
 }
 
-/** Parses its lines again each time it is iterated. */
+/** Parses the lines again on each iteration. */
 export class EventLines implements TakenEvents {
   readonly workspaceId: string;
   readonly lines: string;
@@ -66,8 +66,8 @@ export class EventLines implements TakenEvents {
     this.lines = lines;
   }
 
-  /** A hash of the content alone: ids of entries may come back after their stream was deleted. */
-  get portionId(): string {
+  /** Hash of the content alone, because entry ids may repeat after their stream was deleted. */
+  get batchId(): string {
     return createHash("sha256").update(`${this.workspaceId}\n${this.lines}`).digest("hex").slice(0, 32);
   }
 

@@ -1,27 +1,33 @@
 /*
- * Users of the shared store for single gates, so that no password lies where workloads run. The centre makes them; each may do what
- * one pod needs for one policy, and ends by itself after some hours.
+ * Redis users for single gates, so that workloads hold no long-lived password. The control plane creates them; each has the permissions
+ * that one pod needs for one policy, and expires after some hours.
  */
 
 export interface GateRef {
   readonly workspaceId: string;
   readonly policyId: string;
-  /** The name by which the pod reports. */
+  /** Name under which the pod reports. */
   readonly podId: string;
-  /** Of the pod: another pod with the same name gets another user. */
+  /** UID of the pod, so that another pod with the same name gets another user. */
   readonly podUid: string;
 }
 
 export interface GateUser {
   readonly username: string;
   readonly password: string;
-  /** How long it is valid from now. */
+  /** Validity from now, in ms. */
   readonly validMs: number;
 }
 
 export interface GateUsers {
-  /** Makes the gate's user, or gives it a new password; the one before is not valid for new connections. Throws when the store cannot. */
+  /**
+   * Creates the gate's user, or sets a new password; the previous password is no longer valid for new connections. Throws if the store
+   * fails.
+   */
   issue(ref: GateRef): Promise<GateUser>;
-  /** Deletes users whose time is over, or that their gates did not renew while others could, at most a hundred. Returns how many. Users that it does not know are given a last time. */
+  /**
+   * Deletes up to 100 users that are expired, or that their gates did not renew while others could. Returns the number deleted. Unknown
+   * users get a final expiry.
+   */
   sweep(): Promise<number>;
 }

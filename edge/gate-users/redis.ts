@@ -7,22 +7,22 @@ import { defineScript, runScript, within } from "../redis/script.ts";
 import type { GateRef, GateUser, GateUsers } from "./contract.ts";
 
 /*
- * Redis' users have no time to live, so a sorted set has the time of each. It is written before the user is made: a user that is not in
- * it is one that Redis kept while it lost its data. Users are in the memory of each node, not in the data: a node that restarted
- * without a file of its ACL has lost them. Then its gates are refused, ask again, and each issue makes the user on all nodes.
+ * Redis users do not expire, so a sorted set holds the expiry of each. The entry is written before the user is created: a user without an
+ * entry survived a loss of data. Users are in the memory of each node, not in the data: a node that restarts without an ACL file loses
+ * them. Its gates are then rejected and request credentials again, and each issue creates the user on all nodes.
  */
 
 const VALID_MS = 6 * 3_600_000;
-/** A gate renews within the first hour (sidecar/credentials.ts), and then has another one to try again. */
+/** A gate renews within the first hour (sidecar/credentials.ts), and has another hour to retry. */
 const RENEWED_MS = 2 * 3_600_000;
-/** After an outage of api-servers gates renew within a minute. */
+/** Time in which all gates renew after an outage of api-servers. */
 const ALL_RENEWED_MS = 5 * 60_000;
-const ANSWER_MS_MAX = 3_000;
+const RESPONSE_MS_MAX = 3_000;
 const SWEPT_MAX = 100;
-/** Of a user or a pod: `namespace/name`, each of at most 253 bytes, fits. */
+/** Maximum name of a user or pod: `namespace/name`, each of at most 253 bytes, fits. */
 const NAME_BYTES_MAX = 512;
 
-/** KEYS: the times of users. ARGV: a user, how long it is valid in ms. Reply: 1. */
+/** Stores a user's expiry. KEYS: the expiries of users. ARGV: a user, its validity in ms. Reply: 1. */
 export const KEEP_TIME = defineScript(
   { keys: 1, args: 2, argBytes: NAME_BYTES_MAX },
   `
@@ -33,7 +33,7 @@ return 1
 `,
 );
 
-/** Notes a pod whose reports are to be listed, and forgets those whose time is over. KEYS, ARGV and reply as above. */
+/** Records a pod whose reports are to be listed, and removes expired ones. KEYS, ARGV and reply as in KEEP_TIME. */
 export const NOTE_POD = defineScript(
   { keys: 1, args: 2, argBytes: NAME_BYTES_MAX },
   `
@@ -46,7 +46,7 @@ return 1
 `,
 );
 
-/** The same as the first, unless the user has a time already. */
+/** Like KEEP_TIME, unless the user has an expiry already. */
 export const KEEP_FIRST_TIME = defineScript(
   { keys: 1, args: 2, argBytes: NAME_BYTES_MAX },
   `
@@ -58,10 +58,9 @@ return 1
 );
 
 /**
- * Takes the users whose time is over out of the set, and those whose gates did not renew them although they could: others were renewed
- * two hours later or more. What was renewed in the last minutes proves nothing, because it may be the first after an outage.
- * KEYS: the times of users. ARGV: how many at most; how long a user is valid, within what time it is renewed, and how long the last
- * minutes are, in ms. Reply: the users.
+ * Removes users from the set that are expired, or that their gates did not renew although others were renewed at least 2 h later. Renewals
+ * in the last minutes do not count as evidence, because they may be the first after an outage. KEYS: the expiries of users. ARGV: maximum
+ * users; validity of a user, renewal interval, and the length of the last minutes, in ms. Reply: the users.
  */
 export const TAKE_OVER = defineScript(
   { keys: 1, args: 4 },
@@ -78,7 +77,7 @@ return users
 `,
 );
 
-/** What a gate's user may do is different in a Redis that is for events alone. */
+/** A Redis in which gates have users; one that holds only events grants them other permissions. */
 export interface UserStore {
   readonly client: RedisClient;
   readonly store: "all" | "events";
@@ -90,7 +89,7 @@ export class RedisGateUsers implements GateUsers {
   readonly #keys: RedisKeys;
   readonly #prefix: string;
 
-  /** The first store has the times. Connections are the caller's. */
+  /** The first store holds the expiries. The caller owns the connections. */
   constructor(stores: readonly [UserStore, ...UserStore[]], { keys, prefix }: { keys: RedisKeys; prefix: string }) {
     this.#stores = stores;
     this.#client = stores[0].client;
@@ -132,7 +131,7 @@ export class RedisGateUsers implements GateUsers {
     const users = new Set<string>();
     for (const { client } of this.#stores) {
       for (const node of nodesOf(client)) {
-        const names = (await within(ANSWER_MS_MAX, node.call("ACL", "USERS"))) as string[];
+        const names = (await within(RESPONSE_MS_MAX, node.call("ACL", "USERS"))) as string[];
         for (const name of names) if (name.startsWith(this.#userPrefix())) users.add(name);
       }
     }
@@ -140,10 +139,10 @@ export class RedisGateUsers implements GateUsers {
     return [...users].filter((user) => !known.has(user)).slice(0, SWEPT_MAX);
   }
 
-  /** Throws when one of the nodes fails: a user that is not on all of them would be refused by some. */
+  /** Throws if one of the nodes fails, because a user must exist on all nodes. */
   async #onAllNodes(command: (store: UserStore) => readonly string[]): Promise<void> {
     const sent = this.#stores.flatMap((store) =>
-      nodesOf(store.client).map((node) => within(ANSWER_MS_MAX, node.call("ACL", ...command(store)))),
+      nodesOf(store.client).map((node) => within(RESPONSE_MS_MAX, node.call("ACL", ...command(store)))),
     );
     await Promise.all(sent);
   }
@@ -153,7 +152,7 @@ export class RedisGateUsers implements GateUsers {
   }
 }
 
-/** Replicas too: one of them may become a master. */
+/** Includes replicas, because a replica may be promoted. */
 const nodesOf = (client: RedisClient): Redis[] => (isCluster(client) ? client.nodes("all") : [client]);
 
 const userDigest = ({ workspaceId, policyId, podUid }: GateRef): string =>

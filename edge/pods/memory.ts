@@ -1,16 +1,16 @@
 import {
   POD_REPORT_MAX_AGE_MS,
   type PodReport,
+  type PodReportSummary,
   type PodReports,
   type PolicyRef,
-  type SeenPodReport,
   toReason,
 } from "./contract.ts";
 
 /** Reports of the sidecars of this process. */
 export class MemoryPodReports implements PodReports {
   readonly #nowMs: () => number;
-  readonly #byPolicy = new Map<string, Map<string, SeenPodReport>>();
+  readonly #byPolicy = new Map<string, Map<string, PodReportSummary>>();
 
   constructor(nowMs: () => number = Date.now) {
     this.#nowMs = nowMs;
@@ -18,7 +18,7 @@ export class MemoryPodReports implements PodReports {
 
   async report(report: PodReport): Promise<void> {
     const name = policyName(report);
-    const pods = this.#byPolicy.get(name) ?? new Map<string, SeenPodReport>();
+    const pods = this.#byPolicy.get(name) ?? new Map<string, PodReportSummary>();
     this.#byPolicy.set(name, pods);
     const { refused } = report;
     const said = refused === undefined ? {} : { refused: { ...refused, reason: toReason(refused.reason) } };
@@ -29,7 +29,7 @@ export class MemoryPodReports implements PodReports {
     return (await this.list(ref)).length;
   }
 
-  async list(ref: PolicyRef): Promise<SeenPodReport[]> {
+  async list(ref: PolicyRef): Promise<PodReportSummary[]> {
     const pods = this.#byPolicy.get(policyName(ref));
     if (pods === undefined) return [];
     const oldestMs = this.#nowMs() - POD_REPORT_MAX_AGE_MS;
@@ -37,7 +37,7 @@ export class MemoryPodReports implements PodReports {
     return [...pods.values()].sort((a, b) => (a.podId < b.podId ? -1 : 1));
   }
 
-  async listEach(refs: readonly PolicyRef[]): Promise<SeenPodReport[][]> {
+  async listEach(refs: readonly PolicyRef[]): Promise<PodReportSummary[][]> {
     return await Promise.all(refs.map((ref) => this.list(ref)));
   }
 

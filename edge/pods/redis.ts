@@ -5,21 +5,21 @@ import { defineScript, runReadingScript, runScript } from "../redis/script.ts";
 import {
   POD_REPORT_MAX_AGE_MS,
   type PodReport,
+  type PodReportSummary,
   type PodReports,
   type PolicyRef,
   REPORT_BYTES_MAX,
   RULE_COUNTS_MAX,
-  type SeenPodReport,
   toReason,
 } from "./contract.ts";
 
-/** If nothing lists the reports, they expire with their hash; list() removes single expired ones. */
+/** Reports that are never listed expire with their hash; `list` removes single expired ones. */
 const KEPT_MS = 60_000;
 const POD_ID_BYTES_MAX = 512;
 
 /**
- * KEYS: the reports of a policy. ARGV: the pod's id, its report as JSON, how long the hash is kept (ms).
- * A script, because the time of the report is the store's: the clocks of pods are not trusted.
+ * Stores a report. KEYS: the reports of a policy. ARGV: the pod's id, its report as JSON, the lifetime of the hash in ms. A script, because
+ * the report's timestamp is store time: the clocks of pods are not trusted.
  */
 export const REPORT = defineScript(
   { keys: 1, args: 3, argBytes: REPORT_BYTES_MAX },
@@ -33,8 +33,8 @@ return 1
 );
 
 /**
- * KEYS: a sorted set of the pods of a policy, by when they were last seen. ARGV: the pod's id, for how long a pod counts (ms). Returns how many
- * there are. Apart from the reports, so that counting thousands of pods reads none of them.
+ * Records a pod and counts the pods of a policy. KEYS: a sorted set of pods, by last-seen time. ARGV: the pod's id, for how long a pod
+ * counts in ms. Reply: the number of pods. Separate from the reports, so that counting thousands of pods reads none of them.
  */
 export const COUNT_ALIVE = defineScript(
   { keys: 1, args: 2, argBytes: POD_ID_BYTES_MAX },
@@ -51,19 +51,20 @@ return count
 `,
 );
 
-/** More pods of one policy than this are not listed: a compromised one can write under any name. */
+/** Maximum listed pods of one policy, because a compromised pod can write under any name. */
 const PODS_MAX = 10_000;
 
-/** The most bytes of reports that are listed of a policy: 10,000 of 800 bytes. An honest report has some hundred. */
+/** Maximum bytes of listed reports of a policy: 10,000 of 800 bytes. A genuine report has a few hundred bytes. */
 const LISTED_BYTES_MAX = 8 * 1024 * 1024;
-/** A hash that takes more memory, or has more fields, is not of honest pods: it is removed, and they report again within seconds. */
+/** A hash with more memory or fields cannot be genuine: it is removed, and pods report again within seconds. */
 const HASH_BYTES_MAX = 32 * 1024 * 1024;
 const FIELDS_MAX = 2 * PODS_MAX;
 
 /**
- * KEYS: the reports of a policy. ARGV: the most pods, the most bytes of a name, of a report, and of all reports, the most fields and bytes of the
- * hash; then the only pod that may report there, if there is one. Returns names and reports in turn; nil for a hash that is too large to be read.
- * A script, because what is too long must not be fetched: one pod could then fill the memory of Redis and of the api-server.
+ * Lists reports. KEYS: the reports of a policy. ARGV: the maximum pods, the maximum bytes of a name, of a report, and of all reports, the
+ * maximum fields and bytes of the hash; then the only pod that may report there, if any. Reply: alternating names and reports; nil for a
+ * hash that is too large to read. A script, because overlong values must not be fetched: one pod could then fill the memory of Redis and of
+ * the api-server.
  */
 export const LIST_REPORTS = defineScript(
   { keys: 1, args: 7, argBytes: POD_ID_BYTES_MAX },
@@ -98,7 +99,7 @@ return listed
 
 const Count = z.int().min(0);
 
-/** An unreadable part is left out, and the rest of the report stays. */
+/** Omits an unreadable part and keeps the rest of the report. */
 const StoredRefusals = z
   .object({
     sinceMs: Count,
@@ -120,8 +121,8 @@ const Word = z
   .catch(undefined);
 
 /**
- * What a pod writes. JSON has no infinity, so that staleness may be null. A compromised pod can write anything, and one of another
- * release writes other members, so the schema ignores unknown ones.
+ * A pod's report. JSON has no infinity, so staleness may be null. A compromised pod can write anything, and another version writes other
+ * members, so the schema ignores unknown ones.
  */
 export const StoredPodReport = z.object({
   generation: z.number(),
@@ -142,8 +143,8 @@ export class RedisPodReports implements PodReports {
   readonly #isOwn: boolean;
 
   /**
-   * The connection belongs to the caller, who also closes it. `isOwn`: reports are written where the user of one pod may write; they
-   * are listed with all others.
+   * The caller owns the connection and closes it. `isOwn`: reports are written where the user of a single pod may write; they are listed
+   * with all others.
    */
   constructor(client: RedisClient, keys: RedisKeys, { isOwn = false }: { isOwn?: boolean } = {}) {
     this.#client = client;
@@ -171,7 +172,7 @@ export class RedisPodReports implements PodReports {
       await send();
     } catch (error) {
       if (!isWrongType(error)) throw error;
-      // Another pod may write anything under the key. What is no hash has no reports.
+      // Another pod may write any value under the key. A value that is not a hash has no reports.
       await this.#client.unlink(key);
       await send();
     }
@@ -187,19 +188,19 @@ export class RedisPodReports implements PodReports {
       return Number(await runScript(this.#client, COUNT_ALIVE, 1, [key, podId, POD_REPORT_MAX_AGE_MS]));
     } catch (error) {
       if (isWrongType(error)) await this.#client.unlink(key);
-      // A user that an api-server of an earlier release made, or whose rules are from before.
+      // The Redis user lacks this permission because its rules are older.
       if (error instanceof Error && /NOPERM|not allowed|can't access/i.test(error.message)) return undefined;
       throw error;
     }
   }
 
-  async list(ref: PolicyRef): Promise<SeenPodReport[]> {
+  async list(ref: PolicyRef): Promise<PodReportSummary[]> {
     const [reports = []] = await this.listEach([ref]);
     return reports;
   }
 
-  /** The commands are written at once, before the first reply is awaited; each names one key, so that a cluster serves them too. */
-  async listEach(refs: readonly PolicyRef[]): Promise<SeenPodReport[][]> {
+  /** All commands are written before the first reply is awaited; each names one key, so that a cluster serves them too. */
+  async listEach(refs: readonly PolicyRef[]): Promise<PodReportSummary[][]> {
     const [time, issued, ...all] = await Promise.all([
       this.#client.time(),
       this.#listOwn(refs),
@@ -215,7 +216,7 @@ export class RedisPodReports implements PodReports {
     return listed.map(({ reports }) => reports);
   }
 
-  /** The reports of pods with users of their own. Their names are those that the centre noted, so no pod can add others. */
+  /** Reads the reports of pods with their own users. Only names recorded by the control plane are read, so no pod can add others. */
   async #listOwn(refs: readonly PolicyRef[]): Promise<Record<string, string>[]> {
     const names = await Promise.all(
       refs.map(({ workspaceId, policyId }) =>
@@ -230,7 +231,7 @@ export class RedisPodReports implements PodReports {
     );
   }
 
-  /** `only`: the pod to which the key belongs. It may write other names there, which are not read. */
+  /** `only`: the pod that owns the key. Other names under the key are not read. */
   async #listIn(key: string, ...only: readonly string[]): Promise<Record<string, string>> {
     const bounds = [PODS_MAX, POD_ID_BYTES_MAX, REPORT_BYTES_MAX, LISTED_BYTES_MAX, FIELDS_MAX, HASH_BYTES_MAX];
     const listed = (await runReadingScript(this.#client, LIST_REPORTS, 1, [key, ...bounds, ...only])) as
@@ -257,13 +258,13 @@ export class RedisPodReports implements PodReports {
 
 const isWrongType = (error: unknown): boolean => error instanceof Error && error.message.includes("WRONGTYPE");
 
-/** `past` are the pods whose reports are so old that they can be removed, or cannot be read. */
+/** Returns in `past` the pods whose reports are unreadable or old enough to be removed. */
 function readReports(
   { workspaceId, policyId }: PolicyRef,
   fields: Readonly<Record<string, string>>,
   nowMs: number,
-): { readonly reports: SeenPodReport[]; readonly past: readonly string[] } {
-  const reports: SeenPodReport[] = [];
+): { readonly reports: PodReportSummary[]; readonly past: readonly string[] } {
+  const reports: PodReportSummary[] = [];
   const past: string[] = [];
   for (const [podId, text] of Object.entries(fields)) {
     const report = readReport(text);

@@ -62,7 +62,7 @@ function play(seed: number): { underMs: number; overMs: number } {
       const [next] = onTheStream;
       if (next === undefined || next.arrivesAtMs > nowMs || nowMs < connectedAtMs) break;
       onTheStream.shift();
-      if (freshness.hear(next.asOfMs)) knownOfMs = Math.max(knownOfMs ?? 0, next.trueMs);
+      if (freshness.observe(next.asOfMs)) knownOfMs = Math.max(knownOfMs ?? 0, next.trueMs);
     }
     if (knownOfMs === undefined) continue;
     const tooMuchMs = freshness.stalenessMs() - (nowMs - knownOfMs);

@@ -5,116 +5,119 @@ import type { Closeable } from "../closeable.ts";
 import { REFERRED_KINDS, type RecordKind, type RecordRef } from "../records.ts";
 
 /*
- * How the data for verification gets from Postgres to the place where a verification is decided.
+ * How verification data gets from Postgres to the process that decides.
  *
  *   relay ──► RecordWriter ──► (Redis or memory) ──► RecordSource ─┐
- *                    └────────► change feed ───────► ChangeFeed ───┴─► Projection (cache, staleness)
+ *                    └──────► change stream ───────► ChangeStream ───┴─► Projection (cache, staleness)
  *
- * The api-server uses the same Projection over a RecordSource that reads Postgres itself.
+ * The api-server uses the same Projection over a RecordSource that reads Postgres directly.
  */
 
 /**
- * The result of reading one record: the record; `gone`: deleted (a tombstone); `missing`: nothing is known about it; `unreadable`:
- * the value is not a record, and must not be treated as any of the other three.
+ * Result of reading one record. `gone`: deleted (a tombstone). `missing`: not found, so its existence is unknown. `unreadable`: the value
+ * is not a record, and must not be treated as any of the others.
  */
 export type ReadRecord =
-  /** `length`: of its text, where that is known without making it. */
+  /** `length`: length of the record's text, if it is known without serializing. */
   | { readonly state: "found"; readonly version: number; readonly data: unknown; readonly length?: number }
   | { readonly state: "gone" }
   | { readonly state: "missing" }
   | { readonly state: "unreadable"; readonly problem: string };
 
 /**
- * `usable: false`: the store is unreachable or has gone back in time, or a record is missing in an incomplete projection, so that
- * absence means nothing.
+ * `usable: false`: the store is unreachable or was rolled back, or a record is missing in an incomplete projection, where absence proves
+ * nothing.
  */
 export type ReadBatch =
   | { readonly usable: true; readonly records: readonly ReadRecord[] }
   | {
       readonly usable: false;
       readonly reason: string;
-      /** In an incomplete projection: the records that exist and are correct; 'missing' here means nothing. */
+      /** In an incomplete projection: the records that exist and are correct; `missing` proves nothing here. */
       readonly partial?: readonly ReadRecord[];
-      /** The mark exists but is invalid. */
+      /** Set if the projection state exists but is invalid. */
       readonly refused?: "mark";
     };
 
-/** Raw reads, in the order of the refs, which are all of one workspace. Does not throw for an unreachable store: `usable: false`. */
+/**
+ * Reads records, in the order of the refs, which must all belong to one workspace. Returns `usable: false` for an unreachable store; does
+ * not throw.
+ */
 export interface RecordSource {
   read(refs: readonly RecordRef[]): Promise<ReadBatch>;
 }
 
-/** `central` is the feed of all workspaces, which api-server replicas follow. */
-export type FeedId = { readonly workspaceId: string } | "central";
+/** `central` is the global change stream of all workspaces, which api-servers follow. */
+export type StreamId = { readonly workspaceId: string } | "central";
 
-/** What is read from a store that others can write to, and may be refused. */
+/** Kinds of data that may be rejected as invalid, because others can write to the store. */
 export type RefusedKind = "mark" | "record" | "entry" | "heartbeat";
 
-export interface FeedListener {
-  /** The record changed: the listener must forget its cached copy. */
+export interface ChangeListener {
+  /** Called when the record changed: the listener must drop its cached copy. */
   onChange(ref: RecordRef): void;
   /**
-   * Entries were missed, a new projection began, or the store has gone back in time: the listener must forget everything. Until a store
-   * that went back has a new projection, no heartbeats are reported, so that data from it cannot look fresh. `forget`: the missed
-   * changes are not announced again, so that earlier data must not be used any more, not even while the store is unreadable.
+   * Called when entries were missed, a new projection began, or the store was rolled back: the listener must reset its whole cache. Until a
+   * rolled-back store has a new projection, no heartbeats are reported, so that its data cannot look fresh. `forget`: the missed changes
+   * are not announced again, so earlier data must not be used any longer, not even while the store is unreadable.
    */
   onReset(reason: string, options?: { readonly forget: boolean }): void;
   /**
-   * Everything committed before `asOfMs` (clock of the shared store) has been delivered on this feed, except for the
-   * workspaces in `lagging`: for these, everything committed before their own, earlier time. The feed of one workspace has no
-   * `lagging`: its `asOfMs` is that workspace's own.
+   * Called when everything committed before `asOfMs` (clock of the shared store) has been delivered on this stream, except for the
+   * workspaces in `lagging`: for these, everything committed before their own, earlier time. The stream of one workspace has no `lagging`:
+   * its `asOfMs` is that workspace's own.
    */
   onHeartbeat(asOfMs: number, lagging?: ReadonlyMap<string, number>): void;
-  /** Something on the feed was refused; a resulting change or reset was reported before this call. */
+  /** Called when data on the stream was rejected; a resulting change or reset was reported before this call. */
   onRefused?(what: RefusedKind, problem: string): void;
 }
 
-/** Where a reader stands in a change stream: it has heard of everything up to the entry. */
-export interface FeedPosition {
+/** Position of a reader in a change stream: all entries up to this one are processed. */
+export interface StreamPosition {
   readonly projectionId: string;
-  /** The number of the entry in its projection. */
+  /** Number of the entry in its projection. */
   readonly n: number;
-  /** The store's id of the entry. */
+  /** The entry's id in the store. */
   readonly entryId: string;
 }
 
 export interface FollowOptions {
-  /** Where an earlier reader stood: what came after it is delivered, or the listener is told to forget everything. From now on when left out. */
-  readonly from?: FeedPosition;
-  /** How long the start waits for the store, ms; then it goes on in the background. A second when left out. */
+  /** Position of an earlier reader: later entries are delivered, or the listener is reset. Default: start at the current end. */
+  readonly from?: StreamPosition;
+  /** Maximum time that the start waits for the store, in ms; it then continues in the background. Default: 1 s. */
   readonly waitMs?: number;
 }
 
 export interface Following extends Closeable {
-  /** What has been delivered. undefined before the store was first read, and while what it says is not believed. */
-  position(): FeedPosition | undefined;
+  /** Returns the last delivered position; `undefined` before the first read of the store, and while the store counts as rolled back. */
+  position(): StreamPosition | undefined;
 }
 
-export interface ChangeFeed {
-  /** Starts to follow; entries that arrive during the start are not lost. Reconnects until closed. */
-  follow(feed: FeedId, listener: FeedListener, options?: FollowOptions): Promise<Following>;
+export interface ChangeStream {
+  /** Starts to follow. Entries that arrive during the start are not lost. Reconnects until closed. */
+  follow(stream: StreamId, listener: ChangeListener, options?: FollowOptions): Promise<Following>;
   /**
-   * Estimate of the shared store's clock, Unix ms with fractions, from a monotonic clock; never behind the real one. undefined while
-   * unknown. Goes back when the store's clock was set back.
+   * Returns an estimate of the shared store's clock, Unix ms with fractions, from a monotonic clock. It is never behind the real one.
+   * Returns `undefined` while unknown. Goes back if the store's clock was set back.
    */
   storeNowMs(): number | undefined;
 }
 
 export interface RecordWrite {
   readonly ref: RecordRef;
-  /** The record, as a value or as the JSON text from Postgres; undefined writes a tombstone. */
+  /** The record, as a value or as JSON text from Postgres; `undefined` writes a tombstone. */
   readonly data: unknown;
-  /** For a tombstone: nothing refers to it any more, so it need not be kept for ever, whatever its kind. */
+  /** Set on a tombstone to which no record refers, so that it may expire, whatever its kind. */
   readonly isRemoved?: true;
 }
 
-/** A tombstone is kept this long, so that a slow relay cannot bring the record back. */
+/** Tombstones are kept for 24 h, so that a slow relay cannot bring the record back. */
 export const TOMBSTONE_KEPT_MS = 24 * 60 * 60 * 1000;
 
-/** Whether a tombstone is kept without an end instead. */
+/** Whether the tombstone never expires. */
 export const staysForGood = ({ ref, isRemoved }: RecordWrite): boolean => REFERRED_KINDS.has(ref.kind) && !isRemoved;
 
-/** JSON that is passed on unchanged: parsing and serializing it again would cost more than all other work on a record. */
+/** JSON that is passed on unchanged, because parsing and serializing it would cost more than all other work on a record. */
 export class JsonText {
   readonly text: string;
 
@@ -123,160 +126,165 @@ export class JsonText {
   }
 }
 
-/** Returns the JSON of a record to be written; undefined for a tombstone. */
+/** Returns the JSON of a record to be written; `undefined` for a tombstone. */
 export function jsonOf({ data }: RecordWrite): string | undefined {
   if (data === undefined) return undefined;
   return data instanceof JsonText ? data.text : JSON.stringify(data);
 }
 
-/** The state of the store when a relay takes over. From it the relay decides whether everything must be projected again. */
+/** State of the store when a relay takes over. The relay uses it to decide whether everything must be projected again. */
 export interface StoreState {
-  /** The projection in the store; undefined when there is none. */
+  /** The projection in the store; `undefined` if none exists. */
   readonly projectionId: string | undefined;
   readonly complete: boolean;
-  /** Entries written to the central feed so far in this projection. */
+  /** Number of entries written to the global stream in this projection. */
   readonly head: number;
   /** Highest record version written. */
   readonly version: number;
-  /** Time of the last heartbeat, by the store's clock; 0 when there was none. */
+  /** Time of the last heartbeat, by the store's clock; 0 before the first. */
   readonly asOfMs: number;
-  /** Changes when the store restarts, because it may then have gone back in time. */
+  /** Changes when the store restarts, because a restart may roll it back. */
   readonly runId: string;
 }
 
 export interface BeginOptions {
-  /** Readers must not use what they have until the projection is complete: changes that they may have missed are not announced again. */
+  /**
+   * Readers must not use cached data until the projection is complete, because changes that they may have missed are not announced again.
+   */
   readonly forget?: boolean;
   /**
-   * Where a record is not written yet, readers may use that of the previous projection, if that one was complete, from the first
-   * heartbeat on. Before that heartbeat, everything that the store may have lost is written and announced again.
+   * Where a record is not written yet, readers may use that of the previous projection, if it was complete, from the first heartbeat on.
+   * Before that heartbeat, everything that the store may have lost is written and announced again.
    */
   readonly usePrevious?: boolean;
 }
 
 /**
- * What happened to single workspaces in a call that succeeded for all others. If a workspace has lost its mark, or its part of the
- * store refuses writes because others wrote to it, it begins again under a projection id of its own.
+ * Workspaces that were restarted in a call that succeeded for all others. A workspace that has lost its projection state, or whose part of
+ * the store rejects writes because others wrote to it, restarts under a projection id of its own.
  */
-export interface WorkspacesAnew {
-  /** Workspaces that began again in this call: write all of their records, then call `completeWorkspace`. */
+export interface RestartedWorkspaces {
+  /** Workspaces restarted in this call: write all of their records, then call `completeWorkspace`. */
   readonly begun: readonly string[];
 }
 
-/** The relay's side. All methods throw when the store is unreachable; each is safe to repeat. */
+/** The relay's side. All methods throw if the store is unreachable; each is safe to repeat. */
 export interface RecordWriter {
   state(): Promise<StoreState>;
   /**
-   * Begins a new projection: readers drop what they have, and until `complete` absence counts as 'not usable'. If the projection has
-   * already begun, workspaces that are not in it yet join it.
+   * Begins a new projection: readers reset their caches, and until `complete` absence counts as "not usable". If the projection has already
+   * begun, workspaces that are not in it yet join it.
    */
   begin(projectionId: string, workspaceIds: readonly string[], options?: BeginOptions): Promise<void>;
   /**
-   * Writes records (an older version never replaces a newer one) and then announces them on the feed of their workspace and on
-   * the central one, unless `announce` is false. Writes are made in the order given, so referred-to records come first.
-   * Throws `ProjectionChanged` when the store does not hold `projectionId`.
+   * Writes records (an older version never replaces a newer one) and then announces them on the stream of their workspace and on the global
+   * one, unless `announce` is false. Writes keep the given order, so referred records must come first. Throws `ProjectionChanged` if the
+   * store does not hold `projectionId`.
    */
   write(batch: {
     projectionId: string;
     version: number;
     writes: readonly RecordWrite[];
     announce?: boolean;
-  }): Promise<WorkspacesAnew>;
+  }): Promise<RestartedWorkspaces>;
   /**
-   * Marks the projection complete for these workspaces: from now on absence means that there is no such record. Workspaces that began
-   * again under an id of their own are left out. `version` is the highest version that was written without being announced.
+   * Marks the projection complete for these workspaces, except restarted ones with an id of their own: from now on absence means that the
+   * record does not exist. `version` is the highest version that was written without being announced.
    */
   complete(projectionId: string, workspaceIds: readonly string[], version?: number): Promise<void>;
-  /** Marks one workspace complete that began again. */
+  /** Marks one restarted workspace complete. */
   completeWorkspace(workspaceId: string): Promise<void>;
-  /** The store's clock. Must be read before the outbox is scanned. */
+  /** Returns the store's time, Unix ms. Read it before scanning the outbox. */
   nowMs(): Promise<number>;
   /**
-   * Tells the readers that everything committed before `asOfMs` has been delivered. `lagging` maps workspaces for which only an
-   * earlier time holds to that time; 0: none is known, so that their readers get no heartbeat. Returns in `incomplete` the workspaces
-   * that are not complete yet, such as those that another writer began again and did not finish.
+   * Announces to readers that everything committed before `asOfMs` has been delivered. `lagging` maps workspaces with an earlier time to
+   * that time; 0 if their time is unknown, so that their readers get no heartbeat. Returns in `incomplete` the workspaces that are not
+   * complete yet, such as those that another writer restarted and did not finish.
    */
   heartbeat(
     projectionId: string,
     asOfMs: number,
     workspaceIds: readonly string[],
     lagging?: ReadonlyMap<string, number>,
-  ): Promise<WorkspacesAnew & { readonly incomplete: readonly string[] }>;
+  ): Promise<RestartedWorkspaces & { readonly incomplete: readonly string[] }>;
 }
 
-/** The store holds another projection than the writer expects: it was flushed, or another relay took over. */
+/** The store holds another projection than expected: it was flushed, or another relay took over. */
 export class ProjectionChanged extends Error {
   override name = "ProjectionChanged";
 }
 
 export type Lookup<T> =
-  /** `stale`: read before the last reset or gap, and returned because the source is not usable now. */
+  /** `stale`: read before the last reset or gap, and returned because the source is unusable now. */
   | { readonly status: "found"; readonly value: T; readonly stale?: true }
   | { readonly status: "absent" }
-  /** `isRefused`: a record exists, but this release cannot read it. */
+  /** `isRefused`: a record exists, but this version cannot read it. */
   | { readonly status: "unusable"; readonly reason: string; readonly isRefused?: true };
 
-/** A record as it was last read. `value` undefined: it is gone. */
-export interface KnownRecord {
+/** A record as it was last read. `value` is `undefined` if the record is deleted. */
+export interface CachedEntry {
   readonly kind: RecordKind;
   readonly id: string;
   readonly value: unknown;
 }
 
-/** What the projection of one workspace knows, so that another process can go on from it. */
+/** Cached state of one workspace's projection, from which another process can continue. */
 export interface Known {
-  readonly position: FeedPosition;
-  /** As of the position; what was read later is newer. */
+  readonly position: StreamPosition;
+  /** Staleness at the position; records read later are newer. */
   readonly stalenessMs: number;
-  /** Of which no change is known. What changes between the call and taking them out may be among them, as it was or as it is. */
-  readonly records: Iterable<KnownRecord>;
+  /** Cached records that are not invalidated. A record that changes during iteration may be returned in its old or its new state. */
+  readonly records: Iterable<CachedEntry>;
 }
 
-/** What an earlier process knew, as a projection begins with it. */
+/** State of an earlier process with which a projection starts. */
 export interface Restored {
-  readonly position: FeedPosition;
-  /** How stale the records are by now, ms. */
+  readonly position: StreamPosition;
+  /** Returns the current staleness of the records, in ms. */
   readonly stalenessMs: () => number;
-  readonly records: Iterable<KnownRecord & { readonly length: number }>;
+  readonly records: Iterable<CachedEntry & { readonly length: number }>;
 }
 
 export type SourceState = { readonly usable: true } | { readonly usable: false; readonly reason: string };
 
-/** The cached reader on which decisions are based. It knows how fresh its data is. One per process. */
+/** The cached reader on which decisions are based. It tracks how fresh its data is. One per process. */
 export interface Projection extends Closeable {
-  /** Returns a cached key itself, without a promise or any I/O: the hot path. Otherwise a promise of what the source says. */
+  /** Returns a cached key synchronously, without I/O: the hot path. Otherwise returns a promise of the source's result. */
   findKey(workspaceId: string, hash: string): Lookup<KeyView> | Promise<Lookup<KeyView>>;
   findPolicy(workspaceId: string, policyId: string): Promise<Lookup<PolicyRecord>>;
-  /** The override in force for an identifier: the exact one, else the best pattern (api-v2.md section 9.3). */
+  /** Returns the active override of an identifier: the exact one, else the best pattern (api-v2.md section 9.3). */
   findOverride(workspaceId: string, namespaceId: string, identifier: string): Promise<Lookup<OverrideRecord>>;
   findNamespace(workspaceId: string, namespaceId: string): Promise<Lookup<NamespaceRecord>>;
   findNamespaceByName(workspaceId: string, name: string): Promise<Lookup<NamespaceRecord>>;
-  /** Forgets records at once (after own writes). Reads of them that are in flight are used once and not cached. */
+  /** Drops cached records immediately, after own writes. Reads of them in flight are used once and not cached. */
   drop(refs: readonly RecordRef[]): void;
   /**
-   * Forgets everything, after a transaction that changed too many records to list. Unlike after a reset of the feed, earlier data is
+   * Drops the whole cache, after a transaction that changed too many records to list. Unlike after a reset of the stream, earlier data is
    * not used again, not even while the source is unusable. Reads in flight are used once and not cached.
    */
   forgetAll(): void;
   /**
-   * How stale the data of a workspace may be, ms; without an argument, the maximum over all workspaces. Every change that was committed
-   * longer ago has been processed. Infinity before the first heartbeat. May be too large, never too small.
+   * Returns how stale the data of a workspace may be, in ms; without an argument, the maximum over all workspaces. Every change that was
+   * committed longer ago has been processed. `Infinity` before the first heartbeat. May be too large, never too small.
    */
   stalenessMs(workspaceId?: string): number;
-  /** The same over all workspaces except those that lag behind the others, and the number of lagging ones. */
-  feedStaleness(): { readonly ms: number; readonly laggingWorkspaces: number };
-  /** Whether the last read from the source was usable. After one that was not, the read is repeated with each heartbeat. */
+  /** Returns the staleness over all workspaces that do not lag, and the number of lagging ones. */
+  streamStaleness(): { readonly ms: number; readonly laggingWorkspaces: number };
+  /** Returns whether the last read from the source was usable. After an unusable read, each heartbeat repeats it. */
   sourceState(): SourceState;
-  /** How much of what was read since the start was refused, by kind. */
+  /** Returns the number of values rejected as invalid since the start, by kind. */
   refused(): Readonly<Record<RefusedKind, number>>;
-  /** How many entries each cache holds, for the metrics. */
+  /** Returns the number of entries in each cache, for the metrics. */
   cacheSizes(): { readonly keys: number; readonly records: number; readonly absences: number };
-  /** undefined while nothing was heard of the workspace's changes, or they are not believed; always on the feed of all workspaces. */
+  /**
+   * Returns the state to save; `undefined` until an entry or heartbeat of the workspace arrives, while the store counts as rolled back, and
+   * always on the global stream.
+   */
   known(): Known | undefined;
-  /** How many records that were known were forgotten so far because they changed. */
+  /** Returns the number of cached records dropped so far because of changes. */
   forgotten(): number;
-  /** Whether all that is known is still from an earlier process: nothing was heard of the store yet. */
+  /** Returns whether all data is still from an earlier process because the store has not responded yet. */
   isRestored(): boolean;
-  /** Calls the listener after a record was dropped because it changed, and with undefined after everything was dropped. */
+  /** Calls the listener after a changed record was dropped, and with `undefined` after the whole cache was dropped. */
   onDropped(listener: (ref: RecordRef | undefined) => void): void;
 }

@@ -1,10 +1,9 @@
 import { randomUUID } from "node:crypto";
-import { CENTRAL_ONLY_KINDS, type RecordRef } from "../records.ts";
+import { POSTGRES_ONLY_KINDS, type RecordRef } from "../records.ts";
 import {
   type BeginOptions,
-  type ChangeFeed,
-  type FeedId,
-  type FeedListener,
+  type ChangeListener,
+  type ChangeStream,
   type Following,
   jsonOf,
   ProjectionChanged,
@@ -13,19 +12,20 @@ import {
   type RecordSource,
   type RecordWrite,
   type RecordWriter,
+  type RestartedWorkspaces,
   type StoreState,
+  type StreamId,
   staysForGood,
   TOMBSTONE_KEPT_MS,
-  type WorkspacesAnew,
 } from "./contract.ts";
 
-const NONE_ANEW: WorkspacesAnew = { begun: [] };
+const NONE_ANEW: RestartedWorkspaces = { begun: [] };
 
 interface Kept {
   readonly version: number;
-  /** undefined: a tombstone. Kept as text, so that each reader gets its own objects, as from Redis. */
+  /** `undefined` for a tombstone. Stored as text, so that each reader gets its own objects, as from Redis. */
   readonly json: string | undefined;
-  /** When the tombstone was written; undefined: it is kept for ever. */
+  /** Time at which the tombstone was written; `undefined` if it never expires. */
   readonly goneAtMs: number | undefined;
 }
 
@@ -35,16 +35,16 @@ interface Workspace {
 }
 
 /**
- * Writer, source and feed in the memory of one process, for `postern dev`. Changes are delivered before `write` returns. All
- * listeners share one feed, so it has no gaps; entries that are not for a listener are left out.
+ * Writer, source and change stream in the memory of one process, for `postern dev`. Changes are delivered before `write` returns. All
+ * listeners share one gapless stream; each gets only the entries of its workspace.
  */
-export class MemoryProjectionStore implements RecordWriter, RecordSource, ChangeFeed {
+export class MemoryProjectionStore implements RecordWriter, RecordSource, ChangeStream {
   readonly #nowMs: () => number;
   readonly #runId = randomUUID();
-  readonly #listeners = new Map<FeedListener, FeedId>();
+  readonly #listeners = new Map<ChangeListener, StreamId>();
   readonly #workspaces = new Map<string, Workspace>();
   #projectionId: string | undefined;
-  #isCentralComplete = false;
+  #isGlobalComplete = false;
   #head = 0;
   #version = 0;
   #asOfMs: number | undefined;
@@ -56,7 +56,7 @@ export class MemoryProjectionStore implements RecordWriter, RecordSource, Change
   async state(): Promise<StoreState> {
     return {
       projectionId: this.#projectionId,
-      complete: this.#projectionId !== undefined && this.#isCentralComplete,
+      complete: this.#projectionId !== undefined && this.#isGlobalComplete,
       head: this.#head,
       version: this.#version,
       asOfMs: this.#asOfMs ?? 0,
@@ -73,7 +73,7 @@ export class MemoryProjectionStore implements RecordWriter, RecordSource, Change
     if (isNew) {
       this.#workspaces.clear();
       this.#projectionId = projectionId;
-      this.#isCentralComplete = false;
+      this.#isGlobalComplete = false;
       this.#head = 0;
       this.#version = 0;
       this.#asOfMs = undefined;
@@ -89,16 +89,16 @@ export class MemoryProjectionStore implements RecordWriter, RecordSource, Change
     version,
     writes,
     announce = true,
-  }: Parameters<RecordWriter["write"]>[0]): Promise<WorkspacesAnew> {
+  }: Parameters<RecordWriter["write"]>[0]): Promise<RestartedWorkspaces> {
     this.#check(projectionId);
     for (const write of writes) this.#set(version, write);
     if (!announce) return NONE_ANEW;
     this.#version = Math.max(this.#version, version);
     this.#head += writes.length;
     for (const { ref } of writes) {
-      for (const [listener, feed] of this.#listeners) {
-        if (feed === "central") listener.onChange(ref);
-        else if (feed.workspaceId === ref.workspaceId && !CENTRAL_ONLY_KINDS.has(ref.kind)) listener.onChange(ref);
+      for (const [listener, stream] of this.#listeners) {
+        if (stream === "central") listener.onChange(ref);
+        else if (stream.workspaceId === ref.workspaceId && !POSTGRES_ONLY_KINDS.has(ref.kind)) listener.onChange(ref);
       }
     }
     return NONE_ANEW;
@@ -108,10 +108,10 @@ export class MemoryProjectionStore implements RecordWriter, RecordSource, Change
     this.#check(projectionId);
     this.#version = Math.max(this.#version, version);
     for (const id of workspaceIds) this.#workspace(id).isComplete = true;
-    this.#isCentralComplete ||= [...this.#workspaces.values()].every((workspace) => workspace.isComplete);
+    this.#isGlobalComplete ||= [...this.#workspaces.values()].every((workspace) => workspace.isComplete);
   }
 
-  /** Memory loses nothing, so no workspace ever begins again. */
+  /** Memory loses no data, so workspaces never restart. */
   async completeWorkspace(workspaceId: string): Promise<void> {
     this.#workspace(workspaceId).isComplete = true;
   }
@@ -125,15 +125,15 @@ export class MemoryProjectionStore implements RecordWriter, RecordSource, Change
     asOfMs: number,
     workspaceIds: readonly string[],
     lagging: ReadonlyMap<string, number> = new Map(),
-  ): Promise<WorkspacesAnew & { incomplete: string[] }> {
+  ): Promise<RestartedWorkspaces & { incomplete: string[] }> {
     this.#check(projectionId);
     const incomplete = workspaceIds.filter((id) => !this.#workspace(id).isComplete);
     this.#head += 1;
     this.#asOfMs = Math.max(asOfMs, this.#asOfMs ?? 0);
-    for (const [listener, feed] of this.#listeners) {
-      if (feed === "central") listener.onHeartbeat(asOfMs, lagging);
-      else if (workspaceIds.includes(feed.workspaceId)) {
-        listener.onHeartbeat(lagging.get(feed.workspaceId) ?? asOfMs);
+    for (const [listener, stream] of this.#listeners) {
+      if (stream === "central") listener.onHeartbeat(asOfMs, lagging);
+      else if (workspaceIds.includes(stream.workspaceId)) {
+        listener.onHeartbeat(lagging.get(stream.workspaceId) ?? asOfMs);
       }
     }
     return { begun: [], incomplete };
@@ -142,7 +142,7 @@ export class MemoryProjectionStore implements RecordWriter, RecordSource, Change
   async read(refs: readonly RecordRef[]): Promise<ReadBatch> {
     const [first] = refs;
     if (first === undefined) return { usable: true, records: [] };
-    if (refs.some((ref) => CENTRAL_ONLY_KINDS.has(ref.kind))) {
+    if (refs.some((ref) => POSTGRES_ONLY_KINDS.has(ref.kind))) {
       return { usable: false, reason: "records of this kind are not kept here" };
     }
     const workspace = this.#workspaces.get(first.workspaceId);
@@ -156,11 +156,11 @@ export class MemoryProjectionStore implements RecordWriter, RecordSource, Change
     return { usable: true, records };
   }
 
-  async follow(feed: FeedId, listener: FeedListener): Promise<Following> {
-    this.#listeners.set(listener, feed);
+  async follow(stream: StreamId, listener: ChangeListener): Promise<Following> {
+    this.#listeners.set(listener, stream);
     if (this.#asOfMs !== undefined) listener.onHeartbeat(this.#asOfMs);
     return {
-      // It ends with the process, so no one can go on from here.
+      // Data ends with the process, so positions cannot be resumed.
       position: () => undefined,
       close: async () => {
         this.#listeners.delete(listener);
@@ -177,18 +177,18 @@ export class MemoryProjectionStore implements RecordWriter, RecordSource, Change
     throw new ProjectionChanged(`the store does not hold projection ${projectionId}`);
   }
 
-  /** A workspace that was created after the projection began is complete when the projection is. */
+  /** A workspace created after the projection began is complete when the projection is. */
   #workspace(id: string): Workspace {
     const known = this.#workspaces.get(id);
     if (known !== undefined) return known;
-    const workspace = { isComplete: this.#isCentralComplete, records: new Map<string, Kept>() };
+    const workspace = { isComplete: this.#isGlobalComplete, records: new Map<string, Kept>() };
     this.#workspaces.set(id, workspace);
     return workspace;
   }
 
   #set(version: number, write: RecordWrite): void {
     const { ref } = write;
-    if (CENTRAL_ONLY_KINDS.has(ref.kind)) return;
+    if (POSTGRES_ONLY_KINDS.has(ref.kind)) return;
     const { records } = this.#workspace(ref.workspaceId);
     const name = recordName(ref);
     const known = records.get(name);

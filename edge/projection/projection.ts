@@ -4,9 +4,8 @@ import type { NamespaceRecord, OverridePatternsRecord, OverrideRecord } from "..
 import type { KeyView } from "../../core/verification/key-view.ts";
 import { overrideRecordId, type RecordKind, type RecordRef } from "../records.ts";
 import type {
-  ChangeFeed,
-  FeedId,
-  FeedListener,
+  ChangeListener,
+  ChangeStream,
   Following,
   Known,
   Lookup,
@@ -15,82 +14,85 @@ import type {
   RefusedKind,
   Restored,
   SourceState,
+  StreamId,
 } from "./contract.ts";
 import { Freshness } from "./freshness.ts";
 import { KeyViews } from "./key-views.ts";
 import { type Outcome, RecordCache } from "./record-cache.ts";
 
-/** How much is cached, and how long it may be used. All are optional. */
+/** Cache sizes and maximum staleness. All are optional. */
 export interface ProjectionLimits {
-  /** Keys assembled with the records that they refer to; 20,000 when left out. */
+  /** Maximum keys assembled with the records that they refer to. Default: 20,000. */
   readonly views?: number;
-  /** 50,000 when left out. */
+  /** Maximum records. Default: 50,000. */
   readonly records?: number;
-  /** 20,000 when left out. */
+  /** Maximum negative entries. Default: 20,000. */
   readonly absences?: number;
-  /** About how many bytes of memory keys and records may take together; no bound when left out. */
+  /** Approximate maximum memory of keys and records, in bytes. Default: unlimited. */
   readonly bytes?: number;
-  /** Cached absence is not used when the feed of its workspace is staler than this; 30 s when left out. */
-  readonly absenceStaleMs?: number;
+  /** Negative entries are not used if the change stream of their workspace is staler than this. Default: 30 s. */
+  readonly negativeStalenessMs?: number;
   /**
-   * When the feed of a workspace is staler than this, its keys are read from the source each time; the cache is used
-   * only while the source is unusable. For the api-server, whose source is Postgres. Never when left out.
+   * If the change stream of a workspace is staler than this, its keys are read from the source each time, and the cache is used only while
+   * the source is unusable. For the api-server, whose source is Postgres. Default: never.
    */
   readonly bypassAfterMs?: number;
 }
 
 export interface ProjectionOptions {
   readonly source: RecordSource;
-  readonly feed: ChangeFeed;
-  readonly follow: FeedId;
+  readonly stream: ChangeStream;
+  readonly follow: StreamId;
   readonly limits?: ProjectionLimits;
-  /** What an earlier process knew of the workspace that is followed. */
+  /** State that an earlier process saved for the followed workspace. */
   readonly restored?: Restored | undefined;
-  /** How long the start waits for the store, ms; a second when left out. */
+  /** Maximum time that startup waits for the store, in ms. Default: 1 s. */
   readonly waitMs?: number | undefined;
 }
 
-/** Resolves also when the store is down, and keeps trying. Any workspace can be read; changes come from `follow`. */
+/**
+ * Opens a projection. Resolves even if the store is down, and keeps reconnecting. Any workspace can be read; changes come from `follow`.
+ */
 export async function openProjection(options: ProjectionOptions): Promise<Projection> {
   const projection = new CachedProjection(options);
   await projection.start(options);
   return projection;
 }
 
-class CachedProjection implements Projection, FeedListener {
-  readonly #feed: ChangeFeed;
+class CachedProjection implements Projection, ChangeListener {
+  readonly #stream: ChangeStream;
   readonly #freshness: Freshness;
   readonly #cache: RecordCache;
   readonly #views: KeyViews;
   readonly #bypassAfterMs: number;
   readonly #listeners = new Set<(ref: RecordRef | undefined) => void>();
   readonly #refused: Record<RefusedKind, number> = { mark: 0, record: 0, entry: 0, heartbeat: 0 };
-  /** What is read to test the source on the feed of one workspace; undefined on the central feed. */
+  /** Records read to probe the source on the stream of one workspace; `undefined` on the global stream. */
   readonly #ownWorkspace: readonly RecordRef[] | undefined;
   #following: Following | undefined;
   readonly #workspaceId: string | undefined;
 
-  constructor({ source, feed, follow, limits = {}, restored }: ProjectionOptions) {
-    const { views = 20_000, records = 50_000, absences = 20_000, absenceStaleMs = 30_000 } = limits;
-    // A key with what is derived from it takes twice what its record takes.
+  constructor({ source, stream, follow, limits = {}, restored }: ProjectionOptions) {
+    const { views = 20_000, records = 50_000, absences = 20_000, negativeStalenessMs = 30_000 } = limits;
+    // A key with its derived data takes twice the memory of its record.
     const { bytes = Number.POSITIVE_INFINITY } = limits;
-    this.#feed = feed;
+    this.#stream = stream;
     if (follow !== "central") {
       this.#workspaceId = follow.workspaceId;
       this.#ownWorkspace = [{ ...follow, kind: "workspace", id: follow.workspaceId }];
     }
     this.#bypassAfterMs = limits.bypassAfterMs ?? Number.POSITIVE_INFINITY;
-    this.#freshness = new Freshness({ storeNowMs: () => feed.storeNowMs(), restoredMs: restored?.stalenessMs });
-    const believesAbsence = (workspaceId: string) => this.stalenessMs(workspaceId) <= absenceStaleMs;
+    this.#freshness = new Freshness({ storeNowMs: () => stream.storeNowMs(), restoredMs: restored?.stalenessMs });
+    const usesNegativeEntry = (workspaceId: string) => this.stalenessMs(workspaceId) <= negativeStalenessMs;
     const onRefused = (what: RefusedKind) => this.onRefused(what);
-    this.#cache = new RecordCache({ source, records, absences, bytes: bytes / 3, believesAbsence, onRefused });
+    this.#cache = new RecordCache({ source, records, absences, bytes: bytes / 3, usesNegativeEntry, onRefused });
     this.#views = new KeyViews(this.#cache, { views, bytes: (2 * bytes) / 3 });
     if (follow === "central" || restored === undefined) return;
     for (const { length, ...record } of restored.records) this.#cache.restore(follow.workspaceId, record, length);
   }
 
   async start({ follow, restored, waitMs }: ProjectionOptions): Promise<void> {
-    this.#following = await this.#feed.follow(follow, this, {
+    this.#following = await this.#stream.follow(follow, this, {
       ...(restored === undefined ? {} : { from: restored.position }),
       ...(waitMs === undefined ? {} : { waitMs }),
     });
@@ -104,12 +106,12 @@ class CachedProjection implements Projection, FeedListener {
     if (forget) this.forgetAll();
     this.#cache.reset();
     for (const listener of this.#listeners) listener(undefined);
-    // A gate without traffic must also learn whether the store is readable now.
+    // A gate without traffic must detect a recovered store too.
     void this.#cache.lookAgain(this.#ownWorkspace);
   }
 
   onHeartbeat(asOfMs: number, lagging?: ReadonlyMap<string, number>): void {
-    if (!this.#freshness.hear(asOfMs, lagging)) this.onRefused("heartbeat");
+    if (!this.#freshness.observe(asOfMs, lagging)) this.onRefused("heartbeat");
     void this.#cache.lookAgain();
   }
 
@@ -166,8 +168,8 @@ class CachedProjection implements Projection, FeedListener {
     return this.#freshness.stalenessMs(workspaceId);
   }
 
-  feedStaleness(): { ms: number; laggingWorkspaces: number } {
-    return this.#freshness.ofFeed();
+  streamStaleness(): { ms: number; laggingWorkspaces: number } {
+    return this.#freshness.ofStream();
   }
 
   sourceState(): SourceState {

@@ -1,34 +1,34 @@
 import { BoundedCache } from "../bounded-cache.ts";
 import { REFERRED_KINDS, type RecordKind, type RecordRef } from "../records.ts";
-import type { KnownRecord, ReadBatch, RecordSource, RefusedKind, SourceState } from "./contract.ts";
+import type { CachedEntry, ReadBatch, RecordSource, RefusedKind, SourceState } from "./contract.ts";
 import { readRecordData } from "./record-schemas.ts";
 
 /*
- * Records as they were last read. Three words matter:
+ * Records as they were last read. Three terms matter:
  *
- *   live   no change of it was seen since it was read. A change removes the record at once and for good.
- *   fresh  live, and read since the last reset. After a reset everything is live but not fresh: it is read again before use, and
- *          used without that only while the source is unusable.
- *   kept   put into the cache. A read during which its record changed, or a reset came, is used once and not kept; a request that
- *          starts after the change never gets it.
+ *   live     no change was seen since the read. A change removes the record immediately and permanently.
+ *   fresh    live, and read since the last reset. A reset makes all records live but not fresh: each is read again before use, and
+ *            used without that only while the source is unusable.
+ *   cached   stored in the cache. A read during which its record changed, or a reset came, is used once and not cached. A request that
+ *            starts after the change never gets it.
  *
- * Absence is cached separately, so that made-up keys do not evict real ones, and is used only while it is fresh.
+ * Negative entries are cached separately, so that made-up keys do not evict real ones, and are used only while fresh.
  */
 
 export interface CachedRecord {
   readonly state: "found" | "gone";
   readonly value: unknown;
   readonly generation: number;
-  /** Of its text; 0 when that is not known. */
+  /** Length of the record's text; 0 if unknown. */
   readonly length: number;
   isLive: boolean;
 }
 
-/** The result of looking up one record. `missing` means that nothing is known; only the caller can judge that. */
+/** Result of one record lookup. `missing` means that no record was found; the caller decides what that implies. */
 export type Outcome =
   | { readonly kind: "record"; readonly record: CachedRecord }
   | { readonly kind: "missing" }
-  /** `isRefused`: the value is not a record of its kind; `isLater`: or is one of a later release. */
+  /** `isRefused`: the value is not a valid record of its kind. `isLater`: a newer version wrote it. */
   | { readonly kind: "unusable"; readonly reason: string; readonly isRefused?: true; readonly isLater?: true };
 
 interface FailedRead {
@@ -41,7 +41,7 @@ interface InFlight {
   isDirty: boolean;
 }
 
-interface Absence {
+interface NegativeEntry {
   readonly outcome: Outcome;
   readonly generation: number;
 }
@@ -50,25 +50,25 @@ export interface RecordCacheOptions {
   readonly source: RecordSource;
   readonly records: number;
   readonly absences: number;
-  /** About how many bytes of memory the records may take together. */
+  /** Approximate maximum memory of all records, in bytes. */
   readonly bytes: number;
-  /** Whether the feed is fresh enough, for this workspace, to use cached absence. */
-  readonly believesAbsence: (workspaceId: string) => boolean;
+  /** Whether the change stream is fresh enough, for this workspace, to use negative entries. */
+  readonly usesNegativeEntry: (workspaceId: string) => boolean;
   readonly onRefused: (what: RefusedKind) => void;
 }
 
-/** Of what an earlier process had read: below every generation of this one. */
+/** Generation of restored records, lower than every generation of this process. */
 const NEVER_FRESH = -1;
 
 const GONE: CachedRecord = { state: "gone", value: undefined, generation: -1, length: 0, isLive: false };
 
-/** Measured: what a parsed record takes beside its text, and per character of it. */
+/** Measured overhead of a parsed record, and bytes per character of its text. */
 const bytesOf = ({ length }: CachedRecord): number => 500 + 2 * length;
 
 export class RecordCache {
   readonly #options: RecordCacheOptions;
   readonly #records: BoundedCache<string, CachedRecord>;
-  readonly #absences: BoundedCache<string, Absence>;
+  readonly #absences: BoundedCache<string, NegativeEntry>;
   readonly #inFlight = new Map<string, InFlight>();
   #failed: FailedRead | undefined;
   #isLookingAgain = false;
@@ -90,7 +90,7 @@ export class RecordCache {
     return this.#failed === undefined ? { usable: true } : { usable: false, reason: this.#failed.reason };
   }
 
-  /** Repeats the last read that failed, only to learn whether the source is readable now. */
+  /** Repeats the last failed read to check whether the source is readable now. */
   async lookAgain(refs = this.#failed?.refs): Promise<void> {
     if (refs === undefined || this.#isLookingAgain) return;
     this.#isLookingAgain = true;
@@ -103,18 +103,18 @@ export class RecordCache {
     return this.#generation;
   }
 
-  /** Increases with each change, eviction and reset: while it is the same, everything that was live still is. */
+  /** Increases with each change, eviction and reset. While it is unchanged, all live records are still live. */
   get changes(): number {
     return this.#changes;
   }
 
-  /** How many known records were given up because they changed, or everything was. */
+  /** Number of cached records dropped because of a change or a reset. */
   get forgotten(): number {
     return this.#forgotten;
   }
 
-  /** Keeps what an earlier process had read: live and not fresh. Leaves out what cannot be read. */
-  restore(workspaceId: string, { kind, id, value }: KnownRecord, length: number): void {
+  /** Restores the cache of an earlier process, as live but not fresh. Omits unreadable records. */
+  restore(workspaceId: string, { kind, id, value }: CachedEntry, length: number): void {
     const ref = { workspaceId, kind, id };
     if (value === undefined) {
       if (REFERRED_KINDS.has(kind)) this.#restore(ref, { ...GONE, isLive: true });
@@ -130,8 +130,8 @@ export class RecordCache {
     for (const evicted of this.#records.set(recordName(ref), record, bytesOf(record))) evicted.isLive = false;
   }
 
-  /** The records of the one workspace that is cached. */
-  *known(workspaceId: string): Iterable<KnownRecord> {
+  /** Returns the cached records of the only cached workspace. */
+  *known(workspaceId: string): Iterable<CachedEntry> {
     for (const [name, record] of this.#records.list()) {
       const kindEnds = name.indexOf(":");
       const id = name.slice(kindEnds + workspaceId.length + 2);
@@ -164,7 +164,7 @@ export class RecordCache {
     this.#inFlight.clear();
   }
 
-  /** Unlike after a reset, cached records are not live any more, so that no fallback uses them. */
+  /** Unlike a reset, this ends the records' live state, so that no fallback uses them. */
   forgetAll(): void {
     this.reset();
     this.#forgotten += this.#records.size;
@@ -173,8 +173,8 @@ export class RecordCache {
   }
 
   /**
-   * Returns what is known or can be read of each record, in order. Missing ones are read in one batch; a record is not read twice at
-   * the same time. `bypass` reads everything again. All refs are of one workspace.
+   * Returns the cached or read outcome of each record, in order. Missing records are read in one batch; a record is not read twice
+   * concurrently. `bypass` reads all of them again. All refs must belong to one workspace.
    */
   async get(refs: readonly RecordRef[], bypass: boolean): Promise<Outcome[]> {
     const outcomes = refs.map((ref) => (bypass ? undefined : this.#fresh(ref)) ?? this.#join(ref, bypass));
@@ -187,23 +187,23 @@ export class RecordCache {
     return (await Promise.all(outcomes)) as Outcome[];
   }
 
-  /** For when the source is unusable: a record that is live, however old, or fresh absence. */
+  /** Returns a live record, however old, or a fresh negative entry, for use while the source is unusable. */
   fallback(ref: RecordRef): Outcome | undefined {
     const record = this.#records.get(recordName(ref));
     if (record?.isLive === true) return { kind: "record", record };
-    return this.#freshAbsence(ref);
+    return this.#freshNegativeEntry(ref);
   }
 
   #fresh(ref: RecordRef): Outcome | undefined {
     const record = this.#records.get(recordName(ref));
     if (record?.isLive === true && record.generation === this.#generation) return { kind: "record", record };
-    return this.#freshAbsence(ref);
+    return this.#freshNegativeEntry(ref);
   }
 
-  #freshAbsence(ref: RecordRef): Outcome | undefined {
+  #freshNegativeEntry(ref: RecordRef): Outcome | undefined {
     const absence = this.#absences.get(recordName(ref));
     if (absence === undefined || absence.generation !== this.#generation) return undefined;
-    return this.#options.believesAbsence(ref.workspaceId) ? absence.outcome : undefined;
+    return this.#options.usesNegativeEntry(ref.workspaceId) ? absence.outcome : undefined;
   }
 
   #join(ref: RecordRef, bypass: boolean): Promise<Outcome> | undefined {
@@ -226,7 +226,7 @@ export class RecordCache {
           return outcome;
         }),
       };
-      // With `bypass`, two reads of one record can be in flight; a change must reach both.
+      // With `bypass`, two reads of one record may be in flight; a change must reach both.
       const other = this.#inFlight.get(name);
       if (other !== undefined) other.isDirty = true;
       this.#inFlight.set(name, reading);
@@ -248,7 +248,7 @@ export class RecordCache {
 
   #keep(ref: RecordRef, outcome: Outcome): void {
     if (outcome.kind === "unusable") {
-      // The earlier record is not used instead: it may lack a restriction that the later one has.
+      // The earlier record is not a fallback, because it may lack a restriction of the newer one.
       if (outcome.isLater === true) this.drop(ref);
       return;
     }
@@ -266,7 +266,7 @@ export class RecordCache {
       return;
     }
     this.#records.delete(name);
-    // A missing record that others refer to is unknown rather than absent, so there is nothing to cache.
+    // A missing record of a referred kind is unknown rather than absent, so it gets no negative entry.
     if (!REFERRED_KINDS.has(ref.kind)) this.#absences.set(name, { outcome, generation: this.#generation });
   }
 }

@@ -28,8 +28,8 @@ export const RECORD_SCHEMAS = {
 } satisfies Record<RecordKind, z.ZodType>;
 
 /**
- * Checks what was read from a store that others can write to, also other releases. The problem is described without the values.
- * `isLater`: a later release wrote it, in a format whose meaning this release does not know.
+ * Validates data read from a store to which others, including other versions, can write. The error message omits the values. `isLater`: a
+ * newer version wrote it, in a format that this version cannot interpret.
  */
 export function readRecordData(
   kind: RecordKind,

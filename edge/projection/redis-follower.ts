@@ -7,44 +7,45 @@ import {
   reconnectDelayMs,
   whenReady,
 } from "../redis/connect.ts";
-import { CENTRAL, type RedisKeys } from "../redis/keys.ts";
+import { GLOBAL, type RedisKeys } from "../redis/keys.ts";
 import { runReadingScript, within } from "../redis/script.ts";
 import type { StoreClock } from "../redis/store-clock.ts";
-import type { FeedId, FeedListener, FeedPosition } from "./contract.ts";
-import { type FeedEntry, isProjectionId, readFeedEntry, readWhole } from "./feed-entry.ts";
-import type { KnownHeads } from "./known-heads.ts";
+import type { ChangeListener, StreamId, StreamPosition } from "./contract.ts";
+import type { RollbackDetector } from "./rollback-detector.ts";
 import { POSITION } from "./scripts.ts";
+import { isProjectionId, readHistoryEntry, readInteger, readStreamEntry, type StreamEntry } from "./stream-entry.ts";
 
 /*
  * Follows one change stream on a connection of its own.
  *
  *   connecting ──► positioned ──► reading ──► (connection lost, or silent for too long) ──► connecting, after a pause
  *
- * It goes on only when records can be read too, or after a while without.
+ * The follower starts once records can be read too, or after a delay without. It blocks on the stream, which holds only the newest
+ * entries. If the first entry of a reply does not follow the position, it reads the entries between from the history.
  *
- * The position is (projection id, n, id of the last entry). It is taken before anything else is read, and kept when the
- * connection is lost, so that missed entries are read from there. The listener is reset when that is impossible: another
- * projection, a gap in the numbers (old entries are trimmed), numbers that went back, an entry that cannot be read, or a start so
- * late that callers have begun without the feed. A position of an earlier process is gone on from in the same way; only another
- * projection than its own makes the listener forget everything, because it may have been away for longer than what is announced again.
+ * The position is (projection id, n, id of the last entry). It is read before anything else, and kept when the connection is lost,
+ * so that missed entries are read from there. The listener is reset if that is impossible: another projection, a gap in the numbers
+ * (old entries are removed), numbers that went back, an unreadable entry, or a start so late that callers have begun without the
+ * stream. A position of an earlier process is continued in the same way, except that a change of projection always makes the listener
+ * drop its whole cache, because it may have been stopped for longer than changes are announced again.
  *
- * A projection whose numbers went back is distrusted (known-heads.ts) until another one begins. Its changes are still reported;
- * its heartbeats are not, so that staleness grows.
+ * A projection whose numbers went back counts as rolled back (rollback-detector.ts) until another one begins. Its changes are still
+ * reported; its heartbeats are not, so that staleness grows.
  *
- * Invariants: no change is skipped without a reset; no heartbeat is reported while the data is distrusted; no position is taken from
- * something that could not be read.
+ * Invariants: no change is skipped without a reset; no heartbeat is reported while the projection counts as rolled back; no position
+ * is taken from an unreadable reply.
  */
 
 const BLOCK_MS = 2_000;
-/** A read that blocks for 2 s and gets no reply in 5 s has lost its connection, even if no error was reported. */
-const ANSWER_MS = 5_000;
+/** A read blocks for 2 s; without a reply in 5 s its connection is lost, even if no error was reported. */
+const RESPONSE_MS = 5_000;
 /**
- * A change makes readers give up what they have. As long as they cannot read it again, because their own connection is not back yet,
- * they would refuse what they could have decided. Longer than a connection takes to come back, so changes wait no longer.
+ * A change makes readers drop cached records. Until their own connection is back they could not read these again, and would reject requests
+ * that they could have decided. This delay is longer than a reconnect takes; after it, changes are delivered in any case.
  */
 const READER_WAIT_MS = 3_000;
 const ENTRIES_PER_READ = 1_000;
-/** A projection with more entries is not read from its beginning; everything is forgotten instead. */
+/** A projection with more entries is not read from its beginning; the listener is reset instead. */
 const ENTRIES_SINCE_BEGIN_MAX = 20_000;
 
 type Entry = [id: string, fields: string[]];
@@ -54,27 +55,28 @@ export interface FollowerOptions {
   readonly keys: RedisKeys;
   readonly address: RedisAddress;
   readonly clientName: string;
-  readonly feed: FeedId;
-  readonly listener: FeedListener;
-  readonly heads: KnownHeads;
+  readonly stream: StreamId;
+  readonly listener: ChangeListener;
+  readonly rollbacks: RollbackDetector;
   readonly clock: StoreClock;
-  /** Where an earlier process stood. */
-  readonly from?: FeedPosition | undefined;
+  /** Position of an earlier process. */
+  readonly from?: StreamPosition | undefined;
 }
 
 export class Follower {
   readonly #options: FollowerOptions;
   readonly #workspaceId: string | undefined;
-  /** The name under which the heads of this feed are known. */
+  /** Name of this stream in the rollback detector. */
   readonly #name: string;
-  readonly #markKey: string;
+  readonly #stateKey: string;
   readonly #changesKey: string;
-  #position: FeedPosition | undefined;
-  /** Its position is that of an earlier process, and the store was not seen to be in the same projection yet. */
+  readonly #historyKey: string;
+  #position: StreamPosition | undefined;
+  /** Whether the position is from an earlier process and the store was not yet seen in the same projection. */
   #isRestored: boolean;
   #connection: Redis | undefined;
-  /** The projection for which the listener has been told that it went back. */
-  #toldDistrusted: string | undefined;
+  /** The projection whose rollback was reported to the listener. */
+  #reportedRollback: string | undefined;
   #isLate = false;
   readonly #stop = new AbortController();
   #running: Promise<void> = Promise.resolve();
@@ -82,25 +84,26 @@ export class Follower {
 
   constructor(options: FollowerOptions) {
     this.#options = options;
-    const { feed, keys } = options;
-    this.#workspaceId = feed === "central" ? undefined : feed.workspaceId;
-    this.#name = this.#workspaceId ?? CENTRAL;
-    this.#markKey = keys.mark(this.#name);
+    const { stream, keys } = options;
+    this.#workspaceId = stream === "central" ? undefined : stream.workspaceId;
+    this.#name = this.#workspaceId ?? GLOBAL;
+    this.#stateKey = keys.mark(this.#name);
     this.#changesKey = keys.changes(this.#name);
-    const { from, heads } = options;
+    this.#historyKey = keys.history(this.#name);
+    const { from, rollbacks } = options;
     this.#position = from;
     this.#isRestored = from !== undefined;
-    if (from !== undefined) heads.hear(this.#name, { projectionId: from.projectionId, head: from.n });
+    if (from !== undefined) rollbacks.observe(this.#name, { projectionId: from.projectionId, head: from.n });
   }
 
-  /** Everything up to it was delivered. undefined before the store was read, and while its projection is distrusted. */
-  get position(): FeedPosition | undefined {
+  /** All entries up to this position were delivered. `undefined` before the first read, and while the projection counts as rolled back. */
+  get position(): StreamPosition | undefined {
     const position = this.#position;
     if (position === undefined || position.projectionId === "") return undefined;
-    return this.#options.heads.isDistrusted(this.#name, position.projectionId) ? undefined : position;
+    return this.#options.rollbacks.isRolledBack(this.#name, position.projectionId) ? undefined : position;
   }
 
-  /** Resolves when the position is known, or after `waitMs`; in the second case the listener is reset once the position is known. */
+  /** Resolves when the position is known, or after `waitMs`. In the second case the listener is reset once the position is known. */
   async start(waitMs: number): Promise<void> {
     const positioned = Promise.withResolvers<void>();
     this.#running = this.#run(positioned.resolve);
@@ -125,15 +128,15 @@ export class Follower {
           client,
         );
         this.#connection = connection;
-        await within(ANSWER_MS, connection.connect());
+        await within(RESPONSE_MS, connection.connect());
         await whenReady(client, AbortSignal.any([AbortSignal.timeout(READER_WAIT_MS), this.#stop.signal]));
         await this.#takePosition(connection);
         onPositioned();
         attempt = 0;
         while (!this.#stop.signal.aborted) await this.#read(connection);
       } catch (error) {
-        // The effect is visible: no heartbeat arrives, and the staleness that policies act on grows. A wrong type of the mark or the
-        // stream does not go away by itself, so it is reported.
+        // Connection errors are visible without a report: no heartbeat arrives, and the staleness that policies act on grows. A wrong type
+        // of the projection state or stream does not go away by itself, so it is reported.
         const problem = error instanceof Error ? error.message : String(error);
         if (problem.includes("WRONGTYPE")) this.#options.listener.onRefused?.("mark", problem);
       } finally {
@@ -151,13 +154,13 @@ export class Follower {
     clearTimeout(timer);
   }
 
-  /** Compares our position with the store's state, and starts again where they do not match. */
+  /** Compares the position with the store's state, and starts from scratch if they do not match. */
   async #takePosition(connection: Redis): Promise<void> {
-    const { listener, heads } = this.#options;
-    const before = heads.known(this.#name);
+    const { listener, rollbacks } = this.#options;
+    const before = rollbacks.known(this.#name);
     const sentMs = performance.now();
-    const asked = runReadingScript(connection, POSITION, 2, [this.#markKey, this.#changesKey]);
-    const found = readPosition(await within(ANSWER_MS, asked));
+    const asked = runReadingScript(connection, POSITION, 2, [this.#stateKey, this.#changesKey]);
+    const found = readPosition(await within(RESPONSE_MS, asked));
     if ("problem" in found) {
       listener.onRefused?.("mark", found.problem);
       throw new Error(`the mark cannot be read: ${found.problem}`);
@@ -166,18 +169,18 @@ export class Follower {
     const { projectionId, n } = found;
     const known = this.#position;
     const isNone = projectionId === "";
-    if (!isNone && !heads.judge(this.#name, { projectionId, head: n }, before)) {
+    if (!isNone && !rollbacks.evaluate(this.#name, { projectionId, head: n }, before)) {
       if (known?.projectionId !== projectionId || n < known.n) this.#position = found;
-      // The projection is still distrusted, which was reported before.
-      if (this.#toldDistrusted !== projectionId) listener.onReset(WENT_BACK);
-      this.#toldDistrusted = projectionId;
+      // The projection still counts as rolled back, which was reported before.
+      if (this.#reportedRollback !== projectionId) listener.onReset(WENT_BACK);
+      this.#reportedRollback = projectionId;
       return;
     }
     if (known === undefined) {
       this.#position = found;
       if (this.#isLate) listener.onReset("following the changes begins only now", { forget: true });
     } else if (known.projectionId !== projectionId) {
-      // What was missed in the previous projection is announced again at the beginning of this one, so reading starts there.
+      // Changes missed in the previous projection are announced again at the beginning of this one, so reading starts there.
       const begin = isNone ? { position: found, forget: false } : await this.#findBegin(connection, found);
       this.#position = begin?.position ?? found;
       const forget = isNone ? false : this.#forgetsRestored(begin?.forget ?? true);
@@ -187,49 +190,94 @@ export class Follower {
       this.#isRestored = false;
       return;
     }
-    // Nothing from before this position is cached, so everything that was projected until then counts as delivered.
+    // The cache holds no data from before this position, so everything that was projected until then counts as delivered.
     if (found.asOfMs !== undefined) listener.onHeartbeat(found.asOfMs);
   }
 
   /**
-   * Returns where the projection of this position began, and whether missed changes are lost; undefined when the beginning is too far
-   * back or was trimmed.
+   * Returns the position where the projection began, and whether missed changes are lost; `undefined` if the beginning is too far back or
+   * was removed.
    */
   async #findBegin(
     connection: Redis,
-    { projectionId, n, entryId }: FeedPosition,
-  ): Promise<{ position: FeedPosition; forget: boolean } | undefined> {
+    { projectionId, n }: StreamPosition,
+  ): Promise<{ position: StreamPosition; forget: boolean } | undefined> {
     if (n > ENTRIES_SINCE_BEGIN_MAX) return undefined;
-    const asked = connection.xrevrange(this.#changesKey, entryId, "-", "COUNT", n + 1);
-    const oldest = (await within(ANSWER_MS, asked)).at(-1);
-    if (oldest === undefined) return undefined;
-    const entry = readFeedEntry(oldest[1], { isCentral: this.#workspaceId === undefined });
-    if (entry.kind !== "begin" || entry.projectionId !== projectionId) return undefined;
-    return { position: { projectionId, n: 0, entryId: oldest[0] }, forget: entry.forget };
+    const [begin] = await this.#readHistory(connection, projectionId, 0, 1);
+    if (begin === undefined) return undefined;
+    const entry = this.#readEntry(begin);
+    return entry.kind === "begin"
+      ? { position: { projectionId, n: 0, entryId: begin[0] }, forget: entry.forget }
+      : undefined;
   }
 
   async #read(connection: Redis): Promise<void> {
     const from = this.#position?.entryId ?? "0-0";
     const asked = connection.xread("COUNT", ENTRIES_PER_READ, "BLOCK", BLOCK_MS, "STREAMS", this.#changesKey, from);
-    const reply = (await within(ANSWER_MS, asked)) as [string, Entry[]][] | null;
+    const reply = (await within(RESPONSE_MS, asked)) as [string, Entry[]][] | null;
     const entries = reply?.[0]?.[1];
-    // The relay writes each second. Silence may mean that the store was emptied, which causes no error.
-    if (entries === undefined) return this.#takePosition(connection);
-    try {
+    const first = entries?.[0];
+    // The relay writes every second. Silence may mean that the store was emptied, which causes no error.
+    if (entries === undefined || first === undefined) return this.#takePosition(connection);
+    await this.#catchUp(connection, this.#readEntry(first));
+    this.#tell(entries);
+  }
+
+  /** Reports the entries between the position and `next`, up to the first one missing from the history. */
+  async #catchUp(connection: Redis, next: StreamEntry): Promise<void> {
+    if (next.kind === "unreadable") return;
+    const { projectionId, n } = next;
+    const known = this.#position;
+    const isSame = known?.projectionId === projectionId;
+    if (!isSame && n > ENTRIES_SINCE_BEGIN_MAX) return;
+    for (let from = isSame ? known.n + 1 : 0; from < n; from += ENTRIES_PER_READ) {
+      const to = Math.min(n, from + ENTRIES_PER_READ);
+      const entries = await this.#readHistory(connection, projectionId, from, to);
       this.#tell(entries);
+      if (entries.length < to - from) return;
+    }
+  }
+
+  /** Returns the entries from number `from` to before `to`, up to the first missing one. */
+  async #readHistory(connection: Redis, projectionId: string, from: number, to: number): Promise<Entry[]> {
+    const numbers = Array.from({ length: to - from }, (_, i) => String(from + i));
+    // A Redis user with older rules may not read the history; treat that as an empty history.
+    const asked = connection.hmget(this.#historyKey, "p", ...numbers).catch((error: Error) => {
+      if (error.message.startsWith("NOPERM")) return [];
+      throw error;
+    });
+    const [found, ...texts] = await within(RESPONSE_MS, asked);
+    const entries: Entry[] = [];
+    if (found !== projectionId) return entries;
+    for (const [i, text] of texts.entries()) {
+      const entry = readHistoryEntry(text);
+      if (entry === undefined) break;
+      const [id, ...fields] = entry;
+      entries.push([id, [...fields, "p", projectionId, "n", String(from + i)]]);
+    }
+    return entries;
+  }
+
+  #readEntry([, fields]: Entry): StreamEntry {
+    return readStreamEntry(fields, { isGlobal: this.#workspaceId === undefined });
+  }
+
+  #tell(entries: readonly Entry[]): void {
+    try {
+      this.#tellAll(entries);
     } catch (error) {
-      // The listener failed, and may not know everything that the position has passed.
+      // The listener failed and may have missed changes before the position.
       this.#position = undefined;
       this.#isLate = true;
       throw error;
     }
   }
 
-  #tell(entries: readonly Entry[]): void {
+  #tellAll(entries: readonly Entry[]): void {
     let [isReset, isForgotten] = [false, false];
-    for (const [entryId, fields] of entries) {
-      const told = this.#advance(entryId, readFeedEntry(fields, { isCentral: this.#workspaceId === undefined }));
-      // Nothing is read between two entries of one reply, so one reset is enough for all, plus the first one that forgets.
+    for (const each of entries) {
+      const told = this.#advance(each[0], this.#readEntry(each));
+      // No reads happen between two entries of one reply, so one reset is enough for all, plus the first one that sets `forget`.
       if (told.reset !== undefined) {
         const { reason, forget } = told.reset;
         if (!isReset || (forget && !isForgotten)) this.#options.listener.onReset(reason, { forget });
@@ -240,46 +288,46 @@ export class Follower {
     }
   }
 
-  /** Moves the position past an entry. Returns the entry, and the reason for a reset of the listener if one is needed. */
-  #advance(entryId: string, entry: FeedEntry): { entry: FeedEntry; reset?: Reset } {
-    const { heads } = this.#options;
+  /** Moves the position past an entry. Returns the entry, and the reason for a reset of the listener if one is required. */
+  #advance(entryId: string, entry: StreamEntry): { entry: StreamEntry; reset?: Reset } {
+    const { rollbacks } = this.#options;
     const known = this.#position;
     if (entry.kind === "unreadable") {
-      // It may have been a change. The numbering continues from the last readable entry, so that a gap is still found.
+      // The unreadable entry may have been a change. Numbering continues from the last readable entry, so that a gap is still detected.
       this.#position = { projectionId: "", n: 0, ...known, entryId };
       return { entry, reset: { reason: `an entry cannot be read: ${entry.problem}`, forget: true } };
     }
     const { projectionId, n } = entry;
     this.#position = { projectionId, n, entryId };
-    if (known?.projectionId === projectionId && n <= known.n) heads.distrust(this.#name, projectionId);
-    else heads.hear(this.#name, { projectionId, head: n });
+    if (known?.projectionId === projectionId && n <= known.n) rollbacks.markRolledBack(this.#name, projectionId);
+    else rollbacks.observe(this.#name, { projectionId, head: n });
     if (known?.projectionId !== projectionId) {
       const forget = this.#forgetsRestored(entry.kind !== "begin" || entry.forget);
       return { entry, reset: { reason: "another projection", forget } };
     }
-    // Until another projection begins no heartbeat counts, so that nothing which is used meanwhile looks fresh.
+    // Ignores heartbeats until another projection begins, so that data in use does not look fresh.
     if (n <= known.n) return { entry, reset: { reason: WENT_BACK, forget: false } };
     const missed = `changes ${known.n + 1} to ${n - 1} were missed`;
     if (n !== known.n + 1) return { entry, reset: { reason: missed, forget: true } };
     return { entry };
   }
 
-  /** At the first projection other than that of an earlier process everything is forgotten, whatever it announces again. */
+  /** The first projection that differs from an earlier process's drops the whole cache, whatever it announces again. */
   #forgetsRestored(forget: boolean): boolean {
     const isRestored = this.#isRestored;
     this.#isRestored = false;
     return forget || isRestored;
   }
 
-  #deliver(entry: FeedEntry): void {
-    const { listener, heads } = this.#options;
+  #deliver(entry: StreamEntry): void {
+    const { listener, rollbacks } = this.#options;
     if (entry.kind === "unreadable") listener.onRefused?.("entry", entry.problem);
     else if (entry.kind === "change") {
       const workspaceId = this.#workspaceId ?? entry.workspaceId;
       listener.onChange({ workspaceId, kind: entry.recordKind, id: entry.id });
     } else if (entry.kind === "heartbeat") {
       if (entry.said === undefined) listener.onRefused?.("heartbeat", "its times cannot be read");
-      else if (heads.isDistrusted(this.#name, entry.projectionId)) listener.onRefused?.("heartbeat", WENT_BACK);
+      else if (rollbacks.isRolledBack(this.#name, entry.projectionId)) listener.onRefused?.("heartbeat", WENT_BACK);
       else listener.onHeartbeat(entry.said.asOfMs, entry.said.lagging);
     }
   }
@@ -289,25 +337,25 @@ const WENT_BACK = "the store has gone back in time";
 
 interface Reset {
   readonly reason: string;
-  /** Changes were missed that are not announced again. */
+  /** Whether changes were missed that are not announced again. */
   readonly forget: boolean;
 }
 
-interface FoundPosition extends FeedPosition {
-  /** undefined before the first heartbeat. */
+interface FoundPosition extends StreamPosition {
+  /** `undefined` before the first heartbeat. */
   readonly asOfMs: number | undefined;
-  /** Seconds and microseconds. */
+  /** Redis time, as seconds and microseconds. */
   readonly time: readonly string[];
 }
 
-/** Reads the reply of the script POSITION. A projection id of "" means that there is no projection. */
+/** Parses the reply of the script POSITION. An empty projection id means that no projection exists. */
 function readPosition(reply: unknown): FoundPosition | { readonly problem: string } {
   if (!Array.isArray(reply) || reply.some((part) => typeof part !== "string"))
     return { problem: "it is no list of texts" };
   const [projectionId = "", head = "", asOf = "", entryId = "", ...time] = reply as string[];
-  const n = projectionId === "" ? 0 : readWhole(head);
+  const n = projectionId === "" ? 0 : readInteger(head);
   if (projectionId !== "" && !isProjectionId(projectionId)) return { problem: "no projection id" };
   if (n === undefined) return { problem: "its head is no number" };
-  // An unreadable time counts as no heartbeat yet; the next heartbeat replaces it.
-  return { projectionId, n, entryId, asOfMs: readWhole(asOf), time };
+  // An unreadable time counts as a missing heartbeat; the next heartbeat replaces it.
+  return { projectionId, n, entryId, asOfMs: readInteger(asOf), time };
 }

@@ -1,46 +1,45 @@
 import { randomUUID } from "node:crypto";
 import type { Redis } from "ioredis";
-import { CENTRAL_ONLY_KINDS, type RecordRef } from "../records.ts";
+import { POSTGRES_ONLY_KINDS, type RecordRef } from "../records.ts";
 import { isCluster, type RedisClient, readRunId } from "../redis/connect.ts";
 import type { RecordPlace, RedisKeys } from "../redis/keys.ts";
 import { within } from "../redis/script.ts";
 import type { ReadBatch, ReadRecord, RecordSource } from "./contract.ts";
-import { isProjectionId, readWhole } from "./feed-entry.ts";
-import type { KnownHeads } from "./known-heads.ts";
+import type { RollbackDetector } from "./rollback-detector.ts";
+import { isProjectionId, readInteger } from "./stream-entry.ts";
 
 const READ_TIMEOUT_MS = 1_000;
 /** Far larger than the largest record. Longer values are not fetched, because others can write to the store. */
 export const RECORD_BYTES_MAX = 8 * 1024 * 1024;
 
-const MARK_FIELDS = ["projectionId", "complete", "previousId", "head", "runId"] as const;
+const STATE_FIELDS = ["projectionId", "complete", "previousId", "head", "runId"] as const;
 
 /**
- * Reads records together with the mark of their workspace, before and after: a missing record is known to be missing only if the
- * projection was complete during the whole read. A record under the mark's projection is correct in any case, and so is
- * one of the projection that the mark names as the previous one, as long as this one is incomplete. A record of any other
- * projection was not written in this one, so it counts as missing.
+ * Reads records together with the projection state of their workspace, before and after: a missing record is certainly missing only if the
+ * projection was complete during the whole read. A record of this projection is always correct. So is one of the previous projection that
+ * the state names, while this one is incomplete. A record of any other projection counts as missing.
  *
- * A server that restarted may have gone back to a state that this process has seen nothing of, or was past long ago. So on each new
- * connection nothing is usable until the mark names the run of the server: by then the relay has checked what the store holds.
+ * A restarted server may have rolled back to a state that this process has never seen, or passed long ago. So on each new connection no
+ * data is usable until the projection state names the server run: by then the relay has checked the store's data.
  *
- * A mark that is behind what this process has seen of its feed belongs to a store that has gone back in time: then nothing
- * is usable. (On a cluster this covers only the mark's node. The relay notices within a second that another node was restored, and
- * begins a new projection.) Each record is judged separately: one of a wrong type, or an invalid one, does not affect the others.
+ * A projection state behind this process's last known state of the stream means a rollback: then no data is usable. (On a cluster this
+ * covers only the node of the projection state. The relay detects within a second that another node was restored, and begins a new
+ * projection.) Each record is evaluated separately, so that one of a wrong type or an invalid one does not affect the others.
  */
 export class RedisRecordSource implements RecordSource {
   readonly #client: RedisClient;
   readonly #keys: RedisKeys;
-  readonly #heads: KnownHeads;
-  /** Workspaces whose marks named the run of the server, since a connection was last lost. */
+  readonly #rollbacks: RollbackDetector;
+  /** Workspaces whose projection state named the server run since the last connection loss. */
   readonly #confirmed = new Set<string>();
-  /** How many connections were lost. */
+  /** Number of lost connections. */
   #losses = 0;
 
-  /** The connection belongs to the caller, who also closes it. `heads` is shared with what follows the same store. */
-  constructor(client: RedisClient, keys: RedisKeys, heads: KnownHeads) {
+  /** The caller owns the connection and closes it. `rollbacks` is shared with the change stream of the same store. */
+  constructor(client: RedisClient, keys: RedisKeys, rollbacks: RollbackDetector) {
     this.#client = client;
     this.#keys = keys;
-    this.#heads = heads;
+    this.#rollbacks = rollbacks;
     const onLost = (): void => {
       this.#losses += 1;
       this.#confirmed.clear();
@@ -56,28 +55,29 @@ export class RedisRecordSource implements RecordSource {
   async read(refs: readonly RecordRef[]): Promise<ReadBatch> {
     const [first] = refs;
     if (first === undefined) return { usable: true, records: [] };
-    if (refs.some((ref) => CENTRAL_ONLY_KINDS.has(ref.kind))) {
+    if (refs.some((ref) => POSTGRES_ONLY_KINDS.has(ref.kind))) {
       return { usable: false, reason: "records of this kind are not kept in Redis" };
     }
     const { workspaceId } = first;
     const losses = this.#losses;
     const isConfirmed = this.#confirmed.has(workspaceId);
-    const known = this.#heads.known(workspaceId);
+    const known = this.#rollbacks.known(workspaceId);
     let replies: Reply[];
     let runId = "";
     try {
       replies = await within(READ_TIMEOUT_MS, this.#ask(workspaceId, refs));
-      // Later than the records: they are from this run, or from the one before, which the mark then names.
+      // Read after the records: they are from this run, or from the previous one, which the projection state then names.
       if (!isConfirmed) runId = await within(READ_TIMEOUT_MS, readRunId(this.#client));
     } catch (error) {
       return { usable: false, reason: `Redis: ${describe(error)}` };
     }
-    const [before, after] = [readMark(replies[0]), readMark(replies.at(-1))];
+    const [before, after] = [readProjectionState(replies[0]), readProjectionState(replies.at(-1))];
     if (before === undefined || after === undefined) return { usable: false, reason: "nothing is projected" };
-    if ("problem" in before) return unreadableMark(before.problem);
-    if ("problem" in after) return unreadableMark(after.problem);
-    // Compared in both directions: the store may have been restarted in between.
-    const isTrusted = this.#heads.judge(workspaceId, before, known) && this.#heads.judge(workspaceId, after, before);
+    if ("problem" in before) return unreadableState(before.problem);
+    if ("problem" in after) return unreadableState(after.problem);
+    // Compared in both directions, because the store may have been restarted in between.
+    const isTrusted =
+      this.#rollbacks.evaluate(workspaceId, before, known) && this.#rollbacks.evaluate(workspaceId, after, before);
     if (!isTrusted) return { usable: false, reason: "the store has gone back in time" };
     if (after.projectionId !== before.projectionId) {
       return { usable: false, reason: "the projection is being made anew" };
@@ -93,31 +93,31 @@ export class RedisRecordSource implements RecordSource {
     return { usable: true, records };
   }
 
-  /** The mark, each record, and the mark again. */
+  /** Reads the projection state, each record, and the projection state again. */
   async #ask(workspaceId: string, refs: readonly RecordRef[]): Promise<Reply[]> {
-    const mark: Command = ["hmget", this.#keys.mark(workspaceId), ...MARK_FIELDS];
-    const places = refs.map((ref) => this.#keys.record(ref));
-    const tooLong = await this.#findTooLong(places);
-    const fetches = places.filter((place) => !tooLong.has(place)).map(fetch);
+    const mark: Command = ["hmget", this.#keys.mark(workspaceId), ...STATE_FIELDS];
+    const locations = refs.map((ref) => this.#keys.record(ref));
+    const tooLong = await this.#findTooLong(locations);
+    const fetches = locations.filter((place) => !tooLong.has(place)).map(fetch);
     const replies = await this.#send([mark], fetches, [mark]);
     const texts = replies.slice(1, -1).values();
-    const records = places.map((place) => (tooLong.has(place) ? TOO_LONG : texts.next().value));
+    const records = locations.map((place) => (tooLong.has(place) ? TOO_LONG : texts.next().value));
     return [replies[0], ...records, replies.at(-1)].map((reply) => reply ?? { problem: "no reply" });
   }
 
-  /** No command fetches a part of a field, as GETRANGE does for a string. */
-  async #findTooLong(places: readonly RecordPlace[]): Promise<ReadonlySet<RecordPlace>> {
-    const fields = places.filter(({ field }) => field !== undefined);
+  /** Redis has no command that fetches part of a hash field, as GETRANGE does for a string. */
+  async #findTooLong(locations: readonly RecordPlace[]): Promise<ReadonlySet<RecordPlace>> {
+    const fields = locations.filter(({ field }) => field !== undefined);
     if (fields.length === 0) return new Set();
     const lengths = await this.#send(fields.map(({ key, field = "" }): Command => ["hstrlen", key, field]));
     return new Set(fields.filter((_, i) => Number(lengths[i]?.value ?? 0) > RECORD_BYTES_MAX));
   }
 
-  /** Runs each group after the one before it. Throws when the connection fails, not when the store refuses a command. */
+  /** Runs the groups in order. Throws if the connection fails, not if the store rejects a command. */
   async #send(...groups: (readonly Command[])[]): Promise<Reply[]> {
     const client = this.#client;
     if (!isCluster(client)) {
-      // A record says not whose it is. A text that comes back behind it shows that these are not the replies of another read.
+      // A record does not name its owner. An echoed text after it proves that the replies do not belong to another read.
       const text = randomUUID();
       const commands = [...groups.flat(), ["ping", text]].map((command) => [...command]);
       const replies = (await client.pipeline(commands).exec()) ?? [];
@@ -142,7 +142,7 @@ type Reply =
 
 const TOO_LONG: Reply = { problem: `longer than ${RECORD_BYTES_MAX} bytes` };
 
-/** One byte more than a record may have shows that it is too long. The range of a missing string is empty. */
+/** One byte over the limit shows that a record is too long. The range of a missing string is empty. */
 const fetch = ({ key, field }: RecordPlace): Command =>
   field === undefined ? ["getrange", key, "0", String(RECORD_BYTES_MAX)] : ["hget", key, field];
 
@@ -152,13 +152,13 @@ function refused(error: unknown): Reply {
   throw error;
 }
 
-/** ioredis says of a missing connection which of its options is set; people read this in `/readyz` of a gate. */
+/** For a missing connection ioredis names its option; operators read this text in a gate's `/readyz`. */
 function describe(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   return message.includes("enableOfflineQueue") ? "there is no connection" : message;
 }
 
-const unreadableMark = (problem: string): ReadBatch => ({
+const unreadableState = (problem: string): ReadBatch => ({
   usable: false,
   reason: `the mark cannot be read: ${problem}`,
   refused: "mark",
@@ -169,7 +169,7 @@ const UNCONFIRMED: ReadBatch = {
   reason: "Redis was restarted, or replaced, and no api-server has checked since what it holds",
 };
 
-interface Mark {
+interface ProjectionState {
   readonly projectionId: string;
   readonly runId: string | undefined;
   readonly isComplete: boolean;
@@ -177,13 +177,13 @@ interface Mark {
   readonly head: number;
 }
 
-/** Returns undefined when there is none. */
-function readMark(reply: Reply | undefined): Mark | undefined | { readonly problem: string } {
+/** Returns `undefined` if it does not exist. */
+function readProjectionState(reply: Reply | undefined): ProjectionState | undefined | { readonly problem: string } {
   const values = reply?.value;
   if (!Array.isArray(values)) return { problem: reply?.problem ?? "no reply" };
   const [projectionId, complete, previousId, head, runId] = values as (string | null)[];
   if (projectionId === null) return undefined;
-  const known = readWhole(head);
+  const known = readInteger(head);
   if (projectionId === undefined || !isProjectionId(projectionId)) return { problem: "no projection id" };
   if (known === undefined) return { problem: "its head is no number" };
   return {
@@ -195,17 +195,17 @@ function readMark(reply: Reply | undefined): Mark | undefined | { readonly probl
   };
 }
 
-/** `<projection id> <version> <JSON>`; no JSON is a tombstone. */
-function readRecord({ value, problem }: Reply, mark: Mark): ReadRecord {
+/** Parses `<projection id> <version> <JSON>`; without JSON it is a tombstone. */
+function readRecord({ value, problem }: Reply, mark: ProjectionState): ReadRecord {
   if (problem !== undefined) return { state: "unreadable", problem };
   if (value === null || value === "") return { state: "missing" };
   if (typeof value !== "string") return { state: "unreadable", problem: "no text" };
   if (value.length * 3 > RECORD_BYTES_MAX && Buffer.byteLength(value) > RECORD_BYTES_MAX) {
     return { state: "unreadable", problem: TOO_LONG.problem ?? "" };
   }
-  // Anything else was not written by us, and must not be treated as absence.
+  // Any other text was not written by the relay, and must not count as absence.
   const [head = "", projectionId = "", digits] = /^(\S{1,64}) (\d+) /.exec(value) ?? [];
-  const version = readWhole(digits);
+  const version = readInteger(digits);
   if (version === undefined) return { state: "unreadable", problem: "it does not begin like a record" };
   const isPrevious = !mark.isComplete && projectionId === mark.previousId;
   if (projectionId !== mark.projectionId && !isPrevious) return { state: "missing" };

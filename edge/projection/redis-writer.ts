@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { CENTRAL_ONLY_KINDS } from "../records.ts";
+import { POSTGRES_ONLY_KINDS } from "../records.ts";
 import { isCluster, type RedisClient, readRunId } from "../redis/connect.ts";
-import { CENTRAL, type RedisKeys } from "../redis/keys.ts";
+import { GLOBAL, type RedisKeys } from "../redis/keys.ts";
 import { runScript, runScripts, runScriptsEach, type ScriptCall } from "../redis/script.ts";
 import {
   type BeginOptions,
@@ -9,10 +9,10 @@ import {
   ProjectionChanged,
   type RecordWrite,
   type RecordWriter,
+  type RestartedWorkspaces,
   type StoreState,
   staysForGood,
   TOMBSTONE_KEPT_MS,
-  type WorkspacesAnew,
 } from "./contract.ts";
 import {
   ANNOUNCE,
@@ -28,35 +28,35 @@ import {
 } from "./scripts.ts";
 
 /*
- * Each workspace has its own mark, with the projection id under which its records are stored. That is the id of the whole
- * projection, unless the workspace began again on its own. Pods of a workspace can write to its part of the store if its ACL allows
- * it, so nothing in that part may make the writes for others fail. A call consists of scripts for one workspace each; when one
- * fails, or its mark refuses it, only that workspace begins again. Only api-servers write the central part: when that does not match,
- * the whole projection is lost.
+ * Each workspace has its own projection state, with the projection id under which its records are stored. That is the id of the whole
+ * projection, unless the workspace was restarted separately. Gates of a workspace can write to its part of the store if the ACL allows it,
+ * so data there must not make writes for others fail. A call consists of scripts for one workspace each. If one fails, or the projection
+ * state rejects it, only that workspace is restarted. Only api-servers write the global part: if that does not match, the whole projection
+ * is lost.
  */
 
 const CALLS_PER_BATCH = 200;
 
-/** A script call that belongs to one workspace, or to the central feed. */
+/** A script call that belongs to one workspace, or to the global stream. */
 interface OwnedCall extends ScriptCall {
   readonly owner: string;
-  /** Of a script that replies with the number of the feed's last entry: the projection that the feed belongs to. */
-  readonly feedOf?: string;
+  /** Projection of the stream, for a script that replies with the number of the stream's last entry. */
+  readonly streamOf?: string;
 }
 
 export class RedisRecordWriter implements RecordWriter {
   readonly #client: RedisClient;
   readonly #keys: RedisKeys;
   readonly #changesMax: number;
-  /** The projection id in force for each known workspace; read again when one does not match. */
+  /** The active projection id of each known workspace; read again if one does not match. */
   #ids = new Map<string, string>();
-  /** The number of entries in each feed, as far as this writer knows. A feed with fewer has gone back in time. */
-  readonly #heads = new Map<string, { readonly projectionId: string; readonly head: number }>();
+  /** The last known number of entries in each stream. A stream with fewer was rolled back. */
+  readonly #rollbacks = new Map<string, { readonly projectionId: string; readonly head: number }>();
 
-  /** The run of the server when its state was last read, which is what the relay decides by. */
+  /** The server run id at the last read of its state, on which the relay's decisions are based. */
   #runId: string | undefined;
 
-  /** The connection belongs to the caller, who also closes it. */
+  /** The caller owns the connection and closes it. */
   constructor(client: RedisClient, keys: RedisKeys, options: { changesMax?: number } = {}) {
     this.#client = client;
     this.#keys = keys;
@@ -66,14 +66,14 @@ export class RedisRecordWriter implements RecordWriter {
   async state(): Promise<StoreState> {
     const fields = ["projectionId", "complete", "head", "version", "asOfMs"] as const;
     const [mark, runId] = await Promise.all([
-      this.#client.hmget(this.#keys.mark(CENTRAL), ...fields),
+      this.#client.hmget(this.#keys.mark(GLOBAL), ...fields),
       readRunId(this.#client),
     ]);
     this.#runId = runId;
     const [projectionId, complete, head, version, asOfMs] = mark;
-    // A writer that has just started also notices a store that goes back from here on.
-    if (projectionId && this.#headOf(CENTRAL, projectionId) === 0) {
-      this.#heads.set(CENTRAL, { projectionId, head: Number(head) });
+    // Baseline, so that a new writer detects later rollbacks too.
+    if (projectionId && this.#headOf(GLOBAL, projectionId) === 0) {
+      this.#rollbacks.set(GLOBAL, { projectionId, head: Number(head) });
     }
     return {
       projectionId: projectionId ?? undefined,
@@ -87,8 +87,12 @@ export class RedisRecordWriter implements RecordWriter {
 
   async begin(projectionId: string, workspaceIds: readonly string[], options: BeginOptions = {}): Promise<void> {
     if (!/^\S{1,48}$/.test(projectionId)) throw new Error("a projection id is 1 to 48 characters without spaces");
-    const central = [this.#keys.mark(CENTRAL), this.#keys.changes(CENTRAL), this.#keys.knownWorkspaces()];
-    await runScript(this.#client, BEGIN, 3, [...central, projectionId, ...(await this.#beginArgs(options))]);
+    const central = [...this.#feedKeys(GLOBAL), this.#keys.knownWorkspaces()];
+    await runScript(this.#client, BEGIN, central.length, [
+      ...central,
+      projectionId,
+      ...(await this.#beginArgs(options)),
+    ]);
     await this.#readIds();
     const unknown = workspaceIds.filter((id) => !this.#ids.has(id));
     await this.#beginWorkspaces(new Map(unknown.map((id) => [id, projectionId])), options);
@@ -99,19 +103,19 @@ export class RedisRecordWriter implements RecordWriter {
     version,
     writes,
     announce = true,
-  }: Parameters<RecordWriter["write"]>[0]): Promise<WorkspacesAnew> {
-    const stored = writes.filter(({ ref }) => !CENTRAL_ONLY_KINDS.has(ref.kind));
+  }: Parameters<RecordWriter["write"]>[0]): Promise<RestartedWorkspaces> {
+    const stored = writes.filter(({ ref }) => !POSTGRES_ONLY_KINDS.has(ref.kind));
     const workspaceIds = [...new Set(stored.map(({ ref }) => ref.workspaceId))];
     await this.#joinNew(projectionId, workspaceIds);
-    // In the given order, which is that of kinds that refer to one another. Adjacent writes of one kind go together.
+    // Keeps the given order, in which referred kinds come first. Adjacent writes of one kind are grouped.
     const toStore = () => runsOf(stored).flatMap((run) => this.#setRecords(version, run));
     const begun = new Set(await this.#run(projectionId, toStore));
     if (!announce) return { begun: [...begun] };
-    // Announced only now, because a reader that learns of a change must find it.
+    // Announced after the write, because a reader that sees a change must find the record.
     const byWorkspace = Map.groupBy(stored, ({ ref }) => ref.workspaceId);
     const toAnnounce = () => [
       ...[...byWorkspace].flatMap(([id, ofWorkspace]) => this.#announce(id, this.#idOf(id), version, ofWorkspace)),
-      ...this.#announce(CENTRAL, projectionId, version, writes),
+      ...this.#announce(GLOBAL, projectionId, version, writes),
     ];
     for (const id of await this.#run(projectionId, toAnnounce)) begun.add(id);
     return { begun: [...begun] };
@@ -127,15 +131,15 @@ export class RedisRecordWriter implements RecordWriter {
         ofWhole.map((id) => this.#complete(id, projectionId, version)),
       ),
     );
-    // A workspace that began again completes separately, and does not delay the others.
+    // A restarted workspace completes separately and does not delay the others.
     const rest = [...this.#ids].filter(([id, own]) => own === projectionId && !ofWhole.includes(id)).map(([id]) => id);
     const states = await Promise.all(rest.map((id) => this.#client.hget(this.#keys.mark(id), "complete")));
     if (states.some((state) => state !== "1")) return;
-    refuseOther(projectionId, await runScripts(this.#client, [this.#complete(CENTRAL, projectionId, version)]));
+    refuseOther(projectionId, await runScripts(this.#client, [this.#complete(GLOBAL, projectionId, version)]));
   }
 
   async completeWorkspace(workspaceId: string): Promise<void> {
-    // Refused if the workspace began again meanwhile: then it is not complete, and the relay that began it will complete it.
+    // Rejected if the workspace was restarted meanwhile: it is not complete then, and the relay that restarted it completes it.
     await runScriptsEach(this.#client, [this.#complete(workspaceId, this.#idOf(workspaceId), 0)]);
   }
 
@@ -149,27 +153,27 @@ export class RedisRecordWriter implements RecordWriter {
     asOfMs: number,
     workspaceIds: readonly string[],
     lagging: ReadonlyMap<string, number> = new Map(),
-  ): Promise<WorkspacesAnew & { incomplete: string[] }> {
+  ): Promise<RestartedWorkspaces & { incomplete: string[] }> {
     await this.#joinNew(projectionId, workspaceIds);
     const runId = await this.#knownRunId();
-    // Too many to name: then the whole feed counts as lagging.
+    // If there are too many to name, the whole stream counts as lagging.
     const isNamed = lagging.size <= LAGGING_NAMED_MAX;
     const behind = isNamed ? [...lagging].map(([id, ms]) => `${id}=${ms}`).join(" ") : "";
     const centralMs = isNamed ? asOfMs : lagging.values().reduce((a, b) => Math.min(a, b), asOfMs);
     const calls = () => [
       ...workspaceIds.map((id) => this.#heartbeat(id, this.#idOf(id), [lagging.get(id) ?? asOfMs, ""], runId)),
-      this.#heartbeat(CENTRAL, projectionId, [centralMs, behind], runId),
+      this.#heartbeat(GLOBAL, projectionId, [centralMs, behind], runId),
     ];
     const incomplete: string[] = [];
     const begun = await this.#run(projectionId, calls, (owner, reply) => {
-      if (owner !== CENTRAL && Array.isArray(reply) && reply[1] !== "1") incomplete.push(owner);
+      if (owner !== GLOBAL && Array.isArray(reply) && reply[1] !== "1") incomplete.push(owner);
     });
     return { begun, incomplete };
   }
 
   /**
-   * Runs scripts of several owners and returns the workspaces that began again because their scripts failed or were refused. Throws
-   * `ProjectionChanged` when the central ones were refused. Calls `calls` again when the ids that this writer knew were outdated.
+   * Runs scripts of several owners and returns the workspaces that were restarted because their scripts failed or were rejected. Throws
+   * `ProjectionChanged` if the global scripts were rejected. Calls `calls` again if this writer's cached ids were outdated.
    */
   async #run(
     projectionId: string,
@@ -189,12 +193,12 @@ export class RedisRecordWriter implements RecordWriter {
           else failed.set(owner, problem);
         }
       }
-      const central = failed.get(CENTRAL);
+      const central = failed.get(GLOBAL);
       if (central !== undefined) throw new ProjectionChanged(`${central}: projection ${projectionId}`);
       if (failed.size === 0) return [];
       const known = new Map(this.#ids);
       await this.#readIds();
-      // Another relay has begun another projection since, or the store was emptied.
+      // Another relay has begun another projection, or the store was emptied.
       for (const id of failed.keys()) if (!belongsTo(projectionId, this.#idOf(id))) throw otherProjection(projectionId);
       const isOld = (id: string) => known.get(id) !== this.#ids.get(id);
       if (attempt === 0 && [...failed.keys()].some(isOld)) {
@@ -202,37 +206,37 @@ export class RedisRecordWriter implements RecordWriter {
         continue;
       }
       const begun = [...failed.keys()];
-      // A new id every time: what is stored under earlier ones is not used any more.
+      // A new id every time, so that records stored under earlier ids are no longer used.
       const suffix = randomBytes(6).toString("hex");
-      // Changes that its readers may have missed are not announced again.
+      // Changes that readers may have missed are not announced again.
       await this.#beginWorkspaces(new Map(begun.map((id) => [id, `${projectionId}.${suffix}`])), { forget: true });
       return begun;
     }
   }
 
-  /** Returns why a reply means that this owner's part of the store is damaged. Throws errors that concern the store as a whole. */
-  #problemWith({ owner, feedOf }: OwnedCall, reply: unknown): string | undefined {
+  /** Returns why a reply means that this owner's part of the store is damaged. Throws errors of the store as a whole. */
+  #problemWith({ owner, streamOf }: OwnedCall, reply: unknown): string | undefined {
     if (reply instanceof Error) {
-      // Wrong types and invalid numbers were written by others. All other errors are not about one workspace.
-      if (owner !== CENTRAL && /^(WRONGTYPE|ERR) /.test(reply.message)) return reply.message;
+      // Other writers cause wrong types and invalid numbers. All other errors concern more than one workspace.
+      if (owner !== GLOBAL && /^(WRONGTYPE|ERR) /.test(reply.message)) return reply.message;
       throw reply;
     }
     if (reply === -1) return "the store holds another one, or has gone back in time";
-    if (feedOf === undefined) return undefined;
+    if (streamOf === undefined) return undefined;
     const head = Number(Array.isArray(reply) ? reply[0] : reply);
-    const before = this.#headOf(owner, feedOf);
-    this.#heads.set(owner, { projectionId: feedOf, head });
+    const before = this.#headOf(owner, streamOf);
+    this.#rollbacks.set(owner, { projectionId: streamOf, head });
     return head <= before ? "the feed has gone back in time" : undefined;
   }
 
-  #headOf(feed: string, projectionId: string): number {
-    const known = this.#heads.get(feed);
+  #headOf(stream: string, projectionId: string): number {
+    const known = this.#rollbacks.get(stream);
     return known?.projectionId === projectionId ? known.head : 0;
   }
 
   /**
-   * Adds workspaces that were created after the projection began. They are complete when the projection is, because each of their
-   * records was written when it was created.
+   * Adds workspaces created after the projection began. They are complete when the projection is, because each of their records was written
+   * on creation.
    */
   async #joinNew(projectionId: string, workspaceIds: readonly string[]): Promise<void> {
     const isKnown = (id: string) => belongsTo(projectionId, this.#idOf(id));
@@ -241,7 +245,7 @@ export class RedisRecordWriter implements RecordWriter {
     for (const id of workspaceIds) if (this.#ids.has(id) && !isKnown(id)) throw otherProjection(projectionId);
     const unknown = workspaceIds.filter((id) => !this.#ids.has(id));
     if (unknown.length === 0) return;
-    const [central, complete] = await this.#client.hmget(this.#keys.mark(CENTRAL), "projectionId", "complete");
+    const [central, complete] = await this.#client.hmget(this.#keys.mark(GLOBAL), "projectionId", "complete");
     if (central !== projectionId) throw otherProjection(projectionId);
     await this.#beginWorkspaces(new Map(unknown.map((id) => [id, projectionId])), {});
     if (complete === "1") await this.complete(projectionId, unknown);
@@ -250,22 +254,22 @@ export class RedisRecordWriter implements RecordWriter {
   /** `ids` maps each workspace to its new projection id. */
   async #beginWorkspaces(ids: ReadonlyMap<string, string>, options: BeginOptions): Promise<void> {
     if (ids.size === 0) return;
-    // Registered first: if this process dies in between, the workspace's mark does not match, and it begins again.
+    // Registered first: if this process dies in between, the workspace's projection state does not match, and the workspace is restarted.
     await this.#client.hset(this.#keys.knownWorkspaces(), Object.fromEntries(ids));
     const args = await this.#beginArgs(options);
     const begin = ([id, projectionId]: [string, string]) => ({
       script: BEGIN,
-      keys: [this.#keys.mark(id), this.#keys.changes(id)],
+      keys: this.#feedKeys(id),
       args: [projectionId, ...args],
     });
     await runScripts(this.#client, [...ids].map(begin));
     for (const [id, projectionId] of ids) this.#ids.set(id, projectionId);
   }
 
-  async #beginArgs({ forget = false, usePrevious = false }: BeginOptions): Promise<(string | number)[]> {
-    // The nodes of a cluster go back in time separately, and the heartbeat notices only one of them.
+  async #beginArgs({ forget = false, usePrevious = false }: BeginOptions): Promise<string[]> {
+    // The nodes of a cluster roll back separately, and the heartbeat detects only one of them.
     const mayUsePrevious = usePrevious && !isCluster(this.#client);
-    return [this.#changesMax, flag(forget), flag(mayUsePrevious), await this.#knownRunId()];
+    return [flag(forget), flag(mayUsePrevious), await this.#knownRunId()];
   }
 
   async #readIds(): Promise<void> {
@@ -276,29 +280,33 @@ export class RedisRecordWriter implements RecordWriter {
     return this.#ids.get(workspaceId) ?? "";
   }
 
+  #feedKeys(stream: string): string[] {
+    return [this.#keys.mark(stream), this.#keys.changes(stream), this.#keys.history(stream)];
+  }
+
   /** Writes records of one workspace. */
   #setRecords(version: number, writes: readonly RecordWrite[]): OwnedCall[] {
     const [first] = writes;
     if (first === undefined) return [];
     const owner = first.ref.workspaceId;
-    // On a cluster the mark is in another slot, so only the checks before the writes and at the announcement apply.
+    // On a cluster the projection state is in another slot, so only the checks before the writes and at the announcement apply.
     const mark = isCluster(this.#client) ? [] : [this.#keys.mark(owner)];
     const head = [this.#idOf(owner), version];
-    const places = writes.map((write) => ({ write, json: jsonOf(write), ...this.#keys.record(write.ref) }));
-    if (places[0]?.field !== undefined) {
-      return places.map(({ key, field = "", json = "" }) => ({
+    const targets = writes.map((write) => ({ write, json: jsonOf(write), ...this.#keys.record(write.ref) }));
+    if (targets[0]?.field !== undefined) {
+      return targets.map(({ key, field = "", json = "" }) => ({
         owner,
         script: SET_FIELD,
-        keys: [key, this.#keys.overridesGone(key), ...mark],
+        keys: [key, this.#keys.overridesDeleted(key), ...mark],
         args: [...head, json, TOMBSTONE_KEPT_MS, field],
       }));
     }
-    const args = places.flatMap(({ write, json }) => {
+    const args = targets.flatMap(({ write, json }) => {
       const isForGood = json !== undefined || staysForGood(write);
       return [json ?? "", isForGood ? "" : TOMBSTONE_KEPT_MS];
     });
     if (isCluster(this.#client)) {
-      return places.map(({ key }, i) => ({
+      return targets.map(({ key }, i) => ({
         owner,
         script: SET_RECORDS,
         keys: [key],
@@ -309,22 +317,22 @@ export class RedisRecordWriter implements RecordWriter {
       {
         owner,
         script: SET_RECORDS,
-        keys: [...places.map(({ key }) => key), ...mark],
-        args: [...head, places.length, ...args],
+        keys: [...targets.map(({ key }) => key), ...mark],
+        args: [...head, targets.length, ...args],
       },
     ];
   }
 
-  #announce(feed: string, projectionId: string, version: number, writes: readonly RecordWrite[]): OwnedCall[] {
+  #announce(stream: string, projectionId: string, version: number, writes: readonly RecordWrite[]): OwnedCall[] {
     const calls: OwnedCall[] = [];
     for (let at = 0; at < writes.length; at += ENTRIES_PER_CALL) {
       const changes = writes.slice(at, at + ENTRIES_PER_CALL);
       const triples = changes.flatMap(({ ref }) => [ref.kind, ref.workspaceId, ref.id]);
       calls.push({
-        owner: feed,
-        feedOf: projectionId,
+        owner: stream,
+        streamOf: projectionId,
         script: ANNOUNCE,
-        keys: [this.#keys.mark(feed), this.#keys.changes(feed)],
+        keys: this.#feedKeys(stream),
         args: [projectionId, this.#changesMax, version, ...triples],
       });
     }
@@ -332,33 +340,32 @@ export class RedisRecordWriter implements RecordWriter {
   }
 
   #heartbeat(
-    feed: string,
+    stream: string,
     projectionId: string,
     [asOfMs, lagging]: readonly [number, string],
     runId: string,
   ): OwnedCall {
-    const keys = [this.#keys.mark(feed), this.#keys.changes(feed)];
     return {
-      owner: feed,
-      feedOf: projectionId,
+      owner: stream,
+      streamOf: projectionId,
       script: HEARTBEAT,
-      keys,
-      args: [projectionId, asOfMs, lagging, this.#headOf(feed, projectionId), runId],
+      keys: this.#feedKeys(stream),
+      args: [projectionId, asOfMs, lagging, this.#headOf(stream, projectionId), runId],
     };
   }
 
-  #complete(feed: string, projectionId: string, version: number): ScriptCall {
-    return { script: COMPLETE, keys: [this.#keys.mark(feed)], args: [projectionId, version] };
+  #complete(stream: string, projectionId: string, version: number): ScriptCall {
+    return { script: COMPLETE, keys: [this.#keys.mark(stream)], args: [projectionId, version] };
   }
 
-  /** As of the state that the relay last saw: of a server that restarted since, nothing is confirmed. */
+  /** Run id as of the last state that the relay saw. After a restart of the server it confirms no workspace. */
   async #knownRunId(): Promise<string> {
     this.#runId ??= await readRunId(this.#client);
     return this.#runId;
   }
 }
 
-/** Groups adjacent writes of one workspace that are stored in the same way, in runs that fit into one call. */
+/** Groups adjacent writes of one workspace and storage type, in runs that fit into one call. */
 function runsOf(writes: readonly RecordWrite[]): RecordWrite[][] {
   const runs: RecordWrite[][] = [];
   const sort = ({ ref }: RecordWrite) => `${ref.workspaceId} ${ref.kind.startsWith("override")}`;
@@ -374,7 +381,7 @@ function runsOf(writes: readonly RecordWrite[]): RecordWrite[][] {
 
 const flag = (isSet: boolean): string => (isSet ? "1" : "0");
 
-/** Whether it is the id of the whole projection, or of one workspace in it that began again. */
+/** Whether `id` is the id of the whole projection, or of a workspace in it that was restarted. */
 const belongsTo = (projectionId: string, id: string): boolean =>
   id === projectionId || id.startsWith(`${projectionId}.`);
 

@@ -1,31 +1,39 @@
 import { defineScript } from "../redis/script.ts";
 
 /*
- * How records and changes are written. A record is stored as `<projection id> <version> <json>` (a tombstone has no JSON),
- * so that the scripts read its head without parsing the rest. The mark of a feed is the hash {projectionId, complete,
- * head, version, asOfMs, runId}; it shares its slot with the change stream, so that both change in one atomic step. An incomplete projection
- * may have `formerId`, and from its first heartbeat on `previousId`: the projection whose records are used where none is written yet.
- * `runId` is the run of the server in which the relay has last checked the projection: a server that restarted may have gone back in time.
+ * Lua scripts that write records and changes. A record is stored as `<projection id> <version> <json>` (a tombstone has no JSON), so that
+ * scripts read its header without parsing the rest. The projection state is the hash {projectionId, complete, head, version, asOfMs,
+ * runId}. It shares its slot with the change stream and its history, so that all three change atomically. An incomplete projection may have
+ * `formerId`, and from its first heartbeat `previousId`: the projection whose records are used where none is written yet. The history is a
+ * hash {p, first}, the projection id and the lowest number that it may contain, with each entry in the field of its number. `runId`
+ * identifies the server run in which the relay last checked the projection, because a restarted server may have rolled back.
  */
 
-/** Older ones are trimmed, about; a reader that is so far behind notices the gap and starts again. */
+/** Maximum entries in the history. A reader that is further behind detects the gap and starts from scratch. */
 export const CHANGES_MAX = 100_000;
+/**
+ * The stream holds only the newest entries, for which readers block; a reader that missed more reads the history. A short XREAD can name
+ * the stream hundreds of times, and ACLs cannot bound that.
+ */
+const STREAM_ENTRIES_MAX = 4;
 
-/** Calls of the scripts are no larger than this, because Redis does nothing else meanwhile. */
+/** Maximum records per script call, because a script blocks Redis. */
 export const RECORDS_PER_CALL = 200;
 export const ENTRIES_PER_CALL = 500;
 export const LAGGING_NAMED_MAX = 2_000;
-/** Workspaces are named by their ids, which are shorter, with how far they lag in ms. */
+/** Lagging workspaces: short ids, each with its lag in ms. */
 const LAGGING_BYTES_MAX = 128 * LAGGING_NAMED_MAX;
-/** Of all masters of a cluster of 1,000, with `+` between them. */
+/** Run ids of all masters in a cluster of 1,000, joined with `+`. */
 const RUN_IDS_BYTES_MAX = 64 * 1024;
-/** Readers refuse records beyond 8 MiB. The scripts leave that to them: a refused write would begin the workspace again and again. */
+/** Readers reject records over 8 MiB; the scripts do not, because a rejected write would restart the workspace repeatedly. */
 const WRITTEN_BYTES_MAX = 64 * 1024 * 1024;
-/** The longest is an override: the id of its namespace and an identifier of up to 512 characters. */
+/** The longest is an override: a namespace id and an identifier of up to 512 characters. */
 const RECORD_ID_BYTES_MAX = 64 * 1024;
 
-/** Entries older than this are trimmed: a reader that was away for so long forgets everything anyway. */
+/** Older entries are removed: a reader that was disconnected for longer drops its whole cache anyway. */
 const CHANGES_KEPT_MS = 15 * 60 * 1000;
+/** Maximum entries that a heartbeat removes, because a script blocks Redis. */
+const REMOVED_PER_HEARTBEAT = 1_000;
 
 const IS_OLDER = `
 -- Two relays can overlap for a moment; the slow one must not undo what the fast one wrote. A record of another projection is
@@ -37,10 +45,9 @@ end
 `;
 
 /**
- * Writes records of one workspace: all of them in one call on a single Redis, one by one without the mark on a cluster.
- * KEYS: the records, and on a single Redis the mark of their feed as the last one. ARGV: projection id, version, how many
- * records; and for each its JSON ('': a tombstone) and its lifetime in ms ('': for ever).
- * Reply: 1, or -1 for another projection.
+ * Writes records of one workspace: all in one call on a single Redis, one at a time and without the projection state on a cluster. KEYS:
+ * the records, and on a single Redis the projection state as the last one. ARGV: projection id, version, number of records; then for each
+ * its JSON ('': a tombstone) and its lifetime in ms ('': no expiry). Reply: 1, or -1 for another projection.
  */
 export const SET_RECORDS = defineScript(
   { keys: RECORDS_PER_CALL + 1, args: 3, argsPerKey: 2, argBytes: WRITTEN_BYTES_MAX },
@@ -61,11 +68,10 @@ return 1
 );
 
 /**
- * The same for a field of a hash. A field cannot expire by itself, so the times of tombstones are kept in a sorted set, and each
- * call removes a few that are due.
- * KEYS: the hash, the sorted set of tombstones, and on a single Redis the mark. ARGV: projection id, version, JSON ('': a
- * tombstone), how long a tombstone is kept in ms, the field. Reply: 1 written, 0 refused as older, -1 another projection,
- * or the fields were lost.
+ * Like SET_RECORDS for a hash field. Fields cannot expire by themselves, so tombstone times are kept in a sorted set, and each call removes
+ * a few that are due. KEYS: the hash, the sorted set of tombstones, and on a single Redis the projection state. ARGV: projection id,
+ * version, JSON ('': a tombstone), tombstone lifetime in ms, the field. Reply: 1 written, 0 rejected as older, -1 another projection or
+ * lost fields.
  */
 export const SET_FIELD = defineScript(
   { keys: 3, args: 5, argBytes: WRITTEN_BYTES_MAX },
@@ -97,48 +103,62 @@ return 1
 );
 
 /**
- * KEYS: mark, changes, and for the central feed the known workspaces. ARGV: projection id, how many entries are kept, '1' if
- * readers must forget what they have, '1' if records of the previous projection may be used, if that one was complete, and the run of
- * the server.
- * Reply: 1 begun, 0 it had begun before.
+ * Begins a projection. KEYS: projection state, changes, history, and for the global stream the known workspaces. ARGV: projection id, '1'
+ * if readers must drop their caches, '1' if records of the previous projection may be used if it was complete, and the server run id.
+ * Reply: 1 begun, 0 already begun.
  */
 export const BEGIN = defineScript(
-  { keys: 3, args: 5, argBytes: RUN_IDS_BYTES_MAX },
+  { keys: 4, args: 4, argBytes: RUN_IDS_BYTES_MAX },
   `
 local known = redis.pcall('HGET', KEYS[1], 'projectionId')
 if known == ARGV[1] then return 0 end
 local was_complete = redis.pcall('HGET', KEYS[1], 'complete') == '1'
 redis.call('DEL', KEYS[1])
-if KEYS[3] then redis.call('DEL', KEYS[3]) end
-redis.call('HSET', KEYS[1], 'projectionId', ARGV[1], 'complete', '0', 'head', '0', 'version', '0', 'runId', ARGV[5])
-if ARGV[4] == '1' and was_complete then redis.call('HSET', KEYS[1], 'formerId', known) end
-local entry = {'p', ARGV[1], 'n', '0', 'k', 'begin', 'f', ARGV[3]}
-local added = redis.pcall('XADD', KEYS[2], 'MAXLEN', '~', ARGV[2], '*', unpack(entry))
+redis.call('UNLINK', KEYS[3])
+if KEYS[4] then redis.call('DEL', KEYS[4]) end
+redis.call('HSET', KEYS[1], 'projectionId', ARGV[1], 'complete', '0', 'head', '0', 'version', '0', 'runId', ARGV[4])
+if ARGV[3] == '1' and was_complete then redis.call('HSET', KEYS[1], 'formerId', known) end
+local entry = {'p', ARGV[1], 'n', '0', 'k', 'begin', 'f', ARGV[2]}
+local added = redis.pcall('XADD', KEYS[2], 'MAXLEN', ${STREAM_ENTRIES_MAX}, '*', unpack(entry))
 if type(added) == 'table' then
   -- Not a stream, or a stream whose last id is the highest possible one.
   redis.call('DEL', KEYS[2])
-  redis.call('XADD', KEYS[2], '*', unpack(entry))
+  added = redis.call('XADD', KEYS[2], '*', unpack(entry))
 end
+redis.call('HSET', KEYS[3], 'p', ARGV[1], 'first', '0', '0', cjson.encode({added, unpack(entry, 5)}))
 return 1
 `,
 );
 
 /**
- * Numbers the entries without a gap. KEYS: mark, changes. ARGV: projection id, how many entries are kept, version, and
- * kind, workspace, id for each change. Reply: the new head, -1 another projection.
+ * Appends entries, numbered without gaps. KEYS: projection state, changes, history. ARGV: projection id, number of entries to keep,
+ * version, and kind, workspace, id for each change. Reply: the new head, or -1 for another projection.
  */
 export const ANNOUNCE = defineScript(
-  { keys: 2, args: 3 + 3 * ENTRIES_PER_CALL, argBytes: RECORD_ID_BYTES_MAX },
+  { keys: 3, args: 3 + 3 * ENTRIES_PER_CALL, argBytes: RECORD_ID_BYTES_MAX },
   `
 if redis.call('HGET', KEYS[1], 'projectionId') ~= ARGV[1] then return -1 end
 local count = (#ARGV - 3) / 3
 local head = redis.call('HINCRBY', KEYS[1], 'head', count)
 local n = head - count
-for a = 4, #ARGV, 3 do
-  n = n + 1
-  redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[2], '*', 'p', ARGV[1], 'n', string.format('%.0f', n), 'k', ARGV[a],
-    'w', ARGV[a + 1], 'i', ARGV[a + 2], 'v', ARGV[3])
+local max = tonumber(ARGV[2])
+local in_stream_from = math.max(1, count - ${STREAM_ENTRIES_MAX - 1})
+local ids, kept, removed = {}, {}, {}
+for i = in_stream_from, count do
+  local a = 3 * i
+  ids[i] = redis.call('XADD', KEYS[2], 'MAXLEN', ${STREAM_ENTRIES_MAX}, '*', 'p', ARGV[1], 'n', string.format('%.0f', n + i),
+    'k', ARGV[a + 1], 'w', ARGV[a + 2], 'i', ARGV[a + 3], 'v', ARGV[3])
 end
+for i = 1, count do
+  local a = 3 * i
+  -- A reader that stands at an entry which the stream never had waits for those after the first that it has, and then finds the gap.
+  local id = ids[i] or ids[in_stream_from]
+  kept[2 * i - 1] = string.format('%.0f', n + i)
+  kept[2 * i] = cjson.encode({id, 'k', ARGV[a + 1], 'w', ARGV[a + 2], 'i', ARGV[a + 3]})
+  if n + i > max then removed[#removed + 1] = string.format('%.0f', n + i - max) end
+end
+redis.call('HSET', KEYS[3], unpack(kept))
+if #removed > 0 then redis.call('HDEL', KEYS[3], unpack(removed)) end
 if tonumber(ARGV[3]) > tonumber(redis.call('HGET', KEYS[1], 'version') or '0') then
   redis.call('HSET', KEYS[1], 'version', ARGV[3])
 end
@@ -147,12 +167,12 @@ return head
 );
 
 /**
- * KEYS: mark, changes. ARGV: projection id, the time, on the central feed which workspaces lag ('': none), and the lowest head that is
- * possible; and the run of the server. Reply: the new head, and whether the projection is complete ('1'); -1 for another projection, or one that has gone
- * back in time, in which nothing may look fresher than it is.
+ * Writes a heartbeat. KEYS: projection state, changes, history. ARGV: projection id, the time, the lagging workspaces on the global stream
+ * ('': none), the lowest possible head, and the server run id. Reply: the new head, and '1' if the projection is complete; -1 for another
+ * projection or one that was rolled back, whose data must not look fresher than it is.
  */
 export const HEARTBEAT = defineScript(
-  { keys: 2, args: 5, argBytes: LAGGING_BYTES_MAX },
+  { keys: 3, args: 5, argBytes: LAGGING_BYTES_MAX },
   `
 local mark = redis.call('HMGET', KEYS[1], 'projectionId', 'asOfMs', 'complete', 'formerId', 'head', 'runId')
 if mark[1] ~= ARGV[1] or tonumber(mark[5]) < tonumber(ARGV[4]) then return -1 end
@@ -165,18 +185,31 @@ if mark[4] and tonumber(ARGV[2]) > 0 then
   redis.call('HSET', KEYS[1], 'previousId', mark[4])
   redis.call('HDEL', KEYS[1], 'formerId')
 end
-local entry = {'p', ARGV[1], 'n', string.format('%.0f', n), 'k', 'heartbeat', 't', ARGV[2]}
+local number = string.format('%.0f', n)
+local entry = {'k', 'heartbeat', 't', ARGV[2]}
 if ARGV[3] ~= '' then
   entry[#entry + 1] = 'l'
   entry[#entry + 1] = ARGV[3]
 end
-local oldest = string.format('%.0f', tonumber(redis.call('TIME')[1]) * 1000 - ${CHANGES_KEPT_MS})
-redis.call('XADD', KEYS[2], 'MINID', '~', oldest, '*', unpack(entry))
+local id = redis.call('XADD', KEYS[2], 'MAXLEN', ${STREAM_ENTRIES_MAX}, '*', 'p', ARGV[1], 'n', number, unpack(entry))
+-- Entries that are too old are removed, from the lowest number on.
+local first = tonumber(redis.call('HGET', KEYS[3], 'first') or n)
+local kept_from_ms = tonumber(redis.call('TIME')[1]) * 1000 - ${CHANGES_KEPT_MS}
+local removed = {}
+while first < n and #removed < ${REMOVED_PER_HEARTBEAT} do
+  local field = string.format('%.0f', first)
+  local old = redis.call('HGET', KEYS[3], field)
+  if old and tonumber(string.match(old, '%d+')) >= kept_from_ms then break end
+  removed[#removed + 1] = field
+  first = first + 1
+end
+if #removed > 0 then redis.call('HDEL', KEYS[3], unpack(removed)) end
+redis.call('HSET', KEYS[3], 'p', ARGV[1], 'first', string.format('%.0f', first), number, cjson.encode({id, unpack(entry)}))
 return {n, mark[3]}
 `,
 );
 
-/** KEYS: mark. ARGV: projection id, the highest version written without being announced. */
+/** Marks the projection complete. KEYS: projection state. ARGV: projection id, the highest version written without being announced. */
 export const COMPLETE = defineScript(
   { keys: 1, args: 2 },
   `
@@ -191,9 +224,9 @@ return 1
 );
 
 /**
- * Where a follower begins: the mark and the last entry, read in one atomic step.
- * KEYS: mark, changes. Reply: projection id, head, time of the last heartbeat, id of the last entry ('' for each that does not
- * exist), and the clock: times must be compared with the clock of the same machine.
+ * Reads a follower's start position: the projection state and the last entry, atomically. KEYS: projection state, changes. Reply:
+ * projection id, head, time of the last heartbeat, id of the last entry ('' for each that does not exist), and Redis time, because times
+ * must be compared with the clock of the same machine.
  */
 export const POSITION = defineScript(
   { keys: 2 },

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { centralAclRules, podAclRules } from "./acl.ts";
+import { controlPlaneAclRules, podAclRules } from "./acl.ts";
 
 test("a pod's user is confined to its workspace: records are read only, and no script of its own runs", () => {
   const rules = podAclRules({ workspaceId: "ws_1" });
@@ -7,7 +7,9 @@ test("a pod's user is confined to its workspace: records are read only, and no s
   const keys = rules.flatMap((rule) => rule.match(/\S*~[^\s)]+/g) ?? []);
   expect(keys.every((key) => /^(%[RW])?~ps:ws_1:/.test(key))).toBe(true);
   expect(
-    keys.filter((key) => /:(k|i|r|a|n|nn|p|o):|:w$|:mark:|:changes:/.test(key)).every((key) => key.startsWith("%R~")),
+    keys
+      .filter((key) => /:(k|i|r|a|n|nn|p|o):|:w$|:mark:|:changes:|:history:/.test(key))
+      .every((key) => key.startsWith("%R~")),
   ).toBe(true);
   for (const name of ["eval", "eval_ro", "script", "keys", "config", "xreadgroup", "unlink"])
     expect(rules).not.toContain(`+${name}`);
@@ -26,7 +28,7 @@ test("on a Redis for events a pod's user can access only its workspace's events"
 
 test("special characters of patterns are matched literally, and a space is refused in a rule", () => {
   expect(podAclRules({ workspaceId: "ws_*", prefix: "a[b]?" })).toContain("~a\\[b\\]\\?:ws_\\*:cr-dirty");
-  expect(centralAclRules({ prefix: "*" })).toContain("~\\*:*");
+  expect(controlPlaneAclRules({ prefix: "*" })).toContain("~\\*:*");
   for (const workspaceId of ["", "ws 1", "ws_1\n~*", "ws_1)", 'ws"1'])
     expect(() => podAclRules({ workspaceId })).toThrow(/cannot stand/);
 });

@@ -1,31 +1,32 @@
 import { DEFAULT_PREFIX } from "./keys.ts";
 
 /*
- * The permissions of Redis users, as rules of `ACL SETUSER` (Redis 7 or later, because of read-only keys and selectors). A pod's user is
- * limited to its workspace: it reads records, and writes counters, credits, events and its own report. It may run the scripts that an
- * api-server has loaded, but not load scripts: a script of its own could block the whole Redis for seconds.
+ * Permissions of Redis users, as `ACL SETUSER` rules (Redis 7 or later, because of read-only keys and selectors). A gate's user is limited
+ * to its workspace: it reads records, and writes counters, credits, events and its own report. It may run the scripts that an api-server
+ * has loaded but may not load scripts, because its own script could block the whole Redis for seconds.
  *
- * A command may touch only the keys that it is for, so that no short command is expensive: what the user can read again, it can fill
- * with numbers alone (HINCRBY, DECRBY), and what it removes is freed in the background (UNLINK). Each command of a script is checked too.
+ * Each command may touch only the keys that it is for, so that no short command is expensive: values that the user can read repeatedly, it
+ * can fill with numbers only (HINCRBY, DECRBY), and keys that it removes are freed in the background (UNLINK). Redis checks each command of
+ * a script too.
  */
 
-/** Records, the mark and the change stream, which only the relay writes. */
-const RECORDS = ["k:{*", "i:{*", "r:{*", "a:{*", "n:{*", "nn:{*", "o:{*", "w", "mark:{*", "changes:{*"] as const;
+/** Records. Only the relay writes them, the projection state, the change stream and its history. */
+const RECORDS = ["k:{*", "i:{*", "r:{*", "a:{*", "n:{*", "nn:{*", "o:{*", "w"] as const;
 
-/** What a client sends to connect, to keep a connection alive, and to read the store's clock. */
+/** Commands that a client sends to connect, to keep a connection alive, and to read Redis time. */
 const CONNECTING = ["auth", "hello", "client|setname", "select", "info", "ping", "time"] as const;
-/** What a client of a cluster sends in addition. */
+/** Additional commands of a cluster client. */
 const OF_CLUSTER = ["cluster|slots", "cluster|shards", "cluster|nodes", "cluster|info", "readonly", "asking"] as const;
 
-/** Commands, and the keys that they may touch. */
+/** Commands with the keys that they may touch. */
 interface Grant {
   readonly commands: readonly string[];
   readonly keys: readonly string[];
-  /** What a command may do with the keys. Default: both. */
+  /** Allowed access to the keys. Default: both. */
   readonly access?: "read" | "write";
 }
 
-/** The most used first: Redis checks one after the other. */
+/** The most frequent first, because Redis checks them in order. */
 const COUNTING: readonly Grant[] = [
   { commands: ["hmget", "hincrby", "pexpire", "unlink"], keys: ["rl:{*", "cr:{*"] },
   { commands: ["sadd", "unlink"], keys: ["cr-dirty", "cr-load"] },
@@ -38,15 +39,15 @@ const OF_EVENTS: readonly Grant[] = [
 export interface PodAcl {
   readonly workspaceId: string;
   readonly prefix?: string;
-  /** `events`: the user of a Redis that is for events alone. */
+  /** `events` for the user of a Redis that holds only events. */
   readonly store?: "all" | "events";
-  /** The user of one gate: it reads no policy but its own, and writes no report but its own. */
+  /** Limits the user to one gate: it reads only this policy and writes only this pod's report. */
   readonly gate?: { readonly policyId: string; readonly podId: string };
-  /** Allow loading scripts too: for a Redis in which api-servers load none. */
+  /** Whether the user may also load scripts, for a Redis into which no api-server loads them. */
   readonly mayEval?: boolean;
 }
 
-/** Returns the rules of a pod's user, without its password. Throws when a name is not allowed in a rule. */
+/** Returns the ACL rules of a gate's user, without its password. Throws if a name is not allowed in a rule. */
 export function podAclRules({
   workspaceId,
   prefix = DEFAULT_PREFIX,
@@ -58,7 +59,7 @@ export function podAclRules({
   const base = `${pattern(prefix)}:${pattern(workspaceId)}:`;
   const read = grants.filter(({ access }) => access === "read").flatMap(({ keys }) => keys);
   const others = grants.filter(({ access }) => access !== "read").flatMap(({ keys }) => keys);
-  // A script names all its keys, so those are allowed together; what it does with each is checked by the grants.
+  // A script names all its keys, so they are allowed together. The other grants limit what it does with each key.
   const scripts = ["evalsha", "evalsha_ro", ...(mayEval ? ["eval", "eval_ro"] : [])];
   return [
     "reset",
@@ -78,11 +79,11 @@ function ofPolicy(gate: PodAcl["gate"]): readonly Grant[] {
   const reports = gate === undefined ? "pods:{*" : `pods:{${policyId}}:${pattern(gate.podId)}`;
   const alive = policyId === undefined ? "pods-alive:{*" : `pods-alive:{${policyId}}`;
   return [
-    {
-      commands: ["getrange", "hget", "hmget", "hstrlen", "xread", "xrevrange"],
-      keys: [...RECORDS, policy],
-      access: "read",
-    },
+    // One command may name a field or key many times and so read it many times. So the commands that can do this are limited to short
+    // values.
+    { commands: ["hmget"], keys: ["mark:{*", "history:{*"], access: "read" },
+    { commands: ["getrange", "hget", "hstrlen"], keys: [...RECORDS, policy], access: "read" },
+    { commands: ["xread", "xrevrange"], keys: ["changes:{*"], access: "read" },
     { commands: ["hset", "hdel", "pexpire", "unlink"], keys: [reports] },
     { commands: ["zadd", "zcard", "zcount", "zremrangebyrank", "pexpire", "unlink"], keys: [alive] },
   ];
@@ -93,8 +94,8 @@ function selector(base: string, { commands, keys, access }: Grant): string {
   return `(${[...commands.map((name) => `+${name}`), ...keys.map((key) => `${sign}${base}${key}`)].join(" ")})`;
 }
 
-/** What an api-server needs of scripting, and of the commands that Redis lists as dangerous. */
-const CENTRAL_COMMANDS = [
+/** Commands for scripting, and commands that Redis classifies as dangerous, that an api-server needs. */
+const CONTROL_PLANE_COMMANDS = [
   "+@read",
   "+@write",
   "+@connection",
@@ -111,22 +112,22 @@ const CENTRAL_COMMANDS = [
   ...OF_CLUSTER.map((name) => `+${name}`),
 ] as const;
 
-/** A user that may make users may make one that may do anything. */
+/** A user with these commands may create a user with any permission. */
 const MAKING_USERS = ["+acl|setuser", "+acl|deluser", "+acl|users"] as const;
 
-export interface CentralAcl {
+export interface ControlPlaneAcl {
   readonly prefix?: string;
-  /** Whether api-servers make the users of gates. */
+  /** Whether api-servers create the users of gates. */
   readonly makesUsers?: boolean;
 }
 
-/** Returns the rules of the api-servers' user: all keys with the prefix, and nothing that concerns the server as a whole. */
-export function centralAclRules({ prefix = DEFAULT_PREFIX, makesUsers = false }: CentralAcl = {}): string[] {
+/** Returns the ACL rules of the api-servers' user: all keys with the prefix, and no server-wide commands. */
+export function controlPlaneAclRules({ prefix = DEFAULT_PREFIX, makesUsers = false }: ControlPlaneAcl = {}): string[] {
   const more = makesUsers ? MAKING_USERS : [];
-  return ["reset", "on", `~${pattern(prefix)}:*`, "resetchannels", "-@all", ...CENTRAL_COMMANDS, ...more];
+  return ["reset", "on", `~${pattern(prefix)}:*`, "resetchannels", "-@all", ...CONTROL_PLANE_COMMANDS, ...more];
 }
 
-/** Escapes text so that a key pattern matches it literally. Redis takes a selector apart at spaces, quotes and parentheses. */
+/** Escapes text so that a key pattern matches it literally. Redis splits a selector at spaces, quotes and parentheses. */
 function pattern(text: string): string {
   if (text === "" || /[\s\p{Cc}"'()]/u.test(text))
     throw new Error(`${JSON.stringify(text)} cannot stand in a rule of an ACL`);

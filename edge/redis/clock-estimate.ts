@@ -1,27 +1,26 @@
 /*
- * The store's clock, estimated from our monotonic one. The offset is computed as if the store had read its clock when we sent the
- * request. So the estimate is ahead by at most the time of the request's way, and behind by no more than the clocks drift between two
- * measurements: ages that use it come out too large rather than too small.
+ * Estimates Redis time from the monotonic clock. The offset assumes that Redis read its clock when the request was sent. So the estimate is
+ * ahead by at most the request's latency, and behind by at most the clock drift between two measurements: ages computed from it are too
+ * large rather than too small.
  *
- * After a failover another machine's clock answers, which may be behind. Messages in flight may still name times of the old clock,
- * and by the new clock these would look too fresh. So an estimate that has to go back does so only after a while, when everything
- * from before has arrived.
+ * After a failover another machine's clock responds, which may be behind. Messages in flight may still carry times of the old clock, which
+ * would look too fresh by the new one. So an estimate moves back only after a delay, when all earlier messages have arrived.
  */
 
 export interface ClockMeasurement {
-  /** Our monotonic clock when the request was sent, and when the reply had arrived. */
+  /** Monotonic clock when the request was sent, and when the reply arrived. */
   readonly sentMs: number;
   readonly receivedMs: number;
-  /** What the store's clock read in between, Unix ms. */
+  /** Redis time between the two, Unix ms. */
   readonly storeMs: number;
 }
 
 export const HELD_MS = 10_000;
 
-/** How much faster or slower one clock may run than the other; a clock that is being corrected slowly is 0.05 % off. */
+/** Maximum relative clock drift. A clock that is being slewed is off by 0.05 %. */
 const DRIFT = 0.001;
 
-/** The store's clock minus ours was between these two at a time of ours. */
+/** Bounds of Redis clock − monotonic clock at one monotonic time. */
 interface Offset {
   readonly least: number;
   readonly most: number;
@@ -30,7 +29,7 @@ interface Offset {
 
 export class ClockEstimate {
   #offset: Offset | undefined;
-  /** The offset that is still used after the store's clock went back. */
+  /** The offset that stays in use for a while after Redis time went back. */
   #held: { readonly offsetMs: number; readonly untilMs: number } | undefined;
 
   take({ sentMs, receivedMs, storeMs }: ClockMeasurement): void {
@@ -43,12 +42,12 @@ export class ClockEstimate {
     if (measured.most < least) {
       this.#held = { offsetMs: Math.max(before.most, this.#heldAt(receivedMs)), untilMs: receivedMs + HELD_MS };
     } else if (measured.least <= most) {
-      // The same clock: a reply that took long narrows the range less than what was known.
+      // Same clock: intersect the ranges, because a slow reply is less precise than the known range.
       this.#offset = { ...measured, least: Math.max(least, measured.least), most: Math.min(most, measured.most) };
     }
   }
 
-  /** undefined before the first measurement. */
+  /** Returns `undefined` before the first measurement. */
   nowMs(monotonicMs: number): number | undefined {
     if (this.#offset === undefined) return undefined;
     return monotonicMs + Math.max(this.#offset.most, this.#heldAt(monotonicMs));

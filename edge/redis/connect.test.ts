@@ -34,8 +34,8 @@ test.each([
   const edge = await openRedisEdge({ url, clientName: "rotating" });
   onTestFinished(() => edge.close());
   const ignored = () => undefined;
-  const feed = await edge.feed.follow("central", { onChange: ignored, onReset: ignored, onHeartbeat: ignored });
-  onTestFinished(() => feed.close());
+  const stream = await edge.stream.follow("central", { onChange: ignored, onReset: ignored, onHeartbeat: ignored });
+  onTestFinished(() => stream.close());
   const users = async () => {
     const clients = String(await raw.call("CLIENT", "LIST")).split("\n");
     return clients.filter((line) => / name=\S*rotating/.test(line) && line.includes("user=pod")).length;

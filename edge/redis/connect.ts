@@ -2,15 +2,15 @@ import { Cluster, Redis, type RedisOptions } from "ioredis";
 import { backoffMs } from "../../core/backoff.ts";
 import { watchReplyOrder } from "./reply-order.ts";
 
-/** One Redis, or a cluster, where one script call may touch only keys of one slot. */
+/** A single Redis, or a cluster, where a script call may touch only keys of one slot. */
 export type RedisClient = Redis | Cluster;
 
-/** Without asking for the class of a cluster, which the bundles load only when it is asked for. */
+/** Avoids `instanceof Cluster`, because the bundles load that class only on demand. */
 export const isCluster = (client: RedisClient): client is Cluster => !(client instanceof Redis);
 
 const CONNECT_TIMEOUT_MS = 2_000;
 const SLOTS_REFRESH_MS = 5_000;
-/** A connection that owes replies and is silent for this long is dead, even if it was not closed. */
+/** A connection with outstanding replies that is silent for this long counts as dead. */
 const SILENCE_MAX_MS = 5_000;
 const RECONNECT = { firstMs: 25, maxMs: 2_000, random: Math.random };
 
@@ -19,27 +19,27 @@ export const reconnectDelayMs = (attempt: number): number => backoffMs(attempt +
 
 export interface RedisAddress {
   /**
-   * `redis://` or `rediss://`. `?cluster=true` in it makes this the first node of a cluster; `?sentinel=NAME` a sentinel that knows the
-   * master of that name, and `&sentinels=HOST:PORT,HOST:PORT` names others. User and password are those of Redis. A function is called
-   * for each new connection, so that user and password may change while the process runs; the server may not.
+   * `redis://` or `rediss://`, with user and password. `?cluster=true` makes this the first node of a cluster. `?sentinel=NAME` makes it a
+   * sentinel that knows the master NAME; `&sentinels=HOST:PORT,HOST:PORT` adds more sentinels. A function is called for each new
+   * connection, so that user and password may change while the process runs; the server may not change.
    */
   readonly url: string | (() => string);
-  /** For `rediss://`; called for each new connection. */
+  /** For `rediss://`. Called for each new connection. */
   readonly tls?: (() => RedisTls) | undefined;
 }
 
-/** PEM. */
+/** TLS files, in PEM. */
 export interface RedisTls {
-  /** Whom the server's certificate must be from; the system's authorities when left out. */
+  /** CA bundle that verifies the server certificate. Default: the system's CAs. */
   readonly ca?: string | undefined;
-  /** What this client shows of itself. */
+  /** Client certificate. */
   readonly cert?: string | undefined;
   readonly key?: string | undefined;
 }
 
 /**
- * Connects in the background and retries for ever. A command fails at once while there is no connection, or when its connection is
- * lost: nothing is queued and nothing is sent twice, because a consuming call must not be repeated.
+ * Connects in the background and retries indefinitely. A command fails immediately while disconnected, and when its connection is lost: no
+ * command is queued or sent twice, because a consuming call must not be repeated.
  */
 export function connectRedis(options: RedisAddress & { readonly clientName: string }): RedisClient {
   const { url, wantsCluster, sentinel } = parseUrl(options.url);
@@ -48,11 +48,11 @@ export function connectRedis(options: RedisAddress & { readonly clientName: stri
   const client = wantsCluster
     ? new Cluster([{ host: url.hostname, port: Number(url.port || DEFAULT_PORT) }], {
         enableOfflineQueue: false,
-        // By default ioredis sends a command again when its connection was lost. It may have been executed already.
+        // By default ioredis resends a command after its connection was lost, but the command may have been executed.
         retryDelayOnFailover: 0,
         clusterRetryStrategy: reconnectDelayMs,
         slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
-        // Who asks nothing of a slot would not learn of its new master, nor of replicas that came later.
+        // Refresh the slot map periodically: an idle client would otherwise miss failovers and new replicas.
         slotsRefreshInterval: SLOTS_REFRESH_MS,
         scaleReads: "master",
         redisOptions: Object.defineProperties(common, secrets),
@@ -62,15 +62,15 @@ export function connectRedis(options: RedisAddress & { readonly clientName: stri
     Object.defineProperties(connection.options, secrets);
     watchReplyOrder(connection);
   };
-  // A cluster copies its options once; its connections are made when they are first used.
+  // A cluster copies its options once, and its connections open on first use.
   if (isCluster(client)) client.on("+node", prepare);
   else prepare(client);
-  // The caller of a command gets its error; without a listener ioredis would write to the console.
+  // Callers get the errors of their commands. Without a listener ioredis writes to the console.
   client.on("error", () => {});
   return client;
 }
 
-/** Resolves once it is connected, however many attempts that takes, or when the signal is aborted. */
+/** Resolves once connected, after any number of attempts, or when the signal is aborted. */
 export async function whenReady(client: RedisClient, signal: AbortSignal): Promise<void> {
   if (client.status === "ready" || signal.aborted) return;
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -82,7 +82,7 @@ export async function whenReady(client: RedisClient, signal: AbortSignal): Promi
   signal.removeEventListener("abort", done);
 }
 
-/** Changes when the server, or a master of a cluster, restarts or is replaced. Throws when one of them is unreachable. */
+/** Returns an id that changes when the server, or a cluster's master, restarts or is replaced. Throws if one is unreachable. */
 export async function readRunId(client: RedisClient): Promise<string> {
   const masters = isCluster(client) ? client.nodes("master") : [client];
   const infos = await Promise.all(masters.map((node) => node.info("server")));
@@ -90,7 +90,7 @@ export async function readRunId(client: RedisClient): Promise<string> {
   return runIds.sort().join("+");
 }
 
-/** One connection for blocking reads. The caller connects and reconnects it; nothing is retried. */
+/** Opens a connection for blocking reads. The caller connects and reconnects it; commands are not retried. */
 export function connectForBlocking(
   options: RedisAddress & { readonly clientName: string; readonly key: string },
   near: RedisClient,
@@ -113,16 +113,16 @@ export function connectForBlocking(
 const DEFAULT_PORT = 6379;
 const DEFAULT_SENTINEL_PORT = 26379;
 
-/** Without the one by which the library chooses the types of replies. */
+/** Omits the option by which the library chooses reply types. */
 type Options = Omit<RedisOptions, "replyMapping">;
 
 interface SentinelAddress {
-  /** Of the master, as the sentinels call it. */
+  /** Name of the master in the sentinels' configuration. */
   readonly name: string;
   readonly sentinels: { readonly host: string; readonly port: number }[];
 }
 
-/** Of sentinels each connection asks again who the master is. */
+/** With sentinels, each connection asks for the current master again. */
 function openOne(url: URL, sentinel: SentinelAddress | undefined, options: Options): Redis {
   if (sentinel === undefined) return new Redis(url.href, options);
   const asked: Options = { ...sentinel, role: "master", sentinelCommandTimeout: CONNECT_TIMEOUT_MS };
@@ -154,7 +154,7 @@ function parseUrl(address: RedisAddress["url"]): {
   return { url, wantsCluster, sentinel: { name, sentinels } };
 }
 
-/** ioredis reads these members of its options whenever it connects, so getters make it use those of that moment. */
+/** ioredis reads these options on every connect, so getters return the current values. */
 function currentSecrets({ url, tls }: RedisAddress): PropertyDescriptorMap {
   const now = (): URL => parseUrl(url).url;
   const read = (get: () => unknown): PropertyDescriptor => ({ get, enumerable: true, configurable: true });

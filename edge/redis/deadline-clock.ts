@@ -1,28 +1,28 @@
 import { within } from "./script.ts";
 
 /*
- * Converts the moment at which a caller gives up into a deadline by the store's clock. If the store reaches a command later, because it
- * or the network was stuck, the command must do nothing: its caller no longer waits for the result.
+ * Converts a caller's timeout into a deadline in Redis time. If Redis reaches a command after its deadline, because Redis or the network
+ * stalled, the command must do nothing, because its caller no longer waits for the result.
  *
- * Each reply with the store's time bounds the difference between its clock and ours: the store read its clock after we
- * sent the request and before we got the reply. Deadlines use the lower bound, so that they are early by the time of the reply's
- * way, and never late. The best bound of the last seconds is used. A reply that contradicts it shows that the clock was set
- * back, and the bound is forgotten. If the clock was set forward, deadlines are too early: the script answers that the command
- * came late, that reply corrects the clock, and the command, which has done nothing, may be sent again.
+ * Each reply with Redis time bounds the offset between the clocks: Redis read its clock after the request was sent and before the reply
+ * arrived. Deadlines use the lower bound, so that they are early by the reply's latency and never late. The best bound of the last seconds
+ * is used. A reply that contradicts it shows that the clock was set back, and the bound is dropped. If the clock was set forward, deadlines
+ * are too early: the script replies that the command came late, the reply corrects the bound, and the command, which has done nothing, may
+ * be sent again.
  */
 
-/** In this time clocks drift by milliseconds only. */
+/** How long a bound is used: clocks drift only by milliseconds in this time. */
 const KNOWN_FOR_MS = 10_000;
-/** The scripts return whole milliseconds, rounded down. */
+/** Scripts return integer milliseconds, rounded down. */
 const RESOLUTION_MS = 1;
 const MEASURE_TIMEOUT_MS = 1_000;
 
-export interface ToldTime {
+export interface TimeReply {
   /** `performance.now()` before the command was sent. */
   readonly sentAtMs: number;
-  /** `performance.now()` when the reply had arrived. */
+  /** `performance.now()` after the reply arrived. */
   readonly receivedAtMs: number;
-  /** The store's clock, Unix ms. */
+  /** Redis time, Unix ms. */
   readonly storeMs: number;
 }
 
@@ -32,13 +32,13 @@ export interface AsksTime {
 }
 
 export class DeadlineClock {
-  /** Store clock − monotonic clock is at least this: the best bound of the current period, and of the one before. */
+  /** Lower bound of Redis clock − monotonic clock: the best of the current period and of the previous one. */
   #now: number | undefined;
   #before: number | undefined;
   #periodEndsMs = 0;
   #measuring: Promise<void> | undefined;
 
-  observe({ sentAtMs, receivedAtMs, storeMs }: ToldTime): void {
+  observe({ sentAtMs, receivedAtMs, storeMs }: TimeReply): void {
     const atLeast = storeMs - receivedAtMs;
     const atMost = storeMs + RESOLUTION_MS - sentAtMs;
     this.#roll(receivedAtMs);
@@ -47,12 +47,12 @@ export class DeadlineClock {
     this.#now = Math.max(this.#now ?? atLeast, atLeast);
   }
 
-  /** For a new connection, which may lead to another machine. */
+  /** Drops the bounds. Called for a new connection, which may lead to another machine. */
   forget(): void {
     this.#now = this.#before = undefined;
   }
 
-  /** The latest whole Unix ms of the store's clock at which a command may begin; undefined while the clock is unknown. */
+  /** Returns the latest Redis time, in integer Unix ms, at which a command may begin; `undefined` while the offset is unknown. */
   deadlineOf(dueMs: number, nowMs: number): number | undefined {
     this.#roll(nowMs);
     const known = this.#known();
@@ -68,8 +68,8 @@ export class DeadlineClock {
   }
 
   /**
-   * Calls `run`, which must do nothing after the deadline and then return undefined; in that case measures the clock and calls it once
-   * more. Throws when it was too late both times, or the caller's time is over.
+   * Calls `run`, which must do nothing after the deadline and then return `undefined`. In that case, measures the clock and calls `run`
+   * once more. Throws if both calls were too late, or the caller's time is over.
    */
   async inTime<T>(
     client: AsksTime,

@@ -1,33 +1,33 @@
 import { isCluster, type RedisClient } from "./connect.ts";
 
-/** What the shared store says of itself; of a cluster, what its first master says, and the sums of all masters. */
+/** Summary of the shared store. For a cluster: values of its first master, and sums over all masters. */
 export interface StoreDescription {
-  /** Of Valkey or of Redis; "unknown" when it says neither. */
+  /** Version of Valkey or Redis; "unknown" if neither is reported. */
   readonly version: string;
-  /** Of all nodes. */
+  /** Sum over all nodes. */
   readonly memoryBytes: number;
-  /** Of all nodes; 0: no limit. */
+  /** Sum over all nodes; 0 means no limit. */
   readonly memoryMaxBytes: number;
-  /** The policy's name as Redis has it; left out when it does not say it. */
+  /** `maxmemory-policy` as Redis names it; `undefined` if not reported. */
   readonly evictionPolicy?: string;
   /**
-   * `none`, `snapshots`, `append-only file`, or `append-only file and snapshots`. Our user may not read the settings of Redis, so
-   * `snapshots` is what has been seen: one was written since the start, or one with keys was read at it.
+   * `none`, `snapshots`, `append-only file`, or `append-only file and snapshots`. The user may not read the Redis configuration, so
+   * `snapshots` is inferred: a snapshot was written since the start, or the one loaded at the start contained keys.
    */
   readonly persistence: string;
-  /** `master` or `slave`, as Redis calls them. */
+  /** `master` or `slave`, as Redis reports it. */
   readonly role: string;
-  /** How many masters there are; 1 without a cluster. */
+  /** Number of masters; 1 without a cluster. */
   readonly nodes: number;
-  /** Unix ms, to a second. */
+  /** Unix ms, with a resolution of 1 s. */
   readonly startedAt: number;
-  /** Connections to all nodes, ours too. */
+  /** Connections to all nodes, including those of this process. */
   readonly clients: number;
 }
 
 /**
- * Asks every master by `INFO`. Rejects when one does not answer, and when no master of a cluster is known. It waits as long as the
- * connection does: a deadline is the caller's.
+ * Sends `INFO` to every master. Rejects if one does not respond, or if no master of a cluster is known. Has no timeout of its own: the
+ * caller sets a deadline.
  */
 export async function describeRedis(client: RedisClient): Promise<StoreDescription> {
   const nodes = isCluster(client) ? client.nodes("master") : [client];
@@ -37,7 +37,7 @@ export async function describeRedis(client: RedisClient): Promise<StoreDescripti
   const sum = (field: string): number => infos.reduce((all, info) => all + numberOf(info, field), 0);
   const evictionPolicy = textOf(first, "maxmemory_policy");
   const hasFile = textOf(first, "aof_enabled") === "1";
-  // Before version 7 saves are not counted. What an append-only file begins with is loaded as a snapshot is.
+  // Redis before version 7 does not count saves. The base of an append-only file is loaded like a snapshot.
   const signs = ["rdb_saves", "rdb_last_cow_size", ...(hasFile ? [] : ["rdb_last_load_keys_loaded"])];
   const snapshots = signs.some((field) => numberOf(first, field) > 0);
   const kinds = [...(hasFile ? ["append-only file"] : []), ...(snapshots ? ["snapshots"] : [])];

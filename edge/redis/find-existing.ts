@@ -1,11 +1,11 @@
 import { isCluster, type RedisClient } from "./connect.ts";
 
-/** A command with more keys would block other clients for too long. */
+/** Maximum keys per command. More would block other clients for too long. */
 const TOGETHER_MAX = 1_000;
 
 /**
- * Returns which of these keys exist, in order. Usually none does, because each key is a queue of work; then one command per thousand
- * keys is enough. Only when some exist is each checked. On a cluster each is checked from the start, because a command must stay in
+ * Returns which of these keys exist, in order. Usually none exists, because each key is a work queue; then one command per 1,000 keys is
+ * enough. Each key is checked separately only if some exist. On a cluster each is always checked separately, because a command must stay in
  * one slot.
  */
 export async function findExisting(client: RedisClient, keys: readonly string[]): Promise<boolean[]> {

@@ -1,17 +1,17 @@
 import { createHash } from "node:crypto";
-import { CENTRAL_ONLY_KINDS, type RecordKind, type RecordRef } from "../records.ts";
+import { POSTGRES_ONLY_KINDS, type RecordKind, type RecordRef } from "../records.ts";
 
 /*
- * The names of all keys in Redis. Every key begins with `<prefix>:<workspace>:`, so that the Redis user of a workspace can be limited
- * to its pattern; the part in braces decides the slot on a cluster.
+ * Names of all keys in Redis. Every key begins with `<prefix>:<workspace>:`, so that a workspace's Redis user can be limited to that
+ * pattern. The part in braces determines the slot on a cluster.
  */
 
 export const DEFAULT_PREFIX = "ps";
 
-/** Takes the place of the workspace in the keys of the feed that the api-servers follow. */
-export const CENTRAL = "_central";
+/** Replaces the workspace in the keys of the global change stream, which api-servers follow. */
+export const GLOBAL = "_central";
 
-/** Where a record is kept: a string of its own, or a field of the overrides of its namespace. */
+/** Location of a record: a string key, or a field in the hash of its namespace's overrides. */
 export interface RecordPlace {
   readonly key: string;
   readonly field?: string;
@@ -27,7 +27,7 @@ const RECORD_LETTERS: Partial<Record<RecordKind, string>> = {
   policy: "p",
 };
 
-/** The field of all overrides with a `*`. The field of an exact identifier begins with `=`, so the two never collide. */
+/** Field of all overrides with a `*`. The field of an exact identifier begins with `=`, so they never collide. */
 const PATTERNS_FIELD = "*";
 
 export class RedisKeys {
@@ -37,9 +37,9 @@ export class RedisKeys {
     this.#prefix = prefix;
   }
 
-  /** Throws for kinds that are never written to a store which pods can read. */
+  /** Throws for kinds that are never written to a store that gates can read. */
   record(ref: RecordRef): RecordPlace {
-    if (CENTRAL_ONLY_KINDS.has(ref.kind)) throw new Error(`records of kind ${ref.kind} are not kept in Redis`);
+    if (POSTGRES_ONLY_KINDS.has(ref.kind)) throw new Error(`records of kind ${ref.kind} are not kept in Redis`);
     const base = `${this.#prefix}:${ref.workspaceId}`;
     if (ref.kind === "workspace") return { key: `${base}:w` };
     if (ref.kind === "overridePatterns") return { key: `${base}:o:{${ref.id}}`, field: PATTERNS_FIELD };
@@ -50,23 +50,28 @@ export class RedisKeys {
     return { key: `${base}:${RECORD_LETTERS[ref.kind]}:{${ref.id}}` };
   }
 
-  /** A sorted set for each hash of overrides: the fields that are tombstones, by the time at which they may be removed. */
-  overridesGone(overridesKey: string): string {
+  /** Sorted set for each hash of overrides: its tombstone fields, by the time at which they may be removed. */
+  overridesDeleted(overridesKey: string): string {
     return overridesKey.replace(":o:{", ":o-gone:{");
   }
 
-  /** Two keys in one slot: one script appends an entry and increases the head. */
+  /** Three keys in one slot, because one script appends an entry to the stream and the history and increments the head. */
   changes(workspaceId: string): string {
     return `${this.#prefix}:${workspaceId}:changes:{${workspaceId}}`;
+  }
+
+  /** Hash of entries by number. Redis bounds an HMGET by its arguments, but does not bound a range read of a stream. */
+  history(workspaceId: string): string {
+    return `${this.#prefix}:${workspaceId}:history:{${workspaceId}}`;
   }
 
   mark(workspaceId: string): string {
     return `${this.#prefix}:${workspaceId}:mark:{${workspaceId}}`;
   }
 
-  /** A hash: the workspaces of the projection, each with the projection id in force for it. */
+  /** Hash of the projection's workspaces, each with its active projection id. */
   knownWorkspaces(): string {
-    return `${this.#prefix}:${CENTRAL}:workspaces:{${CENTRAL}}`;
+    return `${this.#prefix}:${GLOBAL}:workspaces:{${GLOBAL}}`;
   }
 
   /** `counted` is the result of `countedHash`. */
@@ -78,7 +83,7 @@ export class RedisKeys {
     return `${this.#prefix}:${workspaceId}:cr:{${keyId}}`;
   }
 
-  /** Matches the credits of every workspace. */
+  /** Pattern that matches the credits of every workspace. */
   everyCreditsPattern(): string {
     return `${this.#prefix}:*:cr:{*`;
   }
@@ -95,38 +100,38 @@ export class RedisKeys {
     return `${this.#prefix}:${workspaceId}:events`;
   }
 
-  /** How many bytes of events may be added. In the slot of the events, so that one script reads and writes both. */
-  eventsRoom(workspaceId: string): string {
+  /** Bytes of events that may still be added. Shares the slot of the events, so that one script reads and writes both. */
+  eventsQuota(workspaceId: string): string {
     return `${this.#prefix}:${workspaceId}:events-room:{${this.events(workspaceId)}}`;
   }
 
-  /** Names the process that shares out the room for events. */
+  /** Holds the process that distributes the event quotas. */
   eventsKeeper(): string {
-    return `${this.#prefix}:${CENTRAL}:events-keeper`;
+    return `${this.#prefix}:${GLOBAL}:events-keeper`;
   }
 
   pods(workspaceId: string, policyId: string): string {
     return `${this.#prefix}:${workspaceId}:pods:{${policyId}}`;
   }
 
-  /** The report of a pod whose user may write no other. */
+  /** Report of a pod whose user may write no other report. */
   podsOwn(workspaceId: string, policyId: string, podId: string): string {
     return `${this.pods(workspaceId, policyId)}:${podId}`;
   }
 
-  /** A sorted set: the pods that enforce the policy, by when they were last seen. Each pod may write it. */
+  /** Sorted set of the pods that enforce the policy, by last-seen time. Each pod may write it. */
   podsAlive(workspaceId: string, policyId: string): string {
     return `${this.#prefix}:${workspaceId}:pods-alive:{${policyId}}`;
   }
 
-  /** A sorted set: the pods that have such a user, by when it ends. Only the centre writes it. */
+  /** Sorted set of the pods that have their own user, by its expiry. Only the control plane writes it. */
   podsIssued(workspaceId: string, policyId: string): string {
     return `${this.#prefix}:${workspaceId}:pods-issued:{${policyId}}`;
   }
 
-  /** A sorted set: the users of gates, by when they end. */
+  /** Sorted set of the gates' users, by expiry. */
   gateUsers(): string {
-    return `${this.#prefix}:${CENTRAL}:gate-users`;
+    return `${this.#prefix}:${GLOBAL}:gate-users`;
   }
 }
 

@@ -1,15 +1,15 @@
 /*
- * Functions that scripts share. A workspace's own Redis user can write any type and any bytes under the workspace's prefix. A
- * script may serve several workspaces in one call, so it must not fail because of what one of them wrote.
+ * Lua functions that scripts share. A workspace's own Redis user can write any type and any bytes under the workspace's prefix. A script
+ * may serve several workspaces in one call, so data of one workspace must not make it fail.
  */
 
 /**
- * `whole(text)`: the whole number from 0 to 2^53 − 1 in the text, else nil.
+ * `whole(text)`: the integer from 0 to 2^53 − 1 in the text, else nil.
  * `read_hash(key, ...)`: fields of a hash; false for each missing one. Deletes a key that is not a hash.
  * `add_to_set(key, member)`: adds to a set, and replaces a key that is not a set. Returns 1 if the member is new.
- * `exact(numbers)`: whole numbers as one text, a JSON array. The client reads integer replies beyond 2^53 − 8 wrongly,
- * and is slow with thousands of small replies.
- * `now_ms()`: the store's clock, Unix ms, rounded down.
+ * `exact(numbers)`: integers as one text, a JSON array. The client misreads integer replies beyond 2^53 − 8, and is slow with thousands of
+ * small replies.
+ * `now_ms()`: Redis time, Unix ms, rounded down.
  */
 export const SHARED_LUA = `
 local function whole(text)

@@ -9,7 +9,7 @@ import { connectRedis } from "./connect.ts";
 
 /* Something between us and Redis answers several commands once, and is well again afterwards. */
 
-const LOST = { kind: "empty", answer: "$-1\r\n" } as const;
+const LOST = { kind: "empty", response: "$-1\r\n" } as const;
 
 test("a connection that lost replies is closed, and the next one has those of its own", async () => {
   const { url, prefix, close } = await createTestRedis();
@@ -68,7 +68,7 @@ test("no key gets the record of another one meanwhile", async () => {
   await waitFor("all to be read", async () => (await readAll()) === keys.length);
   for (let round = 0; round < 3; round++) {
     // All replies of one read and no others: what comes next looks like those of a read.
-    line.disturb({ kind: "empty", answer: "" });
+    line.disturb({ kind: "empty", response: "" });
     const during = readAll(keys.slice(round, round + 1));
     await new Promise((resolve) => setTimeout(resolve, 50));
     line.disturb(undefined);

@@ -2,14 +2,14 @@ import { randomUUID } from "node:crypto";
 import type { Redis } from "ioredis";
 
 /*
- * A reply belongs to a command by its place alone. When something between us and Redis loses one, each later command gets the reply of
- * another one, for as long as the connection lives. So a connection that is used is asked to repeat a text, once a second: when it
- * repeats anything else it is closed, and made again.
+ * Redis matches replies to commands by order alone. If a proxy loses one reply, each later command gets the reply of another command until
+ * the connection closes. So, once a second, a connection in use is asked to echo a text. If the reply differs, the connection is closed and
+ * reconnected.
  */
 
 const EVERY_MS = 1_000;
 
-/** Watches a connection until its client ends. An error in place of the text is none of ours: a user may lack the right to PING. */
+/** Watches a connection until its client closes. An error reply is ignored, because the user may lack permission for PING. */
 export function watchReplyOrder(connection: Redis, everyMs = EVERY_MS): void {
   let timer: NodeJS.Timeout | undefined;
   const stop = (): void => clearInterval(timer);
@@ -19,16 +19,16 @@ export function watchReplyOrder(connection: Redis, everyMs = EVERY_MS): void {
     let sent = -1;
     let waiting = 0;
     timer = setInterval(() => {
-      // Nothing was sent, so there is nothing to mix up. One that waits may wait for the reply to a later command.
+      // Without new commands no reply can be mismatched. A check in flight may wait for the reply to a later command.
       if (stream.bytesWritten === sent && waiting === 0) return;
       const text = randomUUID();
       waiting += 1;
-      const judge = (repeated?: unknown): void => {
+      const evaluate = (repeated?: unknown): void => {
         waiting -= 1;
         const isOurs = repeated === undefined || String(repeated) === text;
         if (!isOurs && connection.stream === stream) connection.disconnect(true);
       };
-      connection.ping(text).then(judge, () => judge());
+      connection.ping(text).then(evaluate, () => evaluate());
       sent = stream.bytesWritten;
     }, everyMs);
     timer.unref();

@@ -10,7 +10,9 @@ import * as source from "../events/redis-source.ts";
 import * as gateUsers from "../gate-users/redis.ts";
 import { POD_SCRIPTS } from "../load-scripts.ts";
 import * as pods from "../pods/redis.ts";
+import { RedisRecordWriter } from "../projection/redis-writer.ts";
 import * as projection from "../projection/scripts.ts";
+import { overrideRecordId } from "../records.ts";
 import { podAclRules } from "./acl.ts";
 import { RedisKeys } from "./keys.ts";
 import type { Script } from "./script.ts";
@@ -209,30 +211,72 @@ const WORST: readonly Worst[] = [
     script: sink.APPEND,
     what: "of the largest size",
     prepare: () => ({
-      keys: [keys.events(WORKSPACE), keys.eventsRoom(WORKSPACE)],
+      keys: [keys.events(WORKSPACE), keys.eventsQuota(WORKSPACE)],
       args: ["131072", "512", "1.25", "x".repeat(sink.APPEND.bounds.argBytes)],
     }),
   },
   {
-    script: sink.TAKE_ROOM,
+    script: sink.TAKE_QUOTA,
     what: "of a room that is none",
     prepare: async () => {
-      await raw.set(keys.eventsRoom(WORKSPACE), "x".repeat(1_000_000));
-      return { keys: [keys.eventsRoom(WORKSPACE)], args: ["131072", MAX] };
+      await raw.set(keys.eventsQuota(WORKSPACE), "x".repeat(1_000_000));
+      return { keys: [keys.eventsQuota(WORKSPACE)], args: ["131072", MAX] };
     },
   },
 ];
+
+/** What is left of the stream and of the history when 300 changes of records with the longest ids were announced. */
+async function announceMany(): Promise<void> {
+  const writer = new RedisRecordWriter(raw, keys);
+  await writer.begin("prj_many", [WORKSPACE]);
+  const refs = repeat(300, (i) => ({
+    workspaceId: WORKSPACE,
+    kind: "override" as const,
+    id: overrideRecordId("rlns_1", `${i} `.padEnd(512, "\u{20ac}")),
+  }));
+  await writer.write({ projectionId: "prj_many", version: 1, writes: refs.map((ref) => ({ ref, data: undefined })) });
+}
+
+/** Commands of some 20 kB, which no script bounds. */
+const DIRECT: readonly { readonly what: string; readonly command: readonly [string, ...string[]] }[] = [
+  {
+    what: "XREAD of its change stream, named 500 times",
+    command: ["xread", "streams", ...repeat(500, () => keys.changes(WORKSPACE)), ...repeat(500, () => "0")],
+  },
+  { what: "XREVRANGE of its change stream", command: ["xrevrange", keys.changes(WORKSPACE), "+", "-"] },
+  {
+    what: "HMGET of one entry of the history, named 2,000 times",
+    command: ["hmget", keys.history(WORKSPACE), ...repeat(2_000, () => "299")],
+  },
+];
+
+test.each(DIRECT)("a gate's user holds Redis for at most 10 ms by $what", async ({ command: [name, ...args] }) => {
+  await announceMany();
+  const costs: number[] = [];
+  for (let round = 0; round < ROUNDS; round++) costs.push(await costMs(() => gate.call(name, ...args), name));
+  expect(Math.min(...costs)).toBeLessThan(COST_MS_MAX);
+});
+
+test("a gate's user may send no command that reads all of the history, or a field of a record again and again", async () => {
+  const denied: readonly (readonly [string, ...string[]])[] = [
+    ["hgetall", keys.history(WORKSPACE)],
+    ["xrange", keys.changes(WORKSPACE), "-", "+"],
+    ["hmget", keys.record({ workspaceId: WORKSPACE, kind: "overridePatterns", id: "rlns_1" }).key, "*", "*"],
+  ];
+  for (const [name, ...args] of denied) await expect(gate.call(name, ...args)).rejects.toThrow("NOPERM");
+});
 
 /** Records and the change stream may be read alone. */
 const run = (script: Script, { keys: ofKeys, args }: Call): Promise<unknown> =>
   gate.call(script === projection.POSITION ? "evalsha_ro" : "evalsha", script.sha, ofKeys.length, ...ofKeys, ...args);
 
 /** What one call takes of Redis, as Redis itself measures it. */
-async function costMs(work: () => Promise<unknown>): Promise<number> {
+async function costMs(work: () => Promise<unknown>, command = "evalsha\\w*"): Promise<number> {
   await raw.config("RESETSTAT");
   await work();
   const stats = await raw.info("commandstats");
-  const usec = [...stats.matchAll(/^cmdstat_evalsha\w*:calls=1,usec=(\d+)/gm)].map(([, found]) => Number(found));
+  const calls = stats.matchAll(new RegExp(`^cmdstat_${command}:calls=1,usec=(\\d+)`, "gm"));
+  const usec = [...calls].map(([, found]) => Number(found));
   expect(usec).toHaveLength(1);
   return (usec[0] ?? Number.POSITIVE_INFINITY) / 1000;
 }

@@ -2,29 +2,29 @@ import { createHash } from "node:crypto";
 import { Command } from "ioredis";
 import { isCluster, type RedisClient } from "./connect.ts";
 
-/** A Lua script as data: its text, and the hash under which the server may already know it. */
+/** A Lua script: its text and its SHA-1, by which the server caches it. */
 export interface Script {
   readonly lua: string;
   readonly sha: string;
-  readonly bounds: Required<CallBounds>;
+  readonly bounds: Required<CallLimits>;
 }
 
-/** The largest call that our own callers send. The ACL cannot bound calls of scripts, so each script refuses a larger one itself. */
-export interface CallBounds {
+/** The largest call that this code sends. ACLs cannot bound script calls, so each script rejects a larger one itself. */
+export interface CallLimits {
   readonly keys: number;
-  /** Arguments of a call, whatever the number of its keys. Default: 0. */
+  /** Maximum arguments of a call, independent of its number of keys. Default: 0. */
   readonly args?: number;
-  /** Arguments for each key, in addition. Default: 0. */
+  /** Additional arguments per key. Default: 0. */
   readonly argsPerKey?: number;
-  /** Bytes of one argument. Default: 64, enough for a number, an id or a user's name. */
+  /** Maximum bytes of one argument. Default: 64, enough for a number, an id or a user name. */
   readonly argBytes?: number;
 }
 
 /**
- * Redis runs nothing else while it runs a script, and a gate's user may run every script that is loaded. So a call beyond the bounds
- * gets an error before any work.
+ * Adds a size check at the start of a script. Redis runs nothing else during a script, and a gate's user may run every loaded script, so a
+ * call that exceeds the limits fails before any work.
  */
-export function defineScript({ keys, args = 0, argsPerKey = 0, argBytes = 64 }: CallBounds, body: string): Script {
+export function defineScript({ keys, args = 0, argsPerKey = 0, argBytes = 64 }: CallLimits, body: string): Script {
   const argsMax = argsPerKey === 0 ? `${args}` : `${args} + ${argsPerKey} * #KEYS`;
   const lua = `
 local is_too_large = #KEYS > ${keys} or #ARGV > ${argsMax}
@@ -38,9 +38,8 @@ ${body}`;
 }
 
 /**
- * Runs a script by its hash. A server that does not know the hash has executed nothing, so it is safe to send the text then, also
- * for scripts that consume. `argv` begins with the keys. Sends one command without the client's generic wrapper, because
- * every counted request comes through here.
+ * Runs a script by its hash. A server that does not know the hash has executed nothing, so sending the text then is safe, even for scripts
+ * that consume. `argv` begins with the keys. Bypasses the client's generic wrapper, because every counted request takes this path.
  */
 export function runScript(
   client: RedisClient,
@@ -58,8 +57,8 @@ export function runScript(
 }
 
 /**
- * Runs a script that writes nothing, by a command that needs no write permission on its keys: a pod may not write what the
- * relay writes. A server before Redis 7 has neither that command nor such permissions.
+ * Runs a read-only script with a command that needs no write permission on its keys, because a gate may not write the relay's keys. A
+ * server before Redis 7 has neither that command nor such permissions.
  */
 export async function runReadingScript(
   client: RedisClient,
@@ -77,7 +76,7 @@ export async function runReadingScript(
   }
 }
 
-/** Reads a reply that the script made with `exact` of `lua.ts`. Throws for anything else. */
+/** Parses a reply of the Lua function `exact` in `lua.ts`. Throws if it is invalid. */
 export const readNumbers = (reply: unknown): number[] => JSON.parse(reply as string) as number[];
 
 export interface ScriptCall {
@@ -87,8 +86,8 @@ export interface ScriptCall {
 }
 
 /**
- * Runs many calls in order, in one pipeline where one connection serves them all. Each must be safe to repeat: if the server
- * does not know a script, all are sent again. Throws the first error; the others may have been executed.
+ * Runs calls in order, in one pipeline if one connection serves them all. Each call must be safe to repeat: if the server does not know a
+ * script, all are sent again. Throws the first error; other calls may have been executed.
  */
 export async function runScripts(client: RedisClient, calls: readonly ScriptCall[]): Promise<unknown[]> {
   const replies = await runScriptsEach(client, calls);
@@ -97,7 +96,7 @@ export async function runScripts(client: RedisClient, calls: readonly ScriptCall
   return replies;
 }
 
-/** The same, but returns the error of a failed call in place of its reply. */
+/** Like `runScripts`, but returns a failed call's error in place of its reply. */
 export async function runScriptsEach(client: RedisClient, calls: readonly ScriptCall[]): Promise<unknown[]> {
   if (isCluster(client)) {
     const run = ({ script, keys, args }: ScriptCall) => runScript(client, script, keys.length, [...keys, ...args]);
@@ -121,7 +120,7 @@ const UTF8 = { replyEncoding: "utf8" } as const;
 const send = (client: RedisClient, name: string, args: (string | number | Buffer)[]): Promise<unknown> =>
   client.sendCommand(new Command(name, args, UTF8)) as Promise<unknown>;
 
-/** Rejects when `work` takes longer. The late work is not cancelled; its result is ignored. */
+/** Rejects if `work` takes longer. The work is not canceled; its result is ignored. */
 export async function within<T>(ms: number, work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {

@@ -7,9 +7,8 @@ const RETRY_MS = 500;
 const TIMEOUT_MS = 1_000;
 
 /**
- * The clock of Redis, measured every 10 s and after each new connection, because clocks drift and a failover brings another
- * machine's clock. Clocks of pods are not trusted. After a failed measurement the old estimate is kept, and is off by the
- * drift since.
+ * Redis time, measured every 10 s and after each new connection, because clocks drift and a failover switches to another machine's clock.
+ * Clocks of pods are not trusted. If a measurement fails, the previous estimate stays in use and is off by the drift since then.
  */
 export class StoreClock {
   readonly #client: RedisClient;
@@ -21,9 +20,9 @@ export class StoreClock {
     this.#client = client;
   }
 
-  /** Resolves after the first measurement, or its failure. */
+  /** Resolves after the first measurement, whether it succeeds or fails. */
   async start(): Promise<void> {
-    // After a failover it is another machine's clock.
+    // A failover switches to another machine's clock.
     this.#client.on("ready", this.#measureNow);
     await this.#measure();
   }
@@ -39,8 +38,8 @@ export class StoreClock {
   }
 
   /**
-   * Uses a measurement that came with another reply: the result of TIME, for a request that was sent at `sentMs` of our monotonic clock.
-   * Throws when it is not a time.
+   * Uses a measurement from another reply: the result of TIME for a request sent at `sentMs` on the monotonic clock. Throws if it is not a
+   * time.
    */
   take(sentMs: number, [seconds, microseconds]: readonly unknown[]): void {
     const storeMs = Number(seconds) * 1000 + Number(microseconds) / 1000;

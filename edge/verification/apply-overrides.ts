@@ -5,11 +5,11 @@ import type { Projection } from "../projection/contract.ts";
 
 export interface AppliedLimit {
   readonly charge: LimitCharge;
-  /** undefined: the limit is charged as requested. */
+  /** `undefined` if the limit is charged as requested. */
   readonly override: OverrideRecord | undefined;
 }
 
-/** Returns the limits of namespaces with the overrides in force, in order; `unusable` when one of these cannot be read now. */
+/** Returns the namespace limits with the active overrides applied, in order. Returns `unusable` if an override cannot be read now. */
 export async function applyOverrides(
   projection: Pick<Projection, "findOverride">,
   charges: readonly LimitCharge[],

@@ -7,24 +7,21 @@ import type { Projection } from "../projection/contract.ts";
 import { applyOverrides } from "./apply-overrides.ts";
 
 /*
- * Charges a plan in one round trip, and decides what to do when the shared counters are unreachable. Limits that were counted stay
- * counted when credits refuse.
+ * Charges a plan in one round trip, and decides what to do if the shared counters are unreachable. If credits are refused, the limits stay
+ * charged.
  */
 
-export interface CountingParts {
+export interface CountingDeps {
   readonly counters: Pick<Counters, "consume">;
   readonly projection: Pick<Projection, "findOverride">;
-  /**
-   * Counts limits in this process. Does not need the shared store. `LocalShare`: only this process' share of each limit, where it is one
-   * of several.
-   */
+  /** Counts limits in this process, without the shared store. With `LocalShare` the process admits only its share of each limit. */
   countLocally(limits: readonly LimitCharge[], how: "Local" | "LocalShare"): Promise<Consumed>;
   /**
-   * Loads the credit counter of a key and charges it. `unknown` when it is still not loaded; undefined when the key is
-   * unlimited or deleted by now. May throw `CountersUnavailable`.
+   * Loads the credit counter of a key and charges it. Returns `unknown` if it is still not loaded, and `undefined` if the key is now
+   * unlimited or deleted. May throw `CountersUnavailable`.
    */
   loadAndSpend(charge: CreditCharge): Promise<CreditOutcome | undefined>;
-  /** Called each time that limits or credits could not be counted, with what is done instead. */
+  /** Called each time limits or credits could not be counted, with the fallback that was used. */
   onUncounted(what: "limits" | "credits", done: WithoutStore["onCounterFailure"], cause: unknown): void;
 }
 
@@ -42,25 +39,25 @@ export interface Counting {
 export interface Counted {
   readonly kind: "counted";
   readonly code: CountedCode;
-  /** The limits that were charged, with overrides: those of the plan by name, then those of namespaces. */
+  /** The charged limits, with overrides: the named limits of the plan, then the namespace limits. */
   readonly limits: readonly LimitCharge[];
-  /** undefined when the counters are unreachable and the policy admits requests uncounted. */
+  /** `undefined` if the counters are unreachable and the policy admits requests uncounted. */
   readonly consumed: Consumed | undefined;
   readonly spentCredits: number;
 }
 
-/** The counters are unreachable, and the policy does not admit the request without them. */
+/** The counters are unreachable, and the policy does not admit uncounted requests. */
 export interface Uncountable {
   readonly kind: "uncountable";
   readonly what: "limits" | "credits";
-  /** The store's error; undefined when it answered and the credits are not loaded. */
+  /** The store's error; `undefined` if the store responded but the credits are not loaded. */
   readonly cause: unknown;
 }
 
-/** Rejects only with our own faults, and with what `loadAndSpend` throws. */
-export function count(parts: CountingParts, counting: Counting): Promise<Counted | Uncountable> {
+/** Rejects only with internal errors and with errors of `loadAndSpend`. */
+export function count(parts: CountingDeps, counting: Counting): Promise<Counted | Uncountable> {
   const { plan } = counting;
-  // Most plans have no limits of namespaces, and then nothing is looked up first.
+  // Most plans have no namespace limits and need no lookup.
   if (plan.shared.length === 0) return consume(parts, counting, plan.limits);
   return applyOverrides(parts.projection, plan.shared).then((applied) =>
     "unusable" in applied
@@ -70,7 +67,7 @@ export function count(parts: CountingParts, counting: Counting): Promise<Counted
 }
 
 function consume(
-  parts: CountingParts,
+  parts: CountingDeps,
   counting: Counting,
   limits: readonly LimitCharge[],
 ): Promise<Counted | Uncountable> {
@@ -90,9 +87,9 @@ function consume(
   );
 }
 
-/** The limits have been charged; another call only for the credits charges nothing twice. */
+/** The limits are already charged; this call charges only the credits. */
 async function loadCredits(
-  parts: CountingParts,
+  parts: CountingDeps,
   { withoutStore }: Counting,
   { limits, consumed, charge }: { limits: readonly LimitCharge[]; consumed: Consumed; charge: CreditCharge },
 ): Promise<Counted | Uncountable> {
@@ -102,9 +99,9 @@ async function loadCredits(
     : conclude(limits, { ...consumed, credits }, charge);
 }
 
-/** Limits of namespaces are charged without overrides, because these may be unknown too. */
+/** Namespace limits are charged without overrides, which may be unreadable too. */
 async function countWithoutStore(
-  parts: CountingParts,
+  parts: CountingDeps,
   { plan, withoutStore }: Counting,
   cause: unknown,
 ): Promise<Counted | Uncountable> {
@@ -124,7 +121,7 @@ async function countWithoutStore(
 }
 
 function creditsUnknown(
-  parts: CountingParts,
+  parts: CountingDeps,
   { onCreditFailure }: WithoutStore,
   { limits, consumed, cause }: { limits: readonly LimitCharge[]; consumed: Consumed | undefined; cause: unknown },
 ): Counted | Uncountable {

@@ -9,19 +9,19 @@ import { CountersUnavailable } from "../counters/contract.ts";
 import { MemoryCounters, MemoryStore } from "../counters/memory.ts";
 import type { Lookup } from "../projection/contract.ts";
 import type { WithoutStore } from "./count.ts";
-import { type ExplainParts, explain } from "./explain.ts";
+import { type ExplainDeps, explain } from "./explain.ts";
 import type { Verification } from "./verify.ts";
 
 const NOW_MS = 1_800_000_000_000;
 const MINUTE = 60_000;
 
-interface Given extends Partial<Omit<ExplainParts, "projection">> {
+interface Given extends Partial<Omit<ExplainDeps, "projection">> {
   readonly overrides?: Readonly<Record<string, Lookup<OverrideRecord>>>;
 }
 
 function partsOf({ overrides = {}, ...given }: Given = {}) {
   const counters = new MemoryCounters(new MemoryStore(() => NOW_MS));
-  const parts: ExplainParts = {
+  const parts: ExplainDeps = {
     nowMs: () => NOW_MS,
     recordsAgeMs: () => 849.2,
     projection: {

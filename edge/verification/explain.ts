@@ -11,54 +11,54 @@ import { type ConsumeRequest, CountersUnavailable } from "../counters/contract.t
 import { MemoryCounters, MemoryStore } from "../counters/memory.ts";
 import type { Lookup, Projection } from "../projection/contract.ts";
 import { count, type WithoutStore } from "./count.ts";
-import { type Verification, type VerifyParts, verify } from "./verify.ts";
+import { type Verification, type VerifyDeps, verify } from "./verify.ts";
 
 /*
- * A verification that is only explained. The code that decides is the same (verify.ts), unchanged: it is given a verification and parts that
- * stand before the real ones, pass on what they answer and remember it, and count nothing. So an explanation costs other
- * verifications nothing, and what it says was seen is what decided.
+ * Explains a verification without counting it. `verify.ts` decides, unchanged: it gets a wrapped verification and wrapped dependencies that
+ * pass values through, record them, and count nothing. So an explanation never affects other verifications, and it reports exactly the
+ * values that were decisive.
  */
 
-export interface ExplainParts {
-  /** Clock of the shared store, Unix ms. */
+export interface ExplainDeps {
+  /** Returns the shared store's time, Unix ms. */
   readonly nowMs: () => number;
   readonly projection: Pick<Projection, "findOverride" | "findNamespace">;
-  /** How old the records may be, ms; Infinity when that is not known. */
+  /** Returns the age of the records, in ms; `Infinity` if it is unknown. */
   readonly recordsAgeMs: () => number;
   /** Decides limits in the shared store and counts nothing. Rejects with `CountersUnavailable`. */
   readonly peekLimits: (limits: readonly LimitCharge[]) => Promise<Consumed>;
   /**
-   * What is left of the credits of a key; undefined when it has no limit of them any more. Rejects with `CountersUnavailable` when the
-   * shared store does not answer.
+   * Returns the remaining credits of a key; `undefined` if the key no longer has a credit limit. Rejects with `CountersUnavailable` if the
+   * shared store does not respond.
    */
   readonly readCredits: (charge: CreditCharge) => Promise<number | undefined>;
 }
 
 export interface Explained {
-  /** `UNKNOWN`: it cannot be decided now. */
+  /** `UNKNOWN` if the outcome cannot be decided now. */
   readonly code: Code | "UNKNOWN";
-  /** undefined for a key that is not found, or that the caller may not know of. */
+  /** `undefined` if the key does not exist or the caller may not see it. */
   readonly view: KeyView | undefined;
   readonly explained: ExplainedKey;
-  /** Whole seconds until a refused request may pass. */
+  /** Seconds, rounded up, until a rejected request may pass. */
   readonly retryAfterS: number | undefined;
-  /** The moment that was decided for, Unix ms. */
+  /** Timestamp of the decision, Unix ms. */
   readonly nowMs: number;
 }
 
 export interface ExplainOptions {
-  /** The policy whose rule asks; undefined for a call of the API. */
+  /** The policy that contains the rule; `undefined` for an API call. */
   readonly policy?: Omit<Source, "kind"> | undefined;
-  /** What is said of a key that is not found; `hidden` is one that the caller of the verification may not know of. */
+  /** Returns the message for a key that is not found. `hidden` is the key if it exists but the caller may not see it. */
   readonly sayNotFound?: (hidden: KeyRecord | undefined) => string;
 }
 
 /**
- * Explains what `verify` would decide now: counts, spends and records nothing, and asks for nothing to be loaded. Throws and rejects with the
- * errors of `verification`, and with our own faults.
+ * Explains what `verify` would decide now. Counts, charges and records nothing, and requests no credit loads. Throws the errors of
+ * `verification`, and internal errors.
  */
 export async function explain(
-  parts: ExplainParts,
+  parts: ExplainDeps,
   verification: Verification,
   { policy, sayNotFound = () => "There is no such key." }: ExplainOptions = {},
 ): Promise<Explained> {
@@ -76,11 +76,11 @@ export async function explain(
     return { code, view, explained, retryAfterS: undefined, nowMs };
   }
 
-  // What comes after the step that decided is told too, and cannot fail the explanation any more.
+  // Later steps are reported too, but their errors do not fail the explanation.
   const query = orReason(() => watched.readQuery());
   const plan = watched.planned ?? orReason(() => watched.plan(view));
   const withoutStore = typeof plan === "string" ? undefined : verification.withoutStore(plan);
-  if (typeof plan !== "string" && withoutStore !== undefined && !dry.hasAsked && chargesAnything(plan)) {
+  if (typeof plan !== "string" && withoutStore !== undefined && !dry.hasRequested && chargesAnything(plan)) {
     await count(dry, { plan, withoutStore });
   }
   const { clientIp, apiId } = verification;
@@ -100,14 +100,14 @@ export async function explain(
 
 const NOTHING: ExplainedKey = { steps: [], permissions: { needed: [], held: [], heldCount: 0 }, limits: [] };
 
-function ageOf({ recordsAgeMs }: ExplainParts): number {
+function ageOf({ recordsAgeMs }: ExplainDeps): number {
   const ageMs = recordsAgeMs();
   return Number.isFinite(ageMs) ? Math.ceil(ageMs) : -1;
 }
 
-/** The names of the namespaces of limits, by id; a name that cannot be read is left out. */
+/** Returns the names of limit namespaces by id, without those that cannot be read. */
 async function nameNamespaces(
-  { projection }: ExplainParts,
+  { projection }: ExplainDeps,
   limits: readonly LimitCharge[],
 ): Promise<ReadonlyMap<string, string>> {
   const charged = limits.filter(({ scope }) => scope.kind === "namespace");
@@ -125,7 +125,7 @@ function orReason<T>(read: () => T): T | string {
   }
 }
 
-/** Passes on what a verification says, and remembers it. */
+/** Passes values of a verification through and records them. */
 class WatchedVerification implements Verification {
   readonly clientIp: string | undefined;
   readonly apiId: string | undefined;
@@ -142,7 +142,7 @@ class WatchedVerification implements Verification {
     this.#real = real;
   }
 
-  /** Only one that the caller may know of. */
+  /** `undefined` unless the caller may see the key. */
   get view(): KeyView | undefined {
     return this.#isSeen ? this.#found : undefined;
   }
@@ -176,21 +176,21 @@ class WatchedVerification implements Verification {
   }
 }
 
-/** Counts as a verification does, but nothing is charged. The time stands still, so that every step is of one moment. */
-class DryParts implements VerifyParts {
-  /** What was counted; undefined while nothing was, or when the counters do not answer. */
+/** Evaluates limits and credits without charging them. The clock is frozen, so that all steps see the same timestamp. */
+class DryParts implements VerifyDeps {
+  /** `undefined` until the counters respond. */
   counts: Omit<SeenCounts, "namespaces"> | undefined;
-  /** Whether the counters were asked, answering or not. */
-  hasAsked = false;
-  /** What was decided without the shared counters. */
+  /** Whether the counters were called, with or without a response. */
+  hasRequested = false;
+  /** The decision made without the shared counters. */
   alone: Pick<SeenUncounted, "isAsync" | "alone"> = { isAsync: false, alone: undefined };
   readonly nowMs: () => number;
   readonly counters = { consume: (request: ConsumeRequest): Promise<Consumed> => this.#consume(request) };
-  readonly projection: VerifyParts["projection"];
+  readonly projection: VerifyDeps["projection"];
   readonly #overrides: Promise<Lookup<OverrideRecord>>[] = [];
-  readonly #parts: ExplainParts;
+  readonly #parts: ExplainDeps;
 
-  constructor(parts: ExplainParts) {
+  constructor(parts: ExplainDeps) {
     this.#parts = parts;
     const nowMs = parts.nowMs();
     this.nowMs = () => nowMs;
@@ -203,7 +203,7 @@ class DryParts implements VerifyParts {
     };
   }
 
-  /** What a process has counted is known to it alone; here it has counted nothing, and nothing is shared with others. */
+  /** Local counts exist only in the process that made them. This process has counted nothing and shares nothing. */
   async countLocally(limits: readonly LimitCharge[]): Promise<Consumed> {
     return this.#countAlone(limits, false);
   }
@@ -214,28 +214,28 @@ class DryParts implements VerifyParts {
     return alone;
   }
 
-  /** The credits are read and never asked for; those that are not limited any more are not charged. */
+  /** Reads the credits without requesting a load. Does not charge keys that no longer have a credit limit. */
   async loadAndSpend(): Promise<CreditOutcome | undefined> {
     return undefined;
   }
 
-  /** Also where overrides cannot be read, and the counters are not asked. */
+  /** Called if overrides cannot be read too; the counters are then not called. */
   onUncounted(): void {
-    this.hasAsked = true;
+    this.hasRequested = true;
   }
 
   get isUncounted(): boolean {
-    return this.hasAsked && this.counts === undefined;
+    return this.hasRequested && this.counts === undefined;
   }
 
   async #consume({ limits, credits }: ConsumeRequest): Promise<Consumed> {
-    this.hasAsked = true;
+    this.hasRequested = true;
     const overrides = await Promise.all(this.#overrides);
     let consumed: Consumed;
     try {
       consumed = await this.#peek({ limits, credits });
     } catch (error) {
-      // As in edge/counters/local.ts: the store is not asked for limits that each process decides.
+      // Same rule as `edge/counters/local.ts`: limits with local accuracy do not call the store.
       const isAsync = credits === undefined && limits.every(({ accuracy }) => accuracy === "local");
       if (!isAsync || !(error instanceof CountersUnavailable)) throw error;
       return this.#countAlone(limits, true);

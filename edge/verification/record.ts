@@ -2,14 +2,14 @@ import { KeyView } from "../../core/verification/key-view.ts";
 import type { LineSink } from "../events/contract.ts";
 import { type Happening, subjectJson, verificationLine } from "../events/verification-line.ts";
 
-export interface RecordingParts {
+export interface RecordingDeps {
   readonly events: LineSink;
   /** `deciderJson` of this process. */
   readonly decidedBy: string;
 }
 
-/** Queues the event of one verification of a known key, for every outcome. */
-export function recordVerification({ events, decidedBy }: RecordingParts, view: KeyView, happening: Happening): void {
+/** Queues the event of one verification of an existing key, whatever its outcome. */
+export function recordVerification({ events, decidedBy }: RecordingDeps, view: KeyView, happening: Happening): void {
   events.addLine(view.key.workspaceId, verificationLine(subjectOf(view), decidedBy, happening));
 }
 

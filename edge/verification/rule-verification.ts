@@ -1,5 +1,5 @@
 import type { Query } from "../../core/permissions/query.ts";
-import { judgeFreshness } from "../../core/policies/freshness.ts";
+import { checkFreshness } from "../../core/policies/freshness.ts";
 import type { CompiledRule } from "../../core/policies/match-rule.ts";
 import { planRule } from "../../core/policies/plan-rule.ts";
 import type { CompiledPolicy } from "../../core/policies/policy.ts";
@@ -10,9 +10,9 @@ import type { Lookup, Projection } from "../projection/contract.ts";
 import type { WithoutStore } from "./count.ts";
 import type { Verification } from "./verify.ts";
 
-/** What a gate asks about the key of a request. */
+/** What a gate needs to verify the key of a request. */
 export interface RuleQuestion {
-  readonly inForce: { readonly policy: CompiledPolicy };
+  readonly active: { readonly policy: CompiledPolicy };
   readonly rule: CompiledRule;
   /** Base64 SHA-256 of the key. */
   readonly hash: string;
@@ -27,8 +27,8 @@ interface RuleParts {
 const UNKNOWN: Lookup<KeyView> = { status: "unusable", reason: "The gate cannot look the API key up now." };
 
 /**
- * A request for which a rule of a policy asks for a key: the key must belong to the policy's API, and the rule defines the required
- * permissions and the charges.
+ * Verification of a key that a policy rule requires: the key must belong to the policy's API, and the rule defines the required permissions
+ * and the charges.
  */
 export class RuleVerification<Question extends RuleQuestion = RuleQuestion> implements Verification {
   readonly clientIp: string | undefined;
@@ -45,11 +45,11 @@ export class RuleVerification<Question extends RuleQuestion = RuleQuestion> impl
 
   find(): Lookup<KeyView> | Promise<Lookup<KeyView>> {
     const found = this.#projection.findKey(this.#workspaceId, this.question.hash);
-    return found instanceof Promise ? found.then((late) => this.#judgeAbsence(late)) : found;
+    return found instanceof Promise ? found.then((late) => this.#checkNegativeEntry(late)) : found;
   }
 
   maySee({ workspaceId, apiId }: KeyRecord): boolean {
-    return workspaceId === this.#workspaceId && apiId === this.question.inForce.policy.apiId;
+    return workspaceId === this.#workspaceId && apiId === this.question.active.policy.apiId;
   }
 
   readQuery(): Query | undefined {
@@ -57,19 +57,19 @@ export class RuleVerification<Question extends RuleQuestion = RuleQuestion> impl
   }
 
   plan(view: KeyView): ChargePlan {
-    const { inForce, rule } = this.question;
-    return planRule(view, rule, { audit: inForce.policy.mode === "Audit" });
+    const { active, rule } = this.question;
+    return planRule(view, rule, { audit: active.policy.mode === "Audit" });
   }
 
   withoutStore(): WithoutStore {
-    return this.question.inForce.policy;
+    return this.question.active.policy;
   }
 
-  /** Absence is used only while the gate's data is fresh, because the key may have been created since. */
-  #judgeAbsence(lookup: Lookup<KeyView>): Lookup<KeyView> {
+  /** A negative cache entry is used only while the gate's data is fresh, because the key may have been created since. */
+  #checkNegativeEntry(lookup: Lookup<KeyView>): Lookup<KeyView> {
     if (lookup.status === "found") return lookup;
     if (lookup.status === "unusable") return UNKNOWN;
-    const { onStale } = this.question.inForce.policy;
-    return judgeFreshness(onStale, this.#projection.stalenessMs()) === "Fresh" ? lookup : UNKNOWN;
+    const { onStale } = this.question.active.policy;
+    return checkFreshness(onStale, this.#projection.stalenessMs()) === "Fresh" ? lookup : UNKNOWN;
   }
 }

@@ -9,7 +9,7 @@ import { type ConsumeRequest, type Counters, CountersUnavailable } from "../coun
 import { MemoryCounters, MemoryStore } from "../counters/memory.ts";
 import type { Lookup } from "../projection/contract.ts";
 import type { WithoutStore } from "./count.ts";
-import { type Verification, type VerifyParts, verify, verifyAgain } from "./verify.ts";
+import { type Verification, type VerifyDeps, verify, verifyAgain } from "./verify.ts";
 
 const NOW_MS = 1_800_000_000_000;
 const STRICT: WithoutStore = { onCounterFailure: "Deny", onCreditFailure: "Deny" };
@@ -59,7 +59,7 @@ function ownPlan(view: KeyView, creditCost = 1): ChargePlan {
 const AWAY = new CountersUnavailable("away");
 const away: Pick<Counters, "consume"> = { consume: () => Promise.reject(AWAY) };
 
-interface Given extends Partial<VerifyParts> {
+interface Given extends Partial<VerifyDeps> {
   readonly overrides?: Readonly<Record<string, Lookup<OverrideRecord>>>;
 }
 
@@ -67,7 +67,7 @@ function partsOf({ overrides = {}, ...given }: Given = {}) {
   const uncounted: string[] = [];
   const counters = new MemoryCounters(new MemoryStore(() => NOW_MS));
   const local = new MemoryCounters(new MemoryStore(() => NOW_MS));
-  const parts: VerifyParts = {
+  const parts: VerifyDeps = {
     nowMs: () => NOW_MS,
     counters,
     projection: {

@@ -5,40 +5,37 @@ import type { Code } from "../../core/verification/codes.ts";
 import type { KeyView } from "../../core/verification/key-view.ts";
 import { type ChargePlan, chargesAnything } from "../../core/verification/plan-charges.ts";
 import type { Lookup } from "../projection/contract.ts";
-import { type Counted, type CountingParts, count, type Uncountable, type WithoutStore } from "./count.ts";
+import { type Counted, type CountingDeps, count, type Uncountable, type WithoutStore } from "./count.ts";
 
 /*
- * One verification of a key, for every caller: a rule of the gate, keys.verifyKey, and later ones. The steps
- * and their order are here (api-v2.md section 12):
+ * Verifies a key, for the gate and for `keys.verifyKey`. The steps and their order are defined here (api-v2.md section 12):
  *
- *   find the key   may the caller know of it   check the key   plan the charges   count   the code
+ *   find the key   check that the caller may see it   check the key   plan the charges   count   return the code
  *
- * What differs between callers is a `Verification`, an adapter with a few members. What a caller does with the verdict (an HTTP
- * status, a JSON body, an event) is its own.
+ * A `Verification` adapts this to one caller. Each caller turns the result into its own form (an HTTP status, a JSON body, an event).
  */
 
-/** One caller's verification of one key. */
 export interface Verification {
-  /** Without it the API's IP allow-list is not checked. */
+  /** If omitted, the API's IP allow-list is not checked. */
   readonly clientIp: string | undefined;
-  /** The API that the key must be of: a key of another one is FORBIDDEN. Any when left out. */
+  /** API that the key must belong to; other keys are `FORBIDDEN`. Default: any API. */
   readonly apiId?: string | undefined;
-  /** Whether the query is read only for a key that is otherwise good; else before anything is said of the key. */
+  /** Whether the query is read only for a key that passes all other checks. Default: it is read before any result about the key. */
   readonly readsQueryLast?: boolean;
-  /** Finds the key: without a promise when it is cached, so that most verifications wait for nothing. */
+  /** Finds the key. Returns synchronously if the key is cached, so that most verifications do not wait. */
   find(): Lookup<KeyView> | Promise<Lookup<KeyView>>;
-  /** Whether the caller may know that this key exists. For most callers a key of another workspace or API is not found. */
+  /** Whether the caller may see this key. Most callers get "not found" for a key of another workspace or API. */
   maySee(key: KeyRecord): boolean;
-  /** The required permissions. Called only for a key that the caller may see; its errors go to the caller. */
+  /** Returns the required permissions. Called only for a key that the caller may see; its errors go to the caller. */
   readQuery(): Query | undefined;
-  /** The charges. Called only for a key that has passed every check; its errors go to the caller. */
+  /** Returns the charges. Called only for a key that has passed every check; its errors go to the caller. */
   plan(view: KeyView): ChargePlan;
-  /** What happens to a plan when the shared counters are unreachable. */
+  /** Returns what happens to the plan if the shared counters are unreachable. */
   withoutStore(plan: ChargePlan): WithoutStore;
 }
 
-export interface VerifyParts extends CountingParts {
-  /** Clock of the shared store, Unix ms. */
+export interface VerifyDeps extends CountingDeps {
+  /** Returns the shared store's time, Unix ms. */
   readonly nowMs: () => number;
 }
 
@@ -46,34 +43,34 @@ export type Verdict =
   | {
       readonly kind: "decided";
       readonly code: Code;
-      /** undefined for a key that does not exist, or that the caller may not know of. */
+      /** `undefined` if the key does not exist or the caller may not see it. */
       readonly view: KeyView | undefined;
-      /** undefined when nothing was counted: the key was refused before, or the plan was empty. */
+      /** `undefined` if no charge was counted: the key was rejected earlier, or the plan was empty. */
       readonly counted: Counted | undefined;
     }
-  /** Nothing is known about the key now: neither that it exists nor that it does not. */
+  /** The source cannot be used: the key may or may not exist. */
   | { readonly kind: "unknown"; readonly reason: string }
   | Uncountable;
 
 const NOT_FOUND: Verdict = { kind: "decided", code: "NOT_FOUND", view: undefined, counted: undefined };
 
 /**
- * Returns without a promise when the key is cached and nothing is counted. Throws and rejects with the errors of `verification`,
- * and with our own faults; an unreachable store is a verdict.
+ * Returns synchronously if the key is cached and there is nothing to count. Throws the errors of `verification`, and internal errors. An
+ * unreachable store is a result, not an error.
  */
-export function verify(parts: VerifyParts, verification: Verification): Verdict | Promise<Verdict> {
+export function verify(parts: VerifyDeps, verification: Verification): Verdict | Promise<Verdict> {
   const found = verification.find();
   return found instanceof Promise
     ? found.then((late) => decide(parts, verification, late))
     : decide(parts, verification, found);
 }
 
-/** A verification without the counting, for connections that stay open. */
-export async function verifyAgain(parts: Pick<VerifyParts, "nowMs">, verification: Verification): Promise<Verdict> {
+/** Repeats a verification without counting, for connections that stay open. */
+export async function verifyAgain(parts: Pick<VerifyDeps, "nowMs">, verification: Verification): Promise<Verdict> {
   return check(parts, verification, await verification.find());
 }
 
-function decide(parts: VerifyParts, verification: Verification, found: Lookup<KeyView>): Verdict | Promise<Verdict> {
+function decide(parts: VerifyDeps, verification: Verification, found: Lookup<KeyView>): Verdict | Promise<Verdict> {
   const checked = check(parts, verification, found);
   if (checked.kind !== "decided" || checked.code !== "VALID" || checked.view === undefined) return checked;
   const { view } = checked;
@@ -85,14 +82,14 @@ function decide(parts: VerifyParts, verification: Verification, found: Lookup<Ke
   );
 }
 
-/** All checks without the counting; `VALID` when the key passed. */
-function check({ nowMs }: Pick<VerifyParts, "nowMs">, verification: Verification, found: Lookup<KeyView>): Verdict {
+/** Runs all checks except counting. Returns `VALID` if the key passed. */
+function check({ nowMs }: Pick<VerifyDeps, "nowMs">, verification: Verification, found: Lookup<KeyView>): Verdict {
   if (found.status === "absent") return NOT_FOUND;
   if (found.status === "unusable") return { kind: "unknown", reason: found.reason };
   const view = found.value;
-  // Another's key must look like one that does not exist, whatever else may be wrong with it.
+  // A key of another owner must be indistinguishable from a missing key, so this check comes first.
   if (!verification.maySee(view.key)) return NOT_FOUND;
-  // A deleted API comes before errors in the query.
+  // A deleted API takes precedence over errors in the query.
   if (view.api === undefined) return NOT_FOUND;
   const query = verification.readsQueryLast === true ? () => verification.readQuery() : verification.readQuery();
   const { clientIp, apiId } = verification;

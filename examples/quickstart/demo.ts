@@ -123,10 +123,10 @@ async function raiseLimit(manifests: string): Promise<void> {
 
 /** Windows are aligned to the clock: at the very end of an hour the count of ten would start again half-way. */
 async function untilWindowHasRoom(): Promise<void> {
-  const leftMs = WINDOW_MS - (Date.now() % WINDOW_MS);
-  if (leftMs > 20_000) return;
-  say(`  (waiting ${seconds(leftMs)} for the next hour, so that the count of ten stays within one window)`);
-  await new Promise((done) => setTimeout(done, leftMs + 50));
+  const remainingMs = WINDOW_MS - (Date.now() % WINDOW_MS);
+  if (remainingMs > 20_000) return;
+  say(`  (waiting ${seconds(remainingMs)} for the next hour, so that the count of ten stays within one window)`);
+  await new Promise((done) => setTimeout(done, remainingMs + 50));
 }
 
 class Table {

@@ -69,7 +69,7 @@ test("a call carries the root key, the body and who manages what it makes", asyn
 
 test.each([
   { status: 404, kind: "role_not_found" },
-  { status: 409, kind: "managed_elsewhere" },
+  { status: 409, kind: "managed_by_manifest" },
   { status: 412, kind: "protected_resource" },
 ])("$status $kind is a value, and is not tried again", async ({ status, kind }) => {
   const { api, requests } = await serve([failure(status, kind)]);

@@ -22,14 +22,14 @@ export interface Refusal {
   readonly faults?: readonly Fault[];
 }
 
-export type Answer<T> =
+export type ApiResponse<T> =
   /** `next` is the cursor of the next page of a list, if there is one. */
   | { readonly data: T; readonly next?: string | undefined; readonly refusal?: never }
   | { readonly data?: never; readonly refusal: Refusal };
 
-export interface StoreApi {
+export interface ApiClient {
   /** Throws `ApiUnavailable` when the API does not answer, or will not work for this operator at all. */
-  call<P extends Procedure>(procedure: P, body: Input<P>, management?: Management): Promise<Answer<Data<P>>>;
+  call<P extends Procedure>(procedure: P, body: Input<P>, management?: Management): Promise<ApiResponse<Data<P>>>;
 }
 
 /** The API cannot be used for now: not reachable, failing, or refusing the operator's root key. */
@@ -38,7 +38,7 @@ export class ApiUnavailable extends Error {
 }
 
 /** The API refuses the operator's root key: a person has to replace it. */
-export class RootKeyRefused extends ApiUnavailable {
+export class RootKeyRejected extends ApiUnavailable {
   override readonly name = "ApiUnavailable";
 
   constructor(status: number, detail: string) {
@@ -59,7 +59,7 @@ export interface ApiAttempt {
 export interface ApiOptions {
   readonly observe?: ((attempt: ApiAttempt) => void) | undefined;
   /** Called after each attempt that says whether the API accepts the root key, with the refusal if it does not. */
-  readonly onRootKey?: ((refused: RootKeyRefused | undefined) => void) | undefined;
+  readonly onRootKey?: ((refused: RootKeyRejected | undefined) => void) | undefined;
   readonly url: string;
   /** Returns the one of now: it may be replaced while this runs. */
   readonly rootKey: () => string;
@@ -108,16 +108,16 @@ export function createStoreApi({
   signal: stop,
   observe,
   onRootKey,
-}: ApiOptions): StoreApi {
+}: ApiOptions): ApiClient {
   const deadline = () => {
     const timeout = AbortSignal.timeout(timeoutMs);
     return stop === undefined ? timeout : AbortSignal.any([timeout, stop]);
   };
   const client = createFetchClient<paths>({ baseUrl: url.replace(/\/+$/, "") });
   // The path of a generic procedure is beyond what openapi-fetch can infer; `call` restores the exact types for its callers.
-  const post = client.POST as unknown as (path: string, init: object) => Promise<RawAnswer>;
+  const post = client.POST as unknown as (path: string, init: object) => Promise<RawResponse>;
 
-  const send = (procedure: string, body: unknown, management: Management | undefined): Promise<RawAnswer> =>
+  const send = (procedure: string, body: unknown, management: Management | undefined): Promise<RawResponse> =>
     post(`/v2/${procedure}`, {
       body,
       headers: { Authorization: `Bearer ${rootKey()}`, ...managementHeaders(management) },
@@ -125,14 +125,18 @@ export function createStoreApi({
     });
 
   return {
-    async call<P extends Procedure>(procedure: P, body: Input<P>, management?: Management): Promise<Answer<Data<P>>> {
+    async call<P extends Procedure>(
+      procedure: P,
+      body: Input<P>,
+      management?: Management,
+    ): Promise<ApiResponse<Data<P>>> {
       for (let attempt = 1; ; attempt++) {
         const startedAt = performance.now();
         const outcome = await outcomeOf(procedure, () => send(procedure, body, management));
         const result = "data" in outcome ? "success" : "refusal" in outcome ? "refusal" : "error";
         observe?.({ procedure, result, durationMs: performance.now() - startedAt });
         if (!("error" in outcome)) onRootKey?.(undefined);
-        else if (outcome.error instanceof RootKeyRefused) onRootKey?.(outcome.error);
+        else if (outcome.error instanceof RootKeyRejected) onRootKey?.(outcome.error);
         if ("data" in outcome) return { data: outcome.data as Data<P>, next: outcome.next };
         if ("refusal" in outcome) return outcome;
         const waitMs = outcome.retryAfterMs ?? jitterMs(RETRY_MS * attempt, 0.5, Math.random);
@@ -144,7 +148,7 @@ export function createStoreApi({
   };
 }
 
-interface RawAnswer {
+interface RawResponse {
   readonly data?: { readonly data: unknown; readonly pagination?: { readonly cursor?: string } };
   readonly error?: {
     readonly error?: { readonly type?: string; readonly detail?: string; readonly errors?: readonly Fault[] };
@@ -157,8 +161,8 @@ type Outcome =
   | { readonly refusal: Refusal }
   | { readonly error: ApiUnavailable; readonly mayRetry: boolean; readonly retryAfterMs?: number | undefined };
 
-async function outcomeOf(procedure: string, send: () => Promise<RawAnswer>): Promise<Outcome> {
-  let answer: RawAnswer;
+async function outcomeOf(procedure: string, send: () => Promise<RawResponse>): Promise<Outcome> {
+  let answer: RawResponse;
   try {
     answer = await send();
   } catch (error) {
@@ -175,7 +179,7 @@ async function outcomeOf(procedure: string, send: () => Promise<RawAnswer>): Pro
     const message = `the API does not know ${procedure}: it is older than this operator, or not our API`;
     return { error: new ApiUnavailable(message), mayRetry: false };
   }
-  if (status === 401 || status === 403) return { error: new RootKeyRefused(status, detail), mayRetry: false };
+  if (status === 401 || status === 403) return { error: new RootKeyRejected(status, detail), mayRetry: false };
   if (reaction === "refusal" && kind !== "") {
     const faults = error?.error?.errors;
     return { refusal: { status, kind, detail, ...(faults === undefined ? {} : { faults }) } };

@@ -4,16 +4,16 @@ import { type Container, Handler, HOOKS, type Pod, PROBES } from "./pod.ts";
 import { restoreProbe } from "./probes.ts";
 
 /*
- * What the app's containers had before a gate was injected, kept in an annotation of the pod. A webhook is called again after others
- * have changed the pod (`reinvocationPolicy`), and a pod that is copied comes with its gate: both are taken back first and injected
- * again, so that the result is the same however often this is done.
+ * Restores the containers of the app to their state before a gate was injected, which an annotation of the pod contains. The API server
+ * calls a webhook again after others have changed the pod (`reinvocationPolicy`), and a copied pod already has a gate. Injection first
+ * restores the original pod, so that it is idempotent.
  */
 
-/** More than a guarded pod can have (inject.ts): the annotation of a pod that is being created may be anyone's. */
+/** Exceeds what a guarded pod can have (inject.ts). Required because anyone who creates a pod may set its annotation. */
 const ENTRIES_MAX = 2_000;
 
 export const Before = z.object({
-  /** Ports whose names the gate took; `at` is a port's place among those of its container. */
+  /** Ports whose names the gate took; `at` is the index of the port in its container. */
   ports: z
     .array(z.object({ container: z.string(), at: z.int(), number: z.int(), name: z.string() }))
     .max(ENTRIES_MAX)
@@ -22,7 +22,7 @@ export const Before = z.object({
     .array(z.object({ container: z.string(), probe: z.enum(PROBES), handler: Handler }))
     .max(ENTRIES_MAX)
     .default([]),
-  /** Hooks that named such a port. */
+  /** Hooks that referred to such a port by name. */
   hooks: z
     .array(z.object({ container: z.string(), hook: z.enum(HOOKS), port: z.string() }))
     .max(ENTRIES_MAX)
@@ -30,13 +30,13 @@ export const Before = z.object({
 });
 export type Before = z.output<typeof Before>;
 
-/** Returns the pod without what was injected; undefined when it has a container with our name, and not from us. */
+/** Returns the pod without the injected gate; `undefined` if it has a foreign container with the gate's name. */
 export function withoutGate(pod: Pod): Pod | undefined {
   const { initContainers = [], containers } = pod.spec;
   const written = pod.metadata.annotations?.[BEFORE_ANNOTATION];
   const isInjected = initContainers.some(({ name }) => isOurs(name));
   if (containers.some(({ name }) => isOurs(name))) return undefined;
-  // A template of a pod that was injected may have the annotation, and no gate any more.
+  // A template copied from an injected pod may have the annotation but no gate.
   if (!isInjected) return { ...pod, metadata: withoutAnnotation(pod.metadata) };
   const before = readBefore(written);
   if (before === undefined) return undefined;
@@ -89,7 +89,7 @@ function restore(container: Container, { ports, probes, hooks }: Before): Contai
   return restored;
 }
 
-/** The container with another port in its hook, which asks a port by HTTP or TCP. */
+/** Returns the container with another port in an HTTP or TCP hook. */
 export function withHookPort(container: Container, hook: (typeof HOOKS)[number], port: string | number): Container {
   const handler = container.lifecycle?.[hook];
   if (handler === undefined) return container;

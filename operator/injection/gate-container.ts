@@ -13,18 +13,18 @@ import type { Container, Pod } from "./pod.ts";
 import type { GateProtocols } from "./protocols.ts";
 import { parseQuantity } from "./quantity.ts";
 
-/** The user of our images. It has no name in any of them. */
+/** User of the Postern images. None of them defines a name for it. */
 const UID = 65_532;
 
 const TOKEN_DIR = "/var/run/secrets/postern";
 const TLS_DIR = "/var/run/secrets/postern-tls";
 const SNAPSHOT_DIR = "/var/lib/postern";
-/** Two files of 16 MiB: the one that is there and the next one. Kubelet ends a pod that exceeds it, so it is more than a gate writes. */
+/** Two files of 16 MiB: the current one and the next one. It leaves a margin, because the kubelet evicts a pod that exceeds it. */
 const SNAPSHOT_SIZE = "40Mi";
-/** Kubelet renews a token when a fifth of this is left. */
+/** The kubelet renews a token when 20% of this time is left. */
 const TOKEN_SECONDS = 3_600;
 
-/** Header of the hook by which kubelet tells the gate that the pod ends. */
+/** Header of the hook by which the kubelet notifies the gate that the pod is terminating. */
 const HOOK_HEADER = "Postern-Hook-Token";
 
 export interface GateSettings {
@@ -37,18 +37,18 @@ export interface GateSettings {
   readonly upstreamPort: number;
   readonly gatePort: number;
   readonly adminPort: number;
-  /** Names of the gate's port: those that it takes over, or its own. */
+  /** Names of the gate's port: those taken over from the app, or its own. */
   readonly portNames: readonly string[];
   readonly probes: GateProbes;
-  /** Lets kubelet, and no client of the pod, say that the pod ends. */
+  /** Token that allows only the kubelet, and no client of the pod, to report termination. */
   readonly hookToken: string;
-  /** Seals what the gate keeps on the pod's disk; another one in each pod. */
+  /** Key that seals the gate's snapshot on the pod's disk; unique to each pod. */
   readonly snapshotKey: string;
 }
 
 /**
- * The gate as a native sidecar: it starts before the app, ends after it, and does not keep a Job from finishing. The app starts when the
- * gate's process answers, not when it has a policy, so that a policy that is missing makes the pod unready and nothing else.
+ * Builds the gate as a native sidecar: it starts before the app, ends after it, and does not keep a Job from completing. The app starts
+ * when the gate's process responds, even without a policy, so that a missing policy only makes the pod unready.
  */
 export function gateContainer(settings: GateSettings): Container {
   const { config, resources, protocols, gatePort, adminPort, portNames, hookToken } = settings;
@@ -112,7 +112,7 @@ function environmentOf({
   const plain: Record<string, string> = {
     NODE_OPTIONS: nodeOptionsFor(rest.resources.memoryLimit),
     ...config.env,
-    // Names of a pod are known only when it exists; kubelet puts them in.
+    // The pod's name is known only after its creation; the kubelet expands it.
     POSTERN_POD: "$(POD_NAMESPACE)/$(POD_NAME)",
     POSTERN_WORKSPACE: workspaceId,
     POSTERN_POLICY: policy,
@@ -136,7 +136,7 @@ function environmentOf({
   ];
 }
 
-/** Kubelet would put the value of a variable in place of `$(NAME)`. */
+/** Escapes `$(NAME)`, which the kubelet would otherwise replace with the value of a variable. */
 const literally = (text: string): string => text.replaceAll("$(", "$$$$(");
 
 export const snapshotVolume = { name: SNAPSHOT_VOLUME, emptyDir: { sizeLimit: SNAPSHOT_SIZE } };
@@ -148,12 +148,12 @@ export const tokenVolume = (audience: string) => ({
   },
 });
 
-/** The files of a Secret of the type `kubernetes.io/tls`. Kubelet brings new ones, and the gate follows them. */
+/** Files of a `kubernetes.io/tls` Secret. The kubelet updates them, and the gate reloads them on change. */
 export const tlsVolume = (secretName: string) => ({ name: TLS_VOLUME, secret: { secretName } });
 
 /**
- * Sends what arrives at the guarded port to the gate. The gate reaches the app over the loopback device, where the rule does not
- * apply. IPv6 is redirected wherever the pod has it: a rule for IPv4 alone would leave a way around the gate.
+ * Redirects packets for the guarded port to the gate. The gate reaches the app over the loopback device, which the rule exempts. IPv6 is
+ * redirected wherever the pod has it, because an IPv4 rule alone would leave a path around the gate.
  */
 export function redirectContainer(image: string, { from, to }: { from: number; to: number }): Container {
   const rule = `-t nat -A PREROUTING -p tcp --dport ${from} -j REDIRECT --to-ports ${to}`;
@@ -175,13 +175,12 @@ export function redirectContainer(image: string, { from, to }: { from: number; t
   };
 }
 
-/** What a gate with 100 keys and four clients that send large bodies needs; with 48Mi the kernel kills it. */
+/** Required by a gate with 100 keys and four clients that send large bodies; with 48Mi the kernel kills it. */
 const MEMORY_MIN = "64Mi";
 
 /**
- * Reads the resources of the gate from the pod's annotations; the rest is as configured. Where the pod has requests or limits for all its
- * containers together, the gate requests nothing of its own and its limits stay within those of the pod: Kubernetes refuses a container
- * that exceeds them, and they bound what the gate can use.
+ * Reads the gate's resources from the pod's annotations, with the configured defaults. If the pod has pod-level requests or limits, the
+ * gate sets no requests of its own and its limits stay within those of the pod, because Kubernetes rejects a container that exceeds them.
  */
 export function resourcesOf(
   { metadata: { annotations = {} }, spec }: Pod,
@@ -199,7 +198,7 @@ export function resourcesOf(
   const shares = (resource: "cpu" | "memory") => (requests[resource] ?? limits[resource]) !== undefined;
   const bounded = (limit: string, resource: "cpu" | "memory") => smaller(limit, limits[resource] ?? limit);
   const resources = { ...defaults, ...given };
-  // A default that contradicts what the pod asks for gives way to it.
+  // The pod's explicit values override a contradicting default.
   const memoryLimit = bounded(given.memoryLimit ?? larger(resources.memoryRequest, resources.memoryLimit), "memory");
   if ((parseQuantity(memoryLimit) ?? 0) < (parseQuantity(MEMORY_MIN) ?? 0)) {
     const source =

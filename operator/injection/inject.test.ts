@@ -436,7 +436,7 @@ test.each(["True", "yes", ""])("the value %j of the label counts as true, and a 
 });
 
 test("two policies for one pod: a warning names the one that is not enforced", () => {
-  expect(inject(aPod(), policy({ outdone: ["younger"] })).warnings.join()).toContain(
+  expect(inject(aPod(), policy({ overridden: ["younger"] })).warnings.join()).toContain(
     "ApiKeyPolicy younger selects this pod too; orders is older",
   );
 });

@@ -26,41 +26,41 @@ import { detourProbes, portNumber } from "./probes.ts";
 import { protocolsOf } from "./protocols.ts";
 
 /*
- * Puts a gate into a pod. Pure: the same pod and policy make the same result, also when the pod has a gate already.
+ * Injects a gate into a pod. Pure and idempotent: the same pod and policy yield the same result, even if the pod already has a gate.
  *
- *   Port      the gate's port gets the names of the app's, so that Services that name it reach the gate
- *   Redirect  packets to the app's port go to the gate, from every sender
- *   None      the gate stands beside the app, for a gateway that asks it
+ *   Port      the gate's port takes the names of the app's port, so that Services that use a name reach the gate
+ *   Redirect  packets for the app's port go to the gate, from every sender
+ *   None      the gate runs beside the app, for a gateway that calls its ext-auth endpoint
  */
 
 export interface Injection {
   readonly config: InjectionConfig;
   readonly cluster: string;
-  /** The pod's; a pod that is being created need not name it itself. */
+  /** Namespace of the pod, which a pod that is being created may omit. */
   readonly namespace: string;
   readonly workspaceId: string;
   readonly policy: PolicyOfPod;
-  /** For a pod that has no gate yet. */
+  /** Used for pods without a gate. */
   readonly hookToken: string;
   readonly snapshotKey: string;
 }
 
 export type Injected =
   | { readonly pod: Pod; readonly warnings: readonly string[]; readonly refused?: never }
-  /** Why the pod must not be admitted. */
+  /** Reason why the pod must not be admitted. */
   | { readonly refused: string };
 
 interface Target {
   readonly number: number;
-  /** All names that containers list for the number. Kubernetes allows several, and a Service may use any of them. */
+  /** All names that containers list for the port number. Kubernetes allows several, and a Service may use any of them. */
   readonly names: readonly string[];
 }
 
 const OWN_PORT_NAME = "postern";
 
-/** Init containers too. Kubernetes itself bounds neither number, and one pod must not hold up the admission of all others. */
+/** Includes init containers. Kubernetes does not limit their number, and one pod must not delay the admission of others. */
 export const CONTAINERS_MAX = 250;
-/** Of all containers together. Injection compares ports with one another, and looks for two that none lists. */
+/** Total of all containers. Injection compares ports with each other and searches for two unlisted ones. */
 export const CONTAINER_PORTS_MAX = 2_000;
 
 export function injectGate(given: Pod, injection: Injection): Injected {
@@ -160,8 +160,8 @@ function cannotGuard({ spec }: Pod, { config, policy }: Injection): string | und
 }
 
 /**
- * A number is a port of the app whether a container lists it or not; a name must be listed, and mean one number. With `Port` the same
- * holds for every name that the gate takes over, and no way in to the number may be left that a name does not lead to the gate.
+ * Finds the app's port. A number needs no listed container port; a name must be listed and stand for one number. With `Port`, the same
+ * holds for every name that the gate takes over, and every listed port with this number must have a name that leads to the gate.
  */
 function findTarget(
   { name: policy, port, interception }: PolicyOfPod,
@@ -194,7 +194,7 @@ function findTarget(
   return { number, names: typeof port === "number" ? names : [port, ...names.filter((name) => name !== port)] };
 }
 
-/** The configured ports, or the next ones that no container lists. */
+/** Chooses the configured ports, or the next ones that no container lists. */
 function choosePorts(pod: Pod, { gatePort, adminPort }: InjectionConfig): [number, number] {
   const used = new Set(runningContainers(pod).flatMap(({ ports = [] }) => ports.map((port) => port.containerPort)));
   const free = (first: number): number => {
@@ -212,14 +212,14 @@ interface MovedIn {
   readonly before: Before;
 }
 
-/** Changes what the other containers say about the guarded port. */
+/** Adapts the other containers to the gate at the guarded port. */
 function moveIn(pod: Pod, target: Target, interception: PolicyOfPod["interception"], adminPort: number): MovedIn {
   const before: Before = { ports: [], probes: [], hooks: [] };
   const probes: GateProbes = [];
 
   const change = (container: Container): Container => {
     if (interception === "None") return container;
-    // First the probes and hooks: their names of ports are looked up in the ports.
+    // Probes and hooks come first, because their port names are resolved in the container's ports.
     const detour = detourProbes(container, target.number, adminPort);
     probes.push(...detour.probes);
     before.probes.push(...detour.former);
@@ -236,7 +236,7 @@ function moveIn(pod: Pod, target: Target, interception: PolicyOfPod["interceptio
   return { pod: { ...pod, spec }, probes, before };
 }
 
-/** A Service takes the first port of the name, and containers come before the gate. */
+/** A Service uses the first port of a name, and the app's containers precede the gate. */
 function giveUpNames(container: Container, { number, names }: Target, before: Before): Container {
   let changed = container;
   for (const hook of HOOKS) {
@@ -259,8 +259,8 @@ function giveUpNames(container: Container, { number, names }: Target, before: Be
 }
 
 /**
- * An app that ends at once refuses the requests of clients that have not heard of it yet. The sleep comes out of the grace period, so
- * it takes at most half of it.
+ * Delays the app's termination, because clients still send requests until they learn of it. The sleep is part of the grace period, so it
+ * takes at most half of it.
  */
 function sleepBeforeEnd(container: Container, { spec }: Pod, { preStopSeconds }: InjectionConfig): Container {
   const { terminationGracePeriodSeconds: graceSeconds = 30 } = spec;
@@ -269,24 +269,24 @@ function sleepBeforeEnd(container: Container, { spec }: Pod, { preStopSeconds }:
   return { ...container, lifecycle: { ...container.lifecycle, preStop: { sleep: { seconds } } } };
 }
 
-/** What was drawn for a gate that was injected before, so that doing it again changes nothing. */
+/** Returns the random value of a previously injected gate, so that injection is idempotent. */
 function drawnBefore({ spec: { initContainers = [] } }: Pod, variable: string): string | undefined {
   const gate = initContainers.find(({ name }) => name === GATE_CONTAINER);
   return gate?.env?.find(({ name }) => name === variable)?.value;
 }
 
 function warningsOf({ number, names }: Target, { cpuLimit }: GateResources, pod: Pod, { policy }: Injection): string[] {
-  const { name: policyName, interception, outdone } = policy;
+  const { name: policyName, interception, overridden } = policy;
   const guarded = pod.metadata.labels?.[GUARDED_LABEL];
   return [
-    ...outdone.map(
+    ...overridden.map(
       (other) =>
         `the ApiKeyPolicy ${other} selects this pod too; ${policyName} is older, and is the one that is enforced.`,
     ),
     ...(guarded === undefined || guarded === "true" || guarded === "false"
       ? []
       : [`the label ${GUARDED_LABEL} has the value "${guarded}", which counts as "true": write "true" or "false".`]),
-    // Those of a namespace with a quota have one. Kubernetes itself refuses the pod then, and names the container alone.
+    // Containers of a namespace with a quota have one. Kubernetes then rejects a pod without one and names only the container.
     ...(cpuLimit === undefined && pod.spec.containers.every(({ resources }) => resources?.limits?.cpu !== undefined)
       ? [
           `the gate has no CPU limit, as the other containers have: where a ResourceQuota counts limits.cpu, annotate the pod with ${RESOURCE_ANNOTATIONS.cpuLimit}.`,

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 
-/** An operation of RFC 6902. */
+/** RFC 6902 operation. */
 export type PatchOperation =
   | { readonly op: "add" | "replace"; readonly path: string; readonly value: unknown }
   | { readonly op: "remove"; readonly path: string };
@@ -8,8 +8,8 @@ export type PatchOperation =
 type Members = Readonly<Record<string, unknown>>;
 
 /**
- * Returns the patch that makes `after` of `before`, both JSON. Lists of equal length are compared item by item; one that has grown or
- * shrunk is replaced as a whole, because a pod's lists are short.
+ * Returns the patch from `before` to `after`, both JSON. Compares lists of equal length item by item, and replaces other lists completely,
+ * because a pod's lists are short.
  */
 export function patchOf(before: unknown, after: unknown, path = ""): PatchOperation[] {
   if (isDeepStrictEqual(before, after)) return [];
@@ -30,7 +30,7 @@ function patchOfMembers(before: Members, after: Members, path: string): PatchOpe
   });
 }
 
-/** Not what every object inherits, such as `toString`. */
+/** Ignores inherited members, such as `toString`. */
 const memberOf = (members: Members, name: string): unknown =>
   Object.hasOwn(members, name) ? members[name] : undefined;
 

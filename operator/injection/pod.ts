@@ -1,8 +1,8 @@
 import * as z from "zod";
 
 /*
- * A pod as far as injection reads or changes it. Everything else is kept as it is, because a later Kubernetes has members that we do
- * not know. A webhook may be called by anything, so the shape is checked all the same.
+ * Schema of the pod fields that injection reads or changes. Unknown fields are preserved, because newer Kubernetes versions add some. The
+ * shape is validated because any client may call a webhook.
  */
 
 const PortRef = z.union([z.string(), z.int()]);
@@ -16,7 +16,7 @@ const ContainerPort = z.looseObject({
 });
 export type ContainerPort = z.output<typeof ContainerPort>;
 
-/** What a probe or a hook does. The members that are not listed here, such as `exec`, concern no port. */
+/** Action of a probe or hook. Unlisted members, such as `exec`, use no port. */
 export const Handler = z.looseObject({
   httpGet: z
     .looseObject({
@@ -70,7 +70,7 @@ export const Pod = z.looseObject({
     containers: z.array(Container),
     volumes: z.array(z.looseObject({ name: z.string() })).optional(),
     hostNetwork: z.boolean().optional(),
-    /** Of all containers together, which a container's own limits only narrow. */
+    /** Pod-level resources; those of a container can only be lower. */
     resources: Resources,
     os: z.looseObject({ name: z.string() }).optional(),
     terminationGracePeriodSeconds: z.int().optional(),
@@ -78,7 +78,7 @@ export const Pod = z.looseObject({
 });
 export type Pod = z.output<typeof Pod>;
 
-/** Containers that run as long as the app does: those, and native sidecars. */
+/** Returns the containers that run as long as the app: regular containers and native sidecars. */
 export const runningContainers = ({ spec }: Pod): readonly Container[] => [
   ...spec.containers,
   ...(spec.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === "Always"),

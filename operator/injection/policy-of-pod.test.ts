@@ -20,12 +20,12 @@ test("the policy that selects the pod is found, and of two the older one", () =>
     name: "a-younger",
     port: "http",
     interception: "Port",
-    outdone: [],
+    overridden: [],
   });
   expect(policyOfPod(aPod(), "shop", [younger, other, older])).toMatchObject({
     name: "z-older",
     interception: "Redirect",
-    outdone: ["a-younger"],
+    overridden: ["a-younger"],
   });
 });
 
@@ -51,7 +51,7 @@ test("the annotation wins over selectors, and may name a policy that is to come"
   const policies = [older, other];
   expect(policyOfPod(named({ "postern.dev/policy": "other" }), "shop", policies)).toMatchObject({
     name: "other",
-    outdone: [],
+    overridden: [],
   });
   const coming = { "postern.dev/policy": "coming" };
   expect(policyOfPod(named(coming), "shop", policies)).toMatchObject({
@@ -101,9 +101,9 @@ test("of several that select a pod, that one's gate is injected whose status cou
         ...{ isRunning: true, hasEnded: false, gate: aGate, policy: named },
       };
       for (const policy of policies) {
-        const { guarded, contested, rival } = selectedBy(policy, [running], policies);
+        const { guarded, contested, competitor } = selectedBy(policy, [running], policies);
         const isChosen = policy.metadata.name === injected.name;
-        expect([guarded, contested, rival?.metadata.name]).toEqual(
+        expect([guarded, contested, competitor?.metadata.name]).toEqual(
           isChosen ? [1, 0, undefined] : [0, 1, injected.name],
         );
       }

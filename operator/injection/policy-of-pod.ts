@@ -5,7 +5,7 @@ import type { ManifestObject } from "../source/contract.ts";
 import { POLICY_ANNOTATION, PORT_ANNOTATION } from "./names.ts";
 import type { Pod, PortRef } from "./pod.ts";
 
-/** What injection needs of a policy. It is read tolerantly: a fault in a rule must not keep pods from starting. */
+/** The fields of a policy that injection uses. Tolerates an invalid rule, because it must not keep pods from starting. */
 const Injected = z.object({
   target: z.object({ port: z.union([z.string(), z.int()]) }),
   interception: z.enum(["Port", "Redirect", "None"]).default("Port"),
@@ -15,13 +15,13 @@ export interface PolicyOfPod {
   readonly name: string;
   readonly port: PortRef;
   readonly interception: "Port" | "Redirect" | "None";
-  /** Others that select the pod too, and are younger. */
-  readonly outdone: readonly string[];
+  /** Younger policies that also select the pod. */
+  readonly overridden: readonly string[];
 }
 
 export type FoundPolicy = PolicyOfPod | { readonly refused: string };
 
-/** `policies` are those of the namespace, in which the pod is being created. */
+/** @param policies policies of the namespace in which the pod is being created. */
 export function policyOfPod(pod: Pod, namespace: string, policies: readonly ManifestObject[]): FoundPolicy {
   const { labels = {}, annotations = {} } = pod.metadata;
   const named = annotations[POLICY_ANNOTATION];
@@ -34,27 +34,27 @@ export function policyOfPod(pod: Pod, namespace: string, policies: readonly Mani
       refused: `no ApiKeyPolicy selects this pod. Make one whose spec.selector matches its labels, or name one that is to come by the annotation ${POLICY_ANNOTATION}.`,
     };
   }
-  const { policy, name, outdone } = choice;
+  const { policy, name, overridden } = choice;
   return policy === undefined
     ? expected(name, pod)
     : read(
         policy,
-        outdone.map(({ metadata }) => metadata.name),
+        overridden.map(({ metadata }) => metadata.name),
       );
 }
 
-function read({ metadata: { name }, spec }: ManifestObject, outdone: readonly string[]): FoundPolicy {
+function read({ metadata: { name }, spec }: ManifestObject, overridden: readonly string[]): FoundPolicy {
   const parsed = Injected.safeParse(spec);
   if (!parsed.success) return { refused: `the ApiKeyPolicy ${name} does not say which port it guards: correct it.` };
   const { target, interception } = parsed.data;
-  return { name, port: target.port, interception, outdone };
+  return { name, port: target.port, interception, overridden };
 }
 
-/** Of a policy that does not exist yet: the pod itself must say which port it is about, unless it has only one. */
+/** Settings for a policy that does not exist yet: the pod must name the port unless it has only one. */
 function expected(name: string, { metadata: { annotations = {} }, spec }: Pod): FoundPolicy {
   const given = annotations[PORT_ANNOTATION];
   if (given !== undefined) {
-    return { name, port: /^\d+$/.test(given) ? Number(given) : given, interception: "Port", outdone: [] };
+    return { name, port: /^\d+$/.test(given) ? Number(given) : given, interception: "Port", overridden: [] };
   }
   const [only, another] = spec.containers.flatMap(({ ports = [] }) => ports);
   if (only === undefined || another !== undefined) {
@@ -62,5 +62,5 @@ function expected(name: string, { metadata: { annotations = {} }, spec }: Pod): 
       refused: `the ApiKeyPolicy ${name} does not exist yet, and the pod has not exactly one container port: say by the annotation ${PORT_ANNOTATION} which one is guarded.`,
     };
   }
-  return { name, port: only.name ?? only.containerPort, interception: "Port", outdone: [] };
+  return { name, port: only.name ?? only.containerPort, interception: "Port", overridden: [] };
 }

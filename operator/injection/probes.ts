@@ -10,11 +10,11 @@ import {
 } from "./pod.ts";
 
 /*
- * Probes of the app that go to the guarded port. Kubelet has no key, so it asks the gate instead (core/gates/probes.ts). Probes that
- * go elsewhere, name a host, or run a program stay as they are.
+ * Redirects probes of the guarded port to the gate's admin port, because the kubelet has no key (core/gates/probes.ts). Probes of other
+ * ports, with a host or of the type `exec` remain unchanged.
  */
 
-/** A probe as it was. */
+/** Original probe. */
 export interface FormerProbe {
   readonly container: string;
   readonly probe: ProbeName;
@@ -27,7 +27,7 @@ export interface Detour {
   readonly former: readonly FormerProbe[];
 }
 
-/** Kubelet gives a probe a second unless it says more. */
+/** Kubernetes default `timeoutSeconds`. */
 const TIMEOUT_SECONDS = 1;
 
 /** Sends the container's probes of the guarded port to the gate's admin port. */
@@ -71,12 +71,12 @@ function toGateProbe(
   return undefined;
 }
 
-/** Returns the number that a probe or hook of a container means. Kubernetes looks a name up in that container's ports. */
+/** Returns the port number of a probe or hook. Kubernetes resolves a name among the ports of that container. */
 export function portNumber(port: PortRef, ports: readonly ContainerPort[]): number | undefined {
   return typeof port === "number" ? port : ports.find((one) => one.name === port && isTcp(one))?.containerPort;
 }
 
-/** The container with a probe as it was before. */
+/** Returns the container with its original probe. */
 export function restoreProbe(container: Container, { probe: name, handler }: FormerProbe): Container {
   const probe = container[name];
   if (probe === undefined) return container;

@@ -1,18 +1,18 @@
 import { PROTOCOL_ANNOTATION, TLS_SECRET_ANNOTATION } from "./names.ts";
 import type { Pod } from "./pod.ts";
 
-/** What the gate of a pod speaks. */
+/** Protocols of a pod's gate. */
 export interface GateProtocols {
-  /** To the app. */
+  /** Protocol towards the app. */
   readonly upstream: "http1" | "h2c";
-  /** A Secret of the pod's namespace with the certificate that the gate takes requests with; undefined: it takes them without TLS. */
+  /** Secret in the pod's namespace with the server certificate of the gate; `undefined` for a gate without TLS. */
   readonly tlsSecret: string | undefined;
 }
 
-/** RFC 1123, as names of Secrets are. */
+/** RFC 1123 subdomain, as required for Secret names. */
 const SECRET_NAME = /^(?=.{1,253}$)[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?$/;
 
-/** Reads it from the pod's annotations. */
+/** Reads the protocols from the pod's annotations. */
 export function protocolsOf({ metadata: { annotations = {} } }: Pod): GateProtocols | { readonly refused: string } {
   const { [PROTOCOL_ANNOTATION]: upstream = "http1", [TLS_SECRET_ANNOTATION]: tlsSecret } = annotations;
   if (upstream !== "http1" && upstream !== "h2c") {

@@ -9,7 +9,7 @@ const PORT_MAX = 65_535;
  * A NetworkPolicy can only allow, so all ports around the closed ones are listed, as ranges. A network plugin without `endPort` reads a
  * range as its first port; for its sake the ports that the pods list are listed one by one as well.
  */
-export function allBut(
+export function allowAllExcept(
   podSelector: LabelSelector,
   { closed, listed }: { readonly closed: readonly number[]; readonly listed: readonly number[] },
 ): NetworkPolicySpec {

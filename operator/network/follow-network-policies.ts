@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import { API_VERSION } from "../../core/manifests/index.ts";
+import { followObjects } from "../runtime/follow-objects.ts";
 import { isKubeError, type KubeClient, type KubeObject } from "../runtime/kube-client.ts";
-import { startListWatch } from "../runtime/list-watch.ts";
 import type { ManifestObject } from "../source/contract.ts";
 import { FIELD_MANAGER } from "../source/kubernetes.ts";
 import { MANAGED_LABEL, type NetworkPolicy, type NetworkPolicySpec, toNetworkPolicy } from "./network-policy.ts";
@@ -16,7 +16,7 @@ export interface NetworkPolicies {
    */
   apply(
     owner: ManifestObject,
-    wanted: { readonly name: string; readonly spec: NetworkPolicySpec },
+    desired: { readonly name: string; readonly spec: NetworkPolicySpec },
     found?: NetworkPolicy,
   ): Promise<void>;
   /** Leaves it to pods, whose names and uids are given: Kubernetes deletes it when the last of them is gone. */
@@ -51,49 +51,24 @@ export function followNetworkPolicies({
 }: FollowNetworkPoliciesOptions): NetworkPolicies {
   // By the owner's uid.
   const written = new Map<string, NetworkPolicySpec>();
-  const byNamespace = new Map<string, Map<string, NetworkPolicy>>();
-  const pathOf = (namespace: string) => `${GROUP_PATH}/namespaces/${namespace}/networkpolicies`;
-
-  const forget = ({ namespace, name, uid }: NetworkPolicy) => {
-    const policies = byNamespace.get(namespace);
-    if (policies?.get(name)?.uid === uid) policies.delete(name);
-    if (policies?.size === 0) byNamespace.delete(namespace);
-  };
-  const keep = ({ before, after }: { readonly before?: KubeObject; readonly after?: KubeObject }) => {
-    const [was, is] = [before && toNetworkPolicy(before), after && toNetworkPolicy(after)];
-    if (was !== undefined) forget(was);
+  const policies = followObjects({
+    ...{ client, namespaces, log, groupPath: GROUP_PATH, plural: "networkpolicies" },
     // One that waits for a finalizer is in force until it is gone.
-    if (is !== undefined) {
-      const policies = byNamespace.get(is.namespace) ?? new Map<string, NetworkPolicy>();
-      byNamespace.set(is.namespace, policies.set(is.name, is));
-    }
-    if (JSON.stringify(was) !== JSON.stringify(is)) onChange((is ?? was)?.namespace);
-  };
-
-  const watches = (namespaces ?? [undefined]).map((namespace) => ({
-    namespace,
-    ...startListWatch({
-      client,
-      path: namespace === undefined ? `${GROUP_PATH}/networkpolicies` : pathOf(namespace),
-      trim: withoutWriters,
-      onChange: keep,
-      log,
-    }),
-  }));
-  let isListed = false;
-  void Promise.all(watches.map(({ listed }) => listed)).then(() => {
-    isListed = true;
-    onChange();
+    ...{ trim: withoutWriters, toSeen: toNetworkPolicy },
+    onChange: ([version]) => onChange(version?.namespace),
+    onListed: () => onChange(),
   });
+  const pathOf = ({ namespace, name }: { readonly namespace: string; readonly name: string }) =>
+    `${GROUP_PATH}/namespaces/${namespace}/networkpolicies/${name}`;
 
   const write = async (
     { namespace, name, uid }: { readonly namespace: string; readonly name: string; readonly uid: string | undefined },
     spec: NetworkPolicySpec,
     ownerReferences: readonly object[],
   ) => {
-    const answer = await client.send<KubeObject>({
+    const response = await client.send<KubeObject>({
       method: "PATCH",
-      path: `${pathOf(namespace)}/${name}`,
+      path: pathOf({ namespace, name }),
       // Of one that is not there no field is another's. With the uid nothing is written to one that came in its place.
       query: { fieldManager: FIELD_MANAGER, force: String(uid !== undefined) },
       contentType: "application/apply-patch+yaml",
@@ -105,13 +80,11 @@ export function followNetworkPolicies({
       },
     });
     // Visible at once, so that the next look does not write again.
-    watches
-      .find((watch) => watch.namespace === undefined || watch.namespace === namespace)
-      ?.put(withoutWriters(answer));
+    policies.put(response);
   };
 
   return {
-    in: (namespace) => (isListed ? [...(byNamespace.get(namespace)?.values() ?? [])] : undefined),
+    in: policies.in,
 
     apply: async (owner, { name, spec }, found) => {
       await write({ namespace: owner.metadata.namespace, name, uid: found?.uid }, spec, [ownerReference(owner)]);
@@ -130,20 +103,18 @@ export function followNetworkPolicies({
       try {
         await client.send({
           method: "DELETE",
-          path: `${pathOf(found.namespace)}/${found.name}`,
+          path: pathOf(found),
           body: { apiVersion: "v1", kind: "DeleteOptions", preconditions: { uid: found.uid } },
         });
       } catch (error) {
         // 409: another one has the name by now.
         if (!isKubeError(error, 404) && !isKubeError(error, 409)) throw error;
       }
-      forget(found);
+      if (policies.in(found.namespace)?.some(({ uid }) => uid === found.uid)) policies.forget(found);
       if (found.controllerUid !== undefined) written.delete(found.controllerUid);
     },
 
-    close: async () => {
-      await Promise.all(watches.map((watch) => watch.close()));
-    },
+    close: policies.close,
   };
 }
 

@@ -1,11 +1,11 @@
 import type { Logger } from "pino";
-import type { KubeClient, KubeObject } from "../runtime/kube-client.ts";
-import { startListWatch } from "../runtime/list-watch.ts";
-import { type SeenService, toService, trimService } from "./service.ts";
+import { followObjects } from "../runtime/follow-objects.ts";
+import type { KubeClient } from "../runtime/kube-client.ts";
+import { type ServiceSummary, toService, trimService } from "./service.ts";
 
 export interface Services {
   /** Returns the Services of a namespace; `undefined` until all were listed once. */
-  in(namespace: string): readonly SeenService[] | undefined;
+  in(namespace: string): readonly ServiceSummary[] | undefined;
   close(): Promise<void>;
 }
 
@@ -19,36 +19,11 @@ export interface FollowServicesOptions {
 }
 
 /** Watches the Services of a cluster. Needs the right to list and watch them. */
-export function followServices({ client, namespaces, onChange, log }: FollowServicesOptions): Services {
-  const byNamespace = new Map<string, Map<string, SeenService>>();
-  const keep = ({ before, after }: { readonly before?: KubeObject; readonly after?: KubeObject }) => {
-    const [was, is] = [before && toService(before), after && toService(after)];
-    const { namespace, name } = is ?? was ?? { namespace: "", name: "" };
-    const services = byNamespace.get(namespace) ?? new Map<string, SeenService>();
-    byNamespace.set(namespace, services);
-    if (is === undefined) services.delete(name);
-    else services.set(name, is);
-    if (services.size === 0) byNamespace.delete(namespace);
-    if (JSON.stringify(was) !== JSON.stringify(is)) onChange(namespace);
-  };
-  const watches = (namespaces ?? [undefined]).map((namespace) =>
-    startListWatch({
-      client,
-      path: namespace === undefined ? "/api/v1/services" : `/api/v1/namespaces/${namespace}/services`,
-      trim: trimService,
-      onChange: keep,
-      log,
-    }),
-  );
-  let isListed = false;
-  void Promise.all(watches.map(({ listed }) => listed)).then(() => {
-    isListed = true;
-    onChange();
+export const followServices = ({ onChange, ...options }: FollowServicesOptions): Services =>
+  followObjects({
+    ...options,
+    ...{ groupPath: "/api/v1", plural: "services", namespaces: options.namespaces },
+    ...{ trim: trimService, toSeen: toService },
+    onChange: ([version]) => onChange(version?.namespace),
+    onListed: () => onChange(),
   });
-  return {
-    in: (namespace) => (isListed ? [...(byNamespace.get(namespace)?.values() ?? [])] : undefined),
-    close: async () => {
-      await Promise.all(watches.map((watch) => watch.close()));
-    },
-  };
-}

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { allBut } from "./all-but.ts";
+import { allowAllExcept } from "./all-but.ts";
 import type { NetworkPolicy, NetworkPolicySpec } from "./network-policy.ts";
 import { admitting, isolating, matches } from "./reach.ts";
 
@@ -61,7 +61,7 @@ test.each([
   { closed: [65_535], listed: [65_535, 80] },
   { closed: [9090, 8080, 8081, 8080], listed: [19_080, 8080, 19_081] },
 ])("all but $closed: exactly those are closed, whether or not a plugin knows ranges", ({ closed, listed }) => {
-  const spec = allBut({ matchLabels: { l: "v" } }, { closed, listed });
+  const spec = allowAllExcept({ matchLabels: { l: "v" } }, { closed, listed });
   const isOpen = (port: number) => admitting([policy(spec)], { ports: [] }, port).length > 0;
   for (let port = 1; port <= 65_535; port++) {
     if (isOpen(port) === closed.includes(port)) throw new Error(`${port} is the other way round`);

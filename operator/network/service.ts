@@ -1,9 +1,9 @@
-import type { SeenPod } from "../pods/pod.ts";
+import type { PodSummary } from "../pods/pod.ts";
 import type { KubeObject } from "../runtime/kube-client.ts";
 
 /* A Service of Kubernetes, as far as it says where it sends requests. */
 
-export interface SeenService {
+export interface ServiceSummary {
   readonly namespace: string;
   readonly name: string;
   /** Empty for a Service whose endpoints somebody else writes. */
@@ -38,7 +38,7 @@ export function trimService({ metadata, spec }: KubeObject): KubeObject {
   };
 }
 
-export function toService({ metadata: { name, namespace = "" }, spec }: KubeObject): SeenService {
+export function toService({ metadata: { name, namespace = "" }, spec }: KubeObject): ServiceSummary {
   const { selector = {}, clusterIP, ports = [] } = (spec ?? {}) as ServiceSpec;
   return {
     namespace,
@@ -52,13 +52,13 @@ export function toService({ metadata: { name, namespace = "" }, spec }: KubeObje
 }
 
 /** Returns which pods a Service selects. */
-export function selectionOf({ selector }: SeenService): (pod: Pick<SeenPod, "labels">) => boolean {
-  const wanted = Object.entries(selector);
-  return ({ labels }) => wanted.length > 0 && wanted.every(([name, value]) => labels[name] === value);
+export function selectionOf({ selector }: ServiceSummary): (pod: Pick<PodSummary, "labels">) => boolean {
+  const desired = Object.entries(selector);
+  return ({ labels }) => desired.length > 0 && desired.every(([name, value]) => labels[name] === value);
 }
 
 /** By what Services name a port of a pod. Kubernetes takes the first port of a name, and containers before sidecars. */
-export function targetsOf({ gate }: Pick<SeenPod, "gate">, port: number): ReadonlyArray<string | number> {
+export function targetsOf({ gate }: Pick<PodSummary, "gate">, port: number): ReadonlyArray<string | number> {
   const firsts = new Map<string, number>();
   for (const { name, number } of gate?.ports ?? []) {
     if (name !== undefined && !firsts.has(name)) firsts.set(name, number);

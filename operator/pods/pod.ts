@@ -16,7 +16,7 @@ export const asksForGate = (labels: Readonly<Record<string, string>> | undefined
 export const POLICY_ANNOTATION = "postern.dev/policy";
 
 /** What is kept of a pod. */
-export interface SeenPod {
+export interface PodSummary {
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;
@@ -26,13 +26,13 @@ export interface SeenPod {
   /** Whether its containers have ended for good; a pod that is being deleted may still serve. */
   readonly hasEnded: boolean;
   /** undefined for a pod without one. */
-  readonly gate: SeenGate | undefined;
+  readonly gate: GateSummary | undefined;
   /** The policy that its gate was injected for; undefined for a gate that was put there by other means. */
   readonly policy: string | undefined;
 }
 
 /** What is kept of a pod with a gate. */
-export interface SeenGate {
+export interface GateSummary {
   /** The port of the app; undefined when the gate's environment does not say it. */
   readonly guards: number | undefined;
   /** Whether packets to the app's port go to the gate. */
@@ -110,7 +110,7 @@ function trimSpec({ containers = [], initContainers = [], hostNetwork }: PodSpec
 const guardedBy = ({ env = [] }: Container): number | undefined =>
   upstreamPortInPod(env.find(({ name }) => name === UPSTREAM)?.value);
 
-export function toPod(object: KubeObject): SeenPod {
+export function toPod(object: KubeObject): PodSummary {
   const { name, namespace = "", uid, labels = {}, annotations, deletionTimestamp } = object.metadata;
   const { phase } = (object.status ?? {}) as { readonly phase?: string };
   return {
@@ -126,7 +126,7 @@ export function toPod(object: KubeObject): SeenPod {
 }
 
 /** Of a spec that was trimmed. */
-function toGate({ containers = [], initContainers = [], hostNetwork = false }: PodSpec): SeenGate | undefined {
+function toGate({ containers = [], initContainers = [], hostNetwork = false }: PodSpec): GateSummary | undefined {
   const gate = initContainers.find(({ name }) => name === GATE_CONTAINER);
   if (gate === undefined) return undefined;
   return {
@@ -147,7 +147,7 @@ export type Interception = "Port" | "Redirect" | "None";
  * policy says; it decides about a pod without the label, which is from an earlier release or got its gate by hand.
  */
 export function interceptionOf(
-  { gate, labels }: Pick<SeenPod, "gate" | "labels">,
+  { gate, labels }: Pick<PodSummary, "gate" | "labels">,
   now: Interception = "Port",
 ): Interception {
   if (gate?.redirects === true) return "Redirect";
@@ -156,7 +156,7 @@ export function interceptionOf(
 }
 
 /** Returns the number that a port means in a pod; `undefined` for a name that the pod does not have. */
-export function portIn({ guards, own, ports }: SeenGate, port: string | number): number | undefined {
+export function portIn({ guards, own, ports }: GateSummary, port: string | number): number | undefined {
   if (typeof port === "number") return port;
   const number = ports.find(({ name }) => name === port)?.number;
   // The gate took the name over from the app's port.

@@ -6,9 +6,9 @@ import { progressing, stalled, type Verdict } from "./plan.ts";
 import { namespaceNameIn, roleNameIn, rolesIn } from "./raw-spec.ts";
 
 /*
- * Before anything is read or done for an object: the workspace it acts in, and whether it may. The boundary between teams is
- * drawn here, once for all kinds: the steps of a kind get the API of one workspace, and a source that has no objects of another
- * one. So an object cannot change, read or block what another workspace has, whatever a kind's own code does.
+ * Checks an object before anything is read or changed for it: which workspace it acts in, and whether it may act there. This is the only
+ * boundary between teams, for all kinds. The steps of a kind receive the API of one workspace and a source that contains only objects of
+ * that workspace. An object therefore cannot change, read or block resources of another workspace, whatever the code of its kind does.
  */
 
 export type Admission =
@@ -17,35 +17,36 @@ export type Admission =
 
 export function admit(object: ManifestObject, ctx: OperatorContext): Admission {
   const { workspaces, ...shared } = ctx;
-  const place = workspaces.placeOf(object.metadata.namespace);
+  const place = workspaces.resolve(object.metadata.namespace);
   if (place.workspace === undefined) {
     const { reason, message } = place;
-    const verdict = reason === "unknown" ? progressing("DependencyNotReady", message) : stalled("NoWorkspace", message);
+    const verdict =
+      reason === "unknown" ? progressing("DependencyNotReady", message) : stalled("WorkspaceNotFound", message);
     return { verdict };
   }
   const { workspace } = place;
   const former = formerWorkspaceOf(object, workspace);
   if (former !== undefined) return { verdict: moved(former, workspace) };
-  // What the object has may always be cleaned up.
+  // An object may always be cleaned up.
   if (object.metadata.deletionTimestamp === undefined && !mayUseItsName(object, workspace, ctx)) {
     return { verdict: notGranted(object) };
   }
   return { workspace, inWorkspace: { ...shared, source: sourceIn(workspace, ctx), api: workspace.api } };
 }
 
-/** The finalizer of an object that has something in this workspace. */
+/** Returns the finalizer of an object that owns something in this workspace. */
 export const finalizerOf = ({ name }: Workspace): string =>
   name === undefined ? FINALIZER : `${WORKSPACE_FINALIZER}${name}`;
 
 /**
- * Returns the name of another workspace in which the object has something; undefined when it has nothing elsewhere. Its finalizer
- * says so. Someone who forges one stalls their own object: nothing is ever done in the workspace that it names.
+ * Returns the name of another workspace in which the object owns something, according to its finalizer; `undefined` if there is no such
+ * workspace. A forged finalizer only stalls its own object, because the operator never acts in the workspace that it names.
  */
 function formerWorkspaceOf(object: ManifestObject, workspace: Workspace): string | undefined {
   const foreign = storeFinalizersOf(object).find(
     (finalizer) =>
       finalizer !== finalizerOf(workspace) &&
-      // From before workspaces had names.
+      // A finalizer without a workspace name stands for the default workspace.
       !(finalizer === FINALIZER && workspace.isDefault),
   );
   if (foreign === undefined) return undefined;
@@ -72,7 +73,7 @@ function mayUseItsName(
   const { kind, metadata } = object;
   const may = (named: NamedKind, name: string): boolean =>
     workspaces.mayUseName({ kind: named, name, namespace: metadata.namespace, workspace: workspace.name });
-  // Who may not have a role of that name may not give it to a key either.
+  // An object that may not manage a role of this name may not assign the role to a key either.
   if (kind === "ApiKey") return rolesIn(object).every((role) => may("Role", role));
   const name = isNamed(kind) ? NAME_OF[kind](object) : undefined;
   return !isNamed(kind) || name === undefined || may(kind, name);
@@ -84,11 +85,11 @@ const notGranted = ({ kind, metadata: { namespace } }: ManifestObject): Verdict 
     `${kind === "ApiKey" ? "spec.roles" : "spec.name"}: objects of the namespace ${namespace} may not use ${kind === "ApiKey" ? "all of these names" : "this name"}. Choose another one, or ask the operator's administrator for a grant. What was in force before stays in force.`,
   );
 
-/** The source as it looks from within a workspace. An object that may not have what it claims blocks no other one. */
+/** Returns the source restricted to one workspace. An object that may not have its claim blocks no other object. */
 function sourceIn(workspace: Workspace, ctx: OperatorContext): Context["source"] {
   const { source, workspaces } = ctx;
   const isHere = (namespace: string): boolean => {
-    const { workspace: its } = workspaces.placeOf(namespace);
+    const { workspace: its } = workspaces.resolve(namespace);
     return its !== undefined && its.name === workspace.name;
   };
   return {

@@ -3,7 +3,7 @@ import { KINDS, type Kind } from "../../core/manifests/index.ts";
 import type { ManifestObject } from "../source/contract.ts";
 import { createIndex } from "../source/indexed.ts";
 import { anObject } from "../test/builders.ts";
-import { type ConflictTerms, claimOf, conflictOf, olderRival, reservedFor, rivalsOf } from "./claims.ts";
+import { type ConflictTerms, claimOf, competitorsOf, conflictOf, olderCompetitor, reservedFor } from "./claims.ts";
 import { INDEXES } from "./indexes.ts";
 
 describe("of two that claim one name", () => {
@@ -14,13 +14,23 @@ describe("of two that claim one name", () => {
   const twin = at("a-twin", "2026-01-01T00:00:00Z");
 
   test.each([
-    { name: "an object without rivals has its claim", object: old, among: [old], rival: undefined },
-    { name: "the older one has it", object: old, among: [young, old], rival: undefined },
-    { name: "the younger one has not", object: young, among: [young, old], rival: old },
-    { name: "of two made at once the one with the smaller uid has it", object: old, among: [old, twin], rival: twin },
-    { name: "and of two in the other order", object: old, among: [twin, old], rival: twin },
-    { name: "and keeps it whatever the order of the list", object: twin, among: [young, old, twin], rival: undefined },
-  ])("$name", ({ object, among, rival }) => expect(olderRival(object, among)).toBe(rival));
+    { name: "an object without rivals has its claim", object: old, among: [old], competitor: undefined },
+    { name: "the older one has it", object: old, among: [young, old], competitor: undefined },
+    { name: "the younger one has not", object: young, among: [young, old], competitor: old },
+    {
+      name: "of two made at once the one with the smaller uid has it",
+      object: old,
+      among: [old, twin],
+      competitor: twin,
+    },
+    { name: "and of two in the other order", object: old, among: [twin, old], competitor: twin },
+    {
+      name: "and keeps it whatever the order of the list",
+      object: twin,
+      among: [young, old, twin],
+      competitor: undefined,
+    },
+  ])("$name", ({ object, among, competitor }) => expect(olderCompetitor(object, among)).toBe(competitor));
 });
 
 const among = (objects: readonly ManifestObject[]) => {
@@ -61,14 +71,14 @@ const CLAIMS: Readonly<Record<Kind, { spec: object; same: readonly object[]; oth
 describe.each(KINDS.map(({ kind }) => kind))("%s", (kind) => {
   const { spec, same, other } = CLAIMS[kind];
   const objects = [
-    ...[spec, ...same].map((one) => ({ one, isRival: true })),
-    ...other.map((one) => ({ one, isRival: false })),
+    ...[spec, ...same].map((one) => ({ one, isCompetitor: true })),
+    ...other.map((one) => ({ one, isCompetitor: false })),
   ];
   const world = objects.map(({ one }, index) => anObject(kind, one, { name: `object-${index}` }));
 
   test("rivals claim the same, be their specs valid or not", () => {
-    const rivals = rivalsOf(world[0] as (typeof world)[0], among(world));
-    expect(rivals).toEqual(world.filter((_, index) => objects[index]?.isRival));
+    const competitors = competitorsOf(world[0] as (typeof world)[0], among(world));
+    expect(competitors).toEqual(world.filter((_, index) => objects[index]?.isCompetitor));
   });
 
   test.each([
@@ -81,7 +91,7 @@ describe.each(KINDS.map(({ kind }) => kind))("%s", (kind) => {
   ])("%o claims nothing, and is no rival of others that claim nothing", (empty) => {
     const nothing = anObject(kind, empty);
     expect(claimOf(nothing)).toBeUndefined();
-    expect(rivalsOf(nothing, among([nothing, anObject(kind, empty, { name: "another" })]))).toEqual([]);
+    expect(competitorsOf(nothing, among([nothing, anObject(kind, empty, { name: "another" })]))).toEqual([]);
   });
 });
 
@@ -111,7 +121,7 @@ describe("what an object claims", () => {
   const nobodys: Stored = { manager: undefined };
   const leftBy = (lastManager: string): Stored => ({ manager: undefined, lastManager });
   const terms = (adopt?: "match" | "override", differs?: string): ConflictTerms<Stored> => ({
-    rival: (rival) => `older: ${rival}`,
+    competitor: (competitor) => `older: ${competitor}`,
     managed: (_, manager) => `managed by ${manager}`,
     unmanaged: () => ({ adopt, unasked: "unasked", differs }),
   });

@@ -6,20 +6,19 @@ import { stalled, type Verdict } from "./plan.ts";
 import { apiIn, identifierIn, namespaceNameIn, namespaceRefOf, roleNameIn, secretNameIn } from "./raw-spec.ts";
 
 /*
- * Two manifests that claim one name in the store: for every kind, this file decides which objects do, which of them owns it, and
- * whether it takes over an existing object.
+ * Resolves conflicts between manifests that claim one stored name: for every kind, this file decides which objects have the same claim,
+ * which of them owns it, and whether it adopts an existing object.
  *
- * Two other files decide other questions. core/manifests/check.ts checks a single manifest. source/directory/merge.ts chooses among
- * documents of one identity (kind, namespace, name): a cluster would have one object of them, and they become one before anything
- * is claimed.
+ * core/manifests/check.ts checks a single manifest. source/directory/merge.ts chooses among documents with the same kind, namespace and
+ * name, before anything is claimed.
  */
 
 /**
- * The claim of an object, read from a spec that need not be valid; undefined for an object without a claim. Two objects of
- * one kind are rivals when their claims are equal.
+ * Returns the claim of an object, from a spec that may be invalid; `undefined` for an object without a claim. Two objects of one kind
+ * compete if their claims are equal.
  */
 const CLAIMS: Readonly<Record<Kind, (object: ManifestObject) => string | undefined>> = {
-  // The store compares names of roles ignoring case.
+  // The database compares role names ignoring case.
   Role: (object) => roleNameIn(object)?.toLowerCase(),
   RatelimitNamespace: namespaceNameIn,
   RatelimitOverride: (object) => {
@@ -32,7 +31,7 @@ const CLAIMS: Readonly<Record<Kind, (object: ManifestObject) => string | undefin
     const name = secretNameIn(object);
     return name === undefined ? undefined : JSON.stringify([object.metadata.namespace, name]);
   },
-  // Names of APIs need not be unique, but two policies of one team that each make an API with one name are a mistake.
+  // API names need not be unique, but two policies of one team that create APIs of the same name are a mistake.
   ApiKeyPolicy: (object) => {
     const { name } = apiIn(object);
     return name === undefined ? undefined : JSON.stringify([object.metadata.namespace, name]);
@@ -41,30 +40,33 @@ const CLAIMS: Readonly<Record<Kind, (object: ManifestObject) => string | undefin
 
 export const claimOf = (object: ManifestObject): string | undefined => CLAIMS[object.kind](object);
 
-/** All objects of a kind with one of these claims. */
+/** Returns all objects of a kind with one of these claims. */
 export function claimantsOf(
   kind: Kind,
   claims: readonly (string | undefined)[],
   source: Lookup<"claim">,
 ): readonly ManifestObject[] {
-  const wanted = new Set(claims.filter((claim) => claim !== undefined));
-  return [...wanted].flatMap((claim) => source.having(kind, "claim", claim));
+  const desired = new Set(claims.filter((claim) => claim !== undefined));
+  return [...desired].flatMap((claim) => source.having(kind, "claim", claim));
 }
 
-/** All objects with the same claim as this one, including itself; none when it has no claim. */
-export const rivalsOf = (object: ManifestObject, source: Lookup<"claim">): readonly ManifestObject[] =>
+/** Returns all objects with the same claim, including this one; empty if it has no claim. */
+export const competitorsOf = (object: ManifestObject, source: Lookup<"claim">): readonly ManifestObject[] =>
   claimantsOf(object.kind, [claimOf(object)], source);
 
 /**
- * The oldest object owns the claim; of two with the same age, the one with the smaller uid. Returns the older rival of
- * `object`, or undefined when `object` owns the claim.
+ * Returns the older competitor of `object`; `undefined` if `object` owns the claim. The oldest object owns a claim; if two have the same
+ * age, the one with the smaller uid.
  */
-export function olderRival(object: ManifestObject, claimants: readonly ManifestObject[]): ManifestObject | undefined {
+export function olderCompetitor(
+  object: ManifestObject,
+  claimants: readonly ManifestObject[],
+): ManifestObject | undefined {
   const oldest = oldestOf(object, claimants);
   return oldest.metadata.uid === object.metadata.uid ? undefined : oldest;
 }
 
-/** The one of several objects that owns what all of them claim. */
+/** Returns the owner of a claim that several objects share. */
 export function oldestOf(object: ManifestObject, others: readonly ManifestObject[]): ManifestObject {
   let oldest = object;
   for (const other of others) if (isOlder(other, oldest)) oldest = other;
@@ -77,12 +79,12 @@ function isOlder(a: ManifestObject, b: ManifestObject): boolean {
   return aMs === bMs ? a.metadata.uid < b.metadata.uid : aMs < bMs;
 }
 
-/** An object, and what the store and other objects have for its claim. */
+/** An object with the stored object and the other manifests for its claim. */
 export interface Claimed<Stored> {
   readonly object: ManifestObject;
-  /** The object's manager name in the store. */
+  /** Manager name of the object in the database. */
   readonly manager: string;
-  /** The store's object for the claim, or the one that this object manages. */
+  /** The stored object for the claim, or the one that this object manages. */
   readonly stored: Stored | undefined;
   /** All objects with the claim, including this one. */
   readonly claimants: readonly ManifestObject[];
@@ -90,47 +92,49 @@ export interface Claimed<Stored> {
 
 interface Managed {
   readonly manager: string | undefined;
-  /** Of an object without a manager: who left it in the store. */
+  /** Last manager of a stored object that has none now. */
   readonly lastManager?: string | undefined;
 }
 
-/** The store's object for the claim if this object manages it; otherwise undefined. */
+/** Returns the stored object for the claim if this object manages it; otherwise `undefined`. */
 export const ownOf = <Stored extends Managed>({
   manager,
   stored,
 }: Pick<Claimed<Stored>, "manager" | "stored">): Stored | undefined =>
   stored?.manager === manager ? stored : undefined;
 
-/** Messages for the status, which say how to resolve a conflict. A kind that leaves a member out does not have that conflict. */
+/** Status messages that explain how to resolve a conflict. An omitted member means that the kind cannot have that conflict. */
 export interface ConflictTerms<Stored> {
-  /** Another object is older and has the same claim; `rival` is what readers of this namespace may know of it. */
-  readonly rival?: (rival: string) => string;
-  /** Another manager owns it in the store; `manager` is what readers of this namespace may know of it. */
+  /** An older object has the same claim. The argument reveals only what readers of this namespace may know. */
+  readonly competitor?: (competitor: string) => string;
+  /** Another manager owns the stored object. `manager` reveals only what readers of this namespace may know. */
   readonly managed?: (stored: Stored, manager: string) => string;
-  /** It is in the store without a manager. */
+  /** The stored object has no manager. */
   readonly unmanaged?: (stored: Stored) => Takeover;
 }
 
 export interface Takeover {
   /** `spec.adopt`, for kinds that have it. */
   readonly adopt: "match" | "override" | undefined;
-  /** The message when the spec does not adopt it. */
+  /** Message if the spec does not adopt the object. */
   readonly unasked: string;
-  /** The message when only an equal object may be adopted, and this one differs; undefined when it is equal. */
+  /** Message if only an equal object may be adopted and this one differs; `undefined` if it is equal. */
   readonly differs?: string | undefined;
 }
 
-/** Returns why an object cannot have what it claims; undefined when it can, or has it already. Pure. */
+/** Returns why an object cannot have its claim; `undefined` if it can, or already has it. Pure. */
 export function conflictOf<Stored extends Managed>(
   claimed: Claimed<Stored>,
   terms: ConflictTerms<Stored>,
 ): Verdict | undefined {
   const { object, claimants } = claimed;
-  // An object keeps what it has in the store: a new manifest must not take over what is in force.
+  // An object keeps its stored resource: a new manifest must not take over an active one.
   if (ownOf(claimed) !== undefined) return undefined;
-  const rival = olderRival(object, claimants);
+  const competitor = olderCompetitor(object, claimants);
   const message =
-    rival === undefined ? heldBack(claimed, terms) : terms.rival?.(labelFor(rival, object.metadata.namespace));
+    competitor === undefined
+      ? heldBack(claimed, terms)
+      : terms.competitor?.(labelFor(competitor, object.metadata.namespace));
   return message === undefined ? undefined : stalled("Conflict", message);
 }
 
@@ -141,7 +145,7 @@ function heldBack<Stored extends Managed>(
   if (stored === undefined) return undefined;
   if (stored.manager !== undefined) return terms.managed?.(stored, managerFor(stored.manager, manager));
   const takeover = terms.unmanaged?.(stored);
-  // A manifest that comes back finds what it left.
+  // A manifest that is applied again gets its orphaned resource back.
   if (takeover === undefined || stored.lastManager === manager) return undefined;
   const { lastManager } = stored;
   if (lastManager !== undefined && !mayTakeOver(lastManager, manager)) return leftByOther(lastManager, manager);
@@ -149,12 +153,12 @@ function heldBack<Stored extends Managed>(
   return takeover.adopt === "match" ? takeover.differs : takeover.unasked;
 }
 
-/** Something in the cluster that is not the object's has the name of what should be made for it, and stays as it is. */
+/** A foreign object in the cluster has the reserved name. The operator does not change it. */
 export const takenInCluster = (message: string): Verdict => stalled("Conflict", message);
 
 /**
- * Whether an object may have what another one left in the store: within a namespace of a cluster it may, because who may write there
- * could bring the former manifest back. Others need leave.
+ * Whether an object may adopt what another one orphaned. Allowed within one namespace of a cluster, because its writers could apply the
+ * former manifest again; other objects need an explicit permission.
  */
 export function mayTakeOver(lastManager: string, manager: string): boolean {
   const [lastCluster, , lastNamespace] = lastManager.split("/");
@@ -163,12 +167,12 @@ export function mayTakeOver(lastManager: string, manager: string): boolean {
 }
 
 /**
- * Why an object may not refer to something in the store that nothing manages: an object of another namespace left it, and comes back to
- * it. undefined when it may.
+ * Returns why an object may not refer to an unmanaged resource: an object of another namespace orphaned it and may return. `undefined` if
+ * the reference is allowed.
  */
 export const reservedFor = ({ lastManager }: Pick<Managed, "lastManager">, manager: string): string | undefined =>
   lastManager === undefined || mayTakeOver(lastManager, manager) ? undefined : leftByOther(lastManager, manager);
 
-/** For what an object of another namespace, or of another cluster, left in the store. */
+/** Message about a resource that an object of another namespace or cluster orphaned. */
 const leftByOther = (lastManager: string, manager: string): string =>
   `It was left in the store by ${managerFor(lastManager, manager)}, and stays reserved for it. An administrator gives leave with \`postern managed release\` or \`postern managed transfer\`.`;

@@ -3,15 +3,17 @@ import { type Plan, progressing, released } from "./plan.ts";
 import { deletionPolicyOf } from "./spec.ts";
 
 export interface CleanUp<Stored, Action> {
-  /** What the object still owns in the store, if anything. */
+  /** The stored objects that this object still owns, if any. */
   readonly own: readonly (Stored | undefined)[];
-  /** The name of such a thing, for the status. */
+  /** Noun for such a resource in the status. */
   readonly noun: string;
   readonly status: object;
   readonly removal: (type: "delete" | "release", stored: Stored) => Action;
 }
 
-/** For an object that is being deleted: what it owns in the store is deleted or released, as `spec.deletionPolicy` says. Pure. */
+/**
+ * Plans the cleanup of an object that is being deleted: deletes or releases its stored resources according to `spec.deletionPolicy`. Pure.
+ */
 export function planCleanUp<Stored, Action>(
   object: ManifestObject,
   { own, noun, status, removal }: CleanUp<Stored, Action>,

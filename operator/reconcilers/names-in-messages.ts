@@ -1,20 +1,20 @@
 import type { ManifestObject } from "../source/contract.ts";
 
 /*
- * Who reads the status of an object may be allowed to see its namespace alone. So no message in a status names an object of another
- * namespace, unless the spec itself names it.
+ * Readers of a status may have access only to its namespace. A message in a status therefore names objects of other namespaces only if the
+ * spec itself names them.
  */
 
-/** `Role shop/editor`. For logs, and for messages to readers of that namespace. */
+/** Returns, for example, `Role shop/editor`, for logs and for readers of that namespace. */
 export const labelOf = ({ kind, metadata }: ManifestObject): string => `${kind} ${metadata.namespace}/${metadata.name}`;
 
-/** Another object, in a message to readers of the namespace `to`. Begins a sentence. */
+/** Returns the label of another object for readers of the namespace `to`. It begins a sentence. */
 export const labelFor = (object: ManifestObject, to: string): string =>
   object.metadata.namespace === to ? labelOf(object) : `${capital(aKind(object.kind))} of another namespace`;
 
 /**
- * Another manager (`<cluster>/<kind>/<namespace>/<name>`), in a message to readers of the namespace of the manager `own`. Does not
- * begin a sentence.
+ * Returns the label of another manager (`<cluster>/<kind>/<namespace>/<name>`) for readers of the namespace of the manager `own`. It does
+ * not begin a sentence.
  */
 export function managerFor(manager: string, own: string): string {
   const [cluster, kind, namespace] = manager.split("/");
@@ -28,6 +28,6 @@ const capital = (text: string): string => text.charAt(0).toUpperCase() + text.sl
 
 const MANAGER = /[a-zA-Z0-9._-]+\/[A-Z][a-zA-Z]+\/[a-zA-Z0-9._-]+\/[a-zA-Z0-9._-]*[a-zA-Z0-9_-]/g;
 
-/** A text of the API, which names managers whole. */
+/** Removes full names of foreign managers from a text of the API. */
 export const withoutForeignManagers = (text: string, own: string): string =>
   text.replaceAll(MANAGER, (manager) => managerFor(manager, own));

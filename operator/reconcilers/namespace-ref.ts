@@ -9,11 +9,11 @@ import { mayRefer } from "./spec.ts";
 import { findOwned } from "./stored.ts";
 
 /*
- * References to a rate-limit namespace. The store decides which one an object stands for: the one that it manages there. What the
- * object itself contains (its status, its annotations, a name that others have too) is not trusted.
+ * Resolves references to rate-limit namespaces. The database decides which namespace an object manages. The object's own contents (status,
+ * annotations, a name that others share) are not trusted.
  */
 
-/** For a RatelimitNamespace object; `from` is the Kubernetes namespace of the referring object. */
+/** Resolves a RatelimitNamespace object; `from` is the Kubernetes namespace of the referring object. */
 export async function resolveNamespace(
   target: ManifestObject,
   from: string,
@@ -26,14 +26,14 @@ export async function resolveNamespace(
   return { verdict: progressing("DependencyNotReady", `${labelOf(target)} is not ready yet.`) };
 }
 
-/** By its name in the store: one whose managing object may not allow it, or one that was made through the API. */
+/** Resolves a stored name: a namespace whose managing object must allow the reference, or one created through the API. */
 export async function resolveNamespaceByName(
   name: string,
   from: string,
   ctx: Pick<Context, "api" | "cluster" | "source">,
 ): Promise<ResolvedNamespace> {
   const stored = await findNamespace(name, ctx);
-  // An id wins over a name when one namespace's name is another's id.
+  // An id takes precedence over a name if one namespace's name is another's id.
   if (stored === undefined || stored.name !== name) return { verdict: notThere(name, from, ctx) };
   const { namespaceId, manager } = stored;
   if (manager === undefined) {
@@ -55,7 +55,7 @@ export async function resolveNamespaceByName(
 export const mayReferTo = (target: ManifestObject, from: string): boolean =>
   mayRefer(RatelimitNamespaceSpec, target, from);
 
-/** Returns why objects of the Kubernetes namespace `from` cannot use it now; undefined when they can. Pure. */
+/** Returns why objects of the Kubernetes namespace `from` cannot use it now; `undefined` if they can. Pure. */
 export function refusalOf(target: ManifestObject, from: string): Verdict | undefined {
   if (!mayReferTo(target, from)) {
     const message = `${labelFor(target, from)} does not allow objects of the namespace ${from} to refer to it. Add ${from} to its spec.allowedNamespaces.`;

@@ -2,14 +2,14 @@ import type { WorkResult } from "../runtime/queue.ts";
 import type { Pace } from "./api-key-policy/poll-pace.ts";
 
 /*
- * The conclusion of a planner. The verdict is one of:
+ * Result of a planner. The verdict is one of:
  *
- *   Ready        the store holds what the spec says
+ *   Ready        the database matches the spec
  *   Progressing  not yet; the operator retries by itself
- *   Stalled      a person has to change the manifest, or to decide something
+ *   Stalled      a person must change the manifest or make a decision
  */
 
-/** The reasons of our conditions and Events; users write alerts on them, so they are never renamed. */
+/** Reasons of conditions and Events. They are never renamed, because users write alerts on them. */
 export type Reason =
   | "Succeeded"
   | "Progressing"
@@ -20,70 +20,70 @@ export type Reason =
   | "PermissionQueryInvalid"
   | "Conflict"
   | "NotAllowed"
-  | "NoWorkspace"
+  | "WorkspaceNotFound"
   | "WorkspaceChanged"
   | "HasKeys"
   | "DeleteProtected"
-  | "SecretNotOurs"
-  | "MissingRights"
+  | "SecretNotOwned"
+  | "Forbidden"
   | "Expired"
   | "NoPods"
   | "ReportsUnavailable"
-  | "PastStaleAfter"
-  | "CountersAway"
-  | "FormatNotKnown"
-  | "LaterRelease"
+  | "DataStale"
+  | "CountersUnavailable"
+  | "UnsupportedFormat"
+  | "NewerSchema"
   | "UnguardedPods"
   | "PodsOutdated"
   | "PodsSilent"
   | "ServicePastGate"
   | "PodsUnavailable"
-  | "NetworkPolicyNone"
+  | "NetworkPolicyDisabled"
   | "NetworkPoliciesUnavailable"
-  | "OtherNetworkPolicy"
+  | "ConflictingNetworkPolicy"
   | "PodsNotCovered"
-  | "InterceptionNone"
+  | "InterceptionDisabled"
   | "Redirected"
-  | "NoSelector"
+  | "SelectorMissing"
   | "NotSupported";
 
 export interface Verdict {
   readonly state: "Ready" | "Progressing" | "Stalled";
   readonly reason: Reason;
-  /** One or two sentences for the author of the manifest, which say what to do. */
+  /** One or two sentences that tell the author of the manifest what to do. */
   readonly message: string;
 }
 
-/** The result of resolving a reference to a RatelimitNamespace: the store's id, or why there is none yet. */
+/** Result of resolving a reference to a RatelimitNamespace: its id, or the reason why there is none yet. */
 export type ResolvedNamespace = { readonly namespaceId: string } | { readonly verdict: Verdict };
 
 /** A condition in addition to those of every object. */
 export interface FurtherCondition {
-  readonly type: "Accepted" | "Enforced" | "Refused" | "Bypassable" | "Stale" | "Overshot" | "UnknownFields";
+  readonly type: "Accepted" | "Enforced" | "Unsupported" | "Bypassable" | "Stale" | "LimitsExceeded" | "UnknownFields";
   readonly status: "True" | "False" | "Unknown";
   readonly reason: Reason;
   readonly message: string;
-  /** The condition is abnormal while True, and an Event tells when that begins and when it ends. */
+  /** The condition is abnormal while True; an Event reports when that begins and ends. */
   readonly alerts?: true;
-  /** An Event with this text tells when the condition gets this reason. */
+  /** Text of the Event that is emitted when the condition gets this reason. */
   readonly note?: string;
 }
 
 export interface Plan<Action> extends WorkResult {
-  /** What is still to be done, in this order; after it the world is looked at again. */
+  /** Actions to perform, in this order; the state is read again afterwards. */
   readonly actions: readonly Action[];
-  /** How things stand, or with actions to do: how they stand until those have succeeded. */
+  /** Status to report until all `actions` have succeeded. */
   readonly verdict: Verdict;
-  /** The fields of the status that the kind has of its own. */
+  /** Status fields specific to the kind. */
   readonly status: object;
   readonly conditions?: readonly FurtherCondition[];
-  /** When the store was read, if that was long before. */
+  /** Time at which the database was read, if that was long ago. */
   readonly seenAtMs?: number;
-  /** How often what the pods report is wanted; for policies alone, which poll it. */
+  /** Required poll interval of the pod reports; only for policies, which are polled. */
   readonly pace?: Pace | undefined;
-  /** The actions are what passing time asks for, such as a rotation: the store does not differ from the manifest. */
+  /** The actions result from elapsed time, such as a rotation, and are not drift. */
   readonly isDue?: true;
-  /** The object is being deleted and has nothing in the store any more. */
+  /** The object is being deleted and has no stored resources left. */
   readonly released?: true;
 }
 
@@ -91,7 +91,7 @@ export const ready = (message: string): Verdict => ({ state: "Ready", reason: "S
 export const progressing = (reason: Reason, message: string): Verdict => ({ state: "Progressing", reason, message });
 export const stalled = (reason: Reason, message: string): Verdict => ({ state: "Stalled", reason, message });
 
-/** Of an object that is being deleted and has nothing left to clean up. */
+/** Plan of a deleted object whose cleanup is complete. */
 export const released: Plan<never> = {
   actions: [],
   verdict: progressing("Progressing", "The object is being deleted."),
@@ -99,15 +99,15 @@ export const released: Plan<never> = {
   released: true,
 };
 
-/** Nothing is done while a check finds something. A conflict may end without anything that we are told of, so we look again. */
-export const heldUp = (verdict: Verdict, status: object): Plan<never> => ({
+/** Performs no action while a check fails. Requeues, because a conflict may end without a notification. */
+export const blocked = (verdict: Verdict, status: object): Plan<never> => ({
   actions: [],
   verdict,
   status,
   ...(verdict.reason === "Conflict" ? { requeueAfterMs: CONFLICT_REQUEUE_MS } : {}),
 });
 
-/** Returns the result of the first check that finds something, so that the list of checks reads as the specification. */
+/** Returns the first failure of a list of checks, so that the list reads as the specification. */
 export function firstOf<T>(
   observed: T,
   checks: ReadonlyArray<(observed: T) => Verdict | undefined>,
@@ -119,9 +119,9 @@ export function firstOf<T>(
   return undefined;
 }
 
-/** Other writers, in this or another cluster, may release an object, so a conflict is checked again before the next resync. */
+/** Conflicts are checked again before the next resync, because other writers, in this or another cluster, may release an object. */
 export const CONFLICT_REQUEUE_MS = 30_000;
 
-/** What has long been in conflict is checked less and less often, up to the resync period: a thousand such objects cost calls, too. */
+/** Checks a lasting conflict at growing intervals, up to the resync period, because a thousand such objects would cost many calls. */
 export const laterWhileHeld = (requeueAfterMs: number | undefined, heldForMs: number): number | undefined =>
   requeueAfterMs === undefined ? undefined : Math.max(requeueAfterMs, heldForMs / 10);

@@ -1,14 +1,12 @@
 import type { ObjectKey } from "../runtime/object-key.ts";
 import type { ManifestObject } from "../source/contract.ts";
 
-/*
- * Reads parts of a spec that need not be valid: an object that is otherwise invalid keeps its claim, and must be deletable.
- */
+/* Reads parts of a spec that may be invalid: an otherwise invalid object keeps its claim, and must be deletable. */
 
 const fieldsOf = ({ spec }: ManifestObject): Readonly<Record<string, unknown>> =>
   (spec ?? {}) as Readonly<Record<string, unknown>>;
 
-/** undefined unless it is a text that the API accepts as a name; with another one a lookup would be refused. */
+/** Returns `undefined` unless the value is a string that the API accepts as a name, because the API would reject the lookup. */
 const textIn = (value: unknown, lengthMax: number): string | undefined =>
   typeof value === "string" && value.length > 0 && value.length <= lengthMax ? value : undefined;
 
@@ -19,7 +17,7 @@ export const namespaceNameIn = (object: ManifestObject): string | undefined => t
 /** `spec.identifier` of a RatelimitOverride. */
 export const identifierIn = (object: ManifestObject): string | undefined => textIn(fieldsOf(object).identifier, 512);
 
-/** `spec.namespaceRef` of a RatelimitOverride: in its own Kubernetes namespace unless it names another one. */
+/** Returns `spec.namespaceRef` of a RatelimitOverride. Default: its own Kubernetes namespace. */
 export function namespaceRefOf(object: ManifestObject): ObjectKey | undefined {
   const { namespaceRef } = fieldsOf(object) as { namespaceRef?: { name?: unknown; namespace?: unknown } };
   if (typeof namespaceRef?.name !== "string") return undefined;
@@ -27,7 +25,7 @@ export function namespaceRefOf(object: ManifestObject): ObjectKey | undefined {
   return { namespace, name: namespaceRef.name };
 }
 
-/** `spec.policyRef` of an ApiKey: in its own Kubernetes namespace unless it names another one. */
+/** Returns `spec.policyRef` of an ApiKey. Default: its own Kubernetes namespace. */
 export function policyRefOf(object: ManifestObject): ObjectKey | undefined {
   const { policyRef } = fieldsOf(object) as { policyRef?: { name?: unknown; namespace?: unknown } };
   if (typeof policyRef?.name !== "string") return undefined;

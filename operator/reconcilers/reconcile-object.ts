@@ -1,6 +1,6 @@
 import type { Fault } from "../../core/api/procedures.ts";
 import type { Kind } from "../../core/manifests/index.ts";
-import { ApiUnavailable, type Refusal, RootKeyRefused } from "../api/client.ts";
+import { ApiUnavailable, type Refusal, RootKeyRejected } from "../api/client.ts";
 import type { ObjectKey } from "../runtime/object-key.ts";
 import type { WorkResult } from "../runtime/queue.ts";
 import { ABANDON_ANNOTATION, type ManifestObject, storeFinalizersOf } from "../source/contract.ts";
@@ -8,9 +8,9 @@ import { admit, finalizerOf } from "./admission.ts";
 import { type Context, managerOf, type OperatorContext } from "./context.ts";
 import { labelOf, withoutForeignManagers } from "./names-in-messages.ts";
 import {
+  blocked,
   CONFLICT_REQUEUE_MS,
   type FurtherCondition,
-  heldUp,
   laterWhileHeld,
   type Plan,
   progressing,
@@ -21,15 +21,15 @@ import { conditionsOf, statusOf, wasReady, whileUnavailable, withReconciling } f
 import { unknownFields } from "./unknown-fields.ts";
 
 /*
- * One reconcile, the same for all kinds: gather, plan, apply, and repeat until there is nothing left
- * to do. Each kind brings its own gather, plan and apply. An object gets our finalizer before anything is created for it,
- * and loses it when nothing of it is left.
+ * Reconciles one object, in the same way for all kinds: gather, plan, apply, and repeat until no action remains. Each kind provides these
+ * three steps. The operator adds its finalizer before it creates anything for an object, and removes the finalizer when no resource of the
+ * object is left.
  */
 
-/** What a reply of the store means for the reconcile. Created objects are found by the next gather, not from the reply. */
+/** Effect of an API response on the reconcile. The next gather reads created objects; the response is not used. */
 export interface Applied {
   readonly refusal?: Refusal;
-  /** In place of a refusal by the store: what another system refuses. */
+  /** Set instead of an API refusal if another system rejected the action. */
   readonly verdict?: Verdict;
 }
 
@@ -37,20 +37,20 @@ export interface KindSteps<Observed, Action> {
   readonly gather: (object: ManifestObject, ctx: Context) => Promise<Observed>;
   readonly plan: (observed: Observed) => Plan<Action>;
   readonly apply: (action: Action, object: ManifestObject, ctx: Context) => Promise<Applied>;
-  /** Called when the store has what the manifest says. */
+  /** Called when the database matches the manifest. */
   readonly remember?: (observed: Observed, plan: Plan<Action>, ctx: Context) => void;
-  /** The digest of the store's object, as it was when or before it was read; undefined when there is none (settled.ts). */
+  /** Returns the digest of the stored object as of its read or earlier; `undefined` if there is none (drift/synced-objects.ts). */
   readonly digestOf?: (observed: Observed) => string | undefined;
   /**
-   * The further conditions while the generation cannot be set, by the operator's rules or by a refusal of the store. `observed` is
-   * undefined when the store was not read.
+   * Returns the further conditions while the generation cannot be set, because of a failed check or an API refusal. `observed` is
+   * `undefined` if the database was not read.
    */
   readonly held?: (verdict: Verdict, observed?: Observed) => readonly FurtherCondition[];
-  /** For the Event about drift: what the action corrects. */
+  /** Describes the correction, for the Event about drift. */
   readonly describe: (action: Action) => string;
 }
 
-/** Creating, changing and checking take three passes; more means that another writer is active. */
+/** Creating, changing and checking take three passes; more passes mean that another writer is active. */
 const PASSES_MAX = 6;
 const BUSY_REQUEUE_MS = 1_000;
 
@@ -71,14 +71,14 @@ export async function reconcileObject<Observed, Action>(
     const admission = admit(object, ctx);
     if (admission.verdict !== undefined) {
       const conditions = steps.held?.(admission.verdict) ?? [];
-      return await conclude(object, { ...heldUp(admission.verdict, ownStatus(object)), conditions }, ctx);
+      return await conclude(object, { ...blocked(admission.verdict, ownStatus(object)), conditions }, ctx);
     }
     const { workspace, inWorkspace } = admission;
-    const settled = object.metadata.finalizers.includes(finalizerOf(workspace))
-      ? ctx.settled.recall(object, ctx.nowMs())
+    const synced = object.metadata.finalizers.includes(finalizerOf(workspace))
+      ? ctx.synced.recall(object, ctx.nowMs())
       : undefined;
-    if (settled !== undefined) return await conclude(object, { ...settled.plan, seenAtMs: settled.seenAtMs }, ctx);
-    const look = ctx.settled.begin(object);
+    if (synced !== undefined) return await conclude(object, { ...synced.plan, seenAtMs: synced.seenAtMs }, ctx);
+    const look = ctx.synced.begin(object);
     const seenAtMs = ctx.nowMs();
     try {
       const observed = await steps.gather(object, inWorkspace);
@@ -89,14 +89,14 @@ export async function reconcileObject<Observed, Action>(
         await ctx.workspaces.confirm(object.metadata.namespace);
         const confirmed = admit(object, ctx);
         if (confirmed.workspace?.name !== workspace.name || confirmed.verdict !== undefined) continue;
-        // Before anything is created for it. The plan is still valid; only the object at hand is outdated now.
+        // Set before anything is created for the object. The plan remains valid; only the object in memory is outdated now.
         await ctx.source.setFinalizers(object, [...foreignFinalizersOf(object), finalizerOf(workspace)]);
       }
       if (plan.actions.length === 0) {
         if (plan.verdict.state === "Ready") {
           steps.remember?.(observed, plan, inWorkspace);
           const digest = steps.digestOf?.(observed);
-          if (digest !== undefined) ctx.settled.settle({ object, plan, digest, seenAtMs }, look);
+          if (digest !== undefined) ctx.synced.settle({ object, plan, digest, seenAtMs }, look);
         }
         return await conclude(object, plan, ctx, drift);
       }
@@ -115,7 +115,7 @@ export async function reconcileObject<Observed, Action>(
   return { requeueAfterMs: BUSY_REQUEUE_MS };
 }
 
-/** Applies actions until one is refused permanently, and then returns what that means for the object. */
+/** Applies actions until one is refused permanently, and then returns the resulting verdict. */
 async function applyAll<Observed, Action>(
   steps: KindSteps<Observed, Action>,
   actions: readonly Action[],
@@ -128,7 +128,7 @@ async function applyAll<Observed, Action>(
     if (applied.refusal !== undefined) {
       const detail = withoutForeignManagers(applied.refusal.detail, managerOf(ctx, object));
       const verdict = verdictOn({ ...applied.refusal, detail }, object);
-      // For example, something was deleted after gathering: the next pass plans something else.
+      // For example, an object was deleted after gathering; the next pass makes another plan.
       if (verdict === undefined) throw new Error(`${steps.describe(action)}: ${applied.refusal.detail}`);
       return verdict;
     }
@@ -137,10 +137,10 @@ async function applyAll<Observed, Action>(
   return undefined;
 }
 
-/** Refusals that a retry does not fix, by their kind. */
+/** Returns the verdict of a refusal that a retry does not fix, by its kind. */
 function verdictOn({ kind, detail, faults = [] }: Refusal, object: ManifestObject): Verdict | undefined {
   switch (kind) {
-    case "managed_elsewhere":
+    case "managed_by_manifest":
     case "managed_exists":
     case "role_already_exists":
     case "ratelimit_namespace_already_exists":
@@ -161,7 +161,7 @@ const wayOut = ({ kind, metadata: { namespace, name } }: ManifestObject): string
 
 const FAULTS_SHOWN_MAX = 5;
 
-/** Describes faults with their locations, and what to do when the api-server is older than this operator. */
+/** Describes faults with their locations, and the remedy if the api-server is older than this operator. */
 function describeFaults(faults: readonly Fault[]): string {
   if (faults.length === 0) return "";
   const shown = faults.slice(0, FAULTS_SHOWN_MAX).map(({ location, message }) => `${location} ${message}`);
@@ -181,7 +181,7 @@ async function conclude<Action>(
   ctx: OperatorContext,
   drift?: string,
 ): Promise<WorkResult> {
-  // The object may have changed since: its status must describe exactly the generation that was reconciled.
+  // The object may have changed meanwhile; its status must describe exactly the reconciled generation.
   const now = current(object, ctx);
   const unknown = unknownFields(now, conditionsOf(now));
   const { status, events } = statusOf({
@@ -198,17 +198,19 @@ async function conclude<Action>(
     const note = `The store differed from the manifest and was set right: ${drift}.`;
     await ctx.source.recordEvent(object, { type: "Warning", reason: "DriftCorrected", action: "Correct", note });
   }
-  const isRival = plan.verdict.reason === "Conflict";
-  return { requeueAfterMs: isRival ? laterWhileHeld(plan.requeueAfterMs, heldForMs(now, ctx)) : plan.requeueAfterMs };
+  const isCompetitor = plan.verdict.reason === "Conflict";
+  return {
+    requeueAfterMs: isCompetitor ? laterWhileHeld(plan.requeueAfterMs, heldForMs(now, ctx)) : plan.requeueAfterMs,
+  };
 }
 
-/** How long the object has been Stalled: 0 when it was not before. */
+/** Returns how long the object has been Stalled; 0 if it was not. */
 function heldForMs(object: ManifestObject, { nowMs }: Pick<OperatorContext, "nowMs">): number {
   const stalledSince = conditionsOf(object).find(({ type }) => type === "Stalled")?.lastTransitionTime;
   return stalledSince === undefined ? 0 : nowMs() - Date.parse(stalledSince);
 }
 
-/** The reconciled generation, with the newest status and finalizers. */
+/** Returns the reconciled generation with the newest status and finalizers. */
 function current(object: ManifestObject, { source }: OperatorContext): ManifestObject {
   const now = source.get(object.kind, object.metadata);
   return now?.metadata.uid === object.metadata.uid ? { ...object, status: now.status } : object;
@@ -242,7 +244,7 @@ async function reportUnavailable<Observed, Action>(
     : "";
   const { verdict, keepReady } = whileUnavailable(object, {
     message: `${error.message}; it is tried again.${hint}`,
-    isKeyRefused: error instanceof RootKeyRefused,
+    isKeyRefused: error instanceof RootKeyRejected,
   });
   if (!keepReady) {
     const own = ownStatus(object);
@@ -260,7 +262,7 @@ async function reportUnavailable<Observed, Action>(
   if (status !== undefined) await ctx.source.updateStatus(object, status);
 }
 
-/** The kind's own members of its status, above all ids, which must be kept while the API is unreachable. */
+/** Returns the status fields specific to the kind, especially ids, which must be kept while the API is unreachable. */
 function ownStatus({ status }: ManifestObject): object {
   const { conditions: _, observedGeneration: __, ...own } = (status ?? {}) as Record<string, unknown>;
   return own;

@@ -26,14 +26,12 @@ import { applyRole, describeRole } from "./role/apply.ts";
 import { gatherRole } from "./role/gather.ts";
 import { planRole } from "./role/plan.ts";
 
-/*
- * The steps for each kind of manifest. All kinds use reconcile-object.ts; how each gathers, plans and applies is listed here.
- */
+/* Steps for each kind of manifest. All kinds use reconcile-object.ts; this file lists how each gathers, plans and applies. */
 
 export interface Reconciler<K extends Kind = Kind> {
   readonly kind: K;
   readonly reconcile: (key: ObjectKey, ctx: OperatorContext) => Promise<WorkResult>;
-  /** Objects of this kind, other than the changed one itself, whose state may depend on a change. */
+  /** Returns objects of this kind, other than the changed one, whose state may depend on a change. */
   readonly concernedBy: (change: ManifestChange, source: ObjectLookup) => readonly ObjectKey[];
 }
 
@@ -81,7 +79,7 @@ const REGISTRY: { readonly [K in Kind]: Reconciler<K> } = {
 export const RECONCILERS: readonly Reconciler[] = Object.values(REGISTRY);
 
 interface Registered<Observed, Action> extends KindSteps<Observed, Action> {
-  /** Objects that a change concerns, besides those that win or lose a claim by it. */
+  /** Returns objects affected by a change, other than those that gain or lose a claim. */
   readonly concernedBy?: (change: ManifestChange, source: ObjectLookup) => readonly ManifestObject[];
 }
 
@@ -90,23 +88,23 @@ function register<K extends Kind, Observed, Action>(kind: K, steps: Registered<O
     kind,
     reconcile: (key, ctx) => reconcileObject(kind, steps, key, ctx),
     concernedBy: (change, source) => {
-      const rivals =
-        change.kind === kind && concernsRivals(change)
+      const competitors =
+        change.kind === kind && concernsCompetitors(change)
           ? claimantsOf(kind, versionsOf(change).map(claimOf), source)
           : [];
-      return [...new Set([...rivals, ...(steps.concernedBy?.(change, source) ?? [])])].map(keyOf);
+      return [...new Set([...competitors, ...(steps.concernedBy?.(change, source) ?? [])])].map(keyOf);
     },
   };
 }
 
-/** Returns false when only what we write ourselves has changed: a status, or our finalizer. */
+/** Returns false if only fields that the operator writes have changed: the status or its finalizer. */
 export function concernsItself({ before, after }: ManifestChange): boolean {
   if (before === undefined || after === undefined) return true;
   return text(before) !== text(after);
 }
 
-/** What an object says of itself, or what we write into its status, changes nothing about who has a claim. */
-const concernsRivals = (change: ManifestChange): boolean =>
+/** Whether a change may affect who owns a claim. Unlike changes of the status, those of finalizers may. */
+const concernsCompetitors = (change: ManifestChange): boolean =>
   concernsItself(change) || finalizersOf(change.before) !== finalizersOf(change.after);
 
 const finalizersOf = (object: ManifestObject | undefined): string => JSON.stringify(object?.metadata.finalizers);

@@ -5,17 +5,17 @@ import type { ManifestObject } from "../source/contract.ts";
 import { type Reason, stalled, type Verdict } from "./plan.ts";
 
 export type ParsedSpec<Spec> =
-  /** `unknown` are the places of fields that this release does not know, such as `spec.target.tls`. */
+  /** `unknown` lists the paths of unknown fields, such as `spec.target.tls`. */
   | { readonly spec: Spec; readonly unknown?: readonly string[]; readonly problems?: never }
   | { readonly spec?: never; readonly unknown?: never; readonly problems: readonly ManifestProblem[] };
 
 /**
- * Reads a spec. The Kubernetes API server checked it with the CRD of that time, and another release's CRD accepts other specs: a later
- * one may even add fields with defaults to every object. So fields that are not known are left out, and listed. Typing errors are
- * told by the API server, and in a directory by its source, which refuses unknown fields.
+ * Parses a spec. The Kubernetes API server validated it against the CRD of that time, and another version of the CRD may accept other specs
+ * or add fields with defaults to every object. Unknown fields are therefore omitted and listed. The API server reports misspelled fields;
+ * in a directory, its source rejects unknown fields.
  *
- * A field in the `match` of a rule is a problem nevertheless: without it the rule would apply to more requests than it says, and might
- * let them through without a key. So such fields never get a default in a CRD.
+ * An unknown field in the `match` of a rule is an error: without it, the rule would apply to more requests than it states and might admit
+ * them without a key. Such fields therefore never get a default in a CRD.
  */
 export function parseSpec<Schema extends z.ZodType>(
   schema: Schema,
@@ -31,14 +31,14 @@ export function parseSpec<Schema extends z.ZodType>(
       return { problems: problemsOf(parsed.error).map(inSpec) };
     }
     unknown.push(...problemsOf({ issues: strange }).map((problem) => inSpec(problem).location));
-    // The rest is checked again: rules over several fields wait until every field is known.
+    // Parses the rest again, because rules over several fields run only when every field is known.
     known = without(known, strange);
   }
 }
 
 const isInMatch = ([field, , part]: readonly PropertyKey[]): boolean => field === "rules" && part === "match";
 
-/** A copy without the fields that the issues name. */
+/** Returns a copy without the fields that the issues name. */
 function without(spec: unknown, issues: readonly z.core.$ZodIssueUnrecognizedKeys[]): unknown {
   const copy: unknown = structuredClone(spec);
   for (const { path, keys } of issues) {
@@ -55,8 +55,8 @@ const inSpec = ({ location, message }: ManifestProblem): ManifestProblem => ({
 });
 
 /**
- * Whether objects of the Kubernetes namespace `from` may refer to an object: those of its own namespace always may, others if its
- * `spec.allowedNamespaces` lists theirs. A spec that does not parse allows nothing.
+ * Whether objects of the Kubernetes namespace `from` may refer to an object: those of its own namespace always may, others only if its
+ * `spec.allowedNamespaces` lists their namespace. A spec that does not parse allows no reference.
  */
 export function mayRefer(
   schema: z.ZodType<{ readonly allowedNamespaces: readonly string[] }>,
@@ -68,7 +68,7 @@ export function mayRefer(
   return spec?.allowedNamespaces.includes(from) ?? false;
 }
 
-/** Works also for a spec that is otherwise invalid, because an object must always be deletable. */
+/** Accepts an otherwise invalid spec, because an object must always be deletable. */
 export function deletionPolicyOf(object: ManifestObject, byDefault: DeletionPolicy): DeletionPolicy {
   const { deletionPolicy } = (object.spec ?? {}) as { deletionPolicy?: unknown };
   return deletionPolicy === "Delete" || deletionPolicy === "Orphan" ? deletionPolicy : byDefault;
@@ -82,7 +82,7 @@ export function invalid(problems: readonly ManifestProblem[]): Verdict {
     : "InvalidSpec";
   const shown = problems.slice(0, SHOWN_MAX).map(({ location, message }) => `${location}: ${message}`);
   const more = problems.length > SHOWN_MAX ? ` (and ${problems.length - SHOWN_MAX} more)` : "";
-  // The message of a query that does not parse ends with a full stop of its own.
+  // The message of a query that does not parse already ends with a period.
   const what = `${shown.join("; ")}${more}`.replace(/\.$/, "");
   return stalled(reason, `${what}. What was in force before stays in force; correct the manifest.`);
 }

@@ -86,14 +86,14 @@ test("an Event tells when a condition that alerts begins to hold and when it end
     statusOf({
       ...input(ready("done"), status),
       conditions: [
-        { type: "Stale", status: holds ? "True" : "False", reason: "PastStaleAfter", message, alerts: true },
+        { type: "Stale", status: holds ? "True" : "False", reason: "DataStale", message, alerts: true },
         { type: "Bypassable", status: "True", reason: "NotSupported", message: "no matter" },
       ],
     });
   const fresh = look(false, before);
   expect(fresh.events).toEqual([]);
   const stale = look(true, fresh.status);
-  expect(stale.events).toEqual([{ type: "Warning", reason: "PastStaleAfter", action: "Stale", note: "late" }]);
+  expect(stale.events).toEqual([{ type: "Warning", reason: "DataStale", action: "Stale", note: "late" }]);
   expect(look(true, stale.status, "later still").events).toEqual([]);
   expect(look(false, stale.status).events).toMatchObject([{ type: "Normal" }]);
   expect((stale.status as { conditions: object[] }).conditions.at(-2)).not.toHaveProperty("alerts");

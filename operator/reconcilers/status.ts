@@ -24,13 +24,13 @@ export interface StatusInput {
 }
 
 export interface NewStatus {
-  /** undefined when nothing changed that should be written. */
+  /** `undefined` if no change must be written. */
   readonly status?: object;
-  /** For transitions of Ready, and of conditions with alerts: one per transition, not per reconcile. */
+  /** Transitions of Ready and of conditions with alerts: one Event per transition, not per reconcile. */
   readonly events: readonly ManifestEvent[];
 }
 
-/** The new status from the verdict and the previous status, by the conventions of kstatus. */
+/** Computes the new status from the verdict and the previous status, by the conventions of kstatus. */
 export function statusOf({ object, verdict, conditions: further, own, nowMs }: StatusInput): NewStatus {
   const previous = previousOf(object);
   const observedGeneration = object.metadata.generation;
@@ -58,8 +58,8 @@ export function statusOf({ object, verdict, conditions: further, own, nowMs }: S
 }
 
 /**
- * An unreachable API does not make an object unready, unless something is known to be wrong with what is in force. A refused root key does:
- * it lasts until somebody replaces the key.
+ * Computes the status while the API is unavailable. An unreachable API does not make an object unready, unless an active resource is known
+ * to be wrong. A rejected root key does, because it lasts until somebody replaces the key.
  */
 export function whileUnavailable(
   object: ManifestObject,
@@ -71,7 +71,7 @@ export function whileUnavailable(
   };
 }
 
-/** Whether the object was found or made equal to the store at this generation. */
+/** Whether the object matched the database at this generation. */
 export function wasReady(object: ManifestObject): boolean {
   return previousOf(object).conditions.some(
     ({ type, status, observedGeneration }) =>
@@ -79,7 +79,7 @@ export function wasReady(object: ManifestObject): boolean {
   );
 }
 
-/** The status with Reconciling added and Ready unchanged. */
+/** Returns the status with Reconciling added and Ready unchanged. */
 export function withReconciling(object: ManifestObject, verdict: Verdict, nowMs: number): object | undefined {
   const { conditions } = previousOf(object);
   const { reason, message } = verdict;
@@ -89,12 +89,12 @@ export function withReconciling(object: ManifestObject, verdict: Verdict, nowMs:
   return changed === conditions ? undefined : { ...(object.status as object), conditions: changed };
 }
 
-/** The previous conditions of the object's own status. Used only for reporting transitions, never for decisions. */
+/** Returns the conditions of the object's current status. Used only to report transitions, never for decisions. */
 export const conditionsOf = (object: ManifestObject): readonly Condition[] => previousOf(object).conditions;
 
 function previousOf({ status }: ManifestObject): z.output<typeof Previous> {
   const parsed = Previous.safeParse(status ?? {});
-  // A status that another writer broke is written again.
+  // Overwrites a status that another writer made invalid.
   return parsed.success ? parsed.data : { conditions: [] };
 }
 

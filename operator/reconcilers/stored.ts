@@ -1,66 +1,65 @@
 import type { Input } from "../../core/api/procedures.ts";
-import type { Answer, StoreApi } from "../api/client.ts";
+import type { ApiClient, ApiResponse } from "../api/client.ts";
 
-/** Returns the data, or undefined for a 404. Throws for any other refusal, which a read does not expect. */
-export function foundOr404<T>(answer: Answer<T>): T | undefined {
-  if (answer.refusal === undefined) return answer.data;
-  if (answer.refusal.status === 404) return undefined;
-  throw new Error(`${answer.refusal.kind}: ${answer.refusal.detail}`);
+/** Returns the data; `undefined` for a 404. Throws for any other refusal, which a read does not expect. */
+export function foundOr404<T>(response: ApiResponse<T>): T | undefined {
+  if (response.refusal === undefined) return response.data;
+  if (response.refusal.status === 404) return undefined;
+  throw new Error(`${response.refusal.kind}: ${response.refusal.detail}`);
 }
 
-/** The kinds of which a manager has at most one object, by their names in the API. */
+/** Kinds of which a manager has at most one object, by their names in the API. */
 type ManagedKind = Input<"managed.findObject">["kind"];
 
 export interface Managed {
   /** undefined for an object without a manager. */
   readonly manager: string | undefined;
-  /** Of an object without one: the manager that left it in the store. */
+  /** Last manager of an object that has none now. */
   readonly lastManager: string | undefined;
   readonly async: boolean | undefined;
 }
 
-/** Returns the manager of the object with this id; undefined when there is no such object. */
-export async function findManaged(api: StoreApi, kind: ManagedKind, id: string): Promise<Managed | undefined> {
+/** Returns the manager of the object with this id; `undefined` if there is no such object. */
+export async function findManaged(api: ApiClient, kind: ManagedKind, id: string): Promise<Managed | undefined> {
   const found = foundOr404(await api.call("managed.getObject", { kind, id }));
   if (found === undefined) return undefined;
   const { manager, lastManager, async } = found;
   return { manager, lastManager, async };
 }
 
-/** An object that a manager has in the store. */
+/** A stored object of a manager. */
 export interface Owned {
   readonly id: string;
-  /** Only for an override. */
+  /** Only set for an override. */
   readonly namespaceId: string | undefined;
   readonly async: boolean | undefined;
-  /** Of what the store had before anything else of the object is read; undefined for kinds without, and from an older api-server. */
+  /** Digest from before the rest of the object is read; `undefined` for kinds without digests and from an older api-server. */
   readonly digest?: string | undefined;
 }
 
 /**
- * Returns the one object of the kind with this manager; undefined when there is none. It is always read from the
- * store and never from a status, because anyone who may write a status could name any id there.
+ * Returns the object of the kind with this manager; `undefined` if there is none. Always reads the database and never a status, because
+ * anyone who may write a status could name any id there.
  */
-export async function findOwned(api: StoreApi, kind: ManagedKind, manager: string): Promise<Owned | undefined> {
+export async function findOwned(api: ApiClient, kind: ManagedKind, manager: string): Promise<Owned | undefined> {
   const found = foundOr404(await api.call("managed.findObject", { kind, manager }));
   return found === undefined
     ? undefined
     : { id: found.id, namespaceId: found.namespaceId, async: found.async, digest: found.digest };
 }
 
-/** Returns the id of what the manager left in the store, and what nothing manages since; undefined when there is nothing. */
-export async function findLeft(api: StoreApi, kind: ManagedKind, manager: string): Promise<string | undefined> {
+/** Returns the id of the unmanaged object that the manager orphaned; `undefined` if there is none. */
+export async function findRemaining(api: ApiClient, kind: ManagedKind, manager: string): Promise<string | undefined> {
   return foundOr404(await api.call("managed.findObject", { kind, manager, left: true }))?.id;
 }
 
 /**
- * Returns the manager's object of the kind, if it has one; otherwise the object with the wanted name, which may have another
- * manager or none.
- * `digest` is that of its own object.
- * @param find by id or name; an id wins over a name when one thing's name is another's id, so `isNamed` checks the result.
+ * Returns the manager's object of the kind, if any; otherwise the object with the desired name, with another manager or none. `digest` is
+ * that of its own object.
+ * @param find finds by id or name. An id takes precedence if one object's name is another's id, so `isNamed` checks the result.
  */
 export async function findOwnOrNamed<Stored extends { readonly manager: string | undefined }>(
-  api: StoreApi,
+  api: ApiClient,
   {
     kind,
     manager,

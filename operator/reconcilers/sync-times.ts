@@ -1,12 +1,12 @@
 import type { ManifestObject } from "../source/contract.ts";
 
 /**
- * When each object was last compared with the store and found or made equal. It is a metric and no part of the status: a status that
- * changes with every comparison would be a write to Kubernetes for every object, for ever.
+ * Time at which each object was last compared with the database and matched. It is a metric and not part of the status, because a status
+ * that changes with every comparison would cause continuous writes to Kubernetes.
  */
 export interface SyncTimes {
   note(object: ManifestObject, atMs: number): void;
-  /** Of these objects, the time of the one whose comparison is longest ago; undefined when none of them was ever equal. */
+  /** Returns the oldest comparison time of these objects; `undefined` if none ever matched. */
   oldestMs(objects: readonly ManifestObject[]): number | undefined;
   forget(object: ManifestObject): void;
 }

@@ -7,8 +7,8 @@ import { parseSpec } from "./spec.ts";
 const SHOWN_MAX = 5;
 
 /**
- * The condition about fields of the spec that this release does not know and ignores. undefined as long as there are none and never
- * were any, so that most objects do not have it. Pure.
+ * Returns the condition about unknown fields of the spec, which are ignored; `undefined` if there are none and never were, so that most
+ * objects do not have it. Pure.
  */
 export function unknownFields(object: ManifestObject, previous: readonly Condition[]): FurtherCondition | undefined {
   const schema = KINDS.find(({ kind }) => kind === object.kind)?.specSchema;
@@ -17,7 +17,7 @@ export function unknownFields(object: ManifestObject, previous: readonly Conditi
     const shown = unknown.slice(0, SHOWN_MAX).join(", ");
     const more = unknown.length > SHOWN_MAX ? ` (and ${unknown.length - SHOWN_MAX} more)` : "";
     const message = `This operator does not know ${shown}${more}, and ignores what it does not know. Upgrade the operator to the release of the CRDs, or remove the fields.`;
-    return { type: "UnknownFields", status: "True", reason: "LaterRelease", message, alerts: true };
+    return { type: "UnknownFields", status: "True", reason: "NewerSchema", message, alerts: true };
   }
   if (!previous.some(({ type }) => type === "UnknownFields")) return undefined;
   const message = "This operator knows every field of the spec.";

@@ -1,12 +1,12 @@
-/** How to reach and sign in to a Kubernetes API: as a pod (`pod-access.ts`), or by a kubeconfig (`kubeconfig.ts`). */
+/** Address and credentials of a Kubernetes API, from a pod (`pod-access.ts`) or a kubeconfig (`kubeconfig.ts`). */
 export interface ClusterAccess {
-  /** `https://host:port`, perhaps with a path, without a slash at the end. */
+  /** `https://host:port` with an optional path, without a trailing slash. */
   readonly server: string;
-  /** An HTTP, HTTPS or SOCKS5 proxy on the way to it. */
+  /** HTTP, HTTPS or SOCKS5 proxy. */
   readonly proxyUrl?: string | undefined;
-  /** Called for each request, because tokens and certificates are short-lived; what can be kept is kept by it. */
+  /** Called for each request, because tokens and certificates are short-lived. The implementation caches what it can. */
   signIn(): Promise<SignIn>;
-  /** The server refused what `signIn` returned last, so the next one must read or ask again. */
+  /** Called when the server rejected the last credentials, so that the next `signIn` reads or requests new ones. */
   forget(): void;
 }
 
@@ -15,7 +15,7 @@ export interface SignIn {
   readonly tls: TlsSettings;
 }
 
-/** PEM texts, as `tls.connect` takes them. */
+/** PEM, as `tls.connect` expects. */
 export interface TlsSettings {
   readonly ca?: string | undefined;
   readonly cert?: string | undefined;

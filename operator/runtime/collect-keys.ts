@@ -5,7 +5,7 @@ export interface CollectedKeys {
   close(): void;
 }
 
-/** Passes on each key once, `afterMs` after the first of a series: many changes become one. */
+/** Debounces keys: passes each key once, `afterMs` after the first of a series of changes. */
 export function collectKeys(afterMs: number, pass: (key: ObjectKey) => void): CollectedKeys {
   const keys = new Map<string, ObjectKey>();
   let timer: NodeJS.Timeout | undefined;

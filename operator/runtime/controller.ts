@@ -8,18 +8,18 @@ export interface ControllerOptions {
   /** The kind's name, for logs and metrics. */
   readonly name: string;
   readonly reconcile: (key: ObjectKey) => Promise<WorkResult>;
-  /** Every object is reconciled again after this time (minus a random tenth), even without an event. */
+  /** Every object is reconciled again after this time (minus up to 10% jitter), even without an event. */
   readonly resyncMs: number;
   readonly concurrency?: number;
   readonly log: Logger;
   readonly observe?: (outcome: ReconcileOutcome) => void;
-  /** Called when an object's turn comes, with how long it was in the queue. */
+  /** Called when the reconcile of an object starts, with its time in the queue. */
   readonly observeWait?: (wait: { readonly name: string; readonly waitedMs: number }) => void;
 }
 
 export interface ReconcileOutcome {
   readonly name: string;
-  /** After `error` the object is tried again. */
+  /** After `error`, the object is retried. */
   readonly result: "success" | "error";
   readonly durationMs: number;
 }
@@ -77,8 +77,8 @@ const LOG_EVERY_MS = 60_000;
 const MESSAGES_MAX = 100;
 
 /**
- * Returns a function that decides whether a failure with this message is logged: the first, and then one per minute, with the number of
- * those in between. What fails for every object, such as a refused root key, would otherwise fill the log.
+ * Returns a function that decides whether a failure with this message is logged: the first one, and then one per minute with the number of
+ * suppressed ones. A failure that affects every object, such as a rejected root key, would otherwise flood the log.
  */
 function createLogThrottle(): (message: string) => number | undefined {
   const logged = new Map<string, { atMs: number; suppressed: number }>();

@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import * as z from "zod";
 import type { Environment } from "./cluster-access.ts";
 
-/* Credentials from a program (client.authentication.k8s.io), as the clouds' kubeconfigs use it. */
+/* Credentials from an exec plugin (client.authentication.k8s.io), as in kubeconfigs of cloud providers. */
 
 export const ExecPlugin = z.object({
   apiVersion: z.string(),
@@ -15,7 +15,7 @@ export const ExecPlugin = z.object({
 });
 export type ExecPlugin = z.infer<typeof ExecPlugin>;
 
-/** The certificate and the key are PEM texts. */
+/** Certificate and key in PEM. */
 export const IssuedCredential = z.object({
   token: z.string().optional(),
   clientCertificateData: z.string().optional(),
@@ -24,12 +24,15 @@ export const IssuedCredential = z.object({
 });
 export type IssuedCredential = z.infer<typeof IssuedCredential>;
 
-const Answer = z.object({ kind: z.literal("ExecCredential"), status: IssuedCredential });
+const ApiResponse = z.object({ kind: z.literal("ExecCredential"), status: IssuedCredential });
 
 const PLUGIN_MS = 30_000;
 const run = promisify(execFile);
 
-/** A command with a slash is relative to `dir`. Throws when it fails, takes longer than 30 s, or prints no credential; never with what it printed. */
+/**
+ * Runs the plugin. A command with a slash is relative to `dir`. Throws if it fails, exceeds 30 s, or prints no credential. The error never
+ * contains the output.
+ */
 export async function runExecPlugin(
   plugin: ExecPlugin,
   dir: string,
@@ -51,9 +54,9 @@ export async function runExecPlugin(
     const hint = code === "ENOENT" && installHint !== undefined ? ` ${installHint.trim()}` : "";
     throw new Error(`the credential plugin ${command} failed (${code}): ${stderr.trim().slice(-500)}${hint}`);
   }
-  const answer = Answer.safeParse(parseJson(printed));
-  if (!answer.success) throw new Error(`the credential plugin ${command} printed no ExecCredential with a status`);
-  return answer.data.status;
+  const response = ApiResponse.safeParse(parseJson(printed));
+  if (!response.success) throw new Error(`the credential plugin ${command} printed no ExecCredential with a status`);
+  return response.data.status;
 }
 
 function parseJson(text: string): unknown {

@@ -2,9 +2,9 @@ import { type FSWatcher, watch } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 
-/** Events of a mounted Secret or ConfigMap can be lost, because its folder is replaced; a rescan finds what they would report. */
+/** Rescan interval. Events of a mounted Secret or ConfigMap can be lost because its folder is replaced. */
 const RESCAN_MS = 5_000;
-/** From the first event of a change to reading it, so that several writes are read once. */
+/** Debounce from the first event of a change, so that several writes cause one read. */
 const DEBOUNCE_MS = 20;
 
 export interface Following {
@@ -12,8 +12,8 @@ export interface Following {
 }
 
 /**
- * Calls `read` now, after each event of the folder, and every 5 s; one call at a time.
- * @throws what the first `read` throws; later failures are logged, and `read` is called again.
+ * Calls `read` immediately, after each event of the folder, and every 5 s, one call at a time.
+ * @throws the error of the first `read`; later failures are logged and retried.
  */
 export async function followFolder(
   { dir, log }: { readonly dir: string; readonly log: Logger },
@@ -38,7 +38,7 @@ export async function followFolder(
     }
   };
 
-  /** Logged once, although it is met again every 5 s. */
+  /** Logs a repeated failure once, although it recurs every 5 s. */
   async function failureOf(attempt: () => Promise<void>): Promise<string | undefined> {
     try {
       await attempt();

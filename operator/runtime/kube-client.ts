@@ -6,8 +6,8 @@ import { readResourcePath } from "./resource-path.ts";
 import { createWatches, type Watches } from "./watches.ts";
 
 /*
- * A small HTTP client of the Kubernetes API: each request has a deadline and can be aborted, and a silent watch is noticed.
- * How it signs in is in cluster-access.ts, its connections in kube-connections.ts.
+ * Small HTTP client for the Kubernetes API: each request has a deadline and can be aborted, and a silent watch is detected.
+ * cluster-access.ts provides the credentials, kube-connections.ts the connections.
  */
 
 export interface KubeObject {
@@ -34,10 +34,10 @@ export interface KubeList {
   readonly items: readonly KubeObject[];
 }
 
-/** A reply of the Kubernetes API other than success. */
+/** Unsuccessful response of the Kubernetes API. */
 export class KubeError extends Error {
   readonly status: number;
-  /** The machine-readable reason of the Status object, such as `AlreadyExists` or `Expired`. */
+  /** Machine-readable reason of the Status object, such as `AlreadyExists` or `Expired`. */
   readonly reason: string;
 
   constructor(status: number, reason: string, message: string) {
@@ -52,7 +52,7 @@ export const isKubeError = (error: unknown, status: number): error is KubeError 
   error instanceof KubeError && error.status === status;
 
 export interface KubeRequest {
-  /** For GET: the API server sends the metadata alone. */
+  /** For GET: requests only the metadata. */
   readonly metadataOnly?: boolean;
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   readonly path: string;
@@ -61,17 +61,17 @@ export interface KubeRequest {
   /** For PATCH: how the body is merged. */
   readonly contentType?: "application/json" | "application/merge-patch+json" | "application/apply-patch+yaml";
   readonly signal?: AbortSignal;
-  /** 30 s when left out. */
+  /** Default: 30 s. */
   readonly deadlineMs?: number;
 }
 
 export interface WatchRequest {
   readonly path: string;
   readonly query: Readonly<Record<string, string | undefined>>;
-  /** A connection without a byte for this long counts as dead. */
+  /** A connection that receives no byte for this long counts as dead. */
   readonly silenceMs: number;
   readonly signal: AbortSignal;
-  /** Called when the server has accepted the watch: it may be long until the first event. */
+  /** Called when the server accepts the watch; the first event may come much later. */
   readonly onOpen?: () => void;
 }
 
@@ -81,35 +81,35 @@ export interface WatchEvent {
 }
 
 export interface KubeClient {
-  /** Throws `KubeError` for any reply but 2xx, and the transport's error when there is none before the deadline. */
+  /** Throws `KubeError` for any non-2xx response, and the transport error if there is no response before the deadline. */
   send<T>(request: KubeRequest): Promise<T>;
-  /** Ends when the server closes the watch or it is aborted; throws when it breaks or stays silent. */
+  /** Ends when the server closes the watch or it is aborted; throws if the connection breaks or stays silent. */
   watch(request: WatchRequest): AsyncIterable<WatchEvent>;
-  /** Of all who watch by this client, for readiness and metrics. */
+  /** State of all watches of this client, for readiness and metrics. */
   readonly watches: Watches;
 }
 
 const REQUEST_MS = 30_000;
-/** The signal, which also bounds the wait for a connection, comes later than the timeouts that undici acts on. */
+/** The signal, which also limits the wait for a connection, fires after the timeouts on which undici acts. */
 const LATE_MS = 500;
 
 export interface OpenKubeClient extends KubeClient {
-  /** Closes all connections; requests under way fail. */
+  /** Closes all connections; requests in flight fail. */
   close(): Promise<void>;
 }
 
-/** A request, or the opening of a watch, that was answered or failed. */
+/** A completed or failed request, or opening of a watch. */
 export interface KubeExchange {
   readonly method: KubeRequest["method"] | "WATCH";
   readonly resource: string;
-  /** undefined when there was no answer. */
+  /** `undefined` if there was no response. */
   readonly status: number | undefined;
   readonly durationMs: number;
 }
 
 export interface KubeClientOptions {
   readonly observe?: ((exchange: KubeExchange) => void) | undefined;
-  /** The process's monotonic clock when left out. */
+  /** Default: the process's monotonic clock. */
   readonly monotonicMs?: () => number;
 }
 
@@ -128,7 +128,7 @@ export function createKubeClient(access: ClusterAccess, options: KubeClientOptio
     return toKubeError(status, text);
   };
 
-  /** Makes the request, and tells how it went unless it was aborted on purpose. */
+  /** Sends the request and reports its outcome, unless it was aborted on purpose. */
   const exchange = async (
     { method, path, signal }: Pick<KubeExchange, "method"> & { readonly path: string; readonly signal?: AbortSignal },
     ask: () => Promise<Dispatcher.ResponseData>,
@@ -164,7 +164,7 @@ export function createKubeClient(access: ClusterAccess, options: KubeClientOptio
           },
           body: body === undefined ? null : JSON.stringify(body),
           signal: signal === undefined ? deadline : AbortSignal.any([signal, deadline]),
-          // Only when these pass does undici find out whether the connection is dead, and make another one.
+          // Only these timeouts make undici detect a dead connection and open another one.
           headersTimeout: deadlineMs,
           bodyTimeout: deadlineMs,
         }),
@@ -189,7 +189,7 @@ export function createKubeClient(access: ClusterAccess, options: KubeClientOptio
       if (response.statusCode >= 300) throw failure(response.statusCode, await response.body.text());
       onOpen?.();
       const lines = createInterface({ input: response.body, crlfDelay: Number.POSITIVE_INFINITY });
-      // readline does not pass on an error of its input, so a broken watch would look like one that ended normally.
+      // readline does not forward an error of its input, so a broken watch would appear to end normally.
       let broken: Error | undefined;
       response.body.once("error", (error: Error) => {
         broken = error;
@@ -212,7 +212,7 @@ export function createKubeClient(access: ClusterAccess, options: KubeClientOptio
 const METADATA_ACCEPTED = { accept: "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1" };
 const ACCEPTED = { accept: "application/json", "user-agent": "postern-operator" };
 
-/** The silence of a watch is normal and followed by a new watch, so it is not logged as a warning. */
+/** A silent watch is normal and is reopened, so it is not logged as a warning. */
 export const isSilence = (error: unknown): boolean => error instanceof errors.BodyTimeoutError;
 
 function toKubeError(status: number, text: string): KubeError {

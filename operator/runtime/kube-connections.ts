@@ -4,20 +4,20 @@ import { Agent, type Dispatcher, ProxyAgent } from "undici";
 import type { TlsSettings } from "./cluster-access.ts";
 
 /*
- * The connections to the Kubernetes API, kept between requests. Requests and watches have their own, so that a watch that is not
- * read, or many watches, never hold up a request (above all the renewal of a Lease). An API server speaks HTTP/2: then all requests
- * share one connection, and all watches another. Over HTTP/1.1 (a proxy in front of it) requests share four, and each watch has one.
+ * Pools connections to the Kubernetes API. Requests and watches use separate connections, so that unread or numerous watches never delay a
+ * request, especially the renewal of a Lease. Over HTTP/2, all requests share one connection and all watches another. Over HTTP/1.1 (behind
+ * a proxy), requests share four connections, and each watch has its own.
  */
 
 const REQUEST_CONNECTIONS = 4;
-/** Requests are rare at rest: with undici's four seconds each would find its connection closed. */
+/** Requests are rare when idle: with undici's default of 4 s, each would find its connection closed. */
 const IDLE_MS = 60_000;
-/** As client-go: cloud load balancers forget connections that are idle for a minute. */
+/** Same as client-go: cloud load balancers drop connections that are idle for a minute. */
 const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelay: 30_000 };
 
 /**
- * undici takes its listeners off the stream of a request that was aborted. When the session ends before Node has let go of the stream, it
- * fails with the session's error, and an error without a listener ends the process. So each stream has a listener of ours.
+ * undici removes its listeners from the stream of an aborted request. If the session ends before Node releases the stream, the stream emits
+ * the session's error, and an unhandled error ends the process. Each stream therefore gets an extra listener.
  */
 const STREAM_CREATED = "http2.client.stream.created";
 const listenToErrors = (message: unknown): void => {
@@ -48,7 +48,7 @@ export function createKubeConnections(proxyUrl: string | undefined): KubeConnect
       : new ProxyAgent({ ...options, uri: proxyUrl, requestTls: connect });
   };
 
-  /** A certificate was replaced: new requests need new connections, and those under way may end on theirs. */
+  /** After a certificate is replaced, new requests use new connections, and requests in flight finish on their old ones. */
   const openFor = (tls: TlsSettings): Open => {
     const text = JSON.stringify(tls);
     if (current?.tls === text) return current;
@@ -69,6 +69,6 @@ export function createKubeConnections(proxyUrl: string | undefined): KubeConnect
   };
 }
 
-/** An option that is undefined is not the same to `tls.connect` as one that is left out. */
+/** `tls.connect` treats an `undefined` option differently from an omitted one. */
 const defined = (tls: TlsSettings) =>
   Object.fromEntries(Object.entries(tls).filter(([, value]) => value !== undefined));

@@ -16,14 +16,14 @@ afterEach(async () => {
 
 const base64 = (text: string) => Buffer.from(text).toString("base64");
 
-interface Parts {
+interface Deps {
   readonly user?: object | null;
   readonly cluster?: object;
   readonly context?: object;
 }
 
 /** Two contexts, of which the second is the current one. */
-async function kubeconfig({ user = {}, cluster = {}, context = {} }: Parts): Promise<string> {
+async function kubeconfig({ user = {}, cluster = {}, context = {} }: Deps): Promise<string> {
   const path = join(dir, "config");
   const other = { server: "https://other:6443", "certificate-authority-data": base64("other") };
   await writeFile(
@@ -50,8 +50,8 @@ async function kubeconfig({ user = {}, cluster = {}, context = {} }: Parts): Pro
   return path;
 }
 
-const open = async (parts: Parts) => await readKubeconfig(await kubeconfig(parts), { PATH: "/bin:/usr/bin" });
-const signedIn = async (parts: Parts) => await (await open(parts)).access.signIn();
+const open = async (deps: Deps) => await readKubeconfig(await kubeconfig(deps), { PATH: "/bin:/usr/bin" });
+const signedIn = async (deps: Deps) => await (await open(deps)).access.signIn();
 
 test("the current context decides about cluster, user and namespace", async () => {
   const path = await kubeconfig({
@@ -188,6 +188,6 @@ test.each([
   { name: "an auth-provider", parts: { user: { "auth-provider": { name: "gcp" } } }, says: /use an exec plugin/ },
   { name: "a cluster without a server", parts: { cluster: { server: null } }, says: /server/ },
   { name: "a context whose user is missing", parts: { context: { user: "gone" } }, says: /no user named gone/ },
-])("$name is refused with a reason", async ({ parts, says }) => {
-  await expect(open(parts)).rejects.toThrow(says);
+])("$name is refused with a reason", async ({ parts: deps, says }) => {
+  await expect(open(deps)).rejects.toThrow(says);
 });

@@ -5,7 +5,7 @@ import * as z from "zod";
 import type { Cluster, Environment, SignIn, TlsSettings } from "./cluster-access.ts";
 import { ExecPlugin, type IssuedCredential, runExecPlugin } from "./exec-plugin.ts";
 
-/* The parts of a kubeconfig (https://kubernetes.io/docs/reference/config-api/kubeconfig.v1) that say how to reach a cluster. */
+/* Fields of a kubeconfig (https://kubernetes.io/docs/reference/config-api/kubeconfig.v1) that define access to a cluster. */
 
 const ClusterEntry = z.object({
   server: z.string(),
@@ -43,10 +43,13 @@ const Kubeconfig = z.object({
   users: named("user", UserEntry.nullish()),
 });
 
-/** Files are read again after this time: certificates and tokens in them are replaced while the operator runs. */
+/** Files are read again after this time, because their certificates and tokens are replaced while the operator runs. */
 const KEPT_MS = 60_000;
 
-/** Reads the current context of a file. Throws when the file does not say how to reach a cluster, or in a way that we do not know. Plugins inherit `env`. */
+/**
+ * Reads the current context of a file. Throws if the file does not define access to a cluster, or uses an unsupported method. Plugins
+ * inherit `env`.
+ */
 export async function readKubeconfig(path: string, env: Environment): Promise<Cluster> {
   const parsed = Kubeconfig.safeParse(parse(await readFile(path, "utf8")));
   if (!parsed.success) throw new Error(`the kubeconfig ${path}: ${z.prettifyError(parsed.error)}`);
@@ -92,7 +95,7 @@ export async function readKubeconfig(path: string, env: Environment): Promise<Cl
       proxyUrl: cluster["proxy-url"],
       signIn: async () => {
         if (known !== undefined && Date.now() < known.expiresAtMs) return known.signIn;
-        // A plugin may take a second and open a browser: it runs once, however many requests wait for it.
+        // A plugin may take a second and open a browser, so concurrent requests share one run.
         reading ??= read().finally(() => {
           reading = undefined;
         });
@@ -120,7 +123,7 @@ function headersOf({ username, password, as }: UserEntry, token: string | undefi
   };
 }
 
-/** What a plugin issued without an expiry is kept until the server refuses it. */
+/** A credential without an expiry is cached until the server rejects it. */
 function expiryOf(issued: IssuedCredential | undefined): number {
   if (issued === undefined) return Date.now() + KEPT_MS;
   return issued.expirationTimestamp === undefined
@@ -128,5 +131,5 @@ function expiryOf(issued: IssuedCredential | undefined): number {
     : Date.parse(issued.expirationTimestamp) - EARLY_MS;
 }
 
-/** A credential is replaced so long before it expires, because a request may take a while. */
+/** Credentials are replaced this long before they expire, because a request may take a while. */
 const EARLY_MS = 30_000;

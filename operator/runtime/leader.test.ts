@@ -41,7 +41,7 @@ class LeaseApi implements Pick<KubeClient, "send"> {
   async send<T>(request: KubeRequest): Promise<T> {
     const { method, path, signal } = request;
     this.asked.push(`${method} ${path}`);
-    const answer = (async () => {
+    const response = (async () => {
       await this.before(request);
       if (method === "GET") this.reads += 1;
       else this.#write(method, request.body as Body);
@@ -50,10 +50,10 @@ class LeaseApi implements Pick<KubeClient, "send"> {
       await this.after(request);
       return lease as T;
     })();
-    if (signal === undefined) return answer;
+    if (signal === undefined) return response;
     const aborted = Promise.withResolvers<never>();
     signal.addEventListener("abort", () => aborted.reject(new Error("aborted")), { once: true });
-    return Promise.race([answer, aborted.promise]);
+    return Promise.race([response, aborted.promise]);
   }
 
   /** Resolves when a renewal has arrived, with a function that releases its reply. */
@@ -207,10 +207,10 @@ describe("a leader", () => {
   test("counts its term from when a renewal was sent, because the others count from its arrival, not from its reply", async () => {
     const api = new LeaseApi();
     const { election, clock } = await aLeader(api);
-    const answer = await api.holdRenewal();
+    const respond = await api.holdRenewal();
     clock.ms = 8_000;
     api.before = hang;
-    answer();
+    respond();
     await passes();
     expect(election.leading).toBe(true);
     clock.ms = 10_001;
@@ -220,11 +220,11 @@ describe("a leader", () => {
   test("does not lead after a renewal whose reply came after the end of its term", async () => {
     const api = new LeaseApi();
     const { election, clock, told } = await aLeader(api);
-    const answer = await api.holdRenewal();
+    const respond = await api.holdRenewal();
     clock.ms = 10_001;
     await waitFor("it to follow", () => !election.leading);
     api.before = hang;
-    answer();
+    respond();
     await passes();
     expect(told).toEqual(["started", "stopped"]);
   });

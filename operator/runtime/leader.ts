@@ -26,18 +26,18 @@ export interface LeaderOptions {
   readonly onStopped: () => void;
   readonly log: Logger;
   readonly timing?: { readonly leaseMs: number; readonly renewMs: number; readonly giveUpMs: number };
-  /** The process's monotonic clock when left out. */
+  /** Default: the process's monotonic clock. */
   readonly monotonicMs?: () => number;
 }
 
 export interface LeaderElection {
   readonly leading: boolean;
-  /** Why no replica can be elected here; undefined while the Lease can be read and written. */
+  /** Why no replica can be elected; `undefined` while the Lease can be read and written. */
   readonly problem: string | undefined;
   close(): Promise<void>;
 }
 
-/** What only the leader does: paused while another replica leads. */
+/** Work of the leader, paused while another replica leads. */
 export interface LeaderWork {
   pause(): void;
   resume(): void;
@@ -68,11 +68,11 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
   let failing: { readonly error: unknown; readonly since: number } | undefined;
   let seen: { resourceVersion: string; at: number } | undefined;
 
-  // Time for two more tries within a term: the first finds out that the connection is dead.
+  // Allows two more attempts within a term: the first one detects a dead connection.
   const deadlineMs = Math.round(timing.giveUpMs / 3);
   const isOver = () => monotonicMs() - renewedAt > timing.giveUpMs;
 
-  /** `sentAt` is when the renewal was sent: the others count from its arrival, which may be long before its reply. */
+  /** `sentAt` is the time at which the renewal was sent: other replicas count from its arrival, which may long precede the response. */
   const lead = (sentAt: number) => {
     renewedAt = sentAt;
     if (isOver()) return follow();
@@ -94,7 +94,7 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
     return {
       apiVersion: "coordination.k8s.io/v1",
       kind: "Lease",
-      // With the labels and annotations of the tool that installed it, which removes it by them.
+      // Keeps the labels and annotations of the installer, which uses them to remove the Lease.
       metadata: { ...previous?.metadata, name, namespace },
       spec: {
         holderIdentity: holder,
@@ -138,7 +138,7 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
       await write(lease, identity, stop.signal);
       lead(sentAt);
     } catch (error) {
-      // Another replica was faster; the next round reads which one.
+      // Another replica was faster; the next round reads its identity.
       if (!isKubeError(error, 409)) throw error;
     }
   }
@@ -160,7 +160,7 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
     }
   }
 
-  // A request that hangs must not keep a leader beyond its term, so the term is checked separately from the campaign.
+  // The term is checked separately, because a hanging request must not extend it.
   const guard = setInterval(() => {
     if (isOver()) follow();
   }, timing.renewMs);
@@ -173,7 +173,7 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
     get problem() {
       if (failing === undefined) return undefined;
       const { error, since } = failing;
-      // One that fails for a moment is tried again; a missing right, or a namespace that is not there, is not mended by that.
+      // Temporary failures are retried; a missing permission or namespace is permanent.
       const isFinal = [401, 403, 404].some((status) => isKubeError(error, status));
       if (!isFinal && monotonicMs() - since < timing.leaseMs) return undefined;
       return `the Lease ${namespace}/${name} cannot be renewed: ${error instanceof Error ? error.message : String(error)}`;
@@ -183,18 +183,18 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
       stop.abort();
       await campaigning;
       follow();
-      // A follower releases too: its last attempt may have succeeded although the reply was lost.
+      // A follower also releases the Lease: its last attempt may have succeeded although the response was lost.
       await release().catch((error: unknown) => log.warn({ lease: name, err: error }, "the lease was not released"));
     },
   };
 
   async function release(): Promise<void> {
-    // A cluster that does not answer must not delay the exit; the Lease then expires by itself.
+    // An unresponsive cluster must not delay the exit; the Lease then expires by itself.
     const signal = AbortSignal.timeout(RELEASE_MS);
     const lease = await client.send<Lease>({ method: "GET", path, signal });
     if (lease.spec.holderIdentity === identity) await write(lease, "", signal);
   }
 }
 
-/** Kubernetes MicroTime: requires six digits after the point. */
+/** Kubernetes MicroTime requires six fractional digits. */
 export const microTime = (): string => new Date().toISOString().replace("Z", "000Z");

@@ -18,12 +18,12 @@ export interface ListWatchOptions {
   readonly client: KubeClient;
   /** `/apis/<group>/<version>/namespaces/<ns>/<plural>`, or without the namespace for all of them. */
   readonly path: string;
-  /** Only these: one whose labels change so that it no longer matches counts as deleted. */
+  /** Selects objects by label. An object that stops matching counts as deleted. */
   readonly labelSelector?: string;
-  /** Only these, such as `metadata.name=NAME`. */
+  /** Selects objects by field, such as `metadata.name=NAME`. */
   readonly fieldSelector?: string;
   readonly onChange: (change: Change) => void;
-  /** What is kept of an object, which needs at least its name, uid and resource version. The whole object when left out. */
+  /** Returns the fields to cache, at least name, uid and resource version. Default: the complete object. */
   readonly trim?: (object: KubeObject) => KubeObject;
   readonly log: Logger;
   readonly silenceMs?: number;
@@ -40,7 +40,7 @@ export interface ListWatch {
   readonly listed: Promise<void>;
   get(namespace: string, name: string): KubeObject | undefined;
   list(): readonly KubeObject[];
-  /** Puts a reply of the API into the cache, so that an own write is visible before the watch reports it. */
+  /** Puts an API response into the cache, so that an own write is visible before the watch reports it. */
   put(object: KubeObject): void;
   close(): Promise<void>;
 }
@@ -49,7 +49,7 @@ const PAGE = "500";
 const WATCH_SECONDS = 290;
 const SILENCE_MS = 100_000;
 const RETRY = { firstMs: 200, maxMs: 30_000, random: Math.random };
-/** A watch that ended sooner than this did not work. */
+/** A shorter watch counts as failed. */
 const SHORT_MS = 1_000;
 
 export function startListWatch({
@@ -79,7 +79,7 @@ export function startListWatch({
 
   const remove = (object: KubeObject) => {
     const before = cache.get(keyOf(object));
-    // A late event of a deletion: the name may belong to a newer object already.
+    // A late deletion event: the name may already belong to a newer object.
     if (before === undefined || before.metadata.uid !== object.metadata.uid) return;
     cache.delete(keyOf(object));
     onChange({ before });
@@ -100,7 +100,7 @@ export function startListWatch({
       next = page.metadata.continue === "" ? undefined : page.metadata.continue;
       listedVersion = page.metadata.resourceVersion;
     } while (next !== undefined);
-    // Not sooner: a list that breaks between two pages must start again.
+    // Set only after the last page, because a list that breaks between two pages must restart.
     resourceVersion = listedVersion;
     for (const [key, object] of [...cache]) if (!found.has(key)) remove(object);
     for (const object of found.values()) put(object);
@@ -144,7 +144,7 @@ export function startListWatch({
           log.warn({ path, err: error, failures }, "the watch broke; retrying");
         }
       }
-      // Also after a watch that ended normally, because a server may close each watch at once.
+      // Waits even after a watch that ended normally, because a server may close each watch immediately.
       const waitMs =
         failures === 0 && performance.now() - startedAt > SHORT_MS ? 0 : backoffMs(Math.max(1, failures), RETRY);
       await sleep(waitMs, undefined, { signal: stop.signal }).catch(() => undefined);
@@ -165,7 +165,7 @@ export function startListWatch({
   };
 }
 
-/** Resource versions of one collection are increasing decimal numbers (KEP-5504); they can be longer than a double holds. */
+/** Resource versions of one collection are increasing decimal numbers (KEP-5504) that may exceed the precision of a double. */
 function isNewer(object: KubeObject, than: KubeObject): boolean {
   return BigInt(object.metadata.resourceVersion) > BigInt(than.metadata.resourceVersion);
 }

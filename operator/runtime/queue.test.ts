@@ -153,3 +153,15 @@ test("closing waits for running work and starts no more", async () => {
   queue.add("c");
   expect(started).toEqual(["a"]);
 });
+
+test("ten thousand objects of one namespace delay another's by one each, and the order within a namespace stays", async () => {
+  const { work, started, end } = heldWork();
+  const queue = open({ work, concurrency: 1 });
+  for (let i = 0; i < 10_000; i++) queue.add(`busy/${i}`);
+  for (const key of ["quiet/a", "quiet/b", "other/a"]) queue.add(key);
+  expect(queue.depth).toBe(10_003);
+  for (let i = 0; i < 7; i++) await end(started.at(-1) ?? "");
+  expect(started).toEqual(["busy/0", "busy/1", "quiet/a", "other/a", "busy/2", "quiet/b", "busy/3", "busy/4"]);
+  void queue.close();
+  await end("busy/4");
+});

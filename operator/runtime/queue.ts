@@ -1,11 +1,13 @@
 import { type Backoff, backoffMs } from "../../core/backoff.ts";
+import { parseKey } from "./object-key.ts";
 
 /*
  * The states of a key:
  *
  *   unknown   add → ready; addAfter → waiting
  *   waiting   a timer runs; it fires, or add → ready; addAfter keeps the earlier of the two times
- *   ready     in the queue, once; when its turn comes, not paused and a worker is free → running
+ *   ready     in the queue, once; when its turn comes, not paused and a worker is free → running. Namespaces alternate, so that
+ *             10,000 objects of one do not delay those of another
  *   running   one worker processes it; add only marks it "again", so that it never has two workers;
  *             done: "again" → ready; `requeueAfterMs` → waiting; otherwise → unknown
  *             failed: → waiting, longer with each failure in a row; "again" does not shorten the wait, because the
@@ -15,18 +17,18 @@ import { type Backoff, backoffMs } from "../../core/backoff.ts";
  */
 
 export interface WorkResult {
-  /** Process the key again after this time; without it, only when it is added again. */
+  /** Delay before the key is processed again; without it, the key runs only when added again. */
   readonly requeueAfterMs?: number | undefined;
 }
 
 export interface QueueOptions {
-  /** A throw means: retry after the backoff. */
+  /** An exception triggers a retry with backoff. */
   readonly work: (key: string) => Promise<WorkResult>;
   readonly concurrency: number;
   readonly backoff: Backoff;
   /** Called for each failure, with the number of failures in a row and the wait before the next attempt. */
   readonly onFailure: (failure: { key: string; error: unknown; failures: number; retryAfterMs: number }) => void;
-  /** Called when a key's turn comes, with how long it was ready. */
+  /** Called when the work of a key starts, with its time in the queue. */
   readonly onStart?: ((start: { key: string; waitedMs: number }) => void) | undefined;
   readonly paused?: boolean;
 }
@@ -49,8 +51,7 @@ interface Waiting {
 
 /** A queue that holds each key once, gives each key one worker at a time, and retries with backoff. */
 export function createQueue(options: QueueOptions): WorkQueue {
-  /** Since when. */
-  const ready = new Map<string, number>();
+  const ready = createReadyKeys();
   const running = new Map<string, { again: boolean }>();
   const waiting = new Map<string, Waiting>();
   const failures = new Map<string, number>();
@@ -71,7 +72,7 @@ export function createQueue(options: QueueOptions): WorkQueue {
       return;
     }
     stopWaiting(key);
-    if (!ready.has(key)) ready.set(key, performance.now());
+    ready.add(key);
     startWorkers();
   };
 
@@ -88,10 +89,9 @@ export function createQueue(options: QueueOptions): WorkQueue {
 
   function startWorkers() {
     while (!paused && !closed && running.size < options.concurrency) {
-      const [next] = ready;
+      const next = ready.take();
       if (next === undefined) return;
-      const [key, since] = next;
-      ready.delete(key);
+      const { key, since } = next;
       options.onStart?.({ key, waitedMs: performance.now() - since });
       const state = { again: false };
       running.set(key, state);
@@ -139,6 +139,44 @@ export function createQueue(options: QueueOptions): WorkQueue {
       ready.clear();
       for (const key of [...waiting.keys()]) stopWaiting(key);
       if (running.size > 0) await new Promise<void>((resolve) => (onIdle = resolve));
+    },
+  };
+}
+
+/** Ready keys by namespace; `take` alternates between namespaces and removes the oldest key of each. */
+function createReadyKeys() {
+  /** Time since each key is ready, by namespace. `take` continues with the first namespace. */
+  const namespaces = new Map<string, Map<string, number>>();
+  let size = 0;
+  const namespaceOf = (key: string) => parseKey(key).namespace;
+
+  return {
+    get size() {
+      return size;
+    },
+    has: (key: string) => namespaces.get(namespaceOf(key))?.has(key) ?? false,
+    add: (key: string) => {
+      const namespace = namespaceOf(key);
+      const keys = namespaces.get(namespace) ?? new Map<string, number>();
+      if (keys.has(key)) return;
+      namespaces.set(namespace, keys.set(key, performance.now()));
+      size++;
+    },
+    take: () => {
+      const [next] = namespaces;
+      const [first] = next?.[1] ?? [];
+      if (next === undefined || first === undefined) return undefined;
+      const [namespace, keys] = next;
+      const [key, since] = first;
+      keys.delete(key);
+      namespaces.delete(namespace);
+      if (keys.size > 0) namespaces.set(namespace, keys);
+      size--;
+      return { key, since };
+    },
+    clear: () => {
+      namespaces.clear();
+      size = 0;
     },
   };
 }

@@ -1,16 +1,16 @@
-/** What a path of the Kubernetes API is about. */
+/** Resource of a Kubernetes API path. */
 export interface ResourcePath {
   /** The plural, such as `roles`, with its subresource, such as `roles/status`. */
   readonly resource: string;
-  /** undefined for a resource without a namespace, and for a collection of all namespaces. */
+  /** `undefined` for a cluster-scoped resource and for a collection of all namespaces. */
   readonly namespace: string | undefined;
 }
 
-/** Reads `/api/v1/…` and `/apis/GROUP/VERSION/…`. */
+/** Parses `/api/v1/…` and `/apis/GROUP/VERSION/…`. */
 export function readResourcePath(path: string): ResourcePath {
   const [, kind, ...rest] = path.split("/");
   const [first = "", second, ...more] = rest.slice(kind === "api" ? 1 : 2);
-  // `/api/v1/namespaces/shop` is a Namespace, and `/api/v1/namespaces/shop/pods` a collection in it.
+  // `/api/v1/namespaces/shop` is a Namespace; `/api/v1/namespaces/shop/pods` is a collection in it.
   const isInNamespace = first === "namespaces" && more.length > 0;
   const [plural = "", , subresource] = isInNamespace ? more : [first, second, ...more];
   return {

@@ -1,11 +1,11 @@
 export interface SideBySide<Subject> {
-  /** Starts the work, unless the last one of this subject is still under way. `work` must not throw. */
+  /** Starts the work, unless the previous work of this subject is still in progress. `work` must not throw. */
   start(subject: Subject, work: () => Promise<void>): void;
-  /** Resolves when what was started is done. */
+  /** Resolves when all started work has ended. */
   done(): Promise<void>;
 }
 
-/** Work for several subjects, one piece at a time for each: a subject that takes long delays no other. */
+/** Runs work for several subjects concurrently, one at a time per subject, so that a slow subject delays no other. */
 export function createSideBySide<Subject>(): SideBySide<Subject> {
   const underWay = new Map<Subject, Promise<void>>();
   return {

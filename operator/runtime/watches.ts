@@ -1,25 +1,25 @@
 import { type ResourcePath, readResourcePath } from "./resource-path.ts";
 
-/* What the watches of a client know about themselves, for readiness and metrics. */
+/* State of a client's watches, for readiness and metrics. */
 
 export interface WatchState extends ResourcePath {
-  /** Since it was last certain that nothing was missed: a list, an accepted watch, an event or a bookmark. undefined before the first list. */
+  /** Time since the watch was last known to be complete (list, accepted watch, event or bookmark); `undefined` before the first list. */
   readonly ageMs: number | undefined;
-  /** Why the last try failed; undefined when it did not. */
+  /** Error of the last attempt; `undefined` if it succeeded. */
   readonly failure: unknown;
 }
 
-/** How one watch tells about itself. */
+/** Receives the state of one watch. */
 export interface WatchReport {
-  /** Nothing was missed until now. */
+  /** Reports that no change was missed so far. */
   alive(): void;
   failed(error: unknown): void;
-  /** It was closed on purpose, and is no longer among the states. */
+  /** Removes the state of a watch that was closed on purpose. */
   end(): void;
 }
 
 export interface Watches {
-  /** `path` is that of a collection. */
+  /** `path` is the path of a collection. */
   open(path: string): WatchReport;
   states(): readonly WatchState[];
 }

@@ -7,8 +7,8 @@ const RETRY = { firstMs: 500, maxMs: 10_000, random: Math.random };
 const PATH = "/api/v1/namespaces/kube-system";
 
 /**
- * Returns the UID of the Namespace `kube-system`, which is unique to each cluster and as old as it. Waits for an API server that does not
- * answer; throws when the Namespace may not be read, because another name would make another manager of each object.
+ * Returns the UID of the Namespace `kube-system`, which identifies the cluster for its lifetime. Waits for an unresponsive API server.
+ * Throws if the Namespace may not be read, because another name would change the manager of every object.
  */
 export async function findClusterName({
   client,

@@ -1,19 +1,19 @@
 import type { Kind } from "../../core/manifests/index.ts";
 import type { ObjectKey } from "../runtime/object-key.ts";
 
-/** The object has something in the store, in the only workspace of its operator. */
+/** The object owns something in the database, in the operator's only workspace. */
 export const FINALIZER = "postern.dev/store";
-/** The object has something in the store, in the workspace whose name follows. */
+/** Prefix of a finalizer: the object owns something in the database, in the workspace of the name that follows. */
 export const WORKSPACE_FINALIZER = "store.postern.dev/";
 
-/** Returns our finalizers: usually none or one. */
+/** Returns Postern's finalizers, usually at most one. */
 export const storeFinalizersOf = ({ metadata: { finalizers } }: ManifestObject): readonly string[] =>
   finalizers.filter((finalizer) => finalizer === FINALIZER || finalizer.startsWith(WORKSPACE_FINALIZER));
 
-/** On an object that is being deleted: remove the finalizer although the store is unreachable. */
+/** On an object that is being deleted: remove the finalizer although the api-server is unreachable. */
 export const ABANDON_ANNOTATION = "postern.dev/abandon";
 
-/** An object as Kubernetes returns it; the directory source makes the same form from files. */
+/** An object as Kubernetes returns it; the directory source creates the same form from files. */
 export interface ManifestObject {
   readonly kind: Kind;
   readonly metadata: {
@@ -23,14 +23,14 @@ export interface ManifestObject {
     /** Increases with each change of the spec, within one uid. */
     readonly generation: number;
     readonly creationTimestamp: string;
-    /** Set from the moment of its deletion until its last finalizer is removed. */
+    /** Set from the deletion request until the last finalizer is removed. */
     readonly deletionTimestamp?: string;
     readonly finalizers: readonly string[];
     readonly annotations: Readonly<Record<string, string>>;
-    /** Kubernetes only: the version that a write expects. */
+    /** Kubernetes only: expected version of a write. */
     readonly resourceVersion?: string;
   };
-  /** As written; the reconcilers parse it. */
+  /** Unparsed; the reconcilers parse it. */
   readonly spec: unknown;
   readonly status: unknown;
 }
@@ -42,7 +42,7 @@ export interface ManifestChange {
   readonly after?: ManifestObject;
 }
 
-/** Of a changed object both, what it was first. */
+/** Returns the old and the new version, in this order. */
 export const versionsOf = ({ before, after }: ManifestChange): readonly ManifestObject[] =>
   [before, after].filter((version) => version !== undefined);
 
@@ -50,40 +50,40 @@ export interface ManifestEvent {
   readonly type: "Normal" | "Warning";
   /** CamelCase, as in a condition. */
   readonly reason: string;
-  /** What the operator did or tried. */
+  /** Action that the operator performed or attempted. */
   readonly action: string;
   readonly note: string;
 }
 
-/** Where manifests come from, and where their status is written. */
+/** Provides manifests and stores their status. */
 export interface ManifestSource {
   /** Resolves when every kind was listed once. Reports each change of the cache, including the first list. */
   start(onChange: (change: ManifestChange) => void): Promise<void>;
   get(kind: Kind, key: ObjectKey): ManifestObject | undefined;
   list(kind: Kind): readonly ManifestObject[];
-  /** Replaces the status. Does nothing if the object is gone, or another object has its name by now. */
+  /** Replaces the status. Does nothing if the object was deleted or its name belongs to another object. */
   updateStatus(object: ManifestObject, status: object): Promise<void>;
-  /** Throws when the object changed since it was read; the next reconcile reads the newer one. */
+  /** Throws if the object has changed since it was read; the next reconcile reads the newer version. */
   setFinalizers(object: ManifestObject, finalizers: readonly string[]): Promise<void>;
-  /** Never throws: an Event is optional information. */
+  /** Never throws, because Events are optional. */
   recordEvent(object: ManifestObject, event: ManifestEvent): Promise<void>;
-  /** Where objects put what only their apps may read. */
+  /** Stores secrets that only an object's apps may read. */
   readonly secrets: SecretStore;
   close(): Promise<void>;
 }
 
-/** A Secret, as far as it is looked at: never its content. */
+/** State of a Secret, without its content. */
 export type FoundSecret =
   | { readonly state: "absent" }
-  /** `version` is what a write expects; `keyId` is the key that was written last. */
+  /** `version` is the expected version of a write; `keyId` is the key that was written last. */
   | { readonly state: "ours"; readonly keyId: string | undefined; readonly version: string }
-  /** It does not belong to the object that asks. */
+  /** It belongs to another owner. */
   | { readonly state: "foreign" }
   | { readonly state: "refused"; readonly message: string };
 
 export interface SecretContent {
   readonly name: string;
-  /** The key of the Secret's data. */
+  /** Key in the Secret's data. */
   readonly member: string;
   readonly keyId: string;
   readonly text: string;
@@ -93,13 +93,13 @@ export interface SecretContent {
 export interface SecretStore {
   find(owner: ManifestObject, name: string): Promise<FoundSecret>;
   /**
-   * Creates the Secret, or replaces the member of one that is the owner's. `found` says what was there: throws when that is not so any
-   * more. Returns why it must not be written; undefined when it was.
+   * Creates the Secret, or replaces the member of a Secret that the owner has. Throws if the Secret no longer matches `found`. Returns why
+   * the write was refused; `undefined` if it succeeded.
    */
   write(owner: ManifestObject, content: SecretContent, found: FoundSecret): Promise<string | undefined>;
-  /** Returns why a write would be refused, without writing; undefined when it would not. */
+  /** Returns why a write would be refused, without writing; `undefined` if it would succeed. */
   check(owner: ManifestObject, content: Omit<SecretContent, "text">, found: FoundSecret): Promise<string | undefined>;
-  /** Whether Secrets are deleted after their owner by others. */
+  /** Whether Secrets are garbage-collected after their owner. */
   readonly areCollected: boolean;
   /** Removes the owner's Secret. */
   remove(owner: ManifestObject, name: string): Promise<void>;

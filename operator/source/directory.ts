@@ -12,11 +12,11 @@ import { mergeDocuments, type Objects, type StoredObject } from "./directory/mer
 import { createDirectorySecrets } from "./directory/secrets.ts";
 import { createStateWriter, loadState } from "./directory/state.ts";
 
-/** The wait from the first event of a change to reading the file, so that several writes of one save are read once. */
+/** Debounce from the first event of a change, so that several writes of one save cause one read. */
 const DEBOUNCE_MS = 15;
-/** A document that is missing for this long was deleted; before that, an editor may be saving the file. */
+/** A document that is missing for this long counts as deleted; before that, an editor may be saving the file. */
 const MISSING_MS = 300;
-/** File events can be lost (network file systems, a folder that was replaced); a rescan finds what they would have reported. */
+/** Rescan interval. File events can be lost (network file systems, a replaced folder). */
 const RESCAN_MS = 5_000;
 
 export interface DirectorySourceOptions {
@@ -66,7 +66,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
     });
   };
 
-  /** Scans run one after another. Throws when the folder cannot be read; then nothing counts as deleted. */
+  /** Scans run one at a time. Throws if the folder cannot be read; then no object counts as deleted. */
   const scan = (): Promise<void> => {
     scanning = scanning.catch(() => undefined).then(scanOnce);
     return scanning;
@@ -89,7 +89,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
     for (const name of names) {
       const text = await readFile(join(dir, name), "utf8").catch((error: NodeJS.ErrnoException) => error);
       if (text instanceof Error) {
-        // Removed between the two calls: treated as not listed. Any other error: it exists but is unreadable.
+        // Removed between the two calls, so treated as not listed. With any other error, the file exists but is unreadable.
         if (text.code === "ENOENT") readings.delete(name);
         else readings.set(name, { text: "", documents: [unreadable(name, text)] });
       } else if (readings.get(name)?.text !== text) {
@@ -158,7 +158,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
   }
   let rescanning: Promise<void> = Promise.resolve();
 
-  /** Changes a stored object, unless another object has its name by now. */
+  /** Changes a stored object, unless its name belongs to another object. */
   const change = async ({ kind, metadata }: ManifestObject, to: (object: StoredObject) => StoredObject | undefined) => {
     const id = identityOf({ kind, ...metadata });
     const object = objects.get(id);
@@ -184,10 +184,10 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
     updateStatus: (object, status) => change(object, (stored) => ({ ...stored, status })),
     setFinalizers: async (object, finalizers) => {
       await change(object, (stored) => {
-        const isGone = stored.deletionTimestamp !== undefined && finalizers.length === 0;
-        return isGone ? undefined : { ...stored, finalizers };
+        const isDeleted = stored.deletionTimestamp !== undefined && finalizers.length === 0;
+        return isDeleted ? undefined : { ...stored, finalizers };
       });
-      // Its document may be back already, and can then create a new object.
+      // Its document may have returned and can now create a new object.
       if (finalizers.length === 0) hint();
     },
     recordEvent: async ({ kind, metadata: { namespace, name } }, { type, reason, action, note }) => {

@@ -1,22 +1,19 @@
 import type { Kind } from "../../core/manifests/index.ts";
 import { type ManifestChange, type ManifestObject, type ManifestSource, versionsOf } from "./contract.ts";
 
-/*
- * Objects by what they say, so that the work for one object does not grow with the number of the others. What happens to the one
- * object of a cluster that claims a name must cost the same whether there are ten objects or ten thousand.
- */
+/* Indexes objects by their contents, so that the cost of one object does not grow with the number of others. */
 
-/** For each index, the values under which it has an object. */
+/** Index values of an object, by index. */
 export type Indexes<Name extends string> = Readonly<Record<Name, (object: ManifestObject) => readonly string[]>>;
 
 export interface Lookup<Name extends string> {
-  /** The objects of a kind that an index has under a value, in no order. */
+  /** Returns the objects of a kind with this index value, in no particular order. */
   having(kind: Kind, index: Name, value: string): readonly ManifestObject[];
 }
 
 export type IndexedSource<Name extends string> = ManifestSource & Lookup<Name>;
 
-/** Keeps indexes of what a source reports. They have a change before its listener is told of it. */
+/** Indexes the objects of a source. A change is indexed before the listener is called. */
 export function indexSource<Name extends string>(source: ManifestSource, indexes: Indexes<Name>): IndexedSource<Name> {
   const index = createIndex(indexes);
   return {
@@ -36,9 +33,9 @@ export interface Index<Name extends string> extends Lookup<Name> {
 
 export function createIndex<Name extends string>(indexes: Indexes<Name>): Index<Name> {
   const names = Object.keys(indexes) as Name[];
-  /** By place, which is a kind, an index and a value; then by the object's own name. */
+  /** Objects by index entry (kind, index and value), then by the object's own name. */
   const places = new Map<string, Map<string, ManifestObject>>();
-  /** Where an object is: what an index said of it before it changed. */
+  /** Index entries of each object before its next change. */
   const placesOf = new Map<string, readonly string[]>();
 
   const remove = (id: string) => {
@@ -69,6 +66,6 @@ export function createIndex<Name extends string>(indexes: Indexes<Name>): Index<
   };
 }
 
-/** No kind and no index has a space in its name. */
+/** Kinds and index names contain no space. */
 const placeOf = (kind: Kind, index: string, value: string): string => `${kind} ${index} ${value}`;
 const idOf = ({ kind, metadata: { namespace, name } }: ManifestObject): string => `${kind} ${namespace}/${name}`;

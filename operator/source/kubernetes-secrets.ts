@@ -3,9 +3,9 @@ import { isKubeError, type KubeClient, type KubeObject } from "../runtime/kube-c
 import type { FoundSecret, ManifestObject, SecretContent, SecretStore } from "./contract.ts";
 
 /*
- * Secrets of a cluster. The operator has rights on them only in the namespaces that gave them: get, create and patch, by a Role. It
- * asks for the metadata alone, so no content of a Secret ever reaches it, and the annotation says which key was written. Whether a
- * Secret is the object's follows from its controller reference, by uid: a new object of the same name does not own it.
+ * Secrets of a cluster. The operator may get, create and patch them only in namespaces whose Role grants it. It requests only metadata, so
+ * it never reads the content of a Secret; an annotation contains the written key. The controller reference decides the owner by uid, so a
+ * new object of the same name does not own the Secret.
  */
 
 const TYPE = "postern.dev/api-key";
@@ -28,7 +28,7 @@ export function createKubernetesSecrets(client: KubeClient): SecretStore {
       );
       return undefined;
     } catch (error) {
-      // 422: such as another type, which cannot be changed. 409 is a Secret that changed since: it is looked at again.
+      // 422: for example, another type, which is immutable. 409: the Secret has changed since and is read again.
       if (isKubeError(error, 403) || isKubeError(error, 422)) return error.message;
       throw error;
     }
@@ -54,9 +54,9 @@ export function createKubernetesSecrets(client: KubeClient): SecretStore {
       return { state: "ours", keyId: annotations[KEY_ID], version: `${uid}/${resourceVersion}` };
     },
     write: (owner, content, found) => write(owner, content, found, {}),
-    // A write without effect asks everything that a write asks: rights, quotas, webhooks, the type.
+    // A dry run checks everything that a write requires: permissions, quotas, webhooks, the type.
     check: (owner, content, found) => write(owner, { ...content, text: "" }, found, { dryRun: "All" }),
-    // By their owner reference, so that the operator needs no right to delete any.
+    // Kubernetes deletes them by owner reference, so that the operator needs no delete permission.
     areCollected: true,
     remove: async () => undefined,
   };
@@ -94,7 +94,7 @@ const creation = (owner: ManifestObject, content: SecretContent, query: Readonly
     },
   }) as const;
 
-/** The uid and version make the write fail when the Secret was changed, or made again, since it was looked at. */
+/** The uid and version make the write fail if the Secret was changed or recreated since it was read. */
 function replacement(
   owner: ManifestObject,
   content: SecretContent,

@@ -16,16 +16,16 @@ import { isOfClass, selectorOfClass } from "./controller-class.ts";
 import { createKubernetesSecrets } from "./kubernetes-secrets.ts";
 import { createUndeclaredFields } from "./undeclared-fields.ts";
 
-/** By which the API server knows the fields that an operator has set. */
+/** Field manager of the operator's server-side applies. */
 export const FIELD_MANAGER = "postern-operator";
-/** The longest note of an Event, in bytes (events.k8s.io/v1). */
+/** Maximum note of an Event, in bytes (events.k8s.io/v1). */
 const NOTE_LENGTH_MAX = 1024;
 
 export interface KubernetesSourceOptions {
   readonly client: KubeClient;
-  /** Watch only these; all of them when left out. */
+  /** Namespaces to watch. Default: all. */
   readonly namespaces?: readonly string[] | undefined;
-  /** Only objects of this class; those that name none when left out. */
+  /** Class of the objects to read. Default: objects without a class. */
   readonly controllerClass?: string | undefined;
   readonly log: Logger;
 }
@@ -54,16 +54,17 @@ export function createKubernetesSource(options: KubernetesSourceOptions): Manife
       }),
     );
 
-  /** Puts our own write into the cache at once, so that the next reconcile does not use the old object. */
+  /** Puts an own write into the cache immediately, so that the next reconcile does not use the old object. */
   const remember = (kind: Kind, object: KubeObject) => {
-    const isGone = object.metadata.deletionTimestamp !== undefined && (object.metadata.finalizers ?? []).length === 0;
-    // The watch has told already of one that went to another operator meanwhile.
-    if (isGone || !isOfClass(object.metadata.labels, controllerClass)) return;
+    const isDeleted =
+      object.metadata.deletionTimestamp !== undefined && (object.metadata.finalizers ?? []).length === 0;
+    // The watch has already reported an object that moved to another operator.
+    if (isDeleted || !isOfClass(object.metadata.labels, controllerClass)) return;
     const at = namespaces?.indexOf(object.metadata.namespace ?? "") ?? 0;
     watches.get(kind)?.[at]?.put(trimObject(object));
   };
 
-  /** Server-side apply of the whole status by one field manager: left-out fields are removed, fields of other managers stay. */
+  /** Server-side apply of the complete status by one field manager: omitted fields are removed, fields of other managers stay. */
   const applyStatus = ({ kind, metadata: { name, namespace, uid } }: ManifestObject, status: object) =>
     client.send<KubeObject>({
       method: "PATCH",
@@ -96,9 +97,9 @@ export function createKubernetesSource(options: KubernetesSourceOptions): Manife
         try {
           return remember(kind, await applyStatus(object, undeclared.without(kind, status)));
         } catch (error) {
-          // 404: deleted meanwhile; 409: another object has the name by now (another uid).
+          // 404: deleted meanwhile. 409: the name belongs to another object (another uid).
           if (isKubeError(error, 404) || isKubeError(error, 409)) return;
-          // Ends, because each round leaves out a field more.
+          // Terminates, because each attempt omits at least one more field.
           if (!undeclared.note(kind, error)) throw error;
           log.warn(
             { kind, err: error },
@@ -131,7 +132,7 @@ export function createKubernetesSource(options: KubernetesSourceOptions): Manife
         });
         saidThatEventsFail = false;
       } catch (error) {
-        // A missing right meets every Event: one line tells of it, and the metric of requests counts the others.
+        // A missing permission affects every Event: it is logged once, and the request metric counts the rest.
         const isFirst = isKubeError(error, 403) && !saidThatEventsFail;
         if (isFirst) saidThatEventsFail = true;
         log[isFirst ? "warn" : "debug"](
@@ -158,8 +159,8 @@ function pluralOf(kind: Kind): string {
 }
 
 /**
- * An object with only what `toManifest` reads. Of the metadata who may write in one namespace decides how much there is: annotations have up
- * to 256 KiB, labels have no bound, and the operator keeps the objects of all namespaces.
+ * Returns an object with only the fields that `toManifest` reads. Anyone who may write in one namespace controls the size of the metadata
+ * (annotations up to 256 KiB, labels without limit), and the operator caches the objects of all namespaces.
  */
 export function trimObject({ metadata, spec, status }: KubeObject): KubeObject {
   const { name, namespace, uid, resourceVersion, generation, creationTimestamp, deletionTimestamp } = metadata;
@@ -178,7 +179,7 @@ export function trimObject({ metadata, spec, status }: KubeObject): KubeObject {
   };
 }
 
-/** Cached for each version of an object, because the reconcilers often read all objects of a kind. */
+/** Cached per version of an object, because the reconcilers often read all objects of a kind. */
 const manifests = new WeakMap<KubeObject, ManifestObject>();
 
 function toManifest(kind: Kind, object: KubeObject): ManifestObject {

@@ -5,14 +5,14 @@ import { startListWatch } from "../runtime/list-watch.ts";
 export interface NamespaceLabels {
   /** Resolves when all Namespaces were listed. */
   readonly listed: Promise<void>;
-  /** The labels of a Namespace; undefined when it was not seen. */
+  /** Returns the labels of a Namespace; `undefined` if it is not cached. */
   labelsOf(namespace: string): Readonly<Record<string, string>> | undefined;
-  /** Reads one Namespace now: a watch may be late, and an object of a namespace can be seen before a change of its labels. */
+  /** Reads one Namespace immediately: a watch may be late, so an object may arrive before a change of its namespace's labels. */
   refresh(namespace: string): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Follows the labels of all Namespaces of a cluster. `onChange` is called with the name of a Namespace that came, or whose labels changed. */
+/** Watches the labels of all Namespaces. Calls `onChange` with the name of each Namespace that was added or whose labels changed. */
 export function followNamespaces({
   client,
   onChange,
@@ -41,7 +41,7 @@ export function followNamespaces({
       try {
         watch.put(await client.send<KubeObject>({ method: "GET", path: `${path}/${namespace}` }));
       } catch (error) {
-        // Gone: so are its objects, soon.
+        // The Namespace was deleted, and its objects will be.
         if (!isKubeError(error, 404)) throw error;
       }
     },
@@ -52,7 +52,7 @@ export function followNamespaces({
 const text = (object: KubeObject | undefined): string | undefined =>
   object === undefined ? undefined : JSON.stringify(object.metadata.labels ?? {});
 
-/** One watch of the Namespaces for all that ask for it, opened when the first does. */
+/** Shares one watch of the Namespaces, opened on first use. */
 export function shareNamespaces(
   open: (onChange: (namespace: string) => void) => NamespaceLabels,
 ): (onChange: (namespace: string) => void) => NamespaceLabels {

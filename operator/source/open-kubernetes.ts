@@ -9,7 +9,7 @@ export interface OpenCluster {
   readonly namespace: string;
 }
 
-/** Signs in with a kubeconfig file, or as the pod in which this runs when it is left out. */
+/** Signs in with a kubeconfig file. Default: as the pod in which this process runs. */
 export async function openCluster(
   kubeconfig: string | undefined,
   env: Environment,

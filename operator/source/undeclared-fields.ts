@@ -1,18 +1,18 @@
 import { KubeError } from "../runtime/kube-client.ts";
 
 /*
- * Fields of a status that the cluster's CRDs do not declare, because they are of an earlier release than this operator. The API server
- * refuses a server-side apply with such a field as a whole, so they are left out; the rest of the status is worth more.
+ * Status fields that the cluster's CRDs do not declare, because they are older than this operator. The API server rejects a server-side
+ * apply with such a field, so these fields are omitted and the rest of the status is written.
  */
 
 export interface UndeclaredFields {
-  /** The status without the fields that are known to be undeclared. */
+  /** Returns the status without the fields known to be undeclared. */
   without(kind: string, status: object): object;
-  /** Returns whether the error named undeclared fields that were not known yet. */
+  /** Returns whether the error named new undeclared fields. */
   note(kind: string, error: unknown): boolean;
 }
 
-/** After this time a field is tried again: the CRDs may have been upgraded. */
+/** Undeclared fields are retried after this time, because the CRDs may have been upgraded. */
 const FORGOTTEN_MS = 600_000;
 
 const UNDECLARED = /\.status\.([A-Za-z0-9.]+): field not declared in schema/g;

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
-import { type ApiAttempt, type ApiOptions, createStoreApi, type StoreApi } from "../api/client.ts";
+import { type ApiAttempt, type ApiClient, type ApiOptions, createStoreApi } from "../api/client.ts";
 import { followFolder } from "../runtime/follow-folder.ts";
 import { mayUseName, type NameUse } from "./name-grants.ts";
 import { type Placement, placementOf, type UNSEEN } from "./placement.ts";
@@ -21,7 +21,7 @@ export interface Workspace {
   /** Whether it has the namespaces that name none; then it also has what was made before workspaces had names. */
   readonly isDefault: boolean;
   /** Calls with a root key of the workspace. */
-  readonly api: StoreApi;
+  readonly api: ApiClient;
 }
 
 export type Place =
@@ -30,7 +30,7 @@ export type Place =
 
 export interface Workspaces {
   /** Where the objects of a Kubernetes namespace act. */
-  placeOf(namespace: string): Place;
+  resolve(namespace: string): Place;
   mayUseName(use: NameUse): boolean;
   /** Resolves when every namespace that exists can be placed. */
   readonly ready: Promise<void>;
@@ -104,7 +104,7 @@ export async function openWorkspaces(options: WorkspacesOptions): Promise<Worksp
       }
     })();
     return {
-      placeOf: () => only,
+      resolve: () => only,
       mayUseName: mayUse,
       ready: Promise.resolve(),
       // A replica whose key was accepted once still admits pods, so a key that is revoked must not end it.
@@ -143,7 +143,7 @@ export async function openWorkspaces(options: WorkspacesOptions): Promise<Worksp
     hasRootKey: (name: string) => rootKeys.current().has(name),
   };
   return {
-    placeOf: (namespace) => {
+    resolve: (namespace) => {
       const placement = placementOf(namespace, { ...known, settings: settings.current() });
       if (placement.workspace === undefined) return placement;
       const { workspace: name } = placement;

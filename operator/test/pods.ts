@@ -3,7 +3,7 @@ import type { Injection } from "../injection/inject.ts";
 import type { PatchOperation } from "../injection/json-patch.ts";
 import type { Pod } from "../injection/pod.ts";
 
-/* Pods and settings of tests. */
+/* Pods and settings for tests. */
 
 export const aConfig = (more: Partial<InjectionConfig> = {}): InjectionConfig => ({
   gateImage: "registry.example/postern-sidecar:1",
@@ -25,11 +25,11 @@ export const anInjection = ({ config, policy, ...more }: Partial<Injection> = {}
   workspaceId: "ws_1",
   hookToken: "token-of-the-hook",
   snapshotKey: "key-of-the-snapshot",
-  policy: { name: "orders", port: "http", interception: "Port", outdone: [], ...policy },
+  policy: { name: "orders", port: "http", interception: "Port", overridden: [], ...policy },
   ...more,
 });
 
-/** The pod of a small web app: a named port, a probe of each kind, and a helper beside it. */
+/** Pod of a small web app with a named port, a probe of each kind, and a helper container. */
 export const aPod = (more: { metadata?: object; spec?: object; app?: object } = {}): Pod =>
   ({
     metadata: {
@@ -55,7 +55,7 @@ export const aPod = (more: { metadata?: object; spec?: object; app?: object } = 
 
 const OWN = { enumerable: true, configurable: true, writable: true };
 
-/** Applies a patch as RFC 6902 says, to JSON. Throws where an operation has no place. */
+/** Applies a JSON patch (RFC 6902). Throws if the target of an operation does not exist. */
 export function applyPatch(document: unknown, patch: readonly PatchOperation[]): unknown {
   const root = { document: structuredClone(document) };
   for (const operation of patch) {
@@ -68,7 +68,7 @@ export function applyPatch(document: unknown, patch: readonly PatchOperation[]):
     if (at === undefined || (operation.op !== "add" && !Object.hasOwn(at, name)))
       throw new Error(`no ${operation.path}`);
     const value = operation.op === "remove" ? undefined : structuredClone(operation.value);
-    // An assignment to `__proto__` would not make a member.
+    // Assigning to `__proto__` would not create a member.
     if (operation.op !== "remove") Object.defineProperty(at, name, { value, ...OWN });
     else if (Array.isArray(at)) at.splice(Number(name), 1);
     else delete at[name];

@@ -1,7 +1,7 @@
-import type { SeenGate, SeenPod } from "../pods/pod.ts";
+import type { GateSummary, PodSummary } from "../pods/pod.ts";
 
-/** A gate as the webhook injects it: for port 8080 of the app, behind its own. */
-export const aGate: SeenGate = {
+/** Gate as the webhook injects it, for port 8080 of the app. */
+export const aGate: GateSummary = {
   guards: 8080,
   redirects: false,
   isOnHostNetwork: false,
@@ -15,7 +15,7 @@ export const aGate: SeenGate = {
 };
 
 /** A running pod of `shop` with a gate of the policy `it`. */
-export const aSeenPod = (name: string, more: Partial<SeenPod> = {}): SeenPod => ({
+export const aPodSummary = (name: string, more: Partial<PodSummary> = {}): PodSummary => ({
   namespace: "shop",
   name,
   uid: `uid-of-${name}`,

@@ -3,18 +3,18 @@ import { isIP } from "node:net";
 import { makeAuthority, makeServing } from "./certificate.ts";
 
 /*
- * What all replicas of a webhook share, in one Secret: the authority with its key, the authorities that may still be in use, and the
- * certificate that is served. `renewed` says what it must be now. Pure but for the keys that it makes.
+ * Certificates that all replicas of a webhook share in one Secret: the authority with its key, the authorities that may still be in
+ * use, and the serving certificate. `renewed` returns their desired state. Pure, except for the keys that it generates.
  *
- *   nothing, or not usable ──► new authority, new serving certificate
- *   serving certificate soon over, or for other hosts ──► another one by the same authority
- *   authority soon over ──► another authority, trusted beside the old one, and a serving certificate by it
+ *   none, or unusable ──► new authority, new serving certificate
+ *   serving certificate expires soon, or is for other hosts ──► new one by the same authority
+ *   authority expires soon ──► new authority, trusted beside the old one, and a serving certificate by it
  */
 
 export interface CertificateSet {
-  /** PEM: the authority, and before it was replaced, the one before, while that is valid. */
+  /** PEM: the authority, and its predecessor while that is valid. */
   readonly bundle: string;
-  /** PEM: of the first authority of the bundle. */
+  /** PEM: key of the first authority of the bundle. */
   readonly authorityKey: string;
   readonly cert: string;
   readonly key: string;
@@ -27,29 +27,29 @@ export interface Lifetimes {
 
 export const DEFAULT_LIFETIMES: Lifetimes = { authorityMs: 365 * 86_400_000, servingMs: 60 * 86_400_000 };
 
-/** A certificate is replaced when this part of its time is left. */
+/** A certificate is replaced when this fraction of its lifetime is left. */
 const RENEW_WITH_LEFT = 1 / 3;
-/** Clocks of nodes differ. */
+/** Tolerance for clock differences between nodes. */
 const BACKDATED_MS = 3_600_000;
 const NAME = "postern webhook authority";
 
-export interface Wanted {
+export interface Desired {
   readonly hosts: readonly string[];
   readonly lifetimes: Lifetimes;
   readonly nowMs: number;
 }
 
-/** Returns the set to use from now on; the same object when nothing must change. */
-export function renewed(current: CertificateSet | undefined, wanted: Wanted): CertificateSet {
-  const { hosts, lifetimes, nowMs } = wanted;
-  if (current === undefined || !isCoherent(current)) return fresh(wanted, []);
+/** Returns the set to use from now on; the same object if no change is needed. */
+export function renewed(current: CertificateSet | undefined, desired: Desired): CertificateSet {
+  const { hosts, lifetimes, nowMs } = desired;
+  if (current === undefined || !isCoherent(current)) return fresh(desired, []);
   const [authority = "", ...formers] = splitPem(current.bundle);
-  if (isSoonOver(authority, nowMs)) return fresh(wanted, [authority]);
+  if (isSoonOver(authority, nowMs)) return fresh(desired, [authority]);
   const bundle = [authority, ...formers.filter((pem) => validToMs(pem) > nowMs)].join("");
   if (!isSoonOver(current.cert, nowMs) && isFor(current.cert, hosts)) {
     return bundle === current.bundle ? current : { ...current, bundle };
   }
-  // It must not outlive its authority.
+  // The certificate must not outlive its authority.
   const toMs = Math.min(nowMs + lifetimes.servingMs, validToMs(authority));
   const serving = makeServing({ cert: authority, key: current.authorityKey }, hosts, {
     fromMs: nowMs - BACKDATED_MS,
@@ -58,7 +58,7 @@ export function renewed(current: CertificateSet | undefined, wanted: Wanted): Ce
   return { ...current, bundle, ...serving };
 }
 
-function fresh({ hosts, lifetimes, nowMs }: Wanted, formers: readonly string[]): CertificateSet {
+function fresh({ hosts, lifetimes, nowMs }: Desired, formers: readonly string[]): CertificateSet {
   const fromMs = nowMs - BACKDATED_MS;
   const authority = makeAuthority(NAME, { fromMs, toMs: nowMs + lifetimes.authorityMs });
   const toMs = nowMs + Math.min(lifetimes.servingMs, lifetimes.authorityMs);
@@ -66,7 +66,7 @@ function fresh({ hosts, lifetimes, nowMs }: Wanted, formers: readonly string[]):
   return { bundle: [authority.cert, ...formers].join(""), authorityKey: authority.key, ...serving };
 }
 
-/** Of a set that was read: anyone who may write the Secret may have written anything. */
+/** Validates a set that was read, because anyone who may write the Secret may have changed it. */
 function isCoherent({ bundle, authorityKey, cert, key }: CertificateSet): boolean {
   try {
     const [authority = ""] = splitPem(bundle);

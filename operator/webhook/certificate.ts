@@ -11,8 +11,8 @@ import { isIP } from "node:net";
 import * as der from "./der.ts";
 
 /*
- * An authority of our own and the certificate that it signs for the webhook's server: X.509 v3 (RFC 5280), P-256, SHA-256. They are
- * only written here; Node and the Kubernetes API server read them.
+ * Creates an authority and the serving certificate that it signs for the webhook: X.509 v3 (RFC 5280), P-256, SHA-256. This code only
+ * writes certificates; Node and the Kubernetes API server parse them.
  */
 
 export interface KeyPair {
@@ -43,10 +43,10 @@ const OID = {
 const DIGITAL_SIGNATURE = 0b1000_0000;
 const SIGN_CERTIFICATES = 0b0000_0100;
 
-/** Makes an authority that may sign certificates of servers, and no further authority. */
+/** Creates an authority that may sign server certificates but no further authority. */
 export function makeAuthority(commonName: string, validity: Validity): KeyPair {
   const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
-  // Two authorities of one name must be told apart while the new one replaces the old.
+  // Distinguishes authorities of one name while the new one replaces the old.
   const name = `${commonName} ${randomBytes(4).toString("hex")}`;
   const id = keyIdOf(publicKey);
   const cert = certificate({
@@ -66,7 +66,7 @@ export function makeAuthority(commonName: string, validity: Validity): KeyPair {
   return { cert, key: pemOf(privateKey) };
 }
 
-/** Makes a certificate for a server at these names and addresses. */
+/** Creates a certificate for a server with these names and addresses. */
 export function makeServing(authority: KeyPair, hosts: readonly string[], validity: Validity): KeyPair {
   const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const issuer = new X509Certificate(authority.cert);
@@ -100,7 +100,7 @@ interface Certified {
 function certificate({ issuer, subject, publicKey, signer, validity, extensions }: Certified): string {
   const algorithm = der.sequence(der.objectId(OID.ecdsaWithSha256));
   const toBeSigned = der.sequence(
-    // Version 3 is written as 2.
+    // X.509 encodes version 3 as 2.
     der.tagged(0, der.integer(Buffer.from([2])), { constructed: true }),
     der.integer(randomBytes(16)),
     algorithm,

@@ -12,14 +12,14 @@ import {
 } from "./follow-configurations.ts";
 
 /*
- * Keeps the certificate of the webhook: shared by all replicas in one Secret, renewed in time, served from memory. Every replica does
- * this, leader or not, because every replica answers. The Secret's version decides between two that write at once.
+ * Manages the certificate of the webhook: all replicas share it in one Secret, renew it in time, and serve it from memory. Every replica
+ * does this, leader or not, because every replica serves the webhook. The Secret's resource version resolves concurrent writes.
  *
- * The configurations are watched: a bundle that another tool removes is written again at once, and one that is deleted is told and made
- * again (follow-configurations.ts).
+ * The webhook configurations are watched: a bundle that another tool removes is restored immediately, and a deleted configuration is
+ * reported and recreated (follow-configurations.ts).
  *
- * API servers must trust an authority before a certificate of it is served. So the bundle is written into the webhook
- * configurations first, and a certificate of a new authority waits until API servers have seen it.
+ * API servers must trust an authority before its certificates are served. The bundle is therefore written into the webhook configurations
+ * first, and a certificate of a new authority is used after API servers have seen it.
  */
 
 const EVERY_MS_MAX = 60_000;
@@ -29,18 +29,18 @@ const SETTLE_MS = 5_000;
 
 export interface CertificatesOptions {
   readonly client: KubeClient;
-  /** Where the Secret is. */
+  /** Namespace of the Secret. */
   readonly namespace: string;
   readonly secretName: string;
-  /** Name of the mutating and of the validating configuration. */
+  /** Name of the mutating and the validating configuration. */
   readonly configurationName: string;
-  /** By which the API server calls the webhook. */
+  /** Host names by which the API server calls the webhook. */
   readonly hosts: readonly string[];
   readonly lifetimes: Lifetimes;
   readonly nowMs: () => number;
   /** Serves this pair from now on. */
   readonly use: (pair: { cert: string; key: string }) => Promise<void>;
-  /** Called with whether each configuration is there. */
+  /** Called with whether each configuration exists. */
   readonly observeConfiguration: FollowConfigurationsOptions["observe"];
   /** Default: `RESTORE_MS`. */
   readonly restoreMs?: number | undefined;
@@ -48,7 +48,7 @@ export interface CertificatesOptions {
 }
 
 export interface Certificates {
-  /** Why the API server cannot call the webhook; undefined when it can, as far as certificates go. */
+  /** Why the API server cannot call the webhook because of its certificate; `undefined` if it can. */
   problem(): string | undefined;
   close(): Promise<void>;
 }
@@ -96,7 +96,7 @@ export function keepCertificates(options: CertificatesOptions): Certificates {
     client: options.client,
     name: options.configurationName,
     restoreMs: options.restoreMs ?? RESTORE_MS,
-    // After a failure it is tried again with its backoff.
+    // A failure is retried with backoff.
     onChange: () => {
       if (failures === 0) wake.abort();
     },
@@ -105,7 +105,7 @@ export function keepCertificates(options: CertificatesOptions): Certificates {
   });
   const running = run();
   return {
-    // A replica that cannot renew for a while goes on with what it has.
+    // A replica that temporarily cannot renew continues with its current set.
     problem: () =>
       inUse === undefined ? `the webhook has no certificate yet${lastFailure && `: ${lastFailure}`}` : undefined,
     close: async () => {
@@ -125,7 +125,7 @@ const MEMBERS = { bundle: "ca.crt", authorityKey: "ca.key", cert: "tls.crt", key
 const encode = (text: string): string => Buffer.from(text).toString("base64");
 const decode = (text: string): string => Buffer.from(text, "base64").toString();
 
-/** Returns the set that all replicas use, after renewing it where it must be. */
+/** Returns the set that all replicas use, renewed if necessary. */
 async function share(options: CertificatesOptions): Promise<CertificateSet> {
   const { client, namespace, secretName, hosts, lifetimes, nowMs } = options;
   const path = `/api/v1/namespaces/${namespace}/secrets`;
@@ -137,7 +137,7 @@ async function share(options: CertificatesOptions): Promise<CertificateSet> {
     const data = Object.fromEntries(
       Object.entries(MEMBERS).map(([member, name]) => [name, encode(set[member as keyof CertificateSet])]),
     );
-    // Its labels and annotations are those of who made it, such as a tool that applies the chart.
+    // Keeps the labels and annotations of the creator, such as a tool that applies the chart.
     const metadata = secret?.metadata ?? { name: secretName, namespace };
     const body = { apiVersion: "v1", kind: "Secret", type: "Opaque", metadata, data };
     try {
@@ -145,7 +145,7 @@ async function share(options: CertificatesOptions): Promise<CertificateSet> {
       else await client.send({ method: "PUT", path: `${path}/${secretName}`, body });
       return set;
     } catch (error) {
-      // Another replica was quicker: its set counts.
+      // Another replica was faster; its set is used.
       if (!isKubeError(error, 409)) throw error;
     }
   }
@@ -160,7 +160,7 @@ async function readSecret(client: KubeClient, path: string): Promise<z.output<ty
   }
 }
 
-/** A Secret that lacks a member has none: it is written again. */
+/** A Secret that lacks a member counts as empty and is rewritten. */
 function toSet(data: Readonly<Record<string, string>>): CertificateSet {
   const read = (member: keyof typeof MEMBERS) => decode(data[MEMBERS[member]] ?? "");
   return { bundle: read("bundle"), authorityKey: read("authorityKey"), cert: read("cert"), key: read("key") };
@@ -170,7 +170,7 @@ const Configuration = z.looseObject({
   webhooks: z.array(z.looseObject({ clientConfig: z.looseObject({ caBundle: z.string().optional() }) })).default([]),
 });
 
-/** Writes the bundle into both configurations. That one is not there is told by follow-configurations.ts. */
+/** Writes the bundle into both configurations. follow-configurations.ts reports missing ones. */
 async function trust(bundle: string, { client, configurationName, log }: CertificatesOptions): Promise<void> {
   const caBundle = encode(bundle);
   for (const kind of ["mutating", "validating"] as const) {
@@ -182,7 +182,7 @@ async function trust(bundle: string, { client, configurationName, log }: Certifi
         ...webhook,
         clientConfig: { ...webhook.clientConfig, caBundle },
       }));
-      // With the version that was read: a change of the chart in between is not undone.
+      // Uses the resource version that was read, so that a concurrent change by the chart is not undone.
       await client.send({ method: "PUT", path, body: { ...configuration, webhooks } });
       log.info(
         { configuration: `${kind}webhookconfigurations/${configurationName}` },

@@ -2,10 +2,7 @@ import { GROUP, VERSION } from "../../core/manifests/fields.ts";
 import { GUARDED_LABEL } from "../injection/names.ts";
 import { CONTROLLER_CLASS_LABEL } from "../source/controller-class.ts";
 
-/*
- * What the Kubernetes API server must know to call the webhooks, as objects to apply. The chart has them without `caBundle`, which the
- * operator writes.
- */
+/* Webhook configurations, as objects to apply. The chart contains them without `caBundle`, which the operator writes. */
 
 export const MUTATE_PATH = "/mutate";
 export const VALIDATE_PATH = "/validate";
@@ -13,13 +10,13 @@ export const VALIDATE_PATH = "/validate";
 export interface ConfigurationOptions {
   /** Name of both objects. */
   readonly name: string;
-  /** The namespace of the operator, whose own pods must be able to start. */
+  /** Namespace of the operator, whose own pods must be able to start. */
   readonly ownNamespace: string;
-  /** For a path: the operator's Service, or a URL. */
+  /** Client configuration for a path: the operator's Service, or a URL. */
   readonly client: (path: string) => object;
-  /** The operator's; left out for the one without. */
+  /** Class of the operator; omitted for the operator without a class. */
   readonly controllerClass?: string;
-  /** Classes of other operators that have webhooks of their own; for the operator without a class. */
+  /** Classes of other operators with webhooks; only for the operator without a class. */
   readonly otherClasses?: readonly string[];
   readonly timeoutSeconds?: number;
   readonly labels?: Readonly<Record<string, string>>;
@@ -27,18 +24,18 @@ export interface ConfigurationOptions {
 
 const NAMESPACE_NAME = "kubernetes.io/metadata.name";
 
-/** Any value of the label but "false" asks for a gate (pods/pod.ts). */
+/** Any value of the label except "false" requires a gate (pods/pod.ts). */
 const ASKED = [
   { key: GUARDED_LABEL, operator: "Exists" },
   { key: GUARDED_LABEL, operator: "NotIn", values: ["false"] },
 ];
 
 /**
- * Guarded pods are admitted with a gate or not at all, so these webhooks fail closed, and no other pod ever depends on them. A pod is
- * guarded by its own label, or by that of its namespace; one of both is sent by the first webhook alone, as long as its label is "true".
+ * Guarded pods are admitted only with a gate, so these webhooks fail closed, and no other pod depends on them. A pod is guarded by its own
+ * label or by that of its namespace; a pod with both is sent only to the first webhook, as long as its label is "true".
  *
- * Of several operators each is asked about the pods of its class. The operator without a class is asked about all pods but those of the
- * classes that it was told of, and refuses what is not its own: a class that no operator has lets no guarded pod through.
+ * With several operators, each receives the pods of its class. The operator without a class receives all pods except those of the listed
+ * other classes, and rejects pods of unknown classes: a class without an operator admits no guarded pod.
  */
 export function webhookConfigurations(options: ConfigurationOptions): readonly object[] {
   const { name, ownNamespace, client, timeoutSeconds = 5, labels } = options;
@@ -49,7 +46,7 @@ export function webhookConfigurations(options: ConfigurationOptions): readonly o
   const pods = {
     ...both,
     matchPolicy: "Equivalent",
-    // Webhooks that come later may add containers.
+    // Later webhooks may add containers.
     reinvocationPolicy: "IfNeeded",
     clientConfig: client(MUTATE_PATH),
     rules: [{ apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["pods"], scope: "Namespaced" }],
@@ -84,7 +81,7 @@ export function webhookConfigurations(options: ConfigurationOptions): readonly o
         {
           ...both,
           name: "policies.postern.dev",
-          // A fault that passes here is said in the status all the same, so nothing depends on this one.
+          // The status also reports an error that passes here, so this webhook is not essential.
           failurePolicy: "Ignore",
           matchPolicy: "Equivalent",
           ...(classes.length === 0 ? {} : { objectSelector: { matchExpressions: classes } }),

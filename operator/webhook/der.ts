@@ -1,6 +1,4 @@
-/*
- * The few forms of DER (X.690) that a certificate needs, for writing only. Each function returns one complete value: tag, length, content.
- */
+/* Writes the DER (X.690) forms that a certificate needs. Each function returns one complete value: tag, length, content. */
 
 function value(tag: number, ...contents: readonly Uint8Array[]): Buffer {
   const content = Buffer.concat(contents);
@@ -20,15 +18,15 @@ export const octets = (content: Uint8Array): Buffer => value(0x04, content);
 export const utf8 = (text: string): Buffer => value(0x0c, Buffer.from(text));
 export const boolean = (is: boolean): Buffer => value(0x01, Buffer.from([is ? 0xff : 0]));
 
-/** A positive integer, its bytes with the highest first. */
+/** Positive integer, most significant byte first. */
 export function integer(bytes: Uint8Array): Buffer {
   const first = bytes.findIndex((byte) => byte !== 0);
   const digits = first === -1 ? Buffer.from([0]) : Buffer.from(bytes.subarray(first));
-  // A leading 1 would make it negative.
+  // A leading 1 bit would make it negative.
   return value(0x02, ...((digits[0] ?? 0) >= 0x80 ? [Buffer.from([0])] : []), digits);
 }
 
-/** `unused` bits at the end do not count. */
+/** @param unused number of unused bits at the end. */
 export const bits = (content: Uint8Array, unused = 0): Buffer => value(0x03, Buffer.from([unused]), content);
 
 /** `1.2.840.10045.4.3.2` */
@@ -44,12 +42,12 @@ function base128(number: number): Buffer {
   return Buffer.from(digits);
 }
 
-/** A moment in whole seconds. RFC 5280 asks for the short form up to 2049. */
+/** Timestamp in seconds. RFC 5280 requires the short form up to 2049. */
 export function time(ms: number): Buffer {
   const digits = new Date(ms).toISOString().replace(/[-:T]|\.\d+/g, "");
   return digits < "2050" ? value(0x17, Buffer.from(digits.slice(2))) : value(0x18, Buffer.from(digits));
 }
 
-/** A value with a tag of its context: `constructed` holds other values, otherwise `content` is plain bytes. */
+/** Context-specific value: `constructed` contains other values, otherwise `content` is raw bytes. */
 export const tagged = (number: number, content: Uint8Array, { constructed }: { constructed: boolean }): Buffer =>
   value(0x80 | (constructed ? 0x20 : 0) | number, content);

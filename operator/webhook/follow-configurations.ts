@@ -6,12 +6,11 @@ import { isKubeError, type KubeClient, type KubeObject } from "../runtime/kube-c
 import { startListWatch } from "../runtime/list-watch.ts";
 
 /*
- * Follows the two configurations by which the Kubernetes API server calls the webhook. Without the mutating one, pods that ask for a gate
- * start without it, and nothing refuses them:
+ * Watches the two webhook configurations. Without the mutating one, pods that require a gate start without it:
  *
- *   there     a change is told at once, so that an authority that another tool has removed is written again
- *   deleted   told at error level and by an Event; made again as it was after RESTORE_MS, unless it is back or this process ends
- *   absent    from the start: the same, but what it was like is not known. `helm upgrade` has to make it again
+ *   present   a change is reported immediately, so that a removed authority is restored
+ *   deleted   logged as an error and reported by an Event; recreated after RESTORE_MS, unless it is back or this process ends
+ *   absent    missing at startup: reported in the same way, but its contents are unknown. `helm upgrade` must recreate it
  */
 
 const GROUP_PATH = "/apis/admissionregistration.k8s.io/v1";
@@ -23,17 +22,17 @@ export type ConfigurationKind = keyof typeof CONFIGURATION_KINDS;
 const NAMES = Object.keys(CONFIGURATION_KINDS) as ConfigurationKind[];
 export const configurationPath = (kind: ConfigurationKind): string => `${GROUP_PATH}/${kind}webhookconfigurations`;
 
-/** An uninstallation deletes the configurations first and ends the operator within seconds: nothing must be made again then. */
+/** An uninstallation deletes the configurations first and ends the operator within seconds; they must not be recreated then. */
 export const RESTORE_MS = 15_000;
 
 export interface FollowConfigurationsOptions {
   readonly client: KubeClient;
-  /** Name of both. */
+  /** Name of both configurations. */
   readonly name: string;
   readonly restoreMs: number;
-  /** Called when one was added or changed. */
+  /** Called when a configuration is added or changed. */
   readonly onChange: () => void;
-  /** Called with what is known of each, at the start and when it changes. */
+  /** Called with whether each configuration exists, at startup and after each change. */
   readonly observe: (kind: ConfigurationKind, isThere: boolean) => void;
   readonly log: Logger;
 }
@@ -70,7 +69,7 @@ export function followConfigurations(options: FollowConfigurationsOptions): { cl
           "a deleted webhook configuration was made again",
         );
       } catch (error) {
-        // Another replica was quicker.
+        // Another replica was faster.
         if (isKubeError(error, 409)) return;
         log.error({ err: error }, "a deleted webhook configuration cannot be made again: use helm upgrade");
       }
@@ -100,7 +99,7 @@ export function followConfigurations(options: FollowConfigurationsOptions): { cl
   };
 }
 
-/** Events about objects without a namespace are in `default`. */
+/** Events about cluster-scoped objects are in `default`. */
 async function recordEvent(
   kind: ConfigurationKind,
   note: string,

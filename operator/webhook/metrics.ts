@@ -13,7 +13,7 @@ export const WEBHOOK_METRICS = defineMetrics({
     bad: "Many `refused`: pods are not made. The Events of their ReplicaSets have the reason: no policy selects the pod, or it cannot have a gate.",
   },
   duration: {
-    name: "postern_operator_webhook_seconds",
+    name: "postern_operator_webhook_duration_seconds",
     type: "histogram",
     help: "How long the decision on a call took.",
     unit: "seconds",
@@ -33,7 +33,7 @@ export const WEBHOOK_METRICS = defineMetrics({
     type: "gauge",
     help: "When the certificate that the webhook serves ends; 0 before there is one.",
     unit: "Unix seconds",
-    bad: "Less than five days ahead (PosternWebhookCertificateEnds): it is not replaced. When it has ended, no guarded pod starts.",
+    bad: "Less than five days ahead (PosternWebhookCertificateExpiring): it is not replaced. When it has ended, no guarded pod starts.",
   },
 });
 

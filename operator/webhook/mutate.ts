@@ -12,32 +12,32 @@ import type { WorkspaceIds } from "./workspace-ids.ts";
 export interface MutateParts {
   readonly config: InjectionConfig;
   readonly cluster: string;
-  /** The operator's; undefined for the one without. */
+  /** Class of the operator; `undefined` for the operator without a class. */
   readonly controllerClass: string | undefined;
-  /** Of one Kubernetes namespace. */
+  /** Returns the policies of one Kubernetes namespace. */
   readonly policiesOf: (namespace: string) => readonly ManifestObject[];
   readonly workspaceOf: WorkspaceIds["of"];
 }
 
 /**
- * Puts a gate into a pod that is being created, or says why it must not be. Only guarded pods come here: the configuration of the
- * webhook selects them by their label, or by that of their namespace (configurations.ts).
+ * Injects a gate into a pod that is being created, or explains why the pod is rejected. Receives only guarded pods: the webhook
+ * configuration selects them by their label, or by that of their namespace (configurations.ts).
  */
-export async function mutatePod(request: AdmissionRequest, parts: MutateParts): Promise<Admission> {
+export async function mutatePod(request: AdmissionRequest, deps: MutateParts): Promise<Admission> {
   const { namespace } = request;
   const parsed = Pod.safeParse(request.object);
   if (request.kind.kind !== "Pod" || namespace === undefined || !parsed.success) {
     return { allowed: false, message: "This is no Pod that could be read, so no gate can be put into it." };
   }
-  const { config, cluster, controllerClass } = parts;
+  const { config, cluster, controllerClass } = deps;
   if (!isOfClass(parsed.data.metadata.labels, controllerClass)) {
     return refuse(
       `its label ${CONTROLLER_CLASS_LABEL} names another operator than the one ${controllerClass === undefined ? "without a class" : `of the class ${controllerClass}`} that is asked. Correct it, or tell that operator's webhook of the other class (docs/multi-tenancy.md).`,
     );
   }
-  const policy = policyOfPod(parsed.data, namespace, parts.policiesOf(namespace));
+  const policy = policyOfPod(parsed.data, namespace, deps.policiesOf(namespace));
   if ("refused" in policy) return refuse(policy.refused);
-  const workspace = await parts.workspaceOf(namespace);
+  const workspace = await deps.workspaceOf(namespace);
   if (workspace.refused !== undefined) return refuse(workspace.refused);
   const { workspaceId } = workspace;
   const hookToken = randomBytes(18).toString("base64url");
@@ -48,5 +48,5 @@ export async function mutatePod(request: AdmissionRequest, parts: MutateParts): 
   return { allowed: true, patch: patchOf(request.object, injected.pod), warnings: injected.warnings };
 }
 
-/** The API server puts the name of the webhook and `denied the request` before it. */
+/** The API server prepends the name of the webhook and `denied the request`. */
 const refuse = (why: string): Admission => ({ allowed: false, message: `The pod is guarded: ${why}` });

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { PatchOperation } from "../injection/json-patch.ts";
 
-/* The exchange with the Kubernetes API server: admission.k8s.io/v1. */
+/* Reviews of the Kubernetes API server (admission.k8s.io/v1). */
 
 const API_VERSION = "admission.k8s.io/v1";
 
@@ -24,25 +24,25 @@ export type Admission =
 
 export const ADMITTED: Admission = { allowed: true };
 
-/** Returns undefined for anything but a review of this version. */
+/** Returns `undefined` for anything except a review of this version. */
 export const readReview = (body: unknown): AdmissionRequest | undefined => Review.safeParse(body).data?.request;
 
-/** Longer warnings are cut by the API server, and many of them are left out. */
+/** The API server truncates longer warnings, and omits many of them. */
 const WARNING_CHARS_MAX = 240;
 const WARNINGS_MAX = 8;
 
-export function answerOf(uid: string, admission: Admission): object {
-  const answer = (response: object) => ({
+export function responseOf(uid: string, admission: Admission): object {
+  const respond = (response: object) => ({
     apiVersion: API_VERSION,
     kind: "AdmissionReview",
     response: { uid, ...response },
   });
   if (!admission.allowed) {
     const { message } = admission;
-    return answer({ allowed: false, status: { status: "Failure", reason: "Forbidden", code: 403, message } });
+    return respond({ allowed: false, status: { status: "Failure", reason: "Forbidden", code: 403, message } });
   }
   const { patch = [], warnings = [] } = admission;
-  return answer({
+  return respond({
     allowed: true,
     ...(warnings.length === 0
       ? {}

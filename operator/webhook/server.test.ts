@@ -13,8 +13,8 @@ import { mutatePod } from "./mutate.ts";
 import { startWebhookServer, type WebhookServer } from "./server.ts";
 import { validatePolicy } from "./validate.ts";
 
-const wanted = { hosts: ["127.0.0.1"], lifetimes: { authorityMs: 3.6e6, servingMs: 3.6e6 }, nowMs: Date.now() };
-let set = renewed(undefined, wanted);
+const desired = { hosts: ["127.0.0.1"], lifetimes: { authorityMs: 3.6e6, servingMs: 3.6e6 }, nowMs: Date.now() };
+let set = renewed(undefined, desired);
 let server: WebhookServer;
 let isReady = true;
 const seen: boolean[] = [];
@@ -173,14 +173,14 @@ test("an idle connection is kept for longer than API servers keep theirs", async
 test("another certificate is served to new connections, and an open one goes on", async () => {
   const open = connect({ port: server.port, host: "127.0.0.1", ca: set.bundle });
   await once(open, "secureConnect");
-  const next = renewed(undefined, wanted);
+  const next = renewed(undefined, desired);
   server.setCertificate(next);
   expect((await post("/mutate", review(aPod()))).status).toBe(0);
   set = next;
   expect((await post("/mutate", review(aPod()))).status).toBe(200);
   open.write(`POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}`);
-  const [answer] = await once(open, "data");
-  expect(String(answer)).toMatch(/^HTTP\/1\.1 400/);
+  const [response] = await once(open, "data");
+  expect(String(response)).toMatch(/^HTTP\/1\.1 400/);
   open.destroy();
 });
 

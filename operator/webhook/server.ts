@@ -4,38 +4,41 @@ import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
-import { type Admission, type AdmissionRequest, answerOf, readReview } from "./review.ts";
+import { type Admission, type AdmissionRequest, readReview, responseOf } from "./review.ts";
 
 /*
- * The HTTPS server that the Kubernetes API server calls. Anything in the cluster can call it too, so what arrives is bounded in size and
- * time, and no answer has more than a caller sent or may know.
+ * HTTPS server that the Kubernetes API server calls. Any client in the cluster can call it, so requests are limited in size and time, and
+ * responses contain only what the caller sent or may know.
  */
 
-/** An API server sends objects of 3 MB at most, and with an update the one before too. */
+/** An API server sends objects of up to 3 MB, and with an update also the previous version. */
 const BODY_BYTES_MAX = 8 * 1024 * 1024;
-/** An API server waits ten seconds by default. */
+/** An API server waits 10 s by default. */
 const REQUEST_MS = 10_000;
-/** Ours waits five (configurations.ts). A refusal says why; an answer that is late says nothing. */
+/** The webhook configuration sets 5 s (configurations.ts). A rejection in time states its reason, unlike a timeout. */
 const DECISION_MS = 4_000;
 const CONNECTIONS_MAX = 1_000;
 /**
- * API servers keep idle connections for 90 s. They must be the ones to close: a call that meets a connection that is being closed is not
- * repeated, and refuses a pod.
+ * API servers keep idle connections for 90 s and must be the side that closes them: a call on a closing connection is not retried and
+ * rejects a pod.
  */
 const KEEP_ALIVE_MS = 300_000;
-/** How long calls are still taken at the end, each as the last of its connection. Endpoints that go are known everywhere some time later. */
+/**
+ * Time during which calls are still accepted at shutdown, each as the last one of its connection, because removed endpoints remain known
+ * for a while.
+ */
 const DRAIN_MS = 2_000;
-const DRAIN_LOOK_MS = 50;
+const DRAIN_POLL_MS = 50;
 
 type Decide = (request: AdmissionRequest) => Admission | Promise<Admission>;
 
 export interface WebhookServerOptions {
   readonly host: string;
-  /** 0 lets the kernel choose. */
+  /** 0 lets the kernel choose a port. */
   readonly port: number;
-  /** By path. May throw: the object is refused then, because the webhook is there to hold back what was not checked. */
+  /** Handlers by path. If one throws, the object is rejected, because the webhook must block unchecked objects. */
   readonly handlers: Readonly<Record<string, Decide>>;
-  /** Whether the manifests are known; requests get 503 before. */
+  /** Whether the manifests are listed; until then, requests get 503. */
   readonly isReady: () => boolean;
   readonly observe: (what: { path: string; allowed: boolean; seconds: number }) => void;
   readonly log: Logger;
@@ -43,13 +46,13 @@ export interface WebhookServerOptions {
 
 export interface WebhookServer {
   readonly port: number;
-  /** For connections from now on; those that are open go on. */
+  /** Applies to new connections; open ones continue. */
   setCertificate(pair: { cert: string; key: string }): void;
-  /** Goes on answering for a moment, so that no call meets a connection that is being closed. */
+  /** Continues to respond for 2 s, so that no call meets a closing connection. */
   close(): Promise<void>;
 }
 
-/** Throws when the port is taken, or the pair is not usable. */
+/** Throws if the port is in use or the pair is unusable. */
 export async function startWebhookServer(
   options: WebhookServerOptions,
   pair: { cert: string; key: string },
@@ -59,11 +62,11 @@ export async function startWebhookServer(
   const server: Server = createServer(
     {
       ...{ key: pair.key, cert: pair.cert, minVersion: "TLSv1.2" },
-      // Node gives a handshake two minutes: connections that send nothing would take all that there may be for as long.
+      // Node allows a handshake two minutes, during which silent clients could occupy all connections.
       ...{ handshakeTimeout: REQUEST_MS, requestTimeout: REQUEST_MS, headersTimeout: REQUEST_MS },
     },
     (request, response) => {
-      answer(request, options)
+      respond(request, options)
         .catch((error: unknown) => {
           log.debug({ err: error }, "a call of the webhook was not answered");
           return { status: 400, body: "the request could not be read\n" };
@@ -73,7 +76,7 @@ export async function startWebhookServer(
   );
   server.maxConnections = CONNECTIONS_MAX;
   server.keepAliveTimeout = KEEP_ALIVE_MS;
-  // Handshakes that fail are the caller's: an API server that does not know the authority yet tries again.
+  // The caller handles failed handshakes: an API server that does not know the authority yet retries.
   server.on("tlsClientError", (error) => log.debug({ err: error }, "a TLS handshake with the webhook failed"));
   server.listen(options.port, options.host);
   await once(server, "listening");
@@ -83,7 +86,7 @@ export async function startWebhookServer(
     close: async () => {
       isEnding = true;
       const drainedMs = performance.now() + DRAIN_MS;
-      while (performance.now() < drainedMs && (await connectionsOf(server)) > 0) await sleep(DRAIN_LOOK_MS);
+      while (performance.now() < drainedMs && (await connectionsOf(server)) > 0) await sleep(DRAIN_POLL_MS);
       const closed = once(server, "close");
       server.close();
       // Calls in flight are short; idle connections would keep the server open.
@@ -104,7 +107,7 @@ interface Reply {
   readonly body: string | object;
 }
 
-async function answer(request: IncomingMessage, options: WebhookServerOptions): Promise<Reply> {
+async function respond(request: IncomingMessage, options: WebhookServerOptions): Promise<Reply> {
   const path = request.url?.split("?")[0] ?? "";
   const handle = Object.hasOwn(options.handlers, path) ? options.handlers[path] : undefined;
   if (handle === undefined) return { status: 404, body: "not found\n" };
@@ -117,7 +120,7 @@ async function answer(request: IncomingMessage, options: WebhookServerOptions): 
   const started = performance.now();
   const admission = await decide(handle, review, options.log);
   options.observe({ path, allowed: admission.allowed, seconds: (performance.now() - started) / 1000 });
-  return { status: 200, body: answerOf(review.uid, admission) };
+  return { status: 200, body: responseOf(review.uid, admission) };
 }
 
 async function decide(handle: Decide, review: AdmissionRequest, log: Logger): Promise<Admission> {
@@ -135,7 +138,7 @@ async function decide(handle: Decide, review: AdmissionRequest, log: Logger): Pr
   }
 }
 
-/** Returns undefined when the body is too long. */
+/** Returns `undefined` if the body is too long. */
 async function readBody(request: IncomingMessage): Promise<string | undefined> {
   const chunks: Buffer[] = [];
   let length = 0;
@@ -161,7 +164,7 @@ function send(response: ServerResponse, { status, body }: Reply, isLast: boolean
   response.writeHead(status, {
     "content-type": isText ? "text/plain; charset=utf-8" : "application/json",
     "content-length": Buffer.byteLength(text),
-    // The rest of a body that is too long is not read.
+    // The rest of an oversized body is not read.
     ...(status === 413 || isLast ? { connection: "close" } : {}),
   });
   response.end(text);

@@ -20,26 +20,26 @@ import { createWorkspaceIds } from "./workspace-ids.ts";
 export interface WebhookConfig {
   readonly host: string;
   readonly port: number;
-  /** By which the API server calls it, such as `postern-webhook.postern.svc`. */
+  /** Host names by which the API server calls it, such as `postern-webhook.postern.svc`. */
   readonly hosts: readonly string[];
   readonly configurationName: string;
   readonly certificate:
     | { readonly secretName: string; readonly lifetimes?: Lifetimes; readonly restoreMs?: number }
-    /** A folder with `tls.crt` and `tls.key`, such as cert-manager's Secret when it is mounted. It is followed. */
+    /** Folder with `tls.crt` and `tls.key`, such as a mounted cert-manager Secret. Reloaded on change. */
     | { readonly dir: string };
   readonly injection: InjectionConfig;
 }
 
-export interface WebhookParts {
+export interface WebhookDeps {
   readonly client: KubeClient;
-  /** The operator's own. */
+  /** Namespace of the operator. */
   readonly namespace: string;
   readonly cluster: string;
-  /** The operator's; undefined for the one without. */
+  /** Class of the operator; `undefined` for the operator without a class. */
   readonly controllerClass: string | undefined;
   readonly source: Lookup<"namespace">;
-  readonly workspaces: Pick<Workspaces, "placeOf" | "confirm">;
-  /** Whether the manifests were listed. */
+  readonly workspaces: Pick<Workspaces, "resolve" | "confirm">;
+  /** Whether the manifests are listed. */
   readonly isListed: () => boolean;
   readonly registry: Registry;
   readonly nowMs: () => number;
@@ -47,20 +47,20 @@ export interface WebhookParts {
 }
 
 export interface Webhook {
-  /** Learns what pods of these namespaces will need. */
+  /** Prefetches data that pods of these namespaces will need. */
   prepare(namespaces: Iterable<string>): void;
-  /** Why calls are not answered; undefined when they are. */
+  /** Why calls are not served; `undefined` if they are. */
   problem(): string | undefined;
-  /** The port that is listened on; undefined before there is a certificate. */
+  /** Listening port; `undefined` before there is a certificate. */
   readonly port: number | undefined;
   close(): Promise<void>;
 }
 
-/** Begins to answer as soon as there is a certificate. Every replica does, leader or not. */
-export function startWebhook(config: WebhookConfig, parts: WebhookParts): Webhook {
-  const { log } = parts;
-  const { observe, observeConfiguration, serves } = createWebhookMetrics(parts.registry);
-  const ids = createWorkspaceIds(parts.workspaces, log);
+/** Starts serving as soon as there is a certificate. Every replica serves, leader or not. */
+export function startWebhook(config: WebhookConfig, deps: WebhookDeps): Webhook {
+  const { log } = deps;
+  const { observe, observeConfiguration, serves } = createWebhookMetrics(deps.registry);
+  const ids = createWorkspaceIds(deps.workspaces, log);
   let { injection } = config;
   let server: WebhookServer | undefined;
   let isClosed = false;
@@ -69,9 +69,9 @@ export function startWebhook(config: WebhookConfig, parts: WebhookParts): Webhoo
     [MUTATE_PATH]: (request: Parameters<typeof mutatePod>[0]) =>
       mutatePod(request, {
         config: injection,
-        cluster: parts.cluster,
-        controllerClass: parts.controllerClass,
-        policiesOf: (namespace) => parts.source.having("ApiKeyPolicy", "namespace", namespace),
+        cluster: deps.cluster,
+        controllerClass: deps.controllerClass,
+        policiesOf: (namespace) => deps.source.having("ApiKeyPolicy", "namespace", namespace),
         workspaceOf: ids.of,
       }),
     [VALIDATE_PATH]: validatePolicy,
@@ -80,10 +80,10 @@ export function startWebhook(config: WebhookConfig, parts: WebhookParts): Webhoo
   async function use(pair: { cert: string; key: string }): Promise<void> {
     if (server !== undefined) server.setCertificate(pair);
     else {
-      // Before the first call, which may need it.
-      injection = await withoutSleep(injection, parts);
+      // Runs before the first call, which may need it.
+      injection = await withoutSleep(injection, deps);
       const { host, port } = config;
-      server = await startWebhookServer({ host, port, handlers, isReady: parts.isListed, observe, log }, pair);
+      server = await startWebhookServer({ host, port, handlers, isReady: deps.isListed, observe, log }, pair);
       if (isClosed) await server.close();
     }
     serves(pair.cert);
@@ -94,7 +94,7 @@ export function startWebhook(config: WebhookConfig, parts: WebhookParts): Webhoo
     "dir" in certificate
       ? followFiles(certificate.dir, use, log)
       : keepCertificates({
-          ...parts,
+          ...deps,
           ...config,
           secretName: certificate.secretName,
           lifetimes: certificate.lifetimes ?? DEFAULT_LIFETIMES,
@@ -118,7 +118,7 @@ export function startWebhook(config: WebhookConfig, parts: WebhookParts): Webhoo
   };
 }
 
-/** Serves what the files hold, from the time when they are there. */
+/** Serves the certificate files as soon as they exist. */
 function followFiles(dir: string, use: (pair: { cert: string; key: string }) => Promise<void>, log: Logger) {
   let served: string | undefined;
   const read = async () => {
@@ -140,12 +140,12 @@ function followFiles(dir: string, use: (pair: { cert: string; key: string }) => 
   };
 }
 
-/** The release from which the sleep action is there without a feature gate. */
+/** First Kubernetes minor version with the sleep action without a feature gate. */
 const SLEEP_SINCE_MINOR = 30;
 const Version = z.object({ major: z.string(), minor: z.string() });
 
-/** An older API server drops the action, and then refuses the hook that has none. */
-async function withoutSleep(injection: InjectionConfig, { client, log }: WebhookParts): Promise<InjectionConfig> {
+/** An older API server drops the action and then rejects the empty hook. */
+async function withoutSleep(injection: InjectionConfig, { client, log }: WebhookDeps): Promise<InjectionConfig> {
   const { major, minor } = Version.parse(await client.send({ method: "GET", path: "/version" }));
   if (Number(major) > 1 || Number.parseInt(minor, 10) >= SLEEP_SINCE_MINOR || injection.preStopSeconds === 0)
     return injection;

@@ -3,7 +3,7 @@ import { queryProblem } from "../../core/manifests/compile-policy.ts";
 import { ADMITTED, type Admission, type AdmissionRequest } from "./review.ts";
 
 const SHOWN_MAX = 5;
-/** As many as the schemas admit. More are not looked at, because anything in the cluster can call the webhook without the schema. */
+/** As many as the schemas allow. Further rules are ignored, because any client in the cluster can call the webhook without the schema. */
 const RULES_MAX = 256;
 const QUERY_CHARS_MAX = 1_000;
 
@@ -11,8 +11,8 @@ const Policy = z.object({ spec: z.object({ rules: z.array(z.unknown()) }) });
 const Rule = z.object({ permissions: z.string().max(QUERY_CHARS_MAX) });
 
 /**
- * Refuses an ApiKeyPolicy with what its CRD's schema cannot express: permission queries that do not parse. Nothing else is read. What the
- * schema decides the API server has decided already, by the CRD that is installed, which may be of a later release than this operator.
+ * Rejects an ApiKeyPolicy whose permission queries do not parse, which its CRD schema cannot express. Reads nothing else, because the API
+ * server has already validated the rest against the installed CRD, which may be newer than this operator.
  */
 export function validatePolicy({ kind, object }: AdmissionRequest): Admission {
   if (kind.kind !== "ApiKeyPolicy") return ADMITTED;

@@ -1,17 +1,17 @@
 import { expect, test } from "vitest";
-import type { StoreApi } from "../api/client.ts";
+import type { ApiClient } from "../api/client.ts";
 import type { Place, Workspace } from "../tenancy/workspaces.ts";
 import { createWorkspaceIds } from "./workspace-ids.ts";
 
 /** A workspace whose API answers in turn what the case says; a number is the status of a failure. */
-function aWorkspace(name: string, ...answers: (string | Error)[]): { workspace: Workspace; asked: () => number } {
+function aWorkspace(name: string, ...responses: (string | Error)[]): { workspace: Workspace; asked: () => number } {
   let asked = 0;
   const call = async () => {
-    const answer = answers[Math.min(asked++, answers.length - 1)];
-    if (answer instanceof Error) throw answer;
-    return { data: { id: answer, name } };
+    const response = responses[Math.min(asked++, responses.length - 1)];
+    if (response instanceof Error) throw response;
+    return { data: { id: response, name } };
   };
-  return { workspace: { name, isDefault: false, api: { call } as unknown as StoreApi }, asked: () => asked };
+  return { workspace: { name, isDefault: false, api: { call } as unknown as ApiClient }, asked: () => asked };
 }
 
 function open(places: Record<string, Place>) {
@@ -19,7 +19,7 @@ function open(places: Record<string, Place>) {
   const warnings: unknown[] = [];
   const ids = createWorkspaceIds(
     {
-      placeOf: (namespace) => places[namespace] ?? { reason: "none", message: `${namespace} acts in no workspace.` },
+      resolve: (namespace) => places[namespace] ?? { reason: "none", message: `${namespace} acts in no workspace.` },
       confirm: async (namespace) => void confirmed.push(namespace),
     },
     { warn: (about: unknown) => void warnings.push(about) } as never,
@@ -31,8 +31,8 @@ test("the id of a workspace is asked for once, also by pods that come together a
   const { workspace, asked } = aWorkspace("team", "ws_1");
   const { ids, confirmed } = open({ a: { workspace }, b: { workspace } });
   ids.prepare("a");
-  const answers = await Promise.all([ids.of("a"), ids.of("b"), ids.of("a")]);
-  expect(answers).toEqual([{ workspaceId: "ws_1" }, { workspaceId: "ws_1" }, { workspaceId: "ws_1" }]);
+  const responses = await Promise.all([ids.of("a"), ids.of("b"), ids.of("a")]);
+  expect(responses).toEqual([{ workspaceId: "ws_1" }, { workspaceId: "ws_1" }, { workspaceId: "ws_1" }]);
   expect(asked()).toBe(1);
   expect(confirmed).toEqual(["a", "b", "a"]);
 });

@@ -2,9 +2,9 @@ import type { Logger } from "pino";
 import type { Workspace, Workspaces } from "../tenancy/workspaces.ts";
 
 /*
- * The workspace of a pod is that of its namespace, as for manifests (tenancy/placement.ts), and a gate is told its id when it is injected.
- * Operators know workspaces by name and by root key. The API says the id of a root key's workspace; it never changes, so each is asked
- * for once.
+ * Resolves the workspace of a pod from its namespace, as for manifests (tenancy/placement.ts). A gate gets the workspace id at injection.
+ * Operators have the name and root key of a workspace; the API returns the id for a root key. The id never changes, so each is requested
+ * once.
  */
 
 export type WorkspaceOfPod =
@@ -13,17 +13,17 @@ export type WorkspaceOfPod =
   | { readonly refused: string };
 
 export interface WorkspaceIds {
-  /** Looks at the Namespace as it is now: its label may be newer than what the operator has seen. */
+  /** Reads the current Namespace, because its label may be newer than the operator's cache. */
   of(namespace: string): Promise<WorkspaceOfPod>;
-  /** Asks for the id before a pod needs it, so that later pods are admitted also while no api-server answers. */
+  /** Requests the id before a pod needs it, so that later pods are admitted while no api-server is available. */
   prepare(namespace: string): void;
 }
 
 export function createWorkspaceIds(
-  workspaces: Pick<Workspaces, "placeOf" | "confirm">,
+  workspaces: Pick<Workspaces, "resolve" | "confirm">,
   log: Pick<Logger, "warn">,
 ): WorkspaceIds {
-  // A workspace whose root key changes is another object, and is asked for again.
+  // A workspace with a new root key is another object, and is requested again.
   const ids = new WeakMap<Workspace, Promise<string>>();
 
   function idOf(workspace: Workspace): Promise<string> {
@@ -41,7 +41,7 @@ export function createWorkspaceIds(
   return {
     of: async (namespace) => {
       await workspaces.confirm(namespace);
-      const place = workspaces.placeOf(namespace);
+      const place = workspaces.resolve(namespace);
       if (place.reason !== undefined) return { refused: place.message };
       try {
         return { workspaceId: await idOf(place.workspace) };
@@ -50,8 +50,8 @@ export function createWorkspaceIds(
       }
     },
     prepare: (namespace) => {
-      const { workspace } = workspaces.placeOf(namespace);
-      // Logged by `idOf`.
+      const { workspace } = workspaces.resolve(namespace);
+      // `idOf` logs the error.
       if (workspace !== undefined) idOf(workspace).catch(() => undefined);
     },
   };

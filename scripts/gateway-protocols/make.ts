@@ -4,12 +4,12 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 
 /*
- * Makes `sidecar/doors/protocol`: the messages and services of the gRPC door, from what their owners publish as Go modules (their versions are in
+ * Makes `sidecar/ext-auth/protocol`: the messages and services of the gRPC ext-auth endpoint, from what their owners publish as Go modules (their versions are in
  * `go.mod`). It needs Go and npm's registry, so it is run by hand: `node scripts/gateway-protocols/make.ts`.
  */
 
 const HERE = import.meta.dirname;
-const OUT = resolve(HERE, "../../sidecar/doors/protocol");
+const OUT = resolve(HERE, "../../sidecar/ext-auth/protocol");
 const TOOLS = ["@bufbuild/buf@1.75.0", "@bufbuild/protoc-gen-es@2.17.0"];
 
 const template = (descriptors: string, out: string): string =>

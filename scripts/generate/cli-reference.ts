@@ -35,14 +35,14 @@ function page(commands: readonly Command[]): string {
 }
 
 function section(command: Command): string[] {
-  const { name, summary, description, answer, options } = command;
+  const { name, summary, description, response, options } = command;
   return [
     `## postern ${name}`,
     "",
     `${capitalised(summary)}.${description === undefined ? "" : ` ${description}`}`,
     "",
     ...[worksWith(command)].filter((text) => text !== undefined).flatMap((text) => [text, ""]),
-    ...(answer === undefined ? [] : [`\`--json\` prints \`${answer}\`.`, ""]),
+    ...(response === undefined ? [] : [`\`--json\` prints \`${response}\`.`, ""]),
     "| option | is | default | environment |",
     "| --- | --- | --- | --- |",
     ...Object.entries(options).map(([option, row]) => {

@@ -55,9 +55,9 @@ function rowsOf(schema: Structural, path: string): string[] {
   if (items !== undefined) return rowsOf(items, `${path}[]`);
   return Object.entries(properties).flatMap(([name, member]) => {
     const place = `${path}.${name}`;
-    const facts = factsOf(member, required.includes(name) && member.default === undefined);
+    const details = detailsOf(member, required.includes(name) && member.default === undefined);
     const meaning = [member.description ?? "", ...rulesOf(member)].filter((text) => text !== "").join(" ");
-    return [`| \`${place}\` | ${typeOf(member)} | ${facts} | ${escapeCell(meaning)} |`, ...rowsOf(member, place)];
+    return [`| \`${place}\` | ${typeOf(member)} | ${details} | ${escapeCell(meaning)} |`, ...rowsOf(member, place)];
   });
 }
 
@@ -72,16 +72,16 @@ function typeOf(schema: Structural): string {
   return String(schema.type);
 }
 
-function factsOf(schema: Structural, isRequired: boolean): string {
+function detailsOf(schema: Structural, isRequired: boolean): string {
   const { minimum, maximum, minLength, maxLength, minItems, maxItems } = schema as Record<string, number | undefined>;
-  const facts = [
+  const details = [
     isRequired ? "required" : "",
     schema.default === undefined ? "" : `\`${escapeCell(JSON.stringify(schema.default))}\``,
     range(minimum, maximum, ""),
     range(minLength, maxLength, " characters"),
     range(minItems, maxItems, " items"),
   ];
-  return facts.filter((fact) => fact !== "").join("; ");
+  return details.filter((fact) => fact !== "").join("; ");
 }
 
 function range(from: number | undefined, to: number | undefined, unit: string): string {

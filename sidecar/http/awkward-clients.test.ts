@@ -14,7 +14,7 @@ import {
   waitFor,
 } from "../../test/harness/gate.ts";
 
-/* Unusual clients that follow the standard, or nearly, and must get their responses: each one, once, in order. */
+/* Unusual clients that follow the standard, or nearly, must get each of their responses once and in order. */
 
 const MiB = 1024 * 1024;
 
@@ -36,7 +36,7 @@ function open(): { socket: Socket; read: () => string } {
   return { socket, read: readAll(socket) };
 }
 
-/** An app that answers when it is told to. */
+/** Opens an app that responds when the test makes it. */
 async function openSlowly(options: GateOptions = {}): Promise<ServerResponse[]> {
   const asked: ServerResponse[] = [];
   const app = await startApp((req, res) => {
@@ -48,7 +48,7 @@ async function openSlowly(options: GateOptions = {}): Promise<ServerResponse[]> 
   return asked;
 }
 
-/** The answer is ours: with our body and an id. */
+/** Expects a response of the gate: with its body and an id. */
 function expectOurs(text: string, kind: string): void {
   expect(text).toContain(`/errors/${kind}`);
   expect(text).toMatch(/x-request-id: req_/i);
@@ -139,7 +139,7 @@ describe("a client that ends its direction after its request", () => {
     const { socket, read } = open();
     socket.end(get("/1") + get("/2"));
     await waitFor("the app to be asked", () => asked.length === 1);
-    // Longer than the gate takes to look at what is under way.
+    // Longer than the interval of the check of requests in flight.
     await new Promise((resolve) => setTimeout(resolve, 1_500));
     asked[0]?.end("first");
     await waitFor("the app to be asked again", () => asked.length === 2);
@@ -197,7 +197,7 @@ describe("a connection on which no head comes in time", () => {
 });
 
 describe("a client that reads its response only when it has sent everything", () => {
-  /** Reads nothing before all is written. */
+  /** Reads only after all bytes are written. */
   async function sendThenRead(head: string, bytes: number): Promise<string> {
     const { socket, read } = open();
     socket.pause();

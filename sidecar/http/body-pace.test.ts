@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { BodyPace } from "./body-pace.ts";
 
 const LIMITS = { idleMs: 10_000, bytesPerSecondMin: 240 };
-/** Checks once a second, as the gate does, and returns the second in which the body was found too slow. */
+/** Checks once a second, as the gate does, and returns the second in which the body was too slow. */
 function firstTooSlow(pace: BodyPace, seconds: number, each: (s: number) => boolean): number | undefined {
   for (let s = 1; s <= seconds; s++) if (pace.isTooSlow(s * 1000, each(s))) return s;
   return undefined;

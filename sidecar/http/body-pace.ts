@@ -1,14 +1,14 @@
 export interface PaceLimits {
-  /** The longest time without a byte; and the window for `bytesPerSecondMin`. */
+  /** Maximum time without a byte, and the window for `bytesPerSecondMin`. */
   readonly idleMs: number;
   /** 0 means no minimum. */
   readonly bytesPerSecondMin: number;
 }
 
 /**
- * Whether a body arrives fast enough. Only time in which the app waits for more counts, because a client is not responsible
- * for an app that does not read. There is a minimum rate besides the idle time, because a byte now and then is never idle. It is
- * checked per window and not over the whole body, because otherwise a fast beginning would allow hours of dripping.
+ * Checks that a body arrives fast enough. Only time in which the app waits for data counts, because the client is not responsible for an
+ * app that does not read. The minimum rate complements the idle time, because a client that sends single bytes is never idle. The rate is
+ * checked per window, because a fast beginning would otherwise allow hours of dripping.
  */
 export class BodyPace {
   readonly #limits: PaceLimits;
@@ -27,12 +27,12 @@ export class BodyPace {
     this.#windowBytes += bytes;
   }
 
-  /** The app waits for more from now on; the time before does not count. */
+  /** Restarts the idle time when the app begins to wait for more. */
   waitFrom(nowMs: number): void {
     this.#movedMs = nowMs;
   }
 
-  /** Call it about once a second, with whether the app waits for more. */
+  /** Call it about once a second. `isWaiting`: whether the app waits for more. */
   isTooSlow(nowMs: number, isWaiting: boolean): boolean {
     if (!isWaiting) {
       this.waitFrom(nowMs);

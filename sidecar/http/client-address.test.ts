@@ -62,12 +62,12 @@ test.each([
   { proxy: "0.0.0.0/0", connection: "2001:db8::1", isTrusted: false },
   { proxy: "2001:db8::/33", connection: "2001:db8:7fff::1", isTrusted: true },
   { proxy: "2001:db8::/33", connection: "2001:db8:8000::", isTrusted: false },
-  // Unlike in an IP allow-list, IPv4 is part of it.
+  // Unlike in an IP allow-list, `::/0` includes IPv4.
   { proxy: "::/0", connection: "192.0.2.1", isTrusted: true },
   { proxy: "::ffff:10.0.0.0/104", connection: "10.9.9.9", isTrusted: true },
   { proxy: "::ffff:10.0.0.0/104", connection: "11.0.0.0", isTrusted: false },
   { proxy: "::ffff:10.0.0.0/8", connection: "11.0.0.0", isTrusted: true },
-  // A manifest cannot say these, a call of policies.setPolicy can.
+  // Manifests reject these values, but policies.setPolicy accepts them.
   { proxy: "10.0.0.0/", connection: "192.0.2.1", isTrusted: false },
   { proxy: "10.0.0.0/8/8", connection: "10.9.9.9", isTrusted: false },
   { proxy: "10.0.0.0/1e1", connection: "10.0.0.1", isTrusted: false },

@@ -3,10 +3,13 @@ import type { CompiledPolicy } from "../../core/policies/policy.ts";
 import { readProxyBlock } from "../../core/policies/proxy-block.ts";
 import { withoutPort } from "../../core/verification/ip-address.ts";
 
-/** Finds the client's address from that of the connection and the X-Forwarded-For values, joined with commas if there are several. */
+/** Returns the client's address from the address of the connection and the X-Forwarded-For values, which are joined with commas. */
 export type FindClientAddress = (connectionIp: string, forwardedFor: string | undefined) => string;
 
-/** How the policy finds the client's address; undefined when it does not say, and then the API's IP list is not checked. */
+/**
+ * Compiles how the policy finds the client's address; `undefined` if it does not define this, in which case the API's IP list is not
+ * checked.
+ */
 export function compileClientAddress(from: CompiledPolicy["clientAddress"]): FindClientAddress | undefined {
   if (from === undefined) return undefined;
   if (from.from === "connection") return (connectionIp) => withoutMapping(connectionIp);
@@ -16,16 +19,16 @@ export function compileClientAddress(from: CompiledPolicy["clientAddress"]): Fin
   return (connectionIp, forwardedFor) => lastUntrusted(trusted, withoutMapping(connectionIp), forwardedFor);
 }
 
-/** Whether a connection from `connectionIp` is of a proxy: what it says of its clients is believed. */
+/** Whether `connectionIp` is a trusted proxy, whose X-Forwarded-For is used. */
 export const isProxy = (find: FindClientAddress | undefined, connectionIp: string): boolean =>
   find !== undefined && find(connectionIp, NO_ADDRESS) === NO_ADDRESS;
 
-/** It would be taken for the client's if it were believed. */
+/** Must not be taken for a client address. */
 const NO_ADDRESS = "unknown";
 
 /**
- * Reads from the end, because each proxy appends the address that it saw: the first one that is not a trusted proxy is the last
- * that a trusted proxy reported. Everything before it was written by the client, which may write anything.
+ * Reads from the end, because each proxy appends the address that it saw: the first address that is not a trusted proxy is the last one
+ * that a trusted proxy reported. All entries before it are controlled by the client.
  */
 function lastUntrusted(trusted: BlockList, connectionIp: string, forwardedFor: string | undefined): string {
   if (!isTrusted(trusted, connectionIp) || forwardedFor === undefined) return connectionIp;
@@ -33,7 +36,7 @@ function lastUntrusted(trusted: BlockList, connectionIp: string, forwardedFor: s
   let nearest = connectionIp;
   for (let at = entries.length - 1; at >= 0; at--) {
     const address = withoutPort((entries[at] ?? "").trim());
-    // An entry that is not an address ends the chain, because nothing before it was reported by a trusted proxy. It matches no list.
+    // An entry that is not an address ends the chain, because no trusted proxy reported the entries before it. It matches no list.
     if (isIP(address) === 0) return at === entries.length - 1 && address === "" ? nearest : address;
     nearest = withoutMapping(address);
     if (!isTrusted(trusted, nearest)) return nearest;
@@ -54,9 +57,9 @@ const isTrusted = (trusted: BlockList, address: string): boolean =>
   trusted.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
 
 /**
- * Skips an entry that is not an address or block, because it cannot match any address; also a form that `BlockList`
- * does not read, such as `::1%`. `BlockList` is used because it compares in native code, on every request; and because its `::/0`
- * includes IPv4, which policies may rely on and `isInRange` does not do.
+ * Skips an entry that is not an address or block, because it cannot match any address, and a form that `BlockList` does not read, such as
+ * `::1%`. `BlockList` compares in native code, on every request. Its `::/0` includes IPv4, which policies may rely on and `isInRange` does
+ * not do.
  */
 function addProxy(trusted: BlockList, proxy: string): void {
   const block = readProxyBlock(proxy);

@@ -5,8 +5,7 @@ import { PathAllowance } from "../../core/policies/policy.ts";
 import { aRule, openGate, readAll, sendRaw, type TestGate, waitFor } from "../../test/harness/gate.ts";
 
 /*
- * Framing over raw sockets: an ambiguous request is refused, and its connection is closed, so that nothing
- * that follows can be taken for a request.
+ * Framing over raw sockets: an ambiguous request is rejected and its connection closed, so that later bytes cannot be taken for a request.
  */
 
 let gate: TestGate;

@@ -1,11 +1,11 @@
 import { ERROR_KINDS, type ErrorKind } from "../../core/errors.ts";
 
 /*
- * A problem as a client of gRPC reads it: 200 and `grpc-status`, all in one head that ends the stream (Trailers-Only of gRPC's mapping on
- * HTTP/2). With another HTTP status, clients would guess the code, and a rate limit would become UNAVAILABLE, which they repeat at once.
+ * Encodes a problem for a gRPC client: 200 and `grpc-status` in one head that ends the stream (Trailers-Only of gRPC's mapping on HTTP/2).
+ * With another HTTP status, clients would guess the code, and a rate limit would become UNAVAILABLE, which they retry immediately.
  */
 
-/** Of `google.rpc.Code`. */
+/** Codes of `google.rpc.Code`. */
 const DEADLINE_EXCEEDED = 4;
 const PERMISSION_DENIED = 7;
 const RESOURCE_EXHAUSTED = 8;
@@ -16,7 +16,7 @@ const UNAUTHENTICATED = 16;
 const CODES: ReadonlyMap<number, number> = new Map([
   [401, UNAUTHENTICATED],
   [403, PERMISSION_DENIED],
-  // The app may have worked on it, so it is none that may be repeated without care.
+  // The app may have processed the request, so the code must not suggest that it is safe to retry.
   [408, DEADLINE_EXCEEDED],
   [504, DEADLINE_EXCEEDED],
   [429, RESOURCE_EXHAUSTED],
@@ -27,13 +27,13 @@ const CODES: ReadonlyMap<number, number> = new Map([
 export const isGrpc = (contentType: string | undefined): boolean =>
   contentType !== undefined && /^application\/grpc(?:$|[+;\s])/i.test(contentType);
 
-/** Names and values by turns, for the head of the answer, besides the headers that every problem has. */
+/** Returns alternating names and values for the head of the response, in addition to the headers that every problem has. */
 export function grpcStatus({ kind, detail }: { readonly kind: ErrorKind; readonly detail: string }): string[] {
   const code = CODES.get(ERROR_KINDS[kind].status) ?? INTERNAL;
   return ["Content-Type", "application/grpc", "Grpc-Status", String(code), "Grpc-Message", percentEncoded(detail)];
 }
 
-/** gRPC's encoding of a message: printable ASCII but `%` stands for itself. */
+/** gRPC's encoding of a message: printable ASCII except `%` is unchanged. */
 const percentEncoded = (text: string): string =>
   text.replaceAll(/[^\x20-\x24\x26-\x7e]+/gu, (part) =>
     [...Buffer.from(part)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`).join(""),

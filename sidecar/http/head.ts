@@ -5,11 +5,11 @@ import { HOP_BY_HOP, namedInConnection } from "./hop-by-hop.ts";
 import { rememberName } from "./known-names.ts";
 
 /*
- * One pass over the head of a request: is its framing unambiguous, which credential does it carry, and which headers does
- * the app get. Clients send few different names, so the meaning of each is looked up and not computed.
+ * Reads the head of a request in one pass: checks that its framing is unambiguous, finds its credential, and selects the headers for the
+ * app. Clients send few different names, so the meaning of each is cached.
  */
 
-/** What happens to a header; from `CREDENTIAL` on, the number also identifies the policy's header. */
+/** Meaning of a header; from `CREDENTIAL` on, the number also identifies the policy's header. */
 const PASS = 0;
 const DROP = 1;
 const HOST = 2;
@@ -19,7 +19,7 @@ const CONNECTION = 5;
 const FORWARDED_FOR = 6;
 const CREDENTIAL = 16;
 
-/** The gate answers `Expect` itself. Trailers of requests are not passed on, and so their announcement is not either. */
+/** The gate answers `Expect` itself. It does not forward request trailers, so it removes their announcement too. */
 const SPECIAL: ReadonlyMap<string, number> = new Map([
   ...[...HOP_BY_HOP].map((name) => [name, DROP] as const),
   ["expect", DROP],
@@ -31,36 +31,36 @@ const SPECIAL: ReadonlyMap<string, number> = new Map([
 ]);
 
 /**
- * Node's own server, and others, silently drop headers beyond a thousand or two. The gate's own headers come last, and
- * must not be dropped.
+ * Maximum headers. Node's own server, and others, silently drop headers beyond 1,000 or 2,000; the gate's own headers come last and must
+ * not be dropped.
  */
 const HEADERS_MAX = 500;
 
 export interface Head {
-  /** Names and values alternating, for the app: without credentials, identity headers and hop-by-hop headers. */
+  /** Alternating names and values for the app: without credentials, identity headers and hop-by-hop headers. */
   readonly forwarded: string[];
-  /** Why the framing is ambiguous; then the connection is closed. */
+  /** Why the framing is ambiguous, which closes the connection; `undefined` if it is not. */
   readonly malformed: string | undefined;
   readonly hasBody: boolean;
-  /** By Content-Length; undefined without one. */
+  /** Value of Content-Length; `undefined` if absent. */
   readonly bodyLength: number | undefined;
-  /** From headers: that of the first location in the policy's order. */
+  /** Credential in the headers: the one of the first location in the policy's order. */
   readonly credential: string | undefined;
-  /** Place of `credential` in the policy's order. */
+  /** Index of the location of `credential` in the policy's order. */
   readonly credentialAt: number;
-  /** A credential header was sent twice, so that it is ambiguous which one counts. */
+  /** Whether a credential header was sent twice, which makes the credential ambiguous. */
   readonly duplicateCredential: boolean;
   readonly forwardedFor: string | undefined;
 }
 
-/** A header of the policy's locations, with its schemes (lower case; undefined takes the whole value). */
+/** A header of the policy's locations, with its schemes (lower case; `undefined` takes the complete value). */
 interface CredentialHeader {
   readonly schemes: ReadonlyArray<{ readonly scheme: string | undefined; readonly at: number }>;
 }
 
 export type ReadHead = (rawHeaders: readonly string[], httpVersion: string) => Head;
 
-/** Makes the reader for a policy's credentials. Without locations, nothing is a credential. */
+/** Compiles the head reader for a policy's credential locations. Without locations, no header is a credential. */
 export function compileHeadReader(locations: readonly CredentialLocation[]): ReadHead {
   const headers: Array<{ schemes: Array<{ scheme: string | undefined; at: number }> }> = [];
   const credentialNames = new Map<string, number>();
@@ -75,7 +75,7 @@ export function compileHeadReader(locations: readonly CredentialLocation[]): Rea
     headers[slot]?.schemes.push({ scheme: location.scheme?.toLowerCase(), at });
   }
   const known = new Map<string, number>();
-  /** The last one that was valid: there are few. */
+  /** The last valid Host; requests name few different ones. */
   let knownHost = "";
 
   function classify(name: string): number {
@@ -166,7 +166,7 @@ function findInHeader(
   for (const { scheme, at } of header.schemes) {
     if (scheme === undefined) return { credential: value, at };
     const { length } = scheme;
-    // Followed by the end of the value, a space or a tab: `Bearerx` is another scheme.
+    // A space, a tab or the end of the value must follow: `Bearerx` is another scheme.
     const next = value.charCodeAt(length);
     if (value.length < length || !(Number.isNaN(next) || next === 32 || next === 9)) continue;
     if (value.slice(0, length).toLowerCase() === scheme) return { credential: value.slice(length).trim(), at };

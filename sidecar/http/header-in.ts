@@ -1,4 +1,4 @@
-/** Returns the values of a header, joined with commas; undefined when there is none. `name` is in lower case. */
+/** Returns the values of a header, joined with commas; `undefined` if it is absent. `name` is in lower case. */
 export function headerIn(rawHeaders: readonly string[], name: string): string | undefined {
   let found: string | undefined;
   for (let at = 0; at < rawHeaders.length; at += 2) {

@@ -20,7 +20,7 @@ describe("`Connection`", () => {
 let gate: TestGate;
 afterEach(() => gate?.close());
 
-const ANSWER_FIELDS = [
+const RESPONSE_FIELDS = [
   "Keep-Alive: timeout=3",
   "Proxy-Authenticate: Basic",
   "Proxy-Connection: keep-alive",
@@ -32,14 +32,14 @@ const ANSWER_FIELDS = [
   "Set-Cookie: a=b",
 ];
 
-/** An app that keeps the lines of the last head it got, and answers with hop-by-hop fields. */
+/** Starts an app that records the lines of the last head it received, and responds with hop-by-hop fields. */
 async function startRawApp(firstLine: string, ...more: string[]): Promise<{ app: TestApp; fields(): string[] }> {
   const app = await startApp();
   let fields: string[] = [];
   const onRequest = (req: { rawHeaders: string[] }, socket: Socket): void => {
     fields = [];
     for (let i = 0; i < req.rawHeaders.length; i += 2) fields.push(`${req.rawHeaders[i]}: ${req.rawHeaders[i + 1]}`);
-    socket.on("error", () => {}).end([firstLine, ...ANSWER_FIELDS, ...more, "", ""].join("\r\n"));
+    socket.on("error", () => {}).end([firstLine, ...RESPONSE_FIELDS, ...more, "", ""].join("\r\n"));
   };
   app.server.removeAllListeners("request");
   app.server.on("request", (req) => onRequest(req, req.socket));
@@ -55,23 +55,23 @@ describe.each([
   {
     what: "a request",
     connection: "Connection: close",
-    answer: ["HTTP/1.1 200 OK", "Connection: X-Gone, close, X-Request-Id, Set-Cookie", "Content-Length: 0"],
+    response: ["HTTP/1.1 200 OK", "Connection: X-Gone, close, X-Request-Id, Set-Cookie", "Content-Length: 0"],
     adds: ["connection"],
   },
   {
     what: "an upgrade that is declined",
     connection: "Connection: Upgrade",
-    answer: ["HTTP/1.1 403 No", "Connection: X-Gone, close, X-Request-Id, Set-Cookie", "Content-Length: 0"],
+    response: ["HTTP/1.1 403 No", "Connection: X-Gone, close, X-Request-Id, Set-Cookie", "Content-Length: 0"],
     adds: ["connection"],
   },
   {
     what: "an upgrade",
     connection: "Connection: Upgrade",
-    answer: ["HTTP/1.1 101 Yes", "Connection: Upgrade, X-Gone, X-Request-Id, Set-Cookie", "Upgrade: websocket"],
+    response: ["HTTP/1.1 101 Yes", "Connection: Upgrade, X-Gone, X-Request-Id, Set-Cookie", "Upgrade: websocket"],
     adds: ["connection", "upgrade"],
   },
-])("fields of $what", ({ what, connection, answer, adds }) => {
-  const [firstLine = "", ...more] = answer;
+])("fields of $what", ({ what, connection, response, adds }) => {
+  const [firstLine = "", ...more] = response;
 
   test("that concern one connection are not passed on, those of the gate and of the caller are", async () => {
     const { app, fields } = await startRawApp(firstLine, ...more);
@@ -101,7 +101,7 @@ describe.each([
     const sent = lower(fields());
     const isUpgrade = what !== "a request";
     const hops = namesOf(sent).filter((name) => HOP_BY_HOP.has(name) || name === "x-gone" || name === "x-api-key");
-    // Of our own connection to the app, whose values the client has no say in.
+    // Describes the gate's own connection to the app, which the client does not control.
     expect(sent).toContain(isUpgrade ? "connection: upgrade" : "connection: keep-alive");
     expect(hops.sort()).toEqual(isUpgrade ? ["connection", "upgrade"] : ["connection"]);
     expect(sent).toEqual(expect.arrayContaining(["host: a", "x-stays: 1", "authorization: basic yxbw", "cookie: a=b"]));
@@ -117,7 +117,7 @@ describe.each([
   });
 });
 
-/** They say what a client does with the answer, which it has read by then. */
+/** Fields that control how a client handles the response, which it has read by the time of the trailers. */
 const NO_TRAILERS =
   "Content-Encoding: gzip\r\nSet-Cookie: a=b\r\nCache-Control: public\r\nLocation: /a\r\nX-Request-ID: forged\r\nRateLimit-Remaining: 9\r\n";
 

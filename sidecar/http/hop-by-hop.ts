@@ -1,11 +1,11 @@
 /*
- * The fields of a message that this gate does not forward (RFC 9110, 7.6.1): in requests, responses, trailers and upgrades, in both
- * directions. All names are in lower case.
+ * Fields that this gate does not forward (RFC 9110, 7.6.1) in requests, responses, trailers and upgrades, in both directions. All names are
+ * in lower case.
  */
 
 /**
- * Those of the RFC, and old or related ones that all proxies treat alike. `TE` is removed because it may request a
- * coding that the gate cannot decode. `HTTP2-Settings` belongs to an upgrade that the gate does not make.
+ * The fields of the RFC, and old or related ones that all proxies remove. `TE` is removed because it may request a coding that the gate
+ * cannot decode. `HTTP2-Settings` belongs to an upgrade that the gate does not support.
  */
 export const HOP_BY_HOP: ReadonlySet<string> = new Set([
   "connection",
@@ -22,7 +22,7 @@ export const HOP_BY_HOP: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * `Connection` cannot remove these, because every receiver needs them: they say what a message is, who sent it and to whom. By naming
+ * `Connection` cannot remove these fields, because every receiver needs them for framing, routing and identifying the sender. By naming
  * `X-Forwarded-For` a client could hide its address if a proxy before the gate does not follow the RFC.
  */
 const END_TO_END: ReadonlySet<string> = new Set([
@@ -40,10 +40,10 @@ const END_TO_END: ReadonlySet<string> = new Set([
 ]);
 const END_TO_END_PREFIXES = /^(?:content|x-forwarded|sec)-/;
 
-/** Options of `Connection` that name no field, which are nearly all that occur. */
+/** Fast path: the usual options of `Connection`, which name no field. */
 const PLAIN = /^(?:close|keep-alive|upgrade|keep-alive, ?upgrade|upgrade, ?keep-alive)$/i;
 
-/** Returns the fields that a `Connection` field removes, besides those of `HOP_BY_HOP`; undefined when it names none. */
+/** Returns the fields that a `Connection` field removes, in addition to those of `HOP_BY_HOP`; `undefined` if it names none. */
 export function namedInConnection(connection: string | readonly string[] | undefined): ReadonlySet<string> | undefined {
   if (connection === undefined) return undefined;
   const text = typeof connection === "string" ? connection : connection.join(",");

@@ -21,14 +21,17 @@ import {
   SETTINGS,
   windowUpdate,
 } from "../../test/harness/http2-client.ts";
-import { PieceTurns } from "./piece-turns.ts";
+import { ReadScheduler } from "./read-scheduler.ts";
 
-/* What one client of HTTP/2 can cost the gate and its other clients. Some bounds are Node's or nghttp2's own: then the test says so, and shows them. */
+/*
+ * Load that one HTTP/2 client can cause for the gate and its other clients. Where a limit is enforced by Node or nghttp2, the test is named
+ * accordingly.
+ */
 
-const { count } = PieceTurns.prototype;
+const { count } = ReadScheduler.prototype;
 const MiB = 1024 * 1024;
 const ALONE = { config: { limits: { addressShare: 1 } } } satisfies GateOptions;
-/** All but one request wait for a place at the app, and the kernel keeps only the bytes of that one. */
+/** All requests except one wait for a concurrency slot at the app, and the kernel buffers only the bytes of that one. */
 const ONE_PLACE = {
   config: { limits: { addressShare: 1, upstreamConnectionsMax: 1 } },
   timeouts: { connectMs: 600_000 },
@@ -56,7 +59,7 @@ async function open(settings?: Parameters<RawHttp2Client["open"]>[0]): Promise<R
   return client.open(settings);
 }
 
-/** An app that takes connections and reads nothing. */
+/** Opens an app that accepts connections and reads no data. */
 async function openToDeaf(options: GateOptions = {}): Promise<void> {
   deafApp = createServer((socket) => void atApp.add(socket.pause().on("error", () => undefined)));
   deafApp.listen(0, "127.0.0.1");
@@ -65,7 +68,7 @@ async function openToDeaf(options: GateOptions = {}): Promise<void> {
   gate = await openGate({ ...OPEN, ...options, config: { upstream, ...options.config } });
 }
 
-/** What is not garbage. */
+/** Returns the memory that is not garbage. */
 function heldBytes(): number {
   setFlagsFromString("--expose-gc");
   runInNewContext("gc")();
@@ -93,8 +96,8 @@ describe("DATA frames of one byte", () => {
   beforeEach(() => {
     seen = { most: 0, all: 0 };
     let pieces = 0;
-    // No spy: it would remember each call.
-    PieceTurns.prototype.count = function (this: PieceTurns, socket, came) {
+    // Not a spy, which would remember each call.
+    ReadScheduler.prototype.count = function (this: ReadScheduler, socket, came) {
       if (pieces === 0) setImmediate(() => (pieces = 0));
       pieces += came;
       seen.all += came;
@@ -103,7 +106,7 @@ describe("DATA frames of one byte", () => {
     };
   });
   afterEach(() => {
-    PieceTurns.prototype.count = count;
+    ReadScheduler.prototype.count = count;
   });
 
   test("of many connections do not make a turn of the loop long", async () => {
@@ -116,12 +119,12 @@ describe("DATA frames of one byte", () => {
     for (let at = 0; at < 30; at += 1) {
       const client = await open();
       client.ask(1, requestFields("POST", "/upload"), 0);
-      // No more than its window.
+      // At most its window.
       for (let times = 0; times < 6; times += 1) client.write(frames);
     }
     for (let at = 0; at < 5; at += 1) expect((await call(gate.port)).body).toBe("ok");
     await waitFor("many frames", () => seen.all > 200_000, { deadlineMs: 40_000 });
-    // What one read brings cannot be stopped in its middle; nothing else is read in the same turn.
+    // One read cannot be interrupted; no other connection is read in the same turn.
     expect(seen.most).toBeLessThanOrEqual(2_048 + (64 * 1024) / 10 + 1);
   }, 60_000);
 
@@ -168,7 +171,7 @@ describe("DATA frames of one byte", () => {
       }
     };
     for (let stream = 1; stream < 20; stream += 2) client.ask(stream, requestFields("POST", "/upload"), 0);
-    // The first has the place at the app, and its bytes go to the kernel.
+    // The first request has the slot at the app, and its bytes go to the kernel.
     client.spend(1, 1);
     client.write(BYTE(1));
     await waitFor("the first to have its place", () => atApp.size === 1);
@@ -208,14 +211,14 @@ test("99 uploads to an app that reads nothing are bounded by their windows, and 
   }
   expect(sent).toBeGreaterThan(99 * 65_535);
   expect(sent).toBeLessThan(99 * 3 * 65_535 + IN_KERNEL_BYTES_MAX);
-  // The window of the connection is not theirs.
+  // The blocked streams do not exhaust the window of the connection.
   expect(client.window).toBeGreaterThan(0);
   client.ask(1_001, requestFields("GET", "//"), 1);
   await waitFor("an answer", () => client.has(HEADERS, 1_001));
 }, 90_000);
 
 describe("a client that does not take its answers", () => {
-  /** SETTINGS_INITIAL_WINDOW_SIZE: not a byte of a response may be sent. */
+  /** SETTINGS_INITIAL_WINDOW_SIZE: no byte of a response may be sent. */
   const NO_WINDOW = [[4, 0]] as const;
 
   test.each([
@@ -223,7 +226,7 @@ describe("a client that does not take its answers", () => {
     ["refusals", {}, false],
     ["refusals of requests that never end", {}, true],
   ])("%s: its streams are reset in time, and its connection closed", async (_, options, isOpen) => {
-    gate = await openGate({ ...options, timeouts: { answerIdleMs: 200, keepAliveMs: 200, requestBodyIdleMs: 200 } });
+    gate = await openGate({ ...options, timeouts: { upstreamIdleMs: 200, keepAliveMs: 200, requestBodyIdleMs: 200 } });
     const client = await open(NO_WINDOW);
     for (let stream = 1; stream < 40; stream += 2) client.ask(stream, requestFields("POST", "/"), isOpen ? 0 : 1);
     await waitFor("their heads", () => client.has(HEADERS, 39));
@@ -236,7 +239,7 @@ describe("a client that does not take its answers", () => {
 });
 
 describe("a connection", () => {
-  /** Writes again and again, for as long as the gate reads. */
+  /** Writes repeatedly while the gate reads. */
   async function pourUntilClosed(client: RawHttp2Client, frames: () => Buffer, times: number): Promise<number> {
     let written = 0;
     for (; written < times && !client.isClosed; written += 1) {
@@ -253,14 +256,14 @@ describe("a connection", () => {
     gate = await openGate(OPEN);
     const client = await open();
     let stream = -1;
-    // A pseudo field among trailers is an error of the stream. The client itself resets nothing.
+    // A pseudo-header field among trailers is a stream error. The client itself resets no stream.
     const made = (): Buffer => {
       stream += 2;
       const trailers = frame(HEADERS, END_HEADERS | END_STREAM, stream, fieldBlock([[":path", "/"]]));
       return Buffer.concat([post(stream), trailers]);
     };
     await pourUntilClosed(client, made, 20_000);
-    // Node itself would allow a thousand.
+    // Node itself would allow 1,000.
     expect(client.frames.filter(({ type }) => type === RST_STREAM).length).toBeLessThan(800);
     expect((await call(gate.port)).status).toBe(200);
   });
@@ -288,7 +291,7 @@ describe("a connection", () => {
       client.write(frame(DATA, 0, stream, Buffer.from("x")));
     }
     await waitFor("their ends", () => client.frames.filter(({ type }) => type === RST_STREAM).length === 5);
-    expect(await gate.metrics()).toContain("postern_sidecar_ongoing 0");
+    expect(await gate.metrics()).toContain("postern_sidecar_in_flight 0");
   });
 
   describe("is ended by Node or nghttp2 itself", () => {

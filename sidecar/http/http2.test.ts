@@ -21,7 +21,7 @@ import {
   waitFor,
 } from "../../test/harness/gate.ts";
 
-/* HTTP/2 by prior knowledge on the port of HTTP/1.1, with clients of `node:http2`. */
+/* HTTP/2 by prior knowledge on the HTTP/1.1 port, with clients of `node:http2`. */
 
 let gate: TestGate;
 let sessions: ClientHttp2Session[] = [];
@@ -38,7 +38,7 @@ function open(): ClientHttp2Session {
   return session;
 }
 
-interface Answer {
+interface HttpResponse {
   readonly status: number | undefined;
   readonly headers: IncomingHttpHeaders;
   readonly trailers: IncomingHttpHeaders | undefined;
@@ -46,8 +46,8 @@ interface Answer {
   readonly rstCode: number | undefined;
 }
 
-/** Resolves when the stream has closed, however it did. */
-function answerOf(stream: ClientHttp2Stream): Promise<Answer> {
+/** Resolves for any kind of close of the stream. */
+function responseOf(stream: ClientHttp2Stream): Promise<HttpResponse> {
   return new Promise((resolve) => {
     let headers: IncomingHttpHeaders & { ":status"?: number | undefined } = {};
     let trailers: IncomingHttpHeaders | undefined;
@@ -68,10 +68,14 @@ function answerOf(stream: ClientHttp2Stream): Promise<Answer> {
   });
 }
 
-function ask(session: ClientHttp2Session, headers: OutgoingHttpHeaders = {}, body?: string | Buffer): Promise<Answer> {
+function ask(
+  session: ClientHttp2Session,
+  headers: OutgoingHttpHeaders = {},
+  body?: string | Buffer,
+): Promise<HttpResponse> {
   const stream = session.request({ ":path": "/", ...headers }, { endStream: body === undefined });
   if (body !== undefined) stream.end(body);
-  return answerOf(stream);
+  return responseOf(stream);
 }
 
 async function openWith(listener: (req: IncomingMessage, res: ServerResponse) => void, options: GateOptions = {}) {
@@ -84,10 +88,10 @@ describe("a request", () => {
     const key = await gate.records.putKey({ keyId: "key_two" });
     const session = open();
     const headers = { ":method": "POST", ":path": "/a?b=c", authorization: `Bearer ${key}`, te: "trailers" };
-    const answer = await ask(session, { ...headers, cookie: ["a=1", "b=2"], "x-postern-key-id": "forged" }, "hello");
-    expect(answer).toMatchObject({ status: 200, body: "ok" });
-    expect(answer.headers["x-request-id"]).toMatch(/^req_/);
-    expect(answer.headers.connection).toBeUndefined();
+    const response = await ask(session, { ...headers, cookie: ["a=1", "b=2"], "x-postern-key-id": "forged" }, "hello");
+    expect(response).toMatchObject({ status: 200, body: "ok" });
+    expect(response.headers["x-request-id"]).toMatch(/^req_/);
+    expect(response.headers.connection).toBeUndefined();
     const [seen] = gate.app.seen;
     expect(seen).toMatchObject({ method: "POST", url: "/a?b=c", body: "hello" });
     expect(seen?.headers).toMatchObject({
@@ -129,7 +133,7 @@ describe("a request", () => {
       socket.write(Buffer.from([byte]));
       await new Promise(setImmediate);
     }
-    // An empty SETTINGS; the gate answers with its own, and an acknowledgement.
+    // An empty SETTINGS; the gate responds with its own, and an acknowledgement.
     socket.write(Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]));
     const ack = Buffer.from([0, 0, 0, 4, 1, 0, 0, 0, 0]);
     await waitFor("the acknowledgement", () => Buffer.concat(received).includes(ack));
@@ -146,10 +150,10 @@ describe("a request", () => {
       ...{ ":method": "POST", ":path": "/", expect: "100-continue", "content-length": 5 },
       authorization: `Bearer ${key}`,
     });
-    const answer = answerOf(stream);
+    const response = responseOf(stream);
     await once(stream, "continue");
     stream.end("hello");
-    expect((await answer).status).toBe(200);
+    expect((await response).status).toBe(200);
     expect(gate.app.seen[0]?.body).toBe("hello");
   });
 });
@@ -192,10 +196,10 @@ describe("an answer", () => {
     });
     const session = open();
     const stream = session.request({ ":path": "/" });
-    const answer = answerOf(stream);
+    const response = responseOf(stream);
     const [early] = await once(stream, "headers");
     expect(early).toMatchObject({ ":status": 103, link: "</a.css>; rel=preload" });
-    const { headers, trailers, body } = await answer;
+    const { headers, trailers, body } = await response;
     expect(headers).toMatchObject({ "set-cookie": ["a=1", "b=2"], "content-type": "text/plain" });
     expect(headers["x-hop"]).toBeUndefined();
     expect(trailers).toMatchObject({ "grpc-status": "0", "x-sum": "abc" });
@@ -206,8 +210,8 @@ describe("an answer", () => {
     await openWith((_req, res) => {
       res.writeHead(method === "HEAD" ? 200 : 204).end();
     });
-    const answer = await ask(open(), { ":method": method });
-    expect(answer).toMatchObject({ status: method === "HEAD" ? 200 : 204, body: "", rstCode: 0 });
+    const response = await ask(open(), { ":method": method });
+    expect(response).toMatchObject({ status: method === "HEAD" ? 200 : 204, body: "", rstCode: 0 });
   });
 
   test("with a status beyond those that HTTP/2 is sent with is 502, though HTTP/1.1 gets it", async () => {
@@ -216,7 +220,7 @@ describe("an answer", () => {
     expect((await ask(session)).status).toBe(502);
     expect((await ask(session)).status).toBe(502);
     expect((await call(gate.port)).status).toBe(799);
-    expect(await gate.metrics()).toContain('postern_sidecar_faults_total{where="exchange"} 0');
+    expect(await gate.metrics()).toContain('postern_sidecar_internal_errors_total{source="exchange"} 0');
   });
 
   test("that the app breaks off is reset, and not ended; the other streams go on", async () => {
@@ -257,9 +261,9 @@ describe("an answer", () => {
   test("of 8 MiB each way arrives whole", async () => {
     await openWith((req, res) => void req.pipe(res));
     const body = Buffer.alloc(8 * 1024 * 1024, "0123456789");
-    const answer = await ask(open(), { ":method": "POST" }, body);
-    expect(answer.status).toBe(200);
-    expect(answer.body === body.toString()).toBe(true);
+    const response = await ask(open(), { ":method": "POST" }, body);
+    expect(response.status).toBe(200);
+    expect(response.body === body.toString()).toBe(true);
   });
 
   test("that its client does not read pauses the app, and holds up no other stream", async () => {
@@ -295,7 +299,7 @@ describe("an answer", () => {
   });
 
   test("that its client does not take in time is reset", async () => {
-    await openWith((_req, res) => void res.end(Buffer.alloc(4 * 1024 * 1024)), { timeouts: { answerIdleMs: 200 } });
+    await openWith((_req, res) => void res.end(Buffer.alloc(4 * 1024 * 1024)), { timeouts: { upstreamIdleMs: 200 } });
     const slow = open().request({ ":path": "/" });
     slow.on("error", () => undefined).pause();
     await once(slow, "response");
@@ -325,10 +329,10 @@ describe("an answer", () => {
     });
     const key = await gate.records.putKey();
     const stream = open().request({ ":path": "/", authorization: `Bearer ${key}` });
-    const answer = answerOf(stream);
+    const response = responseOf(stream);
     await once(stream, "response");
     await gate.records.deleteKey(key);
-    expect(await answer).toMatchObject({ status: 200, rstCode: constants.NGHTTP2_INTERNAL_ERROR });
+    expect(await response).toMatchObject({ status: 200, rstCode: constants.NGHTTP2_INTERNAL_ERROR });
   });
 });
 
@@ -341,12 +345,12 @@ describe("a client of gRPC", () => {
   ])("$name: grpc-status $code in one head", async ({ headers, code }) => {
     gate = await openGate({ policy: { rules: [aRule({ permissions: "orders.read" })] } });
     const key = await gate.records.putKey();
-    const answer = await ask(open(), { ...grpc, ...(headers ?? { authorization: `Bearer ${key}` }) }, "");
-    expect(answer.status).toBe(200);
-    expect(answer.headers).toMatchObject({ "content-type": "application/grpc", "grpc-status": code });
-    expect(answer.headers["grpc-message"]).toMatch(/API key/);
-    expect(answer.headers["x-request-id"]).toMatch(/^req_/);
-    expect(answer).toMatchObject({ body: "", trailers: undefined, rstCode: 0 });
+    const response = await ask(open(), { ...grpc, ...(headers ?? { authorization: `Bearer ${key}` }) }, "");
+    expect(response.status).toBe(200);
+    expect(response.headers).toMatchObject({ "content-type": "application/grpc", "grpc-status": code });
+    expect(response.headers["grpc-message"]).toMatch(/API key/);
+    expect(response.headers["x-request-id"]).toMatch(/^req_/);
+    expect(response).toMatchObject({ body: "", trailers: undefined, rstCode: 0 });
   });
 
   test("an app that cannot be reached is 14, one over HTTP/1.1 is 502 as before", async () => {

@@ -8,8 +8,8 @@ let gate: TestGate;
 afterEach(() => gate.close());
 
 test.each([
-  { answer: "a refusal", path: "/closed", says: "HTTP/1.1 401 " },
-  { answer: "an app's early answer", path: "/open", says: "HTTP/1.1 403 " },
+  { response: "a refusal", path: "/closed", says: "HTTP/1.1 401 " },
+  { response: "an app's early answer", path: "/open", says: "HTTP/1.1 403 " },
 ])("$answer reaches a client that asked to close and is still sending its body", async ({ path, says }) => {
   const app = await startApp((_req, res) => res.writeHead(403).end("no"));
   gate = await openGate({ app, policy: { rules: [aRule({ path: { prefix: "/open" }, access: "Anonymous" })] } });
@@ -20,9 +20,9 @@ test.each([
   const head = ["Host: a", "Connection: close", "Transfer-Encoding: chunked"].join("\r\n");
   client.write(`POST ${path} HTTP/1.1\r\n${head}\r\n\r\n5\r\nfirst\r\n`);
   await waitFor("the answer to be on its way", async () =>
-    (await gate.metrics()).includes("postern_sidecar_ongoing 0"),
+    (await gate.metrics()).includes("postern_sidecar_in_flight 0"),
   );
-  // What comes to a socket that is closed already makes it answer with a reset.
+  // Data that arrives at a closed socket makes it respond with a reset.
   for (let piece = 0; piece < 3; piece++) {
     await sleep(50);
     client.write("5\r\nagain\r\n");

@@ -1,56 +1,59 @@
 import type { Socket } from "node:net";
 import { authorityOf } from "../../core/policies/check-path.ts";
 import { networkOf } from "../../core/verification/ip-address.ts";
-import { sharedBy } from "../../edge/places.ts";
-import type { OnFault } from "../../http1/guard.ts";
-import type { ParseFault } from "../../http1/message-parser.ts";
+import { sharedBy } from "../../edge/concurrency-limiter.ts";
+import type { OnInternalError } from "../../http1/guard.ts";
+import type { ParseError } from "../../http1/message-parser.ts";
 import { type Certificate, HttpServer, type ServerHandlers, type ServerLimits } from "../../http1/server.ts";
 import type { ServerConnection } from "../../http1/server-connection.ts";
 import type { ServerExchange } from "../../http1/server-exchange.ts";
 import { Http2Connection, refuseHttp2 } from "../../http2/server-connection.ts";
-import { answerProblem, endWithProblem, type RefuseParts } from "./answering.ts";
-import { type Problem, versionProblem } from "./answers.ts";
 import { headerIn } from "./header-in.ts";
+import { answerProblem, endWithProblem, type RefuseDeps } from "./responding.ts";
+import { type Problem, versionProblem } from "./responses.ts";
 
 /*
- * The listening side: HTTP/1.1 by a strict parser, and HTTP/2 by Node's, for connections that begin with its preface. What the parser refuses is answered here; what it accepts although it is ambiguous is
- * refused by `head.ts`.
+ * Accepts client connections: HTTP/1.1 with a strict parser, and HTTP/2 with Node's parser for connections that begin with its preface.
+ * Responds to requests that the parser rejects. `head.ts` rejects ambiguous requests that the parser accepts.
  */
 
-export interface ListenerParts extends RefuseParts {
-  readonly onFault: OnFault;
-  /** Whether connections from this address are those of many clients. */
+export interface ListenerDeps extends RefuseDeps {
+  readonly onInternalError: OnInternalError;
+  /** Whether connections from this address carry requests of many clients. */
   readonly isProxy: (ip: string) => boolean;
-  readonly onCrowded: ServerHandlers["onCrowded"];
+  readonly onLimitReached: ServerHandlers["onLimitReached"];
 }
 
 export interface ListenerLimits extends ServerLimits {
-  /** The part of the connections that one address may hold, proxies excepted. */
+  /** Maximum share of the connections for one address, except proxies. */
   readonly addressShare: number;
 }
 
-/** Begins an exchange. Never throws. */
+/** Begins an exchange. Must never throw. */
 export type Begin = (exchange: ServerExchange) => void;
 
 /** Receives the requests, one at a time per connection. */
 export interface RequestHandlers {
   readonly request: Begin;
-  /** The client waits for `100 Continue` before it sends its body. undefined: it is told to continue, and `request` is called. */
+  /**
+   * Called for a client that waits for `100 Continue` before it sends its body. `undefined`: the client is sent 100, and `request` is
+   * called.
+   */
   readonly expectant: Begin | undefined;
-  /** For WebSocket. The connection is HTTP's until the exchange is detached. */
+  /** Called for WebSocket upgrades. The connection belongs to HTTP until the exchange is detached. */
   readonly upgrade: Begin;
 }
 
 export const CONTINUE = 100;
 
 export function createListener(
-  parts: ListenerParts,
+  deps: ListenerDeps,
   limits: ListenerLimits,
   handlers: RequestHandlers,
   certificate?: Certificate,
 ): HttpServer {
-  const { answering, isProxy, onCrowded, onFault, onMalformed } = parts;
-  const { pieceTurns } = answering;
+  const { answering, isProxy, onLimitReached, onInternalError, onMalformed } = deps;
+  const { readScheduler } = answering;
   const { request, expectant, upgrade } = handlers;
 
   function begin(exchange: ServerExchange): void {
@@ -58,10 +61,11 @@ export function createListener(
     const expectation = httpVersion !== "1.0" ? headerIn(rawHeaders, "expect") : undefined;
     if (isUpgrade && method === "CONNECT") refuse(exchange, CONNECT_REFUSED);
     else if (namesTwoHosts(exchange)) refuse(exchange, TWO_HOSTS);
-    // Other upgrades are ignored, as RFC 9110 (7.8) allows: `h2c` would carry requests past the gate. Those of HTTP/1.0 must be.
+    // Other upgrades are ignored, as RFC 9110 (7.8) allows, because `h2c` would carry requests past the gate. Upgrades of HTTP/1.0 must be
+    // ignored.
     else if (isUpgrade && method === "GET" && httpVersion !== "1.0" && isWebSocket(rawHeaders)) {
-      // A stream of HTTP/2 has the others of its connection beside it.
-      if (httpVersion !== "2.0") pieceTurns.leave(exchange.socket);
+      // An HTTP/2 stream shares its connection with other streams.
+      if (httpVersion !== "2.0") readScheduler.leave(exchange.socket);
       upgrade(exchange);
     } else if (expectation === undefined) request(exchange);
     else if (!CONTINUE_EXPECTED.test(expectation)) refuse(exchange, EXPECTATION_REFUSED);
@@ -78,12 +82,12 @@ export function createListener(
   }
 
   function malformed(
-    fault: ParseFault | "late",
+    fault: ParseError | "late",
     connection: ServerConnection,
     exchange: ServerExchange | undefined,
   ): void {
     const problem = fault === "late" ? HEAD_TOO_SLOW : describeFault(fault, "HTTP/1.1");
-    // When the response to the broken request has begun, no other response can follow it.
+    // When the response to the malformed request has begun, no other response can follow it.
     if (exchange === undefined) {
       onMalformed();
       endWithProblem(answering, connection, problem);
@@ -96,31 +100,31 @@ export function createListener(
 
   const http2 = {
     request: begin,
-    malformed: (fault: ParseFault, exchange: ServerExchange) => refuse(exchange, describeFault(fault, "HTTP/2")),
+    malformed: (fault: ParseError, exchange: ServerExchange) => refuse(exchange, describeFault(fault, "HTTP/2")),
     isClosing: answering.isClosing,
-    onFrame: (socket: Socket) => pieceTurns.count(socket, 1),
-    onFault,
+    onFrame: (socket: Socket) => readScheduler.count(socket, 1),
+    onInternalError,
   };
 
   return new HttpServer(
     limits,
     {
       http2: (socket, early) => {
-        pieceTurns.leave(socket);
+        readScheduler.leave(socket);
         const connection = new Http2Connection(socket, early, limits, http2);
-        pieceTurns.watch(socket, connection);
+        readScheduler.watch(socket, connection);
         return connection;
       },
       refuseHttp2,
-      connected: (socket) => pieceTurns.watch(socket),
+      connected: (socket) => readScheduler.watch(socket),
       sharerOf: (ip) => (isProxy(ip) ? undefined : networkOf(ip)),
-      mayHold: sharedBy(limits.addressShare),
-      onCrowded,
+      mayAcquire: sharedBy(limits.addressShare),
+      onLimitReached,
       request: begin,
       malformed,
       isClosing: answering.isClosing,
-      onDiscarded: (socket, chunks) => pieceTurns.count(socket, chunks),
-      onFault,
+      onDiscarded: (socket, chunks) => readScheduler.count(socket, chunks),
+      onInternalError,
     },
     certificate,
   );
@@ -132,8 +136,8 @@ const isWebSocket = (rawHeaders: readonly string[]): boolean =>
   headerIn(rawHeaders, "upgrade")?.trim().toLowerCase() === "websocket";
 
 /**
- * Whether Host is another than the authority of a target in absolute-form. The authority would count (RFC 9112, 3.2.2), and clients send the
- * same one twice (RFC 9112, 3.2); but what stands before the gate may have gone by Host, and the app gets only one of them.
+ * Whether Host differs from the authority of a target in absolute-form. The authority would take precedence (RFC 9112, 3.2.2), and clients
+ * send both alike (RFC 9112, 3.2). But a proxy before the gate may have used Host, and the app gets only one of them.
  */
 function namesTwoHosts({ url, rawHeaders }: ServerExchange): boolean {
   if (url.charCodeAt(0) === SLASH) return false;
@@ -150,8 +154,8 @@ const TWO_HOSTS: Problem = {
 
 const HEAD_TOO_SLOW: Problem = { kind: "request_timeout", detail: "The head of the request did not come in time." };
 
-/** The parser's reasons describe only the format, and quote nothing of what was sent. */
-function describeFault({ kind, reason }: ParseFault, protocol: string): Problem {
+/** The parser's reasons describe only the format, and quote no received data. */
+function describeFault({ kind, reason }: ParseError, protocol: string): Problem {
   if (kind === "version") return versionProblem;
   const detail =
     kind === "overflow"

@@ -5,8 +5,8 @@ import { afterEach, describe, expect, test } from "vitest";
 import { aRule, openGate, readAll, startApp, type TestGate, waitFor } from "../../test/harness/gate.ts";
 
 /*
- * Clients that send the next request before they have the response to the last (RFC 9112, 9.3.2). No key is needed for
- * that where a rule is Anonymous, so none of it may cost the gate or the app more than one request at a time would.
+ * Clients that send the next request before the response to the previous one (RFC 9112, 9.3.2). A rule with Anonymous access requires no
+ * key for that, so pipelining must cost the gate and the app no more than one request at a time.
  */
 
 const MiB = 1024 * 1024;
@@ -14,7 +14,7 @@ const MiB = 1024 * 1024;
 let gate: TestGate;
 afterEach(() => gate.close());
 
-/** A gate that asks for no key, and an app that answers when it is told to. */
+/** Opens a gate that requires no key, and an app that responds when the test makes it. */
 async function openSlowly(): Promise<ServerResponse[]> {
   const asked: ServerResponse[] = [];
   const app = await startApp((_req, res) => void asked.push(res));
@@ -61,7 +61,7 @@ describe("pipelined requests", () => {
       },
       { everyMs: 250 },
     );
-    // What fits into the buffers of two sockets.
+    // The capacity of the buffers of two sockets.
     expect(taken).toBeLessThan(64 * MiB);
     expect(read()).toBe("");
     expect(asked).toHaveLength(1);

@@ -1,23 +1,23 @@
 import type { CredentialLocation } from "../../core/policies/policy.ts";
 
 export interface QueryReading {
-  /** The query for the app, with its `?`, or empty: parameters that are locations are removed, all other bytes are unchanged. */
+  /** Query for the app, with its `?`, or empty. Credential parameters are removed; all other bytes are unchanged. */
   readonly query: string;
   readonly credential: string | undefined;
-  /** Position in the policy's order. */
+  /** Index of the location in the policy's order. */
   readonly credentialAt: number;
   readonly duplicate: boolean;
 }
 
 export type ReadQuery = (query: string) => QueryReading;
 
-/** Makes the reader for the policy's query parameters; undefined when it names none, as usual. */
+/** Compiles the reader for the policy's query parameters; `undefined` if it names none, which is usual. */
 export function compileQueryReader(locations: readonly CredentialLocation[]): ReadQuery | undefined {
-  const places = new Map<string, number>();
+  const orderByName = new Map<string, number>();
   for (const [at, location] of locations.entries()) {
-    if (location.in === "query" && !places.has(location.name)) places.set(location.name, at);
+    if (location.in === "query" && !orderByName.has(location.name)) orderByName.set(location.name, at);
   }
-  if (places.size === 0) return undefined;
+  if (orderByName.size === 0) return undefined;
 
   return (query) => {
     let credential: string | undefined;
@@ -29,7 +29,7 @@ export function compileQueryReader(locations: readonly CredentialLocation[]): Re
     for (const pair of all) {
       const equals = pair.indexOf("=");
       const name = decode(equals === -1 ? pair : pair.slice(0, equals));
-      const at = places.get(name);
+      const at = orderByName.get(name);
       if (at === undefined) {
         kept.push(pair);
         continue;
@@ -46,14 +46,14 @@ export function compileQueryReader(locations: readonly CredentialLocation[]): Re
   };
 }
 
-/** Decodes as an app would: a name written with escapes is the same name, and must be recognized. */
+/** Decodes as an app would, because a name written with escapes must be recognized too. */
 function decode(text: string): string {
   const spaced = text.replaceAll("+", " ");
   if (!spaced.includes("%")) return spaced;
   try {
     return decodeURIComponent(spaced);
   } catch {
-    // Not UTF-8: escapes are decoded one by one, so that the ASCII ones are recognized anyway.
+    // Not UTF-8: escapes are decoded individually, so that ASCII ones are still recognized.
     return spaced.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
   }
 }

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { Server } from "node:http";
 import type { AddressInfo, Server as NetServer } from "node:net";
 
-/** Returns the URL of the listening server. Port 0 picks a free port. Throws when the port is not available. */
+/** Returns the URL of the listening server. Port 0 selects a free port. Throws when the port is not available. */
 export async function listen(server: NetServer, { host, port }: { host: string; port: number }): Promise<string> {
   server.listen(port, host);
   // Rejects with the `error` event.

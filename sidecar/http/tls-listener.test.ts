@@ -9,7 +9,7 @@ import type { Certificate } from "../../edge/follow-certificate.ts";
 import { openCertificateFolder } from "../../test/harness/certificate.ts";
 import { type GateOptions, OPEN, openGate, startApp, type TestGate, waitFor } from "../../test/harness/gate.ts";
 
-/* Requests by TLS: ALPN says which protocol, and a new certificate is taken while requests go on. */
+/* Requests over TLS: ALPN selects the protocol, and a new certificate is loaded while requests continue. */
 
 const folder = openCertificateFolder();
 const first = folder.make("first");

@@ -3,7 +3,7 @@ import { connect } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import { call, OPEN, openGate, readAll, startApp, type TestGate, waitFor } from "../../test/harness/gate.ts";
 
-/* Uploads one after another on a connection that is kept, and one that waits for its place at the app. */
+/* Uploads in sequence on a kept connection, and one that waits for its concurrency slot at the app. */
 
 let gate: TestGate;
 afterEach(() => gate.close());
@@ -62,7 +62,7 @@ test.each([
     client.write(body);
     if (coding === "chunked") client.write("\r\n0\r\n\r\n");
     await waitFor("the upload to be in line", async () =>
-      (await gate.metrics()).includes('postern_sidecar_places{state="waiting"} 1'),
+      (await gate.metrics()).includes('postern_sidecar_upstream_requests{state="queued"} 1'),
     );
     held[0]?.end("done");
     expect((await first).status).toBe(200);

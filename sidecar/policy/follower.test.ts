@@ -8,7 +8,7 @@ import { aPolicy, POLICY, Records, WORKSPACE } from "../../test/harness/gate.ts"
 import { waitFor } from "../../test/harness/wait.ts";
 import { followPolicy, type PolicyFollower } from "./follower.ts";
 
-/* A gate without a policy waits for one, and says why. That the one in force is kept is tested at the gate. */
+/* A gate without a policy waits for one, and logs why. `stale.test.ts` tests that the active policy is kept. */
 
 let edge: Edge;
 let projection: Projection;
@@ -19,7 +19,7 @@ afterEach(async () => {
   await edge.close();
 });
 
-/** Follows a policy, and returns what is logged. */
+/** Follows a policy, and returns the log records. */
 async function follow({ projected }: { projected: boolean }): Promise<{ records: Records; lines: () => string[] }> {
   edge = createMemoryEdge();
   const records = new Records(edge);
@@ -27,7 +27,7 @@ async function follow({ projected }: { projected: boolean }): Promise<{ records:
     await records.begin();
     await records.complete();
   }
-  projection = await openProjection({ source: edge.source, feed: edge.feed, follow: { workspaceId: WORKSPACE } });
+  projection = await openProjection({ source: edge.source, stream: edge.stream, follow: { workspaceId: WORKSPACE } });
   const out = new PassThrough().setEncoding("utf8");
   const lines: string[] = [];
   out.on("data", (line: string) => lines.push(line));

@@ -3,44 +3,44 @@ import type { Logger } from "pino";
 import { doubledMs } from "../../core/backoff.ts";
 import type { Projection } from "../../edge/projection/contract.ts";
 import type { RecordRef } from "../../edge/records.ts";
-import { type PolicyInForce, readPolicy } from "./in-force.ts";
+import { type ActivePolicy, readPolicy } from "./active-policy.ts";
 
 /*
- * Holds the policy in force. A new one replaces it as a whole, between two requests. If the new one cannot be read, or is gone,
- * the gate keeps the last one and reports that; it never admits requests without a policy.
+ * Holds the active policy. A new one replaces it as a whole, between two requests. If the new one cannot be read or is deleted, the gate
+ * keeps the last one and reports that; it never admits requests without a policy.
  *
- *   nothing held ──found──► held ──found──► held (the new one)
+ *   none held ──found──► held ──found──► held (the new one)
  *        │                  │ ▲ ▲
- *        │ refused     gone │ │ │ found
+ *        │ rejected deleted │ │ │ found
  *        ▼                  ▼ │ │
- *   nothing held,   held, marked as gone
- *   and why             held, and why a newer one is refused (from held, and back, likewise)
+ *   none held,      held, marked as deleted
+ *   and why             held, and why a newer one is rejected (from held, and back, likewise)
  *
- * A policy of a later release is refused when its format or its terms are unknown to this one, because the gate would not enforce
- * the parts that it does not know. A retry does not help, because another policy will be announced. It is still retried
- * now and then, in case the record was only damaged.
+ * A policy of a later version is rejected when this version does not know its format or its terms, because the gate would not enforce the
+ * unknown parts. Another policy will be announced, so retrying rarely helps. The gate still retries periodically, in case the record was
+ * only damaged.
  */
 
 const RETRY = { firstMs: 50, maxMs: 1_000 };
 const REFUSED_RETRY_MS = 30_000;
-/** A policy that is not there yet may come any moment; after this somebody should know, and again after each of these. */
+/** A missing policy may still arrive. After this time its absence is reported, and again after each further interval. */
 const MISSED_AFTER_MS = 5_000;
 const MISSED_EVERY_MS = 60_000;
 
-/** A stored policy that is newer than the one in force and cannot be enforced. */
+/** A stored policy that is newer than the active one and cannot be enforced. */
 export interface PolicyRefusal {
-  /** undefined when not even that is readable. */
+  /** `undefined` if even the generation is not readable. */
   readonly generation: number | undefined;
   readonly version: number | undefined;
   readonly reason: string;
 }
 
 export interface PolicyFollower {
-  readonly current: PolicyInForce | undefined;
-  /** The policy in force does not exist any more. */
-  readonly isGone: boolean;
+  readonly current: ActivePolicy | undefined;
+  /** Whether the active policy has been deleted. */
+  readonly isDeleted: boolean;
   readonly refused: PolicyRefusal | undefined;
-  /** Called when another policy comes into force, and when one is refused or no longer is. */
+  /** Called when another policy becomes active, and when one is rejected or no longer is. */
   onChange(listener: () => void): void;
   close(): void;
 }
@@ -56,12 +56,12 @@ export function followPolicy(options: {
 }): PolicyFollower {
   const { projection, workspaceId, policyId, logger, missedAfterMs = MISSED_AFTER_MS } = options;
   const listeners: Array<() => void> = [];
-  let current: PolicyInForce | undefined;
+  let current: ActivePolicy | undefined;
   let refused: PolicyRefusal | undefined;
-  let isGone = false;
+  let isDeleted = false;
   let isClosed = false;
   let isReading = false;
-  /** A change arrived during a read, which may have read the older state. */
+  /** A change arrived during a read, which may have returned the older state. */
   let readAgain = false;
   let retryMs = 0;
   let retry: NodeJS.Timeout | undefined;
@@ -71,7 +71,7 @@ export function followPolicy(options: {
     for (const listener of listeners) listener();
   };
 
-  /** Without a policy nothing passes, and a gate that only waits looks well. */
+  /** Reports a missing policy, because a gate without one rejects every request but otherwise looks healthy. */
   function miss(reason: string): Outcome {
     const nowMs = performance.now();
     if (current === undefined && nowMs >= missedMs) {
@@ -81,15 +81,15 @@ export function followPolicy(options: {
     return "retry";
   }
 
-  /** Logged and reported once per refused policy, however often it is read. */
+  /** Logs and reports each rejected policy once, however often it is read. */
   function refuse(refusal: PolicyRefusal): Outcome {
-    isGone = false;
+    isDeleted = false;
     const isKnown = refused?.version === refusal.version && refused?.reason === refusal.reason;
     refused = refusal;
     if (isKnown) return "refused";
-    const inForce = current === undefined ? "no policy is in force" : "the last one stays in force";
-    const details = { policyId, ...refusal, versionInForce: current?.record.version };
-    logger.error(details, `the policy cannot be enforced by this release of the sidecar; ${inForce}`);
+    const active = current === undefined ? "no policy is in force" : "the last one stays in force";
+    const details = { policyId, ...refusal, activeVersion: current?.record.version };
+    logger.error(details, `the policy cannot be enforced by this release of the sidecar; ${active}`);
     tell();
     return "refused";
   }
@@ -109,28 +109,28 @@ export function followPolicy(options: {
     }
     if (lookup.status === "absent") {
       accept();
-      if (current !== undefined && !isGone) {
-        isGone = true;
+      if (current !== undefined && !isDeleted) {
+        isDeleted = true;
         logger.warn(
           { policyId, version: current.record.version },
           "the policy is gone; its last version stays in force",
         );
       }
-      // The change stream will announce a new one. If none was ever seen, there may be no such announcement, so retry.
+      // The change stream will announce a new one. If no policy was ever seen there may be no announcement, so retry.
       return current === undefined ? miss("the workspace has no policy of this name or id") : "done";
     }
     const record = lookup.value;
     const { generation, version } = record;
-    // Not by its version alone: a Postgres that was restored gives the versions of the lost history once more.
+    // Compares the contents, because a restored Postgres reuses the versions of the lost history.
     if (current !== undefined && isDeepStrictEqual(current.record, record)) {
-      isGone = false;
+      isDeleted = false;
       accept();
       return "done";
     }
     const read = readPolicy(record);
     if ("problem" in read) return refuse({ generation, version, reason: read.problem });
     current = read;
-    isGone = false;
+    isDeleted = false;
     refused = undefined;
     logger.info({ policyId, generation, version }, "policy in force");
     tell();
@@ -173,8 +173,8 @@ export function followPolicy(options: {
     get current() {
       return current;
     },
-    get isGone() {
-      return isGone;
+    get isDeleted() {
+      return isDeleted;
     },
     get refused() {
       return refused;

@@ -1,25 +1,25 @@
 import * as z from "zod";
 import type { Known, Restored } from "../../edge/projection/contract.ts";
 import { RECORD_KINDS } from "../../edge/records.ts";
-import { elapsedMs, type HostMoment } from "./host-clock.ts";
+import { elapsedMs, type HostTimestamp } from "./host-clock.ts";
 
 /*
- * What a snapshot says: a line of JSON about the whole, and a line for each record, `[kind, id, value]`, without the value when the record is
- * gone. A secret of ours is in none of them: a key is named by its hash.
+ * Format of the contents of a snapshot: a line of JSON about the snapshot, then a line `[kind, id, value]` for each record, without the
+ * value if the record is deleted. It contains no secrets of Postern: a key is identified by its hash.
  */
 
-/** A slice is made at once; requests are served between two of them. */
+/** A slice is created synchronously; requests are served between two slices. */
 const SLICE_CHARACTERS = 32 * 1024;
-/** What was not read by then is read from the store, as if it had not been there. */
+/** Records that are not read within this time are read from the store as if they were not in the snapshot. */
 const READ_MS_MAX = 500;
 
 const Head = z.object({
   position: z.object({ projectionId: z.string(), n: z.number(), entryId: z.string() }),
   stalenessMs: z.number().nonnegative(),
   taken: z.object({ bootId: z.string(), monotonicMs: z.number(), wallMs: z.number() }),
-  /** The shared store's clock at that moment. */
+  /** Clock of the shared store when the snapshot was taken. */
   storeMs: z.number(),
-  /** How many pods enforced the policy then; 0 for never heard of. */
+  /** Number of pods that enforced the policy when the snapshot was taken; 0 if unknown. */
   podsAlive: z.number(),
 });
 type Head = z.infer<typeof Head>;
@@ -27,20 +27,20 @@ type Head = z.infer<typeof Head>;
 const Line = z.tuple([z.enum(RECORD_KINDS), z.string()]).rest(z.unknown());
 
 export interface Taken extends Known {
-  readonly taken: HostMoment;
+  readonly taken: HostTimestamp;
   readonly storeMs: number;
   readonly podsAlive: number;
 }
 
-/** What was written of a snapshot, filled in while its slices are made. */
+/** Counts of the records of a snapshot, updated while its slices are created. */
 export interface Written {
   records: number;
   bytes: number;
-  /** For which there was no room. */
-  leftOut: number;
+  /** Records that did not fit. */
+  omitted: number;
 }
 
-/** Slices of text, of at most `bytesMax` together. Records that keys refer to come before keys, so that they have room. */
+/** Returns slices of text, at most `bytesMax` in total. Records that keys refer to come before keys, so that they fit. */
 export function* toSlices(snapshot: Taken, bytesMax: number, written: Written): Iterable<string> {
   const { position, stalenessMs, taken, storeMs, podsAlive } = snapshot;
   let slice = "";
@@ -62,7 +62,7 @@ export function* toSlices(snapshot: Taken, bytesMax: number, written: Written): 
     for (const { kind, id, value } of records) {
       if ((kind === "key") !== isOfKeys) continue;
       if (take(lineOf(value === undefined ? [kind, id] : [kind, id, value]))) written.records += 1;
-      else written.leftOut += 1;
+      else written.omitted += 1;
       if (slice.length >= SLICE_CHARACTERS) yield flush();
     }
   }
@@ -71,14 +71,14 @@ export function* toSlices(snapshot: Taken, bytesMax: number, written: Written): 
 
 const lineOf = (value: unknown): string => `${JSON.stringify(value)}\n`;
 
-export interface RestoredKnowledge extends Restored {
-  /** The shared store's clock by now, at least: what has expired by it has expired. */
+export interface RestoredState extends Restored {
+  /** Lower bound of the shared store's current time: a record that has expired by it has expired. */
   readonly storeNowMs: () => number;
   readonly podsAlive: number;
 }
 
-/** Throws when the text is none of ours. Returns undefined when it is not certain how old it is. */
-export function fromContents(contents: Buffer, now: HostMoment | undefined): RestoredKnowledge | undefined {
+/** Throws when the text is not a snapshot. Returns `undefined` when its age is uncertain. */
+export function fromContents(contents: Buffer, now: HostTimestamp | undefined): RestoredState | undefined {
   const lines = linesOf(contents);
   const { position, stalenessMs, taken, storeMs, podsAlive } = Head.parse(JSON.parse(lines.next().value ?? ""));
   const elapsed = elapsedMs(taken, now);
@@ -93,7 +93,7 @@ export function fromContents(contents: Buffer, now: HostMoment | undefined): Res
   };
 }
 
-/** Goes on from this age by this process' own clocks, which cost less to read. */
+/** Continues from this age by the clocks of this process, which cost less to read. */
 function ageFrom(elapsed: number): () => number {
   const [monotonicMs, wallMs] = [performance.now(), Date.now()];
   return () => elapsed + Math.max(performance.now() - monotonicMs, Date.now() - wallMs);
@@ -103,7 +103,7 @@ function* recordsOf(lines: Iterable<string>): Restored["records"] {
   const untilMs = performance.now() + READ_MS_MAX;
   for (const line of lines) {
     const read = readLine(line);
-    // What is left out here is only not known.
+    // A record that is omitted here is only not cached.
     if (read === undefined || performance.now() > untilMs) return;
     const [kind, id, value] = read;
     yield { kind, id, value, length: line.length };

@@ -1,17 +1,17 @@
 import { readFileSync } from "node:fs";
 
-/** A moment by the clocks that all processes of a host share. */
-export interface HostMoment {
-  /** Of the kernel that runs; another one after each boot. */
+/** A timestamp by the clocks that all processes of a host share. */
+export interface HostTimestamp {
+  /** Identifies the current boot of the kernel; changes with each boot. */
   readonly bootId: string;
-  /** Goes on when processes end, begins again at each boot, cannot be set. */
+  /** Continues across processes, restarts at each boot, and cannot be set. */
   readonly monotonicMs: number;
-  /** Goes on also while the host sleeps, and can be set. */
+  /** Continues while the host sleeps, and can be set. */
   readonly wallMs: number;
 }
 
-/** undefined where the kernel does not say which boot this is: then no age would be certain. */
-export function hostMoment(): HostMoment | undefined {
+/** Returns `undefined` if the kernel does not report its boot id, because ages would then be uncertain. */
+export function hostTimestamp(): HostTimestamp | undefined {
   try {
     const bootId = readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
     return { bootId, monotonicMs: Number(process.hrtime.bigint()) / 1e6, wallMs: Date.now() };
@@ -21,10 +21,10 @@ export function hostMoment(): HostMoment | undefined {
 }
 
 /**
- * How long ago an earlier moment was, ms: the longer time of both clocks, so that nothing looks younger because one stood still or was set
- * back. undefined when that is not certain: after another boot only the clock that can be set would say so.
+ * Returns the time since an earlier timestamp, ms: the longer time of both clocks, so that a clock that was stopped or set back makes
+ * nothing look younger. `undefined` after another boot, when only the clock that can be set would remain.
  */
-export function elapsedMs(since: HostMoment, now: HostMoment | undefined): number | undefined {
+export function elapsedMs(since: HostTimestamp, now: HostTimestamp | undefined): number | undefined {
   if (now === undefined || now.bootId !== since.bootId || now.monotonicMs < since.monotonicMs) return undefined;
   return Math.max(now.monotonicMs - since.monotonicMs, now.wallMs - since.wallMs);
 }

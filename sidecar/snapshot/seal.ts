@@ -4,12 +4,12 @@ import { type CipherGCM, createCipheriv, createDecipheriv, hkdfSync, randomBytes
  * The bytes of a snapshot's file:
  *
  *   MAGIC   the format, in clear
- *   salt    32 random bytes: each file has a key and a nonce of its own, made of them and the secret (HKDF-SHA256)
+ *   salt    32 random bytes: each file has its own key and nonce, derived from the salt and the secret (HKDF-SHA256)
  *   …       the contents, AES-256-GCM
  *   tag     16 bytes
  *
- * MAGIC and the owner are authenticated with the contents, so a file of another gate, policy or release does not open.
- * Nothing of a file is believed before all of it was checked.
+ * MAGIC and the owner are authenticated with the contents, so a file of another gate, policy or version does not open.
+ * No part of a file is used before all of it is verified.
  */
 
 const MAGIC = Buffer.from("postern-snapshot 1\n");
@@ -18,17 +18,17 @@ const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** What a file takes beside its contents. */
+/** Size of a file beyond its contents. */
 export const SEAL_BYTES = MAGIC.length + SALT_BYTES + TAG_BYTES;
 
 export interface Seal {
-  /** What only this workload has. */
+  /** Secret that only this workload has. */
   readonly secret: string;
-  /** Whose snapshot it is: the same parts in the same order open it. */
+  /** Identifies the owner of the snapshot: only the same values in the same order open it. */
   readonly owner: readonly string[];
 }
 
-/** Makes the bytes of one file, piece by piece, in order. */
+/** Encrypts one file, chunk by chunk, in order. */
 export class Sealer {
   readonly head: Buffer;
   readonly #cipher: CipherGCM;
@@ -50,7 +50,7 @@ export class Sealer {
   }
 }
 
-/** Returns the contents; undefined when the file is not this owner's, or not whole, or was changed. */
+/** Returns the contents; `undefined` if the file has another owner, is incomplete, or was changed. */
 export function unseal(bytes: Buffer, seal: Seal): Buffer | undefined {
   if (bytes.length < SEAL_BYTES || !bytes.subarray(0, MAGIC.length).equals(MAGIC)) return undefined;
   const begin = MAGIC.length + SALT_BYTES;

@@ -14,10 +14,10 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Known, KnownRecord, Projection } from "../../edge/projection/contract.ts";
+import type { CachedEntry, Known, Projection } from "../../edge/projection/contract.ts";
 import { fromContents, toSlices } from "./contents.ts";
 import { readSnapshotFile, writeSnapshotFile } from "./file.ts";
-import { elapsedMs, hostMoment } from "./host-clock.ts";
+import { elapsedMs, hostTimestamp } from "./host-clock.ts";
 import { Sealer, unseal } from "./seal.ts";
 import { openSnapshot, SNAPSHOT_BYTES_MAX, type SnapshotConfig } from "./snapshot.ts";
 
@@ -40,16 +40,16 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
-const aKey = (id: string): KnownRecord => ({ kind: "key", id, value: { keyId: `key_${id}`, name: "ü".repeat(20) } });
+const aKey = (id: string): CachedEntry => ({ kind: "key", id, value: { keyId: `key_${id}`, name: "ü".repeat(20) } });
 
-/** Of a projection only what a snapshot asks of it. */
-function aProjection(records: KnownRecord[], changes: Partial<Known> = {}) {
+/** A projection with only the members that a snapshot uses. */
+function aProjection(records: CachedEntry[], changes: Partial<Known> = {}) {
   const projection = { known: () => ({ position, stalenessMs: 250, records, ...changes }), forgotten: () => 0 };
   const cacheSizes = () => ({ keys: 0, records: records.length, absences: 0 });
   return { ...projection, cacheSizes, isRestored: () => false } as Partial<Projection> as Projection;
 }
 
-async function write(records: KnownRecord[], of = config): Promise<void> {
+async function write(records: CachedEntry[], of = config): Promise<void> {
   const kept = (await openSnapshot(of)).keep({
     projection: aProjection(records),
     policy: () => undefined,
@@ -138,7 +138,7 @@ test("no bit of a file can be changed", async () => {
     changed.writeUInt8(changed.readUInt8(at) ^ 1, at);
     expect([at, unseal(changed, seal)]).toEqual([at, undefined]);
   }
-  // Nor do two files begin alike, from which one could be told from the other's contents.
+  // Two files begin differently, so that neither reveals the other's contents.
   await new Promise((resolve) => setTimeout(resolve, 600));
   await write([aKey("a")]);
   expect(readFileSync(file()).subarray(19, 60)).not.toEqual(bytes.subarray(19, 60));
@@ -170,9 +170,9 @@ describe("writing", () => {
       ...Array.from({ length: 50_000 }, (_, i) => aKey(`hash-${i}`)),
       { kind: "role" as const, id: "r", value: { id: "r" } },
     ];
-    const taken = hostMoment();
+    const taken = hostTimestamp();
     if (taken === undefined) throw new Error("this kernel tells no boot");
-    const written = { records: 0, bytes: 0, leftOut: 0 };
+    const written = { records: 0, bytes: 0, omitted: 0 };
     const bytesMax = 1024 * 1024;
     const slices = [
       ...toSlices({ position, stalenessMs: 0, records, taken, storeMs: 0, podsAlive: 0 }, bytesMax, written),
@@ -181,8 +181,8 @@ describe("writing", () => {
     const contents = Buffer.from(slices.join(""));
     expect(contents.length).toBe(written.bytes);
     expect(written.bytes).toBeLessThanOrEqual(bytesMax);
-    expect(written.records + written.leftOut).toBe(records.length);
-    expect(written.leftOut).toBeGreaterThan(0);
+    expect(written.records + written.omitted).toBe(records.length);
+    expect(written.omitted).toBeGreaterThan(0);
     const [first] = fromContents(contents, taken)?.records ?? [];
     expect(first).toMatchObject({ kind: "role", id: "r" });
     expect(SNAPSHOT_BYTES_MAX).toBeLessThan(20 * 1024 * 1024);

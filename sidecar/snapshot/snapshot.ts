@@ -1,53 +1,53 @@
 import type { Logger } from "pino";
 import type { PolicyRecord } from "../../core/policies/stored-policy.ts";
 import { RELEASE } from "../../core/release.ts";
-import type { KnownRecord, Projection } from "../../edge/projection/contract.ts";
+import type { CachedEntry, Projection } from "../../edge/projection/contract.ts";
 import { within } from "../../edge/redis/script.ts";
-import { fromContents, type RestoredKnowledge, toSlices } from "./contents.ts";
+import { fromContents, type RestoredState, toSlices } from "./contents.ts";
 import { readSnapshotFile, writeSnapshotFile } from "./file.ts";
-import { hostMoment } from "./host-clock.ts";
+import { hostTimestamp } from "./host-clock.ts";
 import { SEAL_BYTES, type Seal, Sealer, unseal } from "./seal.ts";
 
 /*
- * What a gate knows, kept on scratch disk of its pod, so that after a restart it can serve known keys while the shared store is away.
- * docs/decisions/0023-a-snapshot-on-the-pod.md says what it may be used for, and against what it is protected.
+ * Keeps the gate state on scratch disk of the pod, so that after a restart the gate can serve cached keys while the shared store is
+ * unavailable. docs/decisions/0023-a-snapshot-on-the-pod.md describes its permitted use and its protection.
  *
- * It is written when there is something newer to say: every 10 s, and after a second when a record that it may hold has changed; more
- * rarely when it is large. While the store is away nothing newer is known, so the file stays as it is and ages.
+ * The snapshot is written when newer state exists: every 10 s, or 1 s after a change of a record that it may contain, and less often when
+ * it is large. While the store is unavailable no newer state exists, so the file stays unchanged and ages.
  */
 
-/** A key with its share of other records takes some 700 bytes, so this is room for some 20,000 of them. The pod's volume has room for two. */
+/** Room for about 20,000 keys: a key with its share of other records takes about 700 bytes. The pod's volume has room for two files. */
 export const SNAPSHOT_BYTES_MAX = 16 * 1024 * 1024;
 export const SECRET_CHARACTERS_MIN = 32;
 
-const LOOK_EVERY_MS = 1_000;
+const POLL_INTERVAL_MS = 1_000;
 const WRITE_EVERY_MS = 10_000;
-/** On average, so that many gates on one node do not fill its disk's bandwidth. */
+/** Average write rate, so that many gates on one node do not exhaust its disk bandwidth. */
 const BYTES_PER_MS = 1024;
-/** A disk that stands still delays the start by no more than this, and the end. */
+/** Disk timeout at startup and shutdown. */
 const DISK_WAIT_MS = 1_000;
 
 export interface SnapshotConfig {
   readonly directory: string;
-  /** Of at least `SECRET_CHARACTERS_MIN` characters; only this pod's gates have it, now and after a restart. */
+  /** At least `SECRET_CHARACTERS_MIN` characters; shared only by the gates of this pod, now and after a restart. */
   readonly secret: string;
   readonly workspaceId: string;
   readonly policyId: string;
-  /** Of the keys in the shared store. */
+  /** Key prefix in the shared store. */
   readonly prefix: string;
   readonly logger: Pick<Logger, "info" | "warn">;
 }
 
 export interface Snapshot {
-  /** What an earlier process of this pod knew; undefined without one, or when its file cannot be used. */
-  readonly restored: RestoredKnowledge | undefined;
-  /** Writes what is known from now on, until it is closed. */
-  keep(known: KnownHere): KeptSnapshot;
+  /** State of an earlier process of this pod; `undefined` if its file is missing or cannot be used. */
+  readonly restored: RestoredState | undefined;
+  /** Writes the state periodically from now on, until it is closed. */
+  keep(known: CacheContents): KeptSnapshot;
 }
 
-export interface KnownHere {
+export interface CacheContents {
   readonly projection: Projection;
-  /** The policy in force, as long as the store has it and this release can enforce it. */
+  /** The active policy, while the store has it and this version can enforce it. */
   readonly policy: () => PolicyRecord | undefined;
   /** The shared store's clock, Unix ms. */
   readonly storeNowMs: () => number;
@@ -56,28 +56,28 @@ export interface KnownHere {
 
 export interface KeptSnapshot {
   readonly counts: SnapshotCounts;
-  /** Writes once more what is newer than the file; waits no longer than a second for the disk. */
+  /** Writes state that is newer than the file; waits at most one second for the disk. */
   close(): Promise<void>;
 }
 
 export interface SnapshotCounts {
   readonly writes: { written: number; failed: number };
-  /** Of the last one that was written. */
+  /** Number of records in the last snapshot that was written. */
   records: number;
   bytes: number;
-  leftOut: number;
+  omitted: number;
 }
 
-/** Reads what an earlier process left. Never throws, and takes no longer than a second and the time to read what was found. */
+/** Reads the snapshot of an earlier process. Never throws, and takes at most one second plus the time to parse the contents. */
 export async function openSnapshot(config: SnapshotConfig): Promise<Snapshot> {
   const { logger, directory } = config;
   const seal = { secret: config.secret, owner: [RELEASE, config.prefix, config.workspaceId, config.policyId] };
-  let restored: RestoredKnowledge | undefined;
+  let restored: RestoredState | undefined;
   let problem: string | undefined;
   try {
     const bytes = await within(DISK_WAIT_MS, readSnapshotFile(directory, SNAPSHOT_BYTES_MAX + SEAL_BYTES));
     const contents = bytes && unseal(bytes, seal);
-    restored = contents && fromContents(contents, hostMoment());
+    restored = contents && fromContents(contents, hostTimestamp());
     if (bytes !== undefined && contents === undefined)
       problem = "it is not of this gate and release, or not whole, or was changed";
     else if (contents !== undefined && restored === undefined) problem = "how old it is cannot be known";
@@ -92,25 +92,25 @@ export async function openSnapshot(config: SnapshotConfig): Promise<Snapshot> {
   return { restored, keep: (known) => new Keeper({ ...config, ...known, seal }) };
 }
 
-interface KeeperOptions extends SnapshotConfig, KnownHere {
+interface KeeperOptions extends SnapshotConfig, CacheContents {
   readonly seal: Seal;
 }
 
 class Keeper implements KeptSnapshot {
-  readonly counts: SnapshotCounts = { writes: { written: 0, failed: 0 }, records: 0, bytes: 0, leftOut: 0 };
+  readonly counts: SnapshotCounts = { writes: { written: 0, failed: 0 }, records: 0, bytes: 0, omitted: 0 };
   readonly #options: KeeperOptions;
   readonly #timer: NodeJS.Timeout;
   #writing: Promise<void> | undefined;
   #forgotten = 0;
   #cached = 0;
   #triedAtMs = Number.NEGATIVE_INFINITY;
-  /** By our monotonic clock, as of when the file on disk is right. */
+  /** Time by our monotonic clock at which the file on disk was current. */
   #asOfMs = Number.NEGATIVE_INFINITY;
   #isFailing = false;
 
   constructor(options: KeeperOptions) {
     this.#options = options;
-    this.#timer = setInterval(() => this.#look(), LOOK_EVERY_MS);
+    this.#timer = setInterval(() => this.#look(), POLL_INTERVAL_MS);
     this.#timer.unref();
   }
 
@@ -127,7 +127,7 @@ class Keeper implements KeptSnapshot {
     const { projection } = this.#options;
     const sinceMs = performance.now() - this.#triedAtMs;
     const hasChanged = projection.forgotten() !== this.#forgotten;
-    const pauseMs = Math.max(hasChanged ? LOOK_EVERY_MS / 2 : WRITE_EVERY_MS, this.counts.bytes / BYTES_PER_MS);
+    const pauseMs = Math.max(hasChanged ? POLL_INTERVAL_MS / 2 : WRITE_EVERY_MS, this.counts.bytes / BYTES_PER_MS);
     if (this.#writing !== undefined || sinceMs < pauseMs) return;
     this.#writing = this.#write().finally(() => {
       this.#writing = undefined;
@@ -138,15 +138,15 @@ class Keeper implements KeptSnapshot {
     const { projection, policy, directory, seal, storeNowMs, podsAlive, logger } = this.#options;
     const forgotten = projection.forgotten();
     const known = projection.isRestored() ? undefined : projection.known();
-    const taken = hostMoment();
+    const taken = hostTimestamp();
     if (known === undefined || taken === undefined) return;
     const asOfMs = performance.now() - known.stalenessMs;
     const { records: cached } = projection.cacheSizes();
-    // Ages are of clocks that drift against one another; heartbeats come each second.
-    const isNewer = asOfMs > this.#asOfMs + LOOK_EVERY_MS / 2;
+    // Ages come from clocks that drift against each other; heartbeats arrive every second.
+    const isNewer = asOfMs > this.#asOfMs + POLL_INTERVAL_MS / 2;
     if (!isNewer && forgotten === this.#forgotten && cached === this.#cached) return;
     this.#triedAtMs = performance.now();
-    const written = { records: 0, bytes: 0, leftOut: 0 };
+    const written = { records: 0, bytes: 0, omitted: 0 };
     const records = withPolicy(known.records, policy());
     const slices = toSlices(
       { ...known, records, taken, storeMs: storeNowMs(), podsAlive: podsAlive() },
@@ -171,8 +171,8 @@ class Keeper implements KeptSnapshot {
   }
 }
 
-/** The cache may have evicted the record of the policy, and holds those of policies that are not enforced. */
-function* withPolicy(records: Iterable<KnownRecord>, policy: PolicyRecord | undefined): Iterable<KnownRecord> {
+/** The cache may have evicted the record of the policy, and holds records of policies that are not enforced. */
+function* withPolicy(records: Iterable<CachedEntry>, policy: PolicyRecord | undefined): Iterable<CachedEntry> {
   if (policy !== undefined) yield { kind: "policy", id: policy.policyId, value: policy };
   for (const record of records) if (record.kind !== "policy") yield record;
 }

@@ -26,16 +26,16 @@ afterAll(() => world?.close());
 describe.each(KINDS)("on %s", (kind) => {
   const ask = (query: string, rootKey = world.ours) => world.served.ask(kind, { rootKey, query });
 
-  test.each(ATTACKS.filter(({ answer }) => answer !== "own rows"))("refused, $name: $query", async (attack) => {
+  test.each(ATTACKS.filter(({ response }) => response !== "own rows"))("refused, $name: $query", async (attack) => {
     const startedMs = performance.now();
-    const { query, answer } = attack;
+    const { query, response } = attack;
     const reply = await ask(query);
-    expect(reply).toMatchObject({ status: 400, kind: answer });
+    expect(reply).toMatchObject({ status: 400, kind: response });
     expect(reply.rowsJson === undefined && reply.detail.length).toBeLessThan(300);
     expect(performance.now() - startedMs).toBeLessThan(ANSWERED_MS_MAX);
   });
 
-  test.each(ATTACKS.filter(({ answer }) => answer === "own rows"))("own rows, $name: $query", async ({ query }) => {
+  test.each(ATTACKS.filter(({ response }) => response === "own rows"))("own rows, $name: $query", async ({ query }) => {
     const startedMs = performance.now();
     const reply = await ask(query);
     if (reply.rowsJson !== undefined) {

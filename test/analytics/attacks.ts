@@ -4,7 +4,7 @@ export interface Attack {
   readonly name: string;
   readonly query: string;
   /** The kind that it is refused with by its text, or `own rows`: it may be answered, with nothing but rows of the caller. */
-  readonly answer: QueryProblemKind | "own rows";
+  readonly response: QueryProblemKind | "own rows";
 }
 
 const QUERY = "invalid_analytics_query";
@@ -14,9 +14,9 @@ const FUNCTION = "invalid_analytics_function";
 const RAW = "key_verifications_v1";
 
 const named =
-  (answer: Attack["answer"]) =>
+  (response: Attack["response"]) =>
   (name: string, ...queries: readonly string[]): Attack[] =>
-    queries.map((query) => ({ name, query, answer }));
+    queries.map((query) => ({ name, query, response }));
 
 const [own, query, type, table, call] = (["own rows", QUERY, TYPE, TABLE, FUNCTION] as const).map(named) as [
   ReturnType<typeof named>,

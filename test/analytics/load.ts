@@ -41,7 +41,7 @@ export async function loadClickhouse(url: string, events: readonly UsageEvent[])
   // Nothing is old enough to be dropped by the machine's clock; 100 years on, a time would be beyond what ClickHouse can add to.
   const keptDays = [10_000, 10_000, 10_000, 10_000, 10_000];
   for (let part = 0; part < 3; part++) {
-    const of = { portionId: String(part).padStart(32, "0"), keptDays };
+    const of = { batchId: String(part).padStart(32, "0"), keptDays };
     const some = events.filter((_, index) => index % 3 === part);
     const rows = {
       verification: some.flatMap((event) => (event.type === "verification" ? [verificationRow(event, of)] : [])),

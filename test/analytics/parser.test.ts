@@ -57,12 +57,12 @@ async function engineChunk(
          FROM (EXPLAIN AST ${statement}\n)`,
   );
   try {
-    const answer = await client.query({
+    const response = await client.query({
       query: asked.join("\nUNION ALL\n"),
       query_params: Object.fromEntries(statements.map((statement, i) => [`statement${i}`, statement])),
       format: "JSONEachRow",
     });
-    const rows = await answer.json<{ place: number; tree: string; spelling: string }>();
+    const rows = await response.json<{ place: number; tree: string; spelling: string }>();
     const inOrder = rows.sort((a, b) => a.place - b.place);
     expect(inOrder.map(({ place }) => place)).toEqual([...texts.keys()]);
     return inOrder.map(({ tree, spelling }) => `${tree}\n${withoutTaste(spelling)}`.replaceAll(", ", ","));

@@ -104,14 +104,14 @@ function scansBelow(node: Node): Scan[] {
   const partition = node["Relation Name"];
   if (partition === undefined || node["Actual Loops"] === 0) return below;
   const index = [node, ...(node.Plans ?? [])].flatMap((each) => each["Index Name"] ?? [])[0];
-  const leftOut = (node["Rows Removed by Filter"] ?? 0) + (node["Rows Removed by Index Recheck"] ?? 0);
+  const omitted = (node["Rows Removed by Filter"] ?? 0) + (node["Rows Removed by Index Recheck"] ?? 0);
   return [
     ...below,
     {
       partition,
       how: index === undefined ? node["Node Type"] : `${node["Node Type"]} by ${index}`,
       expectedRows: node["Plan Rows"],
-      rows: Math.round((node["Actual Rows"] + leftOut) * node["Actual Loops"]),
+      rows: Math.round((node["Actual Rows"] + omitted) * node["Actual Loops"]),
     },
   ];
 }

@@ -17,12 +17,12 @@ export const ALERT_CASES: readonly AlertCase[] = [
   {
     alert: "PosternApiDegraded",
     fires: [
-      'postern_degraded{NS,pod="api-0",reason="store-away"} 1x30',
-      'postern_degraded{NS,pod="api-1",reason="store-away"} 0x30',
+      'postern_degraded{NS,pod="api-0",reason="redis_unavailable"} 1x30',
+      'postern_degraded{NS,pod="api-1",reason="redis_unavailable"} 0x30',
     ],
     // Over before the five minutes are.
-    quiet: ['postern_degraded{NS,pod="api-0",reason="store-away"} 0x20 1x3 0x6'],
-    says: /^api-0 is degraded, store-away;/,
+    quiet: ['postern_degraded{NS,pod="api-0",reason="redis_unavailable"} 0x20 1x3 0x6'],
+    says: /^api-0 is degraded, redis_unavailable;/,
   },
   {
     alert: "PosternApiErrors",
@@ -37,7 +37,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
     says: /^5% of the API's answers/,
   },
   {
-    alert: "PosternChangesAreLate",
+    alert: "PosternPropagationDelayed",
     // The replica that leads tells it, the others export 0.
     fires: [
       'postern_relay_as_of_timestamp_seconds{NS,pod="a"} 0+60x10 600x20',
@@ -50,26 +50,26 @@ export const ALERT_CASES: readonly AlertCase[] = [
     says: /within 30 seconds/,
   },
   {
-    alert: "PosternNoRelay",
+    alert: "PosternRelayDown",
     fires: ['postern_relay_leading{NS,pod="a"} 0x30', 'postern_relay_leading{NS,pod="b"} 0x30'],
     quiet: ['postern_relay_leading{NS,pod="a"} 0x30', 'postern_relay_leading{NS,pod="b"} 1x30'],
     says: /no api-server projects changes/,
   },
   {
-    alert: "PosternNoRelay",
+    alert: "PosternRelayDown",
     // Without any api-server there is no series that could be 0.
     fires: [],
     quiet: ['postern_relay_leading{NS,pod="b"} 1x30'],
     says: /no api-server projects changes/,
   },
   {
-    alert: "PosternWorkspacesAreLate",
+    alert: "PosternWorkspacePropagationDelayed",
     fires: ['postern_relay_lagging_workspaces{NS,pod="a"} 2x30', 'postern_relay_lagging_workspaces{NS,pod="b"} 0x30'],
     quiet: ['postern_relay_lagging_workspaces{NS,pod="a"} 2x10 0x20'],
     says: /^changes of 2 workspaces/,
   },
   {
-    alert: "PosternConnectionsAreScarce",
+    alert: "PosternPostgresPoolExhausted",
     fires: ['postern_postgres_waiting{NS,pod="a"} 3x30'],
     quiet: ['postern_postgres_waiting{NS,pod="a"} 0x27 3x2'],
     says: /in a wait/,
@@ -82,56 +82,56 @@ export const ALERT_CASES: readonly AlertCase[] = [
     says: /^Redis has 93% of the connections/,
   },
   {
-    alert: "PosternEventsAreLate",
+    alert: "PosternIngestionDelayed",
     fires: ['postern_events_lag_seconds{NS,pod="a"} 400x30'],
     quiet: ['postern_events_lag_seconds{NS,pod="a"} 250x30'],
     says: /wait for more than five minutes/,
   },
   {
-    alert: "PosternEventsAreLost",
+    alert: "PosternEventsDropped",
     fires: ['postern_events_trimmed_total{NS,pod="a"} 0x20 7x10', 'postern_events_dropped_total{NS,pod="a"} 0x30'],
     quiet: ['postern_events_trimmed_total{NS,pod="a"} 7x30', 'postern_events_dropped_total{NS,pod="a"} 9x30'],
     says: /were dropped/,
   },
   {
-    alert: "PosternEventsAreLost",
+    alert: "PosternEventsDropped",
     fires: ['postern_events_trimmed_total{NS,pod="a"} 0x30', 'postern_events_dropped_total{NS,pod="a"} 0x20 9x10'],
     quiet: ['postern_events_dropped_total{NS,pod="a"} 9x30'],
     says: /were dropped/,
   },
   {
-    alert: "PosternKeysWait",
+    alert: "PosternKeyQueueDelayed",
     fires: ['postern_key_queue_oldest_seconds{NS,pod="a"} 0+60x30'],
     quiet: ['postern_key_queue_oldest_seconds{NS,pod="a"} 0x10 100x20'],
     says: /wait for more than five minutes to be created/,
   },
   {
-    alert: "PosternKeysGivenUp",
+    alert: "PosternKeyQueueFailed",
     fires: ['postern_key_queue_given_up_total{NS,pod="a",reason="not_found"} 0x20 1x10'],
     quiet: ['postern_key_queue_given_up_total{NS,pod="a",reason="not_found"} 1x30'],
     says: /given up, not_found/,
   },
   {
-    alert: "PosternBackgroundWorkFails",
+    alert: "PosternBackgroundLoopFailing",
     fires: ['postern_background_failures_total{NS,loop="refills"} 0+1x40'],
     quiet: ['postern_background_failures_total{NS,loop="refills"} 0x30 3x10'],
     minutes: 40,
     says: /again and again: refills/,
   },
   {
-    alert: "PosternNoOperator",
+    alert: "PosternOperatorDown",
     fires: ['postern_operator_leading{NS,pod="a"} 0x30'],
     quiet: ['postern_operator_leading{NS,pod="a"} 1x15 0x16', 'postern_operator_leading{NS,pod="b"} 0x15 1x16'],
     says: /no operator reconciles/,
   },
   {
-    alert: "PosternNoOperator",
+    alert: "PosternOperatorDown",
     fires: [],
     quiet: ['postern_operator_leading{NS,pod="a"} 1x30'],
     says: /no operator reconciles/,
   },
   {
-    alert: "PosternPodsAreUnguarded",
+    alert: "PosternUnguardedPods",
     // Each replica says the same.
     fires: ['postern_operator_unguarded_pods{NS,pod="a"} 2x30', 'postern_operator_unguarded_pods{NS,pod="b"} 2x30'],
     quiet: ['postern_operator_unguarded_pods{NS,pod="a"} 2x5 0x26'],
@@ -154,9 +154,9 @@ export const ALERT_CASES: readonly AlertCase[] = [
     says: /^the gates of 1 running pods/,
   },
   {
-    alert: "PosternPolicyRefused",
-    fires: ['postern_operator_policies{NS,condition="Refused",status="True"} 1x30'],
-    quiet: ['postern_operator_policies{NS,condition="Refused",status="False"} 4x30'],
+    alert: "PosternPolicyUnsupported",
+    fires: ['postern_operator_policies{NS,condition="Unsupported",status="True"} 1x30'],
+    quiet: ['postern_operator_policies{NS,condition="Unsupported",status="False"} 4x30'],
     says: /cannot enforce 1 policies/,
   },
   {
@@ -166,15 +166,15 @@ export const ALERT_CASES: readonly AlertCase[] = [
     says: /gates of 3 policies/,
   },
   {
-    alert: "PosternLimitsOvershot",
+    alert: "PosternLimitsExceeded",
     // Followers know of no policy.
     fires: [
-      'postern_operator_policies{NS,pod="a",condition="Overshot",status="True"} 0x28 2x2',
-      'postern_operator_policies{NS,pod="b",condition="Overshot",status="True"} 0x30',
+      'postern_operator_policies{NS,pod="a",condition="LimitsExceeded",status="True"} 0x28 2x2',
+      'postern_operator_policies{NS,pod="b",condition="LimitsExceeded",status="True"} 0x30',
     ],
     quiet: [
-      'postern_operator_policies{NS,pod="a",condition="Overshot",status="True"} 2x15 0x15',
-      'postern_operator_policies{NS,pod="a",condition="Overshot",status="False"} 2x30',
+      'postern_operator_policies{NS,pod="a",condition="LimitsExceeded",status="True"} 2x15 0x15',
+      'postern_operator_policies{NS,pod="a",condition="LimitsExceeded",status="False"} 2x30',
       'postern_operator_policies{NS,pod="a",condition="Stale",status="True"} 2x30',
     ],
     says: /^gates of 2 policies admitted more/,
@@ -189,13 +189,13 @@ export const ALERT_CASES: readonly AlertCase[] = [
     says: /^1 objects of the kind Role/,
   },
   {
-    alert: "PosternWatchIsOld",
+    alert: "PosternWatchStale",
     fires: [`postern_operator_watch_age_seconds{NS,pod="a",resource="roles"} ${"+Inf ".repeat(31)}`],
     quiet: ['postern_operator_watch_age_seconds{NS,pod="a",resource="roles"} 60x30'],
     says: /^a misses changes of roles/,
   },
   {
-    alert: "PosternQueueIsDeep",
+    alert: "PosternQueueBacklog",
     fires: [
       'postern_operator_queue_depth{NS,pod="a",kind="Role"} 500x30',
       'postern_operator_queue_depth{NS,pod="b",kind="Role"} 0x30',
@@ -205,28 +205,28 @@ export const ALERT_CASES: readonly AlertCase[] = [
     says: /more than 100 objects of the kind Role/,
   },
   {
-    alert: "PosternObjectsWaitLong",
+    alert: "PosternQueueLatencyHigh",
     fires: [
-      'postern_operator_queue_wait_seconds_bucket{NS,kind="Role",le="30"} 0+1x40',
-      'postern_operator_queue_wait_seconds_bucket{NS,kind="Role",le="100"} 0+5x40',
-      'postern_operator_queue_wait_seconds_bucket{NS,kind="Role",le="+Inf"} 0+5x40',
+      'postern_operator_queue_wait_duration_seconds_bucket{NS,kind="Role",le="30"} 0+1x40',
+      'postern_operator_queue_wait_duration_seconds_bucket{NS,kind="Role",le="100"} 0+5x40',
+      'postern_operator_queue_wait_duration_seconds_bucket{NS,kind="Role",le="+Inf"} 0+5x40',
     ],
     quiet: [
-      'postern_operator_queue_wait_seconds_bucket{NS,kind="Role",le="30"} 0+5x40',
-      'postern_operator_queue_wait_seconds_bucket{NS,kind="Role",le="+Inf"} 0+5x40',
+      'postern_operator_queue_wait_duration_seconds_bucket{NS,kind="Role",le="30"} 0+5x40',
+      'postern_operator_queue_wait_duration_seconds_bucket{NS,kind="Role",le="+Inf"} 0+5x40',
     ],
     minutes: 40,
     says: /kind Role wait for more than 30 seconds/,
   },
   {
-    alert: "PosternReconcilesFail",
+    alert: "PosternReconcileErrors",
     fires: ['postern_operator_retries_total{NS,kind="Role"} 0+6x40'],
     quiet: ['postern_operator_retries_total{NS,kind="Role"} 0+1x40'],
     minutes: 40,
     says: /kind Role fail/,
   },
   {
-    alert: "PosternOperatorCannotCallTheApi",
+    alert: "PosternOperatorApiErrors",
     fires: [
       'postern_operator_api_calls_total{NS,procedure="roles.list",result="error"} 0+10x30',
       'postern_operator_api_calls_total{NS,procedure="roles.list",result="success"} 0+10x30',
@@ -238,7 +238,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
     says: /^50% of the operator's calls/,
   },
   {
-    alert: "PosternKubernetesRefuses",
+    alert: "PosternOperatorForbidden",
     fires: ['postern_operator_kubernetes_requests_total{NS,method="PATCH",resource="roles/status",code="403"} 0+3x40'],
     // Two writers of one object are no fault.
     quiet: ['postern_operator_kubernetes_requests_total{NS,method="PATCH",resource="roles/status",code="409"} 0+3x40'],
@@ -246,7 +246,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
     says: /answers 403 to the operator, for roles\/status/,
   },
   {
-    alert: "PosternWebhookCertificateEnds",
+    alert: "PosternWebhookCertificateExpiring",
     fires: ['postern_operator_webhook_certificate_expiry_timestamp_seconds{NS,pod="a"} 200000x90'],
     quiet: [
       'postern_operator_webhook_certificate_expiry_timestamp_seconds{NS,pod="a"} 2000000x90',
@@ -263,51 +263,51 @@ export const ALERT_CASES: readonly AlertCase[] = [
     says: /shop\/a has no policy/,
   },
   {
-    alert: "PosternGateIsStale",
+    alert: "PosternGateStale",
     fires: ['postern_sidecar_staleness_seconds{NS,pod="a"} 0x5 60+60x25'],
     quiet: ['postern_sidecar_staleness_seconds{NS,pod="a"} 1x30'],
     says: /shop\/a has heard of no change for 2/,
   },
   {
-    alert: "PosternGateServesStale",
-    fires: ['postern_sidecar_departed_total{NS,pod="a"} 0+9x30'],
-    quiet: ['postern_sidecar_departed_total{NS,pod="a"} 9x30'],
+    alert: "PosternGateServingStale",
+    fires: ['postern_sidecar_stale_decisions_total{NS,pod="a"} 0+9x30'],
+    quiet: ['postern_sidecar_stale_decisions_total{NS,pod="a"} 9x30'],
     says: /shop\/a decides on data older/,
   },
   {
-    alert: "PosternGatePolicyIsGone",
-    fires: ['postern_sidecar_policy_gone{NS,pod="a"} 1x60'],
-    quiet: ['postern_sidecar_policy_gone{NS,pod="a"} 1x20 0x40'],
+    alert: "PosternGatePolicyDeleted",
+    fires: ['postern_sidecar_policy_deleted{NS,pod="a"} 1x60'],
+    quiet: ['postern_sidecar_policy_deleted{NS,pod="a"} 1x20 0x40'],
     minutes: 60,
     says: /shop\/a enforces a policy that was deleted/,
   },
   {
-    alert: "PosternGateCannotCount",
-    fires: ['postern_sidecar_counter_failures_total{NS,pod="a",what="limits"} 0+4x30'],
-    quiet: ['postern_sidecar_counter_failures_total{NS,pod="a",what="limits"} 4x30'],
+    alert: "PosternGateCountersUnavailable",
+    fires: ['postern_sidecar_counter_failures_total{NS,pod="a",kind="limits"} 0+4x30'],
+    quiet: ['postern_sidecar_counter_failures_total{NS,pod="a",kind="limits"} 4x30'],
     says: /gates in shop cannot ask Redis about limits/,
   },
   {
-    alert: "PosternGateFaults",
-    fires: ['postern_sidecar_faults_total{NS,pod="a",where="exchange"} 0x25 1x5'],
-    quiet: ['postern_sidecar_faults_total{NS,pod="a",where="exchange"} 1x30'],
+    alert: "PosternGateInternalErrors",
+    fires: ['postern_sidecar_internal_errors_total{NS,pod="a",source="exchange"} 0x25 1x5'],
+    quiet: ['postern_sidecar_internal_errors_total{NS,pod="a",source="exchange"} 1x30'],
     says: /shop\/a met an error/,
   },
   {
-    alert: "PosternAppDoesNotAnswer",
+    alert: "PosternUpstreamErrors",
     fires: [
-      'postern_sidecar_upstream_failures_total{NS,pod="a",why="timeout"} 0+10x30',
+      'postern_sidecar_upstream_failures_total{NS,pod="a",reason="timeout"} 0+10x30',
       'postern_sidecar_requests_total{NS,pod="a",code="VALID"} 0+100x30',
     ],
     quiet: [
-      'postern_sidecar_upstream_failures_total{NS,pod="a",why="timeout"} 0+1x30',
+      'postern_sidecar_upstream_failures_total{NS,pod="a",reason="timeout"} 0+1x30',
       'postern_sidecar_requests_total{NS,pod="a",code="VALID"} 0+100x30',
       'postern_sidecar_requests_total{NS,pod="a",code="NOT_FOUND"} 0+900x30',
     ],
     says: /shop\/a does not answer 10% of/,
   },
   {
-    alert: "PosternGateEventsAreLost",
+    alert: "PosternGateEventsDropped",
     fires: ['postern_sidecar_events_dropped_total{NS,pod="a"} 0x25 5x5'],
     quiet: ['postern_sidecar_events_dropped_total{NS,pod="a"} 5x30'],
     says: /gates in shop dropped/,

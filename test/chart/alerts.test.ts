@@ -46,13 +46,13 @@ async function summariesOf({ alert, minutes = 30 }: AlertCase, series: readonly 
   if (rule === undefined) throw new Error(`there is no alert ${alert}`);
   const load = `load 1m\n${series.map((line) => `  ${line}`).join("\n")}\n`;
   const { expr, for: pending = "0s", annotations } = rule;
-  const answer = await runWithJson(await findEngine(), [], [{ expr, for: pending, annotations, load, minutes }]);
-  return (JSON.parse(answer) as Array<Array<{ summary: string }>>)[0]?.map(({ summary }) => summary) ?? [];
+  const response = await runWithJson(await findEngine(), [], [{ expr, for: pending, annotations, load, minutes }]);
+  return (JSON.parse(response) as Array<Array<{ summary: string }>>)[0]?.map(({ summary }) => summary) ?? [];
 }
 
 const inNamespace = (series: readonly string[], namespace: string) =>
   series.map((line) => line.replace("NS", `namespace="${namespace}"`));
-const isOfGates = ({ alert }: AlertCase) => /^Postern(Gate|App)/.test(alert);
+const isOfGates = ({ alert }: AlertCase) => /^Postern(Gate|Upstream)/.test(alert);
 /** Another Postern in the cluster, whose alerts are its own. The gates of a cluster stand in any namespace. */
 const elsewhere = (one: AlertCase, series: readonly string[]) =>
   isOfGates(one) ? [] : inNamespace(series, "elsewhere");

@@ -25,7 +25,7 @@ const redis = { existingSecret: "redis" };
 /** How gates reach the Redis whose address is in a Secret. */
 const injection = { redisUrl: "rediss://redis.example:6379" };
 const stores = { database, redis, injection };
-const doors = {
+const extAuth = {
   enabled: true,
   workspace: "ws_1",
   policy: "shop/orders",
@@ -115,24 +115,24 @@ const MATRIX: Readonly<Record<string, object>> = {
   },
   "two namespaces": { operator, database, redis, scopedNamespaces: ["default", "kube-system"] },
   "nothing of the cluster": { operator, ...stores, crds: { enabled: false }, rbac: { create: false } },
-  "doors for gateways": { operator, ...stores, doors },
-  "doors by TLS": {
+  "ext-auth for gateways": { operator, ...stores, extAuth },
+  "ext-auth by TLS": {
     operator,
     ...stores,
     region: "eu",
-    doors: {
+    extAuth: {
       ...{ enabled: true, workspace: "ws_1", policy: "main/shop/orders", existingSecret: "gate", authorizePort: 0 },
-      tls: { existingSecret: "doors-tls", clientCaKey: "ca.crt" },
+      tls: { existingSecret: "ext-auth-tls", clientCaKey: "ca.crt" },
       service: { headless: true, annotations: { a: "b" } },
       extraVolumes: [{ name: "more", emptyDir: {} }],
       extraVolumeMounts: [{ name: "more", mountPath: "/more" }],
     },
-    networkPolicy: { enabled: true, doorsFrom: [{ podSelector: { matchLabels: { app: "envoy" } } }] },
+    networkPolicy: { enabled: true, extAuthFrom: [{ podSelector: { matchLabels: { app: "envoy" } } }] },
     monitoring: { serviceMonitor: { enabled: true } },
   },
-  "doors on a throw-away Redis": {
+  "ext-auth on a throw-away Redis": {
     ...{ dev: { enabled: true }, operator },
-    doors: { ...doors, existingSecret: "", replicas: 1, grpcPort: 0, policy: "pol_1" },
+    extAuth: { ...extAuth, existingSecret: "", replicas: 1, grpcPort: 0, policy: "pol_1" },
   },
   "a root key of one's own": { operator: { ...operator, rootKey: { existingSecret: "mine" } }, ...stores },
 };
@@ -245,19 +245,19 @@ const deploymentOf = (objects: readonly Rendered[], part: string) =>
     ({ object }) => object.kind === "Deployment" && object.metadata.labels?.["app.kubernetes.io/component"] === part,
   )?.spec;
 
-describe("doors for gateways", () => {
-  const ofDoors = (objects: readonly Rendered[]) =>
-    objects.filter(({ metadata }) => metadata.labels?.["app.kubernetes.io/component"] === "doors");
-  const named = (objects: readonly Rendered[], kind: string, name = "postern-doors") =>
-    ofDoors(objects).find((object) => object.kind === kind && object.metadata.name === name);
-  const gateOf = (objects: readonly Rendered[]) => deploymentOf(objects, "doors").containers[0];
+describe("ext-auth for gateways", () => {
+  const ofExtAuth = (objects: readonly Rendered[]) =>
+    objects.filter(({ metadata }) => metadata.labels?.["app.kubernetes.io/component"] === "ext-auth");
+  const named = (objects: readonly Rendered[], kind: string, name = "postern-ext-auth") =>
+    ofExtAuth(objects).find((object) => object.kind === kind && object.metadata.name === name);
+  const gateOf = (objects: readonly Rendered[]) => deploymentOf(objects, "ext-auth").containers[0];
 
   test("are there only when they are wanted", async () => {
-    expect(ofDoors(await render(MATRIX["addresses in Secrets"] ?? {}))).toEqual([]);
+    expect(ofExtAuth(await render(MATRIX["addresses in Secrets"] ?? {}))).toEqual([]);
   });
 
   test("are gates without an app, which decide by the policy of this cluster, with a user of Redis of their own", async () => {
-    const objects = await render(MATRIX["doors for gateways"] ?? {});
+    const objects = await render(MATRIX["ext-auth for gateways"] ?? {});
     const { args, env, envFrom, ports, readinessProbe } = gateOf(objects);
     expect(args).toEqual([
       "--workspace=ws_1",
@@ -272,7 +272,7 @@ describe("doors for gateways", () => {
     expect(JSON.stringify(env)).not.toContain("REDIS_URL");
     expect(ports.map(({ name }: { name: string }) => name)).toEqual(["authorize", "grpc", "admin"]);
     expect(readinessProbe.httpGet).toEqual({ path: "/readyz", port: "admin" });
-    expect(deploymentOf(objects, "doors").automountServiceAccountToken).toBe(false);
+    expect(deploymentOf(objects, "ext-auth").automountServiceAccountToken).toBe(false);
     expect(named(objects, "PodDisruptionBudget")?.spec.maxUnavailable).toBe(1);
     expect(named(objects, "Service")?.spec.ports).toMatchObject([
       { port: 8002, appProtocol: "http" },
@@ -280,8 +280,8 @@ describe("doors for gateways", () => {
     ]);
   });
 
-  test("by TLS have the files, the authority of clients, and a Service that says so; a door may be closed", async () => {
-    const objects = await render(MATRIX["doors by TLS"] ?? {});
+  test("by TLS have the files, the authority of clients, and a Service that says so; an ext-auth endpoint may be closed", async () => {
+    const objects = await render(MATRIX["ext-auth by TLS"] ?? {});
     const { args, volumeMounts } = gateOf(objects);
     expect(args).toEqual([
       "--workspace=ws_1",
@@ -290,9 +290,9 @@ describe("doors for gateways", () => {
       "--region=eu",
       "--admin-port=8001",
       "--grpc-listen=8003",
-      "--doors-tls-cert-file=/secrets/tls/tls.crt",
-      "--doors-tls-key-file=/secrets/tls/tls.key",
-      "--doors-client-ca-file=/secrets/tls/ca.crt",
+      "--ext-auth-tls-cert-file=/secrets/tls/tls.crt",
+      "--ext-auth-tls-key-file=/secrets/tls/tls.key",
+      "--ext-auth-client-ca-file=/secrets/tls/ca.crt",
     ]);
     expect(volumeMounts).toContainEqual({ name: "tls", mountPath: "/secrets/tls", readOnly: true });
     expect(named(objects, "Service")?.spec).toMatchObject({
@@ -304,14 +304,14 @@ describe("doors for gateways", () => {
       { ports: [{ port: "admin" }] },
     ]);
     const monitor = named(objects, "ServiceMonitor");
-    const admin = named(objects, "Service", "postern-doors-admin");
+    const admin = named(objects, "Service", "postern-ext-auth-admin");
     expect(monitor?.spec.endpoints).toMatchObject([{ port: "admin", path: "/metrics" }]);
     expect(admin?.metadata.labels).toMatchObject(monitor?.spec.selector.matchLabels);
     expect(admin?.spec.ports).toMatchObject([{ name: "admin", port: 8001 }]);
   });
 
   test("take a policy by its id, and the Redis of a release that is for trying out; one of them has no budget", async () => {
-    const objects = await render(MATRIX["doors on a throw-away Redis"] ?? {});
+    const objects = await render(MATRIX["ext-auth on a throw-away Redis"] ?? {});
     const { args, env } = gateOf(objects);
     expect(args).toContain("--policy=pol_1");
     expect(env.at(-1)).toMatchObject({ name: "REDIS_URL", valueFrom: { secretKeyRef: { name: "postern-addresses" } } });
@@ -319,21 +319,21 @@ describe("doors for gateways", () => {
   });
 
   test("get no option that a gate does not have", async () => {
-    for (const name of Object.keys(MATRIX).filter((one) => one.startsWith("doors"))) {
+    for (const name of Object.keys(MATRIX).filter((one) => one.startsWith("ext-auth"))) {
       const args: string[] = gateOf(await render(MATRIX[name] ?? {})).args;
       for (const arg of args) expect(Object.keys(sidecar.options)).toContain(/^--([a-z-]+)=/.exec(arg)?.[1]);
     }
   });
 
   test.each([
-    { without: { workspace: "" }, says: /doors.workspace/ },
-    { without: { policy: "" }, says: /doors.policy/ },
-    { without: { existingSecret: "" }, says: /doors.existingSecret/ },
-    { without: { trustedGateways: [] }, says: /doors.trustedGateways/ },
+    { without: { workspace: "" }, says: /extAuth.workspace/ },
+    { without: { policy: "" }, says: /extAuth.policy/ },
+    { without: { existingSecret: "" }, says: /extAuth.existingSecret/ },
+    { without: { trustedGateways: [] }, says: /extAuth.trustedGateways/ },
     { without: { authorizePort: 0, grpcPort: 0 }, says: /nothing to ask/ },
-    { without: { tls: { clientCaKey: "ca.crt" } }, says: /doors.tls.existingSecret/ },
+    { without: { tls: { clientCaKey: "ca.crt" } }, says: /extAuth.tls.existingSecret/ },
   ])("are refused without what they need: $says", async ({ without, says }) => {
-    await expect(render({ operator, ...stores, doors: { ...doors, ...without } })).rejects.toThrow(says);
+    await expect(render({ operator, ...stores, extAuth: { ...extAuth, ...without } })).rejects.toThrow(says);
   });
 });
 
@@ -592,8 +592,8 @@ describe("injection", () => {
 
   test("tells every part that answers where the types of errors lead", async () => {
     const docsUrl = "https://docs.example/postern";
-    const objects = await render({ operator, ...stores, doors, docsUrl });
-    for (const part of ["api-server", "doors"]) expect(argsOf(objects, part)).toContain(`--docs-url=${docsUrl}`);
+    const objects = await render({ operator, ...stores, extAuth, docsUrl });
+    for (const part of ["api-server", "ext-auth"]) expect(argsOf(objects, part)).toContain(`--docs-url=${docsUrl}`);
     const gateEnv = argsOf(objects, "operator").find((arg) => arg.startsWith("--gate-env="));
     expect(gateEnv?.split(",")).toContain(`POSTERN_DOCS_URL=${docsUrl}`);
     // The values of gates are separated by commas.

@@ -36,9 +36,9 @@ export function insideOf(place: Place, options: { namespace: string; rootKey: ()
       const text = await run(
         `fetch(${url}, ${JSON.stringify(request)}).then(async (r) => console.log(await r.text()))`,
       );
-      const answer = JSON.parse(text) as { data?: Data };
-      if (answer.data === undefined) throw new Error(`${procedure}: ${text}`);
-      return answer.data;
+      const response = JSON.parse(text) as { data?: Data };
+      if (response.data === undefined) throw new Error(`${procedure}: ${text}`);
+      return response.data;
     },
   };
 }

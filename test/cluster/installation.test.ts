@@ -316,7 +316,7 @@ describe("breaking it under traffic", () => {
     await cluster.kubectl(["-n", shop, "delete", "pod", name, "--force", "--grace-period=0", "--wait=false"]);
     await rolledOut("deploy/orders", shop);
     const counts = await load.untilAnswered(100);
-    expect(counts["without a key"]?.answers["200"]).toBeUndefined();
+    expect(counts["without a key"]?.responses["200"]).toBeUndefined();
     expect(await badDuring(async () => undefined)).toBe("");
     await load.stop();
   });

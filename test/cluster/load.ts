@@ -15,9 +15,9 @@ export interface Count {
   readonly sent: number;
   readonly expect: number;
   /** How many answers of each status, or error. */
-  readonly answers: Readonly<Record<string, number>>;
+  readonly responses: Readonly<Record<string, number>>;
   /** The first ones that were not as expected. */
-  readonly bad: ReadonlyArray<{ readonly at: string; readonly answer: string }>;
+  readonly bad: ReadonlyArray<{ readonly at: string; readonly response: string }>;
 }
 export type Counts = Readonly<Record<string, Count>>;
 
@@ -34,7 +34,7 @@ const SECONDS_MAX = 900;
 
 const ASK = "fetch('http://127.0.0.1:9000').then(async (r) => console.log(await r.text()))";
 const answered = (counts: Counts): number =>
-  Object.values(counts).reduce((sum, { answers }) => sum + Object.values(answers).reduce((a, b) => a + b, 0), 0);
+  Object.values(counts).reduce((sum, { responses }) => sum + Object.values(responses).reduce((a, b) => a + b, 0), 0);
 
 /** Starts a pod that sends requests to the targets, one after another, until it is stopped. */
 export async function startLoad(
@@ -71,11 +71,11 @@ export async function startLoad(
 
 /** The answers since `before` that were not as expected, as text for an assertion; empty when there were none. */
 export function badOf(counts: Counts, before: Counts): string {
-  const lines = Object.entries(counts).flatMap(([name, { answers, bad, expect }]) => {
-    const more = Object.entries(answers)
-      .map(([answer, count]) => ({ answer, count: count - (before[name]?.answers[answer] ?? 0) }))
-      .filter(({ answer, count }) => count > 0 && answer !== String(expect));
-    const last = bad.slice(-5).map(({ at, answer }) => `${answer} at ${at}`);
+  const lines = Object.entries(counts).flatMap(([name, { responses, bad, expect }]) => {
+    const more = Object.entries(responses)
+      .map(([response, count]) => ({ response, count: count - (before[name]?.responses[response] ?? 0) }))
+      .filter(({ response, count }) => count > 0 && response !== String(expect));
+    const last = bad.slice(-5).map(({ at, response }) => `${response} at ${at}`);
     return more.length === 0 ? [] : [`${name}: ${JSON.stringify(more)}, such as ${last.join(", ")}`];
   });
   return lines.join("\n");

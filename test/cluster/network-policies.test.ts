@@ -51,7 +51,7 @@ const addressOf = async (name = "orders"): Promise<string> => {
   const pods = await cluster.list("pods", shop, `app=${name}`);
   return pods.find(({ metadata }) => metadata.deletionTimestamp === undefined)?.status.podIP;
 };
-const answers = (url: string, expected: string) =>
+const responds = (url: string, expected: string) =>
   waitFor(`${expected} from ${url}`, async () => (await knock(cluster, shop, url)) === expected, {
     deadlineMs: 60_000,
     everyMs: 500,
@@ -63,9 +63,9 @@ const reasonOf = async (type: string) =>
 
 test("a neighbor pod reaches the gate, by its port and by the Service, and not the app's port", async () => {
   const address = await addressOf();
-  await answers(`http://${address}:${APP_PORT}/healthz`, "none");
-  await answers(`http://${address}:${GATE_PORT}/healthz`, "200");
-  await answers("http://orders/x", "401");
+  await responds(`http://${address}:${APP_PORT}/healthz`, "none");
+  await responds(`http://${address}:${GATE_PORT}/healthz`, "200");
+  await responds("http://orders/x", "401");
   expect(await reasonOf("Bypassable")).toMatchObject({ status: "False", reason: "Succeeded" });
 });
 
@@ -78,7 +78,7 @@ test("a Service with the number of the app's port is named, and leads nowhere", 
   });
   await waitFor("the Service to be named", async () => (await reasonOf("Bypassable"))?.reason === "ServicePastGate");
   expect((await reasonOf("Bypassable")).message).toContain("The Service direct sends requests past the gate");
-  await answers("http://direct/healthz", "none");
+  await responds("http://direct/healthz", "none");
   await cluster.kubectl(["-n", shop, "delete", "service", "direct"]);
 });
 
@@ -106,12 +106,12 @@ test("a change to Redirect leaves the running pod closed, and the next one open 
   await cluster.kubectl(["-n", shop, "rollout", "restart", "deploy/orders"]);
   await cluster.kubectl(["-n", shop, "rollout", "status", "deploy/orders", "--timeout=180s"]);
   const after = await addressOf();
-  await answers(`http://${after}:${APP_PORT}/x`, "401");
-  await answers("http://orders/x", "401");
+  await responds(`http://${after}:${APP_PORT}/x`, "401");
+  await responds("http://orders/x", "401");
   await waitFor(
     "the NetworkPolicy to go",
     async () => (await cluster.get("networkpolicy", "postern-orders", shop)) === undefined,
     { deadlineMs: 90_000 },
   );
-  await answers(`http://${after}:${APP_PORT}/x`, "401");
+  await responds(`http://${after}:${APP_PORT}/x`, "401");
 });

@@ -23,16 +23,16 @@ export interface Settings {
 
 /** Throws when something necessary is not said. */
 export function readSettings(env: Readonly<Record<string, string | undefined>>): Settings {
-  const needed = (name: string) => {
+  const required = (name: string) => {
     const value = env[name];
     if (!value) throw new Error(`set ${name}; test/cluster/README.md says what it is`);
     return value;
   };
   return {
-    kubeconfig: needed("KUBECONFIG"),
+    kubeconfig: required("KUBECONFIG"),
     registry: env.E2E_REGISTRY ?? "",
-    tag: needed("E2E_TAG"),
-    previous: env.E2E_PREVIOUS_TAG ? { tag: env.E2E_PREVIOUS_TAG, chart: needed("E2E_PREVIOUS_CHART") } : undefined,
+    tag: required("E2E_TAG"),
+    previous: env.E2E_PREVIOUS_TAG ? { tag: env.E2E_PREVIOUS_TAG, chart: required("E2E_PREVIOUS_CHART") } : undefined,
     postgresImage: env.E2E_POSTGRES_IMAGE || "postgres:18",
     redisImage: env.E2E_REDIS_IMAGE || "redis:7",
   };

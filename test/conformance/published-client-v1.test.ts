@@ -6,7 +6,7 @@ import { buildV1OpenApi } from "../../api-server/plugins/openapi-v1.ts";
 import { isOpen } from "../../api-server/procedure-v1.ts";
 import { sampleCallsOf } from "../../api-server/test/every-procedure.ts";
 import { schemaValidator } from "../../api-server/test/openapi-checks.ts";
-import type { Things } from "../../api-server/test/things.ts";
+import type { Resources } from "../../api-server/test/resources.ts";
 import { v1Procedures } from "../../api-server/v1/index.ts";
 import { hashKey } from "../../core/keys/key-string.ts";
 import { waitFor } from "../harness/wait.ts";
@@ -92,10 +92,10 @@ const validator = schemaValidator(document.components.schemas);
 
 let server: Server;
 let rootKey: string;
-let things: Things;
+let resources: Resources;
 beforeAll(async () => {
   server = await startServer();
-  ({ rootKey, things } = await server.workspace());
+  ({ rootKey, resources } = await server.workspace());
 });
 afterAll(() => server.close());
 
@@ -119,14 +119,14 @@ describe.each(called)("$path", ({ path, procedure, names: [service, method] }) =
   };
 
   test.each(Object.entries(sampleCallsOf(`v1/${path}`)))("succeeds: %s", async (_circumstance, makeCall) => {
-    const { body } = await makeCall(things);
+    const { body } = await makeCall(resources);
     const { result, error } = await call(body);
     expect(error).toBeUndefined();
     expectFit(procedure.status ?? 200, result);
   });
 
   test("a request without a valid root key is UNAUTHORIZED, unless none is needed", async () => {
-    const { body } = await sampleCallsOf(`v1/${path}`).always(things);
+    const { body } = await sampleCallsOf(`v1/${path}`).always(resources);
     const { result, error } = await call(body, "root_unknown");
     if (isOpen(procedure)) {
       expect(error).toBeUndefined();
@@ -139,7 +139,7 @@ describe.each(called)("$path", ({ path, procedure, names: [service, method] }) =
 
   if (TAKES_NOTHING.has(path)) return;
   test("content that does not fit is BAD_REQUEST, with its place", async () => {
-    const { body } = await sampleCallsOf(`v1/${path}`).always(things);
+    const { body } = await sampleCallsOf(`v1/${path}`).always(resources);
     const { parameters = [] } = operation;
     const { error } = await call(
       broken(
@@ -163,9 +163,9 @@ function broken(body: unknown, parameters: readonly string[]): unknown {
 
 test("keys that the client enqueued verify a moment later, by their secrets and by their hashes", async () => {
   const { methods } = makeClient(server.url, rootKey);
-  const [one, two] = [things.name("secret"), things.name("secret")];
+  const [one, two] = [resources.name("secret"), resources.name("secret")];
   const keys = [{ plaintext: one }, { hash: { value: hashKey(two), variant: "sha256_base64" } }];
-  const reply = await methods.migrations?.enqueueKeys?.({ migrationId: "mig", apiId: await things.api(), keys });
+  const reply = await methods.migrations?.enqueueKeys?.({ migrationId: "mig", apiId: await resources.api(), keys });
   expect(reply).toMatchObject({ result: {} });
   for (const key of [one, two]) {
     const isValid = async () => {

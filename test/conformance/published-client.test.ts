@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { buildOpenApi } from "../../api-server/plugins/openapi.ts";
 import { sampleCallsOf } from "../../api-server/test/every-procedure.ts";
 import { absent, findReferences, type OpenApi, valueIn, withValue } from "../../api-server/test/references.ts";
-import type { Things } from "../../api-server/test/things.ts";
+import type { Resources } from "../../api-server/test/resources.ts";
 import { procedures } from "../../api-server/v2/index.ts";
 import { ERROR_KINDS } from "../../core/errors.ts";
 import { type Call, type Called, listProcedures, makeClient } from "./client.ts";
@@ -17,11 +17,11 @@ import { type Server, startServer } from "./server.ts";
 
 let server: Server;
 let rootKey: string;
-let things: Things;
+let resources: Resources;
 let call: Call;
 beforeAll(async () => {
   server = await startServer();
-  ({ rootKey, things } = await server.workspace());
+  ({ rootKey, resources } = await server.workspace());
   ({ call } = makeClient(server.url, rootKey));
 });
 afterAll(() => server.close());
@@ -131,33 +131,33 @@ describe.each(inside.filter((path) => procedures.some((one) => one.path === path
   );
 
   test.each(Object.entries(sampleCallsOf(path)))("succeeds: %s", async (_circumstance, makeCall) => {
-    expectWholly(path, await call(path, (await makeCall(things)).body));
+    expectWholly(path, await call(path, (await makeCall(resources)).body));
   });
 
   test("400 for what the schema refuses", async () => {
-    await expectError(path, 400, broken((await sampleCallsOf(path).always(things)).body));
+    await expectError(path, 400, broken((await sampleCallsOf(path).always(resources)).body));
   });
 
   test("401 for a root key that does not exist", async () => {
     const { call } = makeClient(server.url, "nobody");
-    await expectError(path, 401, (await sampleCallsOf(path).always(things)).body, call);
+    await expectError(path, 401, (await sampleCallsOf(path).always(resources)).body, call);
   });
 
   test("403 for a root key without permissions", async () => {
-    const { call } = makeClient(server.url, await server.rootKey(things.workspaceId, []));
-    await expectError(path, 403, (await sampleCallsOf(path).always(things)).body, call);
+    const { call } = makeClient(server.url, await server.rootKey(resources.workspaceId, []));
+    await expectError(path, 403, (await sampleCallsOf(path).always(resources)).body, call);
   });
 
   test("429 when the workspace has used up its quota", async () => {
     const { rootKey } = await server.workspace({ quotaPerMinute: 0 });
     const { call } = makeClient(server.url, rootKey);
-    await expectError(path, 429, (await sampleCallsOf(path).always(things)).body, call);
+    await expectError(path, 429, (await sampleCallsOf(path).always(resources)).body, call);
   });
 
   if (!errorStatuses.has(404)) return;
   const references = referencesByPath.get(path) ?? [];
   test("404 for what does not exist", async () => {
-    const { body } = await sampleCallsOf(path).always(things);
+    const { body } = await sampleCallsOf(path).always(resources);
     const reference = references.find((one) => typeof valueIn(body, one) === "string");
     if (reference === undefined) throw new Error(`the ordinary sample call of ${path} names nothing`);
     await expectError(path, 404, withValue(body, reference, absent(String(valueIn(body, reference)))));
@@ -168,7 +168,7 @@ describe("409 for an object that exists already", () => {
   test.each(["identities.createIdentity", "permissions.createPermission", "permissions.createRole"])(
     "%s",
     async (path) => {
-      const { body } = await sampleCallsOf(path).always(things);
+      const { body } = await sampleCallsOf(path).always(resources);
       await call(path, body);
       await expectError(path, 409, body);
     },
@@ -177,30 +177,30 @@ describe("409 for an object that exists already", () => {
 
 describe("410 for a namespace that was deleted", () => {
   test.each(["ratelimit.limit", "ratelimit.multiLimit"])("%s", async (path) => {
-    const { body, namespaceId } = await sampleCallsOf(path).always(things);
-    await things.ask("ratelimit.deleteNamespace", { namespace: namespaceId });
+    const { body, namespaceId } = await sampleCallsOf(path).always(resources);
+    await resources.ask("ratelimit.deleteNamespace", { namespace: namespaceId });
     await expectError(path, 410, body);
   });
 });
 
 describe("412 for an unmet precondition", () => {
   test("apis.deleteApi with delete protection", async () => {
-    const apiId = await things.api();
+    const apiId = await resources.api();
     await server.query("update apis set delete_protection = true where id = $1", [apiId]);
     await expectError("apis.deleteApi", 412, { apiId });
   });
 
   test("keys.verifyKey with a limit that the key does not have", async () => {
-    const { key } = await things.key();
+    const { key } = await resources.key();
     await expectError("keys.verifyKey", 412, { key, ratelimits: [{ name: "unknown" }] });
   });
 
   test("recoverable keys where key encryption is off", async () => {
-    const { apiId, keyId } = await things.key();
+    const { apiId, keyId } = await resources.key();
     await expectError("keys.createKey", 412, { apiId, recoverable: true });
     await expectError("keys.getKey", 412, { keyId, decrypt: true });
     await expectError("apis.listKeys", 412, { apiId, decrypt: true });
-    const recoverable = await sampleCallsOf("keys.rerollKey").recoverable?.(things);
+    const recoverable = await sampleCallsOf("keys.rerollKey").recoverable?.(resources);
     await server.query("update apis set key_encryption = false where id = $1", [recoverable?.apiId]);
     await expectError("keys.rerollKey", 412, recoverable?.body);
   });
@@ -211,6 +211,6 @@ test("413 for a body of more than 10 MiB", async () => {
 });
 
 test("a permission query that does not parse is the client's bad request, with the place", async () => {
-  const { key } = await things.key();
+  const { key } = await resources.key();
   await expectError("keys.verifyKey", 400, { key, permissions: "a AND" });
 });

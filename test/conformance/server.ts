@@ -3,7 +3,7 @@ import { pino } from "pino";
 import { registerRootKey } from "../../api-server/domain/administration/bootstrap.ts";
 import { start } from "../../api-server/start.ts";
 import { insertRootKey } from "../../api-server/store/root-keys.ts";
-import { type Ask, makeThings, type Things } from "../../api-server/test/things.ts";
+import { type Ask, makeResources, type Resources } from "../../api-server/test/resources.ts";
 import { makeId } from "../../core/ids.ts";
 import { hashKey, makeKeyString } from "../../core/keys/key-string.ts";
 import { openRedisEdge } from "../../edge/open.ts";
@@ -14,7 +14,7 @@ import { createTestRedis } from "../harness/redis.ts";
 export interface Server {
   readonly url: string;
   /** A workspace with a root key that has every permission, and the objects in it. */
-  workspace(options?: { quotaPerMinute?: number }): Promise<{ rootKey: string; things: Things }>;
+  workspace(options?: { quotaPerMinute?: number }): Promise<{ rootKey: string; resources: Resources }>;
   /** A root key with only these permissions. */
   rootKey(workspaceId: string, permissions: readonly string[]): Promise<string>;
   /** For changes that no procedure makes: runs a statement. */
@@ -72,7 +72,7 @@ export async function startServer(): Promise<Server> {
         quotaPerMinute ?? null,
       ]);
       await registerRootKey(db, { workspaceId, rootKey });
-      return { rootKey, things: makeThings(db, { workspaceId, ask: askWith(rootKey) }) };
+      return { rootKey, resources: makeResources(db, { workspaceId, ask: askWith(rootKey) }) };
     },
     rootKey: async (workspaceId, permissions) => {
       const { key, start } = makeKeyString({ prefix: "root", randomBytes: randomBytes(24) });

@@ -1,6 +1,6 @@
 import type { Unkey } from "@unkey/api";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Things } from "../../api-server/test/things.ts";
+import type { Resources } from "../../api-server/test/resources.ts";
 import { makeClient } from "./client.ts";
 import { type Server, startServer } from "./server.ts";
 
@@ -10,12 +10,12 @@ import { type Server, startServer } from "./server.ts";
  */
 
 let server: Server;
-let things: Things;
+let resources: Resources;
 let client: Unkey;
 beforeAll(async () => {
   server = await startServer();
   const workspace = await server.workspace();
-  things = workspace.things;
+  resources = workspace.resources;
   ({ client } = makeClient(server.url, workspace.rootKey));
 });
 afterAll(() => server.close());
@@ -24,10 +24,10 @@ const HOUR_MS = 3_600_000;
 const IN_2100 = 4_102_444_800_000;
 
 test("a key with every field: created, read, found by its string, listed, verified", async () => {
-  const apiId = await things.encryptingApi();
-  const externalId = things.name("user");
-  const slug = things.name("documents.read");
-  const { data: role } = await client.permissions.createRole({ name: things.name("role"), permissions: [slug] });
+  const apiId = await resources.encryptingApi();
+  const externalId = resources.name("user");
+  const slug = resources.name("documents.read");
+  const { data: role } = await client.permissions.createRole({ name: resources.name("role"), permissions: [slug] });
   const { data: identity } = await client.identities.createIdentity({
     externalId,
     meta: { plan: "pro", seats: 5, nested: { list: [1, null, "two"] } },
@@ -102,7 +102,7 @@ test("a key with every field: created, read, found by its string, listed, verifi
 
 test("every code that keys.verifyKey can return", async () => {
   const code = async (body: Record<string, unknown>, request: object = {}) => {
-    const { key } = await things.key(body);
+    const { key } = await resources.key(body);
     return (await client.keys.verifyKey({ key, ...request })).data.code;
   };
   expect(await code({})).toBe("VALID");
@@ -112,20 +112,20 @@ test("every code that keys.verifyKey can return", async () => {
   expect(await code({}, { ratelimits: [{ name: "none", limit: 0, duration: HOUR_MS }] })).toBe("RATE_LIMITED");
   expect(await code({ credits: { remaining: 0 } })).toBe("USAGE_EXCEEDED");
   expect((await client.keys.verifyKey({ key: "nobody" })).data).toEqual({ valid: false, code: "NOT_FOUND" });
-  const { apiId, key } = await things.key();
+  const { apiId, key } = await resources.key();
   await server.query("update apis set ip_allow_list = '{192.0.2.1}' where id = $1", [apiId]);
   // Written directly to the database, so it arrives as a projected change.
   await expect.poll(async () => (await client.keys.verifyKey({ key })).data.code).toBe("FORBIDDEN");
 });
 
 test("fields that can be null or empty when a key changes", async () => {
-  const { keyId } = await things.key({
+  const { keyId } = await resources.key({
     name: "before",
-    externalId: things.name("user"),
+    externalId: resources.name("user"),
     meta: { a: 1 },
     expires: IN_2100,
     credits: { remaining: 5, refill: { interval: "daily", amount: 1 } },
-    roles: [(await things.role()).name],
+    roles: [(await resources.role()).name],
     permissions: ["one"],
     ratelimits: [{ name: "requests", limit: 1, duration: HOUR_MS }],
   });
@@ -144,7 +144,7 @@ test("fields that can be null or empty when a key changes", async () => {
 });
 
 test("credits by all three operations, unlimited ones as null", async () => {
-  const { keyId } = await things.key({ credits: { remaining: 5, refill: { interval: "daily", amount: 7 } } });
+  const { keyId } = await resources.key({ credits: { remaining: 5, refill: { interval: "daily", amount: 7 } } });
   const refill = { interval: "daily", amount: 7 };
   const change = async (operation: "set" | "increment" | "decrement", value: number | null) =>
     (await client.keys.updateCredits({ keyId, operation, value })).data;
@@ -155,16 +155,16 @@ test("credits by all three operations, unlimited ones as null", async () => {
 });
 
 test("iterating over pages returns each item once", async () => {
-  const { things, rootKey } = await server.workspace();
+  const { resources, rootKey } = await server.workspace();
   const { client } = makeClient(server.url, rootKey);
-  const apiId = await things.api();
-  const { namespace } = await things.namespace();
+  const apiId = await resources.api();
+  const { namespace } = await resources.namespace();
   const made: Record<string, string[]> = { keys: [], overrides: [], identities: [], permissions: [], roles: [] };
   for (let i = 0; i < 5; i++) {
-    made.keys?.push((await things.key({ apiId })).keyId);
-    made.identities?.push((await things.identity()).identityId);
-    made.permissions?.push((await things.permission()).permissionId);
-    made.roles?.push((await things.role()).roleId);
+    made.keys?.push((await resources.key({ apiId })).keyId);
+    made.identities?.push((await resources.identity()).identityId);
+    made.permissions?.push((await resources.permission()).permissionId);
+    made.roles?.push((await resources.role()).roleId);
     const body = { namespace, identifier: `someone${i}`, limit: 1, duration: HOUR_MS };
     made.overrides?.push((await client.ratelimit.setOverride(body)).data.overrideId);
   }
@@ -189,8 +189,8 @@ test("iterating over pages returns each item once", async () => {
 });
 
 test("several limits at once, one of them refusing: none is consumed", async () => {
-  const override = await things.override();
-  const free = await things.namespace();
+  const override = await resources.override();
+  const free = await resources.namespace();
   const batch = () =>
     client.ratelimit.multiLimit([
       { namespace: free.namespace, identifier: "a", limit: 10, duration: HOUR_MS },
@@ -213,10 +213,10 @@ test("several limits at once, one of them refusing: none is consumed", async () 
 });
 
 test("migrated keys: those that are new, those that are known already", async () => {
-  const [apiId, migrationId] = [await things.api(), await things.migration()];
+  const [apiId, migrationId] = [await resources.api(), await resources.migration()];
   const hash = "LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ=";
   const keys = [
-    { hash, name: "hello", externalId: things.name("user"), permissions: ["one"], roles: [things.name("role")] },
+    { hash, name: "hello", externalId: resources.name("user"), permissions: ["one"], roles: [resources.name("role")] },
   ];
   const { data } = await client.keys.migrateKeys({ migrationId, apiId, keys });
   expect(data).toEqual({ migrated: [{ hash, keyId: expect.any(String) }], failed: [] });
@@ -225,9 +225,9 @@ test("migrated keys: those that are new, those that are known already", async ()
 });
 
 test("the client sends 16 as the length of a key, so an API's own default applies only to other clients", async () => {
-  const apiId = await things.api();
+  const apiId = await resources.api();
   await server.query("update apis set default_byte_length = 64 where id = $1", [apiId]);
-  const { key } = await things.key({ apiId });
+  const { key } = await resources.key({ apiId });
   expect(key.length).toBeGreaterThan(80);
   expect((await client.keys.createKey({ apiId })).data.key.length).toBeLessThan(30);
 });

@@ -10,7 +10,7 @@ import type { Projection } from "../../edge/projection/contract.ts";
 import type { WithoutStore } from "../../edge/verification/count.ts";
 import { explain } from "../../edge/verification/explain.ts";
 import { type Verification, verify } from "../../edge/verification/verify.ts";
-import { createCounting } from "../../sidecar/gate/counting.ts";
+import { createCounting } from "../../sidecar/decision/counting.ts";
 import { aKeyView, aRatelimitRecord } from "../builders/key-view.ts";
 
 /* While the shared counters are away, an explanation says what a gate does that has counted nothing yet. */

@@ -86,7 +86,7 @@ describe.each(["Enforce", "Audit"] as const)("in mode %s", (mode) => {
     gate = await openGate({ policy: { mode, rules: RULES } });
     projection = await openProjection({
       source: gate.edge.source,
-      feed: gate.edge.feed,
+      stream: gate.edge.stream,
       follow: { workspaceId: WORKSPACE },
     });
     await gate.records.putAny("api", "api_other", { id: "api_other", name: "other" });
@@ -119,7 +119,7 @@ describe.each(["Enforce", "Audit"] as const)("in mode %s", (mode) => {
   async function explained(key: string, { method, path }: { method: string; path: string }) {
     const found = explainRule(policy, { method, path, source: POLICY_SOURCE });
     if (found.rule === undefined) return { code: found.code, steps: found.steps, limits: [] };
-    const question = { inForce: { policy }, rule: found.rule, hash: hashKey(key), clientIp: undefined };
+    const question = { active: { policy }, rule: found.rule, hash: hashKey(key), clientIp: undefined };
     const verification = new RuleVerification({ projection, workspaceId: WORKSPACE }, question);
     const { code, explained } = await explain(partsOf(), verification, { policy: POLICY_SOURCE });
     return { code, steps: [...found.steps, ...explained.steps], limits: explained.limits };

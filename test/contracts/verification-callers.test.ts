@@ -8,11 +8,11 @@ import { createMemoryEdge, type Edge } from "../../edge/open.ts";
 import type { Projection } from "../../edge/projection/contract.ts";
 import { openProjection } from "../../edge/projection/projection.ts";
 import type { WithoutStore } from "../../edge/verification/count.ts";
-import { type Verification, type VerifyParts, verify } from "../../edge/verification/verify.ts";
-import { createCounting } from "../../sidecar/gate/counting.ts";
-import { judge, judgeVerdict } from "../../sidecar/gate/judge.ts";
-import * as rules from "../../sidecar/gate/verify.ts";
-import { type PolicyInForce, readPolicy } from "../../sidecar/policy/in-force.ts";
+import { type Verification, type VerifyDeps, verify } from "../../edge/verification/verify.ts";
+import { createCounting } from "../../sidecar/decision/counting.ts";
+import { checkVerdict, evaluateHead } from "../../sidecar/decision/evaluate-head.ts";
+import * as rules from "../../sidecar/decision/verify.ts";
+import { type ActivePolicy, readPolicy } from "../../sidecar/policy/active-policy.ts";
 import { aRatelimitRecord } from "../builders/key-view.ts";
 import { aWorkspace } from "./edge/projected.ts";
 
@@ -26,11 +26,15 @@ const PROJECTION_ID = "prj_1";
 let ws: ReturnType<typeof aWorkspace>;
 let edge: Edge;
 let projection: Projection;
-let parts: VerifyParts;
+let parts: VerifyDeps;
 beforeEach(async () => {
   ws = aWorkspace();
   edge = createMemoryEdge();
-  projection = await openProjection({ source: edge.source, feed: edge.feed, follow: { workspaceId: ws.workspaceId } });
+  projection = await openProjection({
+    source: edge.source,
+    stream: edge.stream,
+    follow: { workspaceId: ws.workspaceId },
+  });
   const counting = createCounting({
     projection,
     counters: edge.counters({ timeoutMs: 1000 }),
@@ -122,7 +126,7 @@ describe("a gateway that asks for leave by HTTP", () => {
     rawHeaders: ["Host", "orders.test", ...rawHeaders],
     socket: { remoteAddress: "192.0.2.7" },
   });
-  let inForce: PolicyInForce;
+  let active: ActivePolicy;
   beforeEach(() => {
     const policy = PolicyInput.parse({
       formatVersion: 1,
@@ -145,14 +149,14 @@ describe("a gateway that asks for leave by HTTP", () => {
       policy,
     });
     if ("problem" in read) throw new Error(read.problem);
-    inForce = read;
+    active = read;
   });
 
   async function ask(...head: Parameters<typeof request>) {
-    const judgment = judge(request(...head), "request", inForce);
-    if (judgment.kind !== "verify") return judgment;
-    const gate = { ...parts, projection, workspaceId: ws.workspaceId, onDeparted: () => undefined };
-    return judgeVerdict(judgment, await rules.verify(gate, judgment));
+    const decision = evaluateHead(request(...head), "request", active);
+    if (decision.kind !== "verify") return decision;
+    const gate = { ...parts, projection, workspaceId: ws.workspaceId, onStaleDecision: () => undefined };
+    return checkVerdict(decision, await rules.verify(gate, decision));
   }
 
   test("needs what the sidecar has for a head, and no sidecar", async () => {

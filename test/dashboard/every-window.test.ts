@@ -30,7 +30,7 @@ const elements = (names: Iterable<string>): RegExp => new RegExp(`<(?:${[...name
 
 /** The parts that open a window: by the headless library, by the browser, or by another part. */
 function windowParts(): Set<string> {
-  const parts = SOURCES.filter(({ path }) => path.startsWith("parts/"));
+  const parts = SOURCES.filter(({ path }) => path.startsWith("components/"));
   const found = new Set(
     parts
       .filter(({ text }) =>
@@ -48,7 +48,7 @@ function windowParts(): Set<string> {
 test("the table has every window of every component", () => {
   const parts = windowParts();
   expect([...parts]).toEqual(expect.arrayContaining(["Dialog", "Drawer", "Menu", "ConfirmDialog", "YamlButton"]));
-  const wanted = SOURCES.filter(({ path }) => !path.startsWith("parts/")).flatMap(({ text }) => [
+  const wanted = SOURCES.filter(({ path }) => !path.startsWith("components/")).flatMap(({ text }) => [
     ...holdersOf(text, elements(parts)),
     ...holdersOf(text, /\spopover=|<dialog\b/g),
   ]);

@@ -300,7 +300,12 @@ export const EVERY_WINDOW = {
   ],
   settings: [
     { name: "change the quota", by: ["ChangeQuota"], at: () => "/settings", opener: button("Change the quota") },
-    { name: "change the bounds", by: ["ChangeBounds"], at: () => "/settings", opener: button("Change the bounds") },
+    {
+      name: "change the bounds",
+      by: ["ChangeQueryLimits"],
+      at: () => "/settings",
+      opener: button("Change the bounds"),
+    },
     { name: "switch usage off", by: ["Ask"], at: () => "/settings", opener: button("Switch off") },
     { name: "create a workspace", by: ["NameDialog"], at: () => "/workspaces", opener: button("Create a workspace") },
     { name: "the menu of a workspace", by: ["columnsOf"], kind: "menu", at: workspaces, opener: menuOfRow },

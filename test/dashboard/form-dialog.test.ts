@@ -11,7 +11,7 @@ test("Enter sends nothing while something is missing, and once while the answer 
   open,
 }) => {
   const names: unknown[] = [];
-  const { promise: goOn, resolve: answer } = Promise.withResolvers<void>();
+  const { promise: goOn, resolve: response } = Promise.withResolvers<void>();
   await context.route("**/v2/apis.createApi", async (route) => {
     names.push((route.request().postDataJSON() as { name: unknown }).name);
     await goOn;
@@ -30,7 +30,7 @@ test("Enter sends nothing while something is missing, and once while the answer 
   await dialog.getByRole("button", { name: "Create" }).and(page.locator("[aria-busy=true]")).waitFor();
   await name.press("Enter");
   await dialog.locator("form").evaluate((form: HTMLFormElement) => form.requestSubmit());
-  answer();
+  response();
   await page.getByText("The API sent once is created.").waitFor();
   await dialog.waitFor({ state: "hidden" });
   expect(names).toEqual(["sent once"]);

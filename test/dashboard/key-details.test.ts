@@ -8,7 +8,7 @@ const test = dashboardTest();
 const DAY_MS = 86_400_000;
 
 /** A key with everything: the same for all tests of this file. */
-async function wholeKey(dashboard: Dashboard) {
+async function fullKey(dashboard: Dashboard) {
   const { call } = dashboard;
   const [known] = await call("admin.searchKeys", { name: "Whole key" });
   if (known !== undefined) return { keyId: known.keyId, apiId: known.apiId };
@@ -38,7 +38,7 @@ async function wholeKey(dashboard: Dashboard) {
 
 describe("a key", () => {
   test("shows its state, credits, counters, and where each permission comes from", async ({ dashboard, open }) => {
-    const { keyId } = await wholeKey(dashboard);
+    const { keyId } = await fullKey(dashboard);
     const page = await open(`/keys/${keyId}`);
     await page.getByText("A request now would be let through").waitFor();
     const row = (name: string) =>
@@ -64,7 +64,7 @@ describe("a key", () => {
   });
 
   test("shows its last requests and its usage by outcome, once they are stored", async ({ dashboard, open }) => {
-    const { keyId } = await wholeKey(dashboard);
+    const { keyId } = await fullKey(dashboard);
     const page = await open(`/keys/${keyId}`);
     const requests = page.getByLabel("Last requests", { exact: true }).getByRole("row");
     await expect
@@ -96,7 +96,7 @@ describe("a key", () => {
   });
 
   test("says everything that stands against it, the deciding first", async ({ dashboard, open }) => {
-    const { apiId } = await wholeKey(dashboard);
+    const { apiId } = await fullKey(dashboard);
     const { keyId } = await dashboard.call("keys.createKey", {
       apiId,
       name: "Bad key",
@@ -129,7 +129,7 @@ describe("a key", () => {
   });
 
   test("of a manifest is locked, names it, and says how to change it", async ({ dashboard, open }) => {
-    const { apiId } = await wholeKey(dashboard);
+    const { apiId } = await fullKey(dashboard);
     const { keyId } = await dashboard.call("keys.createKey", { apiId, name: "Managed key" });
     await inDatabase(dashboard, "update keys set manager = 'main/ApiKey/shop/billing' where id = $1", [keyId]);
     const page = await open(`/keys/${keyId}`);
@@ -142,7 +142,7 @@ describe("a key", () => {
   });
 
   test("is shown to a viewer, who is told which permission is missing", async ({ dashboard, open }) => {
-    const { keyId } = await wholeKey(dashboard);
+    const { keyId } = await fullKey(dashboard);
     const page = await open(`/keys/${keyId}`, { role: "viewer" });
     await page.getByText("A request now would be let through").waitFor();
     const change = page.getByRole("button", { name: "Change", exact: true });
@@ -160,14 +160,14 @@ describe("a key", () => {
   });
 
   test.for(["light", "dark"] as const)("is accessible in %s", async (colorScheme, { dashboard, open }) => {
-    const { keyId } = await wholeKey(dashboard);
+    const { keyId } = await fullKey(dashboard);
     const page = await open(`/keys/${keyId}`, { colorScheme });
     await page.getByText("A request now would be let through").waitFor();
     await expectAccessible(page);
   });
 
   test.for([375, 1920])("fits %d px", async (width, { dashboard, open }) => {
-    const { keyId } = await wholeKey(dashboard);
+    const { keyId } = await fullKey(dashboard);
     const page = await open(`/keys/${keyId}`, { width });
     await page.getByText("A request now would be let through").waitFor();
     await expectNoSideways(page);

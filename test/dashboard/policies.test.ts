@@ -1,7 +1,7 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect } from "vitest";
-import { policyBody } from "../../api-server/test/things.ts";
+import { policyBody } from "../../api-server/test/resources.ts";
 import { waitFor } from "../harness/wait.ts";
 import { expectAccessible, expectNoSideways } from "./accessible.ts";
 import { type Dashboard, dashboardTest } from "./harness.ts";
@@ -48,7 +48,7 @@ describe("policies and pods", () => {
     await page.getByText("in force").first().waitFor();
     const { sidecarUrl } = dashboard;
     if (sidecarUrl === null) throw new Error("dev runs no sidecar");
-    for (let i = 0; i < 7; i++) await fetch(`${sidecarUrl}/audited-${i}`).then((answer) => answer.arrayBuffer());
+    for (let i = 0; i < 7; i++) await fetch(`${sidecarUrl}/audited-${i}`).then((response) => response.arrayBuffer());
     const refusals = page.getByRole("region", { name: "Refusals by rule" });
     await refusals.getByText("What it would have refused, by rule").waitFor();
     await refusals.getByRole("row").filter({ hasText: "MISSING_KEY" }).getByText("7", { exact: true }).waitFor();

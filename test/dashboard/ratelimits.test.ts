@@ -136,15 +136,15 @@ describe("the tester", () => {
     });
     const page = await open(path);
     const field = page.getByLabel("Which limit does an identifier get?");
-    const answer = page.getByRole("region", { name: "Tester" });
+    const response = page.getByRole("region", { name: "Tester" });
     await field.fill("premium_8_eu");
-    await answer.getByText("premium_8_eu would get 100 per 1 h, because of the pattern premium_*.").waitFor();
-    await answer.getByText("3 used, 97 left").waitFor();
-    await answer.getByText("*_eu, 50 per 1 h: 3 of its characters are no *, of the other 8.").waitFor();
-    await answer.getByText("*, 1 per 1 h: 0 of its characters are no *, of the other 8.").waitFor();
+    await response.getByText("premium_8_eu would get 100 per 1 h, because of the pattern premium_*.").waitFor();
+    await response.getByText("3 used, 97 left").waitFor();
+    await response.getByText("*_eu, 50 per 1 h: 3 of its characters are no *, of the other 8.").waitFor();
+    await response.getByText("*, 1 per 1 h: 0 of its characters are no *, of the other 8.").waitFor();
     await field.fill("premium_7");
-    await answer.getByText("because of the override for exactly this identifier.").waitFor();
-    await answer.getByText("premium_*, 100 per 1 h: an override for exactly this identifier comes first.").waitFor();
+    await response.getByText("because of the override for exactly this identifier.").waitFor();
+    await response.getByText("premium_*, 100 per 1 h: an override for exactly this identifier comes first.").waitFor();
     // Looking uses nothing.
     const { remaining } = await dashboard.call("ratelimit.limit", {
       namespace: name,

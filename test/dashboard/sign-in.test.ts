@@ -209,7 +209,7 @@ describe("another site", () => {
       ),
     );
     await page.waitForURL(/createApi/);
-    expect(await page.textContent("body")).toContain("foreign_request");
+    expect(await page.textContent("body")).toContain("cross_origin_request");
     expect(await apis(dashboard)).toBe(before);
   });
 

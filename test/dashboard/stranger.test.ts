@@ -6,7 +6,7 @@ import { type Made, makeObjects } from "./window-objects.ts";
 /*
  * Somebody who is not signed in: each address leads to signing in and nowhere else, nothing of the store is sent, and the address stays, so that it
  * is the same page that opens once the person is signed in. With a provider it is sign-in-provider.test.ts that holds where the way back leads. What the API
- * answers a stranger is held for each procedure in api-server/test/permissions-needed.test.ts, and with a session that was made up in roles.test.ts.
+ * answers a stranger is held for each procedure in api-server/test/required-permissions.test.ts, and with a session that was made up in roles.test.ts.
  */
 
 const test = dashboardTest();
@@ -35,10 +35,10 @@ describe("a stranger", () => {
     faults,
   }) => {
     const page = await context.newPage();
-    const answers: Promise<string>[] = [];
+    const responses: Promise<string>[] = [];
     const asked: string[] = [];
     page.on("request", (request) => asked.push(new URL(request.url()).pathname));
-    page.on("response", (response) => answers.push(response.text().catch(() => "")));
+    page.on("response", (response) => responses.push(response.text().catch(() => "")));
     for (const address of ADDRESSES) {
       const url = `${dashboard.url}/dashboard${address(made)}`;
       await page.goto(url);
@@ -49,7 +49,7 @@ describe("a stranger", () => {
       expect(await page.locator("h1").allTextContents(), url).toEqual(["Sign in"]);
     }
     expect(asked.filter((path) => path.startsWith("/v2/"))).toEqual([]);
-    const sent = (await Promise.all(answers)).filter((text) => text !== "");
+    const sent = (await Promise.all(responses)).filter((text) => text !== "");
     expect(sent.length).toBeGreaterThan(ADDRESSES.length);
     expect(sent.filter((text) => text.includes(SECRET))).toEqual([]);
     expect(faults.list()).toEqual([]);

@@ -1,6 +1,6 @@
 import type { Locator } from "playwright-core";
 import { expect } from "vitest";
-import type { ManagedTable } from "../../api-server/test/things.ts";
+import type { ManagedTable } from "../../api-server/test/resources.ts";
 import { inDatabase } from "./database.ts";
 import { ALL_WINDOWS, openWindow } from "./every-window.ts";
 import { dashboardTest } from "./harness.ts";

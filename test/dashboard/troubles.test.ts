@@ -171,19 +171,19 @@ describe("a page says what to do when a trouble begins, keeps what was typed, an
     };
     if (field !== undefined && send !== undefined && begin !== undefined) await field.fill(first);
     await more?.(page);
-    for (const trouble of TROUBLES) {
-      faults.expect(trouble.fault);
-      const end = await trouble.begin({ dashboard, context, isForm: begin !== undefined });
+    for (const problem of TROUBLES) {
+      faults.expect(problem.fault);
+      const end = await problem.begin({ dashboard, context, isForm: begin !== undefined });
       try {
         const before = field === undefined ? "" : await textOf(field);
         await go();
-        await (begin === undefined ? page : page.getByRole("dialog")).getByText(trouble.says).first().waitFor();
-        if (trouble.hasWayIn)
+        await (begin === undefined ? page : page.getByRole("dialog")).getByText(problem.says).first().waitFor();
+        if (problem.hasWayIn)
           await page
             .getByRole("link", { name: /[Ss]ign in.* in another tab/ })
             .first()
             .waitFor();
-        if (field !== undefined) expect(await textOf(field), trouble.name).toBe(`${before}${letter}`);
+        if (field !== undefined) expect(await textOf(field), problem.name).toBe(`${before}${letter}`);
       } finally {
         await end();
       }

@@ -66,8 +66,8 @@ beforeAll(async () => {
       [WORKSPACE, [...verifications, ...limits]],
       ["ws_other", verifications.map((event) => ({ ...event, id: `other_${event.id}`, workspaceId: "ws_other" }))],
     ] as const) {
-      const portion = new EventLines(workspaceId, events.map((event) => JSON.stringify(event)).join("\n"));
-      expect(await store.ingest(portion, NOW_MS)).toMatchObject({ stored: events.length });
+      const batch = new EventLines(workspaceId, events.map((event) => JSON.stringify(event)).join("\n"));
+      expect(await store.ingest(batch, NOW_MS)).toMatchObject({ stored: events.length });
     }
     while (await store.rollUp());
   }

@@ -288,8 +288,8 @@ describe("zoom", () => {
     const table = plot.getByRole("table");
     await table.waitFor();
     expect(await table.locator("tbody tr").count()).toBe(30);
-    const heads = await table.locator("thead th").allTextContents();
-    const valid = heads.indexOf("valid");
+    const rollbacks = await table.locator("thead th").allTextContents();
+    const valid = rollbacks.indexOf("valid");
     const column = await table
       .locator("tbody tr")
       .evaluateAll(

@@ -1,4 +1,4 @@
-import { policyBody } from "../../api-server/test/things.ts";
+import { policyBody } from "../../api-server/test/resources.ts";
 import { inDatabase } from "./database.ts";
 import type { Dashboard } from "./harness.ts";
 

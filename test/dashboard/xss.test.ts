@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { Pool } from "pg";
 import { expect } from "vitest";
+import { type Ask, makeResources, type Resources } from "../../api-server/test/resources.ts";
 import { SAMPLE_CALLS } from "../../api-server/test/sample-calls.ts";
-import { type Ask, makeThings, type Things } from "../../api-server/test/things.ts";
 import { expectHarmless } from "./harmless.ts";
 import { type Dashboard, dashboardTest } from "./harness.ts";
 import { type TextField, textFields, withText } from "./text-fields.ts";
@@ -55,12 +55,12 @@ function routesOfTheApp(): string[] {
 }
 
 /** Ids of what is shown, for the parameters of addresses: a new one must be added here. */
-async function addressOf(route: string, things: Things): Promise<string> {
+async function addressOf(route: string, resources: Resources): Promise<string> {
   const parameters: Record<string, () => Promise<string>> = {
-    namespaceId: async () => (await things.override()).namespaceId,
-    apiId: async () => (await things.key()).apiId,
-    keyId: async () => (await things.key()).keyId,
-    policyId: async () => (await things.policy()).policyId,
+    namespaceId: async () => (await resources.override()).namespaceId,
+    apiId: async () => (await resources.key()).apiId,
+    keyId: async () => (await resources.key()).keyId,
+    policyId: async () => (await resources.policy()).policyId,
   };
   let address = route;
   for (const [whole, name = ""] of route.matchAll(/\$(\w+)/g)) {
@@ -78,7 +78,7 @@ interface Tried {
 }
 
 /** Sets every field to every hostile text, one at a time, each time with objects of its own. */
-async function storeHostileTexts({ url, rootKey }: Dashboard, things: Things): Promise<Tried> {
+async function storeHostileTexts({ url, rootKey }: Dashboard, resources: Resources): Promise<Tried> {
   const tried: Tried = { accepted: new Map(), refused: new Map() };
   const note = (counts: Map<string, number>, name: string) => counts.set(name, (counts.get(name) ?? 0) + 1);
   const call = (path: string, body: unknown) =>
@@ -100,7 +100,7 @@ async function storeHostileTexts({ url, rootKey }: Dashboard, things: Things): P
       if (!tried.accepted.has(name) && (tried.refused.get(name) ?? 0) >= REFUSALS_MAX) break;
       let isPlaced = false;
       for (const make of makers) {
-        const { body } = await make(things);
+        const { body } = await make(resources);
         const hostile = withText(withField(body, field), field, hostileText(text, lengthMax));
         if (hostile === undefined) continue;
         isPlaced = true;
@@ -171,8 +171,8 @@ test("no text of an API caller runs as a script or breaks a page", { timeout: 90
   const pool = new Pool({ connectionString: dashboard.databaseUrl, max: 2 });
   try {
     const { id: workspaceId } = await dashboard.call("workspaces.getWorkspace", {});
-    const things = makeThings(pool, { workspaceId, ask: dashboard.call as Ask });
-    const { accepted } = await storeHostileTexts(dashboard, things);
+    const resources = makeResources(pool, { workspaceId, ask: dashboard.call as Ask });
+    const { accepted } = await storeHostileTexts(dashboard, resources);
     await nameWorkspaces(pool);
     const fields: readonly TextField[] = textFields();
     const untouched = fields
@@ -195,7 +195,7 @@ test("no text of an API caller runs as a script or breaks a page", { timeout: 90
     const routes = routesOfTheApp();
     expect(routes).toContain("/permissions");
     for (const route of routes) {
-      const address = await addressOf(route, things);
+      const address = await addressOf(route, resources);
       for (const width of [1280, 375]) {
         const page = await open(address, { width });
         await expectHarmless(page, `${address} at ${width} px`);

@@ -114,8 +114,8 @@ describe("the README's command line", () => {
       const { apiId = "" } = (await call("apis.createApi", { name: "readme" })).data;
       const curl = blocks(README, "sh").find((block) => block.startsWith("curl")) ?? "";
       const mine = curl.replace("http://127.0.0.1:8080", ready.apiUrl).replace("api_…", apiId);
-      const answer = JSON.parse((await shell(`POSTERN_ROOT_KEY=${ready.rootKey}; ${mine}`)).stdout);
-      expect(answer.data?.key ?? answer).toMatch(/^\w+$/);
+      const response = JSON.parse((await shell(`POSTERN_ROOT_KEY=${ready.rootKey}; ${mine}`)).stdout);
+      expect(response.data?.key ?? response).toMatch(/^\w+$/);
 
       expect(await dev.stop(6000)).toMatchObject({ code: 0 });
       await waitFor("the process that dev named to be gone", () => !isRunning(ready.pid));

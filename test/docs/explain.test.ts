@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as z from "zod";
 import { createPostgresSource } from "../../api-server/store/records.ts";
 import { buildTestApp, type TestApp } from "../../api-server/test/app.ts";
-import { makeThings, policyBody } from "../../api-server/test/things.ts";
+import { makeResources, policyBody } from "../../api-server/test/resources.ts";
 import { COMMANDS } from "../../cli/commands.ts";
 import { Cases } from "../../cli/decide/cases.ts";
 import { Fixtures } from "../../cli/decide/fixtures.ts";
@@ -53,10 +53,13 @@ describe("postern explain", () => {
   beforeAll(async () => {
     t = await buildTestApp();
     url = await t.app.listen({ host: "127.0.0.1", port: 0 });
-    const things = makeThings(t.deps.db, { workspaceId: t.workspace.id, ask: (path, body) => t.data(path, body) });
+    const resources = makeResources(t.deps.db, {
+      workspaceId: t.workspace.id,
+      ask: (path, body) => t.data(path, body),
+    });
     const { apiId } = await t.data("apis.createApi", { name: "orders" });
     await t.data("permissions.createRole", { name: "orders.editor", permissions: ["orders.read", "orders.write"] });
-    const made = await things.key({ apiId, name: "Billing", externalId: "premium_acme", roles: ["orders.editor"] });
+    const made = await resources.key({ apiId, name: "Billing", externalId: "premium_acme", roles: ["orders.editor"] });
     ids.key_4fGh7Jk2LmN8pQrS = made.keyId;
     const { namespaceId } = await t.data("ratelimit.createNamespace", { name: "public-api" });
     const limit = { namespace: "public-api", identifier: "premium_acme", limit: 5000, duration: 3_600_000 };

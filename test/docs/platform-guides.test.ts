@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { buildTestApp, type TestApp } from "../../api-server/test/app.ts";
-import { makeThings } from "../../api-server/test/things.ts";
+import { makeResources } from "../../api-server/test/resources.ts";
 import { ERROR_KINDS } from "../../core/errors.ts";
 import {
   createTestNamespace,
@@ -32,10 +32,10 @@ let shop: TestNamespace;
 let kubectl: Awaited<ReturnType<typeof startKubernetes>>["kubectl"];
 beforeAll(async () => {
   t = await buildTestApp();
-  const things = makeThings(t.deps.db, { workspaceId: t.workspace.id, ask: (path, body) => t.data(path, body) });
+  const resources = makeResources(t.deps.db, { workspaceId: t.workspace.id, ask: (path, body) => t.data(path, body) });
   env = {
     ...process.env,
-    API_ID: await things.api(),
+    API_ID: await resources.api(),
     POSTERN_API_URL: await t.app.listen({ host: "127.0.0.1", port: 0 }),
     POSTERN_ROOT_KEY: t.workspace.rootKey,
   };

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 const ROOT = resolve(import.meta.dirname, "../..");
 
 /** Terms of the glossary that types are named after: each names one thing in the whole project. */
-const TERMS = [{ term: "Exchange", file: "sidecar/gate/exchange.ts" }];
+const TERMS = [{ term: "Exchange", file: "sidecar/decision/exchange.ts" }];
 
 const sources = ["core", "edge", "api-server", "sidecar", "operator", "cli"].flatMap((part) =>
   readdirSync(join(ROOT, part), { recursive: true, encoding: "utf8" })

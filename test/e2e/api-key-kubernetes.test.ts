@@ -10,7 +10,7 @@ import {
   resourceOf,
   type Status,
   type TestManifest,
-  untilGone,
+  untilDisconnected,
   untilReason,
 } from "./operator-world.ts";
 
@@ -135,7 +135,7 @@ test("a Secret that is not the object's is never touched", async () => {
   await kubectl("create", "secret", "generic", "foreign-key", "--from-literal=key=theirs");
   const one = apiKey("foreign");
   await world.apply(one);
-  const status = await untilReason(world, one, "SecretNotOurs");
+  const status = await untilReason(world, one, "SecretNotOwned");
   expect(conditionOf(status, "Stalled")?.message).toContain("foreign-key");
   expect(textIn(await secretOf("foreign"))).toBe("theirs");
   expect(await keysOf("foreign")).toEqual([]);
@@ -163,7 +163,7 @@ test("deleting it revokes its keys", async () => {
   await untilReason(world, one, "Succeeded");
   const key = textIn(await secretOf("gone"));
   await world.remove(one);
-  await untilGone(world, one);
+  await untilDisconnected(world, one);
   expect(await verify(key)).toMatchObject({ valid: false, code: "NOT_FOUND" });
 });
 
@@ -218,7 +218,7 @@ test("without rights on Secrets the status says which are missing, and no key is
     await waitFor(`a status with ${says}`, async () => {
       await admin("annotate", resourceOf("ApiKey"), "limited", `test/nudge=${crypto.randomUUID()}`, "--overwrite");
       const ready = conditionOf(await world.status(one), "Ready");
-      return ready?.reason === "MissingRights" && ready.message.includes(says);
+      return ready?.reason === "Forbidden" && ready.message.includes(says);
     });
     const { data } = await world.call("managed.listKeys", { manager: `limited/ApiKey/${own.name}/limited` });
     expect(data.keys).toEqual([]);

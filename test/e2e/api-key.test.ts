@@ -2,7 +2,7 @@ import { mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { StoreApi } from "../../operator/api/client.ts";
+import type { ApiClient } from "../../operator/api/client.ts";
 import type { OperatorContext } from "../../operator/reconcilers/context.ts";
 import type { SecretStore } from "../../operator/source/contract.ts";
 import { conditionOf, type TestManifest } from "./operator-world.ts";
@@ -168,14 +168,14 @@ describe("an ApiKey", () => {
     await writeFile(file, "of another");
     await world.apply(apiKey());
     const status = await settle();
-    expect(conditionOf(status, "Stalled")).toMatchObject({ status: "True", reason: "SecretNotOurs" });
+    expect(conditionOf(status, "Stalled")).toMatchObject({ status: "True", reason: "SecretNotOwned" });
     expect(await secretText()).toBe("of another");
     expect(await listed()).toEqual([]);
     await rm(join(file, ".."), { recursive: true });
     expect(reasonOf(await settle())).toBe("Succeeded");
-    const rival = apiKey({}, { name: "younger", namespace: "shop" });
-    await world.apply(rival);
-    expect(reasonOf(await settle(rival))).toBe("Conflict");
+    const competitor = apiKey({}, { name: "younger", namespace: "shop" });
+    await world.apply(competitor);
+    expect(reasonOf(await settle(competitor))).toBe("Conflict");
     expect(await listed("younger")).toEqual([]);
   });
 
@@ -288,7 +288,7 @@ describe("an operator that is killed", () => {
     const api = {
       call: (procedure: string, ...rest: unknown[]) =>
         call(procedure, () => (world.api.call as (...all: unknown[]) => Promise<unknown>)(procedure, ...rest)),
-    } as StoreApi;
+    } as ApiClient;
     return context({ workspaces: oneWorkspace(api) });
   };
   const withSecrets = (change: (secrets: SecretStore) => Partial<SecretStore>): OperatorContext => {
@@ -299,9 +299,9 @@ describe("an operator that is killed", () => {
   const afterCall = (name: string, nth = 1) => {
     let count = 0;
     return withApi(async (procedure, go) => {
-      const answer = await go();
+      const response = await go();
       if (procedure === name && ++count === nth) dies();
-      return answer;
+      return response;
     });
   };
   const STEPS: ReadonlyArray<{ readonly name: string; readonly ctx: () => OperatorContext; readonly unheld: boolean }> =

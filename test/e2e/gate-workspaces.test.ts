@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { CREDENTIALS_PATH } from "../../core/gates/credentials.ts";
 import { managerOfPolicy } from "../../core/policies/policy-id.ts";
-import { centralAclRules } from "../../edge/redis/acl.ts";
+import { controlPlaneAclRules } from "../../edge/redis/acl.ts";
 import { makeWorkspace, openSystem, type SpawnedApi, type System } from "../faults/system.ts";
 import { aPolicy, aRule, call, startApp, withKey } from "../harness/gate.ts";
 import { KUBERNETES_START_MS } from "../harness/kubernetes.ts";
@@ -36,7 +36,7 @@ const closing: (() => Promise<void>)[] = [];
 beforeAll(async () => {
   world = await openWebhookWorld();
   system = await openSystem({ ownRedis: true, whenDone: (close) => void closing.push(close) });
-  const rules = centralAclRules({ prefix: system.prefix, makesUsers: true });
+  const rules = controlPlaneAclRules({ prefix: system.prefix, makesUsers: true });
   await system.raw.call("ACL", "SETUSER", "central", ...rules, ">secret");
   api = await system.spawnApi({
     REDIS_URL: system.redisUrl.replace("//", "//central:secret@"),

@@ -19,9 +19,9 @@ beforeAll(async () => {
 afterAll(() => world?.close());
 
 async function data<P extends Procedure>(procedure: P, body: Input<P>): Promise<Data<P>> {
-  const answer = await world.store.call(procedure, body);
-  if (answer.status !== 200) throw new Error(`${procedure}: ${JSON.stringify(answer)}`);
-  return answer.data;
+  const response = await world.store.call(procedure, body);
+  if (response.status !== 200) throw new Error(`${procedure}: ${JSON.stringify(response)}`);
+  return response.data;
 }
 type ManagedKind = Input<"managed.getObject">["kind"];
 const managerOf = async (kind: ManagedKind, id: string) => (await data("managed.getObject", { kind, id })).manager;

@@ -2,11 +2,11 @@ import { pino } from "pino";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { KINDS, type Kind } from "../../core/manifests/index.ts";
 import { createStoreApi } from "../../operator/api/client.ts";
-import { createPolicyLooks } from "../../operator/reconcilers/api-key-policy/looks.ts";
+import { createPolicyCache } from "../../operator/reconcilers/api-key-policy/policy-cache.ts";
 import type { OperatorContext } from "../../operator/reconcilers/context.ts";
+import { createSyncedObjects } from "../../operator/reconcilers/drift/synced-objects.ts";
 import { INDEXES } from "../../operator/reconcilers/indexes.ts";
 import { RECONCILERS } from "../../operator/reconcilers/registry.ts";
-import { createSettledObjects } from "../../operator/reconcilers/settled/settled.ts";
 import { createSyncTimes } from "../../operator/reconcilers/sync-times.ts";
 import type { ManifestChange, ManifestObject, ManifestSource } from "../../operator/source/contract.ts";
 import { indexSource } from "../../operator/source/indexed.ts";
@@ -133,8 +133,8 @@ async function lookedAt(count: number): Promise<Record<string, number>> {
     source,
     workspaces: oneWorkspace(createStoreApi({ url: store.server.url, rootKey: () => store.rootKey })),
     cluster: unique,
-    looks: createPolicyLooks(),
-    settled: createSettledObjects(300_000),
+    looks: createPolicyCache(),
+    synced: createSyncedObjects(300_000),
     syncs: createSyncTimes(),
     pods: { in: () => [] },
     network: undefined,

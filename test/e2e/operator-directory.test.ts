@@ -8,7 +8,7 @@ import {
   operatorOf,
   statusIn,
   type TestManifest,
-  untilGone,
+  untilDisconnected,
   untilReason,
 } from "./operator-world.ts";
 
@@ -48,7 +48,7 @@ test("a broken document is reported, the others of its file are applied, and its
   expect(world.operator.problems()).toMatchObject([{ file: "several.yaml", document: 2, location: "yaml" }]);
   expect(await permissionsOf("other")).toEqual(["a"]);
   await write("several.yaml", [roleYaml("good", "b"), roleYaml("third")].join("---\n"));
-  await untilGone(world, role("other"));
+  await untilDisconnected(world, role("other"));
   expect(world.operator.problems()).toEqual([]);
 });
 
@@ -65,7 +65,7 @@ test("unknown fields and wrong types are refused with their locations, and the l
   );
   expect(await permissionsOf("typo")).toEqual(["a"]);
   await rm(join(world.dir, "typo.yaml"));
-  await untilGone(world, role("typo"));
+  await untilDisconnected(world, role("typo"));
 });
 
 test("of two documents for one object the one in force stays in force", async () => {
@@ -78,7 +78,7 @@ test("of two documents for one object the one in force stays in force", async ()
   await rm(join(world.dir, "m-first.yaml"));
   await untilPermission("double", "second");
   await rm(join(world.dir, "a-second.yaml"));
-  await untilGone(world, role("double"));
+  await untilDisconnected(world, role("double"));
 });
 
 test("a file that is saved by removing it and creating a new one deletes nothing", async () => {
@@ -132,7 +132,7 @@ test("an override whose identifier is edited moves, and the old one is deleted",
   await waitFor("the override to move", async () => (await find("after")).status === 200);
   expect(await find("before")).toMatchObject({ status: 404 });
   await world.remove(override("after"));
-  await untilGone(world, override("after"));
+  await untilDisconnected(world, override("after"));
   expect(await find("after")).toMatchObject({ status: 404 });
 });
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Kind } from "../../core/manifests/index.ts";
-import type { StoreApi } from "../../operator/api/client.ts";
+import type { ApiClient } from "../../operator/api/client.ts";
 import type { OperatorContext } from "../../operator/reconcilers/context.ts";
 import { waitFor } from "../harness/wait.ts";
 import { conditionOf, type TestManifest } from "./operator-world.ts";
@@ -96,10 +96,10 @@ function killedAt(nth: number, when: "before" | "after"): { ctx: OperatorContext
   const writes: string[] = [];
   const write = async <T>(name: string, go: () => Promise<T>): Promise<T> => {
     if (when === "before" && writes.length + 1 === nth) throw new Killed();
-    const answer = await go();
+    const response = await go();
     writes.push(name);
     if (writes.length === nth) throw new Killed();
-    return answer;
+    return response;
   };
   const isRead = (procedure: string) => /\.(get|find|list)/.test(procedure);
   const real = world.api.call as (...all: unknown[]) => Promise<unknown>;
@@ -108,7 +108,7 @@ function killedAt(nth: number, when: "before" | "after"): { ctx: OperatorContext
       const go = () => real(procedure, ...rest);
       return isRead(procedure) ? go() : write(procedure, go);
     },
-  } as StoreApi;
+  } as ApiClient;
   const { source } = world.ctx;
   const { secrets } = source;
   return {
@@ -142,7 +142,7 @@ const settle = (one: TestManifest) =>
     await world.reconcile(one);
     return isAccepted(one);
   });
-const untilGone = (one: TestManifest) =>
+const untilDisconnected = (one: TestManifest) =>
   waitFor(`${one.kind} ${one.metadata.name} to be gone`, async () => {
     await world.reconcile(one);
     return world.objectOf(one) === undefined;
@@ -225,7 +225,7 @@ describe.each(CASES)("of a $kind", (one) => {
         begin: apply,
         end: async (manifest, at) => {
           await world.remove(manifest);
-          await untilGone(manifest);
+          await untilDisconnected(manifest);
           expect(await count(one.count, manifest.metadata.name), at).toBeLessThanOrEqual(one.left ?? 0);
         },
       });
@@ -240,7 +240,7 @@ describe.each(CASES)("of a $kind", (one) => {
         return manifest;
       },
       end: async (manifest, at) => {
-        await untilGone(manifest);
+        await untilDisconnected(manifest);
         expect(await count(one.count, manifest.metadata.name), at).toBe(one.left ?? 0);
       },
     });

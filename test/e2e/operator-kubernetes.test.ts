@@ -17,7 +17,7 @@ import {
   type Status,
   type TestManifest,
   toJson,
-  untilGone,
+  untilDisconnected,
   untilReason,
 } from "./operator-world.ts";
 
@@ -328,7 +328,7 @@ test("an object with the abandon annotation is released without the store", asyn
   await untilReason(world, one, "Succeeded");
   await kubectl("annotate", resourceOf("Role"), "abandoned", "postern.dev/abandon=true");
   await world.remove(one);
-  await untilGone(world, one);
+  await untilDisconnected(world, one);
   expect(await world.call("permissions.getRole", { role: "abandoned" })).toMatchObject({ status: 200 });
 });
 

@@ -1,7 +1,13 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { KUBERNETES_START_MS } from "../harness/kubernetes.ts";
 import { waitFor } from "../harness/wait.ts";
-import { conditionOf, openKubernetesWorld, type TestManifest, untilGone, untilReason } from "./operator-world.ts";
+import {
+  conditionOf,
+  openKubernetesWorld,
+  type TestManifest,
+  untilDisconnected,
+  untilReason,
+} from "./operator-world.ts";
 import { type PodOptions, runPod } from "./running-pods.ts";
 
 /*
@@ -135,13 +141,13 @@ test("it is written for the pods with a gate, put right when it is edited or del
   );
 
   await world.apply(policy("orders", { networkPolicy: "None" }));
-  await untilBypassable(orders, "True", "NetworkPolicyNone");
+  await untilBypassable(orders, "True", "NetworkPolicyDisabled");
   await until("it to be deleted", async () => (await networkPolicy("postern-orders")) === undefined);
   await world.apply(orders);
   await untilBypassable(orders, "False", "Succeeded");
   // Gates run on without their policy, so the app's port stays closed: Kubernetes deletes the NetworkPolicy with the last of their pods.
   await world.remove(orders);
-  await untilGone(world, orders);
+  await untilDisconnected(world, orders);
   const left = await networkPolicy("postern-orders");
   expect(portsOf(left)).not.toContainEqual(expect.objectContaining({ port: 8080 }));
   expect(
@@ -159,7 +165,7 @@ test("it is written for the pods with a gate, put right when it is edited or del
   await Promise.all(running.splice(0).map((stop) => stop()));
   await untilBypassable(orders, "Unknown", "NoPods");
   await world.remove(orders);
-  await untilGone(world, orders);
+  await untilDisconnected(world, orders);
   expect(await networkPolicy("postern-orders")).toBeUndefined();
 }, 120_000);
 
@@ -182,7 +188,7 @@ test("one of the name that is not the policy's is left as it is; the policy is i
   expect(status).toMatchObject({ policyId: expect.any(String), policyVersion: expect.any(Number) });
   await untilBypassable(taken, "True", "Conflict");
   await world.remove(taken);
-  await untilGone(world, taken);
+  await untilDisconnected(world, taken);
   expect(await networkPolicy("postern-taken")).toEqual(before);
 
   // Once the name is free, it is written.
@@ -200,7 +206,7 @@ test("Redirect needs none, and None has none; a pod without a gate, or one that 
   await startPod("kernel-1", "kernel", { gate: { redirects: true } });
   await startPod("beside-1", "beside");
   await untilBypassable(kernel, "False", "Redirected");
-  await untilBypassable(beside, "True", "InterceptionNone");
+  await untilBypassable(beside, "True", "InterceptionDisabled");
   expect(await networkPolicy("postern-kernel")).toBeUndefined();
   expect(await networkPolicy("postern-beside")).toBeUndefined();
 
@@ -219,7 +225,7 @@ test("Redirect needs none, and None has none; a pod without a gate, or one that 
     spec: { podSelector: { matchLabels: { app: "shared" } }, ingress: [{ ports: [{ port: 8080 }] }] },
   };
   await kubectl(["create", "-f", "-"], JSON.stringify(wide));
-  const { message } = await untilBypassable(shared, "True", "OtherNetworkPolicy");
+  const { message } = await untilBypassable(shared, "True", "ConflictingNetworkPolicy");
   expect(message).toContain("NetworkPolicy wide");
   // Ours would open what that one closes, so it is gone.
   await until("ours to be deleted", async () => (await networkPolicy("postern-shared")) === undefined);
@@ -249,6 +255,22 @@ test("after a change from Port to Redirect it stays until the last pod with Port
   await stopOld();
   await untilBypassable(moved, "False", "Redirected");
   await until("it to be deleted", async () => (await networkPolicy("postern-moved")) === undefined);
+}, 120_000);
+
+test("after spec.selector is removed it belongs to the pods that run, and is taken over when the selector is back", async () => {
+  const bare = policy("bare");
+  await world.apply(bare);
+  await startPod("bare-0", "bare");
+  await untilBypassable(bare, "False", "Succeeded");
+  const before = await networkPolicy("postern-bare");
+  await world.apply(policy("bare", { selector: undefined }));
+  await untilBypassable(bare, "True", "SelectorMissing");
+  const ownersOf = async () => (await networkPolicy("postern-bare"))?.metadata.ownerReferences ?? [];
+  await until("it to belong to the pod", async () => (await ownersOf())[0]?.name === "bare-0");
+  expect((await networkPolicy("postern-bare")).spec).toEqual(before.spec);
+  await world.apply(bare);
+  await until("it to belong to the policy", async () => (await ownersOf())[0]?.kind === "ApiKeyPolicy");
+  expect((await networkPolicy("postern-bare")).metadata.uid).toBe(before.metadata.uid);
 }, 120_000);
 
 test("a Service that sends requests past the gate is named in the status and in an Event, until it names the port", async () => {

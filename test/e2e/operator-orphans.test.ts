@@ -255,7 +255,9 @@ test("a Role that keys have is not deleted with its manifest, which says how man
   expect(readyOf(world.statusIn(role("held")))).toMatchObject({
     status: "False",
     reason: "DeleteProtected",
-    message: expect.stringContaining("1 key has the role"),
+    message: expect.stringMatching(
+      /1 key has the role.*: kubectl -n prod annotate role[.]postern[.]dev held postern[.]dev[/]abandon=true$/,
+    ),
   });
   expect(await api("permissions.getRole", { role: "held" })).toMatchObject({ status: 200 });
 });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { StoreApi } from "../../operator/api/client.ts";
+import type { ApiClient } from "../../operator/api/client.ts";
 import { conditionOf, type TestManifest } from "./operator-world.ts";
 import { oneWorkspace, openReconcilerWorld, type ReconcilerWorld } from "./reconciler-world.ts";
 
@@ -18,7 +18,7 @@ const policy = (name: string): TestManifest => ({
 });
 
 /** The API as an operator of the next release uses it: its policies contain something that this release does not know. */
-const asTheNextRelease = (change: object): StoreApi => ({
+const asTheNextRelease = (change: object): ApiClient => ({
   call: (procedure, body, management) =>
     world.api.call(
       procedure,
@@ -71,15 +71,15 @@ test("a sidecar that refuses the policy is reported in the status until it is up
   await pods.report({ ...report, podId: "pod-2", generation: 1, version: policyVersion });
   await world.work(one);
   const refused = world.statusIn(one);
-  expect(conditionOf(refused, "Refused")).toMatchObject({ status: "True", reason: "FormatNotKnown" });
-  expect(conditionOf(refused, "Refused")?.message).toContain(`1 of 2 sidecars cannot enforce this generation`);
-  expect(conditionOf(refused, "Refused")?.message).toContain(reason);
-  expect(conditionOf(refused, "Enforced")).toMatchObject({ status: "False", reason: "FormatNotKnown" });
+  expect(conditionOf(refused, "Unsupported")).toMatchObject({ status: "True", reason: "UnsupportedFormat" });
+  expect(conditionOf(refused, "Unsupported")?.message).toContain(`1 of 2 sidecars cannot enforce this generation`);
+  expect(conditionOf(refused, "Unsupported")?.message).toContain(reason);
+  expect(conditionOf(refused, "Enforced")).toMatchObject({ status: "False", reason: "UnsupportedFormat" });
   expect(refused.dataPlane).toMatchObject({ pods: 2, current: 1, refused: 1 });
   await pods.report({ ...report, generation: 1, version: policyVersion });
   await world.work(one);
   const upgraded = world.statusIn(one);
-  expect(conditionOf(upgraded, "Refused")).toMatchObject({ status: "False" });
+  expect(conditionOf(upgraded, "Unsupported")).toMatchObject({ status: "False" });
   expect(conditionOf(upgraded, "Enforced")).toMatchObject({ status: "True" });
   expect(upgraded.dataPlane).not.toHaveProperty("refused");
 });

@@ -89,7 +89,7 @@ test("under later CRDs, objects with fields that this operator does not know are
     const ready = await untilReason({ status }, one, "Succeeded");
     expect(conditionOf(ready, "Stalled")).toBeUndefined();
     const told = conditionOf(ready, "UnknownFields");
-    expect(told).toMatchObject({ status: "True", reason: "LaterRelease" });
+    expect(told).toMatchObject({ status: "True", reason: "NewerSchema" });
     expect(told?.message).toContain("spec.strictness");
     expect(told?.message.includes("spec.target.tls")).toBe(one.kind === "ApiKeyPolicy");
   }

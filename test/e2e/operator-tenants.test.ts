@@ -504,7 +504,7 @@ describe.each([
     // The pod without a gate is counted here, and the NetworkPolicy that is not this policy's is left alone.
     const status = await until(policy, "Conflict");
     expect(conditionOf(status, "Bypassable")).toMatchObject({ status: "True" });
-    await until(key, "SecretNotOurs");
+    await until(key, "SecretNotOwned");
     expect((await get("secret", user, "billing-key")).data).toEqual({ key: Buffer.from("forged").toString("base64") });
     expect((await get("networkpolicy", user, "postern-orders")).spec.ingress).toEqual([{}]);
     expect(await everythingOfAnn()).toEqual(before);

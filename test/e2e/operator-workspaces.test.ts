@@ -12,9 +12,9 @@ import {
 } from "../harness/kubernetes.ts";
 import { waitFor } from "../harness/wait.ts";
 import {
-  type Answer,
   applyCrds,
   conditionOf,
+  type HttpResponse,
   openStore,
   operatorOf,
   resourceOf,
@@ -22,7 +22,7 @@ import {
   type Store,
   type TestManifest,
   toJson,
-  untilGone,
+  untilDisconnected,
   untilReason,
 } from "./operator-world.ts";
 import { openTeam, type Team } from "./teams.ts";
@@ -164,8 +164,8 @@ async function stored(team: Team, statuses: Readonly<Record<Kind, Status>>): Pro
   ];
   return await Promise.all(
     calls.map(async ([procedure, body]) => {
-      const answer: Answer = await team.call(procedure, body);
-      return { procedure, status: answer.status, data: answer.data };
+      const response: HttpResponse = await team.call(procedure, body);
+      return { procedure, status: response.status, data: response.data };
     }),
   );
 }
@@ -182,7 +182,7 @@ test("objects of every kind with equal names are two teams' own, made, changed a
   const [mine, theirs] = [everyKind(ns.a, 5), everyKind(ns.b, 7)];
   const myStatuses = await allReady(mine);
   const before = await stored(teamA, myStatuses);
-  for (const answer of before as Array<{ status: number }>) expect(answer.status).toBe(200);
+  for (const response of before as Array<{ status: number }>) expect(response.status).toBe(200);
 
   const theirStatuses = await allReady(theirs);
   expect(await stored(teamA, myStatuses)).toEqual(before);
@@ -225,14 +225,14 @@ test("objects of every kind with equal names are two teams' own, made, changed a
 
   // A policy whose API is to be deleted waits for its keys.
   await remove(theirs.ApiKey);
-  await untilGone(world, theirs.ApiKey);
+  await untilDisconnected(world, theirs.ApiKey);
   const { ApiKey: _, ...others } = theirs;
   const all = [...Object.values(others), far, foreign, farKey, foreignKey];
   for (const one of all) await remove(one);
-  for (const one of all) await untilGone(world, one);
+  for (const one of all) await untilDisconnected(world, one);
   expect(await stored(teamA, myStatuses)).toEqual(before);
-  for (const answer of (await stored(teamB, theirStatuses)) as Array<{ status: number }>) {
-    expect(answer.status).toBe(404);
+  for (const response of (await stored(teamB, theirStatuses)) as Array<{ status: number }>) {
+    expect(response.status).toBe(404);
   }
   for (const [kind, one] of kindsOf(mine))
     expect(conditionOf(await world.status(one), "Ready"), kind).toMatchObject({ status: "True" });
@@ -249,7 +249,7 @@ test("within a workspace names are shared: the older object of two namespaces ha
 test("a namespace without a workspace acts in none, and says why, until its Namespace gets a label", async () => {
   const one = role(ns.none, "unlabelled");
   await apply(one);
-  const status = await until(one, "NoWorkspace");
+  const status = await until(one, "WorkspaceNotFound");
   expect(conditionOf(status, "Stalled")?.message).toContain("postern.dev/workspace");
   for (const team of [teamA, teamB]) {
     expect(await team.call("permissions.getRole", { role: "unlabelled" })).toMatchObject({ status: 404 });
@@ -259,22 +259,22 @@ test("a namespace without a workspace acts in none, and says why, until its Name
   expect(await teamB.call("permissions.getRole", { role: "unlabelled" })).toMatchObject({ status: 200 });
   expect(await teamA.call("permissions.getRole", { role: "unlabelled" })).toMatchObject({ status: 404 });
   await remove(one);
-  await untilGone(world, one);
+  await untilDisconnected(world, one);
 });
 
 test("when a namespace moves to another workspace, what its objects made stays where it is, and they say so", async () => {
   await label(ns.none, "team-a");
-  const [settled, later] = [role(ns.none, "settled"), role(ns.none, "later")];
-  await apply(settled);
-  const { roleId } = await until(settled, "Succeeded");
+  const [synced, later] = [role(ns.none, "settled"), role(ns.none, "later")];
+  await apply(synced);
+  const { roleId } = await until(synced, "Succeeded");
 
   await label(ns.none, "team-b");
-  const status = await until(settled, "WorkspaceChanged");
+  const status = await until(synced, "WorkspaceChanged");
   expect(conditionOf(status, "Stalled")?.message).toContain("team-a");
   // A rival of the new workspace is not blocked by it, and new objects act in the new one.
-  const rival = role(ns.b, "settled");
-  await apply(rival);
-  await until(rival, "Succeeded");
+  const competitor = role(ns.b, "settled");
+  await apply(competitor);
+  await until(competitor, "Succeeded");
   await apply(later);
   await until(later, "Succeeded");
   expect(await teamB.call("permissions.getRole", { role: "later" })).toMatchObject({ status: 200 });
@@ -282,13 +282,13 @@ test("when a namespace moves to another workspace, what its objects made stays w
   expect(there).toMatchObject({ status: 200, data: { id: roleId } });
 
   // Deleted now, it waits: nothing is done in a workspace that the namespace does not belong to.
-  await remove(settled);
-  await until(settled, "WorkspaceChanged");
+  await remove(synced);
+  await until(synced, "WorkspaceChanged");
   expect(await teamA.call("permissions.getRole", { role: "settled" })).toMatchObject({ status: 200 });
   await remove(later);
-  await untilGone(world, later);
+  await untilDisconnected(world, later);
   await label(ns.none, "team-a");
-  await untilGone(world, settled);
+  await untilDisconnected(world, synced);
   expect(await teamA.call("permissions.getRole", { role: "settled" })).toMatchObject({ status: 404 });
   expect(await teamB.call("permissions.getRole", { role: "settled" })).toMatchObject({ status: 200 });
 });
@@ -297,7 +297,7 @@ test("root keys are followed: a workspace comes, changes its key and goes withou
   await label(ns.none, "team-c");
   const one = role(ns.none, "followed");
   await apply(one);
-  const status = await until(one, "NoWorkspace");
+  const status = await until(one, "WorkspaceNotFound");
   expect(conditionOf(status, "Stalled")?.message).toContain("team-c");
   const teamC = await openTeam(store, "team-c");
   await writeFile(join(keysDir, "team-c"), teamC.operatorKey);
@@ -314,14 +314,14 @@ test("root keys are followed: a workspace comes, changes its key and goes withou
   });
 
   await rm(join(keysDir, "team-c"));
-  await until(one, "NoWorkspace");
+  await until(one, "WorkspaceNotFound");
   expect(await teamC.call("permissions.getRole", { role: "followed" }, next)).toMatchObject({ status: 200 });
   const other = role(ns.a, "goes-on");
   await apply(other);
   await until(other, "Succeeded");
   await writeFile(join(keysDir, "team-c"), next);
   await remove(one);
-  await untilGone(world, one);
+  await untilDisconnected(world, one);
 }, 60_000);
 
 test("a grant restricts a name to namespaces: others may not use it, and do not stand in the way", async () => {

@@ -37,7 +37,7 @@ export interface Status {
   readonly [field: string]: unknown;
 }
 
-export interface Answer {
+export interface HttpResponse {
   readonly status: number;
   // biome-ignore lint/suspicious/noExplicitAny: tests reach into answers of any shape.
   readonly data: any;
@@ -50,7 +50,7 @@ export interface Store {
   readonly databaseUrl: string;
   readonly rootKey: string;
   /** `POST /v2/<procedure>`; the answer's status and body. */
-  call(procedure: string, body: unknown, headers?: Record<string, string>): Promise<Answer>;
+  call(procedure: string, body: unknown, headers?: Record<string, string>): Promise<HttpResponse>;
   /** After `server` was closed: starts another one on the same database and port. Returns the function that closes it. */
   reopen(port: number): Promise<() => Promise<void>>;
   /** Runs a statement on the store's database, for what no procedure can do, such as letting time pass. */
@@ -234,7 +234,7 @@ export async function untilReason(
   }
 }
 
-export const untilGone = (world: Pick<World, "status">, manifest: Pick<TestManifest, "kind" | "metadata">) =>
+export const untilDisconnected = (world: Pick<World, "status">, manifest: Pick<TestManifest, "kind" | "metadata">) =>
   waitFor(
     `${manifest.kind} ${manifest.metadata.name} to be gone`,
     async () => (await world.status(manifest)) === undefined,

@@ -6,7 +6,7 @@ import {
   openDirectoryWorld,
   openKubernetesWorld,
   type TestManifest,
-  untilGone,
+  untilDisconnected,
   untilReason,
   type World,
 } from "./operator-world.ts";
@@ -129,7 +129,7 @@ describe.each([
     await world.apply(role("guarded"));
     await untilReason(world, role("guarded"), "Succeeded");
     const refused = await world.call("permissions.updateRole", { role: "guarded", name: "mine" });
-    expect(refused).toMatchObject({ status: 409, error: { type: expect.stringMatching(/managed_elsewhere$/) } });
+    expect(refused).toMatchObject({ status: 409, error: { type: expect.stringMatching(/managed_by_manifest$/) } });
     expect(refused.error.detail).toContain(managerOf(role("guarded")));
   });
 
@@ -174,7 +174,7 @@ describe.each([
     expect(conditionOf(status, "Stalled")?.message).toMatch(new RegExp(`Role[ /]${world.namespace}/first`));
     expect(conditionOf(await world.status(first), "Ready")).toMatchObject({ status: "True" });
     await world.remove(first);
-    await untilGone(world, first);
+    await untilDisconnected(world, first);
     await untilReason(world, second, "Succeeded");
     const { data } = await world.call("permissions.getRole", { role: "Contested" });
     expect(data.permissions).toMatchObject([{ slug: "two" }]);
@@ -247,7 +247,7 @@ describe.each([
     const { policyId } = await untilReason(world, policy("mortal"), "Succeeded");
     await world.remove(role("mortal"));
     await world.remove(policy("mortal"));
-    await Promise.all([untilGone(world, role("mortal")), untilGone(world, policy("mortal"))]);
+    await Promise.all([untilDisconnected(world, role("mortal")), untilDisconnected(world, policy("mortal"))]);
     expect(await world.call("permissions.getRole", { role: "mortal" })).toMatchObject({ status: 404 });
     expect(await world.call("policies.getPolicy", { policyId })).toMatchObject({ status: 404 });
   });
@@ -260,7 +260,7 @@ describe.each([
     const { apiId } = await untilReason(world, policy("orphaned"), "Succeeded");
     await world.remove(orphan);
     await world.remove(policy("orphaned"));
-    await Promise.all([untilGone(world, orphan), untilGone(world, policy("orphaned"))]);
+    await Promise.all([untilDisconnected(world, orphan), untilDisconnected(world, policy("orphaned"))]);
     expect((await world.call("managed.getObject", { kind: "namespace", id: namespaceId })).data).toEqual({
       kind: "namespace",
       id: namespaceId,
@@ -279,7 +279,7 @@ describe.each([
     const { apiId, policyId } = await untilReason(world, pruned, "Succeeded");
     const { data } = await world.call("keys.createKey", { apiId });
     await world.remove(pruned);
-    await untilGone(world, pruned);
+    await untilDisconnected(world, pruned);
     await world.apply(pruned);
     const again = await untilReason(world, pruned, "Succeeded");
     expect([again.apiId, again.policyId]).toEqual([apiId, policyId]);

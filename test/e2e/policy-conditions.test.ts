@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createStoreApi, type StoreApi } from "../../operator/api/client.ts";
+import { type ApiClient, createStoreApi } from "../../operator/api/client.ts";
 import type { OperatorContext } from "../../operator/reconcilers/context.ts";
 import { freePort } from "../harness/ports.ts";
 import { conditionOf, type Status, type TestManifest } from "./operator-world.ts";
@@ -24,7 +24,7 @@ const policy = (name: string, more: Record<string, unknown> = {}): TestManifest 
 const CHANGE = { mode: "Audit" };
 
 /** A policy of which one gate enforces the first generation. */
-async function inForce(name: string): Promise<Status> {
+async function active(name: string): Promise<Status> {
   await world.apply(policy(name));
   const { policyId, policyVersion, workspaceId } = await world.reconcile(policy(name));
   const of = { workspaceId: String(workspaceId), policyId: String(policyId), podId: `shop/${name}` };
@@ -42,7 +42,7 @@ async function lookedAt(name: string, ctx: Partial<OperatorContext>): Promise<St
 
 const generationOf = (name: string) => world.objectOf(policy(name))?.metadata.generation;
 
-function expectNotInForce(name: string, status: Status, is: { accepted: string; enforced: string; reason: string }) {
+function expectNotActive(name: string, status: Status, is: { accepted: string; enforced: string; reason: string }) {
   const observedGeneration = generationOf(name);
   expect(observedGeneration).not.toBe(1);
   expect(conditionOf(status, "Accepted")).toMatchObject({ status: is.accepted, reason: is.reason, observedGeneration });
@@ -51,11 +51,11 @@ function expectNotInForce(name: string, status: Status, is: { accepted: string; 
 }
 
 test("a spec with a fault: the former generation is named, with its version", async () => {
-  const { policyVersion } = await inForce("faulty");
+  const { policyVersion } = await active("faulty");
   const generation = generationOf("faulty");
   await world.apply(policy("faulty", { rules: [{ permissions: "a AND" }] }));
   const status = await world.reconcile(policy("faulty"));
-  expectNotInForce("faulty", status, { accepted: "False", enforced: "False", reason: "PermissionQueryInvalid" });
+  expectNotActive("faulty", status, { accepted: "False", enforced: "False", reason: "PermissionQueryInvalid" });
   expect(conditionOf(status, "Enforced")?.message).toBe(
     `Generation ${generation} (version ${policyVersion}) stays in force until this generation is accepted.`,
   );
@@ -63,12 +63,12 @@ test("a spec with a fault: the former generation is named, with its version", as
 });
 
 test("a change that the store refuses: neither accepted nor enforced", async () => {
-  await inForce("refused");
+  await active("refused");
   await world.apply(policy("refused", CHANGE));
   // Between the look and the write another cluster's operator takes the policy.
-  const api: StoreApi = {
+  const api: ApiClient = {
     ...world.api,
-    call: async (...call: Parameters<StoreApi["call"]>) => {
+    call: async (...call: Parameters<ApiClient["call"]>) => {
       if (call[0] === "policies.setPolicy") {
         const { policyId } = world.statusIn(policy("refused"));
         await world.store.sql("update policies set manager = 'other/ApiKeyPolicy/shop/refused' where id = $1", [
@@ -77,27 +77,27 @@ test("a change that the store refuses: neither accepted nor enforced", async () 
       }
       return await world.api.call(...call);
     },
-  } as StoreApi;
+  } as ApiClient;
   const status = await lookedAt("refused", { workspaces: oneWorkspace(api) });
-  expectNotInForce("refused", status, { accepted: "False", enforced: "False", reason: "Conflict" });
+  expectNotActive("refused", status, { accepted: "False", enforced: "False", reason: "Conflict" });
 });
 
 test("a namespace without a workspace: nothing is said of what the store was not asked", async () => {
-  const { policyVersion } = await inForce("nowhere");
+  const { policyVersion } = await active("nowhere");
   await world.apply(policy("nowhere", CHANGE));
   const place = { reason: "none", message: "The namespace shop acts in no workspace." } as const;
-  const status = await lookedAt("nowhere", { workspaces: { ...world.ctx.workspaces, placeOf: () => place } });
-  expectNotInForce("nowhere", status, { accepted: "False", enforced: "False", reason: "NoWorkspace" });
+  const status = await lookedAt("nowhere", { workspaces: { ...world.ctx.workspaces, resolve: () => place } });
+  expectNotActive("nowhere", status, { accepted: "False", enforced: "False", reason: "WorkspaceNotFound" });
   expect(conditionOf(status, "Enforced")?.message).toContain("status.policyVersion says which");
   expect(status.policyVersion).toBe(policyVersion);
 });
 
 test("an API that is away: it is not known whether the new spec is accepted, and not said that it is enforced", async () => {
-  await inForce("away");
+  await active("away");
   await world.apply(policy("away", CHANGE));
   const api = createStoreApi({ url: `http://127.0.0.1:${await freePort()}`, rootKey: () => "any" });
   const status = await lookedAt("away", { workspaces: oneWorkspace(api) });
-  expectNotInForce("away", status, { accepted: "Unknown", enforced: "Unknown", reason: "ApiUnavailable" });
+  expectNotActive("away", status, { accepted: "Unknown", enforced: "Unknown", reason: "ApiUnavailable" });
   const back = await world.reconcile(policy("away"));
   expect(conditionOf(back, "Accepted")).toMatchObject({ status: "True", observedGeneration: generationOf("away") });
 });

@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { pino } from "pino";
 import { stringify } from "yaml";
 import { API_VERSION, type Kind } from "../../core/manifests/index.ts";
-import { createStoreApi, type StoreApi } from "../../operator/api/client.ts";
-import { createPolicyLooks } from "../../operator/reconcilers/api-key-policy/looks.ts";
+import { type ApiClient, createStoreApi } from "../../operator/api/client.ts";
+import { createPolicyCache } from "../../operator/reconcilers/api-key-policy/policy-cache.ts";
 import type { OperatorContext } from "../../operator/reconcilers/context.ts";
+import { createSyncedObjects } from "../../operator/reconcilers/drift/synced-objects.ts";
 import { INDEXES, type ObjectSource } from "../../operator/reconcilers/indexes.ts";
 import { RECONCILERS } from "../../operator/reconcilers/registry.ts";
-import { createSettledObjects } from "../../operator/reconcilers/settled/settled.ts";
 import { createSyncTimes } from "../../operator/reconcilers/sync-times.ts";
 import type { WorkResult } from "../../operator/runtime/queue.ts";
 import type { ManifestObject } from "../../operator/source/contract.ts";
@@ -29,7 +29,7 @@ export interface ReconcilerWorld {
   readonly store: Store;
   readonly source: ObjectSource;
   readonly stateDir: string;
-  readonly api: StoreApi;
+  readonly api: ApiClient;
   readonly ctx: OperatorContext;
   objectOf(one: Name): ManifestObject | undefined;
   statusIn(one: Name): Status;
@@ -44,8 +44,8 @@ export interface ReconcilerWorld {
 }
 
 /** One workspace for all namespaces, as with POSTERN_ROOT_KEY. */
-export const oneWorkspace = (api: StoreApi): OperatorContext["workspaces"] => ({
-  placeOf: () => ({ workspace: { name: undefined, isDefault: true, api } }),
+export const oneWorkspace = (api: ApiClient): OperatorContext["workspaces"] => ({
+  resolve: () => ({ workspace: { name: undefined, isDefault: true, api } }),
   mayUseName: () => true,
   confirm: async () => undefined,
 });
@@ -65,8 +65,8 @@ export async function openReconcilerWorld(): Promise<ReconcilerWorld> {
     source,
     workspaces: oneWorkspace(api),
     cluster: "test",
-    looks: createPolicyLooks(),
-    settled: createSettledObjects(300_000),
+    looks: createPolicyCache(),
+    synced: createSyncedObjects(300_000),
     syncs: createSyncTimes(),
     pods: undefined,
     network: undefined,
@@ -84,7 +84,7 @@ export async function openReconcilerWorld(): Promise<ReconcilerWorld> {
     if (reconciler === undefined) throw new Error(`no reconciler of ${one.kind}`);
     // No poll shows here what changed since the last look.
     within.looks.forget(one.metadata);
-    within.settled.forget(one.kind as Kind, one.metadata);
+    within.synced.forget(one.kind as Kind, one.metadata);
     return await reconciler.reconcile(one.metadata, within);
   };
 

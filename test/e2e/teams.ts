@@ -4,7 +4,7 @@ import { createWorkspace } from "../../api-server/domain/administration/workspac
 import { listRootKeys } from "../../api-server/store/root-keys.ts";
 import { OPERATOR_PERMISSIONS } from "../../core/permissions/operator.ts";
 import { ALL_GRANTS } from "../../core/permissions/root-key.ts";
-import type { Answer, Store } from "./operator-world.ts";
+import type { HttpResponse, Store } from "./operator-world.ts";
 
 export interface Team {
   readonly name: string;
@@ -15,7 +15,7 @@ export interface Team {
   readonly operatorKey: string;
   readonly administrator: Administrator;
   /** `POST /v2/<procedure>` with a root key of the team. */
-  call(procedure: string, body: unknown, rootKey?: string): Promise<Answer>;
+  call(procedure: string, body: unknown, rootKey?: string): Promise<HttpResponse>;
   /** Another one with the permissions of the operator. */
   anotherKey(): Promise<string>;
   /** Disables all root keys that the team has. */

@@ -205,7 +205,7 @@ describe("from manifests to a protected app", () => {
   test("an API write to a managed object is refused, naming the manifest", async () => {
     const reply = await call("permissions.deleteRole", { role: "orders.editor" });
     expect(reply.status).toBe(409);
-    expect(reply.body.error.type).toMatch(/\/managed_elsewhere$/);
+    expect(reply.body.error.type).toMatch(/\/managed_by_manifest$/);
     expect(reply.body.error.detail).toContain(`${namespace.name}/Role/${namespace.name}/editor`);
   });
 

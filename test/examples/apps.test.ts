@@ -35,9 +35,9 @@ const runningOf = (example: ExampleApp): Running => {
 
 beforeAll(async () => {
   server = await startServer();
-  const { rootKey, things } = await server.workspace();
+  const { rootKey, resources } = await server.workspace();
   issue = await issuerOf(server.url, rootKey);
-  verifyOnly = await server.rootKey(things.workspaceId, ["api.*.verify_key"]);
+  verifyOnly = await server.rootKey(resources.workspaceId, ["api.*.verify_key"]);
   expired = issue({ expires: 1 });
   await Promise.all(
     APPS.map(async (example) => {
@@ -64,16 +64,16 @@ test.each(APPS)("in $name it does not start without a root key, and says so", as
   await expect(started).rejects.toThrow("set POSTERN_ROOT_KEY to a root key that has api.*.verify_key");
 });
 
-interface Answer {
+interface HttpResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly body: { error?: string; for?: { keyId: string; externalId?: string | null; plan?: string | null } };
 }
 
-async function askAt({ url }: Running, authorization?: string): Promise<Answer> {
+async function askAt({ url }: Running, authorization?: string): Promise<HttpResponse> {
   const headers: Record<string, string> = authorization === undefined ? {} : { authorization };
   const response = await fetch(`${url}/reports`, { headers, signal: AbortSignal.timeout(10_000) });
-  return { status: response.status, headers: response.headers, body: (await response.json()) as Answer["body"] };
+  return { status: response.status, headers: response.headers, body: (await response.json()) as HttpResponse["body"] };
 }
 
 describe.each(APPS)("the app in $name", (example) => {
@@ -115,20 +115,20 @@ describe.each(APPS)("the app in $name", (example) => {
     { code: "USAGE_EXCEEDED", key: { credits: { remaining: 0 } } },
   ] as const)("refuses a key that is $code as a gate does", async ({ code, key: body }) => {
     const { key } = await (body === "expired" ? expired : issue(body));
-    const answer = await askWith(key);
-    expect(answer.status).toBe(STATUS_AT_A_GATE[code]);
-    expect(answer.headers.get("www-authenticate")).toBe(answer.status === 401 ? "Bearer" : null);
-    expect(answer.body).toEqual({ error: expect.any(String) });
+    const response = await askWith(key);
+    expect(response.status).toBe(STATUS_AT_A_GATE[code]);
+    expect(response.headers.get("www-authenticate")).toBe(response.status === 401 ? "Bearer" : null);
+    expect(response.body).toEqual({ error: expect.any(String) });
   });
 
   test("lets ten requests a minute through, and says when to come again", async () => {
     const { key } = await issue({});
-    const answers: Answer[] = [];
+    const responses: HttpResponse[] = [];
     // A window may end meanwhile, then some more pass.
-    while (answers.at(-1)?.status !== 429 && answers.length < 30) answers.push(await askWith(key));
-    expect(answers.length).toBeGreaterThan(10);
-    expect(answers.slice(0, -1).every(({ status }) => status === 200)).toBe(true);
-    const seconds = Number(answers.at(-1)?.headers.get("retry-after"));
+    while (responses.at(-1)?.status !== 429 && responses.length < 30) responses.push(await askWith(key));
+    expect(responses.length).toBeGreaterThan(10);
+    expect(responses.slice(0, -1).every(({ status }) => status === 200)).toBe(true);
+    const seconds = Number(responses.at(-1)?.headers.get("retry-after"));
     expect(seconds).toBeGreaterThanOrEqual(1);
     expect(seconds).toBeLessThanOrEqual(60);
     expect((await issue({}).then((other) => askWith(other.key))).status, "each key has a limit of its own").toBe(200);
@@ -138,16 +138,16 @@ describe.each(APPS)("the app in $name", (example) => {
 const FAULTS: readonly { name: string; fault: LineFault }[] = [
   { name: "resets connections", fault: { kind: "reset" } },
   { name: "speaks no JSON", fault: { kind: "garbage" } },
-  { name: "answers 500", fault: { kind: "empty", answer: "HTTP/1.1 500 No\r\nContent-Length: 2\r\n\r\n{}" } },
+  { name: "answers 500", fault: { kind: "empty", response: "HTTP/1.1 500 No\r\nContent-Length: 2\r\n\r\n{}" } },
   {
     name: "answers 200 without a verification",
-    fault: { kind: "empty", answer: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}" },
+    fault: { kind: "empty", response: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}" },
   },
   { name: "does not answer", fault: { kind: "halfOpen" } },
   { name: "is slow at each step", fault: { kind: "latency", ms: 1500 } },
   {
     name: "begins an answer and does not end it",
-    fault: { kind: "empty", answer: "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{" },
+    fault: { kind: "empty", response: "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{" },
   },
 ];
 

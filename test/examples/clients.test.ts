@@ -50,13 +50,13 @@ beforeAll(async () => {
   python = await pythonWith({ name, version, and: ["mypy==2.4.1"], title: name });
   for (const file of files) writeFileSync(join(folder, file.name), file.text);
 
-  const { rootKey, things } = await server.workspace();
+  const { rootKey, resources } = await server.workspace();
   const issue = await issuerOf(server.url, rootKey);
   const { key } = await issue({ externalId: "user_10" });
   variables = {
     PATH: [dirname(python), dirname(process.execPath), process.env.PATH].join(delimiter),
     POSTERN_API_URL: server.url,
-    POSTERN_ROOT_KEY: await server.rootKey(things.workspaceId, page.permissions),
+    POSTERN_ROOT_KEY: await server.rootKey(resources.workspaceId, page.permissions),
     KEY: key,
   };
 }, INSTALL_MS);

@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { parse } from "yaml";
 import { everyProcedure, sampleCallsOf } from "../../api-server/test/every-procedure.ts";
 import { requestOf } from "../../api-server/test/request.ts";
-import { makeThings, type Things } from "../../api-server/test/things.ts";
+import { makeResources, type Resources } from "../../api-server/test/resources.ts";
 import { parseQuantity } from "../../operator/injection/quantity.ts";
 import { bundle } from "../../scripts/bundle.ts";
 import { type RunningProcess, startProcess } from "../harness/process.ts";
@@ -27,7 +27,7 @@ const ROLES = 100;
 
 interface Sender {
   readonly rootKey: string;
-  readonly things: Things;
+  readonly resources: Resources;
 }
 
 test("the largest bodies that each procedure accepts and refuses leave an api-server alive, and others served", async () => {
@@ -41,19 +41,19 @@ test("the largest bodies that each procedure accepts and refuses leave an api-se
   const workspaces = await Promise.all(ids.map((id) => makeWorkspace(system, `ws_${id}`)));
   const [one, another, third] = workspaces.map(({ workspaceId, rootKey }): Sender => {
     const { data } = makeClient(url, rootKey);
-    return { rootKey, things: makeThings(system.db, { workspaceId, ask: data }) };
+    return { rootKey, resources: makeResources(system.db, { workspaceId, ask: data }) };
   });
   if (one === undefined || another === undefined || third === undefined) throw new Error("there are three");
-  for (const { things } of [one, another]) {
-    for (let i = 0; i < ROLES; i++) await things.ask("permissions.createRole", { name: `editor${i}` });
+  for (const { resources } of [one, another]) {
+    for (let i = 0; i < ROLES; i++) await resources.ask("permissions.createRole", { name: `editor${i}` });
   }
-  const { apiId } = await third.things.key();
+  const { apiId } = await third.resources.key();
 
   for (const { path, isOpen, schema } of everyProcedure) {
     if (isOpen || requestOf(path, {}).method === "GET") continue;
     const senders = await Promise.all(
-      [one, another].map(async ({ rootKey, things }) => {
-        const { body } = await sampleCallsOf(path).always(things);
+      [one, another].map(async ({ rootKey, resources }) => {
+        const { body } = await sampleCallsOf(path).always(resources);
         const bodies = { largest: largestBody(schema, body), ...bodiesOfMostValues(body) };
         return { rootKey, bodies };
       }),

@@ -63,7 +63,7 @@ test("an api-server whose Postgres is away at its start answers probes, says why
   await waitFor("the liveness probe to be answered", async () => (await statusOf(port, "/livez")) === 200);
   await waitFor("the readiness probe to say why", async () => {
     const { status, body } = await ask(port, "/readyz");
-    return status === 503 && body.includes("postgres-away");
+    return status === 503 && body.includes("postgres_unavailable");
   });
   const refused = await fetch(`http://127.0.0.1:${port}/v2/apis.createApi`, { method: "POST", body: "{}" });
   expect(refused.status).toBe(500);
@@ -75,7 +75,7 @@ test("an api-server whose Postgres is away at its start answers probes, says why
     .split("\n")
     .filter((text) => text.includes("Postgres"));
   expect(about).toHaveLength(1);
-  expect(about[0]).toContain('"reason":"postgres-away"');
+  expect(about[0]).toContain('"reason":"postgres_unavailable"');
   line.mend();
   await waitFor("it to be ready", async () => (await statusOf(port, "/readyz")) === 200);
   expect(await statusOf(port, "/livez")).toBe(200);
@@ -112,7 +112,7 @@ test("an api-server ends at SIGTERM while it waits for Postgres", async () => {
   const { url } = await cutPostgres();
   const port = await freePort();
   const child = await spawn(["api-server", "--port", String(port)], { DATABASE_URL: url, ...(await redis()) });
-  await waitFor("it to wait", async () => (await ask(port, "/readyz")).body.includes("postgres-away"));
+  await waitFor("it to wait", async () => (await ask(port, "/readyz")).body.includes("postgres_unavailable"));
   expect(await child.stop()).toEqual({ code: 0, signal: null });
 });
 
@@ -139,7 +139,7 @@ test("`postern ingest` whose Postgres is away at its start answers probes, says 
   await waitFor("the liveness probe to be answered", async () => (await statusOf(port, "/livez")) === 200);
   await waitFor("the readiness probe to say why", async () => {
     const { status, body } = await ask(port, "/readyz");
-    return status === 503 && body.includes("postgres-away");
+    return status === 503 && body.includes("postgres_unavailable");
   });
   line.mend();
   await waitFor("it to be ready", async () => (await statusOf(port, "/readyz")) === 200);
@@ -156,9 +156,12 @@ test("an api-server whose Redis is away at its start serves without it, and uses
   const port = await freePort();
   const child = await spawn(["api-server", "--port", String(port)], { DATABASE_URL: database.url, REDIS_URL: own.url });
   await waitFor("it to be ready", async () => (await statusOf(port, "/readyz")) === 200);
-  expect((await ask(port, "/readyz?verbose")).body).toContain("store-away");
+  expect((await ask(port, "/readyz?verbose")).body).toContain("redis_unavailable");
   await own.restart();
-  await waitFor("it to use Redis", async () => !(await ask(port, "/readyz?verbose")).body.includes("store-away"));
+  await waitFor(
+    "it to use Redis",
+    async () => !(await ask(port, "/readyz?verbose")).body.includes("redis_unavailable"),
+  );
   expect(await child.stop()).toEqual({ code: 0, signal: null });
 });
 

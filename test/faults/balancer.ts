@@ -25,9 +25,9 @@ export async function startBalancer(): Promise<Balancer> {
   let next = 0;
   const probe = async (replica: Replica, state: { ready: boolean }): Promise<void> => {
     const url = `http://127.0.0.1:${replica.adminPort}/readyz`;
-    const answer = await fetch(url, { signal: AbortSignal.timeout(PROBE_MS_MAX) }).catch(() => undefined);
-    await answer?.text().catch(() => undefined);
-    state.ready = answer?.status === 200;
+    const response = await fetch(url, { signal: AbortSignal.timeout(PROBE_MS_MAX) }).catch(() => undefined);
+    await response?.text().catch(() => undefined);
+    state.ready = response?.status === 200;
   };
   const probing = (async () => {
     while (!isClosed) {

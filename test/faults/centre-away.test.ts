@@ -74,7 +74,7 @@ test("without a relay an api-server serves, reports what is late, and marks its 
   await elsewhere.query("select pg_advisory_lock($1)", [ADVISORY_LOCKS.relay]);
   const api = await system.api();
   expect(await api.isReady()).toBe(true);
-  expect(await api.degradations()).toEqual(["propagation-late"]);
+  expect(await api.degradations()).toEqual(["propagation_delayed"]);
   const change = () =>
     fetch(`${api.url}/v2/apis.createApi`, {
       method: "POST",
@@ -84,6 +84,6 @@ test("without a relay an api-server serves, reports what is late, and marks its 
   expect((await change()).headers.get("postern-propagation")).toBe("delayed");
 
   elsewhere.release(true);
-  await waitFor("somebody to relay", () => api.isWhole());
+  await waitFor("somebody to relay", () => api.isComplete());
   expect((await change()).headers.get("postern-propagation")).toBe(null);
 });

@@ -125,8 +125,8 @@ function startLoad(): { end(): Promise<void> } {
 }
 
 async function rows(query: string): Promise<unknown[][]> {
-  const answer = await client.query({ query, format: "JSONCompactEachRow" });
-  return await answer.json<unknown[]>();
+  const response = await client.query({ query, format: "JSONCompactEachRow" });
+  return await response.json<unknown[]>();
 }
 
 /** Each event but those that their writer dropped, and knows of. */
@@ -168,11 +168,11 @@ test("killed under load: away, and each event is stored once after its restart",
   });
   expect(await degradations()).toEqual([]);
   await clickhouse.kill();
-  await isSeen("clickhouse-away");
+  await isSeen("clickhouse_unavailable");
   await keysAreServed();
-  expect(await metric(`postern_degraded{reason="clickhouse-away"}`)).toBe(1);
+  expect(await metric(`postern_degraded{reason="clickhouse_unavailable"}`)).toBe(1);
   await waitFor("events to wait", async () => (await metric("postern_events_lag_seconds")) > 3, { deadlineMs: 20_000 });
-  expect(await metric(`postern_clickhouse_failures_total{operation="insert",reason="away"}`)).toBeGreaterThan(0);
+  expect(await metric(`postern_clickhouse_failures_total{operation="insert",reason="unavailable"}`)).toBeGreaterThan(0);
   await clickhouse.restart();
   await isOver();
   await load.end();
@@ -185,7 +185,7 @@ test("hanging under load: away within seconds, and each event is stored once whe
   const load = startLoad();
   process.kill(clickhouse.pid, "SIGSTOP");
   try {
-    await isSeen("clickhouse-away");
+    await isSeen("clickhouse_unavailable");
     await keysAreServed();
   } finally {
     process.kill(clickhouse.pid, "SIGCONT");
@@ -197,9 +197,9 @@ test("hanging under load: away within seconds, and each event is stored once whe
 }, 180_000);
 
 test.each([
-  { name: "disk full", reason: "full", setting: "min_free_disk_bytes_to_perform_insert = 1000000000000000000" },
+  { name: "disk full", reason: "disk_full", setting: "min_free_disk_bytes_to_perform_insert = 1000000000000000000" },
   { name: "too many parts", reason: "overloaded", setting: "parts_to_throw_insert = 1" },
-  { name: "tables read-only", reason: "read-only", setting: "table_readonly = 1" },
+  { name: "tables read-only", reason: "read_only", setting: "table_readonly = 1" },
 ])(
   "$name: said as $reason, and each event is stored once when it is over",
   async ({ reason, setting }) => {
@@ -207,7 +207,7 @@ test.each([
     await client.command({ query: `system stop merges ${table}` });
     await client.command({ query: `alter table ${table} modify setting ${setting}` });
     const load = startLoad();
-    await isSeen(`clickhouse-${reason}`);
+    await isSeen(`clickhouse_${reason}`);
     await keysAreServed();
     const failures = `postern_clickhouse_failures_total{operation="insert",reason="${reason}"}`;
     expect(await metric(failures)).toBeGreaterThan(0);
@@ -227,9 +227,11 @@ test("Redis killed under load, and back: each event that it accepted is stored o
   for (let i = 0; i < 3; i++) {
     const before = added.size;
     await redis.kill("SIGKILL");
-    await isSeen("store-away");
+    await isSeen("redis_unavailable");
     await redis.restart();
-    await waitFor("it to be back", async () => !(await degradations()).includes("store-away"), { deadlineMs: 30_000 });
+    await waitFor("it to be back", async () => !(await degradations()).includes("redis_unavailable"), {
+      deadlineMs: 30_000,
+    });
     // Those of the time without Redis, and what was on its way when it was killed.
     droppedMax += added.size - before + ON_ITS_WAY_MAX;
   }

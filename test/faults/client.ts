@@ -22,7 +22,7 @@ export interface Api {
   /** The degradations that it reports although it serves. */
   degradations(): Promise<string[]>;
   /** Whether it is ready and has no degradation: the store answers, and changes arrive. */
-  isWhole(): Promise<boolean>;
+  isComplete(): Promise<boolean>;
 }
 
 /** A customer of the api-server at `url`; a call without a root key uses `ownRootKey`. */
@@ -43,8 +43,8 @@ export function makeClient(url: string, ownRootKey: string): Api {
     return isOfV1(path) ? reply.body : reply.body.data;
   };
   const degradations: Api["degradations"] = async () => {
-    const answer = await fetch(`${url}/readyz?verbose`);
-    const found = (await answer.json()) as { degradations: Array<{ reason: string }> };
+    const response = await fetch(`${url}/readyz?verbose`);
+    const found = (await response.json()) as { degradations: Array<{ reason: string }> };
     return found.degradations.map(({ reason }) => reason);
   };
   return {
@@ -54,7 +54,7 @@ export function makeClient(url: string, ownRootKey: string): Api {
     code: async (key) => (await data("keys.verifyKey", { key })).code,
     isReady: async () => (await fetch(`${url}/readyz`)).status === 200,
     degradations,
-    isWhole: async () => (await fetch(`${url}/readyz`)).status === 200 && (await degradations()).length === 0,
+    isComplete: async () => (await fetch(`${url}/readyz`)).status === 200 && (await degradations()).length === 0,
   };
 }
 

@@ -17,7 +17,7 @@ let apiId: string;
 beforeEach(async () => {
   system = await openSystem({ ownRedis: true });
   api = await system.api();
-  await waitFor("the api-server to be whole", () => api.isWhole());
+  await waitFor("the api-server to be whole", () => api.isComplete());
   pods = await Promise.all([1, 2, 3].map(() => system.pod()));
   ({ apiId } = await api.data("apis.createApi", { name: "payments" }));
 });

@@ -1,19 +1,19 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import { centralAclRules, podAclRules } from "../../edge/redis/acl.ts";
+import { controlPlaneAclRules, podAclRules } from "../../edge/redis/acl.ts";
 import { openCertificateFolder } from "../harness/certificate.ts";
 import { WORKSPACE } from "../harness/gate.ts";
 import { redisBinary } from "../harness/parts/redis.ts";
 import { valkeyBinary } from "../harness/parts/valkey.ts";
 import { type KindOptions, type Replicated, startCluster, startSentinels } from "../harness/redis-kinds.ts";
 import { waitFor } from "../harness/wait.ts";
-import { enoughOfTheHour, type Failover, LIMIT, openFailover, strayFaults } from "./failover.ts";
+import { enoughOfTheHour, type Failover, LIMIT, openFailover, strayErrors } from "./failover.ts";
 
 /*
  * Failovers with TLS and users of Redis. Users are not replicated: each server has those that were made at it. So a new master may not
  * know the user of a gate.
  */
 
-const CENTRAL = centralAclRules({});
+const GLOBAL = controlPlaneAclRules({});
 const GATES = podAclRules({ workspaceId: WORKSPACE });
 
 async function openWithUsers(start: (options: KindOptions) => Promise<Replicated>, program: string): Promise<Failover> {
@@ -21,7 +21,7 @@ async function openWithUsers(start: (options: KindOptions) => Promise<Replicated
   onTestFinished(() => certificates.remove());
   const tls = certificates.make("redis");
   const store = await start({ program, tls });
-  await store.atAll("ACL", "SETUSER", "central", ...CENTRAL, ">secret");
+  await store.atAll("ACL", "SETUSER", "central", ...GLOBAL, ">secret");
   await store.atAll("ACL", "SETUSER", "gates", ...GATES, ">secret");
   const users = { central: "central:secret", gates: "gates:secret" };
   return await openFailover({ store, users, caFile: tls.certFile, ca: tls.cert });
@@ -48,7 +48,7 @@ describe.each(process.env.ALL_FAILOVERS === "1" ? STORES : STORES.slice(0, 1))(
       expect(asking.admitted()).toBeLessThanOrEqual(LIMIT);
       expect(asking.admitted()).toBeGreaterThan(LIMIT / 2);
       for (const status of asking.statuses) expect([200, 429, 503]).toContain(status);
-      expect(await strayFaults(gates)).toBe(0);
+      expect(await strayErrors(gates)).toBe(0);
     }, 180_000);
 
     test("when it does not, nothing is let through uncounted, the log says why, and they go on once it does", async () => {
@@ -73,7 +73,7 @@ describe.each(process.env.ALL_FAILOVERS === "1" ? STORES : STORES.slice(0, 1))(
       await asking.stop();
       expect(asking.admitted()).toBeLessThanOrEqual(LIMIT);
       for (const { process } of gates) expect(process.stderr()).not.toContain("secret");
-      expect(await strayFaults(gates)).toBe(0);
+      expect(await strayErrors(gates)).toBe(0);
     }, 180_000);
   },
 );

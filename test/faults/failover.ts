@@ -119,10 +119,10 @@ export const enoughOfTheHour = () =>
   waitFor("a window with time left", () => Date.now() % HOUR_MS < HOUR_MS - 120_000, { deadlineMs: 130_000 });
 
 /** What was thrown where nothing catches it is counted. */
-export async function strayFaults(gates: readonly SidecarProcess[]): Promise<number> {
+export async function strayErrors(gates: readonly SidecarProcess[]): Promise<number> {
   const bodies = await Promise.all(
     gates.map(async ({ adminPort }) => (await call(adminPort, { path: "/metrics" })).body),
   );
-  const counted = bodies.map((body) => /postern_sidecar_faults_total\{where="stray"\} (\d+)/.exec(body)?.[1]);
+  const counted = bodies.map((body) => /postern_sidecar_internal_errors_total\{source="stray"\} (\d+)/.exec(body)?.[1]);
   return counted.reduce((sum, times) => sum + Number(times), 0);
 }

@@ -10,7 +10,7 @@ import { Redis } from "ioredis";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { CREDENTIALS_PATH } from "../../core/gates/credentials.ts";
 import { managerOfPolicy, policyIdOf } from "../../core/policies/policy-id.ts";
-import { centralAclRules } from "../../edge/redis/acl.ts";
+import { controlPlaneAclRules } from "../../edge/redis/acl.ts";
 import { RedisKeys } from "../../edge/redis/keys.ts";
 import { aPolicy, aRule, call, startApp, withKey } from "../harness/gate.ts";
 import {
@@ -98,7 +98,7 @@ interface World {
 async function openWorld(): Promise<World> {
   const system = await openSystem({ ownRedis: true });
   const { prefix } = system;
-  await makeCentral(system);
+  await makeGlobal(system);
   const spawnApi = () =>
     system.spawnApi({
       REDIS_URL: system.redisUrl.replace("//", "//central:secret@"),
@@ -135,8 +135,8 @@ async function openWorld(): Promise<World> {
   return { system, api, workspaceId, namespace, apiId, keyId, key, policyId, spawnApi };
 }
 
-const makeCentral = ({ raw, prefix }: System) =>
-  raw.call("ACL", "SETUSER", "central", ...centralAclRules({ prefix, makesUsers: true }), ">secret");
+const makeGlobal = ({ raw, prefix }: System) =>
+  raw.call("ACL", "SETUSER", "central", ...controlPlaneAclRules({ prefix, makesUsers: true }), ">secret");
 
 async function askCredentials({ api, workspaceId }: World, token: string, body: object = {}) {
   const response = await fetch(`${api.url}${CREDENTIALS_PATH}`, {
@@ -237,7 +237,7 @@ describe("a gate with no secret but its pod's token", () => {
     await system.redis.restart();
     await waitFor("Redis", () => system.raw.ping().then(() => true));
     expect(await usersOf(system.raw, system.prefix)).toEqual([]);
-    await makeCentral(system);
+    await makeGlobal(system);
     const again = await system.spawnApi({
       REDIS_URL: system.redisUrl.replace("//", "//central:secret@"),
       POSTERN_API_PORT: new URL(api.url).port,
@@ -346,8 +346,8 @@ describe("the user that a gate gets", () => {
     const [elsewhere, fresh] = [await createPod(await createNamespace()), await createPod(world.namespace)];
     const token = await pod.token();
     const kindOf = async (given: string, body: object = {}) => {
-      const answer = await askCredentials(world, given, body);
-      return answer.status === 200 ? "issued" : String(answer.body.error.type).split("/").at(-1);
+      const response = await askCredentials(world, given, body);
+      return response.status === 200 ? "issued" : String(response.body.error.type).split("/").at(-1);
     };
     const forged = `${token.slice(0, token.lastIndexOf("."))}.${"A".repeat(342)}`;
     expect({

@@ -128,8 +128,8 @@ test("whatever one workspace writes under its prefix, credits of the others are 
     expect((await api.data("keys.verifyKey", { key })).code).toBe("VALID");
   }
   const metrics = await (await fetch(`${api.url}/metrics`)).text();
-  expect(metrics).toMatch(/postern_store_refused_total\{what="credit-loads"\} [1-9]/);
-  expect(metrics).toMatch(/postern_store_refused_total\{what="credit-marks"\} [1-9]/);
+  expect(metrics).toMatch(/postern_store_invalid_values_total\{kind="credit-loads"\} [1-9]/);
+  expect(metrics).toMatch(/postern_store_invalid_values_total\{kind="credit-marks"\} [1-9]/);
   // The floods are processed in the background.
   for (const set of [keys.creditsLoad(attacker), keys.creditsDirty(attacker)]) {
     await waitFor("the flood to sink", async () => (await system.raw.scard(set)) < 995_000, { deadlineMs: 30_000 });
@@ -178,8 +178,8 @@ test("invalid counters start from nothing, and do not prevent concurrent request
     counters.consume({ limits: [limitOf(attacker, identifier)] }).then((consumed) => ({ attacker: consumed })),
     counters.consume({ limits: [limitOf(other, identifier)] }).then((consumed) => ({ other: consumed })),
   ]);
-  const answers = await Promise.all(asked);
-  const ofOthers = answers.flatMap((answer) => ("other" in answer ? [answer.other] : []));
+  const responses = await Promise.all(asked);
+  const ofOthers = responses.flatMap((response) => ("other" in response ? [response.other] : []));
   expect(ofOthers.every(({ passed }) => passed)).toBe(true);
   for (const key of made) await system.raw.set(key, "a string");
   // With counters of another process, because this one caches its refusals.

@@ -27,7 +27,7 @@ test("checking whether credits must be loaded or written takes one command for a
     );
     await waitFor("all to be projected", async () => {
       const beaten = await system.raw.keys(`${system.prefix}:ws_*:mark:*`);
-      return beaten.length >= workspaces && (await api.isWhole());
+      return beaten.length >= workspaces && (await api.isComplete());
     });
     // The loops know new workspaces after a second.
     await sleep(2_000);

@@ -58,7 +58,7 @@ describe.each([
     const edge = await system.edge("reader");
     const source = slowSource(central ? createPostgresSource(system.db) : edge.source);
     const follow = central ? "central" : { workspaceId };
-    const projection = system.closing(await openProjection({ source, feed: edge.feed, follow }));
+    const projection = system.closing(await openProjection({ source, stream: edge.stream, follow }));
     // The changes of the making are behind us when a heartbeat of after them has come.
     const madeAtMs = await edge.writer.nowMs();
     await waitFor("a heartbeat", async () => (await edge.writer.nowMs()) - projection.stalenessMs() > madeAtMs);
@@ -150,7 +150,7 @@ test("what was committed before T is on the feed before T, while many write at o
   const api = await system.api();
   const { apiId } = await makeKey(api);
   const workspaceId = await system.workspaceId();
-  const stream = new RedisKeys(system.prefix).changes(workspaceId);
+  const history = new RedisKeys(system.prefix).history(workspaceId);
   /** By hash: the store's clock when the commit had been answered. */
   const committedAtMs = new Map<string, number>();
   let isStopped = false;
@@ -175,8 +175,11 @@ test("what was committed before T is on the feed before T, while many write at o
     }
   };
   const writing = [1, 2, 3, 4, 5, 6].map(write);
-  const beats = () =>
-    system.raw.xrange(stream, "-", "+").then((all) => all.filter(([, f]) => f.includes("heartbeat")).length);
+  const readHistory = async () => {
+    const all = Object.entries(await system.raw.hgetall(history)).filter(([n]) => /^\d+$/.test(n));
+    return all.sort(([a], [b]) => Number(a) - Number(b)).map(([, text]) => (JSON.parse(text) as string[]).slice(1));
+  };
+  const beats = () => readHistory().then((all) => all.filter((fields) => fields.includes("heartbeat")).length);
   const first = await beats();
   await waitFor("some heartbeats", async () => (await beats()) >= first + 4);
   isStopped = true;
@@ -185,7 +188,7 @@ test("what was committed before T is on the feed before T, while many write at o
   const fieldsOf = (fields: string[]) =>
     Object.fromEntries(fields.flatMap((name, i) => (i % 2 ? [] : [[name, fields[i + 1]]])));
   const entries = await waitFor("a heartbeat of after the last commit", async () => {
-    const all = (await system.raw.xrange(stream, "-", "+")).map(([, fields]) => fieldsOf(fields));
+    const all = (await readHistory()).map(fieldsOf);
     return all.some((entry) => Number(entry.t) > last) ? all : undefined;
   });
 

@@ -58,8 +58,8 @@ test.each([
       await whileStopped(redis.pid, async () => {
         // In groups, so that some are sent, some wait for a reply, and some arrive when the breaker is open.
         for (let group = 0; group < 10; group++) {
-          const answers = await Promise.all(Array.from({ length: 20 }, consume));
-          admitted += answers.filter((answer) => answer !== undefined).length;
+          const responses = await Promise.all(Array.from({ length: 20 }, consume));
+          admitted += responses.filter((response) => response !== undefined).length;
         }
       });
       expect(admitted).toBe(0);
@@ -118,8 +118,8 @@ test("a caller that was told that credits could not be counted, by a gate or the
   let unavailable = 0;
   const calls = new Holdable();
   const askOnce = async (i: number): Promise<void> => {
-    const answer = i < 2 ? { status: await gate.status(key) } : await api.call("keys.verifyKey", { key });
-    const isSpent = answer.status === 200 && (!("body" in answer) || answer.body.data.code === "VALID");
+    const response = i < 2 ? { status: await gate.status(key) } : await api.call("keys.verifyKey", { key });
+    const isSpent = response.status === 200 && (!("body" in response) || response.body.data.code === "VALID");
     if (isSpent) spent += 1;
     else unavailable += 1;
   };

@@ -1,4 +1,4 @@
-import type { Things } from "../../api-server/test/things.ts";
+import type { Resources } from "../../api-server/test/resources.ts";
 import {
   becomes,
   gains,
@@ -16,22 +16,22 @@ import {
  */
 
 /** The id of the permission with this slug, which is made where there is none. */
-async function permissionOf(things: Things, slug: string): Promise<string> {
-  await things.ask("permissions.createRole", { name: things.name("role"), permissions: [slug] });
-  return (await things.ask("permissions.getPermission", { permission: slug })).id;
+async function permissionOf(resources: Resources, slug: string): Promise<string> {
+  await resources.ask("permissions.createRole", { name: resources.name("role"), permissions: [slug] });
+  return (await resources.ask("permissions.getPermission", { permission: slug })).id;
 }
 
 export const V1_NOTICED: Noticed = {
   // apis
   "v1/apis.deleteApi": {
-    "its keys are unknown": becomes("VALID", "NOT_FOUND", async ({ things, apiId }) => {
-      const { key } = await things.key({ apiId });
+    "its keys are unknown": becomes("VALID", "NOT_FOUND", async ({ resources, apiId }) => {
+      const { key } = await resources.key({ apiId });
       return { key, body: { apiId } };
     }),
   },
   "v1/apis.deleteKeys": {
-    "its keys are unknown": becomes("VALID", "NOT_FOUND", async ({ things, apiId }) => {
-      const { key } = await things.key({ apiId });
+    "its keys are unknown": becomes("VALID", "NOT_FOUND", async ({ resources, apiId }) => {
+      const { key } = await resources.key({ apiId });
       return { key, body: { apiId } };
     }),
   },
@@ -43,20 +43,20 @@ export const V1_NOTICED: Noticed = {
     }),
   },
   "v1/keys.updateKey": {
-    "a key that is disabled is refused": becomes("VALID", "DISABLED", async ({ things, apiId }) => {
-      const { keyId, key } = await things.key({ apiId });
+    "a key that is disabled is refused": becomes("VALID", "DISABLED", async ({ resources, apiId }) => {
+      const { keyId, key } = await resources.key({ apiId });
       return { key, body: { keyId, enabled: false } };
     }),
   },
   "v1/keys.updateRemaining": {
-    "a key without credits can be used again": becomes("USAGE_EXCEEDED", "VALID", async ({ things, apiId }) => {
-      const { keyId, key } = await things.key({ apiId, credits: { remaining: 0 } });
+    "a key without credits can be used again": becomes("USAGE_EXCEEDED", "VALID", async ({ resources, apiId }) => {
+      const { keyId, key } = await resources.key({ apiId, credits: { remaining: 0 } });
       return { key, body: { keyId, op: "set", value: 100_000 } };
     }),
   },
   "v1/keys.deleteKey": {
-    "the key is unknown": becomes("VALID", "NOT_FOUND", async ({ things, apiId }) => {
-      const { keyId, key } = await things.key({ apiId });
+    "the key is unknown": becomes("VALID", "NOT_FOUND", async ({ resources, apiId }) => {
+      const { keyId, key } = await resources.key({ apiId });
       return { key, body: { keyId } };
     }),
   },
@@ -79,21 +79,21 @@ export const V1_NOTICED: Noticed = {
     })),
   },
   "v1/keys.addRoles": {
-    "the key has what the role grants": gains(async ({ things }) => {
-      const { roleId } = await things.role([SLUG]);
+    "the key has what the role grants": gains(async ({ resources }) => {
+      const { roleId } = await resources.role([SLUG]);
       return { key: {}, change: (keyId) => ({ keyId, roles: [{ id: roleId }] }) };
     }),
   },
   "v1/keys.removeRoles": {
-    "the key lacks what the role granted": loses(async ({ things }) => {
-      const { name } = await things.role([SLUG]);
+    "the key lacks what the role granted": loses(async ({ resources }) => {
+      const { name } = await resources.role([SLUG]);
       return { key: { roles: [name] }, change: (keyId) => ({ keyId, roles: [{ name }] }) };
     }),
   },
   "v1/keys.setRoles": {
-    "the key lacks what its former role granted": loses(async ({ things }) => {
-      const { name } = await things.role([SLUG]);
-      const other = await things.role();
+    "the key lacks what its former role granted": loses(async ({ resources }) => {
+      const { name } = await resources.role([SLUG]);
+      const other = await resources.role();
       return { key: { roles: [name] }, change: (keyId) => ({ keyId, roles: [{ id: other.roleId }] }) };
     }),
   },
@@ -109,7 +109,7 @@ export const V1_NOTICED: Noticed = {
   "v1/ratelimits.deleteOverride": {
     "what is asked for decides": async (ground) => {
       const { namespace: namespaceName, override, rules, free, overridden } = await limitedKey(ground);
-      await ground.things.ask("ratelimit.setOverride", override);
+      await ground.resources.ask("ratelimit.setOverride", override);
       const body = () => ({ namespaceName, identifier: override.identifier });
       return { body, rules, before: overridden, after: () => [free] };
     },
@@ -129,29 +129,29 @@ export const V1_NOTICED: Noticed = {
   },
   // permissions
   "v1/permissions.deletePermission": {
-    "keys that held it lack it": loses(async ({ things }) => {
-      const permissionId = await permissionOf(things, SLUG);
+    "keys that held it lack it": loses(async ({ resources }) => {
+      const permissionId = await permissionOf(resources, SLUG);
       return { key: { permissions: [SLUG] }, change: () => ({ permissionId }) };
     }),
   },
   "v1/permissions.deleteRole": {
-    "its keys lack what it granted": loses(async ({ things }) => {
-      const { name, roleId } = await things.role([SLUG]);
+    "its keys lack what it granted": loses(async ({ resources }) => {
+      const { name, roleId } = await resources.role([SLUG]);
       return { key: { roles: [name] }, change: () => ({ roleId }) };
     }),
   },
   // migrations
   "v1/migrations.createKeys": {
-    "the key is known": async ({ things, apiId }) => {
-      const plaintext = things.name("secret");
+    "the key is known": async ({ resources, apiId }) => {
+      const plaintext = resources.name("secret");
       return { body: () => [{ apiId, plaintext }], after: () => [verified(plaintext, "VALID")] };
     },
   },
   "v1/migrations.enqueueKeys": {
-    "the key is known": async ({ things, apiId }) => {
-      const plaintext = things.name("secret");
+    "the key is known": async ({ resources, apiId }) => {
+      const plaintext = resources.name("secret");
       const keys = [{ plaintext }];
-      const body = () => ({ migrationId: things.name("migration"), apiId, keys });
+      const body = () => ({ migrationId: resources.name("migration"), apiId, keys });
       return { body, after: () => [verified(plaintext, "VALID")] };
     },
   },

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import type { Things } from "../../api-server/test/things.ts";
+import type { Resources } from "../../api-server/test/resources.ts";
 import { hashKey, makeKeyString } from "../../core/keys/key-string.ts";
 import type { PolicyRule } from "../../core/policies/policy.ts";
 import type { Code } from "../../core/verification/codes.ts";
@@ -11,7 +11,7 @@ import { aRule } from "../harness/gate.ts";
  */
 
 /** What is answered while something holds. What a place is not asked about is left out. */
-export interface Answers {
+export interface Responses {
   /** Of another api-server: these members of its data, or the status of a refusal. */
   readonly api?: {
     readonly path: string;
@@ -35,15 +35,15 @@ export interface NoticedChange {
   /** Of the sidecar's policy; left out: every request with a valid key. */
   readonly rules?: readonly PolicyRule[];
   /** Left out where nothing can be asked before: the change itself makes the key. */
-  readonly before?: Answers;
+  readonly before?: Responses;
   /** `data` is what the procedure answered. */
   // biome-ignore lint/suspicious/noExplicitAny: tests reach into answers of any shape.
-  readonly after: (data: any) => readonly Answers[];
+  readonly after: (data: any) => readonly Responses[];
 }
 
 /** Where a change is made: the sidecar guards the keys of this API. */
 export interface Ground {
-  readonly things: Things;
+  readonly resources: Resources;
   readonly apiId: string;
   /** The body of `policies.setPolicy` for the next generation of the sidecar's policy. */
   policyBody(rules: readonly PolicyRule[]): object;
@@ -70,7 +70,7 @@ const HOUR_MS = 3_600_000;
 export const SLUG = "documents.read";
 
 /** Both places verify the key alike. */
-export function verified(key: string, code: Code, permissions?: string): Answers {
+export function verified(key: string, code: Code, permissions?: string): Responses {
   const body = permissions === undefined ? { key } : { key, permissions };
   return { api: { path: "keys.verifyKey", body, data: { code } }, sidecar: { key, status: STATUS[code] } };
 }
@@ -103,30 +103,30 @@ const granted =
   (make: (ground: Ground) => Promise<Granted>): MakeNoticed =>
     becomes(before, after, async (ground) => {
       const { key: body, change } = await make(ground);
-      const { keyId, key } = await ground.things.key({ apiId: ground.apiId, ...body });
+      const { keyId, key } = await ground.resources.key({ apiId: ground.apiId, ...body });
       return { key, permissions: SLUG, body: change(keyId) };
     });
 export const gains = granted("INSUFFICIENT_PERMISSIONS", "VALID");
 export const loses = granted("VALID", "INSUFFICIENT_PERMISSIONS");
 
 /** A key with a limit of its identity, of which one call takes all or hardly anything. */
-export async function keyOfLimitedIdentity({ things, apiId }: Ground, limit: number) {
-  const externalId = things.name("user");
+export async function keyOfLimitedIdentity({ resources, apiId }: Ground, limit: number) {
+  const externalId = resources.name("user");
   const ratelimits = [{ name: "shared", limit, duration: HOUR_MS, autoApply: true }];
-  const { identityId } = await things.ask("identities.createIdentity", { externalId, ratelimits });
-  const { key } = await things.key({ apiId, externalId });
+  const { identityId } = await resources.ask("identities.createIdentity", { externalId, ratelimits });
+  const { key } = await resources.key({ apiId, externalId });
   return { key, identityId, externalId, ratelimits: ratelimits.map((one) => ({ ...one, limit: 1 })) };
 }
 
 /** A namespace in which the sidecar limits keys, and which the other api-server limits the same key in. */
-export async function limitedKey({ things, apiId }: Ground) {
-  const { namespace, namespaceId } = await things.namespace();
-  const { keyId, key } = await things.key({ apiId });
+export async function limitedKey({ resources, apiId }: Ground) {
+  const { namespace, namespaceId } = await resources.namespace();
+  const { keyId, key } = await resources.key({ apiId });
   const limit = { limit: 1_000_000, durationMs: HOUR_MS, cost: 1, accuracy: "strict" } as const;
   const scope = { kind: "namespace", namespaceId } as const;
   const asked = { namespace: namespaceId, identifier: keyId, limit: limit.limit, duration: HOUR_MS };
   const override = { namespace, identifier: keyId, limit: 0, duration: HOUR_MS };
-  const answers = (sidecarStatus: number, api: { data?: object; status?: number }): Answers => ({
+  const responds = (sidecarStatus: number, api: { data?: object; status?: number }): Responses => ({
     api: { path: "ratelimit.limit", body: asked, ...api },
     sidecar: { key, status: sidecarStatus },
   });
@@ -134,17 +134,17 @@ export async function limitedKey({ things, apiId }: Ground) {
     namespace,
     override,
     rules: [aRule({ ratelimits: [{ scope, identifier: "key", ...limit }] })],
-    free: answers(200, { data: { success: true, limit: limit.limit } }),
-    overridden: answers(429, { data: { success: false, limit: 0 } }),
-    namespaceGone: answers(200, { status: 410 }),
+    free: responds(200, { data: { success: true, limit: limit.limit } }),
+    overridden: responds(429, { data: { success: false, limit: 0 } }),
+    namespaceDeleted: responds(200, { status: 410 }),
   };
 }
 
 /** A root key that works at another api-server, and does not after the change. */
 const refusesRootKey =
   (change: (rootKeyId: string) => unknown): MakeNoticed =>
-  async ({ things }) => {
-    const { rootKeyId, rootKey } = await things.rootKey();
+  async ({ resources }) => {
+    const { rootKeyId, rootKey } = await resources.rootKey();
     const api = { path: "workspaces.getWorkspace", body: {}, rootKey };
     return { body: () => change(rootKeyId), before: { api }, after: () => [{ api: { ...api, status: 401 } }] };
   };
@@ -158,33 +158,33 @@ export const NOTICED: Noticed = {
     }),
   },
   "keys.updateKey": {
-    "a key that is disabled is refused": becomes("VALID", "DISABLED", async ({ things, apiId }) => {
-      const { keyId, key } = await things.key({ apiId });
+    "a key that is disabled is refused": becomes("VALID", "DISABLED", async ({ resources, apiId }) => {
+      const { keyId, key } = await resources.key({ apiId });
       return { key, body: { keyId, enabled: false } };
     }),
   },
   "admin.disableKeysOfOwner": {
-    "the keys of the owner are refused": becomes("VALID", "DISABLED", async ({ things, apiId }) => {
-      const externalId = things.name("user");
-      const { key } = await things.key({ apiId, externalId });
+    "the keys of the owner are refused": becomes("VALID", "DISABLED", async ({ resources, apiId }) => {
+      const externalId = resources.name("user");
+      const { key } = await resources.key({ apiId, externalId });
       return { key, body: { externalId, enabled: false } };
     }),
   },
   "keys.updateCredits": {
-    "a key without credits can be used again": becomes("USAGE_EXCEEDED", "VALID", async ({ things, apiId }) => {
-      const { keyId, key } = await things.key({ apiId, credits: { remaining: 0 } });
+    "a key without credits can be used again": becomes("USAGE_EXCEEDED", "VALID", async ({ resources, apiId }) => {
+      const { keyId, key } = await resources.key({ apiId, credits: { remaining: 0 } });
       return { key, body: { keyId, operation: "set", value: 100_000 } };
     }),
   },
   "keys.deleteKey": {
-    "the key is unknown": becomes("VALID", "NOT_FOUND", async ({ things, apiId }) => {
-      const { keyId, key } = await things.key({ apiId });
+    "the key is unknown": becomes("VALID", "NOT_FOUND", async ({ resources, apiId }) => {
+      const { keyId, key } = await resources.key({ apiId });
       return { key, body: { keyId } };
     }),
   },
   "keys.rerollKey": {
-    "the old key ends, and its successor is known": async ({ things, apiId }) => {
-      const { keyId, key } = await things.key({ apiId });
+    "the old key ends, and its successor is known": async ({ resources, apiId }) => {
+      const { keyId, key } = await resources.key({ apiId });
       return {
         body: () => ({ keyId, expiration: 0 }),
         before: verified(key, "VALID"),
@@ -193,9 +193,9 @@ export const NOTICED: Noticed = {
     },
   },
   "keys.migrateKeys": {
-    "a key that was unknown is known": becomes("NOT_FOUND", "VALID", async ({ things, apiId }) => {
+    "a key that was unknown is known": becomes("NOT_FOUND", "VALID", async ({ resources, apiId }) => {
       const { key } = makeKeyString({ randomBytes: randomBytes(16) });
-      const migrationId = await things.migration();
+      const migrationId = await resources.migration();
       return { key, body: { apiId, migrationId, keys: [{ hash: hashKey(key) }] } };
     }),
   },
@@ -215,27 +215,27 @@ export const NOTICED: Noticed = {
     })),
   },
   "keys.addRoles": {
-    "the key has what the role grants": gains(async ({ things }) => {
-      const { name } = await things.role([SLUG]);
+    "the key has what the role grants": gains(async ({ resources }) => {
+      const { name } = await resources.role([SLUG]);
       return { key: {}, change: (keyId) => ({ keyId, roles: [name] }) };
     }),
   },
   "keys.removeRoles": {
-    "the key lacks what the role granted": loses(async ({ things }) => {
-      const { name } = await things.role([SLUG]);
+    "the key lacks what the role granted": loses(async ({ resources }) => {
+      const { name } = await resources.role([SLUG]);
       return { key: { roles: [name] }, change: (keyId) => ({ keyId, roles: [name] }) };
     }),
   },
   "keys.setRoles": {
-    "the key lacks what its former role granted": loses(async ({ things }) => {
-      const { name } = await things.role([SLUG]);
+    "the key lacks what its former role granted": loses(async ({ resources }) => {
+      const { name } = await resources.role([SLUG]);
       return { key: { roles: [name] }, change: (keyId) => ({ keyId, roles: [] }) };
     }),
   },
 
   "apis.deleteApi": {
-    "its keys are unknown": becomes("VALID", "NOT_FOUND", async ({ things, apiId }) => {
-      const { key } = await things.key({ apiId });
+    "its keys are unknown": becomes("VALID", "NOT_FOUND", async ({ resources, apiId }) => {
+      const { key } = await resources.key({ apiId });
       return { key, body: { apiId } };
     }),
   },
@@ -262,16 +262,16 @@ export const NOTICED: Noticed = {
   "ratelimit.deleteOverride": {
     "what is asked for decides": async (ground) => {
       const { override, rules, free, overridden } = await limitedKey(ground);
-      await ground.things.ask("ratelimit.setOverride", override);
+      await ground.resources.ask("ratelimit.setOverride", override);
       const { namespace, identifier } = override;
       return { body: () => ({ namespace, identifier }), rules, before: overridden, after: () => [free] };
     },
   },
   "ratelimit.deleteNamespace": {
     "its overrides decide nothing, and nothing can be limited in it": async (ground) => {
-      const { namespace, override, rules, overridden, namespaceGone } = await limitedKey(ground);
-      await ground.things.ask("ratelimit.setOverride", override);
-      return { body: () => ({ namespace }), rules, before: overridden, after: () => [namespaceGone] };
+      const { namespace, override, rules, overridden, namespaceDeleted } = await limitedKey(ground);
+      await ground.resources.ask("ratelimit.setOverride", override);
+      return { body: () => ({ namespace }), rules, before: overridden, after: () => [namespaceDeleted] };
     },
   },
 
@@ -280,17 +280,17 @@ export const NOTICED: Noticed = {
       key: { permissions: [SLUG] },
       change: () => ({ permission: SLUG }),
     })),
-    "keys that held it through a role lack it": loses(async ({ things }) => {
-      const { name } = await things.role([SLUG]);
+    "keys that held it through a role lack it": loses(async ({ resources }) => {
+      const { name } = await resources.role([SLUG]);
       return { key: { roles: [name] }, change: () => ({ permission: SLUG }) };
     }),
   },
   "permissions.updateRole": {
-    "its keys say the new name": async ({ things, apiId }) => {
-      const { name } = await things.role([SLUG]);
-      const { key } = await things.key({ apiId, roles: [name] });
-      const renamed = things.name("renamed");
-      const says = (role: string): Answers => ({
+    "its keys say the new name": async ({ resources, apiId }) => {
+      const { name } = await resources.role([SLUG]);
+      const { key } = await resources.key({ apiId, roles: [name] });
+      const renamed = resources.name("renamed");
+      const says = (role: string): Responses => ({
         api: { path: "keys.verifyKey", body: { key }, data: { roles: [role] } },
         sidecar: { key, status: 200, forwarded: { "x-postern-roles": role } },
       });
@@ -298,18 +298,18 @@ export const NOTICED: Noticed = {
     },
   },
   "permissions.deleteRole": {
-    "its keys lack what it granted": loses(async ({ things }) => {
-      const { name } = await things.role([SLUG]);
+    "its keys lack what it granted": loses(async ({ resources }) => {
+      const { name } = await resources.role([SLUG]);
       return { key: { roles: [name] }, change: () => ({ role: name }) };
     }),
   },
   "permissions.setRolePermissions": {
-    "its keys lack what it grants no longer": loses(async ({ things }) => {
-      const { name, roleId } = await things.role([SLUG]);
+    "its keys lack what it grants no longer": loses(async ({ resources }) => {
+      const { name, roleId } = await resources.role([SLUG]);
       return { key: { roles: [name] }, change: () => ({ roleId, permissions: ["documents.write"] }) };
     }),
-    "its keys have what it newly grants": gains(async ({ things }) => {
-      const { name, roleId } = await things.role();
+    "its keys have what it newly grants": gains(async ({ resources }) => {
+      const { name, roleId } = await resources.role();
       return { key: { roles: [name] }, change: () => ({ roleId, permissions: [SLUG] }) };
     }),
   },
@@ -326,7 +326,7 @@ export const NOTICED: Noticed = {
 
   "policies.setPolicy": {
     "the sidecar asks for what the policy asks for": async (ground) => {
-      const { key } = await ground.things.key({ apiId: ground.apiId });
+      const { key } = await ground.resources.key({ apiId: ground.apiId });
       return {
         body: () => ground.policyBody([aRule({ permissions: SLUG })]),
         before: { sidecar: { key, status: 200 } },

@@ -132,13 +132,13 @@ test.each([
     if (onCounterFailure === "LocalShare") expect(total).toBeLessThanOrEqual(2 * LIMIT);
 
     await redis.restart();
-    const over = 'postern_sidecar_over_admitted_total{counted="outage"}';
+    const over = 'postern_sidecar_over_admitted_total{mode="outage"}';
     await waitFor("the overshoot to be known", async () => (await sumOf(over)) >= total - LIMIT, {
       deadlineMs: 20_000,
     });
     expect(await sumOf(over)).toBe(total - LIMIT);
     const shares = await Promise.all(
-      gates.map((gate) => metric(gate, 'postern_sidecar_over_admitted_share_max{counted="outage"}')),
+      gates.map((gate) => metric(gate, 'postern_sidecar_over_admitted_ratio_max{mode="outage"}')),
     );
     expect(Math.max(...shares)).toBeCloseTo((total - LIMIT) / LIMIT);
     // A person sees it in the policy's status: this is what that is made of.
@@ -182,7 +182,7 @@ test("async limits: what three gates admit at once beyond the limit is counted",
   const key = await startGates(guarded("local", "Local"));
   const passed = await Promise.all(gates.map((gate) => admitted(gate, key, LIMIT)));
   const total = PODS + passed.reduce((sum, each) => sum + each, 0);
-  const over = 'postern_sidecar_over_admitted_total{counted="async"}';
+  const over = 'postern_sidecar_over_admitted_total{mode="async"}';
   await waitFor("the overshoot to be known", async () => (await sumOf(over)) >= total - LIMIT);
   expect(await sumOf(over)).toBe(total - LIMIT);
 }, 60_000);

@@ -15,8 +15,8 @@ const COUNTERS_TIMEOUT_MS = 1000;
 export async function startPod(system: System): Promise<Pod> {
   const workspaceId = await system.workspaceId();
   const edge = await system.edge("test-pod");
-  const { source, feed } = edge;
-  const projection = system.closing(await openProjection({ source, feed, follow: { workspaceId } }));
+  const { source, stream } = edge;
+  const projection = system.closing(await openProjection({ source, stream, follow: { workspaceId } }));
   const counters = edge.counters({ timeoutMs: COUNTERS_TIMEOUT_MS });
   return {
     projection,

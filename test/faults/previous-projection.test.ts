@@ -28,7 +28,7 @@ test.each([
     Array.from({ length: 4 }, () => api.data("keys.createKey", { apiId, ratelimits: [] })),
   )) as [TestKey, TestKey, TestKey, TestKey];
   await waitFor("all to be projected", async () => (await gate.status(moved.key)) === 200);
-  const centralMark = new RedisKeys(system.prefix).mark("_central");
+  const globalState = new RedisKeys(system.prefix).mark("_central");
   await waitFor("the projection to be complete", async () => (await api.edge.writer.state()).complete);
   const carried = () =>
     waitFor("all changes to be carried", async () => {
@@ -38,7 +38,7 @@ test.each([
   await carried();
   // As if everything had been made an hour ago.
   await system.db.query("delete from outbox_recent");
-  if (ageMs > 0) await system.raw.hset(centralMark, "asOfMs", Date.now() - ageMs);
+  if (ageMs > 0) await system.raw.hset(globalState, "asOfMs", Date.now() - ageMs);
   await system.raw.save();
   // Redis will not have the changes from here on when it comes back.
   await api.data("keys.updateKey", { keyId: disabled.keyId, enabled: false });
@@ -47,7 +47,7 @@ test.each([
   await carried();
 
   const seen = new Set<number>();
-  const answer = async () => {
+  const respond = async () => {
     seen.add(await gate.status(disabled.key)).add(await gate.status(deleted.key));
     return gate.status(untouched.key);
   };
@@ -59,18 +59,18 @@ test.each([
       return projectionId !== undefined && projectionId !== before.projectionId;
     });
     if (isServed) {
-      await waitFor("the untouched one to be let in", async () => (await answer()) === 200);
+      await waitFor("the untouched one to be let in", async () => (await respond()) === 200);
       expect(await gate.status(rerolled.key)).toBe(200);
       expect(await gate.status(`${untouched.key}x`)).toBe(503);
     } else {
       const until = performance.now() + 4_000;
-      while (performance.now() < until) expect(await answer()).toBe(503);
+      while (performance.now() < until) expect(await respond()).toBe(503);
     }
     expect((await api.edge.writer.state()).complete).toBe(false);
     expect(await gate.status(moved.key)).not.toBe(200);
   });
   await waitFor("the projection to be complete", async () => (await api.edge.writer.state()).complete);
-  await waitFor("the untouched one to be let in", async () => (await answer()) === 200);
+  await waitFor("the untouched one to be let in", async () => (await respond()) === 200);
   await waitFor("one that is unknown to be refused", async () => (await gate.status(`${untouched.key}x`)) === 401);
   expect(await gate.status(disabled.key)).toBe(401);
   expect(await gate.status(deleted.key)).toBe(401);

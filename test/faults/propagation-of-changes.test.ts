@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { makeThings } from "../../api-server/test/things.ts";
+import { makeResources } from "../../api-server/test/resources.ts";
 import type { PolicyRule } from "../../core/policies/policy.ts";
 import { aPolicy } from "../harness/gate.ts";
 import { waitFor } from "../harness/wait.ts";
 import { type GateProcess, spawnGate } from "./gate-process.ts";
 import {
-  type Answers,
   type Ground,
   type MakeNoticed,
   NOTICED,
   type NoticedChange,
+  type Responses,
   verified,
 } from "./noticed-changes.ts";
 import { V1_NOTICED } from "./noticed-changes-v1.ts";
@@ -61,17 +61,17 @@ async function guardApi(): Promise<Guarded> {
   };
   const gate = await spawnGate(system, here, { apiId, name });
   const workspaceId = await system.workspaceId();
-  const things = makeThings(system.db, { workspaceId, ask: here.data });
-  return { ground: { things, apiId, policyBody }, gate };
+  const resources = makeResources(system.db, { workspaceId, ask: here.data });
+  return { ground: { resources, apiId, policyBody }, gate };
 }
 
-interface Places<T> {
+interface ConcurrencyLimiter<T> {
   readonly sidecar: T;
   readonly api: T;
 }
 
 /** Resolves with what each place took, in ms, until it answered so. What a place is not asked about takes no time. */
-async function untilAnswered(gate: GateProcess, { api, sidecar }: Answers): Promise<Places<number>> {
+async function untilAnswered(gate: GateProcess, { api, sidecar }: Responses): Promise<ConcurrencyLimiter<number>> {
   const since = performance.now();
   const timeOf = async (what: string, probe: () => Promise<void>): Promise<number> => {
     let last: unknown;
@@ -92,9 +92,9 @@ async function untilAnswered(gate: GateProcess, { api, sidecar }: Answers): Prom
     if (sidecar === undefined) return 0;
     const { key, status, forwarded } = sidecar;
     return timeOf(`${status} from the sidecar`, async () => {
-      const answer = await gate.ask(key);
-      expect(answer.status).toBe(status);
-      if (forwarded !== undefined) expect(answer.forwarded).toMatchObject(forwarded);
+      const response = await gate.ask(key);
+      expect(response.status).toBe(status);
+      if (forwarded !== undefined) expect(response.forwarded).toMatchObject(forwarded);
     });
   };
   const ofApi = async () => {
@@ -112,8 +112,8 @@ async function untilAnswered(gate: GateProcess, { api, sidecar }: Answers): Prom
 
 /** One change: what holds when it is made, and what it brings. The clock runs from its answer on. */
 interface Round {
-  readonly before: Answers | undefined;
-  change(): Promise<readonly Answers[]>;
+  readonly before: Responses | undefined;
+  change(): Promise<readonly Responses[]>;
 }
 
 /** Makes the change, each time of other things, and holds the times against what is normal. */
@@ -122,7 +122,7 @@ async function measure(
   makeRound: (round: number) => Promise<Round>,
   rounds = ROUNDS,
 ): Promise<void> {
-  const took: Array<Places<number>> = [];
+  const took: Array<ConcurrencyLimiter<number>> = [];
   for (let round = 0; round < rounds; round++) {
     const { before, change } = await makeRound(round);
     if (before !== undefined) await untilAnswered(gate, before);
@@ -157,11 +157,11 @@ describe.each(Object.entries({ ...NOTICED, ...V1_NOTICED }))("%s", (path, cases)
 
 test("refill: a key without credits can be used again", async () => {
   const { ground, gate } = shared;
-  const { things, apiId, policyBody } = ground;
+  const { resources, apiId, policyBody } = ground;
   await here.data("policies.setPolicy", policyBody([]));
   await measure(gate, async (round) => {
     const refill = { interval: "daily", amount: 100_000 };
-    const { keyId, key } = await things.key({ apiId, credits: { remaining: 0, refill } });
+    const { keyId, key } = await resources.key({ apiId, credits: { remaining: 0, refill } });
     // The days lie ahead, so that the servers' own runs, which are for today, have nothing to do with them.
     await system.db.query("update key_credits set last_refill_on = '2051-01-01' where key_id = $1", [keyId]);
     return {

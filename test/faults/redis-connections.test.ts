@@ -16,7 +16,7 @@ test("an api-server keeps its connections while another client takes all others 
   const api = await system.spawnApi();
   const limit = { namespace: "n", identifier: "u", limit: 1_000, duration: 3_600_000 };
   const { apiId } = await makeKey(api);
-  await waitFor("the api-server to be whole", () => api.isWhole());
+  await waitFor("the api-server to be whole", () => api.isComplete());
   const ours = async (): Promise<string[]> => {
     const clients = ((await system.raw.client("LIST")) as string).split("\n");
     return clients
@@ -49,14 +49,14 @@ test("an api-server keeps its connections while another client takes all others 
   const until = performance.now() + 7_000;
   let remaining = 1_000;
   while (performance.now() < until) {
-    const answer = await api.data("ratelimit.limit", limit);
+    const response = await api.data("ratelimit.limit", limit);
     // Counted in Redis: a count of its own would begin again.
-    expect(answer.remaining).toBeLessThan(remaining);
-    remaining = answer.remaining;
+    expect(response.remaining).toBeLessThan(remaining);
+    remaining = response.remaining;
     await sleep(100);
   }
   expect(await ours()).toEqual(before);
-  expect(await api.isWhole()).toBe(true);
+  expect(await api.isComplete()).toBe(true);
   const { key } = await api.data("keys.createKey", { apiId });
   expect(await api.code(key)).toBe("VALID");
 
@@ -77,9 +77,9 @@ test("an api-server that starts while Redis gives no connection serves what it c
   );
   const api = await system.spawnApi();
   expect(await api.isReady()).toBe(true);
-  await waitFor("it to say so", async () => (await api.degradations()).includes("store-away"));
+  await waitFor("it to say so", async () => (await api.degradations()).includes("redis_unavailable"));
   for (const socket of sockets) socket.destroy();
-  await waitFor("it to be whole", () => api.isWhole());
+  await waitFor("it to be whole", () => api.isComplete());
 }, 60_000);
 
 test("an api-server tells how near the fullest of its Redis servers is to its limit of connections", async () => {

@@ -20,7 +20,7 @@ beforeEach(async () => {
   // Nothing is saved automatically; a dump that a test has made is loaded at a restart.
   system = await openSystem({ ownRedis: true });
   api = await system.api();
-  await waitFor("the api-server to be whole", () => api.isWhole());
+  await waitFor("the api-server to be whole", () => api.isComplete());
   [pod, workspaceId] = [await system.pod(), await system.workspaceId()];
   ({ apiId } = await api.data("apis.createApi", { name: "payments" }));
 });
@@ -162,7 +162,7 @@ describe("Redis is lost after the last api-server stopped", () => {
     await system.redis.restart({ args, signal: "SIGKILL" });
 
     api = await system.api();
-    await waitFor("everything to be projected again", () => api.isWhole());
+    await waitFor("everything to be projected again", () => api.isComplete());
     expect(await remainingOf(key)).toBe(left);
     expect(await spendAll(key.keyId)).toBe(left);
   });
@@ -187,11 +187,11 @@ describe("while Redis is unreachable", () => {
     await api.data("keys.updateKey", { keyId: plain.keyId, name: "changed" });
     expect((await api.data("keys.verifyKey", { key: plain.key })).name).toBe("changed");
     expect(await api.isReady()).toBe(true);
-    await waitFor("it to say so", async () => (await api.degradations()).includes("store-away"));
+    await waitFor("it to say so", async () => (await api.degradations()).includes("redis_unavailable"));
 
     await system.redis.restart();
     await podKnows(plain, (name) => name === "changed");
-    await waitFor("it to be whole again", () => api.isWhole());
+    await waitFor("it to be whole again", () => api.isComplete());
     expect(await remainingOf(counted)).toBe(9);
   });
 
@@ -202,7 +202,7 @@ describe("while Redis is unreachable", () => {
     const reply = await api.call("keys.updateKey", { keyId: key.keyId, credits: { remaining: 1000 } });
     expect(reply.status).toBe(500);
     await system.redis.restart();
-    await waitFor("it to be whole again", () => api.isWhole());
+    await waitFor("it to be whole again", () => api.isComplete());
     await waitFor("the number of before", async () => (await remainingOf(key)) === 9);
   });
 });

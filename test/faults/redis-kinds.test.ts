@@ -5,7 +5,7 @@ import { valkeyBinary } from "../harness/parts/valkey.ts";
 import { startCluster, startSentinels } from "../harness/redis-kinds.ts";
 import { isReady, type SidecarProcess } from "../harness/sidecar-process.ts";
 import { waitFor } from "../harness/wait.ts";
-import { enoughOfTheHour, LIMIT, openFailover, strayFaults } from "./failover.ts";
+import { enoughOfTheHour, LIMIT, openFailover, strayErrors } from "./failover.ts";
 
 /* Two gates count strictly on Redis and on Valkey with replicas, while the master changes. */
 
@@ -37,7 +37,7 @@ describe.each(BOTH.filter(({ isOwnOf }) => isOwnOf || process.env.ALL_FAILOVERS 
       expect(asking.admitted()).toBeLessThanOrEqual(LIMIT);
       expect(asking.admitted()).toBeGreaterThan(LIMIT / 2);
       for (const status of asking.statuses) expect([200, 429, 503]).toContain(status);
-      expect(await strayFaults(gates)).toBe(0);
+      expect(await strayErrors(gates)).toBe(0);
     }, 180_000);
 
     test("an unplanned one may admit the limit once more at most, and the gates go on by themselves", async () => {
@@ -62,7 +62,7 @@ describe.each(BOTH.filter(({ isOwnOf }) => isOwnOf || process.env.ALL_FAILOVERS 
       const another = await waitFor("the relay to write", () => records.putKey(), { deadlineMs: 20_000 });
       const isKnown = async () => (await call((gates[0] as SidecarProcess).port, withKey(another))).status === 200;
       await waitFor("a new key to be let through", isKnown, { deadlineMs: 20_000 });
-      expect(await strayFaults(gates)).toBe(0);
+      expect(await strayErrors(gates)).toBe(0);
     }, 180_000);
   },
 );

@@ -69,7 +69,7 @@ test.each([
   async ({ relay }) => {
     const system = await openSystem({ ownRedis: true });
     const api = await system.spawnApi();
-    await waitFor("the api-server to be whole", () => api.isWhole());
+    await waitFor("the api-server to be whole", () => api.isComplete());
     const { apiId } = await api.data("apis.createApi", { name: "payments" });
     const before = await system.gate(api, { apiId });
     const keys: TestKey[] = [];
@@ -89,9 +89,9 @@ test.each([
     const restarted = system.redis.restart({ signal: "SIGKILL" });
     if (relay === "first") {
       await restarted;
-      const markKey = `${system.prefix}:${await system.workspaceId()}:mark:{${await system.workspaceId()}}`;
-      const snapshotId = await system.raw.hget(markKey, "projectionId");
-      await waitFor("another projection", async () => (await system.raw.hget(markKey, "projectionId")) !== snapshotId);
+      const stateKey = `${system.prefix}:${await system.workspaceId()}:mark:{${await system.workspaceId()}}`;
+      const snapshotId = await system.raw.hget(stateKey, "projectionId");
+      await waitFor("another projection", async () => (await system.raw.hget(stateKey, "projectionId")) !== snapshotId);
     }
     const gate = await system.gate(api, { apiId, policyId: before.policyId });
 
@@ -128,7 +128,7 @@ test.each([
 test("a gate that was cut off since before the snapshot accepts no key disabled meanwhile, when Redis goes back", async () => {
   const system = await openSystem({ ownRedis: true });
   const api = await system.spawnApi();
-  await waitFor("the api-server to be whole", () => api.isWhole());
+  await waitFor("the api-server to be whole", () => api.isComplete());
   const { apiId } = await api.data("apis.createApi", { name: "payments" });
   const line = await openLine(system.redisUrl);
   onTestFinished(() => line.close());

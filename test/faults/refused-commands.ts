@@ -30,6 +30,11 @@ export function commandsBeyond(of: {
     ["hset", own("o:{rlns_1}"), "=x", "forged"],
     ["hset", keys.mark(workspaceId), "head", "1"],
     ["xadd", keys.changes(workspaceId), "*", "k", "heartbeat", "t", "9999999999999"],
+    ["hset", keys.history(workspaceId), "1", "forged"],
+    // The history is read by HMGET alone, because a range of all of it would hold Redis.
+    ["hgetall", keys.history(workspaceId)],
+    ["xrange", keys.changes(workspaceId), "-", "+"],
+    ["hmget", own("o:{rlns_1}"), "*"],
     ["evalsha", SET_RECORDS.sha, 1, record, "prj_1", "9", "{}", ""],
     // What it could fill with large values, and then read again and again with short commands.
     ["hset", own("rl:{x}:1000"), "current", "1"],
@@ -61,7 +66,7 @@ export function commandsBeyond(of: {
     ["getrange", `other:${workspaceId}:k:{x}`, "0", "-1"],
     ["hset", keys.credits(other, keyId), "spent", "0"],
     ["xadd", keys.events(other), "*", "e", "{}"],
-    ["set", keys.eventsRoom(other), "1"],
+    ["set", keys.eventsQuota(other), "1"],
     ["set", keys.eventsKeeper(), "me"],
     ["xreadgroup", "group", "ingest", "me", "streams", keys.events(workspaceId), ">"],
     ["xgroup", "destroy", keys.events(workspaceId), "ingest"],

@@ -53,7 +53,7 @@ test("an api-server goes on with the passwords and the root key of now, without 
     },
     { deadlineMs: 30_000 },
   );
-  await waitFor("all of it to be well", () => as("second").isWhole(), { deadlineMs: 30_000 });
+  await waitFor("all of it to be well", () => as("second").isComplete(), { deadlineMs: 30_000 });
   // Connections of the relay, of Redis' feed and others: none is left without the new password.
   const log = api.process.stderr();
   expect(log).toContain("--database-url-file has changed");

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
 import { ADVISORY_LOCKS } from "../../api-server/store/advisory-locks.ts";
-import { policyBody } from "../../api-server/test/things.ts";
+import { policyBody } from "../../api-server/test/resources.ts";
 import { call } from "../harness/gate.ts";
 import { waitFor } from "../harness/wait.ts";
 import { makeKey } from "./client.ts";
@@ -24,13 +24,13 @@ async function openReplicas(system: System, databaseUrl: string) {
 
 /** A request on its own connection, as from a new client. */
 async function verify(system: System, { port }: Service, key: string) {
-  const answer = await call(port, {
+  const response = await call(port, {
     method: "POST",
     path: "/v2/keys.verifyKey",
     headers: { authorization: `Bearer ${system.rootKey}`, "content-type": "application/json" },
     body: JSON.stringify({ key }),
   });
-  return { status: answer.status, body: JSON.parse(answer.body) };
+  return { status: response.status, body: JSON.parse(response.body) };
 }
 
 /** Waits until the replica has processed every change from before this call. */
@@ -58,7 +58,7 @@ test("without Redis: clients that are routed by readiness get their keys verifie
   const { policyId } = await replicas[0].data("policies.setPolicy", policyBody(apiId, "explained"));
 
   await system.redis.kill("SIGKILL");
-  await waitFor("both to say so", () => everyone(replicas, "store-away"));
+  await waitFor("both to say so", () => everyone(replicas, "redis_unavailable"));
   const { key: made } = await replicas[1].data("keys.createKey", { apiId });
   for (const each of [key, made, key, made, "nobody-has-this-key"]) {
     const { status, body } = await verify(system, service, each);
@@ -70,12 +70,12 @@ test("without Redis: clients that are routed by readiness get their keys verifie
   expect(await explained(limited.keyId)).toMatchObject({ code: "UNKNOWN", status: 503, passes: false });
   expect(service.endpoints()).toHaveLength(2);
   expect(await (await fetch(`${replicas[0].url}/metrics`)).text()).toMatch(
-    /^postern_degraded\{reason="store-away"\} 1$/m,
+    /^postern_degraded\{reason="redis_unavailable"\} 1$/m,
   );
-  await waitFor("the log to say so", () => replicas[0].process.stderr().includes('"degradation":"store-away"'));
+  await waitFor("the log to say so", () => replicas[0].process.stderr().includes('"degradation":"redis_unavailable"'));
 
   await system.redis.restart();
-  await waitFor("both to be whole again", async () => !(await everyone(replicas, "store-away")));
+  await waitFor("both to be whole again", async () => !(await everyone(replicas, "redis_unavailable")));
 });
 
 test("without Postgres: the replicas answer from their caches for as long as these are fresh", async () => {
@@ -91,13 +91,13 @@ test("without Postgres: the replicas answer from their caches for as long as the
   for (const replica of replicas) expect(await replica.code(key)).toBe("VALID");
 
   line.cut();
-  await waitFor("both to say so", () => everyone(replicas, "postgres-away"));
+  await waitFor("both to say so", () => everyone(replicas, "postgres_unavailable"));
   for (let i = 0; i < 4; i++)
     expect((await verify(system, service, key)).body).toMatchObject({ data: { code: "VALID" } });
   const unknown = await verify(system, service, stranger);
   expect([unknown.status, unknown.body.error?.type]).toEqual([500, expect.stringContaining("/service_unavailable")]);
   line.mend();
-  await waitFor("both to be whole again", async () => !(await everyone(replicas, "postgres-away")));
+  await waitFor("both to be whole again", async () => !(await everyone(replicas, "postgres_unavailable")));
   expect((await verify(system, service, stranger)).body.data?.code).toBe("VALID");
 });
 
@@ -113,10 +113,10 @@ test("a replica with neither Postgres nor fresh data is not ready, and its conne
   const [cut, whole] = await Promise.all([system.spawnApi({ DATABASE_URL: through.href }), system.spawnApi()]);
   const service = system.closing(await startService([cut.url, whole.url]));
   await waitFor("both to be ready, if late", () => service.endpoints().length === 2);
-  expect(await everyone([cut, whole], "propagation-late")).toBe(true);
+  expect(await everyone([cut, whole], "propagation_delayed")).toBe(true);
   const { key } = await makeKey(whole);
   line.cut();
   await waitFor("one to be left", () => service.endpoints().length === 1);
   for (let i = 0; i < 3; i++) expect((await verify(system, service, key)).body.data?.code).toBe("VALID");
-  expect(await cut.degradations()).toEqual(["postgres-away", "propagation-late"]);
+  expect(await cut.degradations()).toEqual(["postgres_unavailable", "propagation_delayed"]);
 });

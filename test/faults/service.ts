@@ -23,11 +23,13 @@ export async function startService(urls: readonly string[]): Promise<Service> {
   const probe = async (url: string): Promise<void> => {
     let failures = 0;
     while (!isClosed) {
-      const answer = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(PROBE_MS_MAX) }).catch(() => undefined);
-      failures = answer?.status === 200 ? 0 : failures + 1;
+      const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(PROBE_MS_MAX) }).catch(
+        () => undefined,
+      );
+      failures = response?.status === 200 ? 0 : failures + 1;
       if (failures === 0) ready.add(url);
       if (failures >= FAILURES_MAX) ready.delete(url);
-      await answer?.text().catch(() => undefined);
+      await response?.text().catch(() => undefined);
       await sleep(PROBE_EVERY_MS);
     }
   };

@@ -189,7 +189,7 @@ test("killed while Redis is away it serves known keys within a second, limits by
   expect(await pod.status("a-key-that-nothing-knows")).toBe(503);
   const state = await pod.readyz();
   expect(state).toMatchObject({ ready: true, snapshot: "in use", freshness: "Fresh" });
-  expect(await pod.metric("postern_sidecar_snapshot_used")).toBe(1);
+  expect(await pod.metric("postern_sidecar_snapshot_active")).toBe(1);
   expect(await pod.metric("postern_sidecar_staleness_seconds")).toBeGreaterThan(0);
 
   // A restart makes nothing younger.
@@ -215,6 +215,7 @@ describe("a key that was revoked while both were down", () => {
       meanwhile: async (raw: Redis) => {
         await records.putKey();
         await raw.xtrim(new RedisKeys().changes(WORKSPACE), "MAXLEN", 1);
+        await raw.del(new RedisKeys().history(WORKSPACE));
       },
       otherAfterwards: 503,
     },

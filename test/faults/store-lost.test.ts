@@ -27,6 +27,7 @@ test("entries of the change stream that are trimmed while a sidecar is disconnec
   const system = await openSystem();
   const { gate, line, key, workspaceId } = await missChange(system);
   await system.raw.xtrim(keysOf(system).changes(workspaceId), "MAXLEN", 0);
+  await system.raw.del(keysOf(system).history(workspaceId));
   expect(await gate.status(key)).toBe(200);
   line.mend();
   await waitFor("the sidecar to refuse", async () => (await gate.status(key)) === 401);
@@ -98,6 +99,7 @@ const HOSTILE: Readonly<Record<string, (raw: Redis, keys: RedisKeys, at: Place) 
     await raw.del(keys.changes(workspaceId));
     await raw.lpush(keys.changes(workspaceId), "x");
   },
+  "the history is a string": (raw, keys, { workspaceId }) => raw.set(keys.history(workspaceId), "x"),
   "the stream has come to the last id that there is": (raw, keys, { workspaceId }) =>
     raw.xadd(keys.changes(workspaceId), "18446744073709551615-18446744073709551615", "x", "y"),
   "a record is a list": async (raw, keys, { record }) => {

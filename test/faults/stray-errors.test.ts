@@ -19,17 +19,17 @@ const throwOnSignal = ["--import", resolve(import.meta.dirname, "throw-on-signal
 
 test("responses to an upgrade that cannot be written do not end the process", async () => {
   app = await startApp();
-  let answer = "";
-  app.server.on("upgrade", (_req, socket: Socket) => socket.on("error", () => {}).end(Buffer.from(answer, "latin1")));
+  let response = "";
+  app.server.on("upgrade", (_req, socket: Socket) => socket.on("error", () => {}).end(Buffer.from(response, "latin1")));
   guarded = await guardApp({ upstream: app.url, policy });
   const handshake = "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
   for (const status of ["400 n\x01o", "000 no", "099 no", "101 n\x01o"]) {
-    answer = `HTTP/1.1 ${status}\r\n\r\n`;
+    response = `HTTP/1.1 ${status}\r\n\r\n`;
     const { text } = await sendRaw(guarded.port, handshake);
     expect(text).toMatch(status.startsWith("400") ? /^HTTP\/1\.1 400 Bad Request\r\n/ : /^HTTP\/1\.1 (502|101) /);
   }
   expect((await call(guarded.port)).status).toBe(200);
-  expect(await guarded.metrics()).toContain('postern_sidecar_faults_total{where="stray"} 0');
+  expect(await guarded.metrics()).toContain('postern_sidecar_internal_errors_total{source="stray"} 0');
 });
 
 test("an error that nothing caught is counted, and the process continues; after a hundred in a minute it ends", async () => {
@@ -44,7 +44,7 @@ test("an error that nothing caught is counted, and the process continues; after 
     }
   };
   const readFaults = async (): Promise<number> =>
-    Number(/faults_total\{where="stray"\} (\d+)/.exec(await guarded.metrics())?.[1] ?? Number.NaN);
+    Number(/internal_errors_total\{source="stray"\} (\d+)/.exec(await guarded.metrics())?.[1] ?? Number.NaN);
 
   await signalUntil(5);
   expect((await call(guarded.port)).status).toBe(200);

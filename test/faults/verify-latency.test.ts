@@ -23,7 +23,7 @@ test.each([
   async ({ signal }) => {
     const system = await openSystem({ ownRedis: true });
     const api = await system.spawnApi();
-    await waitFor("the api-server to be whole", () => api.isWhole());
+    await waitFor("the api-server to be whole", () => api.isComplete());
     const { apiId } = await makeKey(api);
     const ratelimits = [{ name: "all", limit: 1_000_000, duration: 3_600_000, autoApply: true }];
     const keys: TestKey[] = [];

@@ -42,8 +42,8 @@ describe("Envoy with the rate limit service", () => {
       async: false,
     });
     const first = await waitFor("the override to be known", async () => {
-      const answer = await ask();
-      return answer.headers["ratelimit-limit"] === "2" && answer;
+      const response = await ask();
+      return response.headers["ratelimit-limit"] === "2" && response;
     });
     expect(first).toMatchObject({ status: 200, headers: { "ratelimit-remaining": "1" } });
     expect((await ask()).headers["ratelimit-remaining"]).toBe("0");

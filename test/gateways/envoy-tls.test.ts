@@ -6,7 +6,7 @@ import { startEnvoy } from "./envoy.ts";
 import type { Gateway } from "./suite.ts";
 import { openWorld, type World } from "./world.ts";
 
-/* Envoy asks the gRPC door by TLS and shows a certificate, by which alone it may ask: the gate trusts no address that it has. */
+/* Envoy asks the gRPC ext-auth endpoint by TLS and shows a certificate, by which alone it may ask: the gate trusts no address that it has. */
 
 let folder: CertificateFolder;
 let world: World;
@@ -44,9 +44,9 @@ beforeAll(async () => {
   foreign = folder.make("foreign");
   world = await openWorld({
     POSTERN_TRUSTED_GATEWAYS: "10.255.0.0/16",
-    POSTERN_DOORS_TLS_CERT_FILE: gateCertificate.certFile,
-    POSTERN_DOORS_TLS_KEY_FILE: gateCertificate.keyFile,
-    POSTERN_DOORS_CLIENT_CA_FILE: own.certFile,
+    POSTERN_EXT_AUTH_TLS_CERT_FILE: gateCertificate.certFile,
+    POSTERN_EXT_AUTH_TLS_KEY_FILE: gateCertificate.keyFile,
+    POSTERN_EXT_AUTH_CLIENT_CA_FILE: own.certFile,
   });
   await world.records.putAny("namespace", "rlns_edge", { id: "rlns_edge", name: "edge" });
   await world.records.putAny("namespaceName", "edge", { id: "rlns_edge", name: "edge" });

@@ -4,18 +4,18 @@ import { startGateway } from "./programs.ts";
 import type { Gateway } from "./suite.ts";
 import { exampleWith, type World } from "./world.ts";
 
-/** Starts Envoy with an example, of which `door` replaces the gate's port. */
+/** Starts Envoy with an example, of which `extAuth` replaces the gate's port. */
 export async function startEnvoy(
   world: World,
   example: string,
-  door: Readonly<Record<string, string>>,
+  extAuth: Readonly<Record<string, string>>,
 ): Promise<Gateway> {
   const envoy = await findEnvoy();
   const port = await freePort();
   const config = await exampleWith(example, {
     "address: 0.0.0.0, port_value: 8080": `address: 127.0.0.1, port_value: ${port}`,
     "port_value: 3000": `port_value: ${world.appPort}`,
-    ...door,
+    ...extAuth,
   });
   return startGateway({
     name: "envoy",

@@ -10,7 +10,7 @@ import { startGateway } from "./programs.ts";
 import type { Gateway } from "./suite.ts";
 
 /*
- * gRPC over HTTP/2 all the way: grpcurl, a gateway, a gate, and a gRPC app, for which another gate's door stands: it has health, and reflection,
+ * gRPC over HTTP/2 all the way: grpcurl, a gateway, a gate, and a gRPC app, for which another gate's ext-auth endpoint stands: it has health, and reflection,
  * which is streamed both ways. grpcurl asks for reflection first, so one question is two calls. Envoy also sends WebSockets over HTTP/2.
  */
 
@@ -87,8 +87,8 @@ beforeAll(async () => {
   [grpcurl] = await Promise.all([findGrpcurl(), findEnvoy(), findDebianGateway("nginx"), findDebianGateway("haproxy")]);
   const loopback = parseIpRange("127.0.0.1");
   if (loopback === undefined) throw new Error("no range");
-  const doors = { grpc: { host: "127.0.0.1", port: 0 }, trusted: [loopback] };
-  app = await openGate({ config: { upstream: undefined, doors } });
+  const extAuth = { grpc: { host: "127.0.0.1", port: 0 }, trusted: [loopback] };
+  app = await openGate({ config: { upstream: undefined, extAuth } });
   gate = await openGate({ config: { upstream: app.sidecar.grpcUrl, upstreamProtocol: "h2c" } });
   const socketApp = await startApp();
   sockets = new WebSocketServer({ server: socketApp.server });
@@ -199,9 +199,9 @@ describe("a WebSocket by Envoy, which sends it to the gate over HTTP/2", () => {
   test("without one is refused with the gate's answer", async () => {
     const socket = open("wrong");
     socket.on("error", () => undefined);
-    const [, answer] = await once(socket, "unexpected-response");
-    expect(answer.statusCode, gateway.log()).toBe(401);
-    expect(answer.headers["www-authenticate"]).toContain("Bearer");
-    answer.destroy();
+    const [, response] = await once(socket, "unexpected-response");
+    expect(response.statusCode, gateway.log()).toBe(401);
+    expect(response.headers["www-authenticate"]).toContain("Bearer");
+    response.destroy();
   });
 });

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { call, type RawAnswer, sendRaw } from "../harness/gate.ts";
+import { call, type RawResponse, sendRaw } from "../harness/gate.ts";
 import { waitFor } from "../harness/wait.ts";
 import type { World } from "./world.ts";
 
-/* What every gateway must do with a door of the gate, whatever it is. Run against the real programs. */
+/* What every gateway must do with an ext-auth endpoint of the gate, whatever it is. Run against the real programs. */
 
 export interface Gateway {
   readonly port: number;
@@ -91,8 +91,8 @@ export function testGateway(
     test("a valid key reaches the app, which learns who called and not the key", async () => {
       await world.records.putIdentity({ id: "id_1", externalId: "cust omer", ratelimits: [] });
       const key = await world.records.putKey({ keyId: "key_1", identityId: "id_1", permissions: ["orders.read"] });
-      const answer = await ask("/orders/1?a=b&c=%20d", bearer(key));
-      expect(answer.status, gateway.log()).toBe(200);
+      const response = await ask("/orders/1?a=b&c=%20d", bearer(key));
+      expect(response.status, gateway.log()).toBe(200);
       const [seen] = world.app.seen;
       expect(seen).toMatchObject({
         method: "GET",
@@ -121,9 +121,9 @@ export function testGateway(
     });
 
     test("no key: 401, and how to send one", async () => {
-      const answer = await ask("/orders");
-      expect(answer.status, gateway.log()).toBe(401);
-      expect(answer.headers["www-authenticate"]).toBe('Bearer realm="postern"');
+      const response = await ask("/orders");
+      expect(response.status, gateway.log()).toBe(401);
+      expect(response.headers["www-authenticate"]).toBe('Bearer realm="postern"');
       expect(world.app.seen).toEqual([]);
     });
 
@@ -144,10 +144,10 @@ export function testGateway(
       expect(first.status).toBe(200);
       if (expected.showsLimits) expect(first.headers["ratelimit-remaining"]).toBe("1");
       expect((await ask("/limited", bearer(key))).status).toBe(200);
-      const answer = await ask("/limited", bearer(key));
-      expect(answer.status, gateway.log()).toBe(429);
-      expect(Number(answer.headers["retry-after"])).toBeGreaterThan(0);
-      expect(answer.headers).toMatchObject({ "ratelimit-limit": "2", "ratelimit-remaining": "0" });
+      const response = await ask("/limited", bearer(key));
+      expect(response.status, gateway.log()).toBe(429);
+      expect(Number(response.headers["retry-after"])).toBeGreaterThan(0);
+      expect(response.headers).toMatchObject({ "ratelimit-limit": "2", "ratelimit-remaining": "0" });
       expect(world.app.seen).toEqual([]);
     });
 
@@ -234,8 +234,8 @@ export function testGateway(
       expect((await raw(gateway.port, "/admin", key)).status).toBe(403);
       for (const path of WAYS_INTO_ADMIN) {
         world.app.seen.length = 0;
-        const answer = await raw(gateway.port, path, key);
-        expect(answer.status, `${path}\n${gateway.log()}`).not.toBe(0);
+        const response = await raw(gateway.port, path, key);
+        expect(response.status, `${path}\n${gateway.log()}`).not.toBe(0);
         for (const { url } of world.app.seen) if (leadsToAdmin(url)) passed.push(`${path} as ${url}`);
       }
       expect(passed).toEqual([]);
@@ -281,7 +281,7 @@ export function testGateway(
   });
 }
 
-const raw = (port: number, target: string, key: string, method = "GET"): Promise<RawAnswer> =>
+const raw = (port: number, target: string, key: string, method = "GET"): Promise<RawResponse> =>
   sendRaw(
     port,
     `${method} ${target} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nConnection: close\r\nAuthorization: Bearer ${key}\r\n\r\n`,

@@ -7,7 +7,7 @@ import { type SidecarProcess, spawnSidecar } from "../harness/sidecar-process.ts
 import { waitFor } from "../harness/wait.ts";
 
 /*
- * For the tests of gateways: an app, a gate with open doors and no app of its own, and a Redis that may be stopped. The gateway itself is
+ * For the tests of gateways: an app, a gate with open ext-auth endpoints and no app of its own, and a Redis that may be stopped. The gateway itself is
  * the test's.
  */
 
@@ -47,7 +47,7 @@ export interface World {
   readonly records: Records;
   readonly redis: OwnRedis;
   readonly gate: SidecarProcess;
-  /** Of the door; undefined when it is not open. */
+  /** Of the ext-auth endpoint; undefined when it is not open. */
   readonly appPort: number;
   readonly authorizePort: number;
   readonly grpcPort: number;
@@ -76,8 +76,8 @@ export async function openWorld(env: Readonly<Record<string, string>> = {}): Pro
   return {
     ...{ app, records, redis, gate },
     appPort: Number(new URL(app.url).port),
-    authorizePort: gate.doors.authorize,
-    grpcPort: gate.doors.grpc,
+    authorizePort: gate.extAuth.authorize,
+    grpcPort: gate.extAuth.grpc,
     close: async () => {
       clearInterval(beat);
       await gate.process.stop();

@@ -11,7 +11,7 @@ import {
 } from "../harness/kubernetes.ts";
 
 import { findHelm } from "../harness/parts/helm.ts";
-import { checkFlux, findJudge } from "./judge.ts";
+import { checkFlux, findChecker } from "./judge.ts";
 
 /* The examples of Flux and Kustomize are what Flux and Kustomize take, and what they make is what the Kubernetes API takes. */
 
@@ -20,7 +20,7 @@ const EXAMPLES = resolve(import.meta.dirname, "../../examples/gitops");
 let cluster: TestKubernetes;
 let namespace: Awaited<ReturnType<typeof createTestNamespace>>;
 beforeAll(async () => {
-  await Promise.all([findHelm(), findJudge()]);
+  await Promise.all([findHelm(), findChecker()]);
   cluster = await startKubernetes();
   namespace = await createTestNamespace(cluster);
 }, KUBERNETES_START_MS);

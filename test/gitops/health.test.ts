@@ -9,14 +9,14 @@ import { anObject } from "../../operator/test/builders.ts";
 import { conditionOf, openKubernetesWorld, resourceOf, type TestManifest, untilReason } from "../e2e/operator-world.ts";
 
 import { waitFor } from "../harness/wait.ts";
-import { findJudge, judge } from "./judge.ts";
+import { findChecker, judge } from "./judge.ts";
 
 /* Flux and Argo CD see the same in every object, and what is true: judged by kstatus itself, and by our health.lua in Argo CD's Lua. */
 
 const BUILD_MS = 1_200_000;
 const NOW_MS = Date.parse("2026-03-01T12:00:00Z");
 
-beforeAll(findJudge, BUILD_MS);
+beforeAll(findChecker, BUILD_MS);
 
 /** The object as a client reads it. */
 const asRead = ({ kind, metadata, spec, status }: ManifestObject) => ({
@@ -37,7 +37,7 @@ const atGeneration = (generation: number, object: ManifestObject): ManifestObjec
   ...object,
   metadata: { ...object.metadata, generation },
 });
-const inForce = told(ready("The store has it."));
+const active = told(ready("The store has it."));
 const away = progressing("ApiUnavailable", "The API cannot be reached.");
 const unguarded = enforced(
   { pods: 1, current: 1, oldestLagMs: 0 },
@@ -53,7 +53,7 @@ const unguarded = enforced(
       unlabelled: 0,
       isNamespaceGuarded: undefined,
       contested: 0,
-      rival: undefined,
+      competitor: undefined,
     },
   },
 );
@@ -67,10 +67,10 @@ describe("what the operator writes is read alike by Flux and Argo CD", () => {
       argocd: "Progressing",
       says: /Waiting for the operator/,
     },
-    { name: "it is in force", object: inForce, kstatus: "Current", argocd: "Healthy", says: /The store has it/ },
+    { name: "it is in force", object: active, kstatus: "Current", argocd: "Healthy", says: /The store has it/ },
     {
       name: "the spec has changed since",
-      object: atGeneration(2, inForce),
+      object: atGeneration(2, active),
       kstatus: "InProgress",
       argocd: "Progressing",
       says: /Waiting for the operator/,
@@ -84,7 +84,7 @@ describe("what the operator writes is read alike by Flux and Argo CD", () => {
     },
     {
       name: "a person has to act",
-      object: told(stalled("Conflict", "Another object has it."), { status: inForce.status }),
+      object: told(stalled("Conflict", "Another object has it."), { status: active.status }),
       kstatus: "Failed",
       argocd: "Degraded",
       says: /Another object has it/,
@@ -99,7 +99,7 @@ describe("what the operator writes is read alike by Flux and Argo CD", () => {
     },
     {
       name: "it is in force, and the API is away",
-      object: { ...inForce, status: withReconciling(inForce, away, NOW_MS) },
+      object: { ...active, status: withReconciling(active, away, NOW_MS) },
       kstatus: "InProgress",
       argocd: "Progressing",
       says: /cannot be reached/,

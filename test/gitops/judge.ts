@@ -13,7 +13,7 @@ export interface Verdict {
 }
 
 /** Finds or builds the program: a minute on a new machine. */
-export const findJudge = (): Promise<string> =>
+export const findChecker = (): Promise<string> =>
   findGoProgram({
     name: "gitops-judge",
     source: "gitops/judge.go",
@@ -30,10 +30,10 @@ export const findJudge = (): Promise<string> =>
 /** Returns what Flux and Argo CD make of each object, by the code that they use. Throws what that code says when it fails. */
 export async function judge(objects: readonly object[]): Promise<Verdict[]> {
   const script = await readFile(SCRIPT, "utf8");
-  return JSON.parse(await runWithJson(await findJudge(), [], { script, objects })) as Verdict[];
+  return JSON.parse(await runWithJson(await findChecker(), [], { script, objects })) as Verdict[];
 }
 
 /** Throws when one of these objects of Flux has a field that Flux does not know, or a value of another type. */
 export async function checkFlux(objects: readonly object[]): Promise<void> {
-  await runWithJson(await findJudge(), ["flux"], objects);
+  await runWithJson(await findChecker(), ["flux"], objects);
 }

@@ -54,12 +54,12 @@ export const stopOwnParts = () => ownParts.stopAll();
 export async function partAddress(part: Part): Promise<Address> {
   const broker = process.env[BROKER_URL];
   if (broker === undefined) return await ownParts.address(part);
-  const answer = (await getJson(`${broker}/${part}`)) as Answer;
-  if ("address" in answer) return answer.address;
-  throw answer.missing ? new MissingPart(answer.error) : new Error(answer.error);
+  const response = (await getJson(`${broker}/${part}`)) as HttpResponse;
+  if ("address" in response) return response.address;
+  throw response.missing ? new MissingPart(response.error) : new Error(response.error);
 }
 
-type Answer = { address: Address } | { error: string; missing: boolean };
+type HttpResponse = { address: Address } | { error: string; missing: boolean };
 
 /** Not `fetch`, which times out after five minutes: building the Kubernetes programs may take longer. */
 async function getJson(url: string): Promise<unknown> {
@@ -93,6 +93,6 @@ export async function startBroker(): Promise<{ url: string; close(): Promise<voi
   };
 }
 
-function reply(response: ServerResponse, status: number, body: Answer): void {
+function reply(response: ServerResponse, status: number, body: HttpResponse): void {
   response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
 }

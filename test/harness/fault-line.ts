@@ -17,7 +17,7 @@ import { type Line, openLine } from "./line.ts";
 export type LineFault =
   | { readonly kind: "latency"; readonly ms: number }
   | { readonly kind: "loss" | "reset" | "halfOpen" | "slow" | "unread" | "cut" | "garbage" }
-  | { readonly kind: "empty"; readonly answer: string };
+  | { readonly kind: "empty"; readonly response: string };
 
 /** A TCP proxy to a server that disturbs what it carries. */
 export interface FaultLine extends Line {
@@ -95,7 +95,7 @@ class Carrier {
     const fault = this.#fault();
     if (!this.#isAnswers) return bytes;
     if (fault?.kind === "garbage") return Buffer.from("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
-    return fault?.kind === "empty" ? Buffer.from(fault.answer) : bytes;
+    return fault?.kind === "empty" ? Buffer.from(fault.response) : bytes;
   }
 
   wake(): void {

@@ -247,7 +247,7 @@ export interface TestGate {
   /** Waits until the gate acts on everything that was written. */
   caughtUp(): Promise<void>;
   metrics(): Promise<string>;
-  readyz(): Promise<Answer>;
+  readyz(): Promise<HttpResponse>;
   close(): Promise<void>;
 }
 
@@ -314,7 +314,7 @@ export async function openGate(options: GateOptions = {}): Promise<TestGate> {
   };
 }
 
-export interface Answer {
+export interface HttpResponse {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
@@ -332,7 +332,7 @@ export interface Call {
 export async function call(
   port: number,
   { method = "GET", path = "/", headers = {}, body }: Call = {},
-): Promise<Answer> {
+): Promise<HttpResponse> {
   const req = request({
     host: "127.0.0.1",
     port,
@@ -355,14 +355,14 @@ export const withKey = (key: string, more: Record<string, string> = {}): { heade
 /** The kind at the end of an error body's type. */
 export const kindOf = ({ body }: { body: string }): string => JSON.parse(body).error.type.split("/").at(-1);
 
-export interface RawAnswer {
+export interface RawResponse {
   /** 0 when the connection was closed without a response. */
   readonly status: number;
   readonly text: string;
 }
 
 /** Sends bytes unchanged, and returns everything that arrives until the other side closes the connection. */
-export async function sendRaw(port: number, ...pieces: Array<string | Buffer>): Promise<RawAnswer> {
+export async function sendRaw(port: number, ...pieces: Array<string | Buffer>): Promise<RawResponse> {
   const socket = connect({ host: "127.0.0.1", port });
   const closed = once(socket, "close").catch(() => undefined);
   const read = readAll(socket);

@@ -71,9 +71,9 @@ test("a timeout names what was awaited, and the last error", async () => {
 });
 
 test("waitFor returns the first result, even if that is null or zero", async () => {
-  const answers = [undefined, false, 0] as const;
+  const responses = [undefined, false, 0] as const;
   let asked = 0;
-  expect(await waitFor("a number", () => answers[asked++], { everyMs: 1 })).toBe(0);
+  expect(await waitFor("a number", () => responses[asked++], { everyMs: 1 })).toBe(0);
 });
 
 test("a free port can be listened on", async () => {

@@ -208,8 +208,8 @@ const LONG = { deadlineMs: 30_000 };
 
 async function anyAlive(nodes: readonly OwnRedis[], ask: Asker): Promise<OwnRedis> {
   for (const node of nodes) {
-    const answer = await ask(node, "PING").catch(() => undefined);
-    if (answer === "PONG") return node;
+    const response = await ask(node, "PING").catch(() => undefined);
+    if (response === "PONG") return node;
   }
   throw new Error("no node answers");
 }

@@ -13,7 +13,7 @@ export interface SidecarProcess {
   readonly port: number;
   readonly adminPort: number;
   /** 0 for those that are not open. */
-  readonly doors: { readonly authorize: number; readonly grpc: number };
+  readonly extAuth: { readonly authorize: number; readonly grpc: number };
 }
 
 /** Starts a sidecar as in a pod, ready to decide: `env` must name its policy, store and app. The caller stops it. */
@@ -36,8 +36,8 @@ export async function spawnUnready(env: Record<string, string>, nodeArgs: string
     .find((one) => one.includes('"msg":"listening"'));
   const said = JSON.parse(line ?? "{}");
   const portOf = (url: string | undefined): number => (url === undefined ? 0 : Number(new URL(url).port));
-  const doors = { authorize: portOf(said.authorizeUrl), grpc: portOf(said.grpcUrl) };
-  return { process: child, port: portOf(said.url), adminPort: portOf(said.adminUrl), doors };
+  const extAuth = { authorize: portOf(said.authorizeUrl), grpc: portOf(said.grpcUrl) };
+  return { process: child, port: portOf(said.url), adminPort: portOf(said.adminUrl), extAuth };
 }
 
 export const isReady = async ({ adminPort }: SidecarProcess): Promise<boolean> =>

@@ -16,8 +16,8 @@ export async function waitFor<T>(
   let lastError: unknown;
   for (;;) {
     try {
-      const answer = await probe();
-      if (answer !== undefined && answer !== false) return answer;
+      const response = await probe();
+      if (response !== undefined && response !== false) return response;
       lastError = undefined;
     } catch (error) {
       lastError = error;

@@ -23,9 +23,9 @@ import { eventLines } from "./usage-events.ts";
 
 const KEYS = 10_000;
 /** About two megabytes, which is what the ingester takes of a stream that has more. */
-const PORTION = 4_000;
+const BATCH = 4_000;
 const PORTIONS = 8;
-const ROWS = PORTION * PORTIONS;
+const ROWS = BATCH * PORTIONS;
 /** As in an entry of a sidecar. */
 const LINES_PER_ENTRY = 100;
 
@@ -121,9 +121,9 @@ async function rowsLike(
 ): Promise<string[]> {
   const query = `select e.* replace ({workspaceId:String} as workspace_id) from verification_events as e
                   where e.workspace_id = {of:String}`;
-  const answer = await client.query({ query, query_params: { workspaceId, of }, format: "JSONCompactEachRow" });
-  const lines = (await answer.text()).trimEnd().split("\n");
-  return Array.from({ length: PORTIONS }, (_, n) => lines.slice(n * PORTION, (n + 1) * PORTION).join("\n"));
+  const response = await client.query({ query, query_params: { workspaceId, of }, format: "JSONCompactEachRow" });
+  const lines = (await response.text()).trimEnd().split("\n");
+  return Array.from({ length: PORTIONS }, (_, n) => lines.slice(n * BATCH, (n + 1) * BATCH).join("\n"));
 }
 
 async function insertAll(client: ClickHouseClient, table: string, portions: readonly string[]): Promise<void> {
@@ -136,7 +136,7 @@ async function insertAll(client: ClickHouseClient, table: string, portions: read
 
 async function expectRows(client: ClickHouseClient, table: string, workspaceId: string): Promise<void> {
   const query = `select toUInt32(count()) from ${table} where workspace_id = {workspaceId:String}`;
-  const answer = await client.query({ query, query_params: { workspaceId }, format: "JSONCompactEachRow" });
-  const count = (await answer.json<[number]>())[0]?.[0];
+  const response = await client.query({ query, query_params: { workspaceId }, format: "JSONCompactEachRow" });
+  const count = (await response.json<[number]>())[0]?.[0];
   if (count !== ROWS) throw new Error(`${table} has ${count} of ${ROWS} rows`);
 }

@@ -17,7 +17,7 @@ import { addToStream, eventLines } from "./usage-events.ts";
 /* Storing usage events: its rate, and what a verification loses by it. */
 
 const KEYS = 10_000;
-const PORTION = 1_250;
+const BATCH = 1_250;
 const PORTIONS = 32;
 
 /** The rate of storing events, compared with a bare COPY of the same rows into the same table; with and without rolling up. */
@@ -40,7 +40,7 @@ export const ingest: Section = async (environment, { rounds, progress }) => {
     for (let round = 0; round <= rounds; round += 1) {
       progress(`ingest: round ${round} of ${rounds}`);
       const portions = Array.from({ length: PORTIONS }, () =>
-        eventLines({ workspaceId, apiId, keys: KEYS }, PORTION).join("\n"),
+        eventLines({ workspaceId, apiId, keys: KEYS }, BATCH).join("\n"),
       );
       const storeBy = async (by: PostgresAnalytics, readers: number) => {
         await db.query("truncate verification_events, rollup_queue");
@@ -67,7 +67,7 @@ export const ingest: Section = async (environment, { rounds, progress }) => {
       ms.rolledUp.push(rolledUp);
       ms.copied.push(copied);
     }
-    const perSecond = (all: readonly number[]) => ((1000 * PORTIONS * PORTION) / median(all)).toFixed(0);
+    const perSecond = (all: readonly number[]) => ((1000 * PORTIONS * BATCH) / median(all)).toFixed(0);
     const ratios = ms.stored.map((each, n) => each / (ms.copied[n] ?? Number.NaN));
     const all = ms.stored.map((each, n) => each + (ms.rolledUp[n] ?? 0));
     const allRatios = all.map((each, n) => each / (ms.copied[n] ?? Number.NaN));

@@ -8,9 +8,9 @@ import { verifyKeyLoad } from "./verify-key-load.ts";
  */
 export const raw: Section = async (environment, options) => {
   const { plain, limited, verify } = await verifyKeyLoad(environment, options);
-  const answer = await environment.call("keys.verifyKey", { key: plain[0]?.key });
+  const response = await environment.call("keys.verifyKey", { key: plain[0]?.key });
   const meta = { requestId: "req_0000000000000000000000" };
-  const server = await environment.startChild("raw-server.ts", [JSON.stringify({ meta, data: answer })]);
+  const server = await environment.startChild("raw-server.ts", [JSON.stringify({ meta, data: response })]);
   try {
     const baseline = verify(plain)("fixed bytes", server);
     const results = await compare({

@@ -1,5 +1,5 @@
 import { Redis } from "ioredis";
-import { CENTRAL, RedisKeys } from "../../edge/redis/keys.ts";
+import { GLOBAL, RedisKeys } from "../../edge/redis/keys.ts";
 import { freePort } from "../harness/ports.ts";
 import { waitFor } from "../harness/wait.ts";
 import { createPolicy, startSidecar } from "./environment.ts";
@@ -12,7 +12,7 @@ import type { Running, Stack } from "./stack.ts";
 const KEYS = 1_000_000;
 const CACHED = 100;
 /** Between two checks of the pod. */
-const LOOK_MS = 50;
+const POLL_MS = 50;
 const DEADLINE_MS = 600_000;
 
 /** Observations between the loss and the end of the new projection. */
@@ -42,15 +42,15 @@ export const rebuild: Section = async (environment, { progress }) => {
     }
     const startedAt = performance.now();
     await redis.flushall();
-    let isWhole = false;
+    let isComplete = false;
     const whole = untilWhole(redis).then(() => {
-      isWhole = true;
+      isComplete = true;
     });
-    for (let n = CACHED; !isWhole; n += 1) {
+    for (let n = CACHED; !isComplete; n += 1) {
       count(seen.cached, await pod.ask(seededKey(apiId, n % CACHED)));
       count(seen.uncached, await pod.ask(seededKey(apiId, n)));
       seen.stalestS = Math.max(seen.stalestS, await pod.stalenessS());
-      await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     }
     await whole;
     seen.tookMs = performance.now() - startedAt;
@@ -63,7 +63,7 @@ export const rebuild: Section = async (environment, { progress }) => {
 
 function toFigures({ tookMs, stalestS, cached, uncached }: Seen): Figure[] {
   const refused = (cached.get(401) ?? 0) + (uncached.get(401) ?? 0);
-  const answers = (statuses: Map<number, number>) => [...statuses].map(([code, n]) => `${n} × ${code}`).join(", ");
+  const responds = (statuses: Map<number, number>) => [...statuses].map(([code, n]) => `${n} × ${code}`).join(", ");
   return [
     {
       name: `${KEYS} keys projected again after a loss of Redis`,
@@ -78,7 +78,7 @@ function toFigures({ tookMs, stalestS, cached, uncached }: Seen): Figure[] {
       unit: "answers",
       value: refused,
       max: 0,
-      detail: `known to the pod: ${answers(cached)}; not known: ${answers(uncached)}`,
+      detail: `known to the pod: ${responds(cached)}; not known: ${responds(uncached)}`,
     },
   ];
 }
@@ -88,7 +88,7 @@ const count = (statuses: Map<number, number>, status: number) => statuses.set(st
 const untilWhole = (redis: Redis): Promise<unknown> =>
   waitFor(
     "everything to be projected",
-    async () => (await redis.hget(new RedisKeys().mark(CENTRAL), "complete")) === "1",
+    async () => (await redis.hget(new RedisKeys().mark(GLOBAL), "complete")) === "1",
     { deadlineMs: DEADLINE_MS, everyMs: 200 },
   );
 
@@ -100,9 +100,9 @@ async function startPod(stack: Stack, apiId: string, upstream: Running) {
   await waitFor("the pod to be ready", async () => (await admin("/readyz")).ok);
   return {
     ask: async (key: string): Promise<number> => {
-      const answer = await fetch(`${url}/`, { headers: { authorization: `Bearer ${key}` } });
-      await answer.arrayBuffer();
-      return answer.status;
+      const response = await fetch(`${url}/`, { headers: { authorization: `Bearer ${key}` } });
+      await response.arrayBuffer();
+      return response.status;
     },
     stalenessS: async (): Promise<number> => {
       const text = await (await admin("/metrics")).text();

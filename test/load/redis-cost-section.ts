@@ -84,7 +84,7 @@ function inOneRedis(client: RedisClient, pid: number, { durationMs }: SectionOpt
   const emptied = (work: Work): Work => {
     return async () => {
       await client.unlink(keys.events(WORKSPACE_ID));
-      await client.set(keys.eventsRoom(WORKSPACE_ID), "1000000000000");
+      await client.set(keys.eventsQuota(WORKSPACE_ID), "1000000000000");
       return work();
     };
   };

@@ -30,9 +30,9 @@ test("ClickHouse is filled with the events that Postgres has", async () => {
     const text = `select concat_ws(' ', ${COLUMNS}, array_to_string(tags, ',')) as line from verification_events order by id collate "C"`;
     const { rows } = await db.query<{ line: string }>(text);
     const query = `select concatWithSeparator(' ', ${COLUMNS}, arrayStringConcat(tags, ',')) as line from verification_events order by id`;
-    const answer = await client.query({ query, format: "JSONEachRow" });
+    const response = await client.query({ query, format: "JSONEachRow" });
     expect(rows).toHaveLength(2000);
-    expect(await answer.json()).toEqual(rows);
+    expect(await response.json()).toEqual(rows);
   } finally {
     await client.close();
     await db.end();

@@ -91,8 +91,8 @@ async function check(client: ClickHouseClient, { eventsPerDay, days }: Usage): P
     { of: `sum(count) as n from ${MONTHS}`, expected: events },
   ];
   for (const { of, expected } of checks) {
-    const answer = await client.query({ query: `select ${of}`, format: "JSONEachRow" });
-    const [row] = await answer.json<{ n: string }>();
+    const response = await client.query({ query: `select ${of}`, format: "JSONEachRow" });
+    const [row] = await response.json<{ n: string }>();
     if (Number(row?.n) !== expected) throw new Error(`${of}: ${row?.n} instead of ${expected}`);
   }
 }

@@ -67,7 +67,7 @@ export async function seedUsage(databaseUrl: string, options: SeedOptions): Prom
 }
 
 async function createPartitions(databaseUrl: string, instants: readonly number[]): Promise<void> {
-  const pool = createPool(databaseUrl, { connectionsMax: 1, answerMsMax: 600_000 });
+  const pool = createPool(databaseUrl, { connectionsMax: 1, responseMsMax: 600_000 });
   try {
     const there = new Set((await listPartitions(pool)).map(({ name }) => name));
     for (const partition of SEEDED_TABLES.flatMap((table) => instants.map((ms) => partitionAt(table, ms)))) {

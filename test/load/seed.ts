@@ -87,7 +87,7 @@ if (import.meta.main) {
     process.exit(help ? 0 : 2);
   }
   const startedAt = performance.now();
-  const apiId = await withProgress(processIo, {}, { doing: "seeding", things: "keys" }, (progress) =>
+  const apiId = await withProgress(processIo, {}, { doing: "seeding", resources: "keys" }, (progress) =>
     seedKeys(databaseUrl, {
       workspaceId: workspace,
       count,

@@ -119,8 +119,8 @@ export async function openSeeded(
 async function untilProjected(stack: Stack, key: string): Promise<void> {
   const deadline = Date.now() + 600_000;
   for (;;) {
-    const answer = await fetch(`${stack.apiServer.url}/readyz?verbose`);
-    const { degradations } = (await answer.json()) as { degradations: unknown[] };
+    const response = await fetch(`${stack.apiServer.url}/readyz?verbose`);
+    const { degradations } = (await response.json()) as { degradations: unknown[] };
     if (degradations.length === 0) break;
     if (Date.now() > deadline) throw new Error("the seeded keys were not projected within ten minutes");
     await new Promise((resolve) => setTimeout(resolve, 500));

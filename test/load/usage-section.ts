@@ -47,7 +47,7 @@ const QUESTIONS: readonly Question[] = [
     ask: async ({ stack, usage }, { url }) => {
       const { fromMs, toMs } = lastWeek(usage);
       const asked = { apiId: usage.apiId, groupBy: "hour", start: String(fromMs), end: String(toMs - 1) };
-      return answerOf(
+      return responseOf(
         await fetch(`${url}/v1/analytics.getVerifications?${new URLSearchParams(asked)}`, {
           headers: { authorization: `Bearer ${stack.rootKey}` },
         }),
@@ -65,11 +65,11 @@ const QUESTIONS: readonly Question[] = [
     ask: async ({ stack }, { url }) => {
       const body = JSON.stringify({ query: TOP_TEN });
       const headers = { authorization: `Bearer ${stack.rootKey}`, "content-type": "application/json" };
-      const answer = await answerOf<{ data: { total: number }[] }>(
+      const response = await responseOf<{ data: { total: number }[] }>(
         await fetch(`${url}/v2/analytics.getVerifications`, { method: "POST", headers, body }),
       );
       // Keys with the same total may change places.
-      return answer.data.map(({ total }) => total);
+      return response.data.map(({ total }) => total);
     },
     plan: ({ stack, usage }) => {
       const nowMs = Date.now();
@@ -87,7 +87,7 @@ const QUESTIONS: readonly Question[] = [
   },
 ];
 
-async function answerOf<Body>(response: Response): Promise<Body> {
+async function responseOf<Body>(response: Response): Promise<Body> {
   const body = (await response.json()) as Body;
   if (!response.ok) throw new Error(`${response.url}: ${response.status} ${JSON.stringify(body)}`);
   return body;
@@ -181,7 +181,7 @@ async function measure(
   onTurn: (turn: number) => void,
 ): Promise<Map<Seeded, Map<string, number[]>>> {
   const times = new Map(all.map((each) => [each, new Map<string, number[]>()]));
-  const answers = new Map<Seeded, string>();
+  const responses = new Map<Seeded, string>();
   const asked: { of: Seeded; how: string; run: () => Promise<void> }[] = [];
   const sessions: pg.Client[] = [];
   for (const of of all) {
@@ -193,10 +193,11 @@ async function measure(
         of,
         how: name,
         run: async () => {
-          const answer = JSON.stringify(await question.ask(of, server));
-          const other = answers.get(of) ?? answer;
-          if (answer.length < 10 || answer !== other) throw new Error(`${name} answers ${answer}, and not ${other}`);
-          answers.set(of, answer);
+          const response = JSON.stringify(await question.ask(of, server));
+          const other = responses.get(of) ?? response;
+          if (response.length < 10 || response !== other)
+            throw new Error(`${name} answers ${response}, and not ${other}`);
+          responses.set(of, response);
         },
       });
     }

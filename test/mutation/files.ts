@@ -55,7 +55,7 @@ export const DECIDING = [
   "api-server/plugins/errors-v1.ts",
   "api-server/plugins/front-v1.ts",
   "api-server/plugins/query.ts",
-  "api-server/relay/delivered.ts",
+  "api-server/relay/watermark.ts",
   "api-server/relay/rebuild.ts",
   "api-server/relay/round.ts",
   "api-server/sessions/own-origin.ts",
@@ -96,7 +96,7 @@ export const DECIDING = [
   "edge/verification/verify.ts",
   "operator/reconcilers/claims.ts",
   "operator/runtime/leader.ts",
-  "sidecar/gate/judge.ts",
+  "sidecar/decision/evaluate-head.ts",
 ] as const;
 
 /** Tests of a file besides the neighbour with its name. */

@@ -77,8 +77,8 @@ test("each part starts by the commands of start-by-hand.md, and the gate asks fo
   expect(stdout.trim()).toBe(await system.workspaceId());
   const gate = await start("sidecar", { POSTERN_WORKSPACE: stdout.trim() });
   await untilReady(gate.said.adminUrl);
-  const answer = await fetch(`${gate.said.url}/`);
-  expect(answer.status).toBe(401);
+  const response = await fetch(`${gate.said.url}/`);
+  expect(response.status).toBe(401);
   expect(app.seen).toEqual([]);
 }, 120_000);
 

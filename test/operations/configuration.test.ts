@@ -12,7 +12,7 @@ const commands = await Promise.all(
 );
 
 /** Options that a command does not start without. */
-const needed = ({ options }: Command, but: string): string[] =>
+const required = ({ options }: Command, but: string): string[] =>
   Object.entries(options).flatMap(([name, row]) =>
     row.required === true && name !== but ? [`--${name}`, name === "api-url" ? "http://a" : "a"] : [],
   );
@@ -71,7 +71,7 @@ const parse =
 test.each(wrong)(
   "$command.name --$option refuses $value, and says what it wants",
   ({ command, option, env, value }) => {
-    const others = needed(command, option);
+    const others = required(command, option);
     expect(parse(command, [...others, `--${option}=${value}`])).toThrow(UsageError);
     expect(parse(command, [...others, `--${option}=${value}`])).toThrow(`--${option} wants `);
     if (env === undefined || value === "") return;
@@ -80,21 +80,21 @@ test.each(wrong)(
 );
 
 test.each(right)("$command.name --$option accepts $value", ({ command, option, value }) => {
-  expect(parse(command, [...needed(command, option), `--${option}=${value}`])()).toMatchObject({ [option]: value });
+  expect(parse(command, [...required(command, option), `--${option}=${value}`])()).toMatchObject({ [option]: value });
 });
 
 test("an empty variable is as good as none, a switch is on, off, or refused, and no message shows an address", () => {
   const sidecar = commands.find(({ name }) => name === "sidecar") as Command;
   const operator = commands.find(({ name }) => name === "operator") as Command;
-  expect(parse(sidecar, needed(sidecar, ""), { POSTERN_DRAIN: "" })()).toMatchObject({ drain: "4" });
+  expect(parse(sidecar, required(sidecar, ""), { POSTERN_DRAIN: "" })()).toMatchObject({ drain: "4" });
   const leads = (value: string) =>
-    parseOptions(operator, needed(operator, ""), { POSTERN_LEADER_ELECTION: value })["leader-election"];
+    parseOptions(operator, required(operator, ""), { POSTERN_LEADER_ELECTION: value })["leader-election"];
   expect(["1", "true", "0", "false", ""].map(leads)).toEqual([true, true, false, false, false]);
   expect(() => leads("yes")).toThrow("POSTERN_LEADER_ELECTION wants 1, true, 0 or false");
   const secret = "http://user:s3cret@redis";
   for (const given of [
-    parse(sidecar, [...needed(sidecar, ""), "--redis-url", secret]),
-    parse(sidecar, needed(sidecar, ""), { REDIS_URL: secret }),
+    parse(sidecar, [...required(sidecar, ""), "--redis-url", secret]),
+    parse(sidecar, required(sidecar, ""), { REDIS_URL: secret }),
   ]) {
     expect(given).toThrow(/--redis-url .*wants an address that begins with redis:\/\//);
     expect(given).not.toThrow("s3cret");

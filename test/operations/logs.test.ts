@@ -14,8 +14,8 @@ const sources = globSync("{api-server,sidecar,operator,edge,cli,http1,http2,core
 /** Where a message is no text of its own: what it may be. The texts are in the same file. */
 const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
   "api-server/health-watch.ts DEGRADATIONS[reason]": Object.values(DEGRADATIONS),
-  // Of noteRarely: its callers say it, see below.
-  "api-server/note-rarely.ts message": [],
+  // Of logThrottled: its callers say it, see below.
+  "api-server/log-throttled.ts message": [],
   "api-server/credits/refill.ts message": ["a key was not refilled; the next run retries it"],
   "api-server/plugins/errors.ts message": ["… at …"],
   "api-server/domain/ratelimits/counting.ts UNCOUNTED[done]": [
@@ -26,15 +26,15 @@ const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
     "Redis refuses our user: see its name, its password and its rights there",
     "no connection to Redis; trying again",
   ],
-  "sidecar/gate/note-uncounted.ts MESSAGES[what]": [
+  "sidecar/decision/record-uncounted.ts MESSAGES[what]": [
     "the shared counters do not count limits; onCounterFailure says what is done",
     "credits cannot be spent; onCreditFailure says what is done",
   ],
-  "sidecar/faults.ts MESSAGES[where]": [
+  "sidecar/internal-errors.ts MESSAGES[where]": [
     "a request or connection failed by a fault of the gate, and was ended",
     "an error was caught by nothing else; the gate goes on",
   ],
-  "sidecar/doors/open-doors.ts MESSAGES[kind]": [
+  "sidecar/ext-auth/open.ts MESSAGES[kind]": [
     "an address that is not among the trusted gateways asked for a decision, and was refused",
     "a gateway asked for a decision and did not tell clearly about which request; it was refused",
   ],
@@ -78,12 +78,12 @@ function linesOf(file: string): Line[] {
       argument: lastArgument(bracketed(source, index + call.length - 1)),
     }),
   );
-  const rarely = [...source.matchAll(/\bnoteRarely\(/g)].flatMap(({ index, 0: call }) => {
+  const throttle = [...source.matchAll(/\blogThrottled\(/g)].flatMap(({ index, 0: call }) => {
     const inside = bracketed(source, index + call.length - 1);
     const [, argument = "message"] = /(?<!\.)\bmessage:\s*((?:"[^"]*")|(?:`[^`]*`)|[\w[\]]+)/.exec(inside) ?? [];
-    return file === "api-server/note-rarely.ts" ? [] : [{ level: "warn", argument }];
+    return file === "api-server/log-throttled.ts" ? [] : [{ level: "warn", argument }];
   });
-  return [...calls, ...rarely].flatMap(({ level, argument }) => {
+  return [...calls, ...throttle].flatMap(({ level, argument }) => {
     const text = textOf(argument);
     const texts = text === undefined ? ELSEWHERE[`${file} ${argument}`] : [text];
     if (texts === undefined)

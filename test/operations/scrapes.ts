@@ -14,9 +14,9 @@ export interface Series {
 }
 
 export async function scrape(url: string): Promise<Scrape> {
-  const answer = await fetch(url, { signal: AbortSignal.timeout(10_000) });
-  if (!answer.ok) throw new Error(`${url}: ${answer.status}`);
-  return readScrape(await answer.text());
+  const response = await fetch(url, { signal: AbortSignal.timeout(10_000) });
+  if (!response.ok) throw new Error(`${url}: ${response.status}`);
+  return readScrape(await response.text());
 }
 
 export function readScrape(text: string): Scrape {

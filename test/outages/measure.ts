@@ -80,14 +80,14 @@ interface SeenStatus {
   readonly count: number;
   /** How many answers there were. */
   readonly all: number;
-  readonly rarely: boolean;
+  readonly throttle: boolean;
 }
 
 /** The statuses that were seen, the lowest first. */
 export function statusesOf(seen: ReadonlyMap<number, number>): SeenStatus[] {
   const counts = [...seen].sort(([a], [b]) => a - b);
   const all = counts.reduce((sum, [, count]) => sum + count, 0);
-  return counts.map(([status, count]) => ({ status, count, all, rarely: count < RARELY * all }));
+  return counts.map(([status, count]) => ({ status, count, all, throttle: count < RARELY * all }));
 }
 
 /** What was seen and not promised, in words; none when the promise held. */

@@ -8,9 +8,9 @@ import { openWorld, type World } from "./world.ts";
 
 /* `npm run outages` runs this with OUTAGES=1: all of them, and writes docs/outages.md of what was seen. The tests make a third of them happen. */
 
-const isWhole = process.env.OUTAGES === "1";
+const isComplete = process.env.OUTAGES === "1";
 /** The first of each part that is down, and each fourth. */
-const TRIED = ROWS.filter(({ down }, i) => isWhole || i % 4 === 0 || ROWS[i - 1]?.down !== down);
+const TRIED = ROWS.filter(({ down }, i) => isComplete || i % 4 === 0 || ROWS[i - 1]?.down !== down);
 
 describe("in each outage what is promised holds, and all is as always afterwards", () => {
   let world: World;
@@ -23,7 +23,7 @@ describe("in each outage what is promised holds, and all is as always afterwards
   });
   afterAll(async () => {
     await close();
-    if (!isWhole || measured.length < ROWS.length) return;
+    if (!isComplete || measured.length < ROWS.length) return;
     writeFileSync(resolve(import.meta.dirname, "../../docs/outages.md"), toPage(measured));
   });
 

@@ -130,7 +130,7 @@ const BETWEEN = [
   { how: "reads nothing", fault: { kind: "unread" }, isSlow: false },
   { how: "connections reset in the middle of an answer", fault: { kind: "cut" }, isSlow: true },
   { how: "answers in another protocol", fault: { kind: "garbage" }, isSlow: false },
-  { how: "answers that there is nothing", fault: { kind: "empty", answer: "$-1\r\n" }, isSlow: false },
+  { how: "answers that there is nothing", fault: { kind: "empty", response: "$-1\r\n" }, isSlow: false },
 ] as const satisfies readonly { how: string; fault: LineFault; isSlow: boolean }[];
 
 export const ROWS: readonly Row[] = [
@@ -239,7 +239,7 @@ export const ROWS: readonly Row[] = [
       ["packets lost and sent again", { kind: "loss" }, WITHOUT_APP("as always, later", 200)],
       ["reads slowly", { kind: "slow" }, SLOW_APP],
       ["reads nothing, no upload either", { kind: "unread" }, WITHOUT_APP("504 after `--answer-wait`", 504)],
-      ["answers in another protocol", { kind: "empty", answer: "$-1\r\n" }, WITHOUT_APP("502", 502)],
+      ["answers in another protocol", { kind: "empty", response: "$-1\r\n" }, WITHOUT_APP("502", 502)],
     ] as const
   ).map(([how, fault, promise]) => ({
     down: APP,

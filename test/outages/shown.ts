@@ -50,7 +50,7 @@ export const SHOWN: readonly Shown[] = [
     { what: "`Allow`", file: "edge/verification/verify.test.ts", name: "Allow lets through, uncounted" },
     {
       what: "`onCreditFailure: Allow`",
-      file: "sidecar/gate/redis.test.ts",
+      file: "sidecar/decision/redis.test.ts",
       name: "requests without readable credits are admitted where the policy allows it",
     },
     {
@@ -70,7 +70,7 @@ export const SHOWN: readonly Shown[] = [
     },
     {
       what: "Redis away when a gate starts",
-      file: "sidecar/gate/redis.test.ts",
+      file: "sidecar/decision/redis.test.ts",
       name: "a gate that starts before Redis is ready as soon as Redis is there",
     },
     {

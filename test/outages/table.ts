@@ -31,7 +31,9 @@ export function toPage(measured: readonly { readonly row: Row; readonly seen: Se
 }
 
 function cellOf(seen: Seen, what: Ask): string {
-  const during = statusesOf(seen.statuses[what]).map(({ status, rarely }) => (rarely ? `rarely ${status}` : status));
+  const during = statusesOf(seen.statuses[what]).map(({ status, throttle }) =>
+    throttle ? `rarely ${status}` : status,
+  );
   const late = statusesOf(seen.late[what]).map(({ status }) => `${status} late`);
   return (during.length === 0 ? late : during).join(", ");
 }

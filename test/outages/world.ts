@@ -154,9 +154,9 @@ export async function openWorld(whenDone: (close: () => Promise<void>) => void):
   };
   const ask: World["ask"] = async (what) => {
     const sinceMs = performance.now();
-    const answer = asks[what]().then(({ status }) => status);
+    const response = asks[what]().then(({ status }) => status);
     const late = new Promise<number>((resolve) => setTimeout(resolve, 15_000, 0).unref());
-    const status = await Promise.race([answer, late]).catch(() => 0);
+    const status = await Promise.race([response, late]).catch(() => 0);
     return { status, tookMs: performance.now() - sinceMs };
   };
   const world: World = {
@@ -205,7 +205,7 @@ export async function openWorld(whenDone: (close: () => Promise<void>) => void):
 }
 
 /** That events were dropped is told for a minute after the last one. */
-const isOver = (degradation: string): boolean => degradation === "events-dropped";
+const isOver = (degradation: string): boolean => degradation === "events_dropped";
 
 function openGateUser(system: System, of: { workspaceId: string; urlFile: string; url: string }): GateUser {
   const NAME = "gates";

@@ -1,8 +1,8 @@
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Authorization } from "../../sidecar/doors/protocol/envoy/service/auth/v3/external_auth_pb.js";
-import { doorsOf } from "../harness/doors.ts";
+import { Authorization } from "../../sidecar/ext-auth/protocol/envoy/service/auth/v3/external_auth_pb.js";
+import { extAuthOf } from "../harness/ext-auth.ts";
 import { aRule, openGate, startApp, type TestApp, type TestGate } from "../harness/gate.ts";
 import { get, type Routers, startRouters } from "./routers.ts";
 import { canonical, GUARDED_PATHS, inManifest, spellingsOf } from "./spellings.ts";
@@ -26,7 +26,7 @@ beforeAll(async () => {
     }),
   );
   rules.push(aRule({ access: "Anonymous" }));
-  gate = await openGate({ app, policy: { rules }, config: { doors: doorsOf(["authorize", "grpc"]) } });
+  gate = await openGate({ app, policy: { rules }, config: { extAuth: extAuthOf(["authorize", "grpc"]) } });
 }, 900_000);
 afterAll(async () => {
   await gate?.close();

@@ -63,7 +63,7 @@ export interface AskEntry {
   readonly cost: number;
   readonly sentMs: number;
   readonly answeredMs: number;
-  readonly answer: Answer;
+  readonly response: Answer;
   readonly status?: number | undefined;
   readonly requestId?: string | undefined;
   readonly detail?: string | undefined;
@@ -79,7 +79,7 @@ export interface SampleEntry {
   /** Of its stalest workspace. undefined: it has no data yet. */
   readonly stalenessMs: number | undefined;
   /** Of all workspaces that do not lag behind the others. */
-  readonly feedStalenessMs: number | undefined;
+  readonly streamStalenessMs: number | undefined;
   /** Of a sidecar: how often since its start the shared counters could not decide a limit. */
   readonly limitFailures?: number | undefined;
 }

@@ -1,8 +1,8 @@
+import { calmMs, slowestMendMs } from "./checkers/answers.ts";
+import type { Case, Violation } from "./checkers/judge.ts";
+import { JUDGES } from "./checkers/judges.ts";
+import { type Delays, revocationDelays } from "./checkers/revoked.ts";
 import type { Answer } from "./journal.ts";
-import { calmMs, slowestMendMs } from "./judges/answers.ts";
-import type { Case, Violation } from "./judges/judge.ts";
-import { JUDGES } from "./judges/judges.ts";
-import { type Delays, revocationDelays } from "./judges/revoked.ts";
 
 /* A run in numbers. */
 
@@ -13,7 +13,7 @@ export interface Report {
   readonly folder: string;
   readonly keys: number;
   readonly changes: Readonly<Record<"acknowledged" | "refused" | "unknown", number>>;
-  readonly answers: Readonly<Partial<Record<Answer, number>>>;
+  readonly responses: Readonly<Partial<Record<Answer, number>>>;
   readonly swept: number;
   readonly events: number;
   /** By kind: how many were executed. */
@@ -51,7 +51,7 @@ export function makeReport(options: {
     ...rest,
     keys: of.histories.size,
     changes: { acknowledged: 0, refused: 0, unknown: 0, ...outcomes },
-    answers: countBy(asks, ({ answer }) => answer),
+    responses: countBy(asks, ({ response }) => response),
     swept: of.sweep.length,
     events: of.final.eventCount,
     faults: countBy(
@@ -91,7 +91,7 @@ export function toTable(report: Report): string {
     ["seed", `${report.seed}, ${report.minutes} min of load, ${Math.round(report.tookMs / 1000)} s in all`],
     ["keys", String(report.keys)],
     ["changes", list(changes)],
-    ["answers", list(report.answers as Record<string, number>)],
+    ["answers", list(report.responses as Record<string, number>)],
     ["faults", `${list(report.faults)}${report.skippedFaults > 0 ? ` (${report.skippedFaults} left out)` : ""}`],
     [
       "machine",

@@ -2,11 +2,11 @@ import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { waitFor } from "../harness/wait.ts";
+import { toCase, type Violation } from "./checkers/judge.ts";
+import { JUDGES } from "./checkers/judges.ts";
 import { type Final, readFinal } from "./final.ts";
 import { type AskEntry, Journal } from "./journal.ts";
-import { toCase, type Violation } from "./judges/judge.ts";
-import { JUDGES } from "./judges/judges.ts";
-import { doors, runAsker, runSampler, runSpender } from "./load/askers.ts";
+import { extAuth, runAsker, runSampler, runSpender } from "./load/askers.ts";
 import { ask, callProcedure } from "./load/calls.ts";
 import { runChanger } from "./load/changer.ts";
 import { runFaults } from "./load/faults.ts";
@@ -84,7 +84,7 @@ export async function torture(options: TortureOptions): Promise<Report> {
       const of = { name: `client-${n + 1}`, workspace: world.workspaces[name], apiId: seeded.apiIds[name] };
       return runChanger({ ...shared, ...of, random: random.fork(of.name) });
     }),
-    ...doors(world).map((door) => runAsker({ ...shared, random: random.fork(door.part.name) }, door)),
+    ...extAuth(world).map((extAuth) => runAsker({ ...shared, random: random.fork(extAuth.part.name) }, extAuth)),
     ...(["main", "second"] as const).map((name) =>
       runSpender({ ...shared, random: random.fork(`spender ${name}`) }, name),
     ),
@@ -95,9 +95,9 @@ export async function torture(options: TortureOptions): Promise<Report> {
     options.onProgress(progressLine(journal, performance.now() - loadStartedMs));
   }, PROGRESS_MS);
   closers.defer(() => clearInterval(progress));
-  const onFault = ({ kind, target, forMs }: (typeof plan.faults)[number]) =>
+  const onInternalError = ({ kind, target, forMs }: (typeof plan.faults)[number]) =>
     options.onProgress(`${kind}${target === "leader" ? " of the leader" : ""} for ${forMs} ms`);
-  await runFaults(plan, { ...shared, keys, random: random.fork("attacker"), onFault });
+  await runFaults(plan, { ...shared, keys, random: random.fork("attacker"), onInternalError });
   const restMs = plan.durationMs - (performance.now() - loadStartedMs);
   if (restMs > 0) await sleep(restMs, undefined, { signal }).catch(() => undefined);
 
@@ -134,7 +134,7 @@ export async function torture(options: TortureOptions): Promise<Report> {
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
 
 function progressLine({ changes, asks, faults }: Journal, elapsedMs: number): string {
-  const unavailable = asks.filter(({ answer }) => answer === "unavailable" || answer === "none").length;
+  const unavailable = asks.filter(({ response }) => response === "unavailable" || response === "none").length;
   return `${seconds(elapsedMs)}: ${changes.length} changes, ${asks.length} questions, ${unavailable} without a decision, ${faults.length} faults over`;
 }
 
@@ -162,19 +162,19 @@ async function sweepAll(options: { world: World; http: Http; keys: readonly Load
     keys.filter((key) => key.workspace === workspace).map((key) => ({ part, key })),
   );
   const untilMs = performance.now() + SWEEP_DEADLINE_MS;
-  const answers = await inParallel(questions, async ({ part, key }) => {
+  const responses = await inParallel(questions, async ({ part, key }) => {
     const tries: AskEntry[] = [];
     for (;;) {
       const workspace = world.workspaces[key.workspace];
-      const answer = await ask(http, { part, workspace, key, wanted: { needs: "own" } });
-      tries.push(answer);
-      const isUndecided = answer.answer === "unavailable" || answer.answer === "none";
+      const response = await ask(http, { part, workspace, key, wanted: { needs: "own" } });
+      tries.push(response);
+      const isUndecided = response.response === "unavailable" || response.response === "none";
       // On a busy machine a verification may time out; it is repeated.
       if (!isUndecided || performance.now() > untilMs) return tries;
       await sleep(SWEEP_AGAIN_MS);
     }
   });
-  return answers.flat();
+  return responses.flat();
 }
 
 /** Reads the remaining credits from an api-server, without spending any. */

@@ -1,6 +1,6 @@
 import { ClickHouseLogLevel, createClient } from "@clickhouse/client";
 import { AnalyticsUnavailable } from "../contract.ts";
-import { isAway } from "./trouble.ts";
+import { isUnavailable } from "./store-problem.ts";
 
 export type { ClickHouseClient } from "@clickhouse/client";
 
@@ -53,11 +53,11 @@ function isAddress(text: string): boolean {
 }
 
 /** Awaits an answer. Throws `AnalyticsUnavailable` when ClickHouse is away, else its error. */
-export async function answered<T>(answer: Promise<T>): Promise<T> {
+export async function answered<T>(response: Promise<T>): Promise<T> {
   try {
-    return await answer;
+    return await response;
   } catch (cause) {
-    if (isAway(cause)) throw new AnalyticsUnavailable("ClickHouse cannot be used", { cause });
+    if (isUnavailable(cause)) throw new AnalyticsUnavailable("ClickHouse cannot be used", { cause });
     throw cause;
   }
 }

@@ -2,7 +2,7 @@ import type { LatencyQuestion, LatencyRow } from "../latencies.ts";
 import type { ClickHouseClient } from "./client.ts";
 import { refusalOf } from "./refusals.ts";
 
-/** @throws QueryRefused, for no other reason than `timeout` and `unavailable`. */
+/** @throws QueryRejected, for no other reason than `timeout` and `unavailable`. */
 export async function countLatencies(
   client: ClickHouseClient,
   question: LatencyQuestion,
@@ -23,7 +23,7 @@ export async function countLatencies(
                   group by step
                   order by step`;
   try {
-    const answer = await client.query({
+    const response = await client.query({
       query,
       query_params: {
         workspaceId,
@@ -43,7 +43,7 @@ export async function countLatencies(
       },
       use_multipart_params: true,
     });
-    const rows = await answer.json<{ step: number; events: number; p: [number, number, number] }>();
+    const rows = await response.json<{ step: number; events: number; p: [number, number, number] }>();
     return rows.map(({ step, events, p: [p50, p95, p99] }) => ({ timeMs: step, count: events, p50, p95, p99 }));
   } catch (error) {
     const { refused } = refusalOf(error);

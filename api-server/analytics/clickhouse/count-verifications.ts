@@ -25,14 +25,14 @@ const COUNTED =
 
 /**
  * Counts verifications. Without keys, identities and tags, only the totals of each hour are read, so that it costs the same for any number of keys.
- * @throws QueryRefused.
+ * @throws QueryRejected.
  */
 export async function countVerifications(
   client: ClickHouseClient,
   question: CountQuestion,
 ): Promise<readonly UsageCount[]> {
   try {
-    const answer = await client.query({
+    const response = await client.query({
       query: countText(question),
       query_params: parametersOf(question),
       format: "JSONEachRow",
@@ -45,7 +45,7 @@ export async function countVerifications(
       use_multipart_params: true,
     });
     const { by, slice } = question;
-    return (await answer.json<CountRow>()).map((row) => toCount(row, by, slice));
+    return (await response.json<CountRow>()).map((row) => toCount(row, by, slice));
   } catch (error) {
     const { refused } = refusalOf(error);
     if (refused.reason === "timeout" || refused.reason === "unavailable") throw refused;

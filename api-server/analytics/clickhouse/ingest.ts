@@ -7,7 +7,7 @@ import { acceptedTimes } from "../accepted-times.ts";
 import type { Ingested } from "../contract.ts";
 import { retentionOf } from "../retention-of.ts";
 import { answered, type ClickHouseClient } from "./client.ts";
-import { keptDays, type RowsOf, ratelimitRow, sortPortion, verificationRow } from "./rows.ts";
+import { keptDays, type RowsOf, ratelimitRow, sortBatch, verificationRow } from "./rows.ts";
 import { ARRIVING } from "./schema.ts";
 import type { ClickhouseWatch } from "./watch.ts";
 
@@ -27,7 +27,7 @@ const IDLE_MS_MAX = 60_000;
 const INSERT_SECONDS_MAX = 30;
 const MINUTE_MS = 60_000;
 
-export interface IngestParts {
+export interface IngestDeps {
   readonly client: ClickHouseClient;
   readonly watch: ClickhouseWatch;
   readonly db: Pool;
@@ -35,17 +35,17 @@ export interface IngestParts {
 }
 
 /** Throws `AnalyticsUnavailable`, and the error of either store when it refuses something for this workspace alone. */
-export async function ingestPortion(
-  { client, watch, db, idleMsMax = IDLE_MS_MAX }: IngestParts,
-  portion: TakenEvents,
+export async function ingestBatch(
+  { client, watch, db, idleMsMax = IDLE_MS_MAX }: IngestDeps,
+  batch: TakenEvents,
   nowMs: number,
 ): Promise<Ingested> {
-  const { workspaceId, portionId } = portion;
-  const { verifications, ratelimits, late, leftOut } = sortPortion(portion, acceptedTimes(nowMs));
-  if (verifications.length + ratelimits.length === 0) return { stored: 0, late, leftOut };
+  const { workspaceId, batchId } = batch;
+  const { verifications, ratelimits, late, omitted } = sortBatch(batch, acceptedTimes(nowMs));
+  if (verifications.length + ratelimits.length === 0) return { stored: 0, late, omitted };
   const retention = await retentionOf(db, workspaceId);
-  const ofVerifications: RowsOf = { portionId, keptDays: keptDays(retention, "verifications") };
-  const ofRatelimits: RowsOf = { portionId, keptDays: keptDays(retention, "ratelimits") };
+  const ofVerifications: RowsOf = { batchId, keptDays: keptDays(retention, "verifications") };
+  const ofRatelimits: RowsOf = { batchId, keptDays: keptDays(retention, "ratelimits") };
   const stored = await inUnmarkedTransaction(db, async (tx) => {
     await lockIngestion(tx, { workspaceId, lockMsMax: LOCK_MS_MAX, idleMsMax });
     const fresh = await watch.insert(verifications.length + ratelimits.length, async () => {
@@ -54,13 +54,13 @@ export async function ingestPortion(
       await insert(
         client,
         "verification",
-        portionId,
+        batchId,
         verifications.map((event) => verificationRow(event, ofVerifications)),
       );
       await insert(
         client,
         "ratelimit",
-        portionId,
+        batchId,
         ratelimits.map((event) => ratelimitRow(event, ofRatelimits)),
       );
       return unknown;
@@ -68,7 +68,7 @@ export async function ingestPortion(
     if (verifications.length > 0) await raiseLastUsed(tx, lastUses(verifications));
     return fresh;
   });
-  return { stored, late, leftOut };
+  return { stored, late, omitted };
 }
 
 type Kind = keyof typeof ARRIVING;
@@ -76,7 +76,7 @@ type Kind = keyof typeof ARRIVING;
 /** How many of these events the table does not have. Events of the same milliseconds are found by the table's index. */
 async function countNew(client: ClickHouseClient, kind: Kind, events: readonly UsageEvent[]): Promise<number> {
   if (events.length === 0) return 0;
-  const answer = await answered(
+  const response = await answered(
     client.query({
       query: `select distinct e.id from ${ARRIVING[kind].raw} as e
                where e.workspace_id = {workspaceId:String} and e.time in {times:Array(Int64)}`,
@@ -86,7 +86,7 @@ async function countNew(client: ClickHouseClient, kind: Kind, events: readonly U
       use_multipart_params: true,
     }),
   );
-  const known = new Set((await answered(answer.json<[string]>())).map(([id]) => id));
+  const known = new Set((await answered(response.json<[string]>())).map(([id]) => id));
   return events.filter(({ id }) => !known.has(id)).length;
 }
 

@@ -1,6 +1,6 @@
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import { defineMetrics, exported } from "../../../core/metric.ts";
-import { STORE_TROUBLES, type StoreTrouble } from "../contract.ts";
+import { STORE_PROBLEMS, type StoreProblem } from "../contract.ts";
 
 export type Operation = "insert" | "query" | "schema";
 
@@ -10,10 +10,10 @@ export const CLICKHOUSE_METRICS = defineMetrics({
     type: "counter",
     help: "Rows of events in the inserts that ClickHouse has accepted, also those that it knew already",
     unit: "rows",
-    bad: "It has no bad value. No increase while requests are verified: see `postern_clickhouse_trouble`.",
+    bad: "It has no bad value. No increase while requests are verified: see `postern_clickhouse_degraded`.",
   },
   seconds: {
-    name: "postern_clickhouse_insert_seconds",
+    name: "postern_clickhouse_insert_duration_seconds",
     type: "histogram",
     help: "How long the inserts took that ClickHouse has accepted",
     unit: "seconds",
@@ -24,7 +24,7 @@ export const CLICKHOUSE_METRICS = defineMetrics({
     type: "counter",
     help: "What ClickHouse did not do, by operation and by reason",
     unit: "operations",
-    labels: { operation: ["insert", "query", "schema"] satisfies Operation[], reason: STORE_TROUBLES },
+    labels: { operation: ["insert", "query", "schema"] satisfies Operation[], reason: STORE_PROBLEMS },
     bad: "Rising: what the reason says, as for `postern_degraded`. Events wait in Redis meanwhile.",
   },
   insertedAt: {
@@ -32,14 +32,14 @@ export const CLICKHOUSE_METRICS = defineMetrics({
     type: "gauge",
     help: "When this process last stored events in ClickHouse; 0 before the first time",
     unit: "Unix seconds",
-    bad: "Long ago while requests are verified: see `postern_clickhouse_trouble`.",
+    bad: "Long ago while requests are verified: see `postern_clickhouse_degraded`.",
   },
   trouble: {
-    name: "postern_clickhouse_trouble",
+    name: "postern_clickhouse_degraded",
     type: "gauge",
     help: "1 while ClickHouse cannot be used as it should, by reason",
     unit: "1 or 0",
-    labels: { reason: STORE_TROUBLES },
+    labels: { reason: STORE_PROBLEMS },
     bad: "1: ClickHouse is away, refuses the user or lacks a table (`refuses`), has a full disk, takes no writes, has too much to do, or is slow. Only usage is concerned.",
   },
 });
@@ -50,7 +50,7 @@ export class ClickhouseMetrics {
   readonly #seconds: Histogram;
   readonly #failures: Counter<"operation" | "reason">;
   readonly #insertedAt: Gauge;
-  #trouble: StoreTrouble | undefined;
+  #trouble: StoreProblem | undefined;
 
   constructor(registry: Registry) {
     const registers = [registry];
@@ -64,7 +64,7 @@ export class ClickhouseMetrics {
       ...exported(of.trouble),
       registers,
       collect() {
-        for (const reason of STORE_TROUBLES) this.set({ reason }, current() === reason ? 1 : 0);
+        for (const reason of STORE_PROBLEMS) this.set({ reason }, current() === reason ? 1 : 0);
       },
     });
   }
@@ -75,11 +75,11 @@ export class ClickhouseMetrics {
     this.#insertedAt.setToCurrentTime();
   }
 
-  failed(operation: Operation, reason: StoreTrouble): void {
+  failed(operation: Operation, reason: StoreProblem): void {
     this.#failures.inc({ operation, reason });
   }
 
-  looked(trouble: StoreTrouble | undefined): void {
-    this.#trouble = trouble;
+  looked(problem: StoreProblem | undefined): void {
+    this.#trouble = problem;
   }
 }

@@ -52,6 +52,6 @@ async function missing(client: ClickHouseClient): Promise<readonly Migration[]> 
 }
 
 async function firstColumn(client: ClickHouseClient, query: string, params = {}): Promise<unknown[]> {
-  const answer = await answered(client.query({ query, query_params: params, format: "JSONCompactEachRow" }));
-  return (await answered(answer.json<[unknown]>())).map(([value]) => value);
+  const response = await answered(client.query({ query, query_params: params, format: "JSONCompactEachRow" }));
+  return (await answered(response.json<[unknown]>())).map(([value]) => value);
 }

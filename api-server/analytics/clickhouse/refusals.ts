@@ -1,7 +1,7 @@
-import { QueryRefused } from "../contract.ts";
-import { errorType, isAway } from "./trouble.ts";
+import { QueryRejected } from "../contract.ts";
+import { errorType, isUnavailable } from "./store-problem.ts";
 
-type Refusal = readonly [reason: QueryRefused["reason"], detail: string];
+type Refusal = readonly [reason: QueryRejected["reason"], detail: string];
 
 const TIMEOUT: Refusal = ["timeout", "The query took longer than its time limit."];
 const MEMORY: Refusal = ["memory", "The query needs more memory than its limit."];
@@ -49,14 +49,14 @@ const REFUSALS: ReadonlyMap<string, Refusal> = new Map([
 ]);
 
 /** Returns why ClickHouse did not answer, in words that concern the query alone. `isFault` tells an operator's business from the caller's. */
-export function refusalOf(error: unknown): { readonly refused: QueryRefused; readonly isFault: boolean } {
-  if (isAway(error)) {
-    const refused = new QueryRefused("unavailable", "The store of usage events cannot be reached.", { cause: error });
+export function refusalOf(error: unknown): { readonly refused: QueryRejected; readonly isFault: boolean } {
+  if (isUnavailable(error)) {
+    const refused = new QueryRejected("unavailable", "The store of usage events cannot be reached.", { cause: error });
     return { refused, isFault: true };
   }
   const known = isOfBytes(error) ? MEMORY : REFUSALS.get(errorType(error) ?? "");
   const [reason, detail] = known ?? SYNTAX;
-  return { refused: new QueryRefused(reason, detail, { cause: error }), isFault: known === undefined };
+  return { refused: new QueryRejected(reason, detail, { cause: error }), isFault: known === undefined };
 }
 
 /** One error stands for both limits of a result; the message says which. */

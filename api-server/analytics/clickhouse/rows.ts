@@ -8,34 +8,34 @@ import { KEPT_DAYS } from "./schema.ts";
 type Value = string | number | boolean | readonly string[] | readonly number[];
 
 /** The events of a portion that can be stored, each once, by kind. */
-export interface SortedPortion {
+export interface SortedBatch {
   readonly verifications: readonly VerificationEvent[];
   readonly ratelimits: readonly RatelimitEvent[];
   readonly late: number;
-  readonly leftOut: number;
+  readonly omitted: number;
 }
 
 /** The longest that a table of counts may sort by or group by, as on Postgres, whose indexes hold no more. */
 const ID_LENGTH_MAX = 256;
 const OUTCOME_LENGTH_MAX = 64;
 
-export function sortPortion(portion: TakenEvents, { afterMs, beforeMs }: AcceptedTimes): SortedPortion {
+export function sortBatch(batch: TakenEvents, { afterMs, beforeMs }: AcceptedTimes): SortedBatch {
   const verifications = new Map<string, VerificationEvent>();
   const ratelimits = new Map<string, RatelimitEvent>();
   let [late, accepted] = [0, 0];
-  for (const event of portion) {
+  for (const event of batch) {
     if (!isBounded(event) || event.timeMs >= beforeMs) continue;
     accepted += 1;
     if (event.timeMs <= afterMs) late += 1;
     else if (event.type === "verification") setFirst(verifications, event);
     else setFirst(ratelimits, event);
   }
-  const lines = portion.lines.split("\n").filter((line) => line !== "").length;
+  const lines = batch.lines.split("\n").filter((line) => line !== "").length;
   return {
     verifications: [...verifications.values()],
     ratelimits: [...ratelimits.values()],
     late,
-    leftOut: lines - accepted,
+    omitted: lines - accepted,
   };
 }
 
@@ -71,7 +71,7 @@ export const keptDays = (retention: AnalyticsRetention, of: AnalyticsOf): number
 /** What is the same for all rows of a portion. */
 export interface RowsOf {
   /** 32 hexadecimal digits. */
-  readonly portionId: string;
+  readonly batchId: string;
   readonly keptDays: readonly number[];
 }
 
@@ -106,11 +106,11 @@ export const ratelimitRow = (event: RatelimitEvent, of: RowsOf): Value[] => [
   event.cost,
 ];
 
-const common = (event: UsageEvent, { portionId, keptDays }: RowsOf): Value[] => [
+const common = (event: UsageEvent, { batchId, keptDays }: RowsOf): Value[] => [
   event.workspaceId,
   event.timeMs,
   event.id,
   event.requestId,
-  portionId,
+  batchId,
   keptDays,
 ];

@@ -2,9 +2,9 @@ import type { ClickHouseSettings } from "@clickhouse/client";
 import { ConcurrencyLimiter } from "../../concurrency-limiter.ts";
 import {
   QUERY_WAITING,
-  type QueryAnswer,
   type QueryLimits,
-  QueryRefused,
+  QueryRejected,
+  type QueryResponse,
   type QueryRun,
   type QueryScope,
   type StoreQuery,
@@ -21,7 +21,7 @@ const PER_WORKSPACE_MAX = 3;
 /** Longer text may come from a query of 16 KiB: aliases are replaced by what they stand for. */
 const TEXT_BYTES_MAX = 4 * 1024 * 1024;
 /** The answer is wrapped in less than this many times its JSON. */
-const RESULT_BYTES_PER_ANSWER_BYTE = 8;
+const RESULT_BYTES_PER_RESPONSE_BYTE = 8;
 
 export interface ReaderOptions {
   readonly client: ClickHouseClient;
@@ -42,18 +42,18 @@ export class ClickhouseReader {
     this.#options = options;
   }
 
-  /** @throws QueryRefused, PublicError 503 `server_busy`, and the signal's reason when it is aborted. */
-  query(query: StoreQuery, run: QueryRun): Promise<QueryAnswer> {
+  /** @throws QueryRejected, PublicError 503 `server_busy`, and the signal's reason when it is aborted. */
+  query(query: StoreQuery, run: QueryRun): Promise<QueryResponse> {
     return this.#limiter.run(run.scope.workspaceId, run.signal, async () => {
       const startMs = performance.now();
       try {
-        const answer = await this.#read(query, run);
+        const response = await this.#read(query, run);
         this.#options.watch.succeeded("query");
-        return { ...answer, tookMs: performance.now() - startMs };
+        return { ...response, tookMs: performance.now() - startMs };
       } catch (error) {
         run.signal?.throwIfAborted();
-        if (error instanceof QueryRefused) throw error;
-        if (error instanceof NoAnswerInTime && (await this.#answers())) throw tooSlow(error);
+        if (error instanceof QueryRejected) throw error;
+        if (error instanceof ResponseTimeout && (await this.#responds())) throw tooSlow(error);
         const { refused, isFault } = refusalOf(error);
         if (isFault) {
           this.#options.watch.failed("query", error);
@@ -65,7 +65,7 @@ export class ClickhouseReader {
   }
 
   /** Whether it answers others: planning a query is not bound by its time limit, and then nothing but the query is at fault. */
-  async #answers(): Promise<boolean> {
+  async #responds(): Promise<boolean> {
     const { client } = this.#options;
     return (await client.ping({ select: false, abort_signal: AbortSignal.timeout(PING_MS_MAX) })).success;
   }
@@ -75,12 +75,12 @@ export class ClickhouseReader {
     try {
       return await this.#readUntil(late, query, run);
     } catch (error) {
-      throw late.aborted ? new NoAnswerInTime("ClickHouse did not end a query in time", { cause: error }) : error;
+      throw late.aborted ? new ResponseTimeout("ClickHouse did not end a query in time", { cause: error }) : error;
     }
   }
 
   async #readUntil(late: AbortSignal, { text, values, columns }: StoreQuery, { scope, limits, signal }: QueryRun) {
-    const answer = await this.#options.client.query({
+    const response = await this.#options.client.query({
       query: text,
       query_params: { ...scopeParameters(scope), ...Object.fromEntries(values.map((value, i) => [`p${i}`, value])) },
       format: "JSONCompactEachRow",
@@ -91,16 +91,16 @@ export class ClickhouseReader {
     const encode = rowEncoder(columns, clickhouseEncoder);
     const rows: string[] = [];
     let bytes = 2;
-    for await (const batch of answer.stream<unknown[]>()) {
+    for await (const batch of response.stream<unknown[]>()) {
       for (const row of batch) {
         const json = encode(row.json<unknown[]>().map(textOf));
         bytes += Buffer.byteLength(json) + 1;
         if (bytes > limits.answerBytesMax + 1) {
-          answer.close();
-          throw new QueryRefused("memory", "The answer is larger than its limit.");
+          response.close();
+          throw new QueryRejected("memory", "The answer is larger than its limit.");
         }
         if (rows.push(json) > limits.rowsMax) {
-          throw new QueryRefused("rows", `The answer has more than ${limits.rowsMax} rows.`);
+          throw new QueryRejected("rows", `The answer has more than ${limits.rowsMax} rows.`);
         }
       }
     }
@@ -112,12 +112,12 @@ export class ClickhouseReader {
 const GRACE_MS = 5_000;
 const PING_MS_MAX = 2_000;
 
-class NoAnswerInTime extends Error {
+class ResponseTimeout extends Error {
   override name = "NoAnswerInTime";
 }
 
-const tooSlow = (cause: Error): QueryRefused =>
-  new QueryRefused("timeout", "The query took longer than its time limit.", { cause });
+const tooSlow = (cause: Error): QueryRejected =>
+  new QueryRejected("timeout", "The query took longer than its time limit.", { cause });
 
 /** What the subqueries of `sources.ts` are bound to. */
 export const scopeParameters = ({ workspaceId, within, visibleFrom }: QueryScope): Record<string, unknown> => ({
@@ -132,7 +132,12 @@ export const scopeParameters = ({ workspaceId, within, visibleFrom }: QueryScope
 });
 
 /** Of a query, whose client reads alone. What the server's profile says otherwise about the meaning of SQL does not matter. */
-const settingsOf = ({ rowsMax, timeoutMs, memoryBytesMax, answerBytesMax }: QueryLimits): ClickHouseSettings => ({
+const settingsOf = ({
+  rowsMax,
+  timeoutMs,
+  memoryBytesMax,
+  answerBytesMax: responseBytesMax,
+}: QueryLimits): ClickHouseSettings => ({
   allow_ddl: 0,
   max_execution_time: Math.max(1, Math.ceil(timeoutMs / 1000)),
   timeout_overflow_mode: "throw",
@@ -140,7 +145,7 @@ const settingsOf = ({ rowsMax, timeoutMs, memoryBytesMax, answerBytesMax }: Quer
   max_bytes_before_external_group_by: "0",
   max_bytes_before_external_sort: "0",
   max_result_rows: String(rowsMax),
-  max_result_bytes: String(answerBytesMax * RESULT_BYTES_PER_ANSWER_BYTE),
+  max_result_bytes: String(responseBytesMax * RESULT_BYTES_PER_RESPONSE_BYTE),
   result_overflow_mode: "throw",
   // A query of a caller who has left ends: the server notices that its connection is closed.
   cancel_http_readonly_queries_on_client_close: 1,

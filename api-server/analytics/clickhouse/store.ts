@@ -6,23 +6,23 @@ import {
   type AnalyticsStore,
   AnalyticsUnavailable,
   type Ingested,
-  type QueryAnswer,
-  QueryRefused,
+  QueryRejected,
+  type QueryResponse,
   type QueryRun,
+  type StoreProblem,
   type StoreQuery,
-  type StoreTrouble,
 } from "../contract.ts";
 import type { CountQuestion, UsageCount } from "../counts.ts";
 import type { LatencyQuestion, LatencyRow } from "../latencies.ts";
 import { type ClickHouseClient, openClient, openReadingClient } from "./client.ts";
 import { countLatencies } from "./count-latencies.ts";
 import { countVerifications } from "./count-verifications.ts";
-import { ingestPortion } from "./ingest.ts";
+import { ingestBatch } from "./ingest.ts";
 import { migrateClickhouse } from "./migrate.ts";
 import { refusalOf } from "./refusals.ts";
 import { ClickhouseReader } from "./run.ts";
 import type { Layout } from "./schema.ts";
-import { errorType } from "./trouble.ts";
+import { errorType } from "./store-problem.ts";
 import { ClickhouseWatch } from "./watch.ts";
 
 /** Tables are there after the first start of all; then this is over at once. */
@@ -70,11 +70,11 @@ export class ClickhouseAnalytics implements AnalyticsStore {
     this.#reader = new ClickhouseReader({ client: this.#readingClient, watch: this.#watch, log });
   }
 
-  async ingest(portion: TakenEvents, nowMs: number): Promise<Ingested> {
+  async ingest(batch: TakenEvents, nowMs: number): Promise<Ingested> {
     await this.#migrated();
     const { db, idleMsMax } = this.#options;
     try {
-      return await ingestPortion({ client: this.#client, watch: this.#watch, db, idleMsMax }, portion, nowMs);
+      return await ingestBatch({ client: this.#client, watch: this.#watch, db, idleMsMax }, batch, nowMs);
     } catch (error) {
       // The database was replaced by an empty one.
       if (error instanceof AnalyticsUnavailable && errorType(error.cause) === "UNKNOWN_TABLE") this.#ready = undefined;
@@ -91,7 +91,7 @@ export class ClickhouseAnalytics implements AnalyticsStore {
     return false;
   }
 
-  async query(query: StoreQuery, run: QueryRun): Promise<QueryAnswer> {
+  async query(query: StoreQuery, run: QueryRun): Promise<QueryResponse> {
     await this.#readable();
     return await this.#reader.query(query, run);
   }
@@ -109,7 +109,7 @@ export class ClickhouseAnalytics implements AnalyticsStore {
     return 0;
   }
 
-  trouble(): Promise<StoreTrouble | undefined> {
+  trouble(): Promise<StoreProblem | undefined> {
     return this.#watch.look();
   }
 
@@ -122,12 +122,12 @@ export class ClickhouseAnalytics implements AnalyticsStore {
     try {
       return await count();
     } catch (error) {
-      if (error instanceof QueryRefused && error.reason === "unavailable") this.#watch.failed("query", error.cause);
+      if (error instanceof QueryRejected && error.reason === "unavailable") this.#watch.failed("query", error.cause);
       throw error;
     }
   }
 
-  /** Waits for the tables, for a short time: a caller waits. Throws QueryRefused. */
+  /** Waits for the tables, for a short time: a caller waits. Throws QueryRejected. */
   async #readable(): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
     const tooLate = new Promise<never>((_, reject) => {

@@ -12,7 +12,7 @@ const whole: ValueEncoder = (text) => {
   return text;
 };
 const midnight: ValueEncoder = (text) => `"${text}T00:00:00Z"`;
-const moment: ValueEncoder = (text) => `"${text.replace(" ", "T")}Z"`;
+const timestamp: ValueEncoder = (text) => `"${text.replace(" ", "T")}Z"`;
 
 const ENCODERS: Readonly<Record<ResultType, ValueEncoder>> = {
   String: (text) => JSON.stringify(text),
@@ -22,14 +22,14 @@ const ENCODERS: Readonly<Record<ResultType, ValueEncoder>> = {
   Float64: floatJson,
   Bool: same,
   Date: midnight,
-  DateTime: moment,
-  "DateTime64(3)": moment,
+  DateTime: timestamp,
+  "DateTime64(3)": timestamp,
   "Array(String)": arrayOf((text) => JSON.stringify(text)),
   "Array(Int64)": arrayOf(whole),
   "Array(Float64)": arrayOf(floatJson),
   "Array(Bool)": arrayOf(same),
   "Array(Date)": arrayOf(midnight),
-  "Array(DateTime)": arrayOf(moment),
+  "Array(DateTime)": arrayOf(timestamp),
   Nothing: () => "null",
 };
 

@@ -1,10 +1,10 @@
 import type { Registry } from "prom-client";
-import { AnalyticsUnavailable, type StoreTrouble } from "../contract.ts";
+import { AnalyticsUnavailable, type StoreProblem } from "../contract.ts";
 import type { ClickHouseClient } from "./client.ts";
 import { ClickhouseMetrics, type Operation } from "./metrics.ts";
-import { judgeTrouble, meaningOf } from "./trouble.ts";
+import { evaluateProblem, meaningOf } from "./store-problem.ts";
 
-const ANSWER_MS_MAX = 2_000;
+const RESPONSE_MS_MAX = 2_000;
 /** `/ping` does not check who asks. */
 const ADMITTED_EVERY_LOOKS = 30;
 
@@ -19,11 +19,11 @@ export class ClickhouseWatch {
   readonly #client: ClickHouseClient;
   readonly #metrics: ClickhouseMetrics;
   /** Of each kind of work the last failure, by `performance.now()`. A success removes it. */
-  readonly #failures = new Map<Operation, { readonly trouble: StoreTrouble; readonly atMs: number }>();
+  readonly #failures = new Map<Operation, { readonly trouble: StoreProblem; readonly atMs: number }>();
   /** When the inserts that run began. */
   readonly #inserting = new Set<{ readonly sinceMs: number }>();
   #looks = 0;
-  #looking: Promise<StoreTrouble | undefined> | undefined;
+  #looking: Promise<StoreProblem | undefined> | undefined;
   #wasWell = false;
 
   constructor({ client, metrics }: WatchOptions) {
@@ -53,47 +53,50 @@ export class ClickhouseWatch {
   }
 
   failed(operation: Operation, error: unknown): void {
-    const { trouble } = meaningOf(error instanceof AnalyticsUnavailable ? error.cause : error);
-    this.#failures.set(operation, { trouble, atMs: performance.now() });
-    this.#metrics.failed(operation, trouble);
+    const { trouble: problem } = meaningOf(error instanceof AnalyticsUnavailable ? error.cause : error);
+    this.#failures.set(operation, { trouble: problem, atMs: performance.now() });
+    this.#metrics.failed(operation, problem);
   }
 
   /** Asks it, unless a question is on its way. Never throws. */
-  look(): Promise<StoreTrouble | undefined> {
+  look(): Promise<StoreProblem | undefined> {
     this.#looking ??= this.#look().finally(() => {
       this.#looking = undefined;
     });
     return this.#looking;
   }
 
-  async #look(): Promise<StoreTrouble | undefined> {
-    const noAnswer = await this.#ask();
+  async #look(): Promise<StoreProblem | undefined> {
+    const noResponse = await this.#ask();
     const nowMs = performance.now();
-    const trouble = judgeTrouble({
-      noAnswer,
-      failures: [...this.#failures.values()].map(({ trouble, atMs }) => ({ trouble, agoMs: nowMs - atMs })),
+    const problem = evaluateProblem({
+      noResponse,
+      failures: [...this.#failures.values()].map(({ trouble: problem, atMs }) => ({
+        trouble: problem,
+        agoMs: nowMs - atMs,
+      })),
       insertingMs: Math.max(0, ...[...this.#inserting].map(({ sinceMs }) => nowMs - sinceMs)),
     });
-    this.#wasWell = trouble === undefined;
-    this.#metrics.looked(trouble);
-    return trouble;
+    this.#wasWell = problem === undefined;
+    this.#metrics.looked(problem);
+    return problem;
   }
 
-  async #ask(): Promise<StoreTrouble | undefined> {
+  async #ask(): Promise<StoreProblem | undefined> {
     const select = !this.#wasWell || this.#looks % ADMITTED_EVERY_LOOKS === 0;
     this.#looks += 1;
-    const within = { abort_signal: AbortSignal.timeout(ANSWER_MS_MAX) };
+    const within = { abort_signal: AbortSignal.timeout(RESPONSE_MS_MAX) };
     try {
       if (select) await this.#client.command({ query: "select 1", ...within });
       else {
-        const answer = await this.#client.ping({ select: false, ...within });
-        if (!answer.success) throw answer.error;
+        const response = await this.#client.ping({ select: false, ...within });
+        if (!response.success) throw response.error;
       }
       return undefined;
     } catch (error) {
-      const { trouble } = meaningOf(error);
+      const { trouble: problem } = meaningOf(error);
       // Two seconds for nothing: it hangs.
-      return trouble === "slow" ? "away" : trouble;
+      return problem === "slow" ? "unavailable" : problem;
     }
   }
 }

@@ -10,7 +10,7 @@ const clock = {
   visibleFrom: { raw: KEPT_FROM_MS, minute: KEPT_FROM_MS, hour: KEPT_FROM_MS, day: KEPT_FROM_MS, month: KEPT_FROM_MS },
 };
 
-function answer(text: string, of: "verifications" | "ratelimits" = "verifications"): string {
+function respond(text: string, of: "verifications" | "ratelimits" = "verifications"): string {
   try {
     return printQuery(readQuery(text, { of, ...clock }).query);
   } catch (error) {
@@ -221,7 +221,7 @@ describe("each rule and its kind", () => {
       "invalid_analytics_function: Line 1, column 8:",
     ],
   ])("%s", (_, text, expected) => {
-    expect(answer(text).slice(0, expected.length)).toBe(expected);
+    expect(respond(text).slice(0, expected.length)).toBe(expected);
   });
 });
 
@@ -265,15 +265,15 @@ describe("the order of the rules decides, not that of the text", () => {
       "invalid_analytics_table: Line 1, column 15: there is no table `b`",
     ],
   ])("%s", (_, text, expected) => {
-    expect(answer(text).slice(0, expected.length)).toBe(expected);
+    expect(respond(text).slice(0, expected.length)).toBe(expected);
   });
 });
 
 test("a table of the other procedure is refused with the procedure that reads it", () => {
-  expect(answer("select 1 from ratelimits_v1")).toBe(
+  expect(respond("select 1 from ratelimits_v1")).toBe(
     "invalid_analytics_table: Line 1, column 15: `ratelimits_v1` is read by analytics.getRatelimits",
   );
-  expect(answer(`select 1 from ${RAW}`, "ratelimits")).toBe(
+  expect(respond(`select 1 from ${RAW}`, "ratelimits")).toBe(
     `invalid_analytics_table: Line 1, column 15: \`${RAW}\` is read by analytics.getVerifications`,
   );
 });
@@ -301,7 +301,7 @@ describe("what WITH defines is seen", () => {
     ],
     ["in quotes or without", `with "a" as (select 1 from ${RAW}) select 1 from a`],
   ])("%s", (_, text) => {
-    expect(answer(text)).toMatch(/^(SELECT|WITH)/);
+    expect(respond(text)).toMatch(/^(SELECT|WITH)/);
   });
 
   test.each([
@@ -311,14 +311,14 @@ describe("what WITH defines is seen", () => {
     ["in other letters", `with A as (select 1 from ${RAW}) select 1 from a`],
     ["when it is an expression", `with (select 1 from ${RAW}) as a select 1 from a`],
   ])("but not %s", (_, text) => {
-    expect(answer(text)).toContain("invalid_analytics_table: Line 1");
-    expect(answer(text)).toContain("there is no table `a`");
+    expect(respond(text)).toContain("invalid_analytics_table: Line 1");
+    expect(respond(text)).toContain("there is no table `a`");
   });
 });
 
 test("functions are found in any case of letters, and keep what the caller wrote", () => {
   expect(
-    answer(
+    respond(
       `select COUNTIF(passed), TOSTARTOFHOUR("TODATE"(time)), Date_Trunc('day', now()) from ratelimits_v1`,
       "ratelimits",
     ),
@@ -410,7 +410,7 @@ describe("rule 12: 30 days are kept, the clock says 2026-11-22 13:45:10.500", ()
     [`now() >= '2026-10-01 00:00:00'`, true],
   ] as const;
   test.each(inRaw)("raw rows: %s", (where, allowed) => {
-    expect(answer(`select count() from ${RAW} where ${where}`).startsWith("SELECT")).toBe(allowed);
+    expect(respond(`select count() from ${RAW} where ${where}`).startsWith("SELECT")).toBe(allowed);
   });
 
   test.each([
@@ -452,7 +452,7 @@ describe("rule 12: 30 days are kept, the clock says 2026-11-22 13:45:10.500", ()
     ["month", "toStartOfYear(time) >= '2026-01-01'", true],
     ["month", "toStartOfYear(time) >= '2025-12-30'", false],
   ])("the table of each %s: %s", (bucket, where, allowed) => {
-    expect(answer(`select count() from key_verifications_per_${bucket}_v1 where ${where}`).startsWith("SELECT")).toBe(
+    expect(respond(`select count() from key_verifications_per_${bucket}_v1 where ${where}`).startsWith("SELECT")).toBe(
       allowed,
     );
   });
@@ -516,11 +516,11 @@ describe("rule 12: 30 days are kept, the clock says 2026-11-22 13:45:10.500", ()
     ],
     ["in HAVING", `select time from ${RAW} group by time having time >= 5`, true],
   ])("a bound %s", (_, text, allowed) => {
-    expect(/^(SELECT|WITH)/.test(answer(text))).toBe(allowed);
+    expect(/^(SELECT|WITH)/.test(respond(text))).toBe(allowed);
   });
 
   test("the caller learns which table, from when on, and the place", () => {
-    expect(answer(`select count() from ${HOURS}\nwhere time >= '2020-01-01 00:00:00'`)).toBe(
+    expect(respond(`select count() from ${HOURS}\nwhere time >= '2020-01-01 00:00:00'`)).toBe(
       "query_range_exceeds_retention: Line 2, column 15: the rows of key_verifications_per_hour_v1 are kept from 2026-10-23T13:45:10.500Z on, and this asks for older ones",
     );
   });

@@ -74,7 +74,10 @@ const MEANINGS: readonly FunctionMeaning[] = [
   text("trim(s)", "Without blanks at both ends."),
   text("startsWith(s, prefix)", "1 when the text begins so, else 0."),
   text("endsWith(s, suffix)", "1 when the text ends so, else 0."),
-  text("JSONExtractString(s, 'name')", "A member of a text that is JSON, as a text."),
+  text(
+    "JSONExtractString(s, 'name')",
+    "A member of a text that is JSON, as a text. On Postgres '' when it is a text with U+0000.",
+  ),
   text("keySpaceOf('api_…')", "The key space of an API, as key_space_id has it; '' for an API that you cannot read."),
   number("round(x, digits)", "Rounded; halves to the even neighbour."),
   number("floor(x, digits)", "Rounded down."),

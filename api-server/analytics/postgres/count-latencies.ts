@@ -2,10 +2,10 @@ import type { Pool } from "pg";
 import { utcDate } from "../../../core/utc-date.ts";
 import { inBoundedRead } from "../../store/bounded-read.ts";
 import { isDatabaseUnavailable } from "../../store/failures.ts";
-import { QueryRefused } from "../contract.ts";
+import { QueryRejected } from "../contract.ts";
 import type { LatencyQuestion, LatencyRow } from "../latencies.ts";
 
-/** @throws QueryRefused, for no other reason than `timeout` and `unavailable`. */
+/** @throws QueryRejected, for no other reason than `timeout` and `unavailable`. */
 export async function countLatencies(db: Pool, question: LatencyQuestion): Promise<readonly LatencyRow[]> {
   const { workspaceId, within, keySpaceId, keyId, externalId, fromMs, toMs, stepMs, timeoutMs } = question;
   const text = `select l.step * $8::bigint as "timeMs", l.count, l.p[1] as p50, l.p[2] as p95, l.p[3] as p99
@@ -35,10 +35,10 @@ export async function countLatencies(db: Pool, question: LatencyQuestion): Promi
     const rows = await inBoundedRead(db, timeoutMs, (tx) =>
       tx.query<LatencyRow>({ name: "count-latencies", text, values }),
     );
-    if (rows === "TOO_SLOW") throw new QueryRefused("timeout", "Reading latencies took longer than its time limit.");
+    if (rows === "TOO_SLOW") throw new QueryRejected("timeout", "Reading latencies took longer than its time limit.");
     return rows.rows;
   } catch (error) {
     if (!isDatabaseUnavailable(error)) throw error;
-    throw new QueryRefused("unavailable", "The store of usage analytics does not answer.", { cause: error });
+    throw new QueryRejected("unavailable", "The store of usage analytics does not answer.", { cause: error });
   }
 }

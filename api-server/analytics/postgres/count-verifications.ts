@@ -2,7 +2,7 @@ import type { Pool } from "pg";
 import { Code } from "../../../core/verification/codes.ts";
 import { inBoundedRead } from "../../store/bounded-read.ts";
 import { isDatabaseUnavailable } from "../../store/failures.ts";
-import { QueryRefused } from "../contract.ts";
+import { QueryRejected } from "../contract.ts";
 import type { CountOrder, CountQuestion, Target, UsageCount } from "../counts.ts";
 import { dayParts } from "../day-parts.ts";
 
@@ -21,17 +21,17 @@ type CountRow = {
 
 /**
  * Counts verifications. Without keys, identities and tags, only the totals of each hour are read, so that it costs the same for any number of keys.
- * @throws QueryRefused.
+ * @throws QueryRejected.
  */
 export async function countVerifications(db: Pool, question: CountQuestion): Promise<readonly UsageCount[]> {
   const statement = countStatement(question);
   try {
     const rows = await inBoundedRead(db, TIMEOUT_MS, (tx) => tx.query<CountRow>(statement));
-    if (rows === "TOO_SLOW") throw new QueryRefused("timeout", "Counting took longer than its time limit.");
+    if (rows === "TOO_SLOW") throw new QueryRejected("timeout", "Counting took longer than its time limit.");
     return rows.rows.map(toCount);
   } catch (error) {
     if (!isDatabaseUnavailable(error)) throw error;
-    throw new QueryRefused("unavailable", "The store of usage analytics does not answer.", { cause: error });
+    throw new QueryRejected("unavailable", "The store of usage analytics does not answer.", { cause: error });
   }
 }
 

@@ -5,7 +5,7 @@ import { anEvent } from "../../../test/contracts/edge/an-event.ts";
 import { createTestDatabase, type TestDatabase } from "../../../test/harness/postgres.ts";
 import { createPool } from "../../store/pool.ts";
 import { insertEventLines } from "./event-lines.ts";
-import { ingestPortion } from "./ingest.ts";
+import { ingestBatch } from "./ingest.ts";
 import { keepPartitions } from "./maintain.ts";
 
 const NOW_MS = Date.UTC(2042, 5, 15, 12, 34, 56, 789);
@@ -67,6 +67,6 @@ test.each([
   const good = [anEvent({ timeMs: NOW_MS }), anEvent({ timeMs: NOW_MS })];
   const [first, second] = good.map((event) => JSON.stringify(event));
   stream.append({ workspaceId: "ws_1", lines: Buffer.from(`${first}\n${line}\n${second}\n`), count: 3 });
-  await stream.take("ws_1", async (events) => void (await ingestPortion(db, events, { nowMs: NOW_MS })));
+  await stream.take("ws_1", async (events) => void (await ingestBatch(db, events, { nowMs: NOW_MS })));
   expect(await ids()).toEqual(expect.arrayContaining(good.map(({ id }) => id)));
 });

@@ -128,26 +128,26 @@ const aStep = fc.record({
 const runs = fc.record({
   events,
   /** Which events a portion has; of one workspace, and some of them in several portions. */
-  portionOf: fc.infiniteStream(fc.nat({ max: 5 })),
+  batchOf: fc.infiniteStream(fc.nat({ max: 5 })),
   doubled: fc.infiniteStream(fc.nat({ max: 9 })),
   strange: fc.constantFrom(undefined, "no JSON", "{}", '"text"'),
   steps: fc.array(fc.array(aStep, { minLength: 1, maxLength: 8 }), { minLength: INGESTERS, maxLength: INGESTERS }),
 });
 
-interface Portion {
+interface Batch {
   readonly workspaceId: string;
   readonly lines: string;
 }
 
-function toPortions(run: typeof runs extends fc.Arbitrary<infer T> ? T : never): Portion[] {
+function toPortions(run: typeof runs extends fc.Arbitrary<infer T> ? T : never): Batch[] {
   const portions = new Map<string, string[]>();
-  const put = (event: UsageEvent, portion: number) => {
-    const place = `${event.workspaceId} ${portion}`;
+  const put = (event: UsageEvent, batch: number) => {
+    const place = `${event.workspaceId} ${batch}`;
     portions.set(place, [...(portions.get(place) ?? []), JSON.stringify(event)]);
   };
   for (const event of run.events) {
-    put(event, run.portionOf.next().value);
-    if (run.doubled.next().value === 0) put(event, run.portionOf.next().value);
+    put(event, run.batchOf.next().value);
+    if (run.doubled.next().value === 0) put(event, run.batchOf.next().value);
   }
   return [...portions].map(([place, written]) => ({
     workspaceId: place.split(" ")[0] ?? "",
@@ -155,7 +155,7 @@ function toPortions(run: typeof runs extends fc.Arbitrary<infer T> ? T : never):
   }));
 }
 
-const deliver = (store: PostgresAnalytics, { workspaceId: id, lines: written }: Portion) =>
+const deliver = (store: PostgresAnalytics, { workspaceId: id, lines: written }: Batch) =>
   store.ingest(new EventLines(id, written), NOW_MS);
 
 /** What a table must hold: its rows as text, sorted. */
@@ -265,7 +265,7 @@ test("whatever is delivered twice, late, by several ingesters, or interrupted an
             try {
               if (does === "roll up") await store.rollUp();
               else {
-                await deliver(store, portions[does % portions.length] as Portion);
+                await deliver(store, portions[does % portions.length] as Batch);
                 isDone.add(does % portions.length);
               }
             } catch (error) {
@@ -278,7 +278,7 @@ test("whatever is delivered twice, late, by several ingesters, or interrupted an
       expect(failures).toEqual([]);
       // The stream delivers again what was not acknowledged.
       const store = storeOn(db);
-      for (const [n, portion] of portions.entries()) if (!isDone.has(n)) await deliver(store, portion);
+      for (const [n, batch] of portions.entries()) if (!isDone.has(n)) await deliver(store, batch);
       while (await store.rollUp());
 
       const { afterMs, beforeMs } = acceptedTimes(NOW_MS);

@@ -7,7 +7,7 @@ import { aRatelimitEvent, aVerificationEvent } from "../../../test/builders/usag
 import { createTestDatabase, type TestDatabase } from "../../../test/harness/postgres.ts";
 import { createPool } from "../../store/pool.ts";
 import type { Ingested } from "../contract.ts";
-import { ingestPortion } from "./ingest.ts";
+import { ingestBatch } from "./ingest.ts";
 import { keepPartitions } from "./maintain.ts";
 
 const NOW_MS = Date.UTC(2042, 5, 15, 12, 34, 56, 789);
@@ -74,7 +74,7 @@ describe.each([
   { how: "by copying", noted: () => new Map<string, number>() },
 ])("stored $how:", ({ noted }) => {
   const take = (stream: MemoryEventStream) =>
-    stream.take("ws_a", async (events) => void (await ingestPortion(db, events, { nowMs: NOW_MS, noted: noted() })));
+    stream.take("ws_a", async (events) => void (await ingestBatch(db, events, { nowMs: NOW_MS, noted: noted() })));
 
   /** One portion of each workspace. */
   async function ingest(events: readonly UsageEvent[]): Promise<Ingested[]> {
@@ -82,7 +82,7 @@ describe.each([
     for (const workspaceId of new Set(events.map((event) => event.workspaceId))) {
       const lines = events.filter((event) => event.workspaceId === workspaceId).map((event) => JSON.stringify(event));
       ingested.push(
-        await ingestPortion(db, new EventLines(workspaceId, lines.join("\n")), { nowMs: NOW_MS, noted: noted() }),
+        await ingestBatch(db, new EventLines(workspaceId, lines.join("\n")), { nowMs: NOW_MS, noted: noted() }),
       );
     }
     return ingested;
@@ -144,7 +144,7 @@ describe.each([
       const lines = Buffer.from(events.map((event) => `${JSON.stringify(event)}\n`).join(""));
       stream.append({ workspaceId: "ws_a", lines, count: events.length });
       const dying = stream.take("ws_a", async (taken) => {
-        await ingestPortion(db, taken, { nowMs: NOW_MS, noted: noted() });
+        await ingestBatch(db, taken, { nowMs: NOW_MS, noted: noted() });
         throw new Error("died before it could acknowledge");
       });
       await expect(dying).rejects.toThrow("died");
@@ -170,15 +170,15 @@ describe.each([
       const [verifications, ratelimits] = [of(ofOtherKey), of(aRatelimit)];
       const kept = [...verifications.kept, ...ratelimits.kept];
       const others = [verifications.late, ratelimits.late, ...verifications.ahead, ...ratelimits.ahead];
-      expect(await ingest([...others, ...kept])).toEqual([{ stored: 4, late: 2, leftOut: 4 }]);
+      expect(await ingest([...others, ...kept])).toEqual([{ stored: 4, late: 2, omitted: 4 }]);
       expect(await stored([...others, ...kept])).toEqual(kept.map(({ id }) => id).sort());
-      expect(await ingest([...others, ...kept])).toEqual([{ stored: 0, late: 2, leftOut: 4 }]);
+      expect(await ingest([...others, ...kept])).toEqual([{ stored: 0, late: 2, omitted: 4 }]);
     });
 
     test("finds its partition when the job that makes them has not run for long", async () => {
       await keepPartitions(db, NOW_MS + 90 * DAY_MS);
       const event = aVerification();
-      expect(await ingest([event])).toEqual([{ stored: 1, late: 0, leftOut: 0 }]);
+      expect(await ingest([event])).toEqual([{ stored: 1, late: 0, omitted: 0 }]);
       expect(await stored([event])).toEqual([event.id]);
     });
 
@@ -209,10 +209,10 @@ describe.each([
     ])("%s is left out, in one statement with the others", async (_, changes) => {
       const [strange, good] = [{ ...aVerification(), ...changes }, aVerification()];
       const lines = [strange, good].map((event) => JSON.stringify(event)).join("\n");
-      expect(await ingestPortion(db, new EventLines("ws_a", lines), { nowMs: NOW_MS, noted: noted() })).toEqual({
+      expect(await ingestBatch(db, new EventLines("ws_a", lines), { nowMs: NOW_MS, noted: noted() })).toEqual({
         stored: 1,
         late: 0,
-        leftOut: 1,
+        omitted: 1,
       });
     });
 
@@ -220,10 +220,10 @@ describe.each([
       "of a limit with a negative %s is left out",
       async (member) => {
         const lines = JSON.stringify({ ...aRatelimit(), [member]: -1 });
-        expect(await ingestPortion(db, new EventLines("ws_a", lines), { nowMs: NOW_MS, noted: noted() })).toEqual({
+        expect(await ingestBatch(db, new EventLines("ws_a", lines), { nowMs: NOW_MS, noted: noted() })).toEqual({
           stored: 0,
           late: 0,
-          leftOut: 1,
+          omitted: 1,
         });
       },
     );

@@ -10,7 +10,7 @@ import { cleanLine } from "../clean-events.ts";
 import type { Ingested } from "../contract.ts";
 import { type InsertedLines, insertEventLines } from "./event-lines.ts";
 import { keepPartitions } from "./maintain.ts";
-import { type PlainPortion, readPlainPortion } from "./plain-portion.ts";
+import { type PlainBatch, readPlainBatch } from "./plain-batch.ts";
 import { insertQueued } from "./rollup-queue.ts";
 
 /*
@@ -28,7 +28,7 @@ const BOUNDS = { lockMsMax: 2_000, statementMsMax: 10_000, idleMsMax: 10_000 };
 const KEYS_REMEMBERED_MAX = 100_000;
 
 /** Of this process: what it has noted as the last use of keys, Unix ms, to the minute, by workspace and key. */
-export type NotedUses = Map<string, number>;
+export type RecordedUsage = Map<string, number>;
 
 /**
  * Stores a portion. With `noted`, one whose events are all new and plain, as nearly all are, is copied; if any is not, everything is rolled
@@ -36,18 +36,18 @@ export type NotedUses = Map<string, number>;
  * event, where a bare COPY took 17), and ten times that of this process (20 and 2 µs). So it is for a process that serves no requests.
  * Throws as `ingestAny` does.
  */
-export async function ingestPortion(
+export async function ingestBatch(
   db: Pool,
   events: TakenEvents,
-  { nowMs, noted }: { nowMs: number; noted?: NotedUses | undefined },
+  { nowMs, noted }: { nowMs: number; noted?: RecordedUsage | undefined },
 ): Promise<Ingested> {
   if (noted === undefined) return ingestAny(db, events, nowMs);
   const { workspaceId } = events;
-  const plain = readPlainPortion(events.lines, { workspaceId, ...acceptedTimes(nowMs) });
+  const plain = readPlainBatch(events.lines, { workspaceId, ...acceptedTimes(nowMs) });
   if (plain === undefined) return ingestAny(db, events, nowMs);
   try {
     await copyPlain(db, plain, { workspaceId, noted });
-    return { stored: plain.events, late: 0, leftOut: 0 };
+    return { stored: plain.events, late: 0, omitted: 0 };
   } catch (error) {
     if (isDatabaseUnavailable(error) || isWaitOver(error)) throw error;
     return ingestAny(db, events, nowMs);
@@ -56,8 +56,8 @@ export async function ingestPortion(
 
 async function copyPlain(
   db: Pool,
-  plain: PlainPortion,
-  { workspaceId, noted }: { workspaceId: string; noted: NotedUses },
+  plain: PlainBatch,
+  { workspaceId, noted }: { workspaceId: string; noted: RecordedUsage },
 ): Promise<void> {
   const used = [...plain.lastUses]
     .filter(([keyId, lastUsedAt]) => lastUsedAt > (noted.get(`${workspaceId} ${keyId}`) ?? 0))
@@ -94,7 +94,7 @@ async function ingestAny(db: Pool, events: TakenEvents, nowMs: number): Promise<
     const cleaned = [...events].map(cleanLine);
     const ingested = await insertWhatCan(insert, cleaned, { attempts: ATTEMPTS_AT_POISON });
     const unreadable = lines.split("\n").length - cleaned.length;
-    return { ...ingested, leftOut: ingested.leftOut + unreadable };
+    return { ...ingested, omitted: ingested.omitted + unreadable };
   }
 }
 
@@ -108,24 +108,24 @@ async function insertWhatCan(insert: Insert, lines: readonly string[], left: { a
   } catch (error) {
     left.attempts -= 1;
     if (!isOfTheEvents(error)) throw error;
-    if (lines.length === 1 || left.attempts <= 0) return { ...NONE, leftOut: lines.length };
+    if (lines.length === 1 || left.attempts <= 0) return { ...NONE, omitted: lines.length };
     const half = Math.ceil(lines.length / 2);
     const first = await insertWhatCan(insert, lines.slice(0, half), left);
     const second = await insertWhatCan(insert, lines.slice(half), left);
     return {
       stored: first.stored + second.stored,
       late: first.late + second.late,
-      leftOut: first.leftOut + second.leftOut,
+      omitted: first.omitted + second.omitted,
     };
   }
 }
 
-const NONE: Ingested = { stored: 0, late: 0, leftOut: 0 };
+const NONE: Ingested = { stored: 0, late: 0, omitted: 0 };
 
 const toIngested = ({ lines, stored, late, accepted }: InsertedLines): Ingested => ({
   stored,
   late,
-  leftOut: lines - late - accepted,
+  omitted: lines - late - accepted,
 });
 
 /** A timeout is caused by locked rows or by the database. */

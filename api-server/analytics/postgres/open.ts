@@ -11,7 +11,7 @@ export function openPostgresAnalytics(
   const reader = openPostgresReader(options);
   return {
     kind: store.kind,
-    ingest: (portion, nowMs) => store.ingest(portion, nowMs),
+    ingest: (batch, nowMs) => store.ingest(batch, nowMs),
     rollUp: (how) => store.rollUp(how),
     maintain: (nowMs) => store.maintain(nowMs),
     countVerifications: (question) => store.countVerifications(question),

@@ -28,8 +28,8 @@ export function planPartitions(
   { nowMs, retention }: { nowMs: number; retention: AnalyticsRetention },
 ): PartitionPlan {
   const known = new Set(names);
-  const wanted = STORED_TABLES.flatMap((table) => wantedPartitions(table, nowMs));
-  const create = wanted.filter(({ name }) => !known.has(name));
+  const requested = STORED_TABLES.flatMap((table) => wantedPartitions(table, nowMs));
+  const create = requested.filter(({ name }) => !known.has(name));
   const drop = names.flatMap((name) => {
     const found = readPartition(name);
     if (found === undefined) return [];
@@ -40,12 +40,12 @@ export function planPartitions(
 }
 
 function wantedPartitions(table: StoredTable, nowMs: number): Partition[] {
-  const wanted = new Map<string, Partition>();
+  const requested = new Map<string, Partition>();
   for (let ms = nowMs - LATE_MS_MAX; ms <= nowMs + DAYS_AHEAD * DAY_MS; ms += DAY_MS) {
     const partition = partitionAt(table, ms);
-    wanted.set(partition.name, partition);
+    requested.set(partition.name, partition);
   }
-  return [...wanted.values()];
+  return [...requested.values()];
 }
 
 /** The partition of a table in which an instant lies. */

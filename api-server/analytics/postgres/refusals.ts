@@ -1,8 +1,8 @@
 import { failureCode, isDatabaseUnavailable } from "../../store/failures.ts";
-import { QueryRefused } from "../contract.ts";
+import { QueryRejected } from "../contract.ts";
 
 interface Refusal {
-  readonly reason: QueryRefused["reason"];
+  readonly reason: QueryRejected["reason"];
   readonly detail: string;
 }
 
@@ -44,7 +44,7 @@ const TOO_MUCH_FOR_ONE_VALUE = /invalid memory alloc request size|cannot enlarge
  * Returns why Postgres did not answer a query, in words that concern the query alone. `isFault` tells an operator's business, or a mistake of ours, from
  * the caller's: it belongs into the log, with the cause.
  */
-export function refusalOf(error: unknown): { readonly refused: QueryRefused; readonly isFault: boolean } {
+export function refusalOf(error: unknown): { readonly refused: QueryRejected; readonly isFault: boolean } {
   const code = failureCode(error) ?? "";
   const known = REFUSALS.get(code);
   if (known !== undefined) return { refused: refused(known, error), isFault: false };
@@ -62,5 +62,5 @@ export function refusalOf(error: unknown): { readonly refused: QueryRefused; rea
   return { refused: refused({ reason: "query", detail: "The query cannot be run." }, error), isFault: true };
 }
 
-const refused = ({ reason, detail }: Refusal, cause: unknown): QueryRefused =>
-  new QueryRefused(reason, detail, { cause });
+const refused = ({ reason, detail }: Refusal, cause: unknown): QueryRejected =>
+  new QueryRejected(reason, detail, { cause });

@@ -202,8 +202,8 @@ test("roll-ups of several processes at the same time neither fail nor count twic
 });
 
 test("a workspace with a flood waits for its turns; another one's few events are in the next batch", async () => {
-  for (let portion = 0; portion < 20; portion++) {
-    await ingest(Array.from({ length: 200 }, (_, n) => aVerification({ keyId: `key_${portion}_${n}` })));
+  for (let batch = 0; batch < 20; batch++) {
+    await ingest(Array.from({ length: 200 }, (_, n) => aVerification({ keyId: `key_${batch}_${n}` })));
   }
   await ingest([aVerification({ workspaceId: "ws_b" })]);
   store = open({ groupsMax: 1_000 });
@@ -264,8 +264,8 @@ test("when Postgres is away the roll-up fails as a whole, and blames no workspac
   await ingest([aVerification()]);
   const away = createPool("postgres://postgres@127.0.0.1:1/none", { connectMsMax: 500 });
   const log = pino({ level: "info" }, { write: (line: string) => void logs.push(line) });
-  const onAway = new PostgresAnalytics({ db: away, nowMs: () => NOW_MS, log, metrics: new Registry() });
-  await expect(onAway.rollUp()).rejects.toThrow();
+  const onUnavailable = new PostgresAnalytics({ db: away, nowMs: () => NOW_MS, log, metrics: new Registry() });
+  await expect(onUnavailable.rollUp()).rejects.toThrow();
   await away.end();
   expect(logs).toEqual([]);
 });

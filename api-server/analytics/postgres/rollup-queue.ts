@@ -25,7 +25,7 @@ export async function findWaitingMs(db: Queryable, workspaceId: string): Promise
   return rows[0]?.waitingMs ?? 0;
 }
 
-export interface QueuedPortion {
+export interface QueuedBatch {
   readonly id: number;
   readonly workspaceId: string;
 }
@@ -44,7 +44,7 @@ export interface QueueChoice {
 export async function listQueued(
   db: Queryable,
   { groupsMax, except, only }: QueueChoice,
-): Promise<{ portions: QueuedPortion[]; isMore: boolean }> {
+): Promise<{ portions: QueuedBatch[]; isMore: boolean }> {
   const text = `select q.id, q.workspace_id as "workspaceId", q.portions
                   from (select t.*, sum(t.groups) over (order by t.turn, t.id) - t.groups as before,
                                (count(*) over ())::integer as portions
@@ -55,7 +55,7 @@ export async function listQueued(
                  where q.before < $1
                  order by q.turn, q.id`;
   const values = [groupsMax, except, only ?? null];
-  const { rows } = await db.query<QueuedPortion & { portions: number }>({ name: "list-queued", text, values });
+  const { rows } = await db.query<QueuedBatch & { portions: number }>({ name: "list-queued", text, values });
   return { portions: rows, isMore: (rows[0]?.portions ?? 0) > rows.length };
 }
 

@@ -6,7 +6,7 @@ import { createEmptyDatabase, createTestDatabase, type TestDatabase } from "../.
 import { waitFor } from "../../../test/harness/wait.ts";
 import { migrate } from "../../store/migrate.ts";
 import { createPool } from "../../store/pool.ts";
-import { type QueryAnswer, type QueryLimits, QueryRefused, type QueryScope, type ResultType } from "../contract.ts";
+import { type QueryLimits, QueryRejected, type QueryResponse, type QueryScope, type ResultType } from "../contract.ts";
 import { type ColumnType, PUBLIC_TABLES } from "../tables.ts";
 import { KEY_TOTALS } from "./emit/key-totals.ts";
 import { partitionAt } from "./partition-plan.ts";
@@ -118,7 +118,7 @@ function ask(
   return of.query({ text, values, columns }, { scope: aScope(scope), limits: { ...LIMITS, ...limits }, signal });
 }
 
-const valuesOf = ({ rowsJson }: QueryAnswer): unknown[] =>
+const valuesOf = ({ rowsJson }: QueryResponse): unknown[] =>
   (JSON.parse(rowsJson) as Record<string, unknown>[]).map((row) => Object.values(row)[0]);
 
 async function refusalOf(asked: Promise<unknown>): Promise<{ reason: string; detail: string }> {
@@ -126,7 +126,7 @@ async function refusalOf(asked: Promise<unknown>): Promise<{ reason: string; det
     () => undefined,
     (thrown: unknown) => thrown,
   );
-  if (!(error instanceof QueryRefused)) throw new Error("was not refused", { cause: error });
+  if (!(error instanceof QueryRejected)) throw new Error("was not refused", { cause: error });
   return { reason: error.reason, detail: error.message };
 }
 
@@ -445,20 +445,20 @@ describe("JSON of a value", () => {
   });
 
   test("names are any text, and of two with the same name the last one stays", async () => {
-    const answer = await ask("select 1, 2, 3, 4", {
+    const response = await ask("select 1, 2, 3, 4", {
       types: ["Int64", "Int64", "Int64", "Int64"],
       names: ["__proto__", 'a"b', "count()", "count()"],
     });
-    expect(answer.rowsJson).toBe('[{"__proto__":1,"a\\"b":2,"count()":4}]');
-    expect(answer.rows).toBe(1);
+    expect(response.rowsJson).toBe('[{"__proto__":1,"a\\"b":2,"count()":4}]');
+    expect(response.rows).toBe(1);
   });
 
   test("tags come as they were stored", async () => {
-    const answer = await ask("select tags from analytics.key_verifications_v1 where request_id = $1", {
+    const response = await ask("select tags from analytics.key_verifications_v1 where request_id = $1", {
       values: ["now"],
       types: ["Array(String)"],
     });
-    expect(valuesOf(answer)).toEqual([['a"b', "c,d", "NULL", "", "é\\"]]);
+    expect(valuesOf(response)).toEqual([['a"b', "c,d", "NULL", "", "é\\"]]);
   });
 });
 

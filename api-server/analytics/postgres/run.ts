@@ -7,9 +7,9 @@ import type { DatabaseUrl } from "../../store/database-url.ts";
 import { createPool } from "../../store/pool.ts";
 import {
   QUERY_WAITING,
-  type QueryAnswer,
   type QueryLimits,
-  QueryRefused,
+  QueryRejected,
+  type QueryResponse,
   type QueryRun,
   type StoreQuery,
 } from "../contract.ts";
@@ -27,12 +27,12 @@ const CONNECTIONS_MAX = 4;
 /** Half of them, so that one workspace's slow queries leave room for the others. */
 const PER_WORKSPACE_MAX = 2;
 /** After the statement's own limit: a Postgres that does not cancel hangs, or is gone. */
-const ANSWER_GRACE_MS = 5_000;
+const RESPONSE_GRACE_MS = 5_000;
 const TIMEOUT_MS_MAX = 30_000;
 /** Looked at this often, because one row can be larger than any answer and is not seen before it has arrived whole. */
 const LOOK_AT_BYTES_MS = 20;
 /** Postgres's text of a row may be longer than its JSON, such as that of arrays of numbers. */
-const WIRE_BYTES_PER_ANSWER_BYTE = 2;
+const WIRE_BYTES_PER_RESPONSE_BYTE = 2;
 const WIRE_BYTES_SPARE = 64 * 1024;
 
 export interface ReaderOptions {
@@ -44,8 +44,8 @@ export interface ReaderOptions {
 
 /** Runs queries over the views of schema `analytics`. */
 export interface PostgresReader extends Closeable {
-  /** @throws QueryRefused, PublicError 503 `server_busy`, and the signal's reason when it is aborted. */
-  query(query: StoreQuery, run: QueryRun): Promise<QueryAnswer>;
+  /** @throws QueryRejected, PublicError 503 `server_busy`, and the signal's reason when it is aborted. */
+  query(query: StoreQuery, run: QueryRun): Promise<QueryResponse>;
 }
 
 /** Opens a reader with connections of its own. Connects on first use. */
@@ -57,7 +57,7 @@ export function openPostgresReader({
   const pool = createPool(databaseUrl, {
     applicationName: "postern-analytics",
     connectionsMax: CONNECTIONS_MAX,
-    answerMsMax: TIMEOUT_MS_MAX + ANSWER_GRACE_MS,
+    responseMsMax: TIMEOUT_MS_MAX + RESPONSE_GRACE_MS,
     onIdleError: (error) => log.warn({ err: error }, "lost an idle connection to Postgres"),
   });
   const limiter = new ConcurrencyLimiter({
@@ -87,7 +87,7 @@ export function openPostgresReader({
           return { ...read, tookMs: performance.now() - startMs };
         } catch (error) {
           run.signal?.throwIfAborted();
-          if (error instanceof QueryRefused) throw error;
+          if (error instanceof QueryRejected) throw error;
           const { refused, isFault } = refusalOf(error);
           if (isFault) log.warn({ err: error }, "a query of analytics could not be run");
           throw refused;
@@ -100,7 +100,7 @@ export function openPostgresReader({
 /** Returns the settings that can be set. */
 async function prepare(pool: Pool, log: ReaderOptions["log"]): Promise<ReadonlySet<string>> {
   if (!(await prepareAnalyticsRole(pool))) {
-    throw new QueryRefused(
+    throw new QueryRejected(
       "notConfigured",
       `The database's user may not create roles. Its administrator runs: CREATE ROLE ${ANALYTICS_ROLE} NOLOGIN NOINHERIT; GRANT ${ANALYTICS_ROLE} TO the user of DATABASE_URL.`,
     );
@@ -121,7 +121,7 @@ async function readRows(
   settable: ReadonlySet<string>,
   query: StoreQuery,
   { scope, limits, signal }: QueryRun,
-): Promise<Omit<QueryAnswer, "tookMs">> {
+): Promise<Omit<QueryResponse, "tookMs">> {
   const client = await pool.connect();
   let broken = true;
   try {
@@ -156,9 +156,9 @@ async function collect(
   { text, values, columns }: StoreQuery,
   limits: QueryLimits,
   signal: AbortSignal | undefined,
-): Promise<Omit<QueryAnswer, "tookMs">> {
+): Promise<Omit<QueryResponse, "tookMs">> {
   const rows = new Rows(rowEncoder(columns, postgresEncoder), limits);
-  const wireBytesMax = limits.answerBytesMax * WIRE_BYTES_PER_ANSWER_BYTE + WIRE_BYTES_SPARE;
+  const wireBytesMax = limits.answerBytesMax * WIRE_BYTES_PER_RESPONSE_BYTE + WIRE_BYTES_SPARE;
   const bytesBefore = bytesRead(client);
   // It may have been aborted while there was nothing to give up.
   signal?.throwIfAborted();
@@ -182,7 +182,7 @@ async function collect(
       // All values stay texts: what they are the columns of the query say.
       types: { getTypeParser: () => (value: string) => value },
       // A query with a time limit, which the pool's have, tells only its callback of an error.
-      callback: (error: Error | null) => end(() => (error === null ? resolve(rows.answer()) : reject(error))),
+      callback: (error: Error | null) => end(() => (error === null ? resolve(rows.respond()) : reject(error))),
     };
     const submitted = new pg.Query<(string | null)[]>(config as unknown as pg.QueryArrayConfig);
     submitted.on("row", (row: (string | null)[], result) => {
@@ -203,7 +203,7 @@ const bytesRead = (client: PoolClient): number => {
   return stream.bytesRead ?? 0;
 };
 
-const tooLarge = (): QueryRefused => new QueryRefused("memory", "The answer is larger than its limit.");
+const tooLarge = (): QueryRejected => new QueryRejected("memory", "The answer is larger than its limit.");
 
 const BRACKETS = 2;
 const COMMA = 1;
@@ -220,10 +220,10 @@ class Rows {
     this.#limits = limits;
   }
 
-  /** @throws QueryRefused when it is one too many. */
+  /** @throws QueryRejected when it is one too many. */
   add(row: readonly (string | null)[]): void {
     if (this.#parts.length === this.#limits.rowsMax) {
-      throw new QueryRefused("rows", `The answer has more than ${this.#limits.rowsMax} rows.`);
+      throw new QueryRejected("rows", `The answer has more than ${this.#limits.rowsMax} rows.`);
     }
     const json = this.#encode(row);
     this.#bytes += Buffer.byteLength(json) + (this.#parts.length === 0 ? 0 : COMMA);
@@ -231,7 +231,7 @@ class Rows {
     this.#parts.push(json);
   }
 
-  answer(): Omit<QueryAnswer, "tookMs"> {
+  respond(): Omit<QueryResponse, "tookMs"> {
     return { rowsJson: `[${this.#parts.join(",")}]`, rows: this.#parts.length };
   }
 }

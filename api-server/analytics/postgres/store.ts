@@ -3,14 +3,14 @@ import type { Logger } from "pino";
 import type { Registry } from "prom-client";
 import { doubledMs } from "../../../core/backoff.ts";
 import type { TakenEvents } from "../../../edge/events/contract.ts";
-import { isAwayForAll, isDatabaseUnavailable } from "../../store/failures.ts";
-import { type AnalyticsStore, type Ingested, QueryRefused } from "../contract.ts";
+import { isDatabaseUnavailable, isUnavailableForAll } from "../../store/failures.ts";
+import { type AnalyticsStore, type Ingested, QueryRejected } from "../contract.ts";
 import type { CountQuestion, UsageCount } from "../counts.ts";
 import type { LatencyQuestion, LatencyRow } from "../latencies.ts";
 import { longestRetention } from "../retention-of.ts";
 import { countLatencies } from "./count-latencies.ts";
 import { countVerifications } from "./count-verifications.ts";
-import { ingestPortion, type NotedUses } from "./ingest.ts";
+import { ingestBatch, type RecordedUsage } from "./ingest.ts";
 import { keepPartitions } from "./maintain.ts";
 import { RollUpMetrics } from "./metrics.ts";
 import { RollUpFailed, rollUpBatch } from "./roll-up.ts";
@@ -45,7 +45,7 @@ export class PostgresAnalytics implements Omit<AnalyticsStore, "query"> {
   readonly kind = "postgres";
   readonly #options: PostgresAnalyticsOptions;
   readonly #metrics: RollUpMetrics;
-  readonly #noted: NotedUses | undefined;
+  readonly #noted: RecordedUsage | undefined;
   readonly #putOff = new Map<string, PutOff>();
   /** How long the last roll-up took, with all the batches that it needed. */
   #ranMs = 0;
@@ -58,8 +58,8 @@ export class PostgresAnalytics implements Omit<AnalyticsStore, "query"> {
     this.#metrics = new RollUpMetrics(options.metrics);
   }
 
-  ingest(portion: TakenEvents, nowMs: number): Promise<Ingested> {
-    return ingestPortion(this.#options.db, portion, { nowMs, noted: this.#noted });
+  ingest(batch: TakenEvents, nowMs: number): Promise<Ingested> {
+    return ingestBatch(this.#options.db, batch, { nowMs, noted: this.#noted });
   }
 
   async rollUp({ patient = false }: { patient?: boolean } = {}): Promise<boolean> {
@@ -95,7 +95,7 @@ export class PostgresAnalytics implements Omit<AnalyticsStore, "query"> {
       return await findWaitingMs(this.#options.db, workspaceId);
     } catch (error) {
       if (!isDatabaseUnavailable(error)) throw error;
-      throw new QueryRefused("unavailable", "The store of usage analytics does not answer.", { cause: error });
+      throw new QueryRejected("unavailable", "The store of usage analytics does not answer.", { cause: error });
     }
   }
 
@@ -107,7 +107,8 @@ export class PostgresAnalytics implements Omit<AnalyticsStore, "query"> {
     try {
       return await this.#batch({ except });
     } catch (error) {
-      if (!(error instanceof RollUpFailed) || isAwayForAll(error.cause) || error.workspaceIds.length === 0) throw error;
+      if (!(error instanceof RollUpFailed) || isUnavailableForAll(error.cause) || error.workspaceIds.length === 0)
+        throw error;
       let isMore = false;
       for (const workspaceId of error.workspaceIds) isMore = (await this.#alone(workspaceId)) || isMore;
       return isMore;
@@ -120,7 +121,7 @@ export class PostgresAnalytics implements Omit<AnalyticsStore, "query"> {
       this.#putOff.delete(workspaceId);
       return isMore;
     } catch (error) {
-      if (error instanceof RollUpFailed && isAwayForAll(error.cause)) throw error;
+      if (error instanceof RollUpFailed && isUnavailableForAll(error.cause)) throw error;
       const delayMs = doubledMs(this.#putOff.get(workspaceId)?.delayMs ?? 0, RETRY);
       this.#putOff.set(workspaceId, { delayMs, untilMs: performance.now() + delayMs });
       this.#metrics.failed();

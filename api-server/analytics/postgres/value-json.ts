@@ -9,7 +9,7 @@ const whole: ValueEncoder = (text) => {
 const quoted: ValueEncoder = (text) => JSON.stringify(text);
 const truth: ValueEncoder = (text) => (text === "t" ? "true" : "false");
 const midnight: ValueEncoder = (text) => `"${text}T00:00:00Z"`;
-const moment: ValueEncoder = (text) => `"${text.slice(0, 19).replace(" ", "T")}Z"`;
+const timestamp: ValueEncoder = (text) => `"${text.slice(0, 19).replace(" ", "T")}Z"`;
 
 const ENCODERS: Readonly<Record<ResultType, ValueEncoder>> = {
   String: quoted,
@@ -20,14 +20,14 @@ const ENCODERS: Readonly<Record<ResultType, ValueEncoder>> = {
   Float64: floatJson,
   Bool: truth,
   Date: midnight,
-  DateTime: moment,
+  DateTime: timestamp,
   "DateTime64(3)": (text) => `"${withMilliseconds(text).replace(" ", "T")}Z"`,
   "Array(String)": arrayOf(quoted),
   "Array(Int64)": arrayOf(whole),
   "Array(Float64)": arrayOf(floatJson),
   "Array(Bool)": arrayOf(truth),
   "Array(Date)": arrayOf(midnight),
-  "Array(DateTime)": arrayOf(moment),
+  "Array(DateTime)": arrayOf(timestamp),
   Nothing: () => "null",
 };
 

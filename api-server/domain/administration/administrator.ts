@@ -10,19 +10,20 @@ import type { Queryable } from "../../store/queryable.ts";
 import type { Transacting } from "../../store/transaction.ts";
 
 /*
- * Who changes root keys, workspaces and settings: a command, which works directly on the database and needs no permission but access to
- * it, or the caller of a procedure `admin.*`. The row triggers announce each change to the running system, as for every other writer.
+ * Changes root keys, workspaces and settings on behalf of a command, which works directly on the database and needs no permission except
+ * access to it, or of the caller of a procedure `admin.*`. The row triggers announce each change to the running system, as for every other
+ * writer.
  */
 export interface Administrator extends Transacting {
-  /** The actor in the audit log. */
+  /** Actor in the audit log. */
   readonly actor: AuditActor;
-  /** The request of a caller; a command has none. */
+  /** Request of a caller; absent for a command. */
   readonly request?: Pick<AuditContext, "remoteIp" | "userAgent" | "requestId">;
   readonly nowMs: () => number;
   readonly randomBytes: (size: number) => Uint8Array;
 }
 
-/** The caller of a procedure. Its permissions were checked by the procedure. */
+/** Returns the administrator of a call. The procedure has checked the caller's permissions. */
 export function administratorOf(call: AuditedCall & { readonly deps: Transacting }): Administrator {
   const { actor, remoteIp, userAgent, requestId } = auditContext(call);
   const { db, projection, wakeRelay, nowMs, randomBytes } = call.deps;

@@ -5,24 +5,24 @@ import type { AnalyticsSettings } from "../analytics/settings.ts";
 import { type AnalyticsChange, RETENTION_DAYS_MAX } from "./analytics.ts";
 
 /*
- * What an administrator can set of a workspace's analytics: each setting is one row of a table. The options of the command, the members of the
- * procedures and what both show are made from it.
+ * A setting of a workspace's analytics, as one row of a table. The options of the command, the members of the procedures and their output
+ * are generated from it.
  */
 
 export interface AnalyticsSetting {
-  /** Of the option, without its first dashes: `query-rows`. */
+  /** Option name without its leading dashes: `query-rows`. */
   readonly option: string;
-  /** Of the member: `queryRows`. */
+  /** Member name: `queryRows`. */
   readonly name: string;
   readonly help: string;
   readonly column: keyof AnalyticsChange;
-  /** Of the number that a person gives. */
+  /** Minimum of the number as entered. */
   readonly min: number;
   readonly max: number;
   readonly byDefault: number;
-  /** How much of what is stored its 1 is. */
+  /** Number of stored units in 1 unit as entered. */
   readonly unit: number;
-  /** What is in force, as stored. */
+  /** Returns the active value, as stored. */
   readonly value: (settings: AnalyticsSettings) => number;
 }
 

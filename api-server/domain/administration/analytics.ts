@@ -9,15 +9,15 @@ import { lockWorkspace } from "../../store/workspaces.ts";
 import { type AnalyticsSettings, completeSettings, NOTHING_SET } from "../analytics/settings.ts";
 import { type Administrator, insertAdministration } from "./administrator.ts";
 
-/** The longest that usage can be kept, days: more than the months that are kept by default. */
+/** Maximum retention of usage, in days: longer than the months that are kept by default. */
 export const RETENTION_DAYS_MAX = 3_650;
 
-/** null sets the default again. */
+/** `null` restores the default. */
 export type AnalyticsChange = Partial<AnalyticsSettingsRow>;
 
 /**
- * Changes what a workspace may use of the analytics procedures, and returns what is then in force. Writes nothing when nothing changes. Throws when
- * there is no such workspace.
+ * Changes the analytics limits of a workspace, and returns the active values. Writes nothing if nothing changes. Throws if the workspace
+ * does not exist.
  */
 export async function changeAnalytics(
   administrator: Administrator,
@@ -43,7 +43,7 @@ export async function changeAnalytics(
   });
 }
 
-/** What the audit log says of them, `rowsMax` of `rows_max`; null for the default. */
+/** Fields for the audit log, `rowsMax` for `rows_max`; `null` for the default. */
 const fieldsOf = ({ enabled, ...bounds }: AnalyticsSettingsRow) => ({
   analytics: enabled,
   ...Object.fromEntries(Object.entries(bounds).map(([column, value]) => [camelCase(column), value])),

@@ -10,16 +10,16 @@ import { changeOf } from "../../store/audit-change.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { type Administrator, insertAdministration } from "./administrator.ts";
 
-/** The whole list is in the API's record, which every pod of the API keeps in memory. */
+/** Limited because the API's record contains the complete list, and every pod of the API keeps it in memory. */
 export const IP_ALLOW_LIST_MAX = 100;
 
 const DEFAULT_PREFIX = /^[a-zA-Z0-9_]{1,8}$/;
 
-/** What is wrong with a default prefix, as a text for the person who typed it; undefined when it is valid. */
+/** Returns the problem of a default prefix, as an error message; `undefined` if it is valid. */
 export const defaultPrefixProblem = (prefix: string): string | undefined =>
   DEFAULT_PREFIX.test(prefix) ? undefined : "a default prefix has 1 to 8 letters, digits and underscores";
 
-/** Returns what is wrong with an IP allow-list; undefined when it is valid. An empty list allows every address. */
+/** Returns the problem of an IP allow-list; `undefined` if it is valid. An empty list allows every address. */
 export function ipAllowListProblem(entries: readonly string[]): string | undefined {
   if (entries.length > IP_ALLOW_LIST_MAX) return `at most ${IP_ALLOW_LIST_MAX} addresses and ranges are possible`;
   const wrong = entries.find((entry) => parseIpRange(entry) === undefined);
@@ -28,8 +28,8 @@ export function ipAllowListProblem(entries: readonly string[]): string | undefin
 }
 
 /**
- * Changes the given settings; writes nothing when nothing changes. Manifests do not contain these settings, so a managed API can be
- * changed too. Returns undefined when the workspace has no such API.
+ * Changes the given settings; writes nothing if nothing changes. Manifests do not contain these settings, so a managed API can be changed
+ * too. Returns `undefined` if the workspace has no such API.
  */
 export async function changeApi(
   administrator: Administrator,

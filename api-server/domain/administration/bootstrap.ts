@@ -8,7 +8,7 @@ import { deleteRootKey, insertRootKey, type NewRootKey, upsertRootKey } from "..
 import { findSetting, putSetting } from "../../store/settings.ts";
 import { findWorkspace, insertWorkspace } from "../../store/workspaces.ts";
 
-/* The first workspace and its root keys, without which the API cannot be called. */
+/* Creates the first workspace and its root keys, without which the API cannot be called. */
 
 const ROOT_KEY_PREFIX = "postern";
 const ID_BYTES = 24;
@@ -23,13 +23,13 @@ export async function ensureWorkspace(db: Pool, name: string): Promise<string> {
   return found.id;
 }
 
-/** Creates a root key. Its string is only in the result. */
+/** Creates a root key. Only the result contains its string. */
 export async function createRootKey(
   db: Queryable,
   options: Pick<NewRootKey, "workspaceId" | "permissions" | "environment" | "predecessorId"> & {
     name?: string | null;
     expiresAtMs?: number | null;
-    /** The machine's clock when left out. */
+    /** Unix ms. Default: the machine's clock. */
     createdAt?: number;
   },
 ): Promise<{ rootKeyId: string; rootKey: string; start: string; createdAt: number }> {
@@ -48,10 +48,7 @@ export async function createRootKey(
   return { rootKeyId, rootKey: key, start, createdAt };
 }
 
-/**
- * Registers a configured root key (POSTERN_ROOT_KEY) with every grant of this version.
- * Throws when it is too short to be secret.
- */
+/** Registers a configured root key (POSTERN_ROOT_KEY) with every grant of this version. Throws if it is too short to be secret. */
 export async function registerRootKey(db: Pool, options: { workspaceId: string; rootKey: string }): Promise<void> {
   const { workspaceId, rootKey } = options;
   if (rootKey.length < ROOT_KEY_LENGTH_MIN) {

@@ -4,18 +4,18 @@ import { listOwned, type OwnedBy, type OwnedRow, updateManager } from "../../sto
 import { deleteOrphan, upsertOrphan } from "../../store/orphaned-objects.ts";
 import type { Queryable } from "../../store/queryable.ts";
 import { inTransaction } from "../../store/transaction.ts";
+import { MANAGED } from "../managed/resources.ts";
 import { asItsOnly } from "../managed/rules.ts";
-import { MANAGED } from "../managed/things.ts";
 import { type Administrator, insertAdministration } from "./administrator.ts";
 
 /*
- * Who manages what is a manifest's and its operator's business, but for these: what a manifest left without a way back, and what
- * goes to another cluster, namespace or name.
+ * Administrative changes of managers. Usually a manifest and its operator decide who manages an object; these handle objects that a
+ * manifest has orphaned, and moves to another cluster, namespace or name.
  */
 
 /**
- * Frees what a manager has or left, so that any manifest of the workspace may adopt it. Returns what was freed.
- * @param manager its name, or the beginning of several: `main/ApiKeyPolicy/shop`.
+ * Releases objects that a manager has or orphaned, so that any manifest of the workspace may adopt them. Returns the released objects.
+ * @param manager its name, or a prefix of several: `main/ApiKeyPolicy/shop`.
  */
 export async function releaseManaged(administrator: Administrator, by: OwnedBy): Promise<readonly OwnedRow[]> {
   return inTransaction(administrator, async (tx) => {
@@ -27,8 +27,8 @@ export async function releaseManaged(administrator: Administrator, by: OwnedBy):
 }
 
 /**
- * Hands what a manager has or left to another one. Policies stay, because each cluster stores its own.
- * @throws PublicError 409 `managed_exists` when the other manager has such an object already.
+ * Transfers objects that a manager has or orphaned to another one. Policies are excluded, because each cluster stores its own.
+ * @throws PublicError 409 `managed_exists` if the other manager already has such an object.
  */
 export async function transferManaged(
   administrator: Administrator,

@@ -1,13 +1,13 @@
 import { lockNamespace, type NamespaceRef, type NamespaceRow } from "../../store/namespaces.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { deleteManagedAs } from "../managed/changes.ts";
+import { MANAGED } from "../managed/resources.ts";
 import { UNMANAGED } from "../managed/rules.ts";
-import { MANAGED } from "../managed/things.ts";
 import type { Administrator } from "./administrator.ts";
 
 /**
- * Deletes a namespace with its overrides. undefined when the workspace has none of this id or name.
- * @throws PublicError when a manifest manages it: that manifest would create it again.
+ * Deletes a namespace with its overrides. Returns `undefined` if the workspace has no namespace with this id or name.
+ * @throws PublicError if a manifest manages it, because that manifest would create it again.
  */
 export async function removeNamespace(
   administrator: Administrator,

@@ -17,24 +17,21 @@ import { createRootKey } from "./bootstrap.ts";
 
 export const ROOT_KEY_NAME_LENGTH_MAX = 255;
 
-/** The label of the place that uses a root key. */
+/** Label of the environment that uses a root key. */
 export const ROOT_KEY_ENVIRONMENT = /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$/;
 
-/** A request with the root key checks all of them. */
+/** Limited because a request with the root key checks all of them. */
 export const ROOT_KEY_PERMISSIONS_MAX = 1000;
 
 export interface IssuedRootKey {
   readonly rootKeyId: string;
-  /** The secret, which is nowhere else. */
+  /** The secret, which is not stored. */
   readonly rootKey: string;
   readonly start: string;
   readonly createdAt: number;
 }
 
-/**
- * The tuples as they are stored, each once, in the order in which they came; or the first that no root key can hold, with
- * what is wrong with it.
- */
+/** Returns the tuples as stored, each once, in their order; or the first invalid one, with its problem. */
 export function readTuples(
   given: readonly string[],
 ): { readonly tuples: readonly string[] } | { readonly at: number; readonly problem: string } {
@@ -46,7 +43,7 @@ export function readTuples(
   return { tuples: [...new Set(tuples)] };
 }
 
-/** Creates a root key. Its string is only in the result. */
+/** Creates a root key. Only the result contains its string. */
 export async function issueRootKey(
   administrator: Administrator,
   options: {
@@ -66,7 +63,7 @@ export async function issueRootKey(
   });
 }
 
-/** What the audit log says of a root key. */
+/** Returns the fields of a root key for the audit log. */
 const fieldsOf = ({ name, environment, enabled, expires_at: expiresAt, permissions }: RootKeySettings) => ({
   ...{ name, environment, enabled, expiresAt },
   permissions: [...permissions].sort(),
@@ -76,14 +73,14 @@ export interface RootKeyChange {
   readonly name?: string;
   readonly environment?: string | null;
   readonly enabled?: boolean;
-  /** Unix ms; null never comes. */
+  /** Unix ms; `null` for no expiry. */
   readonly expiresAt?: number | null;
   readonly permissions?: readonly string[];
 }
 
 /**
- * Changes the given settings; writes nothing when nothing changes. `mayChange` is called with the locked root key, and refuses by throwing.
- * Returns undefined when the workspace has no such root key.
+ * Changes the given settings; writes nothing if nothing changes. `mayChange` is called with the locked root key, and throws to reject the
+ * change. Returns `undefined` if the workspace has no such root key.
  */
 export async function changeRootKey(
   administrator: Administrator,
@@ -123,20 +120,20 @@ export async function changeRootKey(
   });
 }
 
-/** The longest time for which a root key and its successor both work. */
+/** Maximum time for which a root key and its successor are both valid. */
 export const ROTATION_OVERLAP_MAX_MS = 7_776_000_000;
 
 export interface RotatedRootKey extends IssuedRootKey, Pick<RootKeySummary, "name" | "environment" | "permissions"> {
-  /** When the successor expires, Unix ms; null means never. */
+  /** Expiry of the successor, Unix ms; `null` for no expiry. */
   readonly expiresAt: number | null;
-  /** When the old root key ends, Unix ms. */
+  /** Expiry of the old root key, Unix ms. */
   readonly endsAt: number;
 }
 
 /**
- * Creates a successor with the same name, environment and permissions. The old root key ends after `overlapMs`, or when it would have ended before that.
- * A successor lives for as long as the old root key was made to live, unless `expiresAt` says otherwise. `mayRotate` is called with the
- * locked root key, and refuses by throwing. "ROTATED": it has a successor that is not revoked.
+ * Creates a successor with the same name, environment and permissions. The old root key expires after `overlapMs`, or at its own expiry if
+ * that is earlier. The successor gets the original lifetime of the old root key, unless `expiresAt` is given. `mayRotate` is called with
+ * the locked root key, and throws to reject the rotation. Returns "ROTATED" if it has a successor that is not revoked.
  */
 export async function rotateRootKey(
   administrator: Administrator,
@@ -151,7 +148,7 @@ export async function rotateRootKey(
     const last = successorId === null ? undefined : await findLastSuccessor(tx, { workspaceId, successorId });
     if (last?.is_succeeded === true) return "ROTATED";
     const nowMs = administrator.nowMs();
-    // Of one that has had a successor, the own end may be that of an overlap.
+    // If the root key has had a successor, its expiry may be that of an overlap.
     const expiresAt =
       options.expiresAt === undefined ? endOfSameLife(before, last ?? before, nowMs) : options.expiresAt;
     const made = await createRootKey(tx, {
@@ -178,13 +175,13 @@ export async function rotateRootKey(
 
 type Life = Pick<RootKeySummary, "created_at" | "expires_at">;
 
-/** When a root key ends that begins now and lives for as long as `model` was made to live. */
+/** Returns the expiry of a root key that is created now with the original lifetime of `model`. */
 function endOfSameLife(old: Life, model: Life, nowMs: number): number | null {
   if (old.expires_at === null || model.expires_at === null) return null;
   return Math.min(nowMs + Math.max(model.expires_at - model.created_at, 0), EXPIRES_MAX_MS);
 }
 
-/** Revokes a root key permanently. Returns undefined when the workspace has no such root key. */
+/** Revokes a root key permanently. Returns `undefined` if the workspace has no such root key. */
 export async function revokeRootKey(
   administrator: Administrator,
   ref: RootKeyRef,
@@ -202,7 +199,7 @@ export async function revokeRootKey(
 
 const PERMISSIONS_NAMED = 50;
 
-/** A row of the log names no more than a person reads. */
+/** A row of the log names only as many permissions as a person reads. */
 function someOf(permissions: readonly string[]): string {
   const named = permissions.toSorted().slice(0, PERMISSIONS_NAMED).join(", ");
   return permissions.length > PERMISSIONS_NAMED ? `${named} and ${permissions.length - PERMISSIONS_NAMED} more` : named;

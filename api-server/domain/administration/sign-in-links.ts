@@ -5,7 +5,7 @@ import { insertSignInLink } from "../../store/sign-in-links.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { type Administrator, insertAdministration } from "./administrator.ts";
 
-/** Who vouches for a person that signs in by a link: who had access to the database. */
+/** Issuer of a person that signs in with a link: access to the database vouches for it. */
 export const LINK_ISSUER = "postern:link";
 
 /** Long enough to paste it into a browser, too short to be found in a terminal's history. */
@@ -17,14 +17,14 @@ const TOKEN_BYTES = 32;
 
 export interface SignInLink {
   readonly linkId: string;
-  /** Is only in the result. */
+  /** Only the result contains it. */
   readonly token: string;
   readonly expiresAt: number;
 }
 
 /**
- * Makes a link that signs one person in, once. `workspaceId` undefined means all workspaces.
- * @param logWorkspaceId the workspace whose audit log has it.
+ * Creates a link that signs one person in, once. `workspaceId` `undefined` means all workspaces.
+ * @param logWorkspaceId the workspace whose audit log records it.
  */
 export async function makeSignInLink(
   administrator: Administrator,
@@ -62,6 +62,9 @@ export async function makeSignInLink(
   });
 }
 
-/** The address that a person opens. Browsers send no fragment to servers: the token is in no log of a proxy and in no Referer. */
+/**
+ * Returns the URL that a person opens. Browsers do not send the fragment to servers, so that proxy logs and the Referer header do not
+ * contain the token.
+ */
 export const signInAddress = (dashboardUrl: string, token: string): string =>
   `${dashboardUrl.replace(/\/+$/, "")}/dashboard/sign-in#token=${token}`;

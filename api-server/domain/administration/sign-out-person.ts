@@ -4,16 +4,17 @@ import { type Administrator, insertAdministration } from "./administrator.ts";
 
 export interface SignedOutPerson {
   readonly sessions: number;
-  /** Links that were not used yet. */
+  /** Number of unused links. */
   readonly links: number;
 }
 
-/** A row of the log names no more sessions than a person reads. */
+/** A row of the log names only as many sessions as a person reads. */
 const SESSIONS_NAMED = 20;
 
 /**
- * Ends all sessions of the people with this name, e-mail address or subject, and the links that were made for this name. It holds for the next call.
- * @param logWorkspaceId the workspace whose audit log has it.
+ * Ends all sessions of the people with this name, e-mail address or subject, and invalidates the links for this name. Takes effect with the
+ * next call.
+ * @param logWorkspaceId the workspace whose audit log records it.
  */
 export async function signOutPerson(
   administrator: Administrator,

@@ -12,7 +12,7 @@ import {
 } from "../../store/workspaces.ts";
 import { type Administrator, insertAdministration } from "./administrator.ts";
 
-/** Creates a workspace. Returns undefined when one with this name exists. */
+/** Creates a workspace. Returns `undefined` if one with this name exists. */
 export async function createWorkspace(
   administrator: Administrator,
   { name, quotaPerMinute }: { name: string; quotaPerMinute: number | null },
@@ -29,14 +29,14 @@ export async function createWorkspace(
 export interface WorkspaceChange {
   readonly name?: string;
   readonly enabled?: boolean;
-  /** null removes it. */
+  /** `null` removes it. */
   readonly quotaPerMinute?: number | null;
 }
 
 /**
- * Changes the given settings and returns the workspace afterwards. Writes nothing when nothing changes. `mayChange` is called with the locked
- * workspace, and refuses by throwing. Throws when there is no such workspace, and a violation of `workspaces_name_key` when another one has the
- * name.
+ * Changes the given settings and returns the changed workspace. Writes nothing if nothing changes. `mayChange` is called with the locked
+ * workspace, and throws to reject the change. Throws if the workspace does not exist, and a violation of `workspaces_name_key` if another
+ * one has the name.
  */
 export async function changeWorkspace(
   administrator: Administrator,
@@ -64,7 +64,7 @@ export async function changeWorkspace(
   });
 }
 
-/** What the audit log says of a workspace. */
+/** Returns the fields of a workspace for the audit log. */
 const fieldsOf = ({ name, enabled, quota_per_minute: quotaPerMinute }: WorkspaceRow) => ({
   name,
   enabled,

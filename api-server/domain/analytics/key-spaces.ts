@@ -6,20 +6,21 @@ import type { Queryable } from "../../store/queryable.ts";
 
 interface Readable {
   readonly workspaceId: string;
-  /** The key spaces that the caller may read; undefined stands for all of the workspace. */
+  /** Key spaces that the caller may read; `undefined` for all of the workspace. */
   readonly within: readonly string[] | undefined;
 }
 
 const NAME = "keyspaceof";
 
 /**
- * Replaces each `keySpaceOf('api_…')` of a query, in place, by the id of the key space: usage is counted by key spaces, and its store has no APIs. An API
- * that does not exist, or that the caller may not read, has none: the empty text, which no row has. @throws QueryProblem
+ * Replaces each `keySpaceOf('api_…')` of a query, in place, by the id of the key space, because usage is counted by key space, and the
+ * analytics store has no APIs. An API that does not exist, or that the caller may not read, becomes the empty string, which matches no row.
+ * @throws QueryProblem
  */
 export async function placeKeySpaces(query: Query, db: Queryable, { workspaceId, within }: Readable): Promise<void> {
   const found = callsIn(query);
   if (found.length === 0) return;
-  // Postgres refuses a text with a NUL, which no id has.
+  // Postgres rejects a string with NUL, which no id contains.
   const apiIds = [...new Set(found.map(({ apiId }) => apiId))].filter((id) => /^\w{1,255}$/.test(id));
   const rows = await listKeySpaces(db, { workspaceId, apiIds });
   const readable = new Map(rows.filter((row) => within?.includes(row.keySpaceId) ?? true).map((row) => [row.id, row]));

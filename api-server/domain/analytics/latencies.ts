@@ -1,5 +1,5 @@
 import { performance } from "node:perf_hooks";
-import { QueryRefused } from "../../analytics/contract.ts";
+import { QueryRejected } from "../../analytics/contract.ts";
 import type { LatencyQuestion, LatencyRow } from "../../analytics/latencies.ts";
 import type { Deps } from "../../deps.ts";
 import { invalidField } from "../refusals/invalid-field.ts";
@@ -8,7 +8,7 @@ import { refusedByStore } from "./refusals.ts";
 import { visibleFrom } from "./settings.ts";
 import { settingsForReading } from "./verification-counts.ts";
 
-/** What `readLatencies` answers with instead of rows, besides 400 for too many steps. */
+/** Errors of `readLatencies`, besides 400 for too many steps. */
 export const LATENCY_ERRORS = [
   "analytics_not_configured",
   "query_quota_exceeded",
@@ -16,17 +16,18 @@ export const LATENCY_ERRORS = [
   "analytics_connection_failed",
 ] as const;
 
-/** A row each. */
+/** Each step is one row. */
 const LATENCY_STEPS_MAX = 1_000;
 
 export interface AskedLatencies extends Omit<LatencyQuestion, "timeoutMs" | "within"> {
-  /** Looks up the key spaces that the caller may read; undefined stands for all. */
+  /** Returns the key spaces that the caller may read; `undefined` for all. */
   readonly within: () => Promise<readonly string[] | undefined>;
 }
 
 /**
- * How long verifications took, for each step that had some. Counts against the workspace's quota like a query in SQL: it reads as much.
- * @throws PublicError 400 when there are too many steps, and of one of `LATENCY_ERRORS`.
+ * Returns the latencies of verifications per step that had any. Counts against the workspace's quota like a SQL query, because it reads as
+ * much.
+ * @throws PublicError 400 if there are too many steps, or one of `LATENCY_ERRORS`.
  */
 export async function readLatencies(deps: Deps, asked: AskedLatencies): Promise<readonly LatencyRow[]> {
   const { workspaceId, toMs, stepMs } = asked;
@@ -42,7 +43,7 @@ export async function readLatencies(deps: Deps, asked: AskedLatencies): Promise<
   try {
     return await deps.analytics.countLatencies({ ...asked, within, fromMs, timeoutMs: limits.timeoutMs });
   } catch (error) {
-    throw error instanceof QueryRefused ? refusedByStore(error) : error;
+    throw error instanceof QueryRejected ? refusedByStore(error) : error;
   } finally {
     await chargeRunTime(deps, { workspaceId, tookMs: performance.now() - startedMs });
   }

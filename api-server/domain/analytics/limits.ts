@@ -1,10 +1,10 @@
 import type { QueryLimits } from "../../analytics/contract.ts";
 
-/** What a workspace may use of the analytics procedures (api-v2.md section 18.3). */
+/** Limits of a workspace for the analytics procedures (api-v2.md section 18.3). */
 export interface AnalyticsLimits extends QueryLimits {
-  /** 0 refuses every query. */
+  /** 0 rejects every query. */
   readonly queriesPerHour: number;
-  /** How long all queries of an hour may run together. */
+  /** Maximum total run time of the queries of an hour, ms. */
   readonly runMsPerHour: number;
 }
 
@@ -14,7 +14,7 @@ export interface LimitRow {
   readonly max: number;
 }
 
-/** What an administrator can set for a workspace, with the value in force when it is not set. */
+/** Limits that an administrator can set for a workspace, with their defaults. */
 export const ANALYTICS_LIMITS: Readonly<Record<keyof AnalyticsLimits, LimitRow>> = {
   rowsMax: { byDefault: 10_000, min: 1, max: 100_000 },
   timeoutMs: { byDefault: 10_000, min: 1_000, max: 30_000 },
@@ -24,7 +24,7 @@ export const ANALYTICS_LIMITS: Readonly<Record<keyof AnalyticsLimits, LimitRow>>
   runMsPerHour: { byDefault: 1_800_000, min: 0, max: 1_000_000_000_000 },
 };
 
-/** A limit that is null, or that another release stored beyond these bounds, is completed or brought within them. */
+/** Completes limits with defaults, and clamps values that another release stored outside of these bounds. */
 export function completeLimits(stored: Readonly<Record<keyof AnalyticsLimits, number | null>>): AnalyticsLimits {
   const limit = (name: keyof AnalyticsLimits): number => {
     const { byDefault, min, max } = ANALYTICS_LIMITS[name];

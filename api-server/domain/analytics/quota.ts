@@ -1,12 +1,12 @@
 import type { LimitCharge } from "../../../core/charges.ts";
 import { PublicError } from "../../../core/errors.ts";
-import { retryAtMs, wholeSecondsUntil } from "../../../core/ratelimits/limit-headers.ts";
+import { retryAtMs, secondsUntil } from "../../../core/ratelimits/limit-headers.ts";
 import { consumeLimits } from "../ratelimits/counting.ts";
 import type { AnalyticsLimits } from "./limits.ts";
 
 /*
- * The queries of a workspace and the time that they run, counted over an hour in the shared counters, so that all replicas see the
- * same numbers. While the counters are away each replica counts alone: the quota protects the analytics store.
+ * Counts the queries of a workspace and their run time over an hour in the Redis counters, so that all replicas share them. While the
+ * counters are unavailable each replica counts alone: the quota protects the analytics store.
  */
 
 const HOUR_MS = 3_600_000;
@@ -18,7 +18,7 @@ interface QuotaOf {
   readonly limits: Pick<AnalyticsLimits, "queriesPerHour" | "runMsPerHour">;
 }
 
-/** Both have the same counter for every limit: a changed limit applies to what was used before. */
+/** The counter is independent of the limit: a changed limit applies to earlier usage too. */
 const charge = (workspaceId: string, value: string, limit: number, cost: number): LimitCharge => ({
   workspaceId,
   scope: { kind: "quota", value },
@@ -32,7 +32,7 @@ const charge = (workspaceId: string, value: string, limit: number, cost: number)
 const queries = ({ workspaceId, limits }: QuotaOf): LimitCharge =>
   charge(workspaceId, "analytics-queries", limits.queriesPerHour, 1);
 
-/** How long a query runs is known afterwards. Before it, it is charged this. */
+/** The run time is known only afterwards; this is charged in advance. */
 const FIRST_MS = 1;
 
 const runTime = (workspaceId: string, limitMs: number, ms: number): LimitCharge =>
@@ -40,7 +40,7 @@ const runTime = (workspaceId: string, limitMs: number, ms: number): LimitCharge 
 
 /**
  * Charges one query and its first millisecond.
- * @throws PublicError 429 `query_quota_exceeded` when either is used up; then neither is charged.
+ * @throws PublicError 429 `query_quota_exceeded` if either is used up; then neither is charged.
  */
 export async function chargeQuery(deps: QuotaDeps, of: QuotaOf): Promise<void> {
   const { workspaceId, limits } = of;
@@ -53,13 +53,13 @@ export async function chargeQuery(deps: QuotaDeps, of: QuotaOf): Promise<void> {
       : `The workspace has used up the ${limits.runMsPerHour / 1000} seconds per hour that its analytics queries may run.`;
   const refused = consumed.limits.filter(({ passed }) => !passed).map(retryAtMs);
   throw new PublicError("query_quota_exceeded", detail, {
-    headers: { "Retry-After": String(wholeSecondsUntil(Math.max(...refused), consumed.nowMs)) },
+    headers: { "Retry-After": String(secondsUntil(Math.max(...refused), consumed.nowMs)) },
   });
 }
 
 /**
- * Charges the time that a query ran beyond what `chargeQuery` has charged. It has run, so no limit can refuse it: a query that runs
- * for longer than is left uses up all of it and more, and later queries wait for that too.
+ * Charges the run time of a query beyond the part that `chargeQuery` has charged. It has already run, so it is never rejected: a query that
+ * exceeds the remaining time leaves a deficit, which delays later queries.
  */
 export async function chargeRunTime(
   deps: QuotaDeps,

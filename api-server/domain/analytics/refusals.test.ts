@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { ERROR_KINDS } from "../../../core/errors.ts";
-import { QueryRefused } from "../../analytics/contract.ts";
+import { QueryRejected } from "../../analytics/contract.ts";
 import { QUERY_ERRORS, refusedByStore } from "./refusals.ts";
 
 test.each([
@@ -9,13 +9,13 @@ test.each([
   { reason: "memory", kind: "query_memory_limit_exceeded", status: 422 },
   { reason: "query", kind: "invalid_analytics_query", status: 400 },
 ] as const)("$reason is $kind, with what the store says of the query", ({ reason, kind, status }) => {
-  const error = refusedByStore(new QueryRefused(reason, "Unknown column x."));
+  const error = refusedByStore(new QueryRejected(reason, "Unknown column x."));
   expect([error.kind, error.detail, ERROR_KINDS[error.kind].status]).toEqual([kind, "Unknown column x.", status]);
   expect(QUERY_ERRORS).toContain(kind);
 });
 
 test("an unreachable store is 503, and its name stays unknown", () => {
-  const error = refusedByStore(new QueryRefused("unavailable", "connect ECONNREFUSED 10.0.0.7:5432"));
+  const error = refusedByStore(new QueryRejected("unavailable", "connect ECONNREFUSED 10.0.0.7:5432"));
   expect([error.kind, ERROR_KINDS[error.kind].status]).toEqual(["analytics_connection_failed", 503]);
   expect(error.detail).not.toContain("10.0.0.7");
 });

@@ -1,8 +1,8 @@
 import { type ErrorKind, PublicError } from "../../../core/errors.ts";
-import type { QueryRefused } from "../../analytics/contract.ts";
+import type { QueryRejected } from "../../analytics/contract.ts";
 import { explainProblem, type QueryProblem } from "../../analytics/dialect/problem.ts";
 
-/** What a query can be answered with instead of rows, in the order in which it is checked (api-v2.md section 18). */
+/** Error kinds of a query, in the order of the checks (api-v2.md section 18). */
 export const QUERY_ERRORS: readonly ErrorKind[] = [
   "analytics_not_configured",
   "invalid_analytics_query",
@@ -17,7 +17,7 @@ export const QUERY_ERRORS: readonly ErrorKind[] = [
   "analytics_connection_failed",
 ];
 
-const KINDS: Readonly<Record<Exclude<QueryRefused["reason"], "unavailable">, ErrorKind>> = {
+const KINDS: Readonly<Record<Exclude<QueryRejected["reason"], "unavailable">, ErrorKind>> = {
   rows: "query_rows_limit_exceeded",
   timeout: "query_execution_timeout",
   memory: "query_memory_limit_exceeded",
@@ -25,8 +25,8 @@ const KINDS: Readonly<Record<Exclude<QueryRefused["reason"], "unavailable">, Err
   notConfigured: "analytics_not_configured",
 };
 
-/** The error for a query that the store did not answer. An unreachable store has one text, which says nothing about it. */
-export function refusedByStore(refused: QueryRefused): PublicError {
+/** Returns the error for a query that the analytics store rejected. All unreachable stores have one text, which reveals no details. */
+export function refusedByStore(refused: QueryRejected): PublicError {
   const { reason, message } = refused;
   if (reason === "unavailable") {
     return new PublicError("analytics_connection_failed", "The store of usage analytics does not answer.", {
@@ -36,7 +36,7 @@ export function refusedByStore(refused: QueryRefused): PublicError {
   return new PublicError(KINDS[reason], message, { cause: refused });
 }
 
-/** The error for a query that its text refuses. `text` is the caller's query. */
+/** Returns the error for a query whose text is invalid. `text` is the caller's query. */
 export function refusedByRule(problem: QueryProblem, text: string): PublicError {
   const message = explainProblem(problem, text);
   return new PublicError(problem.kind, message, { errors: [{ location: "body.query", message }], cause: problem });

@@ -3,9 +3,9 @@ import { PublicError } from "../../../core/errors.ts";
 import { emitForClickhouse } from "../../analytics/clickhouse/emit.ts";
 import {
   type AnalyticsStore,
-  type QueryAnswer,
   type QueryLimits,
-  QueryRefused,
+  QueryRejected,
+  type QueryResponse,
   type QueryRun,
   type QueryScope,
   type StoreQuery,
@@ -23,26 +23,26 @@ import { refusedByRule, refusedByStore } from "./refusals.ts";
 import { visibleFrom } from "./settings.ts";
 import { settingsForReading } from "./verification-counts.ts";
 
-export interface AskedQuery {
+export interface RequestedQuery {
   readonly workspaceId: string;
   readonly of: AnalyticsOf;
-  /** The caller's text. */
+  /** Query as the caller sent it. */
   readonly text: string;
-  /** Looks up the key spaces or namespaces that the root key may read; undefined stands for all. */
+  /** Returns the key spaces or namespaces that the root key may read; `undefined` for all. */
   readonly within: () => Promise<readonly string[] | undefined>;
-  /** Aborted when the caller has gone. */
+  /** Aborted when the caller disconnects. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Runs a caller's query. A query that its rules refuse does not count against the quota.
- * @throws PublicError of one of `QUERY_ERRORS`, and the signal's reason when it is aborted.
+ * Runs a caller's query. An invalid query does not count against the quota.
+ * @throws PublicError one of `QUERY_ERRORS`, and the signal's reason if it is aborted.
  */
-export async function runQuery(deps: Deps, asked: AskedQuery): Promise<QueryAnswer> {
+export async function runQuery(deps: Deps, asked: RequestedQuery): Promise<QueryResponse> {
   try {
-    const answer = await run(deps, asked);
+    const response = await run(deps, asked);
     deps.queryMetrics.ended("answered");
-    return answer;
+    return response;
   } catch (error) {
     deps.queryMetrics.ended(
       error instanceof PublicError ? error.kind : asked.signal.aborted ? "abandoned" : "unexpected_error",
@@ -51,7 +51,7 @@ export async function runQuery(deps: Deps, asked: AskedQuery): Promise<QueryAnsw
   }
 }
 
-async function run(deps: Deps, { workspaceId, of, text, within, signal }: AskedQuery): Promise<QueryAnswer> {
+async function run(deps: Deps, { workspaceId, of, text, within, signal }: RequestedQuery): Promise<QueryResponse> {
   const { retention, limits } = await settingsForReading(deps, workspaceId);
   const nowMs = deps.nowMs();
   const clock = { nowMs, visibleFrom: visibleFrom(retention, of, nowMs) };
@@ -72,7 +72,10 @@ const EMIT: Readonly<Record<AnalyticsStore["kind"], Emit>> = {
 
 type Reading = Omit<QueryScope, "within"> & Pick<QueryLimits, "rowsMax"> & { readonly of: AnalyticsOf };
 
-/** Checks the text and makes a query for the store of its tree: nothing of the text itself reaches it. @throws PublicError 400. */
+/**
+ * Parses the text and generates a query for the analytics store from the tree, so that no caller text reaches the store. @throws
+ * PublicError 400.
+ */
 async function translate(
   deps: Deps,
   text: string,
@@ -89,21 +92,21 @@ async function translate(
   }
 }
 
-/** Runs it and charges the time that it took, also when the store has given it up, or its caller has: leaving early is no way around the quota. */
+/** Runs the query and charges its run time, even if the store or the caller aborts it, so that disconnecting does not bypass the quota. */
 async function runCharged(
   deps: Deps,
   query: StoreQuery,
   run: QueryRun & { readonly signal: AbortSignal },
-): Promise<QueryAnswer> {
+): Promise<QueryResponse> {
   const { workspaceId } = run.scope;
   const startedMs = performance.now();
   try {
-    const answer = await deps.analytics.query(query, run);
-    deps.queryMetrics.ran(answer.tookMs);
-    await chargeRunTime(deps, { workspaceId, tookMs: answer.tookMs });
-    return answer;
+    const response = await deps.analytics.query(query, run);
+    deps.queryMetrics.ran(response.tookMs);
+    await chargeRunTime(deps, { workspaceId, tookMs: response.tookMs });
+    return response;
   } catch (error) {
-    const isRefused = error instanceof QueryRefused;
+    const isRefused = error instanceof QueryRejected;
     if (isRefused ? error.reason !== "unavailable" : run.signal.aborted) {
       const tookMs = performance.now() - startedMs;
       deps.queryMetrics.ran(tookMs);

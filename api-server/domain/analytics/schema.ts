@@ -3,7 +3,10 @@ import { PUBLISHED_FUNCTIONS } from "../../analytics/dialect/functions.ts";
 import { columnMeaning, tableMeaning } from "../../analytics/meanings.ts";
 import { PUBLIC_TABLES } from "../../analytics/tables.ts";
 
-/** What queries about usage may name, with its meaning; the same for everybody. Made of what checks the queries. */
+/**
+ * Tables, columns and functions for usage queries, with their meaning; the same for all callers. Generated from the data that validates
+ * queries.
+ */
 export const ANALYTICS_SCHEMA = {
   tables: PUBLIC_TABLES.map((table) => ({
     name: table.name,

@@ -6,15 +6,15 @@ import { type AnalyticsSettingsRow, findAnalyticsSettings } from "../../store/an
 import type { Queryable } from "../../store/queryable.ts";
 import { type AnalyticsLimits, completeLimits } from "./limits.ts";
 
-/** What holds for the analytics of a workspace. */
+/** Active analytics settings of a workspace. */
 export interface AnalyticsSettings {
-  /** false: its queries are refused; events are kept all the same. */
+  /** Whether queries are allowed. If false, events are still stored. */
   readonly enabled: boolean;
   readonly limits: AnalyticsLimits;
   readonly retention: AnalyticsRetention;
 }
 
-/** Read for each query, so that a change is in force at once in every replica. */
+/** Read for each query, so that a change takes effect immediately in every replica. */
 export const analyticsSettingsOf = async (db: Queryable, workspaceId: string): Promise<AnalyticsSettings> =>
   completeSettings((await findAnalyticsSettings(db, { workspaceId })) ?? NOTHING_SET);
 
@@ -47,7 +47,7 @@ export const completeSettings = (row: AnalyticsSettingsRow): AnalyticsSettings =
   retention: completeRetention(row),
 });
 
-/** From which instant on a workspace sees the rows of each table. */
+/** Returns the time from which a workspace sees the rows of each table. */
 export function visibleFrom(retention: AnalyticsRetention, of: AnalyticsOf, nowMs: number): VisibleFrom {
   const from = (bucket: Bucket | undefined): number => keptFromMs(daysKept(retention, of, bucket), nowMs);
   return { raw: from(undefined), minute: from("minute"), hour: from("hour"), day: from("day"), month: from("month") };

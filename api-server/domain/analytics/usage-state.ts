@@ -1,23 +1,26 @@
 import { EventsUnavailable } from "../../../edge/events/contract.ts";
-import { QueryRefused } from "../../analytics/contract.ts";
+import { QueryRejected } from "../../analytics/contract.ts";
 import type { Deps } from "../../deps.ts";
-import { noteRarely } from "../../note-rarely.ts";
+import { logThrottled } from "../../log-throttled.ts";
 import { type AnalyticsSettings, analyticsSettingsOf } from "./settings.ts";
 
 /**
- * How long an event may be on its way into its stream: senders collect them for 200 ms, and a clock may differ a little. What is younger is never
- * called counted.
+ * Maximum delay of an event before it is in its stream: senders batch events for 200 ms, and clocks may differ slightly. Younger events
+ * never count as processed.
  */
 const SENDING_MS = 1_000;
 
 export interface UsageState extends AnalyticsSettings {
-  /** Unix ms: events up to then are in the tables of counts. undefined when it cannot be told, because a store does not answer. */
+  /** Unix ms: events up to this time are in the count tables. `undefined` if it is unknown because a database does not respond. */
   readonly countedUntilMs: number | undefined;
 }
 
-/** What a workspace may ask about its usage, and how far its usage is counted. Events that were lost on their way are in neither. */
+/**
+ * Returns the analytics limits of a workspace, and the time up to which its usage is counted. Both exclude events that were lost in
+ * transit.
+ */
 export async function usageStateOf(
-  deps: Pick<Deps, "db" | "analytics" | "eventStreams" | "nowMs" | "rarely" | "log">,
+  deps: Pick<Deps, "db" | "analytics" | "eventStreams" | "nowMs" | "throttle" | "log">,
   workspaceId: string,
 ): Promise<UsageState> {
   const [settings, countedUntilMs] = await Promise.all([
@@ -27,21 +30,23 @@ export async function usageStateOf(
   return { ...settings, countedUntilMs };
 }
 
-/** An event waits twice: in the stream of its workspace until it is stored, and on Postgres until a roll-up has added it to the counts. */
+/**
+ * An event is pending twice: in the stream of its workspace until it is stored, and in Postgres until a roll-up has added it to the counts.
+ */
 async function countedUntil(
-  deps: Pick<Deps, "analytics" | "eventStreams" | "nowMs" | "rarely" | "log">,
+  deps: Pick<Deps, "analytics" | "eventStreams" | "nowMs" | "throttle" | "log">,
   workspaceId: string,
 ): Promise<number | undefined> {
   const nowMs = deps.nowMs();
   try {
     const { depths, failed } = await deps.eventStreams.look([workspaceId]);
     if (failed.length > 0) return undefined;
-    // Asked after the stream: an event that moves from one to the other in between is seen in both, not in none.
+    // Read after the stream, so that an event that moves between the two reads is seen in both rather than missed.
     const waitingMs = await deps.analytics.uncountedForMs(workspaceId);
     return nowMs - SENDING_MS - Math.max(0, waitingMs, ...depths.map(({ ageMs }) => ageMs));
   } catch (error) {
-    if (!(error instanceof EventsUnavailable || error instanceof QueryRefused)) throw error;
-    noteRarely(deps, { reason: error.message, message: "how far usage is counted is not known" });
+    if (!(error instanceof EventsUnavailable || error instanceof QueryRejected)) throw error;
+    logThrottled(deps, { reason: error.message, message: "how far usage is counted is not known" });
     return undefined;
   }
 }

@@ -2,44 +2,42 @@ import { Code } from "../../../core/verification/codes.ts";
 import type { CountOrder, CountQuestion, UsageCount } from "../../analytics/counts.ts";
 import { countSlices, HOUR_MS, sliceStart, slicesBetween, wholeHours } from "./slices.ts";
 
-/*
- * How often keys were verified, as those ask who write no SQL: per slice of time, per target, or both.
- */
+/* Counts verifications for callers without SQL: per time slice, per target, or both. */
 
-/** The most rows of an answer that has a row for each slice, with events or without. */
+/** Maximum rows of a response with one row per slice, including empty slices. */
 export const FILLED_MAX = 10_000;
-/** The most rows of any other answer. */
+/** Maximum rows of any other response. */
 export const COUNTED_MAX = 100_000;
 
-/** Events that lie further ahead are not stored. */
+/** Maximum future offset of an event; later events are not stored. */
 const AHEAD_MS_MAX = 25 * HOUR_MS;
 
 export interface UsageQuestion extends Omit<CountQuestion, "fromMs" | "toMs" | "order" | "rowsMax"> {
-  /** Unix ms. The whole hour of each counts. */
+  /** Unix ms. Each is expanded to its full hour. */
   readonly startMs: number;
   readonly endMs: number;
-  /** undefined: by time with slices, else the largest total first. */
+  /** `undefined`: by time if there are slices, otherwise the largest total first. */
   readonly order: CountOrder | undefined;
-  /** The most rows of the answer, after they were ordered; undefined: all. */
+  /** Maximum rows of the response, after sorting; `undefined` for all. */
   readonly limit: number | undefined;
 }
 
 interface Clock {
   readonly nowMs: number;
-  /** Unix ms: nothing before it is counted. */
+  /** Unix ms: earlier events are not counted. */
   readonly visibleFromMs: number;
 }
 
 export type CountVerifications = (question: CountQuestion) => Promise<readonly UsageCount[]>;
 
-/** `tooMany`: the answer would have more rows than `FILLED_MAX` or `COUNTED_MAX`. */
+/** `tooMany`: the response would have more rows than `FILLED_MAX` or `COUNTED_MAX`. */
 export type Usage =
   | { readonly kind: "counted"; readonly rows: readonly UsageCount[] }
   | { readonly kind: "tooMany"; readonly rowsMax: number };
 
 /**
- * Counts. Slices without a target are all there, those without events with zeros; slices of a target, and targets, are there when they had
- * events. With neither there is exactly one row.
+ * Counts verifications. Slices without a target are complete, with zeros for empty ones; slices of a target, and targets, are present only
+ * if they had events. With neither there is exactly one row.
  */
 export async function countUsage(count: CountVerifications, question: UsageQuestion, clock: Clock): Promise<Usage> {
   const { slice, by, limit = COUNTED_MAX } = question;
@@ -63,7 +61,7 @@ export async function countUsage(count: CountVerifications, question: UsageQuest
 
 const BY_TIME: CountOrder = { by: "time", descending: false };
 
-/** Asks the store about the part of the window in which there can be events: rows of what was counted, without a limit of their own. */
+/** Queries the analytics store for the part of the window that can contain events. Returns all counted rows, without a limit. */
 export async function countWithin(
   count: CountVerifications,
   {
@@ -87,13 +85,13 @@ export async function countWithin(
   return count({ workspaceId, keySpaceId, keyIds, identityId, tags, fromMs, toMs, slice, by, order, rowsMax });
 }
 
-/** A row for each slice, in their order: what was counted in it, else zeros. */
+/** Returns a row for each slice, in order: its counts, or zeros. */
 export function fillSlices(sliceStarts: readonly number[], counted: readonly UsageCount[]): UsageCount[] {
   const byTime = new Map(counted.map((row) => [row.timeMs, row]));
   return sliceStarts.map((timeMs) => byTime.get(timeMs) ?? nothing(timeMs));
 }
 
-/** Rows of slices in this order; equal ones by time. */
+/** Sorts rows of slices; equal ones by time. */
 export function inOrder(rows: readonly UsageCount[], { by, descending }: CountOrder): UsageCount[] {
   const rankOf = (row: UsageCount): number =>
     by === "time" ? (row.timeMs ?? 0) : by === "total" ? row.total : row.byCode[by];

@@ -1,5 +1,5 @@
 import { PublicError } from "../../../core/errors.ts";
-import { QueryRefused } from "../../analytics/contract.ts";
+import { QueryRejected } from "../../analytics/contract.ts";
 import type { CountOrder, UsageCount } from "../../analytics/counts.ts";
 import type { Deps } from "../../deps.ts";
 import { invalidField } from "../refusals/invalid-field.ts";
@@ -7,7 +7,7 @@ import { refusedByStore } from "./refusals.ts";
 import { type AnalyticsSettings, analyticsSettingsOf, visibleFrom } from "./settings.ts";
 import { countUsage, countWithin, FILLED_MAX, type UsageQuestion } from "./usage.ts";
 
-/** What `countVerifications` and `countDays` answer with instead of counts. */
+/** Errors of `countVerifications` and `countDays`. */
 export const COUNT_ERRORS = [
   "analytics_not_configured",
   "query_execution_timeout",
@@ -16,7 +16,10 @@ export const COUNT_ERRORS = [
 
 const BY_TIME: CountOrder = { by: "time", descending: false };
 
-/** @throws PublicError 412 `analytics_not_configured`. */
+/**
+ * Returns the analytics settings of the workspace.
+ * @throws PublicError 412 `analytics_not_configured`.
+ */
 export async function settingsForReading(deps: Pick<Deps, "db">, workspaceId: string): Promise<AnalyticsSettings> {
   const settings = await analyticsSettingsOf(deps.db, workspaceId);
   if (settings.enabled) return settings;
@@ -24,8 +27,8 @@ export async function settingsForReading(deps: Pick<Deps, "db">, workspaceId: st
 }
 
 /**
- * Counts verifications as `countUsage` says.
- * @throws PublicError 400 when the answer would have too many rows, and of one of `COUNT_ERRORS`.
+ * Counts verifications like `countUsage`.
+ * @throws PublicError 400 if the response would have too many rows, or one of `COUNT_ERRORS`.
  */
 export async function countVerifications(deps: Deps, question: UsageQuestion): Promise<readonly UsageCount[]> {
   const usage = await asked(deps, question.workspaceId, (count, clock) => countUsage(count, question, clock));
@@ -37,8 +40,8 @@ export async function countVerifications(deps: Deps, question: UsageQuestion): P
 }
 
 /**
- * Counts the verifications of keys by days of UTC, those without any left out, by time.
- * @throws PublicError of one of `COUNT_ERRORS`.
+ * Counts the verifications of keys by UTC day, omitting empty days, sorted by time.
+ * @throws PublicError one of `COUNT_ERRORS`.
  */
 export async function countDays(
   deps: Deps,
@@ -50,9 +53,9 @@ export async function countDays(
   );
 }
 
-/** The same words for both stores, with what the caller can do. */
-const tooSlow = (cause: QueryRefused): QueryRefused =>
-  new QueryRefused("timeout", "Counting took longer than its time limit. Ask for less time, or for larger units.", {
+/** The same message for both stores, with advice for the caller. */
+const tooSlow = (cause: QueryRejected): QueryRejected =>
+  new QueryRejected("timeout", "Counting took longer than its time limit. Ask for less time, or for larger units.", {
     cause,
   });
 
@@ -69,7 +72,7 @@ async function asked<T>(
       visibleFromMs: visibleFrom(retention, "verifications", nowMs).hour,
     });
   } catch (error) {
-    if (error instanceof QueryRefused) throw refusedByStore(error.reason === "timeout" ? tooSlow(error) : error);
+    if (error instanceof QueryRejected) throw refusedByStore(error.reason === "timeout" ? tooSlow(error) : error);
     throw error;
   }
 }

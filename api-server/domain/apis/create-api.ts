@@ -5,10 +5,10 @@ import { insertAudit } from "../../store/audit.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { auditEvent } from "../managed/changes.ts";
 import { createOnce } from "../managed/create-once.ts";
+import { MANAGED } from "../managed/resources.ts";
 import { creatingManager } from "../managed/rules.ts";
-import { MANAGED } from "../managed/things.ts";
 
-/** Creates an API with a key space of its own, and returns its id. With a manager that has an API already, returns that one's. */
+/** Creates an API with a new key space, and returns its id. If the manager already has an API, returns that API's id. */
 export async function createApi(call: Call<unknown>, name: string): Promise<string> {
   const { caller, deps } = call;
   const { workspaceId } = caller;

@@ -1,11 +1,11 @@
 import type { Call } from "../../procedure.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { deleteManaged, lockManaged } from "../managed/changes.ts";
-import { MANAGED } from "../managed/things.ts";
+import { MANAGED } from "../managed/resources.ts";
 
 /**
- * Marks an API as deleted; its keys are live no more. With `Postern-Release` it stays, unmanaged.
- * @throws PublicError 404, 409 `managed_elsewhere`, 412 `protected_resource`.
+ * Marks an API as deleted; its keys are then no longer live. With `Postern-Release` it stays, unmanaged.
+ * @throws PublicError 404, 409 `managed_by_manifest`, 412 `protected_resource`.
  */
 export async function deleteApi(call: Call<unknown>, apiId: string): Promise<void> {
   const { workspaceId } = call.caller;

@@ -3,7 +3,7 @@ import type { ReadRecord } from "../../../edge/projection/contract.ts";
 import type { Deps } from "../../deps.ts";
 import { createPostgresSource } from "../../store/records.ts";
 
-/** What one store has of a key's record. `missing`: the projection does not know; `gone`: it knows that there is none. */
+/** State of a key's record in one store. `missing`: the projection does not know the record; `gone`: the record is deleted. */
 export interface RecordSeen {
   readonly state: ReadRecord["state"] | "away";
   readonly version?: number;
@@ -11,8 +11,8 @@ export interface RecordSeen {
 }
 
 /**
- * The record of a key in Postgres, and in the store that the gates read; `isSame` when both have the same. Pods are not sent `meta`, the
- * owner and the environment, so these are not compared.
+ * Reads the record of a key from Postgres, and from the store that the gates read; `isSame` if both are equal. `meta`, the owner and the
+ * environment are not compared, because they are not projected to pods.
  */
 export async function seeRecord(
   { db, installation }: Pick<Deps, "db" | "installation">,

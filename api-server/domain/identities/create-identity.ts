@@ -5,24 +5,24 @@ import { insertAudit } from "../../store/audit.ts";
 import { insertIdentity, type Json } from "../../store/identities.ts";
 import { insertIdentityRatelimits } from "../../store/ratelimits.ts";
 import { inTransaction } from "../../store/transaction.ts";
-import { newRatelimits, type WantedRatelimit } from "../ratelimits/new-ratelimits.ts";
+import { newRatelimits, type RequestedRatelimit } from "../ratelimits/new-ratelimits.ts";
 import { checkMeta } from "../refusals/check-meta.ts";
 import { identityCreated, storedMeta } from "./identities.ts";
 import { checkDistinctNames, limitsChanged } from "./identity-limits.ts";
 
-export interface WantedIdentity {
+export interface RequestedIdentity {
   readonly externalId: string;
   readonly meta: Json | undefined;
-  readonly ratelimits: readonly WantedRatelimit[];
+  readonly ratelimits: readonly RequestedRatelimit[];
 }
 
 /**
  * Creates an identity with its limits and returns its id.
- * @throws PublicError 400 when its meta is too large or two limits have one name; 409 when its external id is taken.
+ * @throws PublicError 400 if its meta is too large or two limits have one name; 409 if its external id exists.
  */
 export async function createIdentity(
   call: Call<unknown>,
-  { externalId, meta, ratelimits }: WantedIdentity,
+  { externalId, meta, ratelimits }: RequestedIdentity,
 ): Promise<string> {
   const { caller, deps } = call;
   const { workspaceId } = caller;

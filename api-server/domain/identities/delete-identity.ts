@@ -8,8 +8,8 @@ import { identityDeleted } from "./identities.ts";
 import { limitsChanged } from "./identity-limits.ts";
 
 /**
- * Deletes an identity and its limits; its keys go on without them.
- * @param identity id or external id; the id wins.
+ * Deletes an identity and its limits; its keys stay valid without them.
+ * @param identity id or external id; the id takes precedence.
  * @throws PublicError 404.
  */
 export async function deleteIdentity(call: Call<unknown>, identity: string): Promise<void> {

@@ -3,12 +3,12 @@ import { makeId } from "../../../core/ids.ts";
 import type { AuditEvent, AuditedCall } from "../../store/audit.ts";
 import { findIdentityIdByExternalId, insertIdentity, type Json } from "../../store/identities.ts";
 
-/** How often an identity may be deleted between finding and reading it before we give up. */
+/** Maximum attempts if an identity is deleted between finding and reading it. */
 const ATTEMPTS_MAX = 5;
 
 /**
- * Returns the id of the live identity with this external id, and creates it if it is missing; with the audit event of creating it.
- * Concurrent callers with the same external id get the same identity.
+ * Returns the id of the live identity with this external id, with the audit event if it had to be created. Concurrent callers with the same
+ * external id get the same identity.
  */
 export async function ensureIdentity(
   tx: PoolClient,
@@ -44,5 +44,5 @@ export const identityDeleted = ({ id, externalId }: { id: string; externalId: st
   targets: [{ type: "identity", id, name: externalId }],
 });
 
-/** An empty meta is stored as none, so that responses need not distinguish the two. */
+/** Empty meta is stored as `null`, so that responses need not distinguish the two. */
 export const storedMeta = (meta: Json): Json | null => (Object.keys(meta).length === 0 ? null : meta);

@@ -2,20 +2,20 @@ import type { AuditEvent } from "../../store/audit.ts";
 import type { NewRatelimit, RatelimitRow } from "../../store/ratelimits.ts";
 import { invalidField } from "../refusals/invalid-field.ts";
 
-/** The changes of an identity's limits, by name. */
+/** Changes of an identity's limits, by name. */
 export interface LimitsPlan {
   readonly created: readonly NewRatelimit[];
-  /** With their former ids. Unchanged limits are not listed. */
+  /** Changed limits, with their existing ids. */
   readonly updated: readonly NewRatelimit[];
   readonly deleted: readonly RatelimitRow[];
 }
 
-/** Returns the changes from the current limits to the wanted ones: a name that stays keeps its id. */
-export function planLimits(current: readonly RatelimitRow[], wanted: readonly NewRatelimit[]): LimitsPlan {
+/** Returns the changes from the current limits to the requested ones: an existing name keeps its id. */
+export function planLimits(current: readonly RatelimitRow[], requested: readonly NewRatelimit[]): LimitsPlan {
   const byName = new Map(current.map((one) => [one.name, one]));
   const created: NewRatelimit[] = [];
   const updated: NewRatelimit[] = [];
-  for (const limit of wanted) {
+  for (const limit of requested) {
     const known = byName.get(limit.name);
     if (known === undefined) created.push(limit);
     else if (!isSame(known, limit)) updated.push({ ...limit, id: known.id });
@@ -27,7 +27,7 @@ export function planLimits(current: readonly RatelimitRow[], wanted: readonly Ne
 const isSame = (row: RatelimitRow, { limit, durationMs, autoApply }: NewRatelimit): boolean =>
   row.max_count === limit && row.duration_ms === durationMs && row.auto_apply === autoApply;
 
-/** Throws PublicError 400 when two limits of a request have one name. */
+/** Throws PublicError 400 if two limits of a request have one name. */
 export function checkDistinctNames(ratelimits: readonly { readonly name: string }[]): void {
   const names = new Set<string>();
   for (const [index, { name }] of ratelimits.entries()) {
@@ -41,7 +41,7 @@ interface Named {
   readonly externalId: string;
 }
 
-/** The audit events of an executed plan. */
+/** Returns the audit events of an executed plan. */
 export const limitsChanged = (identity: Named, { created, updated, deleted }: Partial<LimitsPlan>): AuditEvent[] => [
   ...(created ?? []).map((limit) => limitChanged(identity, limit, { event: "ratelimit.create", done: "Created" })),
   ...(updated ?? []).map((limit) => limitChanged(identity, limit, { event: "ratelimit.update", done: "Updated" })),

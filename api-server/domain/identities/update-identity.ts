@@ -4,28 +4,28 @@ import { changeOf } from "../../store/audit-change.ts";
 import { type IdentityRow, type Json, lockIdentity, updateIdentity as updateRow } from "../../store/identities.ts";
 import { listRatelimitsOfIdentity, type RatelimitRow, replaceIdentityRatelimits } from "../../store/ratelimits.ts";
 import { inTransaction } from "../../store/transaction.ts";
-import { newRatelimits, type WantedRatelimit } from "../ratelimits/new-ratelimits.ts";
+import { newRatelimits, type RequestedRatelimit } from "../ratelimits/new-ratelimits.ts";
 import { checkMeta } from "../refusals/check-meta.ts";
 import { identityNotFound } from "../refusals/not-found.ts";
 import { identityUpdated, storedMeta } from "./identities.ts";
 import { checkDistinctNames, limitsChanged, planLimits } from "./identity-limits.ts";
 
-/** Undefined stays as it is. */
+/** Changes of an identity; `undefined` members stay unchanged. */
 export interface IdentityChange {
-  /** Id or external id; the id wins. */
+  /** Id or external id; the id takes precedence. */
   readonly identity: string;
-  /** Replaces all of it; an empty object removes it. */
+  /** Replaces the complete value; an empty object removes it. */
   readonly meta: Json | undefined;
-  /** Replaces all of them; a limit whose name stays keeps its id. */
+  /** Replaces all limits; an existing name keeps its id. */
   readonly ratelimits: readonly ChangedRatelimit[] | undefined;
 }
 
-/** A caller that cannot say whether a limit applies by itself leaves that as it is; a new limit then does not. */
-export type ChangedRatelimit = Omit<WantedRatelimit, "autoApply"> & { readonly autoApply?: boolean };
+/** A caller that cannot express `autoApply` leaves it unchanged; it is false for a new limit. */
+export type ChangedRatelimit = Omit<RequestedRatelimit, "autoApply"> & { readonly autoApply?: boolean };
 
 /**
- * Changes an identity and returns it, changed, with its limits.
- * @throws PublicError 400 when its meta is too large or two limits have one name; 404.
+ * Changes an identity and returns it with its limits.
+ * @throws PublicError 400 if its meta is too large or two limits have one name; 404.
  */
 export async function updateIdentity(
   call: Call<unknown>,
@@ -36,7 +36,7 @@ export async function updateIdentity(
   checkDistinctNames(change.ratelimits ?? []);
   checkMeta(change.meta);
   return inTransaction(deps, async (tx) => {
-    // Locked before anything is read, so that of two concurrent calls the later one sees the result of the other.
+    // Locked before any read, so that the later of two concurrent calls sees the result of the other.
     const row = await lockIdentity(tx, { workspaceId, identity: change.identity });
     if (row === undefined) throw identityNotFound(change.identity);
     const { id: identityId, external_id: externalId } = row;
@@ -50,34 +50,34 @@ export async function updateIdentity(
       await insertAudit(tx, call, [{ ...updated, ...changeOf({ meta: row.meta }, { meta }) }]);
       return { row: { ...row, meta }, ratelimits: current };
     }
-    const wanted = newRatelimits(deps, change.ratelimits.map(keepingAutoApply(current)));
-    await replaceIdentityRatelimits(tx, { workspaceId, identityId, createdAt: updatedAt }, wanted);
+    const requested = newRatelimits(deps, change.ratelimits.map(keepingAutoApply(current)));
+    await replaceIdentityRatelimits(tx, { workspaceId, identityId, createdAt: updatedAt }, requested);
     const before = { meta: row.meta, ratelimits: current.map(shownLimit) };
     const after = { meta, ratelimits: change.ratelimits.map(keepingAutoApply(current)) };
     await insertAudit(tx, call, [
       { ...updated, ...changeOf(inOrder(before), inOrder(after)) },
-      ...limitsChanged({ id: identityId, externalId }, planLimits(current, wanted)),
+      ...limitsChanged({ id: identityId, externalId }, planLimits(current, requested)),
     ]);
     return { row: { ...row, meta }, ratelimits: await listRatelimitsOfIdentity(tx, { workspaceId, identityId }) };
   });
 }
 
-const shownLimit = ({ name, max_count, duration_ms, auto_apply }: RatelimitRow): WantedRatelimit => ({
+const shownLimit = ({ name, max_count, duration_ms, auto_apply }: RatelimitRow): RequestedRatelimit => ({
   name,
   limit: max_count,
   duration: duration_ms,
   autoApply: auto_apply,
 });
 
-/** Limits have no order, so another one is no change. */
-const inOrder = <T extends { readonly ratelimits: readonly WantedRatelimit[] }>(fields: T) => ({
+/** Limits have no order, so a different order is not a change. */
+const inOrder = <T extends { readonly ratelimits: readonly RequestedRatelimit[] }>(fields: T) => ({
   ...fields,
   ratelimits: fields.ratelimits
     .map(({ name, limit, duration, autoApply }) => ({ name, limit, duration, autoApply }))
     .sort((a, b) => (a.name < b.name ? -1 : 1)),
 });
 
-function keepingAutoApply(current: readonly RatelimitRow[]): (changed: ChangedRatelimit) => WantedRatelimit {
+function keepingAutoApply(current: readonly RatelimitRow[]): (changed: ChangedRatelimit) => RequestedRatelimit {
   const applied = new Map(current.map(({ name, auto_apply }) => [name, auto_apply]));
   return (changed) => ({ ...changed, autoApply: changed.autoApply ?? applied.get(changed.name) ?? false });
 }

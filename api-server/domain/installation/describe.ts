@@ -1,7 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import { RELEASE } from "../../../core/release.ts";
 import { DAY_MS } from "../../../core/utc-date.ts";
-import type { Deps, InstallationParts } from "../../deps.ts";
+import type { Deps, InstallationDeps } from "../../deps.ts";
 import {
   countConnectionsNamed,
   countSecretsByEncryptionKey,
@@ -12,11 +12,11 @@ import {
 import { countOutbox } from "../../store/outbox.ts";
 import { findSetting } from "../../store/settings.ts";
 import { listWorkspaceIds } from "../../store/workspaces.ts";
-import { type AwaySince, lookAt, type Part, type Seen } from "./part.ts";
+import { check, type Part, type Seen, type UnavailableSince } from "./part.ts";
 
-/* Each part of an installation, in the order in which a change goes through them. */
+/* Describes each component of an installation, in the order in which a change passes through them. */
 
-/** Each api-server asks by one connection of this name whether Postgres answers (health-watch.ts). */
+/** Name of the connection with which each api-server checks Postgres (health-watch.ts). */
 export const HEALTH_CONNECTION = "postern-health";
 
 const OUTBOX_SHOWN_MAX = 100_000;
@@ -29,11 +29,11 @@ const CERTIFICATE_SOON_MS = 14 * DAY_MS;
 const POLICIES_MAX = 1_000;
 const WORKSPACES_MAX = 1_000;
 
-/** All parts side by side; none delays or fails another. */
-export function describeInstallation(deps: Deps, away: AwaySince): Promise<Part[]> {
+/** Checks all components concurrently; they neither delay nor fail each other. */
+export function describeInstallation(deps: Deps, away: UnavailableSince): Promise<Part[]> {
   const { installation, nowMs } = deps;
   const look = (part: string, help: string, ask: () => Promise<Seen>): Promise<Part> =>
-    lookAt(part, ask, { away, nowMs, help });
+    check(part, ask, { away, nowMs, help });
   return Promise.all([
     look("postgres", "docs/backup.md", () => seePostgres(deps)),
     look("redis", "docs/failures.md", () => seeStore(installation)),
@@ -51,48 +51,48 @@ export function describeInstallation(deps: Deps, away: AwaySince): Promise<Part[
 
 async function seePostgres({ db }: Deps): Promise<Seen> {
   const { migration, ...state } = await findPostgresState(db);
-  const facts = {
+  const details = {
     ...state,
     migration: migration ?? "none",
     poolConnections: db.totalCount,
     poolWaiting: db.waitingCount,
   };
   if (state.isReplica) {
-    return { facts, problem: "This is a replica, which takes no writes.", help: "docs/backup.md" };
+    return { facts: details, problem: "This is a replica, which takes no writes.", help: "docs/backup.md" };
   }
   if (state.connections > CONNECTIONS_FULL * state.connectionsMax) {
-    return { facts, problem: "Nearly all connections are taken.", help: "docs/sizing.md" };
+    return { facts: details, problem: "Nearly all connections are taken.", help: "docs/sizing.md" };
   }
-  return { facts };
+  return { facts: details };
 }
 
-async function seeStore({ edge }: InstallationParts): Promise<Seen> {
+async function seeStore({ edge }: InstallationDeps): Promise<Seen> {
   if (edge.kind === "memory") return { state: "off", facts: { kind: "in this process" } };
   const { evictionPolicy = "unknown", memoryBytes, memoryMaxBytes, ...rest } = await edge.describe();
-  const facts = { evictionPolicy, memoryBytes, memoryMaxBytes, ...rest };
+  const details = { evictionPolicy, memoryBytes, memoryMaxBytes, ...rest };
   const help = "docs/failures.md";
   if (evictionPolicy !== "noeviction") {
-    return { facts, problem: "It may evict keys: set maxmemory-policy to noeviction.", help };
+    return { facts: details, problem: "It may evict keys: set maxmemory-policy to noeviction.", help };
   }
   if (memoryMaxBytes > 0 && memoryBytes > MEMORY_FULL * memoryMaxBytes) {
-    return { facts, problem: "Its memory is nearly full.", help: "docs/sizing.md" };
+    return { facts: details, problem: "Its memory is nearly full.", help: "docs/sizing.md" };
   }
-  return { facts };
+  return { facts: details };
 }
 
 async function seeRelay({ db, installation }: Deps): Promise<Seen> {
-  const [holder, outboxMarks] = await Promise.all([findRelayHolder(db), countOutbox(db, { max: OUTBOX_SHOWN_MAX })]);
+  const [holder, outboxEntries] = await Promise.all([findRelayHolder(db), countOutbox(db, { max: OUTBOX_SHOWN_MAX })]);
   const isHere = installation.isRelaying();
-  const facts = {
+  const details = {
     holder: isHere ? "this api-server" : (holder?.host ?? (holder === undefined ? "none" : "another on this machine")),
     ...(holder === undefined ? {} : { holderSinceAt: Math.round(holder.since) }),
-    outboxMarks,
+    outboxEntries,
   };
   const help = "docs/failures.md";
   if (holder === undefined && !isHere)
-    return { facts, problem: "No api-server is the relay: changes reach no pod.", help };
-  if (outboxMarks > OUTBOX_DEEP) return { facts, problem: "Many changes wait to be relayed.", help };
-  return { facts };
+    return { facts: details, problem: "No api-server is the relay: changes reach no pod.", help };
+  if (outboxEntries > OUTBOX_DEEP) return { facts: details, problem: "Many changes wait to be relayed.", help };
+  return { facts: details };
 }
 
 interface RebuildProgress {
@@ -105,66 +105,66 @@ async function seeProjection({ db, installation, projection }: Deps): Promise<Se
   const [state, storeNowMs, progress] = await Promise.all([
     writer.state(),
     writer.nowMs(),
-    // Written by the relay while it writes everything again.
+    // Written by the relay during a full projection.
     findSetting<RebuildProgress | null>(db, "projection-progress"),
   ]);
   const heartbeatAgeMs = state.asOfMs === 0 ? undefined : Math.max(0, Math.round(storeNowMs - state.asOfMs));
   const staleness = projection.stalenessMs();
-  const facts = {
+  const details = {
     projectionId: state.projectionId ?? "none",
     complete: state.complete,
     head: state.head,
     version: state.version,
     ...(heartbeatAgeMs === undefined ? {} : { heartbeatAgeMs }),
     ...(Number.isFinite(staleness) ? { stalenessMs: Math.round(staleness) } : {}),
-    laggingWorkspaces: projection.feedStaleness().laggingWorkspaces,
+    laggingWorkspaces: projection.streamStaleness().laggingWorkspaces,
     ...(typeof progress?.records === "number" ? { rebuiltRecords: progress.records } : {}),
   };
   const help = "docs/failures.md";
-  if (!state.complete) return { facts, problem: "Everything is being projected again.", help };
+  if (!state.complete) return { facts: details, problem: "Everything is being projected again.", help };
   if (heartbeatAgeMs === undefined || heartbeatAgeMs > HEARTBEAT_LATE_MS) {
     return {
-      facts,
+      facts: details,
       problem: "There was no heartbeat for more than 30 s: pods cannot tell how old their data is.",
       help,
     };
   }
-  return { facts };
+  return { facts: details };
 }
 
 async function seeEvents({ db, installation }: Deps): Promise<Seen> {
   const ids = (await listWorkspaceIds(db)).slice(0, WORKSPACES_MAX);
   const { depths } = await installation.edge.events.look(ids);
   const lagMs = depths.reduce((oldest, { ageMs }) => Math.max(oldest, ageMs), 0);
-  const facts = {
+  const details = {
     workspaces: ids.length,
     waitingEntries: depths.reduce((sum, { entries }) => sum + entries, 0),
     waitingBytes: depths.reduce((sum, { bytes }) => sum + bytes, 0),
     lagMs: Math.round(lagMs),
   };
   if (lagMs > LAG_LATE_MS)
-    return { facts, problem: "Usage events wait for more than a minute.", help: "docs/sizing.md" };
-  return { facts };
+    return { facts: details, problem: "Usage events wait for more than a minute.", help: "docs/sizing.md" };
+  return { facts: details };
 }
 
 async function seeUsage({ analytics, installation }: Deps): Promise<Seen> {
-  const [depth, trouble] = await Promise.all([installation.rollUpDepth?.(), installation.usageTrouble?.()]);
-  const facts = {
+  const [depth, problem] = await Promise.all([installation.rollUpDepth?.(), installation.usageProblem?.()]);
+  const details = {
     kind: analytics.kind,
     ...(depth === undefined ? {} : { rollUpWaitingEvents: depth.events, rollUpLagMs: Math.round(depth.ageMs) }),
   };
   const help = "docs/sizing.md";
-  if (trouble !== undefined) return { facts, problem: `ClickHouse: ${trouble}.`, help };
+  if (problem !== undefined) return { facts: details, problem: `ClickHouse: ${problem}.`, help };
   if (depth !== undefined && depth.ageMs > LAG_LATE_MS) {
-    return { facts, problem: "Stored events wait for more than a minute to be added up.", help };
+    return { facts: details, problem: "Stored events wait for more than a minute to be added up.", help };
   }
-  return { facts };
+  return { facts: details };
 }
 
 async function seeServers({ db, installation }: Deps): Promise<Seen> {
   const { degradations, region, startedAt } = installation;
   const [worst] = degradations();
-  const facts = {
+  const details = {
     connected: await countConnectionsNamed(db, HEALTH_CONNECTION),
     release: RELEASE,
     node: process.versions.node,
@@ -172,8 +172,8 @@ async function seeServers({ db, installation }: Deps): Promise<Seen> {
     ...(region === "" ? {} : { region }),
     memoryBytes: process.memoryUsage.rss(),
   };
-  if (worst === undefined) return { facts };
-  return { facts: { ...facts, degradation: worst.reason }, problem: worst.means, help: "docs/failures.md" };
+  if (worst === undefined) return { facts: details };
+  return { facts: { ...details, degradation: worst.reason }, problem: worst.means, help: "docs/failures.md" };
 }
 
 async function seeSidecars({ db, pods }: Deps): Promise<Seen> {
@@ -194,19 +194,19 @@ async function seeEncryption({ db, installation }: Deps): Promise<Seen> {
   const [current] = encryptionKeyIds;
   const ids = [...new Set([...encryptionKeyIds, ...counted.map(({ id }) => id)])];
   const keysOf = (id: string): number => counted.find((one) => one.id === id)?.keys ?? 0;
-  const facts = Object.fromEntries(ids.map((id) => [id, `${keysOf(id)} keys${id === current ? ", encrypts" : ""}`]));
+  const details = Object.fromEntries(ids.map((id) => [id, `${keysOf(id)} keys${id === current ? ", encrypts" : ""}`]));
   const help = "docs/administration.md";
   const lost = counted.filter(({ id, keys }) => keys > 0 && !encryptionKeyIds.includes(id));
   if (lost.length > 0) {
     const sum = lost.reduce((all, { keys }) => all + keys, 0);
     return {
-      facts,
+      facts: details,
       problem: `${sum} recoverable keys cannot be decrypted: their encryption key is not configured.`,
       help,
     };
   }
   if (ids.length === 0) return { state: "off", facts: {} };
-  return { facts };
+  return { facts: details };
 }
 
 function seeCertificate({ installation, nowMs }: Deps): Seen {
@@ -214,13 +214,13 @@ function seeCertificate({ installation, nowMs }: Deps): Seen {
   if (pem === undefined) return { state: "off", facts: {} };
   const { validToDate, subject } = new X509Certificate(pem);
   const endsAt = validToDate.getTime();
-  const facts = { subject: subject ?? "", endsAt };
+  const details = { subject: subject ?? "", endsAt };
   const help = "docs/administration.md";
-  if (endsAt < nowMs()) return { facts, problem: "The certificate of the API has expired.", help };
+  if (endsAt < nowMs()) return { facts: details, problem: "The certificate of the API has expired.", help };
   if (endsAt - nowMs() < CERTIFICATE_SOON_MS) {
-    return { facts, problem: "The certificate of the API expires within two weeks.", help };
+    return { facts: details, problem: "The certificate of the API expires within two weeks.", help };
   }
-  return { facts };
+  return { facts: details };
 }
 
 const seeRetention = ({ installation: { retentionDays } }: Deps): Seen => ({

@@ -1,44 +1,44 @@
 import { within } from "../../../edge/redis/script.ts";
 
 /*
- * One part of an installation as people see it: what is known of it, how it stands, and what to read when it does not stand well. Each
- * part is asked with a deadline of its own, so a store that is away or hangs changes its own part alone.
+ * One component of an installation for the dashboard: its details, its state, and documentation for its problem. Each has a separate
+ * deadline, so an unavailable or slow database changes only its own component.
  */
 
-/** `off`: not used here. `away`: it did not answer. */
+/** `off`: not used here. `away`: no response. */
 export type PartState = "ok" | "warn" | "away" | "off";
 
-/** By name; the end of a name says the unit: `Bytes`, `Ms`, `At` (Unix ms), `Days`. */
-export type Facts = Readonly<Record<string, string | number | boolean>>;
+/** By name. The suffix gives the unit: `Bytes`, `Ms`, `At` (Unix ms), `Days`. */
+export type Details = Readonly<Record<string, string | number | boolean>>;
 
 export interface Part {
   readonly part: string;
   readonly state: PartState;
-  /** What is wrong, in a sentence, and the document that helps. */
+  /** The problem in one sentence, and the document that helps. */
   readonly problem?: string;
   readonly help?: string;
-  /** Since when it has not answered, as far as this process has looked. */
+  /** Time since which this process has seen it unavailable, Unix ms. */
   readonly awaySince?: number;
-  readonly facts: Facts;
+  readonly facts: Details;
 }
 
 export interface Seen {
   readonly state?: Exclude<PartState, "away">;
   readonly problem?: string;
   readonly help?: string;
-  readonly facts: Facts;
+  readonly facts: Details;
 }
 
 const PART_MS_MAX = 2_000;
 
-/** Since when each part has been away, for as long as the process lives. */
-export type AwaySince = Map<string, number>;
+/** Time since which each component has been unavailable, kept for the lifetime of the process. */
+export type UnavailableSince = Map<string, number>;
 
-/** Asks for a part. Never rejects: what goes wrong is not told, because errors of stores name hosts and users. */
-export async function lookAt(
+/** Checks a component. Never rejects, and hides errors, because those of databases contain host and user names. */
+export async function check(
   part: string,
   ask: () => Promise<Seen>,
-  { away, nowMs, help }: { readonly away: AwaySince; readonly nowMs: () => number; readonly help: string },
+  { away, nowMs, help }: { readonly away: UnavailableSince; readonly nowMs: () => number; readonly help: string },
 ): Promise<Part> {
   try {
     const seen = await within(PART_MS_MAX, ask());

@@ -1,35 +1,34 @@
 import { applyCreditsUpdate, type CreditsState } from "../../../core/credits/credits.ts";
-import type { NeededPermission } from "../../needed-permissions.ts";
 import type { CallNeeding } from "../../procedure.ts";
+import type { RequiredPermission } from "../../required-permissions.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { changeOf } from "../../store/audit-change.ts";
 import { touchKey } from "../../store/key-changes.ts";
 import { auditEvent, lockManaged } from "../managed/changes.ts";
-import { MANAGED } from "../managed/things.ts";
+import { MANAGED } from "../managed/resources.ts";
 import { invalidField } from "../refusals/invalid-field.ts";
 import { toCreditRow, toCreditsState } from "./credits.ts";
 import { inCreditsTransaction } from "./credits-transaction.ts";
 
-export interface CreditsChange<Needed extends NeededPermission> {
+export interface CreditsChange<Required extends RequiredPermission> {
   readonly keyId: string;
   readonly operation: "set" | "increment" | "decrement";
-  /** With `set`, null makes the key unlimited. */
+  /** With `set`, `null` makes the key unlimited. */
   readonly value: number | null | undefined;
-  /** What the root key needs on the key's API. */
-  readonly needed: Needed;
-  /** What the operation is called in the request, for the location of an error. */
+  /** Permission that the root key needs on the key's API. */
+  readonly needed: Required;
+  /** Name of the operation in the request, for the location of an error. */
   readonly operationField: string;
 }
 
 /**
- * Sets, adds or takes credits, by the number that is left at that moment. Manifests do not contain credits, so any caller may change
- * those of a managed key.
+ * Sets, increments or decrements the current credits. Manifests do not contain credits, so any caller may change those of a managed key.
  * @returns the credits after the change.
- * @throws PublicError 404, 403, and 400 when the operation is not possible for this key or lacks a value.
+ * @throws PublicError 404, 403, and 400 if the operation is invalid for this key or lacks a value.
  */
-export async function changeCreditsOfKey<Needed extends NeededPermission>(
-  call: CallNeeding<unknown, Needed>,
-  change: CreditsChange<Needed>,
+export async function changeCreditsOfKey<Required extends RequiredPermission>(
+  call: CallNeeding<unknown, Required>,
+  change: CreditsChange<Required>,
 ): Promise<CreditsState> {
   const { caller, deps } = call;
   const ref = { workspaceId: caller.workspaceId, keyId: change.keyId };

@@ -1,7 +1,7 @@
 import type { PoolClient } from "pg";
 import { applyCreditsUpdate, type CreditsState } from "../../../core/credits/credits.ts";
-import type { NeededPermission } from "../../needed-permissions.ts";
 import type { Call, CallNeeding } from "../../procedure.ts";
+import type { RequiredPermission } from "../../required-permissions.ts";
 import { type AuditEvent, insertAudit } from "../../store/audit.ts";
 import { changeOf } from "../../store/audit-change.ts";
 import { type KeySettings, updateKey } from "../../store/key-changes.ts";
@@ -9,9 +9,9 @@ import { findKey, type KeyRef, type KeyRow, listKeyParts } from "../../store/key
 import { type RatelimitRow, replaceKeyRatelimits } from "../../store/ratelimits.ts";
 import { ensureIdentity } from "../identities/identities.ts";
 import { auditEvent, lockManaged } from "../managed/changes.ts";
+import { MANAGED } from "../managed/resources.ts";
 import { adopting, guardManaged } from "../managed/rules.ts";
-import { MANAGED } from "../managed/things.ts";
-import { newRatelimits, type WantedRatelimit } from "../ratelimits/new-ratelimits.ts";
+import { newRatelimits, type RequestedRatelimit } from "../ratelimits/new-ratelimits.ts";
 import { checkMeta } from "../refusals/check-meta.ts";
 import { invalidField } from "../refusals/invalid-field.ts";
 import { toCreditRow, toCreditsState } from "./credits.ts";
@@ -19,53 +19,53 @@ import { inCreditsTransaction } from "./credits-transaction.ts";
 
 type Refill = CreditsState["refill"];
 
-/** What is left out stays; null removes. */
+/** Omitted members stay unchanged; `null` removes a value. */
 export interface KeyChanges {
   readonly name?: string | null | undefined;
   readonly externalId?: string | null | undefined;
-  /** Whether the externalId is stored as the owner, too, as v1 has it. Else a change of it clears the owner. */
+  /** Whether the externalId is also stored as the v1 owner. Otherwise a change of it clears the owner. */
   readonly storesOwner?: true;
   readonly meta?: Readonly<Record<string, unknown>> | null | undefined;
   /** Unix ms. */
   readonly expires?: number | null | undefined;
-  /** null: unlimited, without a refill. */
+  /** `null`: unlimited, without a refill. */
   readonly credits?:
     | { readonly remaining?: number | null | undefined; readonly refill?: Refill | null | undefined }
     | null
     | undefined;
-  /** All limits that the key will have; as a function of those that it has. */
+  /** Computes the limits of the key from its current ones. */
   readonly ratelimits?:
-    | readonly WantedRatelimit[]
-    | ((held: readonly WantedRatelimit[]) => readonly WantedRatelimit[])
+    | readonly RequestedRatelimit[]
+    | ((held: readonly RequestedRatelimit[]) => readonly RequestedRatelimit[])
     | null
     | undefined;
   readonly enabled?: boolean | undefined;
 }
 
-export interface KeyChange<Needed extends NeededPermission> {
+export interface KeyChange<Required extends RequiredPermission> {
   readonly keyId: string;
   readonly changes: KeyChanges;
-  /** What the root key needs on the key's API. */
-  readonly needed: Needed;
-  /** What the refill is called in the request, for the location of an error. */
+  /** Permission that the root key needs on the key's API. */
+  readonly needed: Required;
+  /** Name of the refill in the request, for the location of an error. */
   readonly refillField: string;
   /** Replaces the roles and permissions of the locked key; returns the audit events. */
   readonly relink: (tx: PoolClient, key: KeyRow) => Promise<readonly AuditEvent[]>;
 }
 
 /**
- * Changes a key; all or nothing.
- * @throws PublicError 404, 403, 409 `managed_elsewhere`, 400, what `relink` throws, 409 `managed_exists`, in this order.
+ * Changes a key atomically.
+ * @throws PublicError 404, 403, 409 `managed_by_manifest`, 400, errors of `relink`, 409 `managed_exists`, in this order.
  */
-export async function changeKey<Needed extends NeededPermission>(
-  call: CallNeeding<unknown, Needed>,
-  { keyId, changes, needed, refillField, relink }: KeyChange<Needed>,
+export async function changeKey<Required extends RequiredPermission>(
+  call: CallNeeding<unknown, Required>,
+  { keyId, changes, needed: required, refillField, relink }: KeyChange<Required>,
 ): Promise<void> {
   const { caller, deps } = call;
   const ref = { workspaceId: caller.workspaceId, keyId };
   await inCreditsTransaction(deps, ref, async (tx, changeCredits) => {
     const key = await lockManaged(tx, MANAGED.key, { workspaceId: caller.workspaceId, which: keyId });
-    call.require(needed, key.api_id);
+    call.require(required, key.api_id);
     const manager = guardManaged(call, MANAGED.key, key);
     const updatedAt = deps.nowMs();
     const lastRefillAt = lastRefillAfter(key, checkCredits(changes, key, refillField), updatedAt);
@@ -83,7 +83,7 @@ export async function changeKey<Needed extends NeededPermission>(
     }
     const stored = await findKey(tx, ref);
     const after = stored && (await fieldsOf(tx, ref, stored));
-    // Its API may have been deleted while the key was locked: the key is found no more, and nothing is said of what changed.
+    // Its API may have been deleted while the key was locked: then the key is no longer found, and no changes are logged.
     const changed = after && changeOf({ ...before, credits: credits.before }, { ...after, credits: credits.after });
     await insertAudit(tx, call, [
       ...linked,
@@ -94,15 +94,15 @@ export async function changeKey<Needed extends NeededPermission>(
 
 const KEY_UPDATED = MANAGED.key.events.changed;
 
-/** What the audit log says of a key, without its credits, whose exact number is elsewhere. */
+/** Returns the fields of a key for the audit log, without its credits, whose exact number is in Redis. */
 async function fieldsOf(tx: PoolClient, ref: KeyRef, key: KeyRow) {
-  const [parts] = await listKeyParts(tx, { workspaceId: ref.workspaceId, keyIds: [ref.keyId] });
+  const [deps] = await listKeyParts(tx, { workspaceId: ref.workspaceId, keyIds: [ref.keyId] });
   const { name, enabled, expires_at: expires, external_id: externalId, meta, owner_id: ownerId, manager } = key;
-  const ratelimits = (parts?.ratelimits ?? []).map(toWanted);
+  const ratelimits = (deps?.ratelimits ?? []).map(toWanted);
   return {
     ...{ name, enabled, expires, externalId, ownerId, meta, manager, ratelimits },
-    roles: [...(parts?.roles ?? [])].sort(),
-    permissions: [...(parts?.permissions ?? [])].sort(),
+    roles: [...(deps?.roles ?? [])].sort(),
+    permissions: [...(deps?.permissions ?? [])].sort(),
   };
 }
 
@@ -111,8 +111,8 @@ const changesCredits = ({ credits }: KeyChanges): boolean =>
   credits !== undefined && (credits === null || credits.remaining !== undefined || credits.refill !== undefined);
 
 /**
- * Checks the rules of refill on the row before anything is written: whether a key is limited, and its refill, are always current
- * there. Returns the refill that the key will have.
+ * Checks the rules of refill on the row before any write: whether a key is limited, and its refill, are always current there. Returns the
+ * refill that the key will have.
  */
 function checkCredits(changes: KeyChanges, key: KeyRow, refillField: string): Refill {
   const stored =
@@ -122,32 +122,32 @@ function checkCredits(changes: KeyChanges, key: KeyRow, refillField: string): Re
   return creditsAfter(toCreditsState(stored), changes, refillField).refill;
 }
 
-/** A refill that is newly set, or moved to another day, counts from now on: as `putKeyCredits` has it for the next due date. */
+/** A new refill, or one that is moved to another day, starts now, as `putKeyCredits` does for the next due date. */
 function lastRefillAfter(key: KeyRow, refill: Refill, nowMs: number): number | null {
   if (refill === undefined) return null;
   const isNew = key.refill_amount === null || key.refill_day !== (refill.refillDay ?? null);
   return isNew ? nowMs : key.last_refill_at;
 }
 
-/** Throws PublicError 400 when the resulting state would contradict itself. */
+/** Throws PublicError 400 if the resulting state would contradict itself. */
 function creditsAfter(current: CreditsState, { credits }: KeyChanges, refillField: string): CreditsState {
   const next = applyCreditsUpdate(current, credits);
   if ("error" in next) throw invalidField(refillField, next.error);
   return next;
 }
 
-/** Without a change of the externalId it stays; one through v2 makes another owner of the one that v1 was told. */
+/** The owner stays unless the externalId changes; a change through v2 replaces the owner that v1 stored. */
 function ownerAfter(key: KeyRow, { externalId, storesOwner }: KeyChanges): string | null {
   if (externalId === undefined) return key.owner_id;
   return storesOwner === true || externalId === key.owner_id ? externalId : null;
 }
 
-async function listHeld(tx: PoolClient, key: KeyRef): Promise<WantedRatelimit[]> {
-  const [parts] = await listKeyParts(tx, { workspaceId: key.workspaceId, keyIds: [key.keyId] });
-  return (parts?.ratelimits ?? []).map(toWanted);
+async function listHeld(tx: PoolClient, key: KeyRef): Promise<RequestedRatelimit[]> {
+  const [deps] = await listKeyParts(tx, { workspaceId: key.workspaceId, keyIds: [key.keyId] });
+  return (deps?.ratelimits ?? []).map(toWanted);
 }
 
-const toWanted = ({ name, max_count, duration_ms, auto_apply }: RatelimitRow): WantedRatelimit => ({
+const toWanted = ({ name, max_count, duration_ms, auto_apply }: RatelimitRow): RequestedRatelimit => ({
   name,
   limit: max_count,
   duration: duration_ms,
@@ -168,8 +168,8 @@ async function changeParts(
   if (changes.ratelimits !== undefined) {
     const owner = { ...ref, createdAt: updatedAt };
     const { ratelimits } = changes;
-    const wanted = typeof ratelimits === "function" ? ratelimits(await listHeld(tx, ref)) : (ratelimits ?? []);
-    await replaceKeyRatelimits(tx, owner, newRatelimits(deps, wanted));
+    const requested = typeof ratelimits === "function" ? ratelimits(await listHeld(tx, ref)) : (ratelimits ?? []);
+    await replaceKeyRatelimits(tx, owner, newRatelimits(deps, requested));
   }
   let identityId = changes.externalId === null ? null : key.identity_id;
   if (typeof changes.externalId === "string") {

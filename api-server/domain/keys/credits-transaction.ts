@@ -4,13 +4,13 @@ import type { CreditRow } from "../../credits/service.ts";
 import type { Deps } from "../../deps.ts";
 import { inTransaction } from "../../store/transaction.ts";
 
-/** Changes credits: gets the exact state and returns the one to be stored; undefined means unlimited. */
+/** Changes credits: receives the exact state and returns the one to store; `undefined` means unlimited. */
 export type ChangeCredits = (change: (current: CreditRow | undefined) => CreditRow | undefined) => Promise<void>;
 
 /**
- * Runs a transaction that may change a key's credits, for which the shared counter is suspended; the counter is opened again after
- * commit or rollback. If opening fails, the next spender finds it suspended and requests a load, so that the
- * caller gets the result of the transaction and not this error.
+ * Runs a transaction that may change a key's credits, during which the Redis counter is suspended; the counter is reopened after commit or
+ * rollback. If reopening fails, the next spender finds it suspended and requests a load, so that the caller gets the result of the
+ * transaction and not this error.
  */
 export async function inCreditsTransaction<T>(
   deps: Deps,
@@ -26,8 +26,8 @@ export async function inCreditsTransaction<T>(
         try {
           await deps.credits.change(tx, [key], change);
         } catch (error) {
-          // Opening the counter would make the caller wait for the unreachable store a second time. If the store suspends the
-          // counter later, the next spender gets it opened.
+          // Reopening would make the caller wait for the unreachable Redis a second time. If Redis suspends the counter later, the next
+          // spender causes it to be reopened.
           if (error instanceof CountersUnavailable) suspended = false;
           throw error;
         }

@@ -15,7 +15,7 @@ export function toCreditsState(row: CreditRow | undefined): CreditsState {
   };
 }
 
-/** The inverse; undefined means unlimited. */
+/** Inverse of `toCreditsState`; `undefined` means unlimited. */
 export function toCreditRow({ remaining, refill }: CreditsState): CreditRow | undefined {
   if (remaining === null) return undefined;
   return { remaining, refillAmount: refill?.amount ?? null, refillDay: refill?.refillDay ?? null };

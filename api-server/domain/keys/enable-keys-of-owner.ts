@@ -1,5 +1,5 @@
-import type { NeededPermission } from "../../needed-permissions.ts";
 import type { CallNeeding } from "../../procedure.ts";
+import type { RequiredPermission } from "../../required-permissions.ts";
 import { type AuditedCall, insertAudit } from "../../store/audit.ts";
 import { changeOf } from "../../store/audit-change.ts";
 import {
@@ -10,47 +10,47 @@ import {
 } from "../../store/keys-of-owner.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { auditEvent } from "../managed/changes.ts";
-import { MANAGED } from "../managed/things.ts";
+import { MANAGED } from "../managed/resources.ts";
 
 /*
- * Disables, or enables, all keys of an owner. There can be very many, so it takes several transactions, and a call takes so many keys that
- * it ends in time and the relay is not behind for long; the caller calls again while some are left. An interrupted call has changed some,
- * and the next one goes on. Keys of manifests are passed over: their manifests would set them again.
+ * Disables, or enables, all keys of an owner. There can be very many, so it uses several transactions. The number per call is bounded, so
+ * that the call ends in time and the relay does not lag for long; the caller repeats the call while keys remain. An interrupted call has
+ * changed some keys, and the next one continues. Keys of manifests are skipped, because their manifests would revert the change.
  */
 
 const KEYS_PER_TRANSACTION = 500;
-/** Keys that one call changes. */
+/** Maximum keys that one call changes. */
 export const KEYS_PER_CALL_MAX = 5_000;
-/** Keys of manifests that are named. */
+/** Maximum managed keys that are listed. */
 const MANAGED_KEYS_NAMED = 20;
 
 export interface EnabledKeys {
-  /** Keys that were changed; in a dry run those that would be. */
+  /** Number of changed keys; in a dry run, of keys that would change. */
   readonly changed: number;
-  /** Keys that are yet to be changed. */
+  /** Number of remaining keys. */
   readonly left: number;
-  /** Keys that were so already before this call. */
+  /** Number of keys that already had the requested state before this call. */
   readonly unchanged: number;
   readonly managed: number;
-  /** Some of the managed ones. */
+  /** Some of the managed keys. */
   readonly managedKeys: readonly { readonly id: string; readonly manager: string }[];
 }
 
-/** @throws PublicError 403 for the first API in which the owner has keys that the caller may not change; nothing is changed then. */
-export async function enableKeysOfOwner<Needed extends NeededPermission>(
-  call: CallNeeding<unknown, Needed>,
+/** @throws PublicError 403 for the first API in which the owner has keys that the caller may not change; then no key is changed. */
+export async function enableKeysOfOwner<Required extends RequiredPermission>(
+  call: CallNeeding<unknown, Required>,
   {
     apiId,
     externalId,
     enabled,
     dryRun,
-    needed,
-  }: Omit<OwnerRef, "workspaceId"> & { readonly enabled: boolean; readonly dryRun: boolean; readonly needed: Needed },
+    needed: required,
+  }: Omit<OwnerRef, "workspaceId"> & { readonly enabled: boolean; readonly dryRun: boolean; readonly needed: Required },
 ): Promise<EnabledKeys> {
   const { deps, caller } = call;
   const owner = { workspaceId: caller.workspaceId, apiId, externalId };
   const counts = await countKeysOfOwner(deps.db, { ...owner, enabled });
-  for (const { api_id } of counts) call.require(needed, api_id);
+  for (const { api_id } of counts) call.require(required, api_id);
   const sum = (of: "to_change" | "unchanged" | "managed"): number => counts.reduce((n, row) => n + row[of], 0);
   const managed = sum("managed");
   const rest = {
@@ -60,7 +60,7 @@ export async function enableKeysOfOwner<Needed extends NeededPermission>(
   };
   if (dryRun) return { changed: sum("to_change"), left: 0, ...rest };
 
-  // The APIs that were checked, and no others: a key may get this owner meanwhile.
+  // Restricted to the APIs that were checked, because a key may get this owner meanwhile.
   const apiIds = counts.map(({ api_id }) => api_id);
   let changed = 0;
   for (let some = KEYS_PER_TRANSACTION; some === KEYS_PER_TRANSACTION && changed < KEYS_PER_CALL_MAX; changed += some) {

@@ -5,18 +5,18 @@ import { utcDate } from "../../../core/utc-date.ts";
 import type { Call } from "../../procedure.ts";
 import type { ApiRow } from "../../store/apis.ts";
 import { type AuditEvent, insertAudit } from "../../store/audit.ts";
-import { type ImportedKey, insertImportedKeys, listKnownHashes } from "../../store/key-imports.ts";
+import { type ImportedKey, insertImportedKeys, listHashes } from "../../store/key-imports.ts";
 import type { MigrationRow } from "../../store/migrations-of-keys.ts";
 import type { NamedPart } from "../permissions/permission-links.ts";
-import { newRatelimits, type WantedRatelimit } from "../ratelimits/new-ratelimits.ts";
+import { newRatelimits, type RequestedRatelimit } from "../ratelimits/new-ratelimits.ts";
 import { toCreditRow } from "./credits.ts";
-import { ensureImportParts, type ImportParts } from "./import-parts.ts";
+import { ensureImportParts, type ImportDeps } from "./import-parts.ts";
 import { connectedToKey, keyCreated } from "./key-events.ts";
 
 /** Keys per statement: enough to make round trips cheap, and few enough to keep each statement short. */
 const BATCH = 1000;
 
-/** As in the request. */
+/** A key as in the request. */
 export interface KeyToImport {
   readonly name?: string | undefined;
   readonly externalId?: string | undefined;
@@ -26,7 +26,7 @@ export interface KeyToImport {
   readonly expires?: number | undefined;
   readonly enabled: boolean;
   readonly credits?: CreditsState | undefined;
-  readonly ratelimits?: readonly WantedRatelimit[] | undefined;
+  readonly ratelimits?: readonly RequestedRatelimit[] | undefined;
 }
 
 /** A row to be inserted, with its audit events. */
@@ -38,8 +38,8 @@ interface Prepared {
 
 /**
  * Stores the keys whose hash is new, with the identities, permissions and roles that they name.
- * @param options.entries by the hash under which the key is to be stored.
- * @returns the ids of the keys that were stored, by their hash.
+ * @param options.entries by the hash under which the key is stored.
+ * @returns the ids of the stored keys, by their hash.
  */
 export async function importKeys(
   tx: PoolClient,
@@ -47,14 +47,14 @@ export async function importKeys(
   { api, migration, entries }: { api: ApiRow; migration: MigrationRow; entries: ReadonlyMap<string, KeyToImport> },
 ): Promise<ReadonlyMap<string, string>> {
   const { caller, deps } = call;
-  const known = new Set(await listKnownHashes(tx, { hashes: [...entries.keys()] }));
-  const wanted = [...entries].filter(([hash]) => !known.has(hash)).sort(([a], [b]) => (a < b ? -1 : 1));
+  const known = new Set(await listHashes(tx, { hashes: [...entries.keys()] }));
+  const requested = [...entries].filter(([hash]) => !known.has(hash)).sort(([a], [b]) => (a < b ? -1 : 1));
   const parts = await ensureImportParts(
     tx,
     call,
-    wanted.map(([, entry]) => entry),
+    requested.map(([, entry]) => entry),
   );
-  const keys = wanted.map(([hash, entry]) => prepare(call, { hash, entry, parts }));
+  const keys = requested.map(([hash, entry]) => prepare(call, { hash, entry, parts }));
 
   const createdAt = deps.nowMs();
   const target = { workspaceId: caller.workspaceId, apiId: api.id, migrationId: migration.id, createdAt };
@@ -64,7 +64,7 @@ export async function importKeys(
     const ids = await insertImportedKeys(tx, { ...target, today: utcDate(createdAt), keys: rows });
     for (const id of ids) inserted.add(id);
   }
-  // Another transaction may have taken a hash meanwhile: that key is not ours.
+  // Another transaction may have inserted a hash meanwhile: that key is not part of this import.
   const ours = keys.filter(({ row }) => inserted.has(row.id));
   function* allEvents(): Iterable<AuditEvent> {
     yield* parts.events;
@@ -76,7 +76,7 @@ export async function importKeys(
 
 function prepare(
   { deps }: Call<unknown>,
-  { hash, entry, parts }: { hash: string; entry: KeyToImport; parts: ImportParts },
+  { hash, entry, parts }: { hash: string; entry: KeyToImport; parts: ImportDeps },
 ): Prepared {
   const credits = entry.credits && toCreditRow(entry.credits);
   const permissions = pick(parts.permissions, entry.permissions?.map((slug) => slug.toLowerCase()) ?? []);
@@ -101,7 +101,7 @@ function prepare(
   return { row, permissions, roles };
 }
 
-/** Returns each part once, however often and in whichever case it is named. */
+/** Returns each part once, regardless of how often and in which case it is named. */
 function pick(known: ReadonlyMap<string, NamedPart>, names: readonly string[]): NamedPart[] {
   const picked = new Map<string, NamedPart>();
   for (const name of names) {

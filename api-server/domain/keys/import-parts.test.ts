@@ -24,9 +24,9 @@ test("a request may name more identities than a function call can have arguments
       permissions: new Set<string>(),
     };
     const named = Array.from({ length: count }, (_, i) => ({ externalId: `user_${i}` }));
-    const parts = await ensureImportParts(tx, { caller, deps: t.deps, require: () => undefined }, named);
-    expect(parts.identityIds.size).toBe(count);
-    expect([...parts.events]).toHaveLength(count);
+    const deps = await ensureImportParts(tx, { caller, deps: t.deps, require: () => undefined }, named);
+    expect(deps.identityIds.size).toBe(count);
+    expect([...deps.events]).toHaveLength(count);
   } finally {
     await tx.query("rollback");
     tx.release();

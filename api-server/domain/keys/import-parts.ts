@@ -7,11 +7,11 @@ import { identityCreated } from "../identities/identities.ts";
 import { ensurePermissions, ensureRoles, type NamedPart } from "../permissions/permission-links.ts";
 
 /*
- * The parts that imported keys name, looked up for all of them at once. Missing ones are created; concurrent callers with the
- * same names get the same rows.
+ * Looks up the parts that imported keys name, for all keys together. Missing ones are created; concurrent callers with the same names get
+ * the same rows.
  */
 
-/** How often a row may be deleted between being created by another transaction and being read before we give up. */
+/** Maximum attempts if a row is deleted between its creation by another transaction and reading it. */
 const ATTEMPTS_MAX = 5;
 
 type Acting = Pick<Call<unknown>, "caller" | "deps" | "require">;
@@ -22,18 +22,18 @@ interface Naming {
   readonly permissions?: readonly string[] | undefined;
 }
 
-export interface ImportParts {
+export interface ImportDeps {
   /** Ids by external id. */
   readonly identityIds: ReadonlyMap<string, string>;
-  /** By slug in lower case; the name is the slug as stored. */
+  /** By lower-case slug; the name is the slug as stored. */
   readonly permissions: ReadonlyMap<string, NamedPart>;
   /** By the name in the request. */
   readonly roles: ReadonlyMap<string, NamedPart>;
-  /** The audit events of what was created; made as they are read, once. */
+  /** Audit events of created parts, generated lazily; iterate only once. */
   readonly events: Iterable<AuditEvent>;
 }
 
-export async function ensureImportParts(tx: PoolClient, call: Acting, keys: readonly Naming[]): Promise<ImportParts> {
+export async function ensureImportParts(tx: PoolClient, call: Acting, keys: readonly Naming[]): Promise<ImportDeps> {
   const roleNames = new Set(keys.flatMap((key) => key.roles ?? []));
   const slugs = keys.flatMap((key) => key.permissions ?? []);
   const externalIds = new Set(keys.flatMap(({ externalId }) => (externalId === undefined ? [] : [externalId])));
@@ -57,7 +57,7 @@ export async function ensureImportParts(tx: PoolClient, call: Acting, keys: read
 interface EnsuredIdentities {
   /** By external id. */
   readonly identityIds: Map<string, string>;
-  /** Those that this call created. */
+  /** Identities that this call created. */
   readonly made: readonly { readonly id: string; readonly externalId: string }[];
 }
 

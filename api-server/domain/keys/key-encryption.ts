@@ -1,16 +1,16 @@
 import { PublicError } from "../../../core/errors.ts";
 import type { KeyVault } from "../../key-vault.ts";
-import type { Grants, NeededPermission } from "../../needed-permissions.ts";
 import type { Call } from "../../procedure.ts";
+import type { Grants, RequiredPermission } from "../../required-permissions.ts";
 
 /**
- * Checks what is needed to store or return a recoverable key, in this order: the server has encryption keys, the root key has the
+ * Checks the requirements for storing or returning a recoverable key, in this order: the server has encryption keys, the root key has the
  * permission, the API has key encryption.
  * @throws PublicError 412, 403, 412.
  */
-export function requireKeyEncryption<Needed extends NeededPermission>(
-  { deps, require }: Pick<Call<unknown>, "deps"> & Pick<Grants<Needed>, "require">,
-  needed: Needed,
+export function requireKeyEncryption<Required extends RequiredPermission>(
+  { deps, require }: Pick<Call<unknown>, "deps"> & Pick<Grants<Required>, "require">,
+  required: Required,
   { apiId, isEnabled }: { readonly apiId: string; readonly isEnabled: boolean },
 ): KeyVault {
   const { keyVault } = deps;
@@ -20,7 +20,7 @@ export function requireKeyEncryption<Needed extends NeededPermission>(
       "This server has no encryption keys, so that keys can be neither stored recoverably nor decrypted.",
     );
   }
-  require(needed, apiId);
+  require(required, apiId);
   if (!isEnabled) {
     throw new PublicError("precondition_failed", `Key encryption is not enabled for the API ${apiId}.`);
   }

@@ -16,7 +16,7 @@ export const keyCreated = (key: Named, api: Named): AuditEvent => ({
 
 interface Importing {
   readonly apiId: string;
-  /** As the caller named it. */
+  /** Migration id as in the request. */
   readonly migrationId: string;
 }
 
@@ -25,28 +25,28 @@ const targetsOf = ({ apiId, migrationId }: Importing): AuditEvent["targets"] => 
   { type: "migration", id: migrationId },
 ];
 
-/** Keys were accepted that are created later. */
+/** Returns the event of accepted keys that are created later. */
 export const keysEnqueued = (count: number, importing: Importing): AuditEvent => ({
   event: "key.enqueue",
   description: `Accepted ${count} keys for API ${importing.apiId}`,
   targets: targetsOf(importing),
 });
 
-/** One of them was not created. `reason` is the kind of its last error. */
+/** Returns the event of a queued key that was not created. `reason` is the kind of its last error. */
 export const queuedKeyGivenUp = (keyId: string, reason: string, importing: Importing): AuditEvent => ({
   event: "key.give_up",
   description: `Did not create the accepted key ${keyId} in API ${importing.apiId}: ${reason}`,
   targets: [{ type: "key", id: keyId }, ...targetsOf(importing)],
 });
 
-/** A permission (by its slug) or a role (by its name) was given to a key. */
+/** Returns the event of a permission (by its slug) or a role (by its name) that was given to a key. */
 export const connectedToKey = (keyId: string, part: { type: "permission" | "role" } & Named): AuditEvent => ({
   event: `authorization.connect_${part.type}_and_key`,
   description: `Connected ${part.type} ${part.id} and key ${keyId}`,
   targets: [{ type: "key", id: keyId }, part],
 });
 
-/** The same link was removed. */
+/** Returns the event of removing that link. */
 export const disconnectedFromKey = (keyId: string, part: { type: "permission" | "role" } & Named): AuditEvent => ({
   event: `authorization.disconnect_${part.type}_and_key`,
   description: `Disconnected ${part.type} ${part.id} and key ${keyId}`,

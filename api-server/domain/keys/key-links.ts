@@ -1,22 +1,22 @@
 import type { PoolClient } from "pg";
-import type { NeededPermission } from "../../needed-permissions.ts";
 import type { Call, CallNeeding } from "../../procedure.ts";
+import type { RequiredPermission } from "../../required-permissions.ts";
 import { type AuditEvent, insertAudit } from "../../store/audit.ts";
 import { replaceKeyPermissions, replaceKeyRoles, touchKey } from "../../store/key-changes.ts";
 import type { KeyRef, KeyRow } from "../../store/keys.ts";
 import { listPermissionsOfKey, type PermissionRow } from "../../store/permissions.ts";
 import { listRolesOfKey, type RoleRow } from "../../store/roles.ts";
 import { auditEvent, lockManaged } from "../managed/changes.ts";
+import { MANAGED } from "../managed/resources.ts";
 import { adopting, guardManaged } from "../managed/rules.ts";
-import { MANAGED } from "../managed/things.ts";
 import { connectedToKey, disconnectedFromKey } from "./key-events.ts";
 
 /*
- * The links of a key to its direct permissions and to its roles. Six procedures change them; each defines the wanted links, and
- * this file writes only the difference, so that a repeated call changes nothing.
+ * Links of a key to its direct permissions and to its roles. Six procedures change them; each defines the requested links, and this file
+ * writes only the difference, so that a repeated call changes nothing.
  */
 
-/** One kind of links: how they are read and written, and the audit log's name for what they lead to. */
+/** One kind of links: how they are read and written, and the audit log's name for their target. */
 interface LinkSort<End extends { readonly id: string }> {
   readonly list: (tx: PoolClient, key: KeyRef) => Promise<End[]>;
   readonly replace: (tx: PoolClient, key: KeyRef, ids: readonly string[]) => Promise<void>;
@@ -38,45 +38,45 @@ export const roleLinks: LinkSort<RoleRow> = {
 };
 
 /**
- * The key of the call, locked, so that concurrent calls for one key run one after another and see each other's result.
+ * Returns the key of the call, locked, so that concurrent calls for one key run one at a time and see each other's result.
  * @param needs the permissions that the root key needs, on the key's API where that applies.
  * @throws PublicError 404 `key_not_found`, then 403.
  */
-export async function lockKeyToLink<Needed extends NeededPermission>(
+export async function lockKeyToLink<Required extends RequiredPermission>(
   tx: PoolClient,
-  call: CallNeeding<{ readonly keyId: string }, Needed>,
-  needs: readonly Needed[],
+  call: CallNeeding<{ readonly keyId: string }, Required>,
+  needs: readonly Required[],
 ): Promise<KeyRow> {
   const { keyId } = call.body;
   const key = await lockManaged(tx, MANAGED.key, { workspaceId: call.caller.workspaceId, which: keyId });
-  for (const needed of needs) call.require(needed, key.api_id);
+  for (const required of needs) call.require(required, key.api_id);
   return key;
 }
 
 export interface Relinking<End> {
-  /** The wanted links, given the current ones. Duplicates count once. */
+  /** Returns the requested links, given the current ones. Duplicates count once. */
   readonly wanted: (held: readonly End[]) => readonly End[];
-  /** Events of objects that were created for it; logged between the removed and the added links. */
+  /** Events of objects that were created for the change; logged between the removed and the added links. */
   readonly events?: readonly AuditEvent[];
 }
 
 interface Written<End> {
   readonly before: End[];
   readonly isRelinked: boolean;
-  /** One for each link that was removed or added, with those of objects that were created in between. */
+  /** Events of the removed and added links, with those of created objects in between. */
   readonly events: readonly AuditEvent[];
 }
 
-/** Replaces the links of a locked key by the wanted ones. Its row is for the caller to write, and so is the audit log. */
+/** Replaces the links of a locked key by the requested ones. The caller updates the key row and writes the audit log. */
 export async function writeLinks<End extends { readonly id: string }>(
   tx: PoolClient,
   key: KeyRef,
   links: LinkSort<End>,
-  { wanted, events = [] }: Relinking<End>,
+  { wanted: requested, events = [] }: Relinking<End>,
 ): Promise<Written<End>> {
   const before = await links.list(tx, key);
   const idsBefore = new Set(before.map(({ id }) => id));
-  const after = new Map(wanted(before).map((end) => [end.id, end]));
+  const after = new Map(requested(before).map((end) => [end.id, end]));
   const removed = before.filter(({ id }) => !after.has(id));
   const added = [...after.values()].filter(({ id }) => !idsBefore.has(id));
   const isRelinked = added.length > 0 || removed.length > 0;
@@ -95,7 +95,7 @@ export async function writeLinks<End extends { readonly id: string }>(
 /**
  * Replaces the links of a locked key, and writes one audit row for each that is added or removed.
  * @returns the links of the key afterwards.
- * @throws PublicError 409 `managed_elsewhere` or `managed_exists`.
+ * @throws PublicError 409 `managed_by_manifest` or `managed_exists`.
  */
 export async function relinkKey<End extends { readonly id: string }>(
   tx: PoolClient,

@@ -2,17 +2,17 @@ import type { Deps } from "../../deps.ts";
 import type { RatelimitRow } from "../../store/ratelimits.ts";
 import { type LimitCount, readCounts } from "../ratelimits/read-counts.ts";
 
-/** A limit of a key, or of its identity, with what its counter says. */
+/** A limit of a key, or of its identity, with the state of its counter. */
 export interface LimitInUse {
   readonly row: RatelimitRow;
   readonly of: "key" | "identity";
-  /** Whether the key has a limit of its own with this name, which counts in place of the identity's. */
+  /** Whether the key has its own limit with this name, which applies instead of the identity's. */
   readonly isReplaced: boolean;
-  /** undefined while the shared counters are unreachable. */
+  /** `undefined` while the Redis counters are unreachable. */
   readonly current: LimitCount | undefined;
 }
 
-/** Reads the counters without charging them: all in one round trip on a single store. The key's own come first. */
+/** Reads the counters without charging them: all in one round trip on a single Redis. The key's own limits come first. */
 export async function readLimitsInUse(
   deps: Pick<Deps, "counters">,
   workspaceId: string,

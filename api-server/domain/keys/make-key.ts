@@ -3,8 +3,8 @@ import { type CreditsState, checkRefill } from "../../../core/credits/credits.ts
 import { PublicError } from "../../../core/errors.ts";
 import { utcDate } from "../../../core/utc-date.ts";
 import type { KeyVault } from "../../key-vault.ts";
-import type { NeededPermission } from "../../needed-permissions.ts";
 import type { Call, CallNeeding } from "../../procedure.ts";
+import type { RequiredPermission } from "../../required-permissions.ts";
 import { type ApiRow, findApi } from "../../store/apis.ts";
 import { type AuditEvent, insertAudit } from "../../store/audit.ts";
 import { insertKey } from "../../store/key-changes.ts";
@@ -15,7 +15,7 @@ import { isUniqueViolation } from "../../store/unique-violation.ts";
 import { ensureIdentity } from "../identities/identities.ts";
 import { creatingManager } from "../managed/rules.ts";
 import { ensurePermissions, ensureRoles, getRolesByName, type NamedPart } from "../permissions/permission-links.ts";
-import { newRatelimits, type WantedRatelimit } from "../ratelimits/new-ratelimits.ts";
+import { newRatelimits, type RequestedRatelimit } from "../ratelimits/new-ratelimits.ts";
 import { checkMeta } from "../refusals/check-meta.ts";
 import { invalidField } from "../refusals/invalid-field.ts";
 import { apiNotFound } from "../refusals/not-found.ts";
@@ -24,27 +24,27 @@ import { requireKeyEncryption } from "./key-encryption.ts";
 import { connectedToKey, keyCreated } from "./key-events.ts";
 import { drawKey } from "./new-key.ts";
 
-/** A key as it is asked for. Its prefix and length are the API's when they are left out. */
+/** A requested key. Default prefix and length: those of the API. */
 export interface KeyToMake {
   readonly apiId: string;
   readonly prefix?: string | undefined;
   readonly byteLength?: number | undefined;
   readonly name?: string | undefined;
   readonly externalId?: string | undefined;
-  /** What v1 stores as the owner. */
+  /** Owner that v1 stores. */
   readonly ownerId?: string | undefined;
-  /** As v1 has it. */
+  /** Environment that v1 stores. */
   readonly environment?: string | undefined;
   readonly meta?: Readonly<Record<string, unknown>> | undefined;
-  /** Names; they must exist, unless `needed` says what creating one needs. */
+  /** Names of roles, which must exist, unless `needed` has the permission to create them. */
   readonly roles?: readonly string[] | undefined;
-  /** Slugs; those that do not exist are created. */
+  /** Slugs of permissions; missing ones are created. */
   readonly permissions?: readonly string[] | undefined;
   /** Unix ms. */
   readonly expires?: number | undefined;
-  /** Unlimited when left out. */
+  /** Default: unlimited. */
   readonly credits?: CreditsState | undefined;
-  readonly ratelimits?: readonly WantedRatelimit[] | undefined;
+  readonly ratelimits?: readonly RequestedRatelimit[] | undefined;
   readonly enabled: boolean;
   readonly recoverable: boolean;
 }
@@ -55,81 +55,82 @@ export interface MadeKey {
   readonly key: string;
 }
 
-/** The permissions that the root key needs on the API. */
-interface MakeNeeds<Needed extends NeededPermission> {
-  readonly createKey: Needed;
-  /** For a recoverable key. */
-  readonly encryptKey: Needed;
-  /** Of v1: for a role that is new. In v2 roles are never created here. */
-  readonly createRole?: Needed;
-  /** Of v1: for a permission that is new. In v2 creating the key is enough. */
-  readonly createPermission?: Needed;
+/** Permissions that the root key needs on the API. */
+interface MakeNeeds<Required extends RequiredPermission> {
+  readonly createKey: Required;
+  /** Needed for a recoverable key. */
+  readonly encryptKey: Required;
+  /** For v1: needed for a new role. In v2 roles are never created here. */
+  readonly createRole?: Required;
+  /** For v1: needed for a new permission. In v2 creating the key is enough. */
+  readonly createPermission?: Required;
 }
 
 /**
- * Creates a key, with the identity and the permissions that it names and that do not exist yet; all or nothing.
+ * Creates a key, with the missing identity and permissions that it names, atomically.
  * @throws PublicError 404 API, 403, 412 encryption, 400, 404 role, 409 `managed_exists`, in this order.
  */
-export async function makeKey<Needed extends NeededPermission>(
-  call: CallNeeding<unknown, Needed>,
-  wanted: KeyToMake,
-  needed: MakeNeeds<Needed>,
+export async function makeKey<Required extends RequiredPermission>(
+  call: CallNeeding<unknown, Required>,
+  requested: KeyToMake,
+  required: MakeNeeds<Required>,
 ): Promise<MadeKey> {
   const { caller, deps } = call;
-  const { apiId } = wanted;
+  const { apiId } = requested;
   const api = await findApi(deps.db, { workspaceId: caller.workspaceId, apiId });
   if (api === undefined) throw apiNotFound(apiId);
-  call.require(needed.createKey, apiId);
-  const vault = wanted.recoverable
-    ? requireKeyEncryption(call, needed.encryptKey, { apiId, isEnabled: api.key_encryption })
+  call.require(required.createKey, apiId);
+  const vault = requested.recoverable
+    ? requireKeyEncryption(call, required.encryptKey, { apiId, isEnabled: api.key_encryption })
     : undefined;
-  const fault = wanted.credits === undefined ? undefined : checkRefill(wanted.credits);
+  const fault = requested.credits === undefined ? undefined : checkRefill(requested.credits);
   if (fault !== undefined) throw invalidField("body.credits.refill", fault);
-  checkMeta(wanted.meta);
+  checkMeta(requested.meta);
   try {
-    return await inTransaction(deps, (tx) => insertEverything(tx, call, wanted, { api, vault, needed }));
+    return await inTransaction(deps, (tx) => insertEverything(tx, call, requested, { api, vault, needed: required }));
   } catch (error) {
     // The same manager created a key with this name concurrently; now it can be found and named.
     if (!isUniqueViolation(error, "keys_manager")) throw error;
-    await refuseSecondOfManager(deps.db, call, wanted.name);
+    await refuseSecondOfManager(deps.db, call, requested.name);
     throw error;
   }
 }
 
-async function insertEverything<Needed extends NeededPermission>(
+async function insertEverything<Required extends RequiredPermission>(
   tx: PoolClient,
-  call: CallNeeding<unknown, Needed>,
-  wanted: KeyToMake,
+  call: CallNeeding<unknown, Required>,
+  requested: KeyToMake,
   {
     api,
     vault,
-    needed,
-  }: { readonly api: ApiRow; readonly vault: KeyVault | undefined; readonly needed: MakeNeeds<Needed> },
+    needed: required,
+  }: { readonly api: ApiRow; readonly vault: KeyVault | undefined; readonly needed: MakeNeeds<Required> },
 ): Promise<MadeKey> {
   const { caller, deps } = call;
   const { workspaceId } = caller;
-  const { roles, events: madeRoles } = await findRoles(tx, call, wanted.roles ?? [], needed.createRole);
-  await refuseSecondOfManager(tx, call, wanted.name);
-  const newSlugs = needed.createPermission === undefined ? {} : { newSlugsNeed: needed.createPermission };
-  const permissions = await ensurePermissions(tx, call, wanted.permissions ?? [], newSlugs);
-  const identity = wanted.externalId === undefined ? undefined : await ensureIdentity(tx, call, wanted.externalId);
+  const { roles, events: madeRoles } = await findRoles(tx, call, requested.roles ?? [], required.createRole);
+  await refuseSecondOfManager(tx, call, requested.name);
+  const newSlugs = required.createPermission === undefined ? {} : { newSlugsNeed: required.createPermission };
+  const permissions = await ensurePermissions(tx, call, requested.permissions ?? [], newSlugs);
+  const identity =
+    requested.externalId === undefined ? undefined : await ensureIdentity(tx, call, requested.externalId);
 
-  const { keyId, key, hash, start } = drawKey(deps, api, wanted);
+  const { keyId, key, hash, start } = drawKey(deps, api, requested);
   const createdAt = deps.nowMs();
-  const credits = wanted.credits === undefined ? undefined : toCreditRow(wanted.credits);
+  const credits = requested.credits === undefined ? undefined : toCreditRow(requested.credits);
   await insertKey(tx, {
     id: keyId,
     workspaceId,
     apiId: api.id,
     hash,
     start,
-    name: wanted.name ?? null,
+    name: requested.name ?? null,
     identityId: identity?.identityId ?? null,
-    ownerId: wanted.ownerId ?? null,
-    environment: wanted.environment ?? null,
-    meta: wanted.meta === undefined || Object.keys(wanted.meta).length === 0 ? null : wanted.meta,
-    enabled: wanted.enabled,
-    expiresAt: wanted.expires ?? null,
+    ownerId: requested.ownerId ?? null,
+    environment: requested.environment ?? null,
+    meta: requested.meta === undefined || Object.keys(requested.meta).length === 0 ? null : requested.meta,
+    enabled: requested.enabled,
+    expiresAt: requested.expires ?? null,
     manager: creatingManager(call),
     createdAt,
     credits:
@@ -145,7 +146,7 @@ async function insertEverything<Needed extends NeededPermission>(
           },
     permissionIds: permissions.permissions.map(({ id }) => id),
     roleIds: roles.map(({ id }) => id),
-    ratelimits: newRatelimits(deps, wanted.ratelimits ?? []),
+    ratelimits: newRatelimits(deps, requested.ratelimits ?? []),
   });
   if (vault !== undefined) {
     const owner = { workspaceId, keyId };
@@ -157,17 +158,17 @@ async function insertEverything<Needed extends NeededPermission>(
     ...permissions.events,
     ...permissions.permissions.map(({ id, slug }) => connectedToKey(keyId, { type: "permission", id, name: slug })),
     ...roles.map(({ id, name }) => connectedToKey(keyId, { type: "role", id, name })),
-    keyCreated({ id: keyId, name: wanted.name }, { id: api.id, name: api.name }),
+    keyCreated({ id: keyId, name: requested.name }, { id: api.id, name: api.name }),
   ]);
   return { keyId, key };
 }
 
-/** The roles with these names, each once. Throws PublicError 404, or 403 when creating them needs a permission. */
-async function findRoles<Needed extends NeededPermission>(
+/** Returns the roles with these names, each once. Throws PublicError 404, or 403 if creating them needs a permission. */
+async function findRoles<Required extends RequiredPermission>(
   tx: PoolClient,
-  call: CallNeeding<unknown, Needed>,
+  call: CallNeeding<unknown, Required>,
   names: readonly string[],
-  createRole: Needed | undefined,
+  createRole: Required | undefined,
 ): Promise<{ readonly roles: readonly NamedPart[]; readonly events: readonly AuditEvent[] }> {
   if (createRole === undefined) return { roles: await getRolesByName(tx, call.caller.workspaceId, names), events: [] };
   const { roles, events } = await ensureRoles(tx, call, names, { newNamesNeed: createRole });
@@ -175,8 +176,8 @@ async function findRoles<Needed extends NeededPermission>(
 }
 
 /**
- * A manager's keys are distinguished by name. A second one with the same name cannot be answered with the first, whose
- * string is not stored. Throws PublicError 409 `managed_exists`.
+ * A manager's keys are distinguished by name. For a second key with the same name, the first cannot be returned, because its string is not
+ * stored. Throws PublicError 409 `managed_exists`.
  */
 async function refuseSecondOfManager(
   db: Pick<PoolClient, "query">,

@@ -5,9 +5,9 @@ import { inTransaction } from "../../store/transaction.ts";
 import { isUniqueViolation } from "../../store/unique-violation.ts";
 
 /**
- * Handles the first use of a key that was imported by a migration: from here on it is found by its own hash,
- * also by the pods. Of several concurrent uses one rewrites it, and all find it.
- * @param presented.hash of the whole key.
+ * Handles the first use of a key that was imported by a migration: from then on it is found by its own hash, also by the pods. One of
+ * several concurrent uses rewrites it, and all find it.
+ * @param presented.hash hash of the complete key.
  * @returns whether a key can be found by that hash now.
  */
 export async function takeOverMigratedKey(
@@ -17,7 +17,7 @@ export async function takeOverMigratedKey(
     readonly migrationId: string;
     readonly key: string;
     readonly hash: string;
-    /** Called before anything is written. */
+    /** Called before any write. */
     readonly mayVerify: (apiId: string) => boolean;
   },
 ): Promise<boolean> {
@@ -36,7 +36,7 @@ export async function takeOverMigratedKey(
       throw error;
     }
   }
-  // If another transaction rewrote it, this one has no marks, and its absence is still cached here.
+  // If another transaction rewrote it, this one has no outbox entries, and the negative entry is still cached here.
   deps.projection.drop([{ workspaceId, kind: "key", id: hash }]);
   return true;
 }

@@ -13,7 +13,7 @@ export interface DrawnKey {
   readonly start: string;
 }
 
-/** Returns a new id and key string; what is not given is taken from the API's defaults. */
+/** Returns a new id and key string; omitted members use the API's defaults. */
 export function drawKey(
   { randomBytes }: Pick<Deps, "randomBytes">,
   api: Pick<ApiRow, "default_prefix" | "default_byte_length">,

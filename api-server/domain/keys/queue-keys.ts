@@ -4,18 +4,18 @@ import type { ApiRow } from "../../store/apis.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { insertQueuedKeys } from "../../store/queued-keys.ts";
 import { inUnmarkedTransaction } from "../../store/unmarked-transaction.ts";
-import { type ForeignKey, prepareImport } from "./import-whole-keys.ts";
+import { type ForeignKey, prepareImport } from "./import-full-keys.ts";
 import { keysEnqueued } from "./key-events.ts";
 import { writeAsked, writeDefinition } from "./queued-key-record.ts";
 
-/** Of one workspace. More would take longer than a caller should be left without the result. */
+/** Maximum queued keys of one workspace. Creating more would take too long for a caller that waits for the result. */
 export const QUEUED_KEYS_MAX = 100_000;
-/** In this time some thousand keys are created. */
+/** A few thousand keys are created in this time. */
 const RETRY_AFTER_S = 30;
 
 /**
- * Accepts keys that are created later, in the background (queued-key-outcomes.ts), also when the root key is revoked meanwhile.
- * @throws PublicError 429 `key_queue_full`, and accepts none, when too many of the workspace wait already.
+ * Accepts keys that are created later, in the background (queued-key-outcomes.ts), even if the root key is revoked meanwhile.
+ * @throws PublicError 429 `key_queue_full`, and accepts none of the keys, if too many of the workspace are queued already.
  */
 export async function queueKeys(
   call: Call<unknown>,
@@ -28,7 +28,7 @@ export async function queueKeys(
   if (keys.length === 0) return;
   const { caller, deps } = call;
   const prepared = keys.map((key) => prepareImport(call, api, key));
-  const wanted = {
+  const requested = {
     workspaceId: caller.workspaceId,
     apiId: api.id,
     migrationId,
@@ -42,7 +42,7 @@ export async function queueKeys(
     })),
   };
   await inUnmarkedTransaction(deps.db, async (tx) => {
-    if (!(await insertQueuedKeys(tx, wanted, { waitingMax: QUEUED_KEYS_MAX }))) throw queueFull(keys.length);
+    if (!(await insertQueuedKeys(tx, requested, { waitingMax: QUEUED_KEYS_MAX }))) throw queueFull(keys.length);
     await insertAudit(tx, call, [keysEnqueued(keys.length, { apiId: api.id, migrationId })]);
   });
 }

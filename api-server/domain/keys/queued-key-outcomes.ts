@@ -5,14 +5,14 @@ import { type AuditedCall, insertAuditEvents, SYSTEM_ACTOR } from "../../store/a
 import { deleteLockedKeys, deleteQueuedKey, type QueuedKeyRow } from "../../store/queued-keys.ts";
 import { inUnmarkedTransaction } from "../../store/unmarked-transaction.ts";
 import { apiNotFound } from "../refusals/not-found.ts";
-import { importWholeKeys } from "./import-whole-keys.ts";
+import { importFullKeys } from "./import-full-keys.ts";
 import { queuedKeyGivenUp } from "./key-events.ts";
 import { readAsked, readDefinition } from "./queued-key-record.ts";
 
 /**
- * Creates keys that were accepted before (queue-keys.ts), each in the name of the root key that asked for it, and removes their rows,
- * which the transaction has locked. All or none.
- * @throws PublicError 404 when an API or the workspace was deleted meanwhile, else as `importWholeKeys`.
+ * Creates accepted keys (queue-keys.ts) on behalf of the root key that requested each, and removes their rows, which the transaction has
+ * locked. Atomic.
+ * @throws PublicError 404 if an API or the workspace was deleted meanwhile, otherwise like `importFullKeys`.
  */
 export async function createQueuedKeys(
   tx: PoolClient,
@@ -30,14 +30,14 @@ export async function createQueuedKeys(
       hash: row.hash,
       sealed: sealedOf(row),
     }));
-    await importWholeKeys(tx, { ...readAsked(workspaceId, first.asked), deps }, keys);
+    await importFullKeys(tx, { ...readAsked(workspaceId, first.asked), deps }, keys);
     await deleteLockedKeys(tx, { workspaceId, keyIds: keys.map(({ id }) => id) });
   }
 }
 
 type OfOneCall = [QueuedKeyRow, ...QueuedKeyRow[]];
 
-/** Those that one call asked for together, in their order. */
+/** Groups the keys that one call requested, in their order. */
 function byCall(rows: readonly QueuedKeyRow[]): OfOneCall[] {
   const calls = new Map<string, OfOneCall>();
   for (const row of rows) {
@@ -49,7 +49,7 @@ function byCall(rows: readonly QueuedKeyRow[]): OfOneCall[] {
   return [...calls.values()];
 }
 
-/** Removes the row of a key that is not created. Returns false when another process has tried the key since it was read. */
+/** Removes the row of a key that is not created. Returns false if another process has tried the key since it was read. */
 export function giveUpQueuedKey(
   db: Pool,
   { nowMs, randomBytes }: AuditedCall["deps"],
@@ -64,7 +64,7 @@ export function giveUpQueuedKey(
   });
 }
 
-/** The row as it was read. */
+/** Identifies the row as it was read. */
 export const refOf = ({ workspace_id: workspaceId, key_id: keyId, failures }: QueuedKeyRow) => ({
   workspaceId,
   keyId,

@@ -2,14 +2,14 @@ import * as z from "zod";
 import type { AuditedCall } from "../../store/audit.ts";
 import type { Json } from "../../store/identities.ts";
 import { UNMANAGED } from "../managed/rules.ts";
-import type { KeyDefinition } from "./import-whole-keys.ts";
+import type { KeyDefinition } from "./import-full-keys.ts";
 
 /*
- * What of a queued key is stored as JSON. An api-server of another release may have written it: unknown members are ignored and missing
- * ones are filled.
+ * The JSON part of a queued key. An api-server of another release may have written it: unknown members are ignored and missing ones are
+ * filled.
  */
 
-/** A member that is always there, where `optional()` alone would leave it out. */
+/** A member that is always present; `optional()` alone would omit it. */
 const orUndefined = <Schema extends z.ZodType>(schema: Schema) => schema.optional().transform((value) => value);
 
 const Definition = z.object({
@@ -17,7 +17,7 @@ const Definition = z.object({
   name: orUndefined(z.string()),
   externalId: orUndefined(z.string()),
   environment: orUndefined(z.string()),
-  // As it is: a schema of a record would leave out members with certain names.
+  // Unchanged, because a record schema would omit members with certain names.
   meta: orUndefined(z.custom<Json>((value) => typeof value === "object" && value !== null)),
   roles: z.array(z.string()).default([]),
   permissions: z.array(z.string()).default([]),
@@ -40,7 +40,7 @@ const Definition = z.object({
     .default([]),
 });
 
-/** Throws for a record that cannot be read. */
+/** Throws for an unreadable record. */
 export const readDefinition = (record: unknown): KeyDefinition => Definition.parse(record);
 
 export const writeDefinition = ({
@@ -69,10 +69,10 @@ export const writeDefinition = ({
   ratelimits,
 });
 
-/** Who asked for a key, and by which call: of that the audit log tells when the key is created. */
+/** The caller of a key and its request, which the audit log records when the key is created. */
 type Asked = Omit<AuditedCall, "deps">;
 
-const AskedRecord = z.object({
+const RequestedRecord = z.object({
   rootKeyId: z.string(),
   rootKeyName: orUndefined(z.string()),
   requestId: z.string().default(""),
@@ -80,15 +80,15 @@ const AskedRecord = z.object({
   userAgent: orUndefined(z.string()),
 });
 
-/** Throws for a record that cannot be read. */
+/** Throws for an unreadable record. */
 export function readAsked(workspaceId: string, record: unknown): Asked {
-  const { rootKeyId, rootKeyName = "root key", ...origin } = AskedRecord.parse(record);
+  const { rootKeyId, rootKeyName = "root key", ...origin } = RequestedRecord.parse(record);
   const actor = { type: "rootkey", id: rootKeyId, name: rootKeyName } as const;
   return { caller: { workspaceId, actor }, management: UNMANAGED, origin };
 }
 
-/** For the log: undefined when the record cannot be read. */
-export const requestIdOf = (record: unknown): string | undefined => AskedRecord.safeParse(record).data?.requestId;
+/** For the log; `undefined` if the record is unreadable. */
+export const requestIdOf = (record: unknown): string | undefined => RequestedRecord.safeParse(record).data?.requestId;
 
 /** Only v1 queues keys, and only root keys call it. */
 export function writeAsked({ caller: { actor }, origin }: Asked): Json {

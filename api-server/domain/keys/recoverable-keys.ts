@@ -1,6 +1,6 @@
 import type { Deps } from "../../deps.ts";
 import type { KeyVault, Opened } from "../../key-vault.ts";
-import { noteRarely } from "../../note-rarely.ts";
+import { logThrottled } from "../../log-throttled.ts";
 import {
   type KeySecretRow,
   listKeySecrets,
@@ -9,11 +9,11 @@ import {
 } from "../../store/key-secrets.ts";
 
 /**
- * Returns the strings of those keys that are recoverable, by key id. One that cannot be decrypted is left out and logged:
- * its encryption key was removed too early, or the row was changed by others.
+ * Returns the strings of the recoverable keys among these, by key id. A string that cannot be decrypted is omitted and logged: its
+ * encryption key was removed too early, or the row was tampered with.
  */
 export async function decryptKeys(
-  deps: Pick<Deps, "db" | "rarely" | "log">,
+  deps: Pick<Deps, "db" | "throttle" | "log">,
   vault: KeyVault,
   { workspaceId, keyIds }: { readonly workspaceId: string; readonly keyIds: readonly string[] },
 ): Promise<Map<string, string>> {
@@ -22,7 +22,7 @@ export async function decryptKeys(
   for (const row of rows) {
     const opened = openRow(vault, row);
     if ("key" in opened) keys.set(row.key_id, opened.key);
-    else noteRarely(deps, { reason: opened.problem, message: "a recoverable key could not be decrypted" });
+    else logThrottled(deps, { reason: opened.problem, message: "a recoverable key could not be decrypted" });
   }
   return keys;
 }
@@ -31,13 +31,13 @@ export interface Reencrypted {
   readonly reencrypted: number;
   /** Ids of keys whose string cannot be decrypted with any configured encryption key. They are not changed. */
   readonly undecipherable: readonly string[];
-  /** The start of the next batch; undefined when this was the last one. */
+  /** Start of the next batch; `undefined` if this was the last one. */
   readonly cursor: string | undefined;
 }
 
 /**
- * Encrypts a batch of strings of other encryption keys again with the first one of the configuration: the rotation's second step,
- * after which the older ones may go. Safe to repeat, and to run beside everything else. The first batch is after `""`.
+ * Encrypts a batch of strings of other encryption keys again with the first configured one. This is the second step of a rotation, after
+ * which the older ones may be removed. Safe to repeat, and to run concurrently with all other work. The first batch is after `""`.
  */
 export async function reencryptKeys(
   { db, vault }: { readonly db: Deps["db"]; readonly vault: KeyVault },

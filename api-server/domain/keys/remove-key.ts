@@ -1,29 +1,33 @@
-import type { NeededPermission } from "../../needed-permissions.ts";
 import type { CallNeeding } from "../../procedure.ts";
+import type { RequiredPermission } from "../../required-permissions.ts";
 import { deleteKey, purgeKey } from "../../store/key-changes.ts";
 import { deleteManaged, lockManaged } from "../managed/changes.ts";
-import { MANAGED } from "../managed/things.ts";
+import { MANAGED } from "../managed/resources.ts";
 import { inCreditsTransaction } from "./credits-transaction.ts";
 
 /**
- * Marks a key as deleted, or removes it with everything that belongs to it.
- * @param needed what the root key needs on the key's API.
- * @throws PublicError 404, 403, 409 `managed_elsewhere`, in this order.
+ * Marks a key as deleted, or removes it with all its parts.
+ * @param needed permission that the root key needs on the key's API.
+ * @throws PublicError 404, 403, 409 `managed_by_manifest`, in this order.
  */
-export async function removeKey<Needed extends NeededPermission>(
-  call: CallNeeding<unknown, Needed>,
-  { keyId, permanent, needed }: { readonly keyId: string; readonly permanent: boolean; readonly needed: Needed },
+export async function removeKey<Required extends RequiredPermission>(
+  call: CallNeeding<unknown, Required>,
+  {
+    keyId,
+    permanent,
+    needed: required,
+  }: { readonly keyId: string; readonly permanent: boolean; readonly needed: Required },
 ): Promise<void> {
   const { caller, deps } = call;
   const { workspaceId } = caller;
   const ref = { workspaceId, keyId };
   await inCreditsTransaction(deps, ref, async (tx, changeCredits) => {
     const key = await lockManaged(tx, MANAGED.key, { workspaceId, which: keyId });
-    call.require(needed, key.api_id);
+    call.require(required, key.api_id);
     const removable = {
       ...MANAGED.key,
       remove: async () => {
-        // The shared counter is removed in either case; a key that is only marked keeps its remaining credits in its row.
+        // The Redis counter is removed in either case; a key that is only marked keeps its remaining credits in its row.
         if (key.remaining !== null) await changeCredits((current) => (permanent ? undefined : current));
         if (permanent) await purgeKey(tx, ref);
         else await deleteKey(tx, { ...ref, deletedAt: deps.nowMs() });

@@ -1,6 +1,6 @@
 import { PublicError } from "../../../core/errors.ts";
-import type { NeededPermission } from "../../needed-permissions.ts";
 import type { CallNeeding } from "../../procedure.ts";
+import type { RequiredPermission } from "../../required-permissions.ts";
 import { insertAudit } from "../../store/audit.ts";
 import {
   deleteSomeKeys,
@@ -11,26 +11,30 @@ import {
 } from "../../store/keys-of-api.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { auditEvent } from "../managed/changes.ts";
+import { MANAGED } from "../managed/resources.ts";
 import { guardManaged } from "../managed/rules.ts";
-import { MANAGED } from "../managed/things.ts";
 import { removeKey } from "./remove-key.ts";
 
 /*
- * Deletes all keys of an API. There can be a million, so it takes several transactions; if the call is interrupted, some keys are
- * left, and the next call goes on. Each key has its row in the audit log.
+ * Deletes all keys of an API. There can be a million, so it uses several transactions; if the call is interrupted, some keys remain, and
+ * the next call continues. Each key has a row in the audit log.
  */
 
 /** Keys that are deleted in one transaction. */
 const KEYS_PER_TRANSACTION = 500;
 
 /**
- * Returns how many keys were deleted; with `permanent` those that were only marked before count too, and are removed.
- * @param needed what the root key needs on the API; it was required already.
- * @throws PublicError 409 `managed_elsewhere`, before anything is deleted, when a manifest manages one of them.
+ * Returns the number of deleted keys; with `permanent`, keys that were already marked as deleted are removed and counted too.
+ * @param needed permission that the root key needs on the API; the caller has already checked it.
+ * @throws PublicError 409 `managed_by_manifest`, before any deletion, if a manifest manages one of them.
  */
-export async function removeKeysOfApi<Needed extends NeededPermission>(
-  call: CallNeeding<unknown, Needed>,
-  { apiId, permanent, needed }: { readonly apiId: string; readonly permanent: boolean; readonly needed: Needed },
+export async function removeKeysOfApi<Required extends RequiredPermission>(
+  call: CallNeeding<unknown, Required>,
+  {
+    apiId,
+    permanent,
+    needed: required,
+  }: { readonly apiId: string; readonly permanent: boolean; readonly needed: Required },
 ): Promise<number> {
   const { deps, caller } = call;
   const api = { workspaceId: caller.workspaceId, apiId };
@@ -47,22 +51,26 @@ export async function removeKeysOfApi<Needed extends NeededPermission>(
       return rows.length;
     }),
   );
-  const limited = await removeLimitedKeys(call, { apiId, permanent, needed });
+  const limited = await removeLimitedKeys(call, { apiId, permanent, needed: required });
   if (!permanent) return unlimited + limited;
   return unlimited + limited + (await inParts(() => inTransaction(deps, (tx) => purgeSomeDeletedKeys(tx, some))));
 }
 
-/** Repeats the work until it takes less than a whole part; returns the sum. */
+/** Repeats the work until a batch is not full; returns the sum. */
 async function inParts(work: () => Promise<number>): Promise<number> {
   let sum = 0;
   for (let part = KEYS_PER_TRANSACTION; part === KEYS_PER_TRANSACTION; sum += part) part = await work();
   return sum;
 }
 
-/** Keys with credits one by one, because the shared counter of each is suspended meanwhile. */
-async function removeLimitedKeys<Needed extends NeededPermission>(
-  call: CallNeeding<unknown, Needed>,
-  { apiId, permanent, needed }: { readonly apiId: string; readonly permanent: boolean; readonly needed: Needed },
+/** Removes keys with credits one by one, because the Redis counter of each is suspended meanwhile. */
+async function removeLimitedKeys<Required extends RequiredPermission>(
+  call: CallNeeding<unknown, Required>,
+  {
+    apiId,
+    permanent,
+    needed: required,
+  }: { readonly apiId: string; readonly permanent: boolean; readonly needed: Required },
 ): Promise<number> {
   const { deps, caller } = call;
   let sum = 0;
@@ -70,17 +78,17 @@ async function removeLimitedKeys<Needed extends NeededPermission>(
   for (;;) {
     const page = { workspaceId: caller.workspaceId, apiId, cursor, max: KEYS_PER_TRANSACTION };
     const keyIds = await listLimitedKeyIds(deps.db, page);
-    for (const keyId of keyIds) sum += (await removeIfThere(call, { keyId, permanent, needed })) ? 1 : 0;
+    for (const keyId of keyIds) sum += (await removeIfThere(call, { keyId, permanent, needed: required })) ? 1 : 0;
     const last = keyIds.at(-1);
     if (last === undefined) return sum;
     cursor = last;
   }
 }
 
-/** Returns false when another call was quicker. */
-async function removeIfThere<Needed extends NeededPermission>(
-  call: CallNeeding<unknown, Needed>,
-  options: { readonly keyId: string; readonly permanent: boolean; readonly needed: Needed },
+/** Returns false if a concurrent call has removed the key. */
+async function removeIfThere<Required extends RequiredPermission>(
+  call: CallNeeding<unknown, Required>,
+  options: { readonly keyId: string; readonly permanent: boolean; readonly needed: Required },
 ): Promise<boolean> {
   try {
     await removeKey(call, options);

@@ -8,8 +8,8 @@ import type { Verdict } from "../../../edge/verification/verify.ts";
 import type { Deps } from "../../deps.ts";
 
 /*
- * What follows a verdict of edge/verification in each generation's `keys.verifyKey`: the event, the credits that are left, and the error
- * when nothing could be decided.
+ * Steps after a verdict of edge/verification that `keys.verifyKey` of v1 and v2 share: the event, the remaining credits, and the error if
+ * no decision was possible.
  */
 
 const NO_TAGS: readonly string[] = [];
@@ -30,7 +30,7 @@ export function recordCall(
   { requestId, code, tags = NO_TAGS, counted, startedMs }: VerifiedCall,
 ): void {
   recordVerification(deps, view, {
-    // One verification per request: its id is as unique as an event's must be.
+    // There is one verification per request, so the request id is unique among events.
     id: requestId,
     requestId,
     timeMs: deps.nowMs(),
@@ -41,7 +41,7 @@ export function recordCall(
   });
 }
 
-/** The credits that are left after they were charged; undefined when they are unlimited, or were not reached. */
+/** Returns the credits that remain after the charge; `undefined` if they are unlimited, or were not reached. */
 export function remainingAfter(
   { credits: service }: Pick<Deps, "credits">,
   { key: { limited, workspaceId, keyId } }: KeyView,
@@ -52,7 +52,7 @@ export function remainingAfter(
   return credits.remaining ?? service.readRemaining({ workspaceId, keyId });
 }
 
-/** The error for a verdict that decides nothing: 500 `service_unavailable`, or the store's own error. */
+/** Returns the error for a verdict without a decision: 500 `service_unavailable`, or the store's own error. */
 export function undecided(verdict: Uncountable | (Verdict & { kind: "unknown" })): unknown {
   if (verdict.kind === "unknown") {
     const cause = new Error(verdict.reason);

@@ -1,14 +1,14 @@
 import type { Placed } from "../../store/fitting.ts";
 
 /**
- * The most bytes of all items of one page, for items whose size callers decide. A page holds at least one item; the others begin the
- * next page.
+ * Maximum total bytes of the items of one page, for items whose size callers determine. A page holds at least one item; the others start
+ * the next page.
  */
 export const PAGE_BYTES_MAX = 4_194_304;
 
 /**
- * Returns the cursor of the page after these rows; undefined when there is none. `ids` are those of the page plus the first of the
- * next; the rows cover a part of them. A cursor may be the id of a row that was deleted meanwhile.
+ * Returns the cursor of the page after these rows; `undefined` on the last page. `ids` are those of the page plus the first of the next;
+ * the rows cover a prefix of them. A cursor may be the id of a row that was deleted meanwhile.
  */
 export function nextCursor(ids: readonly string[], rows: readonly Placed[], limit: number): string | undefined {
   const place = rows.at(-1)?.place ?? 0;

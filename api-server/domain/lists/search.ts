@@ -4,13 +4,12 @@ import type { Call } from "../../procedure.ts";
 import { inBoundedRead } from "../../store/bounded-read.ts";
 import type { Queryable } from "../../store/queryable.ts";
 
-/** A search may have to read every row of a workspace; many of them at once must not delay other requests. */
+/** A search may have to read every row of a workspace; concurrent searches must not delay other requests. */
 const SEARCH_MS_MAX = 5000;
 
 /**
- * Reads a page of a list: all rows from its start on when `search` is left out or blank, otherwise those that
- * match it.
- * @throws PublicError 408 `request_timeout` when the search takes too long.
+ * Reads a page of a list: all rows from its start if `search` is omitted or blank, otherwise those that match it.
+ * @throws PublicError 408 `request_timeout` if the search takes too long.
  */
 export async function readPage<Row>(
   { deps }: Pick<Call<unknown>, "deps">,
@@ -20,13 +19,13 @@ export async function readPage<Row>(
     readonly fitting: (db: Queryable, search: string) => Promise<Row[]>;
   },
 ): Promise<Row[]> {
-  const wanted = search?.trim() ?? "";
-  if (wanted === "") return read.all(deps.db);
-  return readBriefly(deps, "A longer text is often found faster.", (db) => read.fitting(db, wanted));
+  const requested = search?.trim() ?? "";
+  if (requested === "") return read.all(deps.db);
+  return readBriefly(deps, "A longer text is often found faster.", (db) => read.fitting(db, requested));
 }
 
 /**
- * Reads what may take a long time by bad luck, and gives up after `SEARCH_MS_MAX`.
+ * Runs a read that may be slow in the worst case, with a timeout of `SEARCH_MS_MAX`.
  * @throws PublicError 408 `request_timeout` with the advice.
  */
 export async function readBriefly<T>(

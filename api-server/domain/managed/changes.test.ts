@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { MANAGED_KINDS } from "../../store/managed-objects.ts";
 import { auditEvent } from "./changes.ts";
-import { MANAGED } from "./things.ts";
+import { MANAGED } from "./resources.ts";
 
 /** What was released and what was deleted, of each kind: people search the audit log for the names of events. */
 const RECORDED = {

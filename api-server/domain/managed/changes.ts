@@ -3,26 +3,24 @@ import { type AuditContext, type AuditEvent, auditContext, insertAuditEvents } f
 import { changeOf } from "../../store/audit-change.ts";
 import { deleteOrphan, upsertOrphan } from "../../store/orphaned-objects.ts";
 import type { Queryable } from "../../store/queryable.ts";
+import type { ManagedResource, ManagedRow, NamedObject, Removable } from "./resources.ts";
 import { adopting, guardManaged, isRemoval, type Managing } from "./rules.ts";
-import type { ManagedRow, ManagedThing, NamedObject, Removable } from "./things.ts";
 
-/*
- * What is done to a managed object, once for all kinds: it is locked, handed over, deleted or released, and the audit log says so.
- */
+/* Operations on managed objects of all kinds: lock, hand over, delete or release, with audit events. */
 
-/** Who does it: a caller of the API, or an administrator, who sends no headers. */
+/** The actor: a caller of the API, or an administrator, who sends no headers. */
 interface Acting extends Managing {
   readonly context: AuditContext;
 }
 
 const acting = (call: Call<unknown>): Acting => ({ management: call.management, context: auditContext(call) });
 
-/** What was done to an object: `Adopted` and `Released` when its manager alone changed. */
+/** Operation on an object: `Adopted` and `Released` if only its manager changed. */
 type Done = "Created" | "Updated" | "Adopted" | "Released" | "Deleted";
 
-/** For the audit log; the description is what was done to which object, unless another is given. */
+/** Returns an audit event; the default description is the operation and the object. */
 export function auditEvent<Audited extends { readonly id: string }>(
-  { noun, events, targets }: Pick<ManagedThing<never, never, Audited>, "noun" | "events" | "targets">,
+  { noun, events, targets }: Pick<ManagedResource<never, never, Audited>, "noun" | "events" | "targets">,
   object: Audited,
   done: Done,
   description = `${done} ${noun} ${object.id}`,
@@ -31,10 +29,10 @@ export function auditEvent<Audited extends { readonly id: string }>(
   return { event, description, targets: targets(object) };
 }
 
-/** The object that a call names, locked. Throws the 404 of its kind. */
+/** Returns the object that a call names, locked. Throws the 404 of its kind. */
 export async function lockManaged<Row extends ManagedRow, Ref extends NamedObject>(
   tx: Queryable,
-  { lock, notFound }: Pick<ManagedThing<Row, Ref>, "lock" | "notFound">,
+  { lock, notFound }: Pick<ManagedResource<Row, Ref>, "lock" | "notFound">,
   ref: Ref,
 ): Promise<Row> {
   const row = await lock(tx, ref);
@@ -43,66 +41,66 @@ export async function lockManaged<Row extends ManagedRow, Ref extends NamedObjec
 }
 
 /**
- * Writes who manages a locked object from now on, null for unmanaged, and changes nothing else of it.
- * @returns what the audit log is to say of it: nothing when that is so already.
+ * Writes the new manager of a locked object, `null` for unmanaged, and leaves the rest unchanged.
+ * @returns the audit events; empty if the manager was the same already.
  * @throws PublicError 409 `managed_exists`.
  */
 export async function handOver<Row extends ManagedRow>(
   tx: Queryable,
   call: Call<unknown>,
-  thing: ManagedThing<Row, never, Row>,
+  resource: ManagedResource<Row, never, Row>,
   row: Row,
   manager: string | null,
 ): Promise<AuditEvent[]> {
-  return setManager(tx, acting(call), thing, row, manager);
+  return setManager(tx, acting(call), resource, row, manager);
 }
 
 async function setManager<Row extends ManagedRow>(
   tx: Queryable,
   actor: Acting,
-  thing: ManagedThing<Row, never, Row>,
+  resource: ManagedResource<Row, never, Row>,
   row: Row,
   manager: string | null,
 ): Promise<AuditEvent[]> {
   if (manager === row.manager) return [];
-  await adopting(actor, thing, () => thing.setManager(tx, row, manager, actor.context));
+  await adopting(actor, resource, () => resource.setManager(tx, row, manager, actor.context));
   const { workspaceId, timeMs } = actor.context;
-  const ref = { workspaceId, kind: thing.kind, id: row.id };
-  // So that the manifest finds the object again, and no other takes it without leave.
+  const ref = { workspaceId, kind: resource.kind, id: row.id };
+  // Lets the manifest find the object again, and prevents others from adopting it without permission.
   if (manager !== null) await deleteOrphan(tx, ref);
   else if (row.manager !== null) await upsertOrphan(tx, { ...ref, lastManager: row.manager, releasedAt: timeMs });
   const change = changeOf({ manager: row.manager }, { manager });
-  return [{ ...auditEvent(thing, row, manager === null ? "Released" : "Adopted"), ...change }];
+  return [{ ...auditEvent(resource, row, manager === null ? "Released" : "Adopted"), ...change }];
 }
 
 /**
- * What a delete does to a locked object: it removes it, or, with `Postern-Release`, leaves it in the store, unmanaged. Releasing what
- * is unmanaged already does nothing and logs nothing.
- * @throws PublicError 409 `managed_elsewhere`.
+ * Deletes a locked object: removes it, or, with `Postern-Release`, keeps it as unmanaged. Releasing an unmanaged object has no effect and
+ * no log entry.
+ * @throws PublicError 409 `managed_by_manifest`.
  */
 export const deleteManaged = <Row extends ManagedRow>(
   tx: Queryable,
   call: Call<unknown>,
-  thing: ManagedThing<Row, never, Row> & Removable<Row>,
+  resource: ManagedResource<Row, never, Row> & Removable<Row>,
   row: Row,
-): Promise<void> => deleteManagedAs(tx, acting(call), thing, row);
+): Promise<void> => deleteManagedAs(tx, acting(call), resource, row);
 
-/** The same where there is no call. */
+/** Like `deleteManaged`, without a call. */
 export async function deleteManagedAs<Row extends ManagedRow>(
   tx: Queryable,
   actor: Acting,
-  thing: ManagedThing<Row, never, Row> & Removable<Row>,
+  resource: ManagedResource<Row, never, Row> & Removable<Row>,
   row: Row,
 ): Promise<void> {
-  guardManaged(actor, thing, row);
+  guardManaged(actor, resource, row);
   if (!isRemoval(actor)) {
-    await insertAuditEvents(tx, actor.context, await setManager(tx, actor, thing, row, null));
+    await insertAuditEvents(tx, actor.context, await setManager(tx, actor, resource, row, null));
     return;
   }
-  await thing.remove(tx, row, actor.context);
-  // Keys are removed by the million, and are never looked for by the manifest that left them.
-  if (row.manager === null && thing.kind !== "key") {
-    await deleteOrphan(tx, { workspaceId: actor.context.workspaceId, kind: thing.kind, id: row.id });
+  await resource.remove(tx, row, actor.context);
+  // Keys are excluded, because millions may be removed, and a manifest never looks up orphaned keys.
+  if (row.manager === null && resource.kind !== "key") {
+    await deleteOrphan(tx, { workspaceId: actor.context.workspaceId, kind: resource.kind, id: row.id });
   }
-  await insertAuditEvents(tx, actor.context, [auditEvent(thing, row, "Deleted")]);
+  await insertAuditEvents(tx, actor.context, [auditEvent(resource, row, "Deleted")]);
 }

@@ -4,11 +4,11 @@ import type { Queryable } from "../../store/queryable.ts";
 import { creatingManager } from "./rules.ts";
 
 /*
- * A manager has one object of a kind, keys aside. So creating with a manager is safe to repeat: the second call names what the first
- * one made.
+ * A manager has one object of a kind, except keys. So creating with a manager is safe to repeat: the second call returns the object that
+ * the first one created.
  */
 
-/** What the manager of a call that creates has already; undefined without a manager. */
+/** Returns the existing object of the call's manager; `undefined` without a manager. */
 export async function findCreated<Kind extends ClaimedKind>(
   tx: Queryable,
   call: Call<unknown>,
@@ -18,10 +18,10 @@ export async function findCreated<Kind extends ClaimedKind>(
   return manager === null ? undefined : findOwn(tx, kind, { workspaceId: call.caller.workspaceId, manager });
 }
 
-/** `own` is what the manager had already, `taken` when something else is in the way. */
+/** `own` is the existing object of the manager; `taken` if another object conflicts. */
 export type Creation = { readonly outcome: "made" | "taken" } | { readonly outcome: "own"; readonly id: string };
 
-/** @param insert makes the object; returns false when its name, or its manager, has another. */
+/** @param insert inserts the object; returns false if its name, or its manager, already has another one. */
 export async function createOnce(
   tx: Queryable,
   call: Call<unknown>,
@@ -31,7 +31,7 @@ export async function createOnce(
   const own = await findCreated(tx, call, kind);
   if (own !== undefined) return { outcome: "own", id: own.id };
   if (await insert()) return { outcome: "made" };
-  // Either the name is taken, or the same manager was quicker in another call.
+  // Either the name exists, or a concurrent call of the same manager has created the object.
   const quicker = await findCreated(tx, call, kind);
   return quicker === undefined ? { outcome: "taken" } : { outcome: "own", id: quicker.id };
 }

@@ -3,7 +3,7 @@ import { PublicError } from "../../../core/errors.ts";
 import type { Management } from "../../procedure.ts";
 import { adopting, adoptingManager, creatingManager, guardManaged, isRemoval, UNMANAGED } from "./rules.ts";
 
-const thing = { noun: "role", index: "roles_manager" } as const;
+const resource = { noun: "role", index: "roles_manager" } as const;
 const US = "main/Role/shop/editor";
 const THEM = "main/Role/bank/editor";
 
@@ -30,14 +30,14 @@ describe("the manager that a row has after a change", () => {
       after: null,
     },
   ])("$name", ({ stored, headers, after }) => {
-    expect(guardManaged(management(headers), thing, { id: "role_1", manager: stored })).toBe(after);
+    expect(guardManaged(management(headers), resource, { id: "role_1", manager: stored })).toBe(after);
   });
 
   test.each([{}, us, { ...us, ...ADOPT }, { ...us, ...RELEASE }, ADOPT, RELEASE])(
     "another's is not changed with %o, and the refusal names the manifest",
     (headers) => {
-      const change = () => guardManaged(management(headers), thing, { id: "role_1", manager: THEM });
-      expect(change).toThrow(expect.objectContaining({ kind: "managed_elsewhere" }));
+      const change = () => guardManaged(management(headers), resource, { id: "role_1", manager: THEM });
+      expect(change).toThrow(expect.objectContaining({ kind: "managed_by_manifest" }));
       expect(change).toThrow(
         `The role role_1 is managed by ${THEM}. Edit that manifest instead; a direct change would be undone.`,
       );
@@ -67,13 +67,13 @@ describe("a statement that may write a manager", () => {
   };
 
   test("is refused with the manager when that has another object of the kind", async () => {
-    const refused = adopting(management(us), thing, breaking("roles_manager"));
+    const refused = adopting(management(us), resource, breaking("roles_manager"));
     await expect(refused).rejects.toMatchObject({ kind: "managed_exists", cause: { constraint: "roles_manager" } });
     await expect(refused).rejects.toThrow(`${US} already manages another object of this kind`);
   });
 
   test("fails as it does when something else is wrong with it, and gives what it returns", async () => {
-    await expect(adopting(management(us), thing, breaking("roles_name"))).rejects.not.toThrow(PublicError);
-    await expect(adopting(management(us), thing, async () => 7)).resolves.toBe(7);
+    await expect(adopting(management(us), resource, breaking("roles_name"))).rejects.not.toThrow(PublicError);
+    await expect(adopting(management(us), resource, async () => 7)).resolves.toBe(7);
   });
 });

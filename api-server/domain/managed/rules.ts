@@ -1,36 +1,36 @@
 import { PublicError } from "../../../core/errors.ts";
 import type { Management } from "../../procedure.ts";
 import { isUniqueViolation } from "../../store/unique-violation.ts";
-import type { ManagedRow, ManagedThing } from "./things.ts";
+import type { ManagedResource, ManagedRow } from "./resources.ts";
 
 /*
- * Who may change a managed object (api-v2.md section 24.1). An object that a manifest made carries its manager's name; any other
- * caller that would change it is told to edit the manifest, because the operator would undo the change anyway. This guards against
- * mistakes between two writers, not against attackers: any root key with the permission may send the header.
+ * Rules for changing managed objects (api-v2.md section 24.1). An object that a manifest created carries its manager's name. Other callers
+ * that would change it get an error that refers to the manifest, because the operator would revert the change anyway. This prevents
+ * mistakes between two writers, not attacks: any root key with the permission may send the header.
  */
 
-/** A call, or anything else with its three headers. */
+/** A call, or any object with its three headers. */
 export interface Managing {
   readonly management: Management;
 }
 
-/** Of a call without such headers, or of one that ignores them: it changes unmanaged objects alone. */
+/** For a call without such headers, or one that ignores them: it changes only unmanaged objects. */
 export const UNMANAGED: Management = { manager: undefined, adopt: false, release: false };
 
 /**
- * To be called before a managed object is changed or deleted, with the row locked.
- * @returns the manager that the row must have after a change: null when it is, or becomes, unmanaged.
- * @throws PublicError 409 `managed_elsewhere` when another manager has it, or the caller names none.
+ * Call it before a managed object is changed or deleted, with the row locked.
+ * @returns the manager that the row must have after a change: `null` if it is, or becomes, unmanaged.
+ * @throws PublicError 409 `managed_by_manifest` if another manager has it, or the caller names no manager.
  */
 export function guardManaged(
   { management }: Managing,
-  { noun }: Pick<ManagedThing, "noun">,
+  { noun }: Pick<ManagedResource, "noun">,
   row: ManagedRow,
 ): string | null {
   const { manager, release } = management;
   if (row.manager !== null && row.manager !== manager) {
     throw new PublicError(
-      "managed_elsewhere",
+      "managed_by_manifest",
       `The ${noun} ${row.id} is managed by ${row.manager}. Edit that manifest instead; a direct change would be undone.`,
     );
   }
@@ -38,31 +38,31 @@ export function guardManaged(
   return row.manager ?? adoptingManager({ management });
 }
 
-/** The manager that an unmanaged object gets when this call changes it. */
+/** Returns the manager that an unmanaged object gets when this call changes it. */
 export const adoptingManager = ({ management: { manager, adopt } }: Managing): string | null =>
   adopt && manager !== undefined ? manager : null;
 
-/** Whether a call that deletes removes the object, rather than releasing it. */
+/** Whether a delete call removes the object, rather than releasing it. */
 export const isRemoval = ({ management }: Managing): boolean => management.manager === undefined || !management.release;
 
-/** The manager that an object gets when this call creates it. */
+/** Returns the manager that an object gets when this call creates it. */
 export const creatingManager = ({ management }: Managing): string | null => management.manager ?? null;
 
 /**
- * Runs a statement that may write a `manager`. A manager has at most one live object of a kind, which a unique index ensures;
- * adopting a second one breaks it.
- * @throws PublicError 409 `managed_exists` instead of the database's complaint.
+ * Runs a statement that may write a `manager`. A unique index ensures that a manager has at most one live object of a kind; adopting a
+ * second one violates it.
+ * @throws PublicError 409 `managed_exists` instead of the database error.
  */
 export const adopting = <T>(
   { management }: Managing,
-  thing: Pick<ManagedThing, "index">,
+  resource: Pick<ManagedResource, "index">,
   work: () => Promise<T>,
-): Promise<T> => asItsOnly(management.manager, thing, work);
+): Promise<T> => asItsOnly(management.manager, resource, work);
 
-/** The same where there is no call: `manager` is what the statement writes. */
+/** Like `adopting`, without a call: `manager` is the value that the statement writes. */
 export async function asItsOnly<T>(
   manager: string | null | undefined,
-  { index }: Pick<ManagedThing, "index">,
+  { index }: Pick<ManagedResource, "index">,
   work: () => Promise<T>,
 ): Promise<T> {
   try {

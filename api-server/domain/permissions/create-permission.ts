@@ -6,25 +6,25 @@ import { insertPermission } from "../../store/permissions.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { auditEvent } from "../managed/changes.ts";
 import { createOnce } from "../managed/create-once.ts";
+import { MANAGED } from "../managed/resources.ts";
 import { creatingManager } from "../managed/rules.ts";
-import { MANAGED } from "../managed/things.ts";
 import { toStoredDescription } from "./stored-description.ts";
 
 /**
- * Creates a permission and returns its id; that of the existing one when the call's manager has one already.
- * @throws PublicError 409 when the slug is taken.
+ * Creates a permission and returns its id; the id of the existing one if the call's manager already has one.
+ * @throws PublicError 409 if the slug exists.
  */
 export async function createPermission(
   call: Call<unknown>,
-  wanted: { readonly name: string; readonly slug: string; readonly description: string | undefined },
+  requested: { readonly name: string; readonly slug: string; readonly description: string | undefined },
 ): Promise<string> {
   const { caller, deps } = call;
   const { workspaceId } = caller;
-  const { name, slug } = wanted;
+  const { name, slug } = requested;
   const manager = creatingManager(call);
   return inTransaction(deps, async (tx) => {
     const id = makeId("permission", deps.randomBytes(16));
-    const description = toStoredDescription(wanted.description);
+    const description = toStoredDescription(requested.description);
     const creation = await createOnce(tx, call, "permission", () =>
       insertPermission(tx, { workspaceId, id, name, slug, description, manager, createdAt: deps.nowMs() }),
     );

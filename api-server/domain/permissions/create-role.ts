@@ -1,32 +1,32 @@
 import { PublicError } from "../../../core/errors.ts";
 import { makeId } from "../../../core/ids.ts";
-import type { NeededPermission } from "../../needed-permissions.ts";
 import type { CallNeeding } from "../../procedure.ts";
+import type { RequiredPermission } from "../../required-permissions.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { insertRole, insertRolePermissions } from "../../store/roles.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { auditEvent } from "../managed/changes.ts";
 import { createOnce } from "../managed/create-once.ts";
+import { MANAGED } from "../managed/resources.ts";
 import { creatingManager } from "../managed/rules.ts";
-import { MANAGED } from "../managed/things.ts";
 import { ensurePermissions, requireForNewSlugs } from "./permission-links.ts";
 import { roleConnected } from "./role-events.ts";
 import { toStoredDescription } from "./stored-description.ts";
 
-export interface WantedRole<Needed extends NeededPermission> {
+export interface DesiredRole<Required extends RequiredPermission> {
   readonly name: string;
   readonly description: string | undefined;
   /** Permissions by slug; missing ones are created. */
-  readonly grants?: { readonly slugs: readonly string[]; readonly newSlugsNeed: Needed };
+  readonly grants?: { readonly slugs: readonly string[]; readonly newSlugsNeed: Required };
 }
 
 /**
- * Creates a role and returns its id; that of the existing one when the call's manager has one already.
- * @throws PublicError 403 when a slug is new and the root key may not create it; 409 when the name is taken.
+ * Creates a role and returns its id; the id of the existing one if the call's manager already has one.
+ * @throws PublicError 403 if a slug is new and the root key may not create it; 409 if the name exists.
  */
-export async function createRole<Needed extends NeededPermission>(
-  call: CallNeeding<unknown, Needed>,
-  { name, description: given, grants }: WantedRole<Needed>,
+export async function createRole<Required extends RequiredPermission>(
+  call: CallNeeding<unknown, Required>,
+  { name, description: given, grants }: DesiredRole<Required>,
 ): Promise<string> {
   const { caller, deps } = call;
   const { workspaceId } = caller;
@@ -35,7 +35,7 @@ export async function createRole<Needed extends NeededPermission>(
     if (grants !== undefined) await requireForNewSlugs(tx, call, grants.slugs, grants.newSlugsNeed);
     const roleId = makeId("role", deps.randomBytes(16));
     const description = toStoredDescription(given);
-    // The role is created before its permissions, so that a concurrent caller that fails leaves none behind.
+    // The role is created before its permissions, so that a concurrent caller that fails leaves no permissions behind.
     const creation = await createOnce(tx, call, "role", () =>
       insertRole(tx, { workspaceId, id: roleId, name, description, manager, createdAt: deps.nowMs() }),
     );

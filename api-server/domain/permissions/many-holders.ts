@@ -4,60 +4,62 @@ import { countHolders, deleteSomeHoldings } from "../../store/holders.ts";
 import type { Queryable } from "../../store/queryable.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { deleteManaged, lockManaged } from "../managed/changes.ts";
+import type { Holdable, ManagedResource, ManagedRow, NamedObject, Removable } from "../managed/resources.ts";
 import { guardManaged, isRemoval } from "../managed/rules.ts";
-import type { Holdable, ManagedRow, ManagedThing, NamedObject, Removable } from "../managed/things.ts";
 
 /** Links that are deleted in one transaction. */
 const HOLDERS_PER_TRANSACTION = 2000;
 
 /**
- * Removes an object that will be deleted from the keys that hold it, when these are too many for the deleting
- * transaction: one with a million links would hold its locks and its snapshot for most of a minute. If the call is interrupted,
- * the keys processed so far have lost it, and the next call continues.
- * @throws PublicError the 404 of its kind, or 409 `managed_elsewhere`, before anything is removed.
+ * Removes an object from the keys that hold it before its deletion, if these are too many for the deleting transaction: a transaction with
+ * a million links would hold its locks and its snapshot for most of a minute. If the call is interrupted, the keys processed so far have
+ * lost it, and the next call continues.
+ * @throws PublicError the 404 of its kind, or 409 `managed_by_manifest`, before any removal.
  */
 async function takeFromManyHolders<Row extends ManagedRow>(
   call: Call<unknown>,
-  thing: Pick<ManagedThing, "noun" | "notFound"> & Holdable<Row>,
+  resource: Pick<ManagedResource, "noun" | "notFound"> & Holdable<Row>,
   ref: NamedObject,
 ): Promise<void> {
   const { deps } = call;
-  const found = await thing.find(deps.db, ref);
-  if (found === undefined) throw thing.notFound(ref.which);
-  guardManaged(call, thing, found);
+  const found = await resource.find(deps.db, ref);
+  if (found === undefined) throw resource.notFound(ref.which);
+  guardManaged(call, resource, found);
   if (!isRemoval(call)) return;
-  const held = { workspaceId: ref.workspaceId, kind: thing.kind, id: found.id };
+  const held = { workspaceId: ref.workspaceId, kind: resource.kind, id: found.id };
   const max = HOLDERS_PER_TRANSACTION;
   if ((await countHolders(deps.db, { ...held, max: max + 1 })) <= max) return;
   while ((await inTransaction(deps, (tx) => deleteSomeHoldings(tx, { ...held, max }))) === max);
 }
 
-/** The most keys that are counted for a message. */
+/** Maximum number of keys that are counted for a message. */
 const COUNTED_MAX = 1000;
 
 /**
- * Deletes a permission or a role: every key and role that has it loses it.
- * @param unlessHeld refuses while a live key has it. A key that is given it meanwhile waits for the lock, and then finds it gone.
- * @throws PublicError the 404 of its kind, 409 `managed_elsewhere`, or 412 `protected_resource`.
+ * Deletes a permission or a role from every key and role that has it.
+ * @param unlessHeld rejects the deletion while a live key has it. A concurrent assignment to a key waits for the lock, and then finds it
+ * deleted.
+ * @throws PublicError the 404 of its kind, 409 `managed_by_manifest`, or 412 `protected_resource`.
  */
 export async function deleteHeld<Row extends ManagedRow>(
   call: Call<unknown>,
-  thing: ManagedThing<Row, NamedObject, Row> & Holdable<Row> & Removable<Row>,
+  resource: ManagedResource<Row, NamedObject, Row> & Holdable<Row> & Removable<Row>,
   ref: NamedObject,
   { unlessHeld = false }: { readonly unlessHeld?: boolean } = {},
 ): Promise<void> {
-  if (!unlessHeld) await takeFromManyHolders(call, thing, ref);
+  if (!unlessHeld) await takeFromManyHolders(call, resource, ref);
   await inTransaction(call.deps, async (tx) => {
-    const row = await lockManaged(tx, thing, ref);
-    guardManaged(call, thing, row);
-    if (unlessHeld && isRemoval(call)) await requireNoHolders(tx, thing, { workspaceId: ref.workspaceId, id: row.id });
-    await deleteManaged(tx, call, thing, row);
+    const row = await lockManaged(tx, resource, ref);
+    guardManaged(call, resource, row);
+    if (unlessHeld && isRemoval(call))
+      await requireNoHolders(tx, resource, { workspaceId: ref.workspaceId, id: row.id });
+    await deleteManaged(tx, call, resource, row);
   });
 }
 
 async function requireNoHolders(
   tx: Queryable,
-  { kind, noun }: Pick<ManagedThing, "noun"> & Pick<Holdable<ManagedRow>, "kind">,
+  { kind, noun }: Pick<ManagedResource, "noun"> & Pick<Holdable<ManagedRow>, "kind">,
   { workspaceId, id }: { workspaceId: string; id: string },
 ): Promise<void> {
   const keys = await countHolders(tx, { workspaceId, kind, id, max: COUNTED_MAX + 1, live: true });

@@ -1,6 +1,6 @@
 import type { PoolClient } from "pg";
-import type { NeededPermission } from "../../needed-permissions.ts";
 import type { CallNeeding } from "../../procedure.ts";
+import type { RequiredPermission } from "../../required-permissions.ts";
 import type { AuditEvent } from "../../store/audit.ts";
 import { listPermissionsById, listPermissionsBySlug, type PermissionRow } from "../../store/permissions.ts";
 import { listRolesById, listRolesByName, type RoleRow } from "../../store/roles.ts";
@@ -8,35 +8,35 @@ import { permissionNotFound, roleNotFound } from "../refusals/not-found.ts";
 import { ensurePermissions, ensureRoles, getRolesByName } from "./permission-links.ts";
 
 /*
- * Permissions and roles as v1 names them for a key: one by one, by id or by name, each with leave to create it when its name is new. In v2 the
- * procedure says once for all whether they are created.
+ * Permissions and roles as v1 names them for a key: one by one, by id or name, each with a flag that allows creating it. In v2 the
+ * procedure decides for all of them whether they are created.
  */
 
 export interface NamedLink {
-  /** Wins over the name. */
+  /** Takes precedence over the name. */
   readonly id: string | undefined;
-  /** Of a permission its slug. Ignores case. */
+  /** Name of a role, or slug of a permission. Case-insensitive. */
   readonly name: string | undefined;
-  /** Whether a name that is new is created. */
+  /** Whether a missing name is created. */
   readonly create: boolean;
 }
 
 export interface Linked<Row> {
   readonly found: readonly Row[];
-  /** Of creating what was new. */
+  /** Events of created objects. */
   readonly events: readonly AuditEvent[];
 }
 
 /**
- * Returns the permissions that the links name, and creates those that may be.
- * @param needed what the root key needs to create one.
- * @throws PublicError 404 for one that is missing, then 403, before anything is written.
+ * Returns the permissions that the links name, and creates missing ones if their link allows it.
+ * @param needed permission that the root key needs to create one.
+ * @throws PublicError 404 for a missing one, then 403, before any write.
  */
-export async function permissionsOfLinks<Needed extends NeededPermission>(
+export async function permissionsOfLinks<Required extends RequiredPermission>(
   tx: PoolClient,
-  call: CallNeeding<unknown, Needed>,
+  call: CallNeeding<unknown, Required>,
   links: readonly NamedLink[],
-  needed: Needed,
+  required: Required,
 ): Promise<Linked<PermissionRow>> {
   const { workspaceId } = call.caller;
   const { ids, named } = apart(links);
@@ -49,20 +49,20 @@ export async function permissionsOfLinks<Needed extends NeededPermission>(
   const missing = kept.find((name) => !known.has(name.toLowerCase()));
   if (missing !== undefined) throw permissionNotFound(missing);
   const slugs = named.map(({ name }) => name);
-  const { permissions, events } = await ensurePermissions(tx, call, slugs, { newSlugsNeed: needed });
+  const { permissions, events } = await ensurePermissions(tx, call, slugs, { newSlugsNeed: required });
   return { found: [...byId, ...permissions], events: [...events] };
 }
 
 /**
- * Returns the roles that the links name, and creates those that may be, without permissions.
- * @param needed what the root key needs to create one.
- * @throws PublicError 404 for one that is missing, then 403, before anything is written.
+ * Returns the roles that the links name, and creates missing ones, without permissions, if their link allows it.
+ * @param needed permission that the root key needs to create one.
+ * @throws PublicError 404 for a missing one, then 403, before any write.
  */
-export async function rolesOfLinks<Needed extends NeededPermission>(
+export async function rolesOfLinks<Required extends RequiredPermission>(
   tx: PoolClient,
-  call: CallNeeding<unknown, Needed>,
+  call: CallNeeding<unknown, Required>,
   links: readonly NamedLink[],
-  needed: Needed,
+  required: Required,
 ): Promise<Linked<RoleRow>> {
   const { workspaceId } = call.caller;
   const { ids, named } = apart(links);
@@ -72,11 +72,11 @@ export async function rolesOfLinks<Needed extends NeededPermission>(
   const kept = named.filter(({ create }) => !create).map(({ name }) => name);
   await getRolesByName(tx, workspaceId, kept);
   const names = named.map(({ name }) => name);
-  const { events } = await ensureRoles(tx, call, names, { newNamesNeed: needed });
+  const { events } = await ensureRoles(tx, call, names, { newNamesNeed: required });
   return { found: [...byId, ...(await getRolesByName(tx, workspaceId, names))], events: [...events] };
 }
 
-/** The ids that the links name, without those that do not exist. */
+/** Returns the ids of the existing permissions that the links name. */
 export async function idsOfPermissionLinks(
   tx: PoolClient,
   { caller }: Pick<CallNeeding<unknown, never>, "caller">,
@@ -88,7 +88,7 @@ export async function idsOfPermissionLinks(
   return new Set([...ids, ...found.map(({ id }) => id)]);
 }
 
-/** The same for roles. */
+/** Returns the ids of the existing roles that the links name. */
 export async function idsOfRoleLinks(
   tx: PoolClient,
   { caller }: Pick<CallNeeding<unknown, never>, "caller">,

@@ -1,32 +1,33 @@
 import type { PoolClient } from "pg";
 import { makeId } from "../../../core/ids.ts";
-import type { Grants, NeededPermission } from "../../needed-permissions.ts";
 import type { Call } from "../../procedure.ts";
+import type { Grants, RequiredPermission } from "../../required-permissions.ts";
 import type { AuditEvent } from "../../store/audit.ts";
 import { insertRolesForNames } from "../../store/key-imports.ts";
 import { insertPermissionsForSlugs, listPermissionsBySlug, type PermissionRow } from "../../store/permissions.ts";
 import type { Queryable } from "../../store/queryable.ts";
 import { listRolesByName, type RoleRow } from "../../store/roles.ts";
 import { auditEvent } from "../managed/changes.ts";
-import { MANAGED } from "../managed/things.ts";
+import { MANAGED } from "../managed/resources.ts";
 import { roleNotFound } from "../refusals/not-found.ts";
 
-/** How often a permission may be deleted between finding and reading it before we give up. */
+/** Maximum attempts if a permission is deleted between finding and reading it. */
 const ATTEMPTS_MAX = 5;
 
-type Acting<Needed extends NeededPermission> = Pick<Call<unknown>, "caller" | "deps"> & Pick<Grants<Needed>, "require">;
+type Acting<Required extends RequiredPermission> = Pick<Call<unknown>, "caller" | "deps"> &
+  Pick<Grants<Required>, "require">;
 
 export interface EnsuredPermissions {
-  /** All requested permissions, sorted by slug, spelt as stored. */
+  /** All requested permissions, sorted by slug, spelled as stored. */
   readonly permissions: readonly PermissionRow[];
-  /** `permission.create` for each that this call created; made as they are read, once. */
+  /** `permission.create` for each that this call created, generated lazily; iterate only once. */
   readonly events: Iterable<AuditEvent>;
 }
 
-/** Slugs are ASCII, so this ignores case exactly as the database does. */
+/** Slugs are ASCII, so this folds case exactly as the database does. */
 const foldCase = (slug: string): string => slug.toLowerCase();
 
-/** Duplicate slugs, also in another case, count once, in their first spelling. */
+/** Duplicate slugs, regardless of case, count once, in their first spelling. */
 function distinctSlugs(slugs: readonly string[]): string[] {
   const byFolded = new Map<string, string>();
   for (const slug of slugs) {
@@ -36,46 +37,46 @@ function distinctSlugs(slugs: readonly string[]): string[] {
   return [...byFolded.values()];
 }
 
-const missingSlugs = (wanted: readonly string[], permissions: readonly PermissionRow[]): string[] => {
+const missingSlugs = (requested: readonly string[], permissions: readonly PermissionRow[]): string[] => {
   const found = new Set(permissions.map(({ slug }) => foldCase(slug)));
-  return wanted.filter((slug) => !found.has(foldCase(slug)));
+  return requested.filter((slug) => !found.has(foldCase(slug)));
 };
 
 /**
- * For procedures that must check permissions before anything else.
- * @throws PublicError 403 when one of the slugs is new to the workspace and the root key lacks the permission to create it.
+ * For procedures that must check permissions first.
+ * @throws PublicError 403 if one of the slugs is new to the workspace and the root key lacks the permission to create it.
  */
-export async function requireForNewSlugs<Needed extends NeededPermission>(
+export async function requireForNewSlugs<Required extends RequiredPermission>(
   db: Queryable,
-  call: Acting<Needed>,
+  call: Acting<Required>,
   slugs: readonly string[],
-  needed: Needed,
+  required: Required,
 ): Promise<void> {
-  const wanted = distinctSlugs(slugs);
-  if (wanted.length === 0) return;
-  const permissions = await listPermissionsBySlug(db, { workspaceId: call.caller.workspaceId, slugs: wanted });
-  if (missingSlugs(wanted, permissions).length > 0) call.require(needed);
+  const requested = distinctSlugs(slugs);
+  if (requested.length === 0) return;
+  const permissions = await listPermissionsBySlug(db, { workspaceId: call.caller.workspaceId, slugs: requested });
+  if (missingSlugs(requested, permissions).length > 0) call.require(required);
 }
 
 /**
- * Returns the permissions with these slugs. Missing ones are created, named by their slug. Concurrent callers
- * with the same slugs get the same rows.
- * @param options.newSlugsNeed the permission that a new slug needs; not checked when left out.
- * @throws PublicError 403 before anything is written.
+ * Returns the permissions with these slugs. Missing ones are created, named by their slug. Concurrent callers with the same slugs get the
+ * same rows.
+ * @param options.newSlugsNeed permission that a new slug needs. Default: not checked.
+ * @throws PublicError 403 before any write.
  */
-export async function ensurePermissions<Needed extends NeededPermission>(
+export async function ensurePermissions<Required extends RequiredPermission>(
   tx: PoolClient,
-  call: Acting<Needed>,
+  call: Acting<Required>,
   slugs: readonly string[],
-  options: { readonly newSlugsNeed?: Needed } = {},
+  options: { readonly newSlugsNeed?: Required } = {},
 ): Promise<EnsuredPermissions> {
   const { workspaceId } = call.caller;
-  const wanted = distinctSlugs(slugs);
-  if (wanted.length === 0) return { permissions: [], events: [] };
+  const requested = distinctSlugs(slugs);
+  if (requested.length === 0) return { permissions: [], events: [] };
   const created: PermissionRow[] = [];
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
-    const permissions = await listPermissionsBySlug(tx, { workspaceId, slugs: wanted });
-    const missing = missingSlugs(wanted, permissions);
+    const permissions = await listPermissionsBySlug(tx, { workspaceId, slugs: requested });
+    const missing = missingSlugs(requested, permissions);
     if (missing.length === 0)
       return {
         permissions,
@@ -93,8 +94,8 @@ export async function ensurePermissions<Needed extends NeededPermission>(
 }
 
 /**
- * Returns the roles with these names, ignoring case, sorted by name. Roles are never created implicitly.
- * @throws PublicError 404 when the workspace has no role with one of the names.
+ * Returns the roles with these names, case-insensitive, sorted by name. Roles are never created implicitly.
+ * @throws PublicError 404 if the workspace has no role with one of the names.
  */
 export async function getRolesByName(db: Queryable, workspaceId: string, names: readonly string[]): Promise<RoleRow[]> {
   if (names.length === 0) return [];
@@ -112,16 +113,16 @@ export interface NamedPart {
 }
 
 /**
- * Returns the roles with these names, by the name as it is given; ignoring case. Missing ones are created, without permissions.
- * Concurrent callers with the same names get the same rows.
- * @param options.newNamesNeed the permission that a new name needs; not checked when left out.
- * @throws PublicError 403 before anything is written.
+ * Returns the roles by the requested name, case-insensitive. Missing ones are created, without permissions. Concurrent callers with the
+ * same names get the same rows.
+ * @param options.newNamesNeed permission that a new name needs. Default: not checked.
+ * @throws PublicError 403 before any write.
  */
-export async function ensureRoles<Needed extends NeededPermission>(
+export async function ensureRoles<Required extends RequiredPermission>(
   tx: PoolClient,
-  call: Acting<Needed>,
+  call: Acting<Required>,
   names: readonly string[],
-  options: { readonly newNamesNeed?: Needed } = {},
+  options: { readonly newNamesNeed?: Required } = {},
 ): Promise<{ readonly roles: ReadonlyMap<string, NamedPart>; readonly events: Iterable<AuditEvent> }> {
   const { workspaceId } = call.caller;
   const roles = new Map<string, NamedPart>();
@@ -135,7 +136,7 @@ export async function ensureRoles<Needed extends NeededPermission>(
     const unknown = missing.filter((name) => !roles.has(name));
     if (unknown.length === 0) return { roles, events };
     if (options.newNamesNeed !== undefined) call.require(options.newNamesNeed);
-    // Of names that differ only in case the database creates one; the next round finds it for all of them.
+    // The database creates one of several names that differ only in case; the next iteration finds it for all of them.
     const inserted = await insertRolesForNames(tx, {
       workspaceId,
       createdAt: call.deps.nowMs(),

@@ -1,3 +1,3 @@
-/** An empty text is stored as null, so that responses need not distinguish the two. */
+/** An empty string is stored as null, so that responses need not distinguish the two. */
 export const toStoredDescription = (description: string | null | undefined): string | null =>
   description === undefined || description === "" ? null : description;

@@ -1,14 +1,14 @@
-import { type Freshness, judgeFreshness } from "../../../core/policies/freshness.ts";
+import { checkFreshness, type Freshness } from "../../../core/policies/freshness.ts";
 import { type CompiledPolicy, PolicyInput } from "../../../core/policies/policy.ts";
 import { tolerant } from "../../../core/tolerant.ts";
-import type { RuleCount, SeenPodReport } from "../../../edge/pods/contract.ts";
+import type { PodReportSummary, RuleCount } from "../../../edge/pods/contract.ts";
 
 /*
- * What the reports of a policy's sidecars say together. Pure: the reports are read by others. Reports are the pods' word, so the sums
- * are no more than that; nothing is decided by them.
+ * Aggregates the reports of a policy's sidecars. Pure: the caller reads the reports. Reports are unverified data of the pods, so no
+ * decision depends on the sums.
  */
 
-/** `refuses`: it keeps its last policy, because it cannot enforce this version. */
+/** `refuses`: the pod keeps its last policy, because it cannot enforce this version. */
 export type PodState = "current" | "behind" | "refuses";
 
 export interface PodsTogether {
@@ -16,37 +16,37 @@ export interface PodsTogether {
   readonly current: number;
   readonly behind: number;
   readonly refusing: number;
-  /** Why one of them refuses. */
+  /** Reason of one pod that does not support the version. */
   readonly reason: string | undefined;
-  /** Those that serve on data older than the policy's first bound, and those that serve nothing for that reason. */
+  /** Number of pods that serve on data older than the policy's first bound, and of pods that reject requests for that reason. */
   readonly departed: number;
   readonly denying: number;
   readonly oldestLagMs: number;
-  /** Requests refused under this version, and those that Audit mode admitted although it would have refused them. */
+  /** Number of requests rejected under this version, and of those that Audit mode admitted although they would have been rejected. */
   readonly refused: number;
   readonly wouldRefuse: number;
 }
 
 const OnStale = tolerant(PolicyInput.shape.onStale);
 
-/** The stored bounds of staleness; those of a policy that this release cannot read are the defaults. */
+/** Returns the stored staleness bounds; the defaults if this release cannot read the policy. */
 export function readOnStale(stored: unknown): CompiledPolicy["onStale"] {
   const read = OnStale.safeParse(stored ?? undefined);
   return read.success ? read.data : OnStale.parse(undefined);
 }
 
-export function stateOf({ version, refused }: SeenPodReport, versionNow: number): PodState {
-  // A refusal without a readable version still counts.
+export function stateOf({ version, refused }: PodReportSummary, versionNow: number): PodState {
+  // A rejection without a readable version still counts.
   if (refused !== undefined && (refused.version === versionNow || refused.version === 0)) return "refuses";
   return version === versionNow ? "current" : "behind";
 }
 
-export const freshnessOf = ({ stalenessMs }: SeenPodReport, onStale: CompiledPolicy["onStale"]): Freshness =>
-  judgeFreshness(onStale, stalenessMs);
+export const freshnessOf = ({ stalenessMs }: PodReportSummary, onStale: CompiledPolicy["onStale"]): Freshness =>
+  checkFreshness(onStale, stalenessMs);
 
-/** How far these pods exceeded limits while the shared counters were away; undefined when none says that it did. */
+/** Returns how far these pods exceeded limits while the Redis counters were unavailable; `undefined` if no pod reports it. */
 export function overshotBy(
-  reports: readonly SeenPodReport[],
+  reports: readonly PodReportSummary[],
 ): { readonly units: number; readonly percent: number; readonly lastAgoMs: number } | undefined {
   const said = reports.flatMap(({ overshot, lastSeenMs }) =>
     overshot === undefined ? [] : [{ ...overshot, lastAgoMs: Math.max(0, lastSeenMs - overshot.lastMs) }],
@@ -59,16 +59,16 @@ export function overshotBy(
   };
 }
 
-/** A sidecar without a heartbeat lags infinitely, which JSON cannot express. */
+/** A sidecar without a heartbeat has an infinite lag, which JSON cannot express. */
 export const toJsonMs = (ms: number): number => Math.min(Math.ceil(ms), Number.MAX_SAFE_INTEGER);
 
 export function together(
-  reports: readonly SeenPodReport[],
+  reports: readonly PodReportSummary[],
   { version, onStale }: { readonly version: number; readonly onStale: CompiledPolicy["onStale"] },
 ): PodsTogether {
   const states = reports.map((report) => stateOf(report, version));
   const fresh = reports.map((report) => freshnessOf(report, onStale));
-  const count = <T>(all: readonly T[], wanted: T): number => all.filter((one) => one === wanted).length;
+  const count = <T>(all: readonly T[], requested: T): number => all.filter((one) => one === requested).length;
   const byMode = (mode: "Enforce" | "Audit"): number =>
     reports.filter((report) => report.version === version).reduce((sum, report) => sum + countIn(report, mode), 0);
   return {
@@ -85,14 +85,14 @@ export function together(
   };
 }
 
-function countIn({ refusals }: SeenPodReport, mode: "Enforce" | "Audit"): number {
+function countIn({ refusals }: PodReportSummary, mode: "Enforce" | "Audit"): number {
   if (refusals?.mode !== mode) return 0;
   return refusals.counts.reduce((sum, { count }) => sum + count, refusals.others);
 }
 
-/** The counts of all pods that enforce this version, added up, the largest first; `others` are those that pods did not name. */
+/** Returns the summed counts of all pods that enforce this version, largest first; `others` contains the rules that pods did not name. */
 export function byRule(
-  reports: readonly SeenPodReport[],
+  reports: readonly PodReportSummary[],
   version: number,
 ): { readonly sinceMs: number | undefined; readonly counts: readonly RuleCount[]; readonly others: number } {
   const sums = new Map<string, RuleCount>();
@@ -113,8 +113,8 @@ export function byRule(
   return { sinceMs, counts: named, others: rest };
 }
 
-/** 256 rules and the decisions that refuse: no policy has more, though a pod may say so. */
+/** 256 rules and the denying decisions: no policy has more, but a pod may report more. */
 const NAMED_MAX = 1_000;
 
-/** Pods may report numbers whose sum is none. */
+/** Clamps the sum, because pods may report numbers that overflow. */
 const safe = (sum: number): number => Math.min(sum, Number.MAX_SAFE_INTEGER);

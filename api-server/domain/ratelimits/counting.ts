@@ -1,17 +1,17 @@
 import type { Consumed, CreditCharge, CreditOutcome, LimitCharge } from "../../../core/charges.ts";
 import { count, type WithoutStore } from "../../../edge/verification/count.ts";
-import type { VerifyParts } from "../../../edge/verification/verify.ts";
+import type { VerifyDeps } from "../../../edge/verification/verify.ts";
 import type { Deps } from "../../deps.ts";
-import { noteRarely } from "../../note-rarely.ts";
+import { logThrottled } from "../../log-throttled.ts";
 
-type CountingDeps = Pick<Deps, "projection" | "counters" | "credits" | "log" | "rarely" | "nowMs">;
+type CountingDeps = Pick<Deps, "projection" | "counters" | "credits" | "log" | "throttle" | "nowMs">;
 
 /**
- * While the shared store is unreachable, each process decides limits by its own counts (api-v2.md section 9.1), so that several may
- * together admit more than the limit.
+ * While Redis is unreachable, each process evaluates limits by its own counts (api-v2.md section 9.1), so that several may together admit
+ * more than the limit.
  */
 export const LIMITS_ALONE: WithoutStore = { onCounterFailure: "Local", onCreditFailure: "Deny" };
-/** Credits are never granted without the store, and no limits are counted for a call that cannot be decided. */
+/** Credits are never granted without Redis, and limits are not counted for a call that cannot be decided. */
 export const WITH_CREDITS: WithoutStore = { onCounterFailure: "Deny", onCreditFailure: "Deny" };
 const QUOTA: WithoutStore = { onCounterFailure: "Allow", onCreditFailure: "Deny" };
 
@@ -21,8 +21,8 @@ const UNCOUNTED = {
   Allow: "quotas not counted: the shared counters are away",
 } as const;
 
-/** How an api-server counts. Created for each call that counts; it holds only the server's parts. */
-export class ServerCounting implements VerifyParts {
+/** Counting of an api-server. One is created for each call that counts; it holds only references to the server's components. */
+export class ServerCounting implements VerifyDeps {
   readonly projection: Deps["projection"];
   readonly counters: Deps["counters"];
   readonly nowMs: () => number;
@@ -39,7 +39,7 @@ export class ServerCounting implements VerifyParts {
     return this.counters.consume({ limits: limits.map((charge) => ({ ...charge, accuracy: "local" })) });
   }
 
-  /** Charges between two changes, for a key whose credits change all the time. */
+  /** Charges between two changes, for a key whose credits change constantly. */
   async loadAndSpend(charge: CreditCharge): Promise<CreditOutcome | undefined> {
     const { counters, credits } = this.#deps;
     const spent = await credits.loadAndSpend(charge, () => counters.consume({ limits: [], credits: charge }));
@@ -47,9 +47,9 @@ export class ServerCounting implements VerifyParts {
   }
 
   onUncounted(_what: "limits" | "credits", done: WithoutStore["onCounterFailure"], cause: unknown): void {
-    // A refusal throws its own error, which is logged where it is answered.
+    // A rejection throws its own error, which is logged where the response is sent.
     if (done === "Deny") return;
-    noteRarely(this.#deps, {
+    logThrottled(this.#deps, {
       reason: cause instanceof Error ? cause.message : String(cause),
       message: UNCOUNTED[done],
     });
@@ -58,14 +58,14 @@ export class ServerCounting implements VerifyParts {
 
 const UNKNOWN: CreditOutcome = { status: "unknown" };
 
-/** Consumes limits, all or none; by this process's own counts while the shared store is unreachable. */
+/** Consumes limits, all or none; by this process's own counts while Redis is unreachable. */
 export async function consumeLimits(deps: CountingDeps, limits: readonly LimitCharge[]): Promise<Consumed> {
   const consumed = await consume(deps, { limits, withoutStore: LIMITS_ALONE });
   if (consumed === undefined) throw new Error("limits are counted in this process when nothing else can be");
   return consumed;
 }
 
-/** Counts against a workspace's quota. Returns undefined when the store is unreachable: a quota must not cause an outage. */
+/** Counts against a workspace's quota. Returns `undefined` if Redis is unreachable, because a quota must not cause an outage. */
 export const consumeQuota = (deps: CountingDeps, quota: LimitCharge): Promise<Consumed | undefined> =>
   consume(deps, { limits: [quota], withoutStore: QUOTA });
 

@@ -1,20 +1,20 @@
-import type { NeededPermission } from "../../needed-permissions.ts";
 import type { CallNeeding } from "../../procedure.ts";
+import type { RequiredPermission } from "../../required-permissions.ts";
 import { holdNamespace } from "../../store/namespaces.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { deleteManaged, lockManaged } from "../managed/changes.ts";
-import { MANAGED } from "../managed/things.ts";
+import { MANAGED } from "../managed/resources.ts";
 import { namespaceNotFound } from "../refusals/not-found.ts";
 
 /**
  * Deletes the override with exactly this identifier.
- * @param needed what the root key needs for the namespace.
- * @param ref the namespace by id or name; the id wins.
- * @throws PublicError 404 for either, 403, 409 when a manager has the override.
+ * @param needed permission that the root key needs for the namespace.
+ * @param ref the namespace by id or name; the id takes precedence.
+ * @throws PublicError 404 for either, 403, 409 if a manager has the override.
  */
-export async function deleteOverride<Needed extends NeededPermission>(
-  call: CallNeeding<unknown, Needed>,
-  needed: Needed,
+export async function deleteOverride<Required extends RequiredPermission>(
+  call: CallNeeding<unknown, Required>,
+  required: Required,
   ref: { readonly namespace: string; readonly identifier: string },
 ): Promise<void> {
   const { caller, deps } = call;
@@ -22,7 +22,7 @@ export async function deleteOverride<Needed extends NeededPermission>(
   await inTransaction(deps, async (tx) => {
     const namespace = await holdNamespace(tx, { workspaceId, namespace: ref.namespace });
     if (namespace === undefined) throw namespaceNotFound(ref.namespace);
-    call.require(needed, namespace.id);
+    call.require(required, namespace.id);
     const override = await lockManaged(tx, MANAGED.override, { workspaceId, which: ref.identifier, namespace });
     await deleteManaged(tx, call, MANAGED.override, override);
   });

@@ -1,25 +1,25 @@
 import { performance } from "node:perf_hooks";
 import type { LimitOutcome } from "../../../core/charges.ts";
 import type { AppliedLimit } from "../../../edge/verification/apply-overrides.ts";
-import type { NeededPermission } from "../../needed-permissions.ts";
 import type { CallNeeding } from "../../procedure.ts";
+import type { RequiredPermission } from "../../required-permissions.ts";
 import { consumeLimits } from "./counting.ts";
 import { applyLimits, type LimitRequest, toLimitEvent } from "./limit-requests.ts";
 import { type LimitPermissions, namespaceToLimit } from "./namespaces.ts";
 
-/** What one limit call was answered: the limit with its override, and its count. */
+/** Result of one limit call: the limit with its override, and its count. */
 export interface Limited extends AppliedLimit {
   readonly namespaceId: string;
   readonly outcome: LimitOutcome;
 }
 
 /**
- * Checks and consumes one limit in a namespace, by id or name, which is created when it is first used; and records it.
- * @throws PublicError 403, 410 for a deleted namespace, 500 when an override cannot be read now.
+ * Checks and consumes one limit in a namespace, by id or name, and records it. The namespace is created on first use.
+ * @throws PublicError 403, 410 for a deleted namespace, 500 if an override cannot be read now.
  */
-export async function limitOnce<Needed extends NeededPermission>(
-  call: CallNeeding<unknown, Needed>,
-  permissions: LimitPermissions<Needed>,
+export async function limitOnce<Required extends RequiredPermission>(
+  call: CallNeeding<unknown, Required>,
+  permissions: LimitPermissions<Required>,
   request: LimitRequest & { readonly namespace: string },
 ): Promise<Limited> {
   const startedMs = performance.now();
@@ -33,7 +33,7 @@ export async function limitOnce<Needed extends NeededPermission>(
   const [outcome] = consumed.limits;
   if (outcome === undefined) throw new Error("one limit was asked about and none was answered");
 
-  // One limit per request: its id is as unique as an event's must be.
+  // There is one limit per request, so the request id is unique among events.
   deps.events.add(toLimitEvent(call, applied, outcome, { id: origin.requestId, timeMs: consumed.nowMs, startedMs }));
   return { ...applied, namespaceId: namespace.id, outcome };
 }

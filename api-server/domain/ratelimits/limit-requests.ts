@@ -5,7 +5,7 @@ import { type AppliedLimit, applyOverrides } from "../../../edge/verification/ap
 import type { Call } from "../../procedure.ts";
 import { notKnown } from "../refusals/lookups.ts";
 
-/* Shared by the procedures that limit by namespace: which limit applies, and the event of it. */
+/* Shared by the procedures that limit by namespace: the applicable limit, and its event. */
 
 /** As in requests; the duration is in ms. */
 export interface LimitRequest {
@@ -13,11 +13,11 @@ export interface LimitRequest {
   readonly limit: number;
   readonly duration: number;
   readonly cost: number;
-  /** `strict` when left out. */
+  /** Default: `strict`. */
   readonly accuracy?: LimitCharge["accuracy"];
 }
 
-/** Returns the charges, in order, with the overrides in force. Throws PublicError 500 when an override cannot be read now. */
+/** Returns the charges, in order, with the active overrides. Throws PublicError 500 if an override cannot be read now. */
 export async function applyLimits(
   { caller, deps }: Call<unknown>,
   requests: readonly { readonly namespaceId: string; readonly request: LimitRequest }[],
@@ -39,7 +39,7 @@ export async function applyLimits(
   return applied.limits;
 }
 
-/** The event of a charge. `id` is unique; `startedMs` is of `performance.now()`, `timeMs` of the wall clock. */
+/** Returns the event of a charge. `id` is unique; `startedMs` is from `performance.now()`, `timeMs` from the wall clock. */
 export function toLimitEvent(
   { origin }: Call<unknown>,
   { charge, override }: AppliedLimit,

@@ -1,20 +1,19 @@
 import type { NamespaceRecord } from "../../../core/records.ts";
-import type { NeededPermission } from "../../needed-permissions.ts";
 import type { Call, CallNeeding } from "../../procedure.ts";
+import type { RequiredPermission } from "../../required-permissions.ts";
 import { type AuditEvent, insertAudit } from "../../store/audit.ts";
 import { listNamespacesEver } from "../../store/namespaces.ts";
 import { inTransaction } from "../../store/transaction.ts";
-import { type LimitPermissions, namespaceGone, obtainNamespace, recallNamespace } from "./namespaces.ts";
+import { type LimitPermissions, namespaceDeleted, obtainNamespace, recallNamespace } from "./namespaces.ts";
 
 /**
- * The live namespaces of a call for several limits, by the names in the call, from the cache wherever
- * possible. Missing ones are created together, and only when nothing else is refused.
- * @throws PublicError 403 when one may not be created, or not be limited with; then 410 when one was deleted
- * and has no successor with its name.
+ * Returns the live namespaces of a call for several limits, by the names in the call, from the cache if possible. Missing ones are created
+ * together, and only if the rest of the call is valid.
+ * @throws PublicError 403 if one may not be created or used; then 410 if one was deleted and has no successor with its name.
  */
-export async function namespacesToLimit<Needed extends NeededPermission>(
-  call: CallNeeding<unknown, Needed>,
-  permissions: LimitPermissions<Needed>,
+export async function namespacesToLimit<Required extends RequiredPermission>(
+  call: CallNeeding<unknown, Required>,
+  permissions: LimitPermissions<Required>,
   named: readonly string[],
 ): Promise<ReadonlyMap<string, NamespaceRecord>> {
   const names = [...new Set(named)];
@@ -26,12 +25,12 @@ export async function namespacesToLimit<Needed extends NeededPermission>(
     call.require(permissions.limit);
   }
   for (const { id } of known.values()) call.require(permissions.limit, id);
-  for (const [name, { deleted }] of known) if (deleted) throw namespaceGone(name);
+  for (const [name, { deleted }] of known) if (deleted) throw namespaceDeleted(name);
   if (missing.length === 0) return known;
   return new Map([...known, ...(await makeNamespaces(call, missing))]);
 }
 
-/** The cache may be a moment behind another replica, so unknown names are looked up in the database. */
+/** The cache may lag slightly behind another replica, so unknown names are looked up in the database. */
 async function findNamespaces(call: Call<unknown>, names: readonly string[]): Promise<Map<string, NamespaceRecord>> {
   const { caller, deps } = call;
   const { workspaceId } = caller;
@@ -54,7 +53,7 @@ async function findNamespaces(call: Call<unknown>, names: readonly string[]): Pr
   return found;
 }
 
-/** All or none, and in a fixed order, so that two calls that create the same ones do not deadlock. */
+/** Atomic, and in a fixed order, so that two calls that create the same ones do not deadlock. */
 async function makeNamespaces(
   call: Call<unknown>,
   names: readonly string[],
@@ -67,14 +66,14 @@ async function makeNamespaces(
     for (const name of names.toSorted()) {
       const { namespace, events } = await obtainNamespace(tx, call, name);
       // Another transaction created and deleted it meanwhile: this transaction is rolled back.
-      if (namespace.deleted) throw namespaceGone(name);
+      if (namespace.deleted) throw namespaceDeleted(name);
       namespaces.set(name, namespace);
       allEvents.push(...events);
     }
     await insertAudit(tx, call, allEvents);
     return namespaces;
   });
-  // If another transaction created one, this one has no marks, and its absence is still cached here.
+  // If another transaction created one, this one has no outbox entries, and the negative entry is still cached here.
   deps.projection.drop(names.map((id) => ({ workspaceId, kind: "namespaceName", id })));
   return made;
 }

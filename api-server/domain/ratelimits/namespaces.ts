@@ -1,45 +1,45 @@
 import { PublicError } from "../../../core/errors.ts";
 import { makeId } from "../../../core/ids.ts";
 import type { NamespaceRecord } from "../../../core/records.ts";
-import type { NeededPermission } from "../../needed-permissions.ts";
 import type { Call, CallNeeding } from "../../procedure.ts";
+import type { RequiredPermission } from "../../required-permissions.ts";
 import { type AuditEvent, insertAudit } from "../../store/audit.ts";
 import { findNamespaceEver, insertNamespace } from "../../store/namespaces.ts";
 import type { Queryable } from "../../store/queryable.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { auditEvent } from "../managed/changes.ts";
-import { MANAGED } from "../managed/things.ts";
+import { MANAGED } from "../managed/resources.ts";
 import { knownValue } from "../refusals/lookups.ts";
 
-/** How often a namespace may be created and deleted by others while we read it before we give up. */
+/** Maximum attempts if others create and delete a namespace during the read. */
 const ATTEMPTS_MAX = 5;
 
-/** Every id of a namespace begins like this; a name may too. */
+/** Every namespace id begins with this; a name may, too. */
 const ID_START = "rlns_";
 
-/** The permissions that a procedure which limits by namespace declares. */
-export interface LimitPermissions<Needed extends NeededPermission> {
-  readonly limit: Needed;
-  readonly createNamespace: Needed;
+/** Permissions that a procedure which limits by namespace declares. */
+export interface LimitPermissions<Required extends RequiredPermission> {
+  readonly limit: Required;
+  readonly createNamespace: Required;
 }
 
 /**
- * The live namespace of a limit call, by id or name, from the cache wherever possible. A missing one
- * is created, if the root key may do so.
- * @throws PublicError 410 when it was deleted and has no successor with its name; 403 when it is new and may not be created.
+ * Returns the live namespace of a limit call, by id or name, from the cache if possible. A missing one is created, if the root key may do
+ * so.
+ * @throws PublicError 410 if it was deleted and has no successor with its name; 403 if it is new and may not be created.
  */
-export async function namespaceToLimit<Needed extends NeededPermission>(
-  call: CallNeeding<unknown, Needed>,
-  permissions: LimitPermissions<Needed>,
+export async function namespaceToLimit<Required extends RequiredPermission>(
+  call: CallNeeding<unknown, Required>,
+  permissions: LimitPermissions<Required>,
   namespace: string,
 ): Promise<NamespaceRecord> {
   const known = await recallNamespace(call, namespace);
   if (known === undefined) return ensureNamespace(call, permissions, namespace);
-  if (known.deleted) throw namespaceGone(namespace);
+  if (known.deleted) throw namespaceDeleted(namespace);
   return known;
 }
 
-/** Returns the cached namespace. A live one wins over a deleted one, then the id over a name (api-v2.md section 9.4). */
+/** Returns the cached namespace. A live one takes precedence over a deleted one, then the id over a name (api-v2.md section 9.4). */
 export async function recallNamespace(
   { caller, deps }: Call<unknown>,
   namespace: string,
@@ -53,10 +53,10 @@ export async function recallNamespace(
   return byName?.deleted === false ? byName : (byId ?? byName);
 }
 
-/** The cache may be a moment behind another replica, so the database is read before a call is refused. */
-async function ensureNamespace<Needed extends NeededPermission>(
-  call: CallNeeding<unknown, Needed>,
-  permissions: LimitPermissions<Needed>,
+/** The cache may lag slightly behind another replica, so the database is read before a call is rejected. */
+async function ensureNamespace<Required extends RequiredPermission>(
+  call: CallNeeding<unknown, Required>,
+  permissions: LimitPermissions<Required>,
   name: string,
 ): Promise<NamespaceRecord> {
   const { caller, deps } = call;
@@ -64,16 +64,16 @@ async function ensureNamespace<Needed extends NeededPermission>(
   const existing = await findNamespaceEver(deps.db, { workspaceId, namespace: name });
   if (existing === undefined) {
     call.require(permissions.createNamespace);
-    // No root key can have a permission for its id. Checked here, so that a refused call does not create a namespace.
+    // No root key can have a permission for its id. Checked here, so that a rejected call does not create a namespace.
     call.require(permissions.limit);
   }
   const namespace = existing ?? (await makeNamespace(call, name));
-  // If another transaction created it, this one has no marks, and its absence is still cached here.
+  // If another transaction created it, this one has no outbox entries, and the negative entry is still cached here.
   deps.projection.drop([
     { workspaceId, kind: "namespaceName", id: name },
     { workspaceId, kind: "namespace", id: namespace.id },
   ]);
-  if (namespace.deleted) throw namespaceGone(name);
+  if (namespace.deleted) throw namespaceDeleted(name);
   return namespace;
 }
 
@@ -86,8 +86,8 @@ async function makeNamespace(call: Call<unknown>, name: string): Promise<Namespa
 }
 
 /**
- * Returns the namespace with this name, and creates it if there never was one; with the audit event of creating it. Concurrent
- * callers get the same one.
+ * Returns the namespace with this name, including a deleted one, with the audit event if it had to be created. Concurrent callers get the
+ * same one.
  */
 export async function obtainNamespace(
   tx: Queryable,
@@ -109,5 +109,5 @@ export async function obtainNamespace(
   throw new Error(`a namespace could not be made in ${ATTEMPTS_MAX} attempts`);
 }
 
-export const namespaceGone = (namespace: string): PublicError =>
+export const namespaceDeleted = (namespace: string): PublicError =>
   new PublicError("ratelimit_namespace_gone", `The rate-limit namespace ${namespace} was deleted.`);

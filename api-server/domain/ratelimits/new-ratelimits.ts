@@ -2,21 +2,21 @@ import { makeId } from "../../../core/ids.ts";
 import type { Deps } from "../../deps.ts";
 import type { NewRatelimit } from "../../store/ratelimits.ts";
 
-/** The most limits that a key, or an identity, has. */
+/** Maximum number of limits per key or identity. */
 export const RATELIMITS_MAX = 50;
 
 /** As in requests; the duration is in ms. */
-export interface WantedRatelimit {
+export interface RequestedRatelimit {
   readonly name: string;
   readonly limit: number;
   readonly duration: number;
   readonly autoApply: boolean;
 }
 
-/** Limits with ids, ready to be stored. Of entries with the same name the last one counts. */
+/** Returns limits with ids, ready to be stored. The last of several entries with the same name applies. */
 export function newRatelimits(
   { randomBytes }: Pick<Deps, "randomBytes">,
-  ratelimits: readonly WantedRatelimit[],
+  ratelimits: readonly RequestedRatelimit[],
 ): NewRatelimit[] {
   const byName = new Map(ratelimits.map((one) => [one.name, one]));
   return [...byName.values()].map(({ name, limit, duration, autoApply }) => ({

@@ -1,18 +1,18 @@
 import { PublicError } from "../../../core/errors.ts";
-import { pushLimitHeaders, retryAtMs, showLimit, wholeSecondsUntil } from "../../../core/ratelimits/limit-headers.ts";
+import { pushLimitHeaders, retryAtMs, secondsUntil, showLimit } from "../../../core/ratelimits/limit-headers.ts";
 import type { Deps } from "../../deps.ts";
 import { consumeQuota } from "./counting.ts";
 
 const WINDOW_MS = 60_000;
 
 export interface ChargedQuota {
-  /** Name and value in turn: for every answer from here on. Empty when the counter could not be read. */
+  /** Alternating names and values of headers for every later response. Empty if the counter could not be read. */
   readonly headers: readonly string[];
   /** 429 for a request beyond the quota. */
   readonly refusal: PublicError | undefined;
 }
 
-/** Counts one request against the workspace's quota (api-v2.md section 2.1). When the counter cannot be read, it is admitted. */
+/** Counts one request against the workspace's quota (api-v2.md section 2.1). If the counter cannot be read, the request is admitted. */
 export async function countQuota(
   deps: Deps,
   { workspaceId, quotaPerMinute }: { readonly workspaceId: string; readonly quotaPerMinute: number },
@@ -34,7 +34,7 @@ export async function countQuota(
   const refusal = new PublicError(
     "workspace_rate_limited",
     `The workspace has used up its quota of ${quotaPerMinute} requests per minute.`,
-    { headers: { "Retry-After": String(wholeSecondsUntil(retryAtMs(outcome), consumed.nowMs)) } },
+    { headers: { "Retry-After": String(secondsUntil(retryAtMs(outcome), consumed.nowMs)) } },
   );
   return { headers, refusal };
 }

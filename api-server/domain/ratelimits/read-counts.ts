@@ -2,7 +2,7 @@ import type { LimitCharge } from "../../../core/charges.ts";
 import { CountersUnavailable } from "../../../edge/counters/contract.ts";
 import type { Deps } from "../../deps.ts";
 
-/** What a counter says now of a limit. */
+/** Current counter state of a limit. */
 export interface LimitCount {
   /** Units used in the sliding window, at most the limit. */
   readonly used: number;
@@ -12,8 +12,8 @@ export interface LimitCount {
 }
 
 /**
- * Reads counters without charging them, in the order of the limits: all in one round trip on a single store. undefined while the shared
- * counters are unreachable.
+ * Reads counters without charging them, in the order of the limits: all in one round trip on a single Redis. Returns `undefined` while the
+ * Redis counters are unreachable.
  */
 export async function readCounts(
   { counters }: Pick<Deps, "counters">,
@@ -21,7 +21,7 @@ export async function readCounts(
 ): Promise<readonly LimitCount[] | undefined> {
   if (limits.length === 0) return [];
   try {
-    // What processes count by themselves is in the store as well, some moments later.
+    // Counts that processes keep locally are flushed to Redis with a short delay.
     const charges = limits.map((limit): LimitCharge => ({ ...limit, cost: 0, accuracy: "strict" }));
     const consumed = await counters.consume({ limits: charges });
     return consumed.limits.map(({ remaining, resetMs }, i) => ({

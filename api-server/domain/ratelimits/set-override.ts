@@ -1,7 +1,7 @@
 import type { PoolClient } from "pg";
 import { makeId } from "../../../core/ids.ts";
-import type { NeededPermission } from "../../needed-permissions.ts";
 import type { Call, CallNeeding } from "../../procedure.ts";
+import type { RequiredPermission } from "../../required-permissions.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { type AuditChange, changeOf } from "../../store/audit-change.ts";
 import { holdNamespace, type NamespaceRow } from "../../store/namespaces.ts";
@@ -9,16 +9,16 @@ import { insertOverride, lockOverride, type OverrideRow, updateOverride } from "
 import { inTransaction } from "../../store/transaction.ts";
 import { auditEvent } from "../managed/changes.ts";
 import { findCreated } from "../managed/create-once.ts";
+import { MANAGED } from "../managed/resources.ts";
 import { adopting, creatingManager, guardManaged } from "../managed/rules.ts";
-import { MANAGED } from "../managed/things.ts";
 import { namespaceNotFound } from "../refusals/not-found.ts";
 
-/** How often an override may be set and deleted by others while we read it before we give up. */
+/** Maximum attempts if others set and delete an override during the read. */
 const ATTEMPTS_MAX = 5;
 
 /** As in requests; the duration is in ms. */
-export interface WantedOverride {
-  /** Id or name; the id wins. */
+export interface RequestedOverride {
+  /** Id or name; the id takes precedence. */
   readonly namespace: string;
   readonly identifier: string;
   readonly limit: number;
@@ -29,28 +29,28 @@ export interface WantedOverride {
 interface Setting {
   readonly call: Call<unknown>;
   readonly namespace: NamespaceRow;
-  readonly wanted: WantedOverride;
+  readonly wanted: RequestedOverride;
 }
 
 /**
- * Sets the override of an identifier: creates it, or changes it in place. Returns its id.
- * @param needed what the root key needs for the namespace.
- * @throws PublicError 404 for the namespace, 403, 409 when another manager has the override.
+ * Sets the override of an identifier: creates it, or updates it in place. Returns its id.
+ * @param needed permission that the root key needs for the namespace.
+ * @throws PublicError 404 for the namespace, 403, 409 if another manager has the override.
  */
-export async function setOverride<Needed extends NeededPermission>(
-  call: CallNeeding<unknown, Needed>,
-  needed: Needed,
-  wanted: WantedOverride,
+export async function setOverride<Required extends RequiredPermission>(
+  call: CallNeeding<unknown, Required>,
+  required: Required,
+  requested: RequestedOverride,
 ): Promise<string> {
   const { caller, deps } = call;
   const { workspaceId } = caller;
   return inTransaction(deps, async (tx) => {
-    const namespace = await holdNamespace(tx, { workspaceId, namespace: wanted.namespace });
-    if (namespace === undefined) throw namespaceNotFound(wanted.namespace);
-    call.require(needed, namespace.id);
-    const setting: Setting = { call, namespace, wanted };
+    const namespace = await holdNamespace(tx, { workspaceId, namespace: requested.namespace });
+    if (namespace === undefined) throw namespaceNotFound(requested.namespace);
+    call.require(required, namespace.id);
+    const setting: Setting = { call, namespace, wanted: requested };
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
-      const { identifier } = wanted;
+      const { identifier } = requested;
       const existing = await lockOverride(tx, { workspaceId, namespaceId: namespace.id, identifier });
       const overrideId = existing === undefined ? await create(tx, setting) : await change(tx, setting, existing);
       if (overrideId !== undefined) return overrideId;
@@ -59,9 +59,9 @@ export async function setOverride<Needed extends NeededPermission>(
   });
 }
 
-/** Returns undefined when another transaction has just created one for the identifier. */
+/** Returns `undefined` if another transaction has just created one for the identifier. */
 async function create(tx: PoolClient, setting: Setting): Promise<string | undefined> {
-  const { call, namespace, wanted } = setting;
+  const { call, namespace, wanted: requested } = setting;
   const { caller, deps } = call;
   const { workspaceId } = caller;
   const manager = creatingManager(call);
@@ -73,57 +73,62 @@ async function create(tx: PoolClient, setting: Setting): Promise<string | undefi
     id,
     workspaceId,
     namespaceId: namespace.id,
-    identifier: wanted.identifier,
-    limit: wanted.limit,
-    durationMs: wanted.duration,
-    async: wanted.async,
+    identifier: requested.identifier,
+    limit: requested.limit,
+    durationMs: requested.duration,
+    async: requested.async,
     manager,
     createdAt: deps.nowMs(),
   });
   if (!created) return undefined;
-  await record(tx, setting, id, changeOf({}, fieldsOf(wanted, manager)));
+  await record(tx, setting, id, changeOf({}, fieldsOf(requested, manager)));
   return id;
 }
 
 async function change(tx: PoolClient, setting: Setting, existing: OverrideRow): Promise<string> {
-  const { call, wanted } = setting;
+  const { call, wanted: requested } = setting;
   const { caller, deps } = call;
   const { id } = existing;
   const manager = guardManaged(call, MANAGED.override, existing);
   const isSame =
-    existing.max_count === wanted.limit &&
-    existing.duration_ms === wanted.duration &&
-    existing.async === wanted.async &&
+    existing.max_count === requested.limit &&
+    existing.duration_ms === requested.duration &&
+    existing.async === requested.async &&
     existing.manager === manager;
   if (isSame) return id;
   await adopting(call, MANAGED.override, () =>
     updateOverride(tx, {
       workspaceId: caller.workspaceId,
       id,
-      limit: wanted.limit,
-      durationMs: wanted.duration,
-      async: wanted.async,
+      limit: requested.limit,
+      durationMs: requested.duration,
+      async: requested.async,
       manager,
       updatedAt: deps.nowMs(),
     }),
   );
   const { max_count: limit, duration_ms: duration, async } = existing;
   const before = fieldsOf({ limit, duration, async }, existing.manager);
-  await record(tx, setting, id, changeOf(before, fieldsOf(wanted, manager)));
+  await record(tx, setting, id, changeOf(before, fieldsOf(requested, manager)));
   return id;
 }
 
 const fieldsOf = (
-  { limit, duration, async }: Pick<WantedOverride, "limit" | "duration" | "async">,
+  { limit, duration, async }: Pick<RequestedOverride, "limit" | "duration" | "async">,
   manager: string | null,
 ) => ({ limit, duration, async, manager });
 
-const record = (tx: PoolClient, { call, namespace, wanted }: Setting, id: string, change: AuditChange): Promise<void> =>
+const record = (
+  tx: PoolClient,
+  { call, namespace, wanted: requested }: Setting,
+  id: string,
+  change: AuditChange,
+): Promise<void> =>
   insertAudit(tx, call, [
     {
       ...auditEvent(
         MANAGED.override,
-        { id, identifier: wanted.identifier, namespace },
+        { id, identifier: requested.identifier, namespace },
         "Updated",
         `Set override ${id} in rate-limit namespace ${namespace.id}`,
       ),

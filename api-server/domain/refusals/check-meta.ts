@@ -1,13 +1,13 @@
 import { invalidField } from "./invalid-field.ts";
 
 /**
- * Pods cache the keys and identities that they use, so the size of meta is limited well below that of a body (api-v2.md
- * section 6.1). A value takes up to 160 bytes of memory, however short its text is.
+ * Pods cache the keys and identities in use, so the size of meta is limited well below that of a body (api-v2.md section 6.1). A value
+ * takes up to 160 bytes of memory, however short its text is.
  */
 const META_BYTES_MAX = 1_048_576;
 const META_VALUES_MAX = 10_000;
 
-/** Throws PublicError 400 when the meta of a key or identity is too large. */
+/** Throws PublicError 400 if the meta of a key or identity is too large. */
 export function checkMeta(meta: Readonly<Record<string, unknown>> | null | undefined, location = "body.meta"): void {
   if (meta === undefined || meta === null) return;
   if (countValues(meta) > META_VALUES_MAX) {
@@ -18,7 +18,7 @@ export function checkMeta(meta: Readonly<Record<string, unknown>> | null | undef
   throw invalidField(location, `expected at most ${META_BYTES_MAX} bytes when serialised, got ${bytes}`);
 }
 
-/** Calls itself as deep as the body is nested. */
+/** Recursive; the depth is bounded by that of the body. */
 function countValues(value: unknown): number {
   let count = 1;
   if (Array.isArray(value)) for (const entry of value) count += countValues(entry);

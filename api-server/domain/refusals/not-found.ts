@@ -1,8 +1,6 @@
 import { PublicError } from "../../../core/errors.ts";
 
-/*
- * The same text whether an object never existed, was deleted, or belongs to another workspace (api-v2.md section 4.3).
- */
+/* The same text whether an object never existed, was deleted, or belongs to another workspace (api-v2.md section 4.3). */
 
 export const apiNotFound = (apiId: string): PublicError =>
   new PublicError("api_not_found", `There is no API ${apiId} in the workspace.`);
@@ -10,7 +8,7 @@ export const apiNotFound = (apiId: string): PublicError =>
 export const keyNotFound = (keyId: string): PublicError =>
   new PublicError("key_not_found", `There is no key ${keyId} in the workspace.`);
 
-/** For callers who name a key by its string, which no response repeats. */
+/** For callers who name a key by its string, which responses never repeat. */
 export const keyOfSecretNotFound = (): PublicError =>
   new PublicError("key_not_found", "There is no key with this secret in the workspace.");
 

@@ -2,7 +2,7 @@ import { Registry } from "prom-client";
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { VerificationEvent } from "../../../edge/events/contract.ts";
 import { ClickhouseAnalytics } from "../../analytics/clickhouse/store.ts";
-import { type AnalyticsStore, QueryRefused } from "../../analytics/contract.ts";
+import { type AnalyticsStore, QueryRejected } from "../../analytics/contract.ts";
 import { PostgresAnalytics } from "../../analytics/postgres/store.ts";
 import { createPool } from "../../store/pool.ts";
 import { buildTestApp, type Reply, type TestApp } from "../../test/app.ts";
@@ -325,7 +325,7 @@ describe("keys.getVerifications", () => {
 });
 
 describe("when the store does not answer", () => {
-  const answers = async () => {
+  const responds = async () => {
     const [keyId] = keys;
     const replies = [
       await t.call("v1/analytics.getVerifications", { apiId: api.apiId, groupBy: "key" }),
@@ -357,14 +357,14 @@ describe("when the store does not answer", () => {
       });
       other = store;
       const said = [500, "INTERNAL_SERVER_ERROR", "The store of usage analytics does not answer."];
-      expect(await answers()).toEqual([said, said]);
+      expect(await responds()).toEqual([said, said]);
     },
   );
 
   test("a question that takes too long is 400, and says what to do", async () => {
-    other = { countVerifications: () => Promise.reject(new QueryRefused("timeout", "internal words")) };
+    other = { countVerifications: () => Promise.reject(new QueryRejected("timeout", "internal words")) };
     const said = [400, "BAD_REQUEST", expect.stringMatching(/^Counting took longer than .* Ask for less time/)];
-    expect(await answers()).toEqual([said, said]);
+    expect(await responds()).toEqual([said, said]);
   });
 });
 

@@ -3,9 +3,9 @@ import type { CountOrder, UsageCount } from "../../analytics/counts.ts";
 import { COUNT_ERRORS, countVerifications } from "../../domain/analytics/verification-counts.ts";
 import { invalidField } from "../../domain/refusals/invalid-field.ts";
 import { apiNotFound, identityNotFound } from "../../domain/refusals/not-found.ts";
-import { onApi } from "../../needed-permissions.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
+import { onApi } from "../../required-permissions.ts";
 import { findApi } from "../../store/apis.ts";
 import { findIdentityIdByExternalId } from "../../store/identities.ts";
 import { ApiId, unixMs } from "../schemas.ts";
@@ -120,7 +120,7 @@ const Datapoint = z.object({
 });
 type Datapoint = z.output<typeof Datapoint>;
 
-const needed = { readApi: onApi("read_api") };
+const required = { readApi: onApi("read_api") };
 
 export const getVerifications = defineV1Procedure({
   path: "analytics.getVerifications",
@@ -130,11 +130,11 @@ export const getVerifications = defineV1Procedure({
   summary: "Count the verifications of an API's keys",
   description:
     "As a whole, or by units of time, key, identity or tags. With a unit of time and nothing else there is a datapoint for each unit, with verifications or without.",
-  permissions: needed,
+  permissions: required,
   errors: ["api_not_found", "identity_not_found", ...COUNT_ERRORS],
   input: Query,
   check,
-  answer: z.array(Datapoint),
+  response: z.array(Datapoint),
   handle,
 });
 
@@ -150,14 +150,14 @@ function checkInterval(startMs: number, endMs: number): void {
   if (startMs >= endMs) throw invalidField("body.start", `expected a time before end, ${endMs}, got ${startMs}`);
 }
 
-async function handle(call: Call<Query, typeof needed>): Promise<Datapoint[]> {
+async function handle(call: Call<Query, typeof required>): Promise<Datapoint[]> {
   const { body, caller, deps } = call;
   const { apiId, externalId, keyId = [], tag = [], limit, orderBy, order } = body;
   const { workspaceId } = caller;
   const endMs = body.end ?? deps.nowMs();
   const startMs = body.start ?? endMs - DAY_MS;
   checkInterval(startMs, endMs);
-  call.require(needed.readApi, apiId);
+  call.require(required.readApi, apiId);
   const api = await findApi(deps.db, { workspaceId, apiId });
   if (api === undefined) throw apiNotFound(apiId);
   const keyIds = splitCommas(keyId);

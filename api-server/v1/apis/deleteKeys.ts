@@ -1,9 +1,9 @@
 import * as z from "zod";
 import { removeKeysOfApi } from "../../domain/keys/remove-keys-of-api.ts";
 import { apiNotFound } from "../../domain/refusals/not-found.ts";
-import { onApi } from "../../needed-permissions.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
+import { onApi } from "../../required-permissions.ts";
 import { findApi } from "../../store/apis.ts";
 import { ApiId } from "../schemas.ts";
 
@@ -18,14 +18,14 @@ const Body = z.object({
 });
 type Body = z.output<typeof Body>;
 
-const Answer = z.object({
+const ResponseBody = z.object({
   deletedKeys: z
     .int()
     .describe("How many keys were deleted.")
     .meta({ examples: [3] }),
 });
 
-const needed = { deleteKey: onApi("delete_key") };
+const required = { deleteKey: onApi("delete_key") };
 
 export const deleteKeys = defineV1Procedure({
   path: "apis.deleteKeys",
@@ -35,18 +35,18 @@ export const deleteKeys = defineV1Procedure({
   summary: "Delete all keys of an API",
   description:
     "They then verify as NOT_FOUND. The API stays; its delete protection does not matter. Many keys take several transactions: if the call is interrupted, call it again.",
-  permissions: needed,
-  errors: ["api_not_found", "managed_elsewhere"],
+  permissions: required,
+  errors: ["api_not_found", "managed_by_manifest"],
   input: Body,
-  answer: Answer,
+  response: ResponseBody,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Answer>> {
+async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof ResponseBody>> {
   const { body, caller, deps } = call;
   const { apiId, permanent } = body;
-  call.require(needed.deleteKey, apiId);
+  call.require(required.deleteKey, apiId);
   const api = await findApi(deps.db, { workspaceId: caller.workspaceId, apiId });
   if (api === undefined) throw apiNotFound(apiId);
-  return { deletedKeys: await removeKeysOfApi(call, { apiId, permanent, needed: needed.deleteKey }) };
+  return { deletedKeys: await removeKeysOfApi(call, { apiId, permanent, needed: required.deleteKey }) };
 }

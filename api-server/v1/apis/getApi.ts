@@ -1,17 +1,17 @@
 import * as z from "zod";
 import { apiNotFound } from "../../domain/refusals/not-found.ts";
-import { onApi } from "../../needed-permissions.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
+import { onApi } from "../../required-permissions.ts";
 import { findApi } from "../../store/apis.ts";
 import { ApiId, NameOut, WorkspaceId } from "../schemas.ts";
 
 const Query = z.object({ apiId: ApiId });
 type Query = z.output<typeof Query>;
 
-const Answer = z.object({ id: ApiId, workspaceId: WorkspaceId, name: NameOut.optional() });
+const ResponseBody = z.object({ id: ApiId, workspaceId: WorkspaceId, name: NameOut.optional() });
 
-const needed = { readApi: onApi("read_api") };
+const required = { readApi: onApi("read_api") };
 
 export const getApi = defineV1Procedure({
   path: "apis.getApi",
@@ -20,17 +20,22 @@ export const getApi = defineV1Procedure({
   effect: "read",
   summary: "Read an API",
   description: "Returns the API's id, its workspace and its name.",
-  permissions: needed,
+  permissions: required,
   errors: ["api_not_found"],
   input: Query,
-  answer: Answer,
+  response: ResponseBody,
   handle,
 });
 
-async function handle({ body, caller, deps, require }: Call<Query, typeof needed>): Promise<z.input<typeof Answer>> {
+async function handle({
+  body,
+  caller,
+  deps,
+  require,
+}: Call<Query, typeof required>): Promise<z.input<typeof ResponseBody>> {
   const { apiId } = body;
   const { workspaceId } = caller;
-  require(needed.readApi, apiId);
+  require(required.readApi, apiId);
   const api = await findApi(deps.db, { workspaceId, apiId });
   if (api === undefined) throw apiNotFound(apiId);
   return { id: api.id, workspaceId, name: api.name };

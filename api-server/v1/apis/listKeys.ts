@@ -1,9 +1,9 @@
 import * as z from "zod";
 import { nextCursor, PAGE_BYTES_MAX } from "../../domain/lists/list-page.ts";
 import { apiNotFound } from "../../domain/refusals/not-found.ts";
-import { onApi, refusedAsUnauthorized } from "../../needed-permissions.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
+import { onApi, refusedAsUnauthorized } from "../../required-permissions.ts";
 import { findApi } from "../../store/apis.ts";
 import { findIdentityIdByExternalId } from "../../store/identities.ts";
 import {
@@ -36,13 +36,13 @@ const Query = z.object({
 });
 type Query = z.output<typeof Query>;
 
-const Answer = z.object({
+const ResponseBody = z.object({
   keys: z.array(KeyObject).describe("The keys of the page."),
   cursor: Cursor.optional(),
   total: Total.describe("How many live keys the API has, of all owners."),
 });
 
-const needed = {
+const required = {
   readKey: onApi("read_key"),
   readApi: onApi("read_api"),
   decryptKey: refusedAsUnauthorized(onApi("decrypt_key", "with `decrypt`")),
@@ -56,20 +56,20 @@ export const listKeys = defineV1Procedure({
   summary: "List the keys of an API",
   description:
     "In the order of their ids. Deleted keys are left out, disabled and expired ones are not. A page ends early when its keys are larger than 4 MiB together.",
-  permissions: needed,
+  permissions: required,
   errors: ["api_not_found"],
   input: Query,
-  answer: Answer,
+  response: ResponseBody,
   handle,
 });
 
-async function handle(call: Call<Query, typeof needed>): Promise<z.input<typeof Answer>> {
+async function handle(call: Call<Query, typeof required>): Promise<z.input<typeof ResponseBody>> {
   const { body, caller, deps } = call;
   const { apiId, limit, cursor = "", decrypt } = body;
   const { workspaceId } = caller;
-  call.require(needed.readKey, apiId);
-  call.require(needed.readApi, apiId);
-  if (decrypt) call.require(needed.decryptKey, apiId);
+  call.require(required.readKey, apiId);
+  call.require(required.readApi, apiId);
+  if (decrypt) call.require(required.decryptKey, apiId);
   const api = await findApi(deps.db, { workspaceId, apiId });
   if (api === undefined) throw apiNotFound(apiId);
   const ids = await listIds(call, { workspaceId, apiId, cursor, rowsMax: limit + 1 });
@@ -86,7 +86,7 @@ async function handle(call: Call<Query, typeof needed>): Promise<z.input<typeof 
 }
 
 /** One id more than the page: it shows that there is a next page, and is its cursor. undefined for an unknown externalId. */
-async function listIds({ body, deps }: Call<Query, typeof needed>, page: KeyPage): Promise<string[] | undefined> {
+async function listIds({ body, deps }: Call<Query, typeof required>, page: KeyPage): Promise<string[] | undefined> {
   const { externalId, ownerId } = body;
   const { workspaceId } = page;
   if (externalId !== undefined) {

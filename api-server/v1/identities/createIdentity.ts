@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { createIdentity as create } from "../../domain/identities/create-identity.ts";
-import { onIdentities } from "../../needed-permissions.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
+import { onIdentities } from "../../required-permissions.ts";
 import { Meta } from "../schemas.ts";
 import { checkRepeatedNames } from "./repeated-names.ts";
 import { ExternalId, IdentityId, RatelimitItems } from "./schemas.ts";
@@ -14,9 +14,9 @@ const Body = z.object({
 });
 type Body = z.output<typeof Body>;
 
-const Answer = z.object({ identityId: IdentityId });
+const ResponseBody = z.object({ identityId: IdentityId });
 
-const needed = { createIdentity: onIdentities("create_identity") };
+const required = { createIdentity: onIdentities("create_identity") };
 
 export const createIdentity = defineV1Procedure({
   path: "identities.createIdentity",
@@ -25,16 +25,16 @@ export const createIdentity = defineV1Procedure({
   effect: "change",
   summary: "Create an identity",
   description: "An identity is the owner of keys: a user, an organisation or a machine. Its keys share its limits.",
-  permissions: needed,
+  permissions: required,
   errors: ["identity_already_exists", "ratelimit_name_repeated"],
   input: Body,
-  answer: Answer,
+  response: ResponseBody,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Answer>> {
+async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof ResponseBody>> {
   const { externalId, meta, ratelimits = [] } = call.body;
-  call.require(needed.createIdentity);
+  call.require(required.createIdentity);
   checkRepeatedNames(ratelimits);
   const limits = ratelimits.map((one) => ({ ...one, autoApply: false }));
   return { identityId: await create(call, { externalId, meta, ratelimits: limits }) };

@@ -1,17 +1,17 @@
 import * as z from "zod";
 import { identityNotFound } from "../../domain/refusals/not-found.ts";
-import { onIdentity } from "../../needed-permissions.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
+import { onIdentity } from "../../required-permissions.ts";
 import { findIdentity } from "../../store/identities.ts";
 import { listRatelimitsOfIdentity } from "../../store/ratelimits.ts";
-import { ExternalId, IdentityAnswer, IdentityId, toIdentityAnswer } from "./schemas.ts";
+import { ExternalId, IdentityId, IdentityResponse, toIdentityResponse } from "./schemas.ts";
 import { checkIdentitySelector, selectIdentity } from "./select-identity.ts";
 
 const Query = z.object({ identityId: IdentityId.optional(), externalId: ExternalId.optional() });
 type Query = z.output<typeof Query>;
 
-const needed = { readIdentity: onIdentity("read_identity") };
+const required = { readIdentity: onIdentity("read_identity") };
 
 export const getIdentity = defineV1Procedure({
   path: "identities.getIdentity",
@@ -20,20 +20,20 @@ export const getIdentity = defineV1Procedure({
   effect: "read",
   summary: "Read an identity",
   description: "By `identityId` or `externalId`; the id wins.",
-  permissions: needed,
+  permissions: required,
   errors: ["identity_not_found"],
   input: Query,
   check: checkIdentitySelector,
-  answer: IdentityAnswer,
+  response: IdentityResponse,
   handle,
 });
 
-async function handle(call: Call<Query, typeof needed>): Promise<IdentityAnswer> {
+async function handle(call: Call<Query, typeof required>): Promise<IdentityResponse> {
   const { caller, deps } = call;
   const { workspaceId } = caller;
   const identityId = await selectIdentity(call, call.body);
-  call.require(needed.readIdentity, identityId);
+  call.require(required.readIdentity, identityId);
   const row = await findIdentity(deps.db, { workspaceId, identity: identityId });
   if (row === undefined) throw identityNotFound(identityId);
-  return toIdentityAnswer(row, await listRatelimitsOfIdentity(deps.db, { workspaceId, identityId }));
+  return toIdentityResponse(row, await listRatelimitsOfIdentity(deps.db, { workspaceId, identityId }));
 }

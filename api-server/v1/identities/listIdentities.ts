@@ -1,12 +1,12 @@
 import * as z from "zod";
 import { nextCursor, PAGE_BYTES_MAX } from "../../domain/lists/list-page.ts";
-import { onIdentitiesOfEnvironment } from "../../needed-permissions.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
+import { onIdentitiesOfEnvironment } from "../../required-permissions.ts";
 import { countIdentities, listIdentitiesThatFit, listIdentityIds } from "../../store/identities.ts";
 import { listRatelimitsOfIdentities } from "../../store/ratelimits.ts";
 import { Cursor, PageLimit, Total } from "../schemas.ts";
-import { Environment, IdentityAnswer, toRatelimitItem } from "./schemas.ts";
+import { Environment, IdentityResponse, toRatelimitItem } from "./schemas.ts";
 
 const Query = z.object({
   environment: Environment.describe("Every identity is in `default`; any other environment is empty."),
@@ -15,14 +15,14 @@ const Query = z.object({
 });
 type Query = z.output<typeof Query>;
 
-const Answer = z.object({
-  identities: z.array(IdentityAnswer.omit({ meta: true })).describe("One page of them."),
+const ResponseBody = z.object({
+  identities: z.array(IdentityResponse.omit({ meta: true })).describe("One page of them."),
   cursor: Cursor.optional(),
   total: Total,
 });
-type Answer = z.input<typeof Answer>;
+type ResponseBody = z.input<typeof ResponseBody>;
 
-const needed = { readIdentity: onIdentitiesOfEnvironment("read_identity") };
+const required = { readIdentity: onIdentitiesOfEnvironment("read_identity") };
 
 export const listIdentities = defineV1Procedure({
   path: "identities.listIdentities",
@@ -31,20 +31,20 @@ export const listIdentities = defineV1Procedure({
   effect: "read",
   summary: "List the identities",
   description: "In the order of their ids, without their meta.",
-  permissions: needed,
+  permissions: required,
   errors: [],
   input: Query,
-  answer: Answer,
+  response: ResponseBody,
   handle,
 });
 
 const THE_ENVIRONMENT = "default";
 
-async function handle(call: Call<Query, typeof needed>): Promise<Answer> {
+async function handle(call: Call<Query, typeof required>): Promise<ResponseBody> {
   const { body, caller, deps } = call;
   const { environment, limit, cursor = "" } = body;
   const { workspaceId } = caller;
-  call.require(needed.readIdentity, environment);
+  call.require(required.readIdentity, environment);
   if (environment !== THE_ENVIRONMENT) return { identities: [], total: 0 };
   // Reads one id more than the page: it shows that there is a next page, and is its cursor.
   const ids = await listIdentityIds(deps.db, { workspaceId, cursor, rowsMax: limit + 1 });

@@ -48,13 +48,13 @@ export const RatelimitItem = z.object({
 
 export const RatelimitItems = z.array(RatelimitItem).max(RATELIMITS_MAX);
 
-export const IdentityAnswer = z.object({
+export const IdentityResponse = z.object({
   id: IdentityId,
   externalId: ExternalId,
   meta: Meta,
   ratelimits: z.array(RatelimitItem).describe("Limits that all of its keys share."),
 });
-export type IdentityAnswer = z.output<typeof IdentityAnswer>;
+export type IdentityResponse = z.output<typeof IdentityResponse>;
 
 export const toRatelimitItem = ({ name, max_count, duration_ms }: RatelimitRow): z.output<typeof RatelimitItem> => ({
   name,
@@ -62,7 +62,7 @@ export const toRatelimitItem = ({ name, max_count, duration_ms }: RatelimitRow):
   duration: duration_ms,
 });
 
-export const toIdentityAnswer = (row: IdentityRow, ratelimits: readonly RatelimitRow[]): IdentityAnswer => ({
+export const toIdentityResponse = (row: IdentityRow, ratelimits: readonly RatelimitRow[]): IdentityResponse => ({
   id: row.id,
   externalId: row.external_id,
   meta: { ...row.meta },

@@ -1,11 +1,18 @@
 import * as z from "zod";
 import { updateIdentity as update } from "../../domain/identities/update-identity.ts";
-import { onIdentities } from "../../needed-permissions.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
+import { onIdentities } from "../../required-permissions.ts";
 import { Meta } from "../schemas.ts";
 import { checkRepeatedNames } from "./repeated-names.ts";
-import { Environment, ExternalId, IdentityAnswer, IdentityId, RatelimitItems, toIdentityAnswer } from "./schemas.ts";
+import {
+  Environment,
+  ExternalId,
+  IdentityId,
+  IdentityResponse,
+  RatelimitItems,
+  toIdentityResponse,
+} from "./schemas.ts";
 import { checkIdentitySelector, selectIdentity } from "./select-identity.ts";
 
 const Body = z.object({
@@ -19,7 +26,7 @@ const Body = z.object({
 });
 type Body = z.output<typeof Body>;
 
-const needed = { updateIdentity: onIdentities("update_identity") };
+const required = { updateIdentity: onIdentities("update_identity") };
 
 export const updateIdentity = defineV1Procedure({
   path: "identities.updateIdentity",
@@ -29,19 +36,19 @@ export const updateIdentity = defineV1Procedure({
   summary: "Change an identity",
   description:
     "Replaces its meta, its limits, or both, and returns the changed identity. The `externalId` names the identity and cannot be changed.",
-  permissions: needed,
+  permissions: required,
   errors: ["identity_not_found", "ratelimit_name_repeated"],
   input: Body,
   check: checkIdentitySelector,
-  answer: IdentityAnswer,
+  response: IdentityResponse,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<IdentityAnswer> {
+async function handle(call: Call<Body, typeof required>): Promise<IdentityResponse> {
   const { meta, ratelimits } = call.body;
-  call.require(needed.updateIdentity);
+  call.require(required.updateIdentity);
   checkRepeatedNames(ratelimits ?? []);
   const identity = await selectIdentity(call, call.body);
   const updated = await update(call, { identity, meta, ratelimits });
-  return toIdentityAnswer(updated.row, updated.ratelimits);
+  return toIdentityResponse(updated.row, updated.ratelimits);
 }

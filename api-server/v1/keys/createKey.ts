@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { makeKey } from "../../domain/keys/make-key.ts";
-import { onApi, onRbac } from "../../needed-permissions.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
+import { onApi, onRbac } from "../../required-permissions.ts";
 import { ApiId, KeyId, Meta } from "../schemas.ts";
 import { Environment, Expires, KeyName, Remaining, RoleName, Slug } from "./key-fields.ts";
 import { LegacyRefill, toCredits } from "./legacy-credits.ts";
@@ -41,7 +41,7 @@ export const Body = z.object({
 });
 type Body = z.output<typeof Body>;
 
-export const Answer = z.object({
+export const ResponseBody = z.object({
   keyId: KeyId,
   key: z
     .string()
@@ -49,7 +49,7 @@ export const Answer = z.object({
     .meta({ examples: ["prod_5Kd3NBUAdUnhyzen"] }),
 });
 
-const needed = {
+const required = {
   createKey: onApi("create_key"),
   encryptKey: onApi("encrypt_key", "with `recoverable`"),
   createRole: onRbac("create_role", "when a role is new"),
@@ -64,11 +64,11 @@ export const createKey = defineV1Procedure({
   summary: "Create a key",
   description:
     "Creates a key in an API. Only this answer has the secret: the server stores its hash, and an encrypted copy if the key is recoverable. All or nothing.",
-  permissions: needed,
+  permissions: required,
   errors: ["api_not_found", "precondition_failed"],
   input: Body,
   check,
-  answer: Answer,
+  response: ResponseBody,
   handle,
 });
 
@@ -77,13 +77,13 @@ function check({ remaining, refill, ratelimit }: Body): void {
   checkLegacyRatelimit(ratelimit);
 }
 
-async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Answer>> {
+async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof ResponseBody>> {
   const { ownerId, externalId, remaining, refill, ratelimit, name, ...rest } = call.body;
   // Before the API is looked up: a permission for it says nothing about whether it exists.
-  call.require(needed.createKey, rest.apiId);
-  if (rest.recoverable) call.require(needed.encryptKey, rest.apiId);
+  call.require(required.createKey, rest.apiId);
+  if (rest.recoverable) call.require(required.encryptKey, rest.apiId);
   const owner = ownerOfNew({ externalId, ownerId });
-  const wanted = {
+  const requested = {
     ...rest,
     name: name === "" ? undefined : name,
     externalId: owner,
@@ -91,5 +91,5 @@ async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof A
     credits: toCredits({ remaining, refill }),
     ratelimits: ratelimit && [toRatelimit(ratelimit)],
   } as const;
-  return makeKey(call, wanted, needed);
+  return makeKey(call, requested, required);
 }

@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { removeKey } from "../../domain/keys/remove-key.ts";
-import { onApi } from "../../needed-permissions.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
+import { onApi } from "../../required-permissions.ts";
 import { Empty, KeyId } from "../schemas.ts";
 
 const Body = z.object({
@@ -16,7 +16,7 @@ const Body = z.object({
 });
 type Body = z.output<typeof Body>;
 
-const needed = { deleteKey: onApi("delete_key") };
+const required = { deleteKey: onApi("delete_key") };
 
 export const deleteKey = defineV1Procedure({
   path: "keys.deleteKey",
@@ -25,15 +25,15 @@ export const deleteKey = defineV1Procedure({
   effect: "change",
   summary: "Delete a key",
   description: "The key then verifies as NOT_FOUND. This cannot be undone.",
-  permissions: needed,
-  errors: ["key_not_found", "managed_elsewhere"],
+  permissions: required,
+  errors: ["key_not_found", "managed_by_manifest"],
   input: Body,
-  answer: Empty,
+  response: Empty,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
+async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof Empty>> {
   const { keyId, permanent } = call.body;
-  await removeKey(call, { keyId, permanent, needed: needed.deleteKey });
+  await removeKey(call, { keyId, permanent, needed: required.deleteKey });
   return {};
 }

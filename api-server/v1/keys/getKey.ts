@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { keyNotFound } from "../../domain/refusals/not-found.ts";
-import { onApi, refusedAsUnauthorized } from "../../needed-permissions.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
+import { onApi, refusedAsUnauthorized } from "../../required-permissions.ts";
 import { findKey } from "../../store/keys.ts";
 import { describeKeys, KeyObject } from "../key-object.ts";
 import { KeyId } from "../schemas.ts";
@@ -13,7 +13,7 @@ const Query = z.object({
 });
 type Query = z.output<typeof Query>;
 
-const needed = {
+const required = {
   readKey: onApi("read_key"),
   decryptKey: refusedAsUnauthorized(onApi("decrypt_key", "with `decrypt`")),
 };
@@ -26,21 +26,21 @@ export const getKey = defineV1Procedure({
   summary: "Read a key",
   description:
     "Returns everything that v1 knows of a key; also its secret, if you ask for it and the key is recoverable. Shows every change that was answered before.",
-  permissions: needed,
+  permissions: required,
   errors: ["key_not_found"],
   input: Query,
-  answer: KeyObject,
+  response: KeyObject,
   handle,
 });
 
-async function handle(call: Call<Query, typeof needed>): Promise<KeyObject> {
+async function handle(call: Call<Query, typeof required>): Promise<KeyObject> {
   const { body, caller, deps } = call;
   const { keyId, decrypt } = body;
   const { workspaceId } = caller;
   const row = await findKey(deps.db, { workspaceId, keyId });
   if (row === undefined) throw keyNotFound(keyId);
-  call.require(needed.readKey, row.api_id);
-  if (decrypt) call.require(needed.decryptKey, row.api_id);
+  call.require(required.readKey, row.api_id);
+  if (decrypt) call.require(required.decryptKey, row.api_id);
   // Where nothing can be decrypted, the secret is left out as it is for a key that is not recoverable.
   const vault = decrypt && row.key_encryption ? deps.keyVault : undefined;
   const [key] = await describeKeys(deps, workspaceId, [row], { vault });

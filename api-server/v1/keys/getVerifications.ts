@@ -3,9 +3,9 @@ import { PublicError } from "../../../core/errors.ts";
 import { COUNT_ERRORS, countDays } from "../../domain/analytics/verification-counts.ts";
 import { invalidField } from "../../domain/refusals/invalid-field.ts";
 import { keyNotFound } from "../../domain/refusals/not-found.ts";
-import { onApi } from "../../needed-permissions.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
+import { onApi } from "../../required-permissions.ts";
 import { listApisOfKeys, listKeyIdsOfOwner } from "../../store/keys.ts";
 import { Instant } from "../analytics/schemas.ts";
 import { KeyId, unixMs } from "../schemas.ts";
@@ -34,7 +34,7 @@ const count = (description: string) =>
     .describe(description)
     .meta({ examples: [12] });
 
-const Answer = z.object({
+const ResponseBody = z.object({
   verifications: z
     .array(
       z.object({
@@ -46,9 +46,9 @@ const Answer = z.object({
     )
     .describe("Days without any of these outcomes are left out."),
 });
-type Answer = z.output<typeof Answer>;
+type ResponseBody = z.output<typeof ResponseBody>;
 
-const needed = { readKey: onApi("read_key") };
+const required = { readKey: onApi("read_key") };
 
 export const getVerifications = defineV1Procedure({
   path: "keys.getVerifications",
@@ -58,11 +58,11 @@ export const getVerifications = defineV1Procedure({
   summary: "Count the verifications of keys by day",
   description:
     "Of one key, or of all keys of an owner together. The root key must be allowed to read the keys of each of their APIs.",
-  permissions: needed,
+  permissions: required,
   errors: ["key_not_found", "precondition_failed", ...COUNT_ERRORS],
   input: Query,
   check,
-  answer: Answer,
+  response: ResponseBody,
   handle,
 });
 
@@ -71,13 +71,13 @@ function check({ keyId, ownerId }: Query): void {
     throw invalidField("body.keyId", "expected keyId or ownerId, got neither");
 }
 
-async function handle(call: Call<Query, typeof needed>): Promise<Answer> {
+async function handle(call: Call<Query, typeof required>): Promise<ResponseBody> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
   const keyIds = await keysOf(call);
   const apiIds = await listApisOfKeys(deps.db, { workspaceId, keyIds });
   if (apiIds.length === 0) throw keyNotFound(body.keyId ?? `of ${body.ownerId}`);
-  for (const apiId of apiIds) call.require(needed.readKey, apiId);
+  for (const apiId of apiIds) call.require(required.readKey, apiId);
   const nowMs = deps.nowMs();
   const { start = nowMs - DAY_MS, end = nowMs } = body;
   const days = await countDays(deps, { workspaceId, keyIds, startMs: start, endMs: end });
@@ -93,7 +93,7 @@ async function handle(call: Call<Query, typeof needed>): Promise<Answer> {
   };
 }
 
-async function keysOf({ body, caller, deps }: Call<Query, typeof needed>): Promise<readonly string[]> {
+async function keysOf({ body, caller, deps }: Call<Query, typeof required>): Promise<readonly string[]> {
   const { keyId, ownerId = "" } = body;
   if (keyId !== undefined) return [keyId];
   const page = { workspaceId: caller.workspaceId, ownerId, cursor: "", rowsMax: KEYS_MAX + 1 };

@@ -198,13 +198,13 @@ describe("createKey", () => {
     const body = { apiId, roles, permissions };
     expect((await t.call("v1/keys.createKey", body, { rootKey: only })).status).toBe(200);
     const keysBefore = (await t.deps.db.query("select count(*) from keys")).rows[0].count;
-    for (const [more, needed] of [
+    for (const [more, required] of [
       [{ roles: ["New here"] }, "rbac.*.create_role"],
       [{ permissions: ["new.here"] }, "rbac.*.create_permission"],
     ] as const) {
       const text = await refused("v1/keys.createKey", { ...body, ...more }, { rootKey: only });
       expect(text).toMatch(/^403 INSUFFICIENT_PERMISSIONS/);
-      expect(text).toContain(needed);
+      expect(text).toContain(required);
     }
     expect((await t.deps.db.query("select count(*) from keys")).rows[0].count).toBe(keysBefore);
     expect((await t.deps.db.query("select from roles where name = 'New here'")).rowCount).toBe(0);
@@ -282,8 +282,8 @@ describe("updateKey", () => {
     const { keyId } = await create(full);
     const before = await read(keyId);
     await update(keyId, body);
-    const wanted = { ...before, ...change, updatedAt: expect.any(Number) };
-    expect(await read(keyId)).toEqual(omitUndefined(wanted));
+    const requested = { ...before, ...change, updatedAt: expect.any(Number) };
+    expect(await read(keyId)).toEqual(omitUndefined(requested));
   });
 
   const omitUndefined = (object: object) =>

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { RATELIMITS_MAX, type WantedRatelimit } from "../../domain/ratelimits/new-ratelimits.ts";
+import { RATELIMITS_MAX, type RequestedRatelimit } from "../../domain/ratelimits/new-ratelimits.ts";
 import { invalidField } from "../../domain/refusals/invalid-field.ts";
 import type { RatelimitRow } from "../../store/ratelimits.ts";
 
@@ -57,7 +57,7 @@ export const toRatelimit = ({
   limit,
   duration,
   refillInterval,
-}: Pick<LegacyRatelimit, "limit" | "duration" | "refillInterval">): WantedRatelimit => ({
+}: Pick<LegacyRatelimit, "limit" | "duration" | "refillInterval">): RequestedRatelimit => ({
   name: LEGACY_LIMIT,
   limit,
   duration: duration ?? refillInterval ?? DURATION_MS_MIN,
@@ -66,9 +66,9 @@ export const toRatelimit = ({
 
 /** The limits of a key with another one of v1, or without it (null). Throws PublicError 400 when they would be too many. */
 export function withLegacyRatelimit(
-  held: readonly WantedRatelimit[],
+  held: readonly RequestedRatelimit[],
   ratelimit: LegacyRatelimit | null,
-): readonly WantedRatelimit[] {
+): readonly RequestedRatelimit[] {
   const others = held.filter(({ name }) => name !== LEGACY_LIMIT);
   if (ratelimit === null) return others;
   if (others.length >= RATELIMITS_MAX) {

@@ -80,7 +80,7 @@ function checkItems(items: readonly Item[], field: string, problemOf: (name: str
 }
 
 /** What a key is connected to after the call. */
-export const LinksAnswer = z.array(
+export const LinksResponse = z.array(
   z.object({
     id: z
       .string()
@@ -92,7 +92,7 @@ export const LinksAnswer = z.array(
       .meta({ examples: ["documents.read"] }),
   }),
 );
-export type LinksAnswer = z.output<typeof LinksAnswer>;
+export type LinksResponse = z.output<typeof LinksResponse>;
 
-export const toLinksAnswer = (rows: readonly { readonly id: string; readonly name: string }[]): LinksAnswer =>
+export const toLinksResponse = (rows: readonly { readonly id: string; readonly name: string }[]): LinksResponse =>
   rows.map(({ id, name }) => ({ id, name }));

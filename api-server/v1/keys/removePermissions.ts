@@ -1,9 +1,9 @@
 import * as z from "zod";
 import { lockKeyToLink, permissionLinks, relinkKey } from "../../domain/keys/key-links.ts";
 import { idsOfPermissionLinks } from "../../domain/permissions/named-links.ts";
-import { onRbac } from "../../needed-permissions.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
+import { onRbac } from "../../required-permissions.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { Empty, KeyId } from "../schemas.ts";
 import { checkPermissionItems, PermissionItemsWithSlug, toLink } from "./link-schemas.ts";
@@ -11,7 +11,7 @@ import { checkPermissionItems, PermissionItemsWithSlug, toLink } from "./link-sc
 const Body = z.object({ keyId: KeyId, permissions: PermissionItemsWithSlug.min(1) });
 type Body = z.output<typeof Body>;
 
-const needed = { removePermissionFromKey: onRbac("remove_permission_from_key") };
+const required = { removePermissionFromKey: onRbac("remove_permission_from_key") };
 
 export const removePermissions = defineV1Procedure({
   path: "keys.removePermissions",
@@ -20,16 +20,16 @@ export const removePermissions = defineV1Procedure({
   effect: "change",
   summary: "Remove permissions from a key",
   description: "What does not exist, or is not connected to the key, is ignored. The permissions of its roles stay.",
-  permissions: needed,
-  errors: ["key_not_found", "managed_elsewhere"],
+  permissions: required,
+  errors: ["key_not_found", "managed_by_manifest"],
   input: Body,
   check: ({ permissions }) => checkPermissionItems(permissions),
-  answer: Empty,
+  response: Empty,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
-  call.require(needed.removePermissionFromKey);
+async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof Empty>> {
+  call.require(required.removePermissionFromKey);
   const links = call.body.permissions.map(toLink);
   await inTransaction(call.deps, async (tx) => {
     const key = await lockKeyToLink(tx, call, []);

@@ -1,9 +1,9 @@
 import * as z from "zod";
 import { lockKeyToLink, relinkKey, roleLinks } from "../../domain/keys/key-links.ts";
 import { idsOfRoleLinks } from "../../domain/permissions/named-links.ts";
-import { onRbac } from "../../needed-permissions.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
+import { onRbac } from "../../required-permissions.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { Empty, KeyId } from "../schemas.ts";
 import { checkRoleItems, RoleItems, toLink } from "./link-schemas.ts";
@@ -11,7 +11,7 @@ import { checkRoleItems, RoleItems, toLink } from "./link-schemas.ts";
 const Body = z.object({ keyId: KeyId, roles: RoleItems.min(1) });
 type Body = z.output<typeof Body>;
 
-const needed = { removeRoleFromKey: onRbac("remove_role_from_key") };
+const required = { removeRoleFromKey: onRbac("remove_role_from_key") };
 
 export const removeRoles = defineV1Procedure({
   path: "keys.removeRoles",
@@ -20,16 +20,16 @@ export const removeRoles = defineV1Procedure({
   effect: "change",
   summary: "Remove roles from a key",
   description: "What does not exist, or is not connected to the key, is ignored.",
-  permissions: needed,
-  errors: ["key_not_found", "managed_elsewhere"],
+  permissions: required,
+  errors: ["key_not_found", "managed_by_manifest"],
   input: Body,
   check: ({ roles }) => checkRoleItems(roles),
-  answer: Empty,
+  response: Empty,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
-  call.require(needed.removeRoleFromKey);
+async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof Empty>> {
+  call.require(required.removeRoleFromKey);
   const links = call.body.roles.map(toLink);
   await inTransaction(call.deps, async (tx) => {
     const key = await lockKeyToLink(tx, call, []);

@@ -1,17 +1,23 @@
 import * as z from "zod";
 import { lockKeyToLink, permissionLinks, relinkKey } from "../../domain/keys/key-links.ts";
 import { permissionsOfLinks } from "../../domain/permissions/named-links.ts";
-import { onRbac } from "../../needed-permissions.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
+import { onRbac } from "../../required-permissions.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { KeyId } from "../schemas.ts";
-import { checkPermissionItems, LinksAnswer, PermissionItemsWithSlug, toLink, toLinksAnswer } from "./link-schemas.ts";
+import {
+  checkPermissionItems,
+  LinksResponse,
+  PermissionItemsWithSlug,
+  toLink,
+  toLinksResponse,
+} from "./link-schemas.ts";
 
 const Body = z.object({ keyId: KeyId, permissions: PermissionItemsWithSlug.min(1) });
 type Body = z.output<typeof Body>;
 
-const needed = {
+const required = {
   addPermissionToKey: onRbac("add_permission_to_key"),
   createPermission: onRbac("create_permission", "when one is created"),
 };
@@ -23,21 +29,21 @@ export const setPermissions = defineV1Procedure({
   effect: "change",
   summary: "Replace the permissions of a key",
   description: "The key then has exactly these direct permissions; those of its roles stay. Returns them.",
-  permissions: needed,
-  errors: ["key_not_found", "permission_not_found", "managed_elsewhere"],
+  permissions: required,
+  errors: ["key_not_found", "permission_not_found", "managed_by_manifest"],
   input: Body,
   check: ({ permissions }) => checkPermissionItems(permissions),
-  answer: LinksAnswer,
+  response: LinksResponse,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<LinksAnswer> {
-  call.require(needed.addPermissionToKey);
+async function handle(call: Call<Body, typeof required>): Promise<LinksResponse> {
+  call.require(required.addPermissionToKey);
   const links = call.body.permissions.map(toLink);
   return inTransaction(call.deps, async (tx) => {
     const key = await lockKeyToLink(tx, call, []);
-    const { found, events } = await permissionsOfLinks(tx, call, links, needed.createPermission);
-    const wanted = () => found;
-    return toLinksAnswer(await relinkKey(tx, call, key, permissionLinks, { wanted, events }));
+    const { found, events } = await permissionsOfLinks(tx, call, links, required.createPermission);
+    const requested = () => found;
+    return toLinksResponse(await relinkKey(tx, call, key, permissionLinks, { wanted: requested, events }));
   });
 }

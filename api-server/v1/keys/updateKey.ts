@@ -4,9 +4,9 @@ import { changeKey, type KeyChanges } from "../../domain/keys/change-key.ts";
 import { permissionLinks, roleLinks, writeLinks } from "../../domain/keys/key-links.ts";
 import { permissionsOfLinks, rolesOfLinks } from "../../domain/permissions/named-links.ts";
 import { invalidField } from "../../domain/refusals/invalid-field.ts";
-import { onApi, onRbac } from "../../needed-permissions.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
+import { onApi, onRbac } from "../../required-permissions.ts";
 import type { AuditEvent } from "../../store/audit.ts";
 import { Empty, KeyId, Meta } from "../schemas.ts";
 import { Expires, KeyName, Remaining } from "./key-fields.ts";
@@ -33,7 +33,7 @@ const Body = z.object({
 });
 type Body = z.output<typeof Body>;
 
-const needed = {
+const required = {
   updateKey: onApi("update_key"),
   addRoleToKey: onRbac("add_role_to_key", "with `roles`"),
   createRole: onRbac("create_role", "when a role is created"),
@@ -48,11 +48,11 @@ export const updateKey = defineV1Procedure({
   effect: "change",
   summary: "Change a key",
   description: "Changes the given fields; omitted fields stay. The next verification uses the new values.",
-  permissions: needed,
-  errors: ["key_not_found", "role_not_found", "permission_not_found", "managed_elsewhere"],
+  permissions: required,
+  errors: ["key_not_found", "role_not_found", "permission_not_found", "managed_by_manifest"],
   input: Body,
   check,
-  answer: Empty,
+  response: Empty,
   handle,
 });
 
@@ -66,11 +66,11 @@ function check({ remaining, refill, ratelimit, roles = [], permissions = [] }: B
   checkPermissionItems(permissions);
 }
 
-async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
+async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof Empty>> {
   await changeKey(call, {
     keyId: call.body.keyId,
     changes: toChanges(call.body),
-    needed: needed.updateKey,
+    needed: required.updateKey,
     refillField: "body.refill",
     relink: (tx) => relink(tx, call),
   });
@@ -78,20 +78,20 @@ async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof E
 }
 
 /** As setRoles and setPermissions: what adds is enough to drop. */
-async function relink(tx: PoolClient, call: Call<Body, typeof needed>): Promise<readonly AuditEvent[]> {
+async function relink(tx: PoolClient, call: Call<Body, typeof required>): Promise<readonly AuditEvent[]> {
   const { body, caller } = call;
   const { keyId, roles, permissions } = body;
   const key = { workspaceId: caller.workspaceId, keyId };
-  if (roles !== undefined) call.require(needed.addRoleToKey);
-  if (permissions !== undefined) call.require(needed.addPermissionToKey);
+  if (roles !== undefined) call.require(required.addRoleToKey);
+  if (permissions !== undefined) call.require(required.addPermissionToKey);
   const events: AuditEvent[] = [];
   if (roles !== undefined) {
-    const { found, events: made } = await rolesOfLinks(tx, call, roles.map(toLink), needed.createRole);
+    const { found, events: made } = await rolesOfLinks(tx, call, roles.map(toLink), required.createRole);
     events.push(...(await writeLinks(tx, key, roleLinks, { wanted: () => found, events: made })).events);
   }
   if (permissions !== undefined) {
     const links = permissions.map(toLink);
-    const { found, events: made } = await permissionsOfLinks(tx, call, links, needed.createPermission);
+    const { found, events: made } = await permissionsOfLinks(tx, call, links, required.createPermission);
     events.push(...(await writeLinks(tx, key, permissionLinks, { wanted: () => found, events: made })).events);
   }
   return events;

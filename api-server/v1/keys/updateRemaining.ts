@@ -1,9 +1,9 @@
 import * as z from "zod";
 import { changeCreditsOfKey } from "../../domain/keys/change-credits.ts";
 import { invalidField } from "../../domain/refusals/invalid-field.ts";
-import { onApi } from "../../needed-permissions.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
+import { onApi } from "../../required-permissions.ts";
 import { KeyId } from "../schemas.ts";
 
 const Body = z.object({
@@ -23,7 +23,7 @@ const Body = z.object({
 });
 type Body = z.output<typeof Body>;
 
-const Answer = z.object({
+const ResponseBody = z.object({
   remaining: z
     .int()
     .nullable()
@@ -31,7 +31,7 @@ const Answer = z.object({
     .meta({ examples: [1500] }),
 });
 
-const needed = { updateKey: onApi("update_key") };
+const required = { updateKey: onApi("update_key") };
 
 export const updateRemaining = defineV1Procedure({
   path: "keys.updateRemaining",
@@ -41,11 +41,11 @@ export const updateRemaining = defineV1Procedure({
   summary: "Set, add or take credits",
   description:
     "Changes the number that is left at that moment, so no credits are lost that are spent at the same time. A decrement by more than is left results in 0.",
-  permissions: needed,
+  permissions: required,
   errors: ["key_not_found"],
   input: Body,
   check,
-  answer: Answer,
+  response: ResponseBody,
   handle,
 });
 
@@ -53,9 +53,9 @@ function check({ op, value }: Body): void {
   if (op !== "set" && value === null) throw invalidField("body.value", `expected a number with ${op}`);
 }
 
-async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Answer>> {
+async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof ResponseBody>> {
   const { keyId, op: operation, value } = call.body;
-  const change = { keyId, operation, value, needed: needed.updateKey, operationField: "body.op" };
+  const change = { keyId, operation, value, needed: required.updateKey, operationField: "body.op" };
   const { remaining } = await changeCreditsOfKey(call, change);
   return { remaining };
 }

@@ -4,8 +4,8 @@ import { type Verdict, verify } from "../../../edge/verification/verify.ts";
 import { recordCall, remainingAfter, undecided } from "../../domain/keys/verified.ts";
 import { ServerCounting } from "../../domain/ratelimits/counting.ts";
 import { countQuota } from "../../domain/ratelimits/quota.ts";
+import type { Known } from "../../hash-cache.ts";
 import type { KeyHome } from "../../key-homes.ts";
-import type { Known } from "../../known-hashes.ts";
 import type { DataJson, OpenCall } from "../../procedure.ts";
 import { OpenVerification, workspaceDisabled } from "./open-verification.ts";
 import { answerJson, notFoundJson } from "./verify-reply.ts";
@@ -18,7 +18,7 @@ import type { Body } from "./verify-schemas.ts";
 export function verifyBySecret(call: OpenCall<Body>): DataJson | Promise<DataJson> {
   const startedMs = performance.now();
   const hash = hashKey(call.body.key);
-  const home = call.deps.keyHomes.find(hash);
+  const home = call.deps.keyOwners.find(hash);
   return home instanceof Promise
     ? home.then((late) => verifyAt(call, { hash, home: late, startedMs }))
     : verifyAt(call, { hash, home, startedMs });
@@ -48,11 +48,11 @@ function verifyIn(
   const verification = new OpenVerification(call, { hash, workspaceId });
   const verdict = verify(new ServerCounting(call.deps), verification);
   return verdict instanceof Promise
-    ? verdict.then((late) => answer(call, verification, late, startedMs))
-    : answer(call, verification, verdict, startedMs);
+    ? verdict.then((late) => respond(call, verification, late, startedMs))
+    : respond(call, verification, verdict, startedMs);
 }
 
-function answer(
+function respond(
   { body, deps, origin }: OpenCall<Body>,
   { selected }: OpenVerification,
   verdict: Verdict,

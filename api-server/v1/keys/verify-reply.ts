@@ -4,10 +4,10 @@ import { KeyView } from "../../../core/verification/key-view.ts";
 import type { SelectedLimit } from "../../../core/verification/select-limits.ts";
 import { DataJson } from "../../procedure.ts";
 import { LEGACY_LIMIT } from "./legacy-limit.ts";
-import type { Answer } from "./verify-schemas.ts";
+import type { ResponseBody } from "./verify-schemas.ts";
 
 /** The part of an answer that describes the key and is the same for every outcome. Cached as long as the key's record. */
-type KeyPart = Omit<Answer, "valid" | "code" | "requestId" | "remaining" | "ratelimit">;
+type KeyPart = Omit<ResponseBody, "valid" | "code" | "requestId" | "remaining" | "ratelimit">;
 
 /** The members of the key's part as JSON, without its braces; never none. */
 const keyPartOf = KeyView.remember((view) => JSON.stringify(toKeyPart(view)).slice(1, -1));

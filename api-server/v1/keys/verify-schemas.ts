@@ -94,7 +94,7 @@ const Meta = z
   .describe("Your own data.")
   .meta({ examples: [{ plan: "pro" }] });
 
-export const Answer = z.object({
+export const ResponseBody = z.object({
   valid: z.boolean().describe("True only for the code VALID."),
   code: V1Code.describe("The result, or the first reason for a refusal."),
   requestId: Text("Id of the request, as in the header and in the event.", "req_1aBc2DeF3gHi4JkL"),
@@ -140,4 +140,4 @@ export const Answer = z.object({
       "When limits were checked: the first by name that refused; else the limit `default`, else the first by name.",
     ),
 });
-export type Answer = z.input<typeof Answer>;
+export type ResponseBody = z.input<typeof ResponseBody>;

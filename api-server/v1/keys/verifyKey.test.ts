@@ -67,7 +67,7 @@ describe("what is answered", () => {
       ratelimits: [limit("default", { limit: 10 }), limit("aaa", { limit: 3 })],
     });
     await t.deps.db.query("update keys set environment = 'prod', owner_id = 'other' where id = $1", [keyId]);
-    const wanted = {
+    const requested = {
       valid: true,
       code: "VALID",
       requestId: expect.any(String),
@@ -86,14 +86,14 @@ describe("what is answered", () => {
     };
     // psql changed the row behind the cache of this process, which the relay would announce.
     t.deps.projection.drop([{ workspaceId: t.workspace.id, kind: "key", id: hashKey(key) }]);
-    expect(await verify(key)).toEqual(wanted);
+    expect(await verify(key)).toEqual(requested);
     await t.data("identities.deleteIdentity", { identity: "user_all" });
-    const { identity: _, ...unlinked } = wanted;
+    const { identity: _, ...unlinked } = requested;
     expect(await verify(key)).toEqual({
       ...unlinked,
       ownerId: "other",
       remaining: 3,
-      ratelimit: { ...wanted.ratelimit, remaining: 8 },
+      ratelimit: { ...requested.ratelimit, remaining: 8 },
     });
   });
 

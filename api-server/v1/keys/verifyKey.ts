@@ -1,6 +1,6 @@
 import { defineOpenV1Procedure } from "../../procedure-v1.ts";
 import { verifyBySecret } from "./verify-by-secret.ts";
-import { Answer, Body } from "./verify-schemas.ts";
+import { Body, ResponseBody } from "./verify-schemas.ts";
 
 export const verifyKey = defineOpenV1Procedure({
   path: "keys.verifyKey",
@@ -13,6 +13,6 @@ export const verifyKey = defineOpenV1Procedure({
   permissions: "none",
   errors: ["forbidden", "workspace_rate_limited"],
   input: Body,
-  answer: Answer,
+  response: ResponseBody,
   handle: verifyBySecret,
 });

@@ -1,10 +1,10 @@
 import * as z from "zod";
 import { hashKey } from "../../../core/keys/key-string.ts";
-import { readWholeKeys } from "../../domain/keys/whole-keys.ts";
+import { readFullKeys } from "../../domain/keys/full-keys.ts";
 import { keyOfSecretNotFound } from "../../domain/refusals/not-found.ts";
-import { onApi } from "../../needed-permissions.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
+import { onApi } from "../../required-permissions.ts";
 import { findKeyByHash } from "../../store/keys.ts";
 import { KeyId, Meta, NameOut, unixMs } from "../schemas.ts";
 
@@ -23,7 +23,7 @@ const text = (description: string, example: string) =>
     .describe(description)
     .meta({ examples: [example] });
 
-const Answer = z.object({
+const ResponseBody = z.object({
   id: KeyId,
   name: NameOut.optional(),
   remaining: z
@@ -44,7 +44,7 @@ const Answer = z.object({
   environment: text("As it was given when the key was created.", "production").optional(),
 });
 
-const needed = { readKey: onApi("read_key") };
+const required = { readKey: onApi("read_key") };
 
 export const whoami = defineV1Procedure({
   path: "keys.whoami",
@@ -54,19 +54,24 @@ export const whoami = defineV1Procedure({
   summary: "Read the key behind a secret",
   description:
     "Also when it is disabled or expired. This is no verification: no limit is charged, no credit is spent, no use is recorded.",
-  permissions: needed,
+  permissions: required,
   errors: ["key_not_found"],
   input: Body,
-  answer: Answer,
+  response: ResponseBody,
   handle,
 });
 
-async function handle({ body, caller, deps, require }: Call<Body, typeof needed>): Promise<z.input<typeof Answer>> {
+async function handle({
+  body,
+  caller,
+  deps,
+  require,
+}: Call<Body, typeof required>): Promise<z.input<typeof ResponseBody>> {
   const { workspaceId } = caller;
   const row = await findKeyByHash(deps.db, { workspaceId, hash: hashKey(body.key) });
   if (row === undefined) throw keyOfSecretNotFound();
-  require(needed.readKey, row.api_id);
-  const [key] = await readWholeKeys(deps, workspaceId, [row]);
+  require(required.readKey, row.api_id);
+  const [key] = await readFullKeys(deps, workspaceId, [row]);
   const { identity_id: id, external_id: externalId } = row;
   return {
     id: row.id,

@@ -1,9 +1,9 @@
 import * as z from "zod";
-import { importWholeKeys, prepareImport } from "../../domain/keys/import-whole-keys.ts";
+import { importFullKeys, prepareImport } from "../../domain/keys/import-full-keys.ts";
 import { apiNotFound } from "../../domain/refusals/not-found.ts";
-import { onApi } from "../../needed-permissions.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
+import { onApi } from "../../required-permissions.ts";
 import { type ApiRow, findApi } from "../../store/apis.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { LegacyRatelimit } from "../keys/legacy-limit.ts";
@@ -26,9 +26,9 @@ type Item = z.output<typeof Item>;
 const Body = z.array(Item).max(100);
 type Body = z.output<typeof Body>;
 
-const Answer = z.object({ keyIds: z.array(KeyId).describe("Ids of the keys, in the order of the request.") });
+const ResponseBody = z.object({ keyIds: z.array(KeyId).describe("Ids of the keys, in the order of the request.") });
 
-const needed = { createKey: onApi("create_key") };
+const required = { createKey: onApi("create_key") };
 
 export const createKeys = defineV1Procedure({
   path: "migrations.createKeys",
@@ -38,13 +38,13 @@ export const createKeys = defineV1Procedure({
   summary: "Import keys that were issued elsewhere",
   description:
     "Stores keys by their secrets or by hashes of these, so that their holders can go on using them. All or nothing.",
-  permissions: needed,
+  permissions: required,
   errors: ["api_not_found", "precondition_failed", "key_already_exists"],
   input: Body,
   check: (items) => {
     for (const [index, item] of items.entries()) checkItem(item, besides(item), placeOf(index));
   },
-  answer: Answer,
+  response: ResponseBody,
   handle,
 });
 
@@ -55,10 +55,10 @@ const besides = ({ externalId, ratelimit }: Item) => ({
 
 const placeOf = (index: number): string => `body[${index}]`;
 
-async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Answer>> {
+async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof ResponseBody>> {
   const { body, caller, deps } = call;
   const apiIds = [...new Set(body.map(({ apiId }) => apiId))];
-  for (const apiId of apiIds) call.require(needed.createKey, apiId);
+  for (const apiId of apiIds) call.require(required.createKey, apiId);
   const apis = new Map<string, ApiRow>();
   for (const apiId of apiIds) {
     const api = await findApi(deps.db, { workspaceId: caller.workspaceId, apiId });
@@ -72,7 +72,7 @@ async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof A
   });
   const keyIds = await inTransaction(deps, async (tx) => {
     const keys = items.map(({ api, key }) => prepareImport(call, api, key));
-    await importWholeKeys(tx, call, keys);
+    await importFullKeys(tx, call, keys);
     return keys.map(({ id }) => id);
   });
   return { keyIds };

@@ -1,9 +1,9 @@
 import * as z from "zod";
 import { queueKeys } from "../../domain/keys/queue-keys.ts";
 import { apiNotFound } from "../../domain/refusals/not-found.ts";
-import { onApi } from "../../needed-permissions.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
+import { onApi } from "../../required-permissions.ts";
 import { findApi } from "../../store/apis.ts";
 import { LegacyRatelimit } from "../keys/legacy-limit.ts";
 import { ApiId, Empty } from "../schemas.ts";
@@ -28,7 +28,7 @@ const Body = z.object({
 });
 type Body = z.output<typeof Body>;
 
-const needed = {
+const required = {
   createKey: onApi("create_key"),
   encryptKey: onApi("encrypt_key", "with a `plaintext`"),
 };
@@ -42,24 +42,24 @@ export const enqueueKeys = defineV1Procedure({
   summary: "Import keys that were issued elsewhere, later",
   description:
     "Accepts keys by their secrets or by hashes of these, and creates them in the background, each by itself. A key that names a role or a permission that does not exist, or whose hash a key has, is tried again for half an hour, and then left out: only the log of the server tells of that.",
-  permissions: needed,
+  permissions: required,
   errors: ["api_not_found", "key_queue_full"],
   input: Body,
   check: ({ keys }) => {
     for (const [index, item] of keys.entries()) checkItem(item, besides(item), placeOf(index));
   },
-  answer: Empty,
+  response: Empty,
   handle,
 });
 
 const besides = ({ ratelimit }: Item) => ({ ratelimit });
 const placeOf = (index: number): string => `body.keys[${index}]`;
 
-async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
+async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof Empty>> {
   const { body, caller, deps } = call;
   const { migrationId, apiId } = body;
-  call.require(needed.createKey, apiId);
-  if (body.keys.some(({ plaintext }) => plaintext !== undefined)) call.require(needed.encryptKey, apiId);
+  call.require(required.createKey, apiId);
+  if (body.keys.some(({ plaintext }) => plaintext !== undefined)) call.require(required.encryptKey, apiId);
   const api = await findApi(deps.db, { workspaceId: caller.workspaceId, apiId });
   if (api === undefined) throw apiNotFound(apiId);
   const keys = body.keys.map((item, index) => toForeignKey(item, besides(item), placeOf(index)));

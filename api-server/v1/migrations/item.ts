@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { hashKey } from "../../../core/keys/key-string.ts";
-import type { ForeignKey } from "../../domain/keys/import-whole-keys.ts";
+import type { ForeignKey } from "../../domain/keys/import-full-keys.ts";
 import { checkMeta } from "../../domain/refusals/check-meta.ts";
 import { invalidField } from "../../domain/refusals/invalid-field.ts";
 import { Environment, Expires, KeyName, Remaining, RoleName, Slug } from "../keys/key-fields.ts";

@@ -1,16 +1,16 @@
 import * as z from "zod";
 import { createRole as create } from "../../domain/permissions/create-role.ts";
-import { onRbac } from "../../needed-permissions.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
+import { onRbac } from "../../required-permissions.ts";
 import { Description, RoleId, RoleName } from "./schemas.ts";
 
 const Body = z.object({ name: RoleName, description: Description.optional() });
 type Body = z.output<typeof Body>;
 
-const Answer = z.object({ roleId: RoleId });
+const ResponseBody = z.object({ roleId: RoleId });
 
-const needed = { createRole: onRbac("create_role") };
+const required = { createRole: onRbac("create_role") };
 
 export const createRole = defineV1Procedure({
   path: "permissions.createRole",
@@ -19,15 +19,15 @@ export const createRole = defineV1Procedure({
   effect: "change",
   summary: "Create a role",
   description: "A role without permissions; v1 has no procedure that adds them.",
-  permissions: needed,
+  permissions: required,
   errors: ["role_already_exists"],
   input: Body,
-  answer: Answer,
+  response: ResponseBody,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Answer>> {
+async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof ResponseBody>> {
   const { name, description } = call.body;
-  call.require(needed.createRole);
+  call.require(required.createRole);
   return { roleId: await create(call, { name, description }) };
 }

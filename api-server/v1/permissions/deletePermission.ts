@@ -1,10 +1,10 @@
 import * as z from "zod";
-import { MANAGED } from "../../domain/managed/things.ts";
+import { MANAGED } from "../../domain/managed/resources.ts";
 import { deleteHeld } from "../../domain/permissions/many-holders.ts";
 import { permissionNotFound } from "../../domain/refusals/not-found.ts";
-import { onRbac } from "../../needed-permissions.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
+import { onRbac } from "../../required-permissions.ts";
 import { findPermission } from "../../store/permissions.ts";
 import { Empty } from "../schemas.ts";
 import { PermissionId } from "./schemas.ts";
@@ -12,7 +12,7 @@ import { PermissionId } from "./schemas.ts";
 const Body = z.object({ permissionId: PermissionId });
 type Body = z.output<typeof Body>;
 
-const needed = { deletePermission: onRbac("delete_permission") };
+const required = { deletePermission: onRbac("delete_permission") };
 
 export const deletePermission = defineV1Procedure({
   path: "permissions.deletePermission",
@@ -21,16 +21,16 @@ export const deletePermission = defineV1Procedure({
   effect: "change",
   summary: "Delete a permission",
   description: "Every key and every role that has it loses it, and its slug is free again. This cannot be undone.",
-  permissions: needed,
-  errors: ["permission_not_found", "managed_elsewhere"],
+  permissions: required,
+  errors: ["permission_not_found", "managed_by_manifest"],
   input: Body,
-  answer: Empty,
+  response: Empty,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
+async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof Empty>> {
   const { body, caller, deps } = call;
-  call.require(needed.deletePermission);
+  call.require(required.deletePermission);
   const { permissionId } = body;
   const { workspaceId } = caller;
   const row = await findPermission(deps.db, { workspaceId, permission: permissionId });

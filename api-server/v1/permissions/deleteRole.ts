@@ -1,10 +1,10 @@
 import * as z from "zod";
-import { MANAGED } from "../../domain/managed/things.ts";
+import { MANAGED } from "../../domain/managed/resources.ts";
 import { deleteHeld } from "../../domain/permissions/many-holders.ts";
 import { roleNotFound } from "../../domain/refusals/not-found.ts";
-import { onRbac } from "../../needed-permissions.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
+import { onRbac } from "../../required-permissions.ts";
 import { findRole } from "../../store/roles.ts";
 import { Empty } from "../schemas.ts";
 import { RoleId } from "./schemas.ts";
@@ -12,7 +12,7 @@ import { RoleId } from "./schemas.ts";
 const Body = z.object({ roleId: RoleId });
 type Body = z.output<typeof Body>;
 
-const needed = { deleteRole: onRbac("delete_role") };
+const required = { deleteRole: onRbac("delete_role") };
 
 export const deleteRole = defineV1Procedure({
   path: "permissions.deleteRole",
@@ -21,16 +21,16 @@ export const deleteRole = defineV1Procedure({
   effect: "change",
   summary: "Delete a role",
   description: "Every key that has it loses it, and its name is free again. This cannot be undone.",
-  permissions: needed,
-  errors: ["role_not_found", "managed_elsewhere"],
+  permissions: required,
+  errors: ["role_not_found", "managed_by_manifest"],
   input: Body,
-  answer: Empty,
+  response: Empty,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
+async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof Empty>> {
   const { body, caller, deps } = call;
-  call.require(needed.deleteRole);
+  call.require(required.deleteRole);
   const { roleId } = body;
   const { workspaceId } = caller;
   const row = await findRole(deps.db, { workspaceId, role: roleId });

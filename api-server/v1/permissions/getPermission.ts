@@ -1,15 +1,15 @@
 import * as z from "zod";
 import { permissionNotFound } from "../../domain/refusals/not-found.ts";
-import { onRbac } from "../../needed-permissions.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
+import { onRbac } from "../../required-permissions.ts";
 import { findPermission } from "../../store/permissions.ts";
-import { PermissionAnswer, PermissionId, toPermissionAnswer } from "./schemas.ts";
+import { PermissionId, PermissionResponse, toPermissionResponse } from "./schemas.ts";
 
 const Query = z.object({ permissionId: PermissionId });
 type Query = z.output<typeof Query>;
 
-const needed = { readPermission: onRbac("read_permission") };
+const required = { readPermission: onRbac("read_permission") };
 
 export const getPermission = defineV1Procedure({
   path: "permissions.getPermission",
@@ -18,18 +18,18 @@ export const getPermission = defineV1Procedure({
   effect: "read",
   summary: "Read a permission",
   description: "By its id.",
-  permissions: needed,
+  permissions: required,
   errors: ["permission_not_found"],
   input: Query,
-  answer: PermissionAnswer,
+  response: PermissionResponse,
   handle,
 });
 
-async function handle({ body, caller, deps, require }: Call<Query, typeof needed>): Promise<PermissionAnswer> {
-  require(needed.readPermission);
+async function handle({ body, caller, deps, require }: Call<Query, typeof required>): Promise<PermissionResponse> {
+  require(required.readPermission);
   const { permissionId } = body;
   const row = await findPermission(deps.db, { workspaceId: caller.workspaceId, permission: permissionId });
   // A slug is found too, which is no id here.
   if (row?.id !== permissionId) throw permissionNotFound(permissionId);
-  return toPermissionAnswer(row);
+  return toPermissionResponse(row);
 }

@@ -1,11 +1,11 @@
 import * as z from "zod";
-import { onRbac } from "../../needed-permissions.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
+import { onRbac } from "../../required-permissions.ts";
 import { listPermissions as listRows } from "../../store/permissions.ts";
-import { PermissionAnswer, ROWS_MAX, tooManyRows, toPermissionAnswer } from "./schemas.ts";
+import { PermissionResponse, ROWS_MAX, tooManyRows, toPermissionResponse } from "./schemas.ts";
 
-const needed = { readPermission: onRbac("read_permission") };
+const required = { readPermission: onRbac("read_permission") };
 
 export const listPermissions = defineV1Procedure({
   path: "permissions.listPermissions",
@@ -14,17 +14,17 @@ export const listPermissions = defineV1Procedure({
   effect: "read",
   summary: "List the permissions",
   description: "All of them, in the order of their ids. A workspace with more than 10,000 is refused: v2 has pages.",
-  permissions: needed,
+  permissions: required,
   errors: ["precondition_failed"],
   input: z.object({}),
-  answer: z.array(PermissionAnswer),
+  response: z.array(PermissionResponse),
   handle,
 });
 
-async function handle({ caller, deps, require }: Call<unknown, typeof needed>): Promise<PermissionAnswer[]> {
-  require(needed.readPermission);
+async function handle({ caller, deps, require }: Call<unknown, typeof required>): Promise<PermissionResponse[]> {
+  require(required.readPermission);
   const page = { workspaceId: caller.workspaceId, cursor: "", rowsMax: ROWS_MAX + 1 };
   const rows = await listRows(deps.db, page);
   if (rows.length > ROWS_MAX) throw tooManyRows("permissions", "permissions.listPermissions");
-  return rows.map(toPermissionAnswer);
+  return rows.map(toPermissionResponse);
 }

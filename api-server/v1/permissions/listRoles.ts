@@ -1,11 +1,11 @@
 import * as z from "zod";
-import { onRbac } from "../../needed-permissions.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
+import { onRbac } from "../../required-permissions.ts";
 import { listRoles as listRows } from "../../store/roles.ts";
-import { ROWS_MAX, RoleAnswer, tooManyRows, toRoleAnswer } from "./schemas.ts";
+import { ROWS_MAX, RoleResponse, tooManyRows, toRoleResponse } from "./schemas.ts";
 
-const needed = { readRole: onRbac("read_role") };
+const required = { readRole: onRbac("read_role") };
 
 export const listRoles = defineV1Procedure({
   path: "permissions.listRoles",
@@ -14,17 +14,17 @@ export const listRoles = defineV1Procedure({
   effect: "read",
   summary: "List the roles",
   description: "All of them, in the order of their ids. A workspace with more than 10,000 is refused: v2 has pages.",
-  permissions: needed,
+  permissions: required,
   errors: ["precondition_failed"],
   input: z.object({}),
-  answer: z.array(RoleAnswer),
+  response: z.array(RoleResponse),
   handle,
 });
 
-async function handle({ caller, deps, require }: Call<unknown, typeof needed>): Promise<RoleAnswer[]> {
-  require(needed.readRole);
+async function handle({ caller, deps, require }: Call<unknown, typeof required>): Promise<RoleResponse[]> {
+  require(required.readRole);
   const page = { workspaceId: caller.workspaceId, cursor: "", rowsMax: ROWS_MAX + 1 };
   const rows = await listRows(deps.db, page);
   if (rows.length > ROWS_MAX) throw tooManyRows("roles", "permissions.listRoles");
-  return rows.map(toRoleAnswer);
+  return rows.map(toRoleResponse);
 }

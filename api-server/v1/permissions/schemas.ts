@@ -33,7 +33,7 @@ export const Description = z
   .describe("What it is for: no text, or at least three characters.")
   .meta({ examples: ["May read every document."] });
 
-const DescriptionAnswer = z
+const DescriptionResponse = z
   .string()
   .describe("What it is for, in words.")
   .meta({ examples: ["May read every document."] });
@@ -52,7 +52,7 @@ export const RoleId = z
   .describe("Id of the role.")
   .meta({ examples: ["role_5kLn7Pq9Rs2Tu4Vw"] });
 
-export const PermissionAnswer = z.object({
+export const PermissionResponse = z.object({
   id: PermissionId,
   name: z
     .string()
@@ -62,28 +62,28 @@ export const PermissionAnswer = z.object({
     .string()
     .describe("What keys are asked for.")
     .meta({ examples: ["documents.read"] }),
-  description: DescriptionAnswer.optional(),
+  description: DescriptionResponse.optional(),
 });
-export type PermissionAnswer = z.output<typeof PermissionAnswer>;
+export type PermissionResponse = z.output<typeof PermissionResponse>;
 
-export const RoleAnswer = z.object({
+export const RoleResponse = z.object({
   id: RoleId,
   name: z
     .string()
     .describe("Its name.")
     .meta({ examples: ["editor"] }),
-  description: DescriptionAnswer.optional(),
+  description: DescriptionResponse.optional(),
 });
-export type RoleAnswer = z.output<typeof RoleAnswer>;
+export type RoleResponse = z.output<typeof RoleResponse>;
 
-export const toPermissionAnswer = ({ id, name, slug, description }: PermissionRow): PermissionAnswer => ({
+export const toPermissionResponse = ({ id, name, slug, description }: PermissionRow): PermissionResponse => ({
   id,
   name,
   slug,
   ...(description === null ? {} : { description }),
 });
 
-export const toRoleAnswer = ({ id, name, description }: RoleRow): RoleAnswer => ({
+export const toRoleResponse = ({ id, name, description }: RoleRow): RoleResponse => ({
   id,
   name,
   ...(description === null ? {} : { description }),

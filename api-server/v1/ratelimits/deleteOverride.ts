@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { deleteOverride as remove } from "../../domain/ratelimits/delete-override.ts";
-import { onNamespace } from "../../needed-permissions.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
+import { onNamespace } from "../../required-permissions.ts";
 import { Empty } from "../schemas.ts";
 import { OverrideRef } from "./schemas.ts";
 import { checkNamespaceSelector, selectNamespace } from "./select-namespace.ts";
@@ -10,7 +10,7 @@ import { checkNamespaceSelector, selectNamespace } from "./select-namespace.ts";
 const Body = z.object(OverrideRef);
 type Body = z.output<typeof Body>;
 
-const needed = { deleteOverride: onNamespace("delete_override") };
+const required = { deleteOverride: onNamespace("delete_override") };
 
 export const deleteOverride = defineV1Procedure({
   path: "ratelimits.deleteOverride",
@@ -19,16 +19,16 @@ export const deleteOverride = defineV1Procedure({
   effect: "change",
   summary: "Delete an override",
   description: "Deletes the override with exactly this identifier: to delete a pattern, name the pattern.",
-  permissions: needed,
-  errors: ["ratelimit_namespace_not_found", "ratelimit_override_not_found", "managed_elsewhere"],
+  permissions: required,
+  errors: ["ratelimit_namespace_not_found", "ratelimit_override_not_found", "managed_by_manifest"],
   input: Body,
   check: checkNamespaceSelector,
-  answer: Empty,
+  response: Empty,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
-  const namespace = await selectNamespace(call, needed.deleteOverride, call.body);
-  await remove(call, needed.deleteOverride, { namespace, identifier: call.body.identifier });
+async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof Empty>> {
+  const namespace = await selectNamespace(call, required.deleteOverride, call.body);
+  await remove(call, required.deleteOverride, { namespace, identifier: call.body.identifier });
   return {};
 }

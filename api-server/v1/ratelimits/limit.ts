@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { type Limited, limitOnce } from "../../domain/ratelimits/limit-once.ts";
-import { onNamespace, onNamespaces, refusedAsNotFound } from "../../needed-permissions.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
+import { onNamespace, onNamespaces, refusedAsNotFound } from "../../required-permissions.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { Duration, NamespaceName } from "./schemas.ts";
 
@@ -10,7 +10,7 @@ const THIRTY_DAYS_MS = 2_592_000_000;
 const RESOURCES_MAX = 20;
 const MEMBERS_MAX = 100;
 
-const Facts = z
+const Details = z
   .record(z.string().max(256), z.union([z.string().max(1024), z.boolean(), z.number(), z.null()]))
   .meta({ maxProperties: MEMBERS_MAX, examples: [{ plan: "pro" }] });
 
@@ -33,7 +33,7 @@ const Resource = z.object({
     .optional()
     .describe("Its name.")
     .meta({ examples: ["dub"] }),
-  meta: Facts.optional().describe("More about it."),
+  meta: Details.optional().describe("More about it."),
 });
 
 const Body = z.object({
@@ -60,7 +60,7 @@ const Body = z.object({
     .boolean()
     .default(false)
     .describe("Counted in this process and synced in the background: faster, and less exact."),
-  meta: Facts.optional().describe("Accepted, and not stored."),
+  meta: Details.optional().describe("Accepted, and not stored."),
   resources: z
     .array(Resource)
     .max(RESOURCES_MAX)
@@ -69,7 +69,7 @@ const Body = z.object({
 });
 type Body = z.output<typeof Body>;
 
-const Answer = z.object({
+const ResponseBody = z.object({
   success: z.boolean().describe("false: over the limit. The status is 200 also then."),
   limit: z
     .int()
@@ -85,7 +85,7 @@ const Answer = z.object({
     .meta({ examples: [1_767_225_600_000] }),
 });
 
-const needed = {
+const required = {
   limit: onNamespace("limit"),
   createNamespace: refusedAsNotFound(onNamespaces("create_namespace", "when the namespace is new")),
 };
@@ -98,16 +98,16 @@ export const limit = defineV1Procedure({
   summary: "Check and consume a rate limit",
   description:
     "Counts the identifier within the namespace, in a sliding window that is aligned to the clock. A refused call consumes nothing. A namespace is created when it is first used.",
-  permissions: needed,
+  permissions: required,
   errors: ["ratelimit_namespace_not_found", "ratelimit_namespace_gone"],
   input: Body,
-  answer: Answer,
+  response: ResponseBody,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Answer>> {
+async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof ResponseBody>> {
   const { async, resources, ...request } = call.body;
-  const limited = await limitOnce(call, needed, { ...request, accuracy: async ? "local" : "strict" });
+  const limited = await limitOnce(call, required, { ...request, accuracy: async ? "local" : "strict" });
   if (resources !== undefined && resources.length > 0) await recordDecision(call, limited, resources);
   const { charge, outcome } = limited;
   return { success: outcome.passed, limit: charge.limit, remaining: outcome.remaining, reset: outcome.resetMs };

@@ -1,10 +1,10 @@
 import * as z from "zod";
-import { onNamespace } from "../../needed-permissions.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
+import { onNamespace } from "../../required-permissions.ts";
 import { countOverrides, listOverrides as listRows } from "../../store/overrides.ts";
 import { Cursor, PageLimit, Total } from "../schemas.ts";
-import { NamespaceId, NamespaceName, OverrideAnswer, toOverrideAnswer } from "./schemas.ts";
+import { NamespaceId, NamespaceName, OverrideResponse, toOverrideResponse } from "./schemas.ts";
 import { checkNamespaceSelector, selectNamespace } from "./select-namespace.ts";
 
 const Query = z.object({
@@ -15,14 +15,14 @@ const Query = z.object({
 });
 type Query = z.output<typeof Query>;
 
-const Answer = z.object({
-  overrides: z.array(OverrideAnswer).describe("One page of them."),
+const ResponseBody = z.object({
+  overrides: z.array(OverrideResponse).describe("One page of them."),
   total: Total,
   cursor: Cursor.optional(),
 });
-type Answer = z.input<typeof Answer>;
+type ResponseBody = z.input<typeof ResponseBody>;
 
-const needed = { readOverride: onNamespace("read_override") };
+const required = { readOverride: onNamespace("read_override") };
 
 export const listOverrides = defineV1Procedure({
   path: "ratelimits.listOverrides",
@@ -31,26 +31,26 @@ export const listOverrides = defineV1Procedure({
   effect: "read",
   summary: "List the overrides of a namespace",
   description: "In the order of their ids. `cursor` is there only when more follow.",
-  permissions: needed,
+  permissions: required,
   errors: ["ratelimit_namespace_not_found"],
   input: Query,
   check: checkNamespaceSelector,
-  answer: Answer,
+  response: ResponseBody,
   handle,
 });
 
-async function handle(call: Call<Query, typeof needed>): Promise<Answer> {
+async function handle(call: Call<Query, typeof required>): Promise<ResponseBody> {
   const { body, caller, deps } = call;
   const { limit, cursor = "" } = body;
   const { workspaceId } = caller;
-  const namespaceId = await selectNamespace(call, needed.readOverride, body);
-  call.require(needed.readOverride, namespaceId);
+  const namespaceId = await selectNamespace(call, required.readOverride, body);
+  call.require(required.readOverride, namespaceId);
   // Reads one row more than the page: it shows that there is a next page, and is its cursor.
   const [rows, total] = await Promise.all([
     listRows(deps.db, { workspaceId, namespaceId, cursor, rowsMax: limit + 1 }),
     countOverrides(deps.db, { workspaceId, namespaceId }),
   ]);
   const next = rows[limit]?.id;
-  const overrides = rows.slice(0, limit).map(toOverrideAnswer);
+  const overrides = rows.slice(0, limit).map(toOverrideResponse);
   return { overrides, total, ...(next === undefined ? {} : { cursor: next }) };
 }

@@ -21,10 +21,10 @@ const namespaceIdOf = async (namespace: string): Promise<string> =>
 describe("ratelimits.limit", () => {
   test("counts what v2 counts: a limit that is used up through one generation is through the other", async () => {
     const path = (at: number) => (at % 2 === 0 ? "v1/ratelimits.limit" : "ratelimit.limit");
-    const answers = [];
-    for (let at = 0; at < 4; at++) answers.push(await t.data(path(at), call("both")));
-    expect(answers.map(({ success }) => success)).toEqual([true, true, true, false]);
-    expect(answers.map(({ remaining }) => remaining)).toEqual([2, 1, 0, 0]);
+    const responses = [];
+    for (let at = 0; at < 4; at++) responses.push(await t.data(path(at), call("both")));
+    expect(responses.map(({ success }) => success)).toEqual([true, true, true, false]);
+    expect(responses.map(({ remaining }) => remaining)).toEqual([2, 1, 0, 0]);
     expect(Object.keys(await t.data("v1/ratelimits.limit", call("both")))).toEqual([
       "success",
       "limit",
@@ -104,9 +104,9 @@ describe("ratelimits.limit", () => {
   });
 
   test("`async` counts in this process", async () => {
-    const answers = [];
-    for (let at = 0; at < 4; at++) answers.push(await t.data("v1/ratelimits.limit", call("async", { async: true })));
-    expect(answers.map(({ success }) => success)).toEqual([true, true, true, false]);
+    const responses = [];
+    for (let at = 0; at < 4; at++) responses.push(await t.data("v1/ratelimits.limit", call("async", { async: true })));
+    expect(responses.map(({ success }) => success)).toEqual([true, true, true, false]);
   });
 });
 
@@ -198,9 +198,9 @@ describe("overrides", () => {
     const rootKey = await t.rootKey(["ratelimit.*.limit", "api.*.read_api"]);
     const elsewhere = await t.rootKey(["ratelimit.rlns_other.set_override", "ratelimit.rlns_other.read_override"]);
     for (const namespaceName of ["there", "nowhere"]) {
-      const { status, body: answer } = await t.call(`v1/ratelimits.${path}`, { ...body, namespaceName }, { rootKey });
-      expect([namespaceName, status, answer.error.code]).toEqual([namespaceName, 403, "INSUFFICIENT_PERMISSIONS"]);
-      expect(answer.error.message).toMatch(/ratelimit\.\*\.\w+_override or ratelimit\.<namespaceId>\.\w+_override/);
+      const { status, body: response } = await t.call(`v1/ratelimits.${path}`, { ...body, namespaceName }, { rootKey });
+      expect([namespaceName, status, response.error.code]).toEqual([namespaceName, 403, "INSUFFICIENT_PERMISSIONS"]);
+      expect(response.error.message).toMatch(/ratelimit\.\*\.\w+_override or ratelimit\.<namespaceId>\.\w+_override/);
     }
     if (path === "deleteOverride") return;
     const missing = await t.call(

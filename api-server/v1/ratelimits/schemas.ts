@@ -52,16 +52,16 @@ export const OverrideAsync = z
   .boolean()
   .describe("Counted in each process and synced in the background: faster, and less exact.");
 
-export const OverrideAnswer = z.object({
+export const OverrideResponse = z.object({
   id: OverrideId,
   identifier: OverrideIdentifier,
   limit: OverrideLimit,
   duration: Duration,
   async: OverrideAsync,
 });
-export type OverrideAnswer = z.output<typeof OverrideAnswer>;
+export type OverrideResponse = z.output<typeof OverrideResponse>;
 
-export const toOverrideAnswer = (row: OverrideRow): OverrideAnswer => ({
+export const toOverrideResponse = (row: OverrideRow): OverrideResponse => ({
   id: row.id,
   identifier: row.identifier,
   limit: row.max_count,

@@ -1,7 +1,7 @@
 import { invalidField } from "../../domain/refusals/invalid-field.ts";
 import { namespaceNotFound } from "../../domain/refusals/not-found.ts";
-import type { NeededPermission } from "../../needed-permissions.ts";
 import type { CallNeeding } from "../../procedure.ts";
+import type { RequiredPermission } from "../../required-permissions.ts";
 import { findNamespace, findNamespaceByName } from "../../store/namespaces.ts";
 
 /** v1 names a namespace by one of two fields; the id wins. An empty text counts as left out. */
@@ -21,14 +21,14 @@ export function checkNamespaceSelector({ namespaceId = "", namespaceName = "" }:
  * @throws PublicError 403 for a caller that has the permission for no namespace, and so learns of none; then 404. Whether it has it for
  * this one is checked by the caller of this function.
  */
-export async function selectNamespace<Needed extends NeededPermission>(
-  call: CallNeeding<unknown, Needed>,
-  needed: Needed,
+export async function selectNamespace<Required extends RequiredPermission>(
+  call: CallNeeding<unknown, Required>,
+  required: Required,
   { namespaceId = "", namespaceName = "" }: NamespaceSelector,
 ): Promise<string> {
   const { caller, deps } = call;
   const { workspaceId } = caller;
-  if (!call.holdsForSome(needed)) call.require(needed, "<namespaceId>");
+  if (!call.holdsForSome(required)) call.require(required, "<namespaceId>");
   if (namespaceId === "") {
     const found = await findNamespaceByName(deps.db, { workspaceId, name: namespaceName });
     if (found === undefined) throw namespaceNotFound(namespaceName);

@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { setOverride as set } from "../../domain/ratelimits/set-override.ts";
-import { onNamespace } from "../../needed-permissions.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
+import { onNamespace } from "../../required-permissions.ts";
 import { Duration, OverrideAsync, OverrideId, OverrideLimit, OverrideRef } from "./schemas.ts";
 import { checkNamespaceSelector, selectNamespace } from "./select-namespace.ts";
 
@@ -14,9 +14,9 @@ const Body = z.object({
 });
 type Body = z.output<typeof Body>;
 
-const Answer = z.object({ overrideId: OverrideId });
+const ResponseBody = z.object({ overrideId: OverrideId });
 
-const needed = { setOverride: onNamespace("set_override") };
+const required = { setOverride: onNamespace("set_override") };
 
 export const setOverride = defineV1Procedure({
   path: "ratelimits.setOverride",
@@ -26,16 +26,16 @@ export const setOverride = defineV1Procedure({
   summary: "Set an override",
   description:
     "Replaces limit and duration of calls for one identifier, or for all identifiers that match a pattern. An identifier of a namespace has at most one override: setting it again changes it and keeps its id.",
-  permissions: needed,
-  errors: ["ratelimit_namespace_not_found", "managed_elsewhere"],
+  permissions: required,
+  errors: ["ratelimit_namespace_not_found", "managed_by_manifest"],
   input: Body,
   check: checkNamespaceSelector,
-  answer: Answer,
+  response: ResponseBody,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Answer>> {
+async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof ResponseBody>> {
   const { identifier, limit, duration, async } = call.body;
-  const namespace = await selectNamespace(call, needed.setOverride, call.body);
-  return { overrideId: await set(call, needed.setOverride, { namespace, identifier, limit, duration, async }) };
+  const namespace = await selectNamespace(call, required.setOverride, call.body);
+  return { overrideId: await set(call, required.setOverride, { namespace, identifier, limit, duration, async }) };
 }

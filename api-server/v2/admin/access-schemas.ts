@@ -2,13 +2,13 @@ import * as z from "zod";
 import { Manager } from "../managed/managed-kinds.ts";
 import { Cursor, Search, unixMs } from "../schemas.ts";
 
-/* What the procedures share that show keys, roles, permissions, identities and rate-limit namespaces to people. */
+/* Shared fields of the procedures that list keys, roles, permissions, identities and rate-limit namespaces for the dashboard. */
 
 export const ManagerOut = Manager.optional().describe(
   "`<cluster>/<kind>/<namespace>/<name>` of the manifest that manages it: it is changed there.",
 );
 
-/** Lists by name go on at a name, which is as long as names are. */
+/** Cursors of lists by name are names, so they have the maximum length of names. */
 export const NameCursor = Cursor.max(1024);
 
 export const ListSearch = Search.optional();

@@ -3,15 +3,15 @@ import { changeApi } from "../../domain/administration/apis.ts";
 import { changeRootKey } from "../../domain/administration/root-keys.ts";
 import { changeWorkspace } from "../../domain/administration/workspaces.ts";
 import { buildTestApp, type TestApp } from "../../test/app.ts";
-import { makeThings, policyBody, type Things } from "../../test/things.ts";
+import { makeResources, policyBody, type Resources } from "../../test/resources.ts";
 
 /* What each kind of update leaves in the audit log: the fields that changed, before and after, and nothing else. */
 
 let t: TestApp;
-let things: Things;
+let resources: Resources;
 beforeAll(async () => {
   t = await buildTestApp();
-  things = makeThings(t.deps.db, { workspaceId: t.workspace.id, ask: (path, body) => t.data(path, body) });
+  resources = makeResources(t.deps.db, { workspaceId: t.workspace.id, ask: (path, body) => t.data(path, body) });
 });
 afterAll(() => t.close());
 
@@ -26,9 +26,9 @@ const person = () => ({
 });
 
 test("a key", async () => {
-  const permission = await things.permission();
-  const role = await things.role();
-  const { keyId } = await things.key({ name: "old", credits: { remaining: 5 } });
+  const permission = await resources.permission();
+  const role = await resources.role();
+  const { keyId } = await resources.key({ name: "old", credits: { remaining: 5 } });
   await t.data("keys.updateKey", {
     keyId,
     name: "new",
@@ -70,13 +70,13 @@ test("a key", async () => {
 });
 
 test("an update that changes no field has no difference", async () => {
-  const { keyId } = await things.key({ name: "same" });
+  const { keyId } = await resources.key({ name: "same" });
   await t.data("keys.updateKey", { keyId, name: "same" });
   expect(await lastChange(keyId, "key.update")).toEqual({ before: undefined, after: undefined });
 });
 
 test("an API, at the command line too", async () => {
-  const apiId = await things.api();
+  const apiId = await resources.api();
   await t.data("apis.updateApi", { apiId, name: "renamed" });
   expect((await lastChange(apiId, "api.update")).after).toEqual({ name: "renamed" });
   await changeApi(person() as never, { workspaceId: t.workspace.id, apiId, change: { ipAllowList: ["10.0.0.0/8"] } });
@@ -87,7 +87,7 @@ test("an API, at the command line too", async () => {
 });
 
 test("an identity, whose limits in another order are no change", async () => {
-  const { identityId, externalId } = await things.identity();
+  const { identityId, externalId } = await resources.identity();
   const limits = ["b", "a"].map((name) => ({ name: `limit-${name}`, limit: 1, duration: 60_000, autoApply: false }));
   await t.data("identities.updateIdentity", { identity: externalId, ratelimits: limits });
   const sorted = [...limits].reverse();
@@ -100,23 +100,23 @@ test("an identity, whose limits in another order are no change", async () => {
 });
 
 test("a role, a permission and an override", async () => {
-  const role = await things.role();
+  const role = await resources.role();
   await t.data("permissions.updateRole", { role: role.name, description: "for editors" });
   expect(await lastChange(role.roleId, "role.update")).toEqual({
     before: { description: null },
     after: { description: "for editors" },
   });
-  const { permissionId, slug } = await things.permission();
+  const { permissionId, slug } = await resources.permission();
   await t.data("permissions.updatePermission", { permission: slug, name: "Renamed" });
   expect((await lastChange(permissionId, "permission.update")).after).toEqual({ name: "Renamed" });
-  const { namespace, identifier, overrideId } = await things.override();
+  const { namespace, identifier, overrideId } = await resources.override();
   await t.data("ratelimit.setOverride", { namespace, identifier, limit: 77, duration: 60_000 });
   expect((await lastChange(overrideId, "ratelimit.set_override")).after).toMatchObject({ limit: 77 });
 });
 
 test("a policy, by its members", async () => {
-  const apiId = await things.api();
-  const body = policyBody(apiId, things.name("policy"));
+  const apiId = await resources.api();
+  const body = policyBody(apiId, resources.name("policy"));
   const { policyId } = await t.data("policies.setPolicy", body);
   const policy = { ...(body as { policy: object }).policy, mode: "Audit" };
   await t.data("policies.setPolicy", { ...body, generation: 2, policy });

@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { administratorOf } from "../../domain/administration/administrator.ts";
 import { issueRootKey } from "../../domain/administration/root-keys.ts";
-import { onWorkspace } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onWorkspace } from "../../required-permissions.ts";
 import {
   Environment,
   RootKeyExpires,
@@ -30,7 +30,7 @@ const Data = z.strictObject({
 });
 type Data = z.input<typeof Data>;
 
-const needed = { createRootKey: onWorkspace("create_root_key") };
+const required = { createRootKey: onWorkspace("create_root_key") };
 
 export const createRootKey = defineProcedure({
   path: "admin.createRootKey",
@@ -38,7 +38,7 @@ export const createRootKey = defineProcedure({
   summary: "Create a root key",
   description:
     "It acts in the caller's workspace, and gets no permission that the caller does not hold. Of the secret only a hash is stored.",
-  permissions: needed,
+  permissions: required,
   errors: [],
   addition: true,
   body: Body,
@@ -46,10 +46,10 @@ export const createRootKey = defineProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Data> {
+async function handle(call: Call<Body, typeof required>): Promise<Data> {
   const { name, environment, expires } = call.body;
   const { workspaceId } = call.caller;
-  call.require(needed.createRootKey);
+  call.require(required.createRootKey);
   const permissions = readPermissions(call.body.permissions);
   requireToGrant(call, permissions);
   const { rootKeyId, rootKey, start } = await issueRootKey(administratorOf(call), {

@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { administratorOf } from "../../domain/administration/administrator.ts";
 import { createWorkspace as create } from "../../domain/administration/workspaces.ts";
-import { onInstallation } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onInstallation } from "../../required-permissions.ts";
 import {
   QuotaPerMinute,
   toWorkspaceOut,
@@ -17,7 +17,7 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
-const needed = { createWorkspace: onInstallation("create_workspace") };
+const required = { createWorkspace: onInstallation("create_workspace") };
 
 export const createWorkspace = defineProcedure({
   path: "admin.createWorkspace",
@@ -25,7 +25,7 @@ export const createWorkspace = defineProcedure({
   summary: "Create a workspace",
   description:
     "Everything in a workspace is separate from all others. An admin of all workspaces makes its first root key at the dashboard, or the command line does.",
-  permissions: needed,
+  permissions: required,
   errors: ["workspace_already_exists"],
   addition: true,
   body: Body,
@@ -33,9 +33,9 @@ export const createWorkspace = defineProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<WorkspaceOut> {
+async function handle(call: Call<Body, typeof required>): Promise<WorkspaceOut> {
   const { name, quotaPerMinute = null } = call.body;
-  call.require(needed.createWorkspace);
+  call.require(required.createWorkspace);
   const row = await create(administratorOf(call), { name, quotaPerMinute });
   if (row === undefined) throw workspaceAlreadyExists(name);
   return toWorkspaceOut(row);

@@ -1,15 +1,15 @@
 import * as z from "zod";
 import { administratorOf } from "../../domain/administration/administrator.ts";
 import { revokeRootKey } from "../../domain/administration/root-keys.ts";
-import { onWorkspace } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onWorkspace } from "../../required-permissions.ts";
 import { Empty } from "../schemas.ts";
 import { isOwn, RootKeyId, rootKeyIsCaller, rootKeyNotFound } from "./root-key-schemas.ts";
 
 const Body = z.strictObject({ rootKeyId: RootKeyId });
 type Body = z.output<typeof Body>;
 
-const needed = { deleteRootKey: onWorkspace("delete_root_key") };
+const required = { deleteRootKey: onWorkspace("delete_root_key") };
 
 export const deleteRootKey = defineProcedure({
   path: "admin.deleteRootKey",
@@ -17,7 +17,7 @@ export const deleteRootKey = defineProcedure({
   summary: "Revoke a root key",
   description:
     "Permanently: requests with it are 401. One that `POSTERN_ROOT_KEY` registers comes back with the next start of an api-server.",
-  permissions: needed,
+  permissions: required,
   errors: ["root_key_not_found", "root_key_is_caller"],
   addition: true,
   body: Body,
@@ -25,9 +25,9 @@ export const deleteRootKey = defineProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Record<string, never>> {
+async function handle(call: Call<Body, typeof required>): Promise<Record<string, never>> {
   const { rootKeyId } = call.body;
-  call.require(needed.deleteRootKey);
+  call.require(required.deleteRootKey);
   if (isOwn(call, rootKeyId)) throw rootKeyIsCaller(rootKeyId);
   const revoked = await revokeRootKey(administratorOf(call), { workspaceId: call.caller.workspaceId, rootKeyId });
   if (revoked === undefined) throw rootKeyNotFound(rootKeyId);

@@ -5,25 +5,25 @@ import {
   noticesOf,
 } from "../../../core/permissions/root-key-notices.ts";
 import type { Queryable } from "../../store/queryable.ts";
-import { findUsesSince, listRootKeyUses } from "../../store/root-key-uses.ts";
+import { findUsageSince, listRootKeyUsage } from "../../store/root-key-usage.ts";
 import { type RootKeySummary, rootKeyState } from "../../store/root-keys.ts";
 import type { RootKeyDetails, RootKeyOut } from "./root-key-schemas.ts";
 
-/** Root keys of a workspace as procedures show them, in the order of the rows. */
+/** Returns root keys of a workspace in the form of the API, in the order of the rows. */
 export async function describeRootKeys(
   db: Queryable,
   { workspaceId, rows, nowMs }: { workspaceId: string; rows: readonly RootKeySummary[]; nowMs: number },
 ): Promise<RootKeyOut[]> {
-  const known = await readUses(db, workspaceId, rows);
+  const known = await readUsage(db, workspaceId, rows);
   return rows.map((row) => toRootKeyOut(row, known(row), nowMs));
 }
 
-/** One of them, with what it was asked for. */
+/** Returns one root key, with its usage. */
 export async function describeRootKey(
   db: Queryable,
   { workspaceId, row, nowMs }: { workspaceId: string; row: RootKeySummary; nowMs: number },
 ): Promise<RootKeyDetails> {
-  const noticed = (await readUses(db, workspaceId, [row]))(row);
+  const noticed = (await readUsage(db, workspaceId, [row]))(row);
   const narrowTo = narrowedPermissions(noticed, nowMs);
   return {
     ...toRootKeyOut(row, noticed, nowMs),
@@ -39,13 +39,13 @@ export async function describeRootKey(
   };
 }
 
-async function readUses(
+async function readUsage(
   db: Queryable,
   workspaceId: string,
   rows: readonly RootKeySummary[],
 ): Promise<(row: RootKeySummary) => NoticedRootKey> {
-  const usesSince = await findUsesSince(db);
-  const uses = await listRootKeyUses(db, { workspaceId, rootKeyIds: rows.map(({ id }) => id) });
+  const usageSince = await findUsageSince(db);
+  const uses = await listRootKeyUsage(db, { workspaceId, rootKeyIds: rows.map(({ id }) => id) });
   const byId = Map.groupBy(uses, (use) => use.root_key_id);
   return (row) => ({
     createdAt: row.created_at,
@@ -59,7 +59,7 @@ async function readUses(
       lastUsedOn: use.last_used_on,
       onlyId: use.only_id,
     })),
-    usesSince,
+    usesSince: usageSince,
   });
 }
 

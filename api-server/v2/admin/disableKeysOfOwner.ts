@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { enableKeysOfOwner } from "../../domain/keys/enable-keys-of-owner.ts";
 import { apiNotFound } from "../../domain/refusals/not-found.ts";
-import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onApi } from "../../required-permissions.ts";
 import { findApi } from "../../store/apis.ts";
 import { KeyId, ShortApiId } from "../schemas.ts";
 
@@ -44,7 +44,7 @@ const Data = z.strictObject({
 });
 type Data = z.input<typeof Data>;
 
-const needed = { updateKey: onApi("update_key", "for every API in which the owner has keys") };
+const required = { updateKey: onApi("update_key", "for every API in which the owner has keys") };
 
 export const disableKeysOfOwner = defineProcedure({
   path: "admin.disableKeysOfOwner",
@@ -52,7 +52,7 @@ export const disableKeysOfOwner = defineProcedure({
   summary: "Disable all keys of an owner",
   description:
     "Disables the keys of an identity, and those that v1 was told have this owner; or enables them again. Keys of manifests are passed over and named, because their manifests would set them again. The call can be repeated safely.",
-  permissions: needed,
+  permissions: required,
   errors: ["api_not_found"],
   addition: true,
   body: Body,
@@ -60,23 +60,23 @@ export const disableKeysOfOwner = defineProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Data> {
+async function handle(call: Call<Body, typeof required>): Promise<Data> {
   const { body, caller, deps } = call;
   const { apiId, externalId, enabled, dryRun } = body;
   if (apiId !== undefined) {
     const { workspaceId } = caller;
     if ((await findApi(deps.db, { workspaceId, apiId })) === undefined) throw apiNotFound(apiId);
-    call.require(needed.updateKey, apiId);
-  } else if (!call.holdsForSome(needed.updateKey)) {
-    // Who may change none learns nothing of the owner, and no id.
-    call.require(needed.updateKey);
+    call.require(required.updateKey, apiId);
+  } else if (!call.holdsForSome(required.updateKey)) {
+    // A caller without this permission learns nothing about the owner or ids.
+    call.require(required.updateKey);
   }
   const { managedKeys, ...counts } = await enableKeysOfOwner(call, {
     apiId,
     externalId,
     enabled,
     dryRun,
-    needed: needed.updateKey,
+    needed: required.updateKey,
   });
   return { ...counts, managedKeys: managedKeys.map(({ id, manager }) => ({ keyId: id, manager })) };
 }

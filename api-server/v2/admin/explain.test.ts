@@ -4,15 +4,15 @@ import { CountersUnavailable } from "../../../edge/counters/contract.ts";
 import { createMemoryEdge } from "../../../edge/open.ts";
 import { createCreditService } from "../../credits/postgres-credits.ts";
 import { buildTestApp, type TestApp } from "../../test/app.ts";
-import { makeThings, policyBody, type Things } from "../../test/things.ts";
+import { makeResources, policyBody, type Resources } from "../../test/resources.ts";
 
 const HOUR_MS = 3_600_000;
 
 let t: TestApp;
-let things: Things;
+let resources: Resources;
 beforeAll(async () => {
   t = await buildTestApp();
-  things = makeThings(t.deps.db, { workspaceId: t.workspace.id, ask: (path, body) => t.data(path, body) });
+  resources = makeResources(t.deps.db, { workspaceId: t.workspace.id, ask: (path, body) => t.data(path, body) });
 });
 afterAll(() => t.close());
 
@@ -74,7 +74,7 @@ const CASES: readonly {
 
 describe.each(CASES)("$name", ({ make = {}, ask = {}, change, code, step }) => {
   test("is explained as keys.verifyKey decides it, with the step that decides", async () => {
-    const key = await things.key(make);
+    const key = await resources.key(make);
     await change?.(key);
     t.deps.projection.forgetAll();
     const explained = await explain({ keyId: key.keyId, ...ask });
@@ -88,7 +88,7 @@ describe.each(CASES)("$name", ({ make = {}, ask = {}, change, code, step }) => {
 });
 
 test("nothing is counted, spent or recorded", async () => {
-  const { keyId, key } = await things.key({
+  const { keyId, key } = await resources.key({
     credits: { remaining: 2 },
     ratelimits: [{ name: "two", limit: 2, duration: HOUR_MS, autoApply: true }],
   });
@@ -116,7 +116,7 @@ test("nothing is counted, spent or recorded", async () => {
 });
 
 test("steps after the one that decides are told too", async () => {
-  const { keyId } = await things.key({
+  const { keyId } = await resources.key({
     enabled: false,
     ratelimits: [{ name: "one", limit: 1, duration: HOUR_MS, autoApply: true }],
   });
@@ -130,10 +130,10 @@ test("steps after the one that decides are told too", async () => {
 });
 
 test("permissions say where they come from, and which are missing", async () => {
-  const direct = await things.permission();
-  const through = await things.permission();
-  const role = await things.role([through.slug]);
-  const { keyId } = await things.key({ permissions: [direct.slug], roles: [role.name] });
+  const direct = await resources.permission();
+  const through = await resources.permission();
+  const role = await resources.role([through.slug]);
+  const { keyId } = await resources.key({ permissions: [direct.slug], roles: [role.name] });
   const { permissions } = await explain({ keyId, permissions: `${direct.slug} AND ${through.slug} AND other.one` });
   expect(permissions.needed).toEqual([
     { slug: direct.slug, isHeld: true, by: [{ slug: direct.slug }] },
@@ -146,8 +146,8 @@ test("permissions say where they come from, and which are missing", async () => 
 });
 
 test("a request at a gate is explained by the rule that matches, and says its status", async () => {
-  const { keyId, apiId } = await things.key();
-  const other = await things.key();
+  const { keyId, apiId } = await resources.key();
+  const other = await resources.key();
   const rule = (prefix: string, more: object = {}) => ({
     access: "Key",
     creditCost: 1,
@@ -156,7 +156,7 @@ test("a request at a gate is explained by the rule that matches, and says its st
     ...more,
   });
   const rules = [rule("/open", { access: "Anonymous" }), rule("/orders", { permissions: "orders.write" })];
-  const { policyId } = await t.data("policies.setPolicy", policyBody(apiId, things.name("policy"), rules as never));
+  const { policyId } = await t.data("policies.setPolicy", policyBody(apiId, resources.name("policy"), rules as never));
   const at = (path: string, of = keyId) => explain({ keyId: of, policyId, path });
   expect(await at("/orders/1?a=b")).toMatchObject({
     code: "INSUFFICIENT_PERMISSIONS",
@@ -175,7 +175,7 @@ test("a request at a gate is explained by the rule that matches, and says its st
 });
 
 test("it says what Postgres and the gates have of the key", async () => {
-  const { keyId, key } = await things.key();
+  const { keyId, key } = await resources.key();
   const { stores } = await explain({ keyId });
   // No relay runs here, so the gates have nothing.
   expect(stores).toMatchObject({ postgres: { state: "found" }, isSame: false });
@@ -193,14 +193,14 @@ test.each([
   { name: "a query that does not parse", body: { permissions: "a AND" }, status: 400, ofKey: true },
   { name: "a limit that is not attached", body: { ratelimits: [{ name: "none" }] }, status: 412, ofKey: true },
 ])("$name is refused", async ({ body, status, ofKey }) => {
-  const named = ofKey === true ? { keyId: (await things.key()).keyId } : {};
+  const named = ofKey === true ? { keyId: (await resources.key()).keyId } : {};
   const reply = await t.call("admin.explainVerification", { ...named, ...body });
   expect(reply.status, JSON.stringify(reply.body)).toBe(status);
 });
 
 describe("while the shared counters are away", () => {
   let away: TestApp;
-  let own: Things;
+  let own: Resources;
   beforeAll(async () => {
     away = await buildTestApp({
       deps: ({ db, log }) => {
@@ -211,7 +211,7 @@ describe("while the shared counters are away", () => {
       },
     });
     const ask = (path: string, body: unknown) => away.data(path, body);
-    own = makeThings(away.deps.db, { workspaceId: away.workspace.id, ask });
+    own = makeResources(away.deps.db, { workspaceId: away.workspace.id, ask });
   });
   afterAll(() => away.close());
   const limit = { name: "some", limit: 5, duration: HOUR_MS, autoApply: true };
@@ -248,10 +248,10 @@ describe("while the shared counters are away", () => {
 
 describe("a request", () => {
   test("is found with its verification, its check of a limit, and what it changed", async () => {
-    const { key, keyId } = await things.key();
+    const { key, keyId } = await resources.key();
     const verified = await t.call("keys.verifyKey", { key, tags: ["path=/x"] });
     const limited = await t.call("ratelimit.limit", {
-      namespace: things.name("ns"),
+      namespace: resources.name("ns"),
       identifier: "somebody",
       limit: 1,
       duration: HOUR_MS,
@@ -271,7 +271,7 @@ describe("a request", () => {
   });
 
   test("outside of the time range is not found", async () => {
-    const { key } = await things.key();
+    const { key } = await resources.key();
     const { body } = await t.call("keys.verifyKey", { key });
     await t.ingest();
     const { requestId } = body.meta;
@@ -288,7 +288,7 @@ describe("a request", () => {
   });
 
   test("of another workspace is not found", async () => {
-    const { key } = await things.key();
+    const { key } = await resources.key();
     const { body } = await t.call("keys.verifyKey", { key });
     await t.ingest();
     const { rootKey } = await t.makeWorkspace();
@@ -300,22 +300,23 @@ describe("a request", () => {
 describe("who asks about a secret of another workspace", () => {
   test("gets the answer of one that never was, at a gate too", async () => {
     const other = await t.makeWorkspace();
-    const theirs = makeThings(t.deps.db, {
+    const theirs = makeResources(t.deps.db, {
       workspaceId: other.id,
       ask: (path, body) => t.data(path, body, { rootKey: other.rootKey }),
     });
     const foreign = await theirs.key({ credits: { remaining: 3 }, permissions: ["docs.read"] });
     const deleted = await theirs.key();
     await theirs.ask("keys.deleteKey", { keyId: deleted.keyId });
-    const { policyId } = await things.policy();
+    const { policyId } = await resources.policy();
     for (const at of [{}, { policyId, method: "GET", path: "/" }, { permissions: "docs.read", credits: { cost: 1 } }]) {
       const [never, ...others] = await Promise.all(
         ["never", foreign.key, deleted.key, other.rootKey, t.workspace.rootKey].map((secret) =>
           explain({ keyHash: hashOf(secret), ...at }),
         ),
       );
-      const shown = (answer: object) => JSON.stringify(answer).replaceAll(/"(now|ageMs|stalenessMs)":\d+/g, '"$1":0');
-      for (const answer of others) expect(shown(answer)).toEqual(shown(never));
+      const shown = (response: object) =>
+        JSON.stringify(response).replaceAll(/"(now|ageMs|stalenessMs)":\d+/g, '"$1":0');
+      for (const response of others) expect(shown(response)).toEqual(shown(never));
     }
     const byId = await t.call("admin.explainVerification", { keyId: foreign.keyId });
     const byNoId = await t.call("admin.explainVerification", { keyId: "key_never00000000000" });
@@ -326,13 +327,13 @@ describe("who asks about a secret of another workspace", () => {
   });
 
   test("leaves no trace in the database, of any key", async () => {
-    const { key, keyId } = await things.key({
+    const { key, keyId } = await resources.key({
       credits: { remaining: 2, refill: { interval: "daily", amount: 5 } },
       externalId: "traced",
       ratelimits: [{ name: "many", limit: 2, duration: HOUR_MS, autoApply: true }],
     });
-    const { namespace } = await things.override();
-    const { policyId } = await things.policy();
+    const { namespace } = await resources.override();
+    const { policyId } = await resources.policy();
     const rows = async () => {
       const { rows: tables } = await t.deps.db.query<{ table_name: string }>(
         "select table_name from information_schema.tables where table_schema = 'public' and table_type = 'BASE TABLE' order by 1",
@@ -358,7 +359,7 @@ describe("who asks about a secret of another workspace", () => {
 });
 
 test("neither a secret nor a hash is in an explanation", async () => {
-  const { key, keyId } = await things.key({ credits: { remaining: 2 }, meta: { note: "private words" } });
+  const { key, keyId } = await resources.key({ credits: { remaining: 2 }, meta: { note: "private words" } });
   const text = JSON.stringify([await explain({ keyId }), await explain({ keyHash: hashOf(key) })]);
   for (const word of [key, hashOf(key), "private words"]) expect(text).not.toContain(word);
 });

@@ -2,15 +2,15 @@ import * as z from "zod";
 import { explainOverrides } from "../../../core/ratelimits/overrides.ts";
 import { readCounts } from "../../domain/ratelimits/read-counts.ts";
 import { namespaceNotFound } from "../../domain/refusals/not-found.ts";
-import { onNamespace } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onNamespace } from "../../required-permissions.ts";
 import { findNamespace } from "../../store/namespaces.ts";
 import { findOverride, listOverridePatterns } from "../../store/overrides.ts";
 import { Identifier, Namespace, OverrideOut, toOverrideOut } from "../ratelimit/schemas.ts";
 import { unixMs } from "../schemas.ts";
 import { CountOut } from "./access-schemas.ts";
 
-/** As many as a person reads; there may be thousands of patterns that match. */
+/** Maximum number of matches in the response; thousands of patterns may match. */
 const MATCHES_MAX = 50;
 
 const Body = z.strictObject({
@@ -62,7 +62,7 @@ const Data = z.strictObject({
 });
 type Data = z.input<typeof Data>;
 
-const needed = { readOverride: onNamespace("read_override") };
+const required = { readOverride: onNamespace("read_override") };
 
 export const explainOverride = defineProcedure({
   path: "admin.explainOverride",
@@ -70,7 +70,7 @@ export const explainOverride = defineProcedure({
   summary: "Say which limit an identifier gets, and why",
   description:
     "The override that `ratelimit.limit` and gates apply to this identifier, with every other one that matches. Nothing is counted.",
-  permissions: needed,
+  permissions: required,
   errors: ["ratelimit_namespace_not_found"],
   addition: true,
   body: Body,
@@ -78,16 +78,16 @@ export const explainOverride = defineProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Data> {
+async function handle(call: Call<Body, typeof required>): Promise<Data> {
   const { body, caller, deps } = call;
   const { identifier } = body;
   const { workspaceId } = caller;
   const namespace = await findNamespace(deps.db, { workspaceId, namespace: body.namespace });
   if (namespace === undefined) throw namespaceNotFound(body.namespace);
-  call.require(needed.readOverride, namespace.id);
+  call.require(required.readOverride, namespace.id);
   const ref = { workspaceId, namespaceId: namespace.id, identifier };
   const [exact, patterns] = await Promise.all([findOverride(deps.db, ref), listOverridePatterns(deps.db, ref)]);
-  // A pattern that is asked about as it is written is found as both.
+  // A pattern that is requested in its exact spelling is found as both.
   const overrides = [...(exact === undefined ? [] : [exact]), ...patterns.filter(({ id }) => id !== exact?.id)];
   const matches = explainOverrides(overrides, identifier);
   const applied = matches[0]?.override;

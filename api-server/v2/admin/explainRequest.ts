@@ -3,15 +3,17 @@ import { PublicError } from "../../../core/errors.ts";
 import { DAY_MS } from "../../../core/utc-date.ts";
 import { runQuery } from "../../domain/analytics/run-query.ts";
 import { readBriefly } from "../../domain/lists/search.ts";
-import { onWorkspace } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onWorkspace } from "../../required-permissions.ts";
 import { listAudit } from "../../store/audit.ts";
 import { unixMs } from "../schemas.ts";
 import { AuditRowOut, toAuditRowOut } from "./listAudit.ts";
 
-/** A request has few events: a call of v2 one or, with many limits, some. */
+/** A request has few events: one per call of v2, or several with many limits. */
 const EVENTS_MAX = 50;
-/** Raw events are looked through, because no index has the request: it would be written for each event, and read this seldom. */
+/**
+ * Maximum range of the scan of raw events. They have no index by request, because it would be written for each event, and is rarely read.
+ */
 const RANGE_MS_MAX = 604_800_000;
 
 const Instant = z
@@ -84,7 +86,7 @@ const Data = z.strictObject({
 });
 type Data = z.input<typeof Data>;
 
-const needed = { explain: onWorkspace("explain") };
+const required = { explain: onWorkspace("explain") };
 
 export const explainRequest = defineProcedure({
   path: "admin.explainRequest",
@@ -92,7 +94,7 @@ export const explainRequest = defineProcedure({
   summary: "Say what is stored of a request",
   description:
     "Its verifications and checks of rate limits, and what it changed. Events arrive some seconds after the request. They are looked for within a bounded time, and count against the quota of analytics queries.",
-  permissions: needed,
+  permissions: required,
   errors: ["request_timeout"],
   addition: true,
   body: Body,
@@ -100,8 +102,8 @@ export const explainRequest = defineProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Data> {
-  call.require(needed.explain);
+async function handle(call: Call<Body, typeof required>): Promise<Data> {
+  call.require(required.explain);
   const { body, caller, deps } = call;
   const { requestId, until = deps.nowMs() } = body;
   const since = body.since ?? Math.max(0, until - DAY_MS);
@@ -115,7 +117,7 @@ async function handle(call: Call<Body, typeof needed>): Promise<Data> {
   );
   const found = { since, until, changes: changes.map(toAuditRowOut) };
   try {
-    // One after the other, so that a person cannot take two places of the store of usage.
+    // Sequential, so that one person cannot take two concurrency slots of the analytics store.
     const verifications = await findVerifications(call, { since, until });
     return { ...found, verifications, ratelimits: await findRatelimits(call, { since, until }) };
   } catch (error) {
@@ -129,7 +131,7 @@ interface Range {
   readonly until: number;
 }
 
-// The id has no character that ends a text in SQL: see the schema.
+// The schema of the id excludes characters that end a SQL string.
 const condition = (requestId: string, { since, until }: Range): string =>
   `WHERE request_id = '${requestId}' AND time >= ${since} AND time <= ${until} ORDER BY time LIMIT ${EVENTS_MAX}`;
 
@@ -143,7 +145,7 @@ async function ask(
     of,
     text: query,
     within: async () => undefined,
-    signal: call.untilGone(),
+    signal: call.untilDisconnected(),
   });
   return JSON.parse(rowsJson) as Record<string, unknown>[];
 }

@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
 import { KEY_HASH } from "../../../core/keys/key-hash.ts";
-import { onWorkspace } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onWorkspace } from "../../required-permissions.ts";
 import { findKeyHash } from "../../store/keys.ts";
 import { EXPLAIN_ERRORS, explainCall, findGate } from "../keys/explain-call.ts";
 import { ASKED, ExplainedOut, StoresOut } from "../keys/explain-schemas.ts";
@@ -24,7 +24,7 @@ type Body = z.output<typeof Body>;
 const Data = ExplainedOut.extend({ stores: StoresOut.describe("The key's record in each store.") });
 type Data = z.input<typeof Data>;
 
-const needed = { explain: onWorkspace("explain") };
+const required = { explain: onWorkspace("explain") };
 
 export const explainVerification = defineProcedure({
   path: "admin.explainVerification",
@@ -32,7 +32,7 @@ export const explainVerification = defineProcedure({
   summary: "Explain what a verification would decide",
   description:
     "Goes through the steps of a verification with the same functions, as a dry run: nothing is counted, spent, stored or recorded. Without a policy it explains a call of `keys.verifyKey`, with one a request at its gate.",
-  permissions: needed,
+  permissions: required,
   errors: EXPLAIN_ERRORS,
   addition: true,
   body: Body,
@@ -40,8 +40,8 @@ export const explainVerification = defineProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Data> {
-  call.require(needed.explain);
+async function handle(call: Call<Body, typeof required>): Promise<Data> {
+  call.require(required.explain);
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
   const hash = await readHash(call);

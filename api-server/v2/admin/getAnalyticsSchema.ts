@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { ANALYTICS_SCHEMA } from "../../domain/analytics/schema.ts";
-import { onWorkspace } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onWorkspace } from "../../required-permissions.ts";
 
 const Body = z.strictObject({});
 type Body = z.output<typeof Body>;
@@ -48,7 +48,7 @@ const Data = z.strictObject({
 });
 type Data = z.input<typeof Data>;
 
-const needed = { readWorkspace: onWorkspace("read_workspace") };
+const required = { readWorkspace: onWorkspace("read_workspace") };
 
 export const getAnalyticsSchema = defineProcedure({
   path: "admin.getAnalyticsSchema",
@@ -56,7 +56,7 @@ export const getAnalyticsSchema = defineProcedure({
   summary: "List what queries about usage may name",
   description:
     "The tables, columns and functions of `analytics.getVerifications` and `analytics.getRatelimits`, with their meanings: what an editor of queries completes and explains.",
-  permissions: needed,
+  permissions: required,
   errors: [],
   addition: true,
   body: Body,
@@ -64,7 +64,7 @@ export const getAnalyticsSchema = defineProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Data> {
-  call.require(needed.readWorkspace);
+async function handle(call: Call<Body, typeof required>): Promise<Data> {
+  call.require(required.readWorkspace);
   return ANALYTICS_SCHEMA;
 }

@@ -1,10 +1,10 @@
 import * as z from "zod";
 import { readCounts } from "../../domain/ratelimits/read-counts.ts";
 import { identityNotFound } from "../../domain/refusals/not-found.ts";
-import { onIdentity } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onIdentity } from "../../required-permissions.ts";
 import { findIdentity } from "../../store/identities.ts";
-import { findIdentityUses } from "../../store/identity-uses.ts";
+import { findIdentityUsage } from "../../store/identity-usage.ts";
 import { listRatelimitsOfIdentity } from "../../store/ratelimits.ts";
 import { IdentityName } from "../identities/schemas.ts";
 import { toIdentityOut, toRatelimitOut } from "../key-reply.ts";
@@ -30,7 +30,7 @@ const Data = z.strictObject({
 });
 type Data = z.input<typeof Data>;
 
-const needed = { readIdentity: onIdentity("read_identity") };
+const required = { readIdentity: onIdentity("read_identity") };
 
 export const getIdentityDetails = defineProcedure({
   path: "admin.getIdentityDetails",
@@ -38,7 +38,7 @@ export const getIdentityDetails = defineProcedure({
   summary: "Read an identity with what is used of its limits",
   description:
     "For a person who looks at it. Nothing is counted. A key with a limit of its own of the same name counts there instead.",
-  permissions: needed,
+  permissions: required,
   errors: ["identity_not_found"],
   addition: true,
   body: Body,
@@ -46,14 +46,14 @@ export const getIdentityDetails = defineProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Data> {
+async function handle(call: Call<Body, typeof required>): Promise<Data> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
   const row = await findIdentity(deps.db, { workspaceId, identity: body.identity });
   if (row === undefined) throw identityNotFound(body.identity);
-  call.require(needed.readIdentity, row.id);
+  call.require(required.readIdentity, row.id);
   const ref = { workspaceId, identityId: row.id };
-  const [limits, uses] = await Promise.all([listRatelimitsOfIdentity(deps.db, ref), findIdentityUses(deps.db, ref)]);
+  const [limits, uses] = await Promise.all([listRatelimitsOfIdentity(deps.db, ref), findIdentityUsage(deps.db, ref)]);
   const counts = await readCounts(
     deps,
     limits.map(({ name, max_count: limit, duration_ms: durationMs }) => ({

@@ -43,20 +43,20 @@ const partsOf = async (app: TestApp): Promise<Map<string, PartOut>> => {
 };
 
 test("each part says how it stands", async () => {
-  const parts = await partsOf(t);
-  expect([...parts.keys()]).toEqual([
+  const deps = await partsOf(t);
+  expect([...deps.keys()]).toEqual([
     ..."postgres redis relay projection events usage api-servers sidecars encryption certificate retention".split(" "),
   ]);
-  expect(parts.get("postgres")).toMatchObject({
+  expect(deps.get("postgres")).toMatchObject({
     state: "ok",
     facts: { migration: expect.stringMatching(/^\d{4}-.*\.sql$/) },
   });
-  expect(parts.get("postgres")?.facts.sizeBytes).toBeGreaterThan(1_000_000);
-  expect(parts.get("redis")).toMatchObject({ state: "off" });
-  expect(parts.get("projection")).toMatchObject({ state: "ok", facts: { projectionId: "test", complete: true } });
-  expect(parts.get("relay")).toMatchObject({ state: "ok", facts: { holder: "this api-server" } });
-  expect(parts.get("retention")?.facts).toEqual({ auditDays: 90, deletedDays: 30 });
-  expect(parts.get("api-servers")?.facts).toMatchObject({ node: process.versions.node });
+  expect(deps.get("postgres")?.facts.sizeBytes).toBeGreaterThan(1_000_000);
+  expect(deps.get("redis")).toMatchObject({ state: "off" });
+  expect(deps.get("projection")).toMatchObject({ state: "ok", facts: { projectionId: "test", complete: true } });
+  expect(deps.get("relay")).toMatchObject({ state: "ok", facts: { holder: "this api-server" } });
+  expect(deps.get("retention")?.facts).toEqual({ auditDays: 90, deletedDays: 30 });
+  expect(deps.get("api-servers")?.facts).toMatchObject({ node: process.versions.node });
 });
 
 test("a recoverable key whose encryption key is not configured is told, and no key is", async () => {

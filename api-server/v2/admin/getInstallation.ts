@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { describeInstallation } from "../../domain/installation/describe.ts";
-import type { AwaySince } from "../../domain/installation/part.ts";
-import { onInstallation } from "../../needed-permissions.ts";
+import type { UnavailableSince } from "../../domain/installation/part.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onInstallation } from "../../required-permissions.ts";
 import { unixMs } from "../schemas.ts";
 
 const Body = z.strictObject({});
@@ -39,10 +39,10 @@ const Data = z.strictObject({
 });
 type Data = z.input<typeof Data>;
 
-const needed = { readInstallation: onInstallation("read_installation") };
+const required = { readInstallation: onInstallation("read_installation") };
 
-/** Of this process; it only says since when a part has been seen away. */
-const away: AwaySince = new Map();
+/** Kept per process; it only records since when each component has been seen unavailable. */
+const away: UnavailableSince = new Map();
 
 export const getInstallation = defineProcedure({
   path: "admin.getInstallation",
@@ -50,7 +50,7 @@ export const getInstallation = defineProcedure({
   summary: "Describe the installation",
   description:
     "Versions, sizes, lags and what is wrong, by part. Each part has a deadline of its own, so a store that is away does not fail the call. Only the api-server that answers describes itself; of others only the number is known.",
-  permissions: needed,
+  permissions: required,
   errors: [],
   addition: true,
   body: Body,
@@ -58,8 +58,8 @@ export const getInstallation = defineProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Data> {
-  call.require(needed.readInstallation);
+async function handle(call: Call<Body, typeof required>): Promise<Data> {
+  call.require(required.readInstallation);
   const { deps } = call;
   const parts = await describeInstallation(deps, away);
   return { now: deps.nowMs(), parts: parts.map((part) => ({ ...part, facts: { ...part.facts } })) };

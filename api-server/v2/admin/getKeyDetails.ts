@@ -1,11 +1,11 @@
 import * as z from "zod";
 import { Code } from "../../../core/verification/codes.ts";
 import { keyState, REASONS } from "../../../core/verification/key-state.ts";
+import { type FullKey, readFullKeys } from "../../domain/keys/full-keys.ts";
 import { type LimitInUse, readLimitsInUse } from "../../domain/keys/limits-in-use.ts";
-import { readWholeKeys, type WholeKey } from "../../domain/keys/whole-keys.ts";
 import { keyNotFound } from "../../domain/refusals/not-found.ts";
-import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onApi } from "../../required-permissions.ts";
 import { findKeptKey, type KeptKeyRow } from "../../store/kept-keys.ts";
 import { listPermissionsOfKey, listPermissionsOfRoles } from "../../store/permissions.ts";
 import { listRolesOfKey } from "../../store/roles.ts";
@@ -89,7 +89,7 @@ const Data = z.strictObject({
 });
 type Data = z.input<typeof Data>;
 
-const needed = { readKey: onApi("read_key") };
+const required = { readKey: onApi("read_key") };
 
 export const getKeyDetails = defineProcedure({
   path: "admin.getKeyDetails",
@@ -97,7 +97,7 @@ export const getKeyDetails = defineProcedure({
   summary: "Read a key with its state and the sources of its rights",
   description:
     "Everything about a key for a person who looks at it: what a verification now would say and why, its limits with their counters, and where each permission comes from. Also of a deleted key, as long as it is kept. Nothing is counted.",
-  permissions: needed,
+  permissions: required,
   errors: ["key_not_found"],
   addition: true,
   body: Body,
@@ -105,15 +105,15 @@ export const getKeyDetails = defineProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Data> {
+async function handle(call: Call<Body, typeof required>): Promise<Data> {
   const { body, caller, deps } = call;
   const { keyId } = body;
   const { workspaceId } = caller;
   const row = await findKeptKey(deps.db, { workspaceId, keyId });
   if (row === undefined) throw keyNotFound(keyId);
-  call.require(needed.readKey, row.api_id);
+  call.require(required.readKey, row.api_id);
   const [[whole], roles, direct] = await Promise.all([
-    readWholeKeys(deps, workspaceId, [row]),
+    readFullKeys(deps, workspaceId, [row]),
     listRolesOfKey(deps.db, { workspaceId, keyId }),
     listPermissionsOfKey(deps.db, { workspaceId, keyId }),
   ]);
@@ -149,12 +149,7 @@ async function handle(call: Call<Body, typeof needed>): Promise<Data> {
   };
 }
 
-function stateOf(
-  row: KeptKeyRow,
-  { remaining }: WholeKey,
-  limits: readonly LimitInUse[],
-  nowMs: number,
-): Data["state"] {
+function stateOf(row: KeptKeyRow, { remaining }: FullKey, limits: readonly LimitInUse[], nowMs: number): Data["state"] {
   const isReached = ({ row: limit, isReplaced, current }: LimitInUse): boolean =>
     limit.auto_apply && !isReplaced && current !== undefined && current.remaining < 1;
   const state = keyState(
@@ -185,7 +180,7 @@ const toLimit = ({ row, of, isReplaced, current }: LimitInUse): Data["limits"][n
     : { current: { used: current.used, remaining: current.remaining, reset: current.resetMs } }),
 });
 
-/** Each slug once, sorted; the roles of each sorted. */
+/** Returns each slug once, sorted; the roles of each are sorted. */
 function permissionsWithSources(
   direct: readonly string[],
   throughRoles: readonly { readonly slug: string; readonly role: string }[],

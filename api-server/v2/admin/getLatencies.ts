@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { LATENCY_ERRORS, readLatencies } from "../../domain/analytics/latencies.ts";
 import { keySpacesOf } from "../../domain/analytics/scope.ts";
-import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onApi } from "../../required-permissions.ts";
 
 const STEP_MS = { minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const;
 
@@ -57,7 +57,7 @@ const Data = z
   .describe("By time; steps without verifications are left out.");
 type Data = z.input<typeof Data>;
 
-const needed = { readAnalytics: onApi("read_analytics") };
+const required = { readAnalytics: onApi("read_analytics") };
 
 export const getLatencies = defineProcedure({
   path: "admin.getLatencies",
@@ -65,7 +65,7 @@ export const getLatencies = defineProcedure({
   summary: "Say how long verifications took",
   description:
     "Quantiles of the time that a gate or the API took to decide, per minute, hour or day: `analytics.getVerifications` does not have it. It reads single events, and counts against the quota of queries.",
-  permissions: needed,
+  permissions: required,
   errors: [...LATENCY_ERRORS],
   addition: true,
   body: Body,
@@ -73,10 +73,10 @@ export const getLatencies = defineProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Data> {
+async function handle(call: Call<Body, typeof required>): Promise<Data> {
   const { body, caller, deps } = call;
-  const ids = call.idsHeld(needed.readAnalytics);
-  if (ids.length === 0) call.require(needed.readAnalytics);
+  const ids = call.idsHeld(required.readAnalytics);
+  if (ids.length === 0) call.require(required.readAnalytics);
   const { workspaceId } = caller;
   const { from, to, step, keySpaceId, keyId, externalId } = body;
   const rows = await readLatencies(deps, {

@@ -1,18 +1,18 @@
 import * as z from "zod";
 
 import { StoredPolicy } from "../../../core/policies/stored-policy.ts";
-import type { SeenPodReport } from "../../../edge/pods/contract.ts";
+import type { PodReportSummary } from "../../../edge/pods/contract.ts";
 import { findReports } from "../../domain/policies/find-reports.ts";
 import { byRule, freshnessOf, readOnStale, stateOf, toJsonMs } from "../../domain/policies/pod-state.ts";
 import { policyNotFound } from "../../domain/refusals/not-found.ts";
-import { onWorkspace } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onWorkspace } from "../../required-permissions.ts";
 import { findPolicyOverview, type PolicyOverviewRow } from "../../store/policies.ts";
 import { PolicyId } from "../policies/schemas.ts";
 import { unixMs } from "../schemas.ts";
 import { count, PolicyOverview, toOverview } from "./policy-schemas.ts";
 
-/** The rest is counted in `dataPlane`. */
+/** Maximum number of pods in the response; `dataPlane` counts the rest. */
 const PODS_SHOWN_MAX = 1_000;
 
 const Body = z.strictObject({ policyId: PolicyId });
@@ -82,7 +82,7 @@ const Data = PolicyOverview.extend({
 });
 type Data = z.input<typeof Data>;
 
-const needed = { readPods: onWorkspace("read_pods") };
+const required = { readPods: onWorkspace("read_pods") };
 
 export const getPolicy = defineProcedure({
   path: "admin.getPolicy",
@@ -90,7 +90,7 @@ export const getPolicy = defineProcedure({
   summary: "Show a policy with its sidecars",
   description:
     "What is stored, what each sidecar reports, and what each rule has refused, or would have in mode Audit.",
-  permissions: needed,
+  permissions: required,
   errors: ["policy_not_found"],
   addition: true,
   body: Body,
@@ -98,9 +98,9 @@ export const getPolicy = defineProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Data> {
+async function handle(call: Call<Body, typeof required>): Promise<Data> {
   const { body, caller, deps } = call;
-  call.require(needed.readPods);
+  call.require(required.readPods);
   const { workspaceId } = caller;
   const row = await findPolicyOverview(deps.db, { workspaceId, policyId: body.policyId });
   if (row === undefined) throw policyNotFound(body.policyId);
@@ -117,7 +117,7 @@ async function handle(call: Call<Body, typeof needed>): Promise<Data> {
   };
 }
 
-function toPod(report: SeenPodReport, { version, on_stale }: PolicyOverviewRow): z.input<typeof PodOut> {
+function toPod(report: PodReportSummary, { version, on_stale }: PolicyOverviewRow): z.input<typeof PodOut> {
   const { podId, generation, release, region, refusals } = report;
   const sum = refusals?.counts.reduce((all, one) => all + one.count, refusals.others) ?? 0;
   return {

@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { onWorkspace } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onWorkspace } from "../../required-permissions.ts";
 import { findRootKeySummary } from "../../store/root-keys.ts";
 import { describeRootKey } from "./describe-root-keys.ts";
 import { RootKeyDetails, RootKeyId, rootKeyNotFound } from "./root-key-schemas.ts";
@@ -8,7 +8,7 @@ import { RootKeyDetails, RootKeyId, rootKeyNotFound } from "./root-key-schemas.t
 const Body = z.strictObject({ rootKeyId: RootKeyId });
 type Body = z.output<typeof Body>;
 
-const needed = { readRootKey: onWorkspace("read_root_key") };
+const required = { readRootKey: onWorkspace("read_root_key") };
 
 export const getRootKey = defineProcedure({
   path: "admin.getRootKey",
@@ -16,7 +16,7 @@ export const getRootKey = defineProcedure({
   summary: "Get a root key",
   description:
     "With the permissions that it was asked for, and those that would have been enough. Of a revoked one nothing is shown.",
-  permissions: needed,
+  permissions: required,
   errors: ["root_key_not_found"],
   addition: true,
   body: Body,
@@ -24,10 +24,10 @@ export const getRootKey = defineProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<RootKeyDetails> {
+async function handle(call: Call<Body, typeof required>): Promise<RootKeyDetails> {
   const { body, caller, deps } = call;
   const { rootKeyId } = body;
-  call.require(needed.readRootKey);
+  call.require(required.readRootKey);
   const row = await findRootKeySummary(deps.db, { workspaceId: caller.workspaceId, rootKeyId });
   if (row === undefined) throw rootKeyNotFound(rootKeyId);
   return describeRootKey(deps.db, { workspaceId: caller.workspaceId, row, nowMs: deps.nowMs() });

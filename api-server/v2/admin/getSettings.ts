@@ -1,19 +1,19 @@
 import * as z from "zod";
-import { onWorkspace } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { Settings, settingsInForce } from "./settings-schemas.ts";
+import { onWorkspace } from "../../required-permissions.ts";
+import { activeSettings, Settings } from "./settings-schemas.ts";
 
 const Body = z.strictObject({});
 type Body = z.output<typeof Body>;
 
-const needed = { readWorkspace: onWorkspace("read_workspace") };
+const required = { readWorkspace: onWorkspace("read_workspace") };
 
 export const getSettings = defineProcedure({
   path: "admin.getSettings",
   effect: "read",
   summary: "Say what is set for the workspace",
   description: "Its quota, whether its usage can be queried, and what bounds those queries, each with its default.",
-  permissions: needed,
+  permissions: required,
   errors: [],
   addition: true,
   body: Body,
@@ -21,7 +21,7 @@ export const getSettings = defineProcedure({
   handle,
 });
 
-async function handle({ caller, deps, require }: Call<Body, typeof needed>): Promise<Settings> {
-  require(needed.readWorkspace);
-  return settingsInForce(deps.db, caller.workspaceId);
+async function handle({ caller, deps, require }: Call<Body, typeof required>): Promise<Settings> {
+  require(required.readWorkspace);
+  return activeSettings(deps.db, caller.workspaceId);
 }

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { usageStateOf } from "../../domain/analytics/usage-state.ts";
-import { onWorkspace } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onWorkspace } from "../../required-permissions.ts";
 
 const Body = z.strictObject({});
 type Body = z.output<typeof Body>;
@@ -57,7 +57,7 @@ const Data = z.strictObject({
 });
 type Data = z.input<typeof Data>;
 
-const needed = { readWorkspace: onWorkspace("read_workspace") };
+const required = { readWorkspace: onWorkspace("read_workspace") };
 
 export const getUsageState = defineProcedure({
   path: "admin.getUsageState",
@@ -65,7 +65,7 @@ export const getUsageState = defineProcedure({
   summary: "Say how far usage is counted, and what may be asked",
   description:
     "The retention and the limits of the workspace's queries about usage, and the time until which its events are in the tables of counts. A query of usage counts against a quota, this does not.",
-  permissions: needed,
+  permissions: required,
   errors: [],
   addition: true,
   body: Body,
@@ -73,17 +73,17 @@ export const getUsageState = defineProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Data> {
+async function handle(call: Call<Body, typeof required>): Promise<Data> {
   const { caller, deps } = call;
-  call.require(needed.readWorkspace);
+  call.require(required.readWorkspace);
   const { enabled, countedUntilMs, retention, limits } = await usageStateOf(deps, caller.workspaceId);
   const { verifications, ratelimits } = retention;
-  const { rowsMax, timeoutMs, memoryBytesMax, answerBytesMax, queriesPerHour, runMsPerHour } = limits;
+  const { rowsMax, timeoutMs, memoryBytesMax, answerBytesMax: responseBytesMax, queriesPerHour, runMsPerHour } = limits;
   return {
     enabled,
     now: deps.nowMs(),
     ...(countedUntilMs === undefined ? {} : { countedUntil: Math.floor(countedUntilMs) }),
     retentionDays: { verifications, ratelimits: { ...ratelimits } },
-    limits: { rowsMax, timeoutMs, memoryBytesMax, answerBytesMax, queriesPerHour, runMsPerHour },
+    limits: { rowsMax, timeoutMs, memoryBytesMax, answerBytesMax: responseBytesMax, queriesPerHour, runMsPerHour },
   };
 }

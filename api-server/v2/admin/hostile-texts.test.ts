@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { buildTestApp, type TestApp } from "../../test/app.ts";
 import { everyProcedure, everyReference, sampleCallsOf } from "../../test/every-procedure.ts";
-import { makeThings } from "../../test/things.ts";
+import { makeResources } from "../../test/resources.ts";
 
 /* Every text of every call that administrators make, and every filter, cursor and search beside them, is replaced by what breaks naive code. */
 
@@ -56,10 +56,10 @@ function* replaced(body: unknown, by: string): Generator<unknown> {
 const paths = everyProcedure.filter(({ path }) => path.startsWith("admin.")).map(({ path }) => path);
 
 test.each(paths)("%s answers each of them, and answers sense afterwards", async (path) => {
-  const things = makeThings(t.deps.db, { workspaceId: t.workspace.id, ask: (at, body) => t.data(at, body) });
+  const resources = makeResources(t.deps.db, { workspaceId: t.workspace.id, ask: (at, body) => t.data(at, body) });
   const known = new Set((everyReference().get(path) ?? []).map(({ field }) => field));
   for (const makeCall of Object.values(sampleCallsOf(path))) {
-    const { body } = await makeCall(things);
+    const { body } = await makeCall(resources);
     for (const by of HOSTILE) {
       const beside = BESIDE.filter((name) => known.has(name) || /list|search/.test(path));
       for (const tried of [...replaced(body, by), ...beside.map((name) => ({ ...(body as object), [name]: by }))]) {
@@ -68,6 +68,6 @@ test.each(paths)("%s answers each of them, and answers sense afterwards", async 
       }
     }
   }
-  const { body } = await sampleCallsOf(path).always(things);
+  const { body } = await sampleCallsOf(path).always(resources);
   expect((await t.call(path, body)).status).toBe(200);
 });

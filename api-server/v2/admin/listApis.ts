@@ -1,11 +1,11 @@
 import * as z from "zod";
 import { readPage } from "../../domain/lists/search.ts";
-import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
+import { onApi } from "../../required-permissions.ts";
 import { listApisWithCounts } from "../../store/api-list.ts";
 import { ApiIdOut, Cursor, PageLimit, Search, unixMs } from "../schemas.ts";
 
-/** Keys of an API that are counted: beyond that it is said that there are more. */
+/** Maximum number of keys of an API that are counted; beyond it the response says that there are more. */
 const COUNTED_KEYS_MAX = 10_000;
 
 const Body = z.strictObject({
@@ -55,7 +55,7 @@ const ListedApi = z.strictObject({
 });
 type ListedApi = z.input<typeof ListedApi>;
 
-const needed = { readApi: onApi("read_api") };
+const required = { readApi: onApi("read_api") };
 
 export const listApis = defineListProcedure({
   path: "admin.listApis",
@@ -63,7 +63,7 @@ export const listApis = defineListProcedure({
   summary: "List the APIs",
   description:
     "In the order of their ids; those alone that the caller may read. Keys are counted up to 10,000 of each API.",
-  permissions: needed,
+  permissions: required,
   errors: [],
   addition: true,
   body: Body,
@@ -72,12 +72,12 @@ export const listApis = defineListProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Page<ListedApi>> {
+async function handle(call: Call<Body, typeof required>): Promise<Page<ListedApi>> {
   const { body, caller } = call;
   const { limit, cursor = "" } = body;
-  const apiIds = call.idsHeld(needed.readApi);
-  if (apiIds.length === 0) call.require(needed.readApi);
-  // One row more than the page: it shows that there is a next page, and its id is the cursor.
+  const apiIds = call.idsHeld(required.readApi);
+  if (apiIds.length === 0) call.require(required.readApi);
+  // Reads one row more than the page: it shows that there is a next page, and its id is the cursor.
   const question = {
     workspaceId: caller.workspaceId,
     apiIds,

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { readBriefly } from "../../domain/lists/search.ts";
-import { onWorkspace } from "../../needed-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
+import { onWorkspace } from "../../required-permissions.ts";
 import { type AuditRow, listAudit as listAuditRows } from "../../store/audit.ts";
 import { Cursor, PageLimit, unixMs } from "../schemas.ts";
 
@@ -121,7 +121,7 @@ export const AuditRowOut = z.strictObject({
 });
 export type AuditRowOut = z.input<typeof AuditRowOut>;
 
-const needed = { readAudit: onWorkspace("read_audit") };
+const required = { readAudit: onWorkspace("read_audit") };
 
 export const listAudit = defineListProcedure({
   path: "admin.listAudit",
@@ -129,7 +129,7 @@ export const listAudit = defineListProcedure({
   summary: "List the changes in the workspace and who made them",
   description:
     "Newest first. Every filter that is given must match. The log is kept as long as the installation says (90 days unless configured).",
-  permissions: needed,
+  permissions: required,
   errors: ["request_timeout"],
   addition: true,
   body: Body,
@@ -138,24 +138,24 @@ export const listAudit = defineListProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Page<AuditRowOut>> {
+async function handle(call: Call<Body, typeof required>): Promise<Page<AuditRowOut>> {
   const { body, caller, deps } = call;
   const { limit, cursor, since: sinceMs = 0, until: untilMs, ...filter } = body;
-  call.require(needed.readAudit);
+  call.require(required.readAudit);
   const { workspaceId } = caller;
   // Reads one row more than the page: it shows that there is a next page, and is its cursor.
-  const wanted = { workspaceId, ...filter, sinceMs, untilMs, from: readCursor(cursor), rowsMax: limit + 1 };
-  // Two filters of which each fits many rows, and both together few, may need all rows of one of them.
+  const requested = { workspaceId, ...filter, sinceMs, untilMs, from: readCursor(cursor), rowsMax: limit + 1 };
+  // Two filters that each match many rows, but together few, may have to read all rows of one of them.
   const advice = "A shorter time range, or one filter less, is faster.";
-  const rows = await readBriefly(deps, advice, (db) => listAuditRows(db, wanted));
+  const rows = await readBriefly(deps, advice, (db) => listAuditRows(db, requested));
   const next = rows[limit];
   return { items: rows.slice(0, limit).map(toAuditRowOut), cursor: next && cursorOf(next) };
 }
 
-/** The order is by time, so the cursor has the time too: the page goes on also when that row was removed. */
+/** The order is by time, so the cursor contains the time: the list continues even if that row was removed. */
 const cursorOf = ({ time, id }: AuditRow): string => `${time}_${id}`;
 
-/** Any text is a cursor; one of another form begins at the newest row. */
+/** Any string is accepted as a cursor; a malformed one starts at the newest row. */
 function readCursor(cursor = ""): { timeMs: number; id: string } | undefined {
   const [, time, id] = /^(\d{1,15})_(.*)$/.exec(cursor) ?? [];
   return time === undefined || id === undefined ? undefined : { timeMs: Number(time), id };

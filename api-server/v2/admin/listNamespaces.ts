@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { readBriefly } from "../../domain/lists/search.ts";
-import { onNamespaces } from "../../needed-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
+import { onNamespaces } from "../../required-permissions.ts";
 import { listNamespacesByName } from "../../store/namespace-list.ts";
 import { NamespaceOut, toNamespaceOut } from "../ratelimit/schemas.ts";
 import { LongLimit } from "../schemas.ts";
@@ -20,14 +20,14 @@ const ListedNamespace = NamespaceOut.extend({
 });
 type ListedNamespace = z.input<typeof ListedNamespace>;
 
-const needed = { readNamespace: onNamespaces("read_namespace") };
+const required = { readNamespace: onNamespaces("read_namespace") };
 
 export const listNamespaces = defineListProcedure({
   path: "admin.listNamespaces",
   effect: "read",
   summary: "List the rate-limit namespaces with their manifests",
   description: "In the order of their names. Deleted ones are left out.",
-  permissions: needed,
+  permissions: required,
   errors: ["request_timeout"],
   addition: true,
   body: Body,
@@ -36,15 +36,15 @@ export const listNamespaces = defineListProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Page<ListedNamespace>> {
+async function handle(call: Call<Body, typeof required>): Promise<Page<ListedNamespace>> {
   const { body, caller, deps } = call;
   const { limit, cursor = "", search = "" } = body;
-  call.require(needed.readNamespace);
+  call.require(required.readNamespace);
   const { workspaceId } = caller;
   // Reads one row more than the page: it shows that there is a next page, and is its cursor.
-  const wanted = { workspaceId, cursor, search: search.trim(), rowsMax: limit + 1 };
+  const requested = { workspaceId, cursor, search: search.trim(), rowsMax: limit + 1 };
   const rows = await readBriefly(deps, "A longer text is often found faster.", (db) =>
-    listNamespacesByName(db, wanted),
+    listNamespacesByName(db, requested),
   );
   const items = rows.slice(0, limit).map((row) => ({
     ...toNamespaceOut(row),

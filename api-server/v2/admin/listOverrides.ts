@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { readBriefly } from "../../domain/lists/search.ts";
 import { namespaceNotFound } from "../../domain/refusals/not-found.ts";
-import { onNamespace } from "../../needed-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
+import { onNamespace } from "../../required-permissions.ts";
 import { type ListedOverrideRow, listOverridesByIdentifier } from "../../store/namespace-list.ts";
 import { findNamespace } from "../../store/namespaces.ts";
 import { Namespace, OverrideOut, toOverrideOut } from "../ratelimit/schemas.ts";
@@ -25,14 +25,14 @@ const ListedOverride = OverrideOut.extend({
 });
 type ListedOverride = z.input<typeof ListedOverride>;
 
-const needed = { readOverride: onNamespace("read_override") };
+const required = { readOverride: onNamespace("read_override") };
 
 export const listOverrides = defineListProcedure({
   path: "admin.listOverrides",
   effect: "read",
   summary: "List the overrides of a namespace with their manifests",
   description: "In the order of their identifiers. Deleted ones are left out.",
-  permissions: needed,
+  permissions: required,
   errors: ["ratelimit_namespace_not_found", "request_timeout"],
   addition: true,
   body: Body,
@@ -41,17 +41,17 @@ export const listOverrides = defineListProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Page<ListedOverride>> {
+async function handle(call: Call<Body, typeof required>): Promise<Page<ListedOverride>> {
   const { body, caller, deps } = call;
   const { limit, cursor = "", search = "" } = body;
   const { workspaceId } = caller;
   const namespace = await findNamespace(deps.db, { workspaceId, namespace: body.namespace });
   if (namespace === undefined) throw namespaceNotFound(body.namespace);
-  call.require(needed.readOverride, namespace.id);
+  call.require(required.readOverride, namespace.id);
   // Reads one row more than the page: it shows that there is a next page, and is its cursor.
-  const wanted = { workspaceId, namespaceId: namespace.id, cursor, search: search.trim(), rowsMax: limit + 1 };
+  const requested = { workspaceId, namespaceId: namespace.id, cursor, search: search.trim(), rowsMax: limit + 1 };
   const rows = await readBriefly(deps, "A longer text is often found faster.", (db) =>
-    listOverridesByIdentifier(db, wanted),
+    listOverridesByIdentifier(db, requested),
   );
   return { items: rows.slice(0, limit).map(toListedOverride), cursor: rows[limit]?.identifier };
 }

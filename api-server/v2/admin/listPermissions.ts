@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { readBriefly } from "../../domain/lists/search.ts";
-import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
+import { onRbac } from "../../required-permissions.ts";
 import { listMatrixRows, type MatrixRow } from "../../store/permission-matrix.ts";
 import { PermissionOut } from "../permissions/schemas.ts";
 import { LongLimit } from "../schemas.ts";
@@ -39,14 +39,14 @@ const ListedPermission = PermissionOut.extend({
 });
 type ListedPermission = z.input<typeof ListedPermission>;
 
-const needed = { readPermission: onRbac("read_permission"), readRole: onRbac("read_role", "with `roleIds`") };
+const required = { readPermission: onRbac("read_permission"), readRole: onRbac("read_role", "with `roleIds`") };
 
 export const listPermissions = defineListProcedure({
   path: "admin.listPermissions",
   effect: "read",
   summary: "List the permissions with where they are used",
   description: "In the order of their slugs, each with those of the given roles that grant it: the rows of a matrix.",
-  permissions: needed,
+  permissions: required,
   errors: ["request_timeout"],
   addition: true,
   body: Body,
@@ -55,15 +55,15 @@ export const listPermissions = defineListProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Page<ListedPermission>> {
+async function handle(call: Call<Body, typeof required>): Promise<Page<ListedPermission>> {
   const { body, caller, deps } = call;
   const { limit, cursor = "", search = "", roleIds } = body;
-  call.require(needed.readPermission);
-  if (roleIds.length > 0) call.require(needed.readRole);
+  call.require(required.readPermission);
+  if (roleIds.length > 0) call.require(required.readRole);
   const { workspaceId } = caller;
   // Reads one row more than the page: it shows that there is a next page, and is its cursor.
-  const wanted = { workspaceId, cursor, search: search.trim(), rowsMax: limit + 1, roleIds };
-  const rows = await readBriefly(deps, "A longer text is often found faster.", (db) => listMatrixRows(db, wanted));
+  const requested = { workspaceId, cursor, search: search.trim(), rowsMax: limit + 1, roleIds };
+  const rows = await readBriefly(deps, "A longer text is often found faster.", (db) => listMatrixRows(db, requested));
   return { items: rows.slice(0, limit).map(toListedPermission), cursor: rows[limit]?.slug };
 }
 

@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { readBriefly } from "../../domain/lists/search.ts";
 import { findReports } from "../../domain/policies/find-reports.ts";
-import { onWorkspace } from "../../needed-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
+import { onWorkspace } from "../../required-permissions.ts";
 import { listPolicyOverviews } from "../../store/policies.ts";
 import { Cursor, PageLimit, Search } from "../schemas.ts";
 import { PolicyOverview, toOverview } from "./policy-schemas.ts";
@@ -14,14 +14,14 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
-const needed = { readPods: onWorkspace("read_pods") };
+const required = { readPods: onWorkspace("read_pods") };
 
 export const listPolicies = defineListProcedure({
   path: "admin.listPolicies",
   effect: "read",
   summary: "List the policies and how their sidecars stand",
   description: "In the order of their ids, each with what its sidecars report together, without the policy itself.",
-  permissions: needed,
+  permissions: required,
   errors: ["request_timeout"],
   addition: true,
   body: Body,
@@ -30,10 +30,10 @@ export const listPolicies = defineListProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Page<PolicyOverview>> {
+async function handle(call: Call<Body, typeof required>): Promise<Page<PolicyOverview>> {
   const { body, caller, deps } = call;
   const { limit, cursor = "", search = "" } = body;
-  call.require(needed.readPods);
+  call.require(required.readPods);
   const { workspaceId } = caller;
   // Reads one row more than the page: it shows that there is a next page, and is its cursor.
   const page = { workspaceId, search: search.trim(), cursor, rowsMax: limit + 1 };

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { readBriefly } from "../../domain/lists/search.ts";
-import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
+import { onRbac } from "../../required-permissions.ts";
 import { listUsedRoles, type UsedRoleRow } from "../../store/permission-matrix.ts";
 import { RoleOut } from "../permissions/schemas.ts";
 import { LongLimit } from "../schemas.ts";
@@ -24,14 +24,14 @@ const ListedRole = RoleOut.omit({ permissions: true }).extend({
 });
 type ListedRole = z.input<typeof ListedRole>;
 
-const needed = { readRole: onRbac("read_role") };
+const required = { readRole: onRbac("read_role") };
 
 export const listRoles = defineListProcedure({
   path: "admin.listRoles",
   effect: "read",
   summary: "List the roles with where they are used",
   description: "In the order of their names. `permissions.getRole` has the permissions of one.",
-  permissions: needed,
+  permissions: required,
   errors: ["request_timeout"],
   addition: true,
   body: Body,
@@ -40,14 +40,14 @@ export const listRoles = defineListProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Page<ListedRole>> {
+async function handle(call: Call<Body, typeof required>): Promise<Page<ListedRole>> {
   const { body, caller, deps } = call;
   const { limit, cursor = "", search = "" } = body;
-  call.require(needed.readRole);
+  call.require(required.readRole);
   const { workspaceId } = caller;
   // Reads one row more than the page: it shows that there is a next page, and is its cursor.
-  const wanted = { workspaceId, cursor, search: search.trim(), rowsMax: limit + 1 };
-  const rows = await readBriefly(deps, "A longer text is often found faster.", (db) => listUsedRoles(db, wanted));
+  const requested = { workspaceId, cursor, search: search.trim(), rowsMax: limit + 1 };
+  const rows = await readBriefly(deps, "A longer text is often found faster.", (db) => listUsedRoles(db, requested));
   return { items: rows.slice(0, limit).map(toListedRole), cursor: rows[limit]?.name };
 }
 

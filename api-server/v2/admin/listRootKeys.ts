@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { PAGE_BYTES_MAX } from "../../domain/lists/list-page.ts";
 import { readPage } from "../../domain/lists/search.ts";
-import { onWorkspace } from "../../needed-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
+import { onWorkspace } from "../../required-permissions.ts";
 import { pageRootKeys } from "../../store/root-keys.ts";
 import { Cursor, PageLimit, Search } from "../schemas.ts";
 import { describeRootKeys } from "./describe-root-keys.ts";
@@ -19,17 +19,17 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
-/** Notices and uses name them again. */
+/** A quarter of the page size, because findings and usage repeat the permissions. */
 const PERMISSIONS_BYTES_MAX = PAGE_BYTES_MAX / 4;
 
-const needed = { readRootKey: onWorkspace("read_root_key") };
+const required = { readRootKey: onWorkspace("read_root_key") };
 
 export const listRootKeys = defineListProcedure({
   path: "admin.listRootKeys",
   effect: "read",
   summary: "List the root keys",
   description: "In the order of their ids. Revoked ones are left out. No secret is stored, so none is shown.",
-  permissions: needed,
+  permissions: required,
   errors: [],
   addition: true,
   body: Body,
@@ -38,12 +38,12 @@ export const listRootKeys = defineListProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Page<RootKeyOut>> {
+async function handle(call: Call<Body, typeof required>): Promise<Page<RootKeyOut>> {
   const { limit, cursor = "", search, environment = null, state = null } = call.body;
-  call.require(needed.readRootKey);
+  call.require(required.readRootKey);
   const nowMs = call.deps.nowMs();
   const { workspaceId } = call.caller;
-  // One row more than the page shows that there is a next page, and is its cursor.
+  // Reads one row more than the page: it shows that there is a next page, and is its cursor.
   const page = { workspaceId, cursor, environment, state, nowMs, rowsMax: limit + 1, bytesMax: PERMISSIONS_BYTES_MAX };
   const rows = await readPage(call, search, {
     all: (db) => pageRootKeys(db, { ...page, search: "" }),

@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { onInstallation } from "../../needed-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
+import { onInstallation } from "../../required-permissions.ts";
 import { pageWorkspaces } from "../../store/workspaces.ts";
 import { Cursor, PageLimit, Search } from "../schemas.ts";
 import { toWorkspaceOut, WorkspaceOut } from "./workspace-schemas.ts";
@@ -14,14 +14,14 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
-const needed = { readWorkspace: onInstallation("read_workspace") };
+const required = { readWorkspace: onInstallation("read_workspace") };
 
 export const listWorkspaces = defineListProcedure({
   path: "admin.listWorkspaces",
   effect: "read",
   summary: "List the workspaces",
   description: "All of the installation, in the order of their ids, disabled ones too.",
-  permissions: needed,
+  permissions: required,
   errors: [],
   addition: true,
   body: Body,
@@ -30,9 +30,9 @@ export const listWorkspaces = defineListProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Page<WorkspaceOut>> {
+async function handle(call: Call<Body, typeof required>): Promise<Page<WorkspaceOut>> {
   const { limit, cursor = "", search = "" } = call.body;
-  call.require(needed.readWorkspace);
+  call.require(required.readWorkspace);
   // Reads one row more than the page: it shows that there is a next page, and is its cursor.
   const rows = await pageWorkspaces(call.deps.db, { cursor, search: search.trim(), rowsMax: limit + 1 });
   return { items: rows.slice(0, limit).map(toWorkspaceOut), cursor: rows[limit]?.id };

@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { onApi, onNamespace } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onApi, onNamespace } from "../../required-permissions.ts";
 import { listApiNames, listKeyNames, listNamespaceNames } from "../../store/object-names.ts";
 
 const NAMED_IDS_MAX = 200;
@@ -50,7 +50,7 @@ const Data = z
   .describe("In the order of their ids; those that do not exist, or that the caller may not read, are left out.");
 type Data = z.input<typeof Data>;
 
-const needed = {
+const required = {
   key: onApi("read_key", "for keys"),
   api: onApi("read_api", "for APIs"),
   namespace: onNamespace("read_namespace", "for namespaces"),
@@ -62,7 +62,7 @@ export const nameObjects = defineProcedure({
   summary: "Say what people call objects",
   description:
     "The names of many objects in one call, for lists and pictures that know their ids alone. Needs the permission to read objects of the kind, and names those for which it is held.",
-  permissions: needed,
+  permissions: required,
   errors: [],
   addition: true,
   body: Body,
@@ -70,11 +70,11 @@ export const nameObjects = defineProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Data> {
+async function handle(call: Call<Body, typeof required>): Promise<Data> {
   const { body, caller, deps } = call;
   const { kind, ids } = body;
-  const held = call.idsHeld(needed[kind]);
-  if (held.length === 0) call.require(needed[kind]);
+  const held = call.idsHeld(required[kind]);
+  if (held.length === 0) call.require(required[kind]);
   const { workspaceId } = caller;
   const asked = { workspaceId, ids, within: held === "all" ? null : held };
   if (kind === "key") {

@@ -1,18 +1,18 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { PodRefusals } from "../../../edge/pods/contract.ts";
 import { buildTestApp, type TestApp, type Workspace } from "../../test/app.ts";
-import { makeThings, policyBody, type Things } from "../../test/things.ts";
+import { makeResources, policyBody, type Resources } from "../../test/resources.ts";
 
 let t: TestApp;
-let things: Things;
+let resources: Resources;
 beforeAll(async () => {
   t = await buildTestApp();
-  things = thingsOf(t.workspace);
+  resources = resourcesOf(t.workspace);
 });
 afterAll(() => t.close());
 
-const thingsOf = ({ id, rootKey }: Workspace): Things =>
-  makeThings(t.deps.db, { workspaceId: id, ask: (path, body) => t.data(path, body, { rootKey }) });
+const resourcesOf = ({ id, rootKey }: Workspace): Resources =>
+  makeResources(t.deps.db, { workspaceId: id, ask: (path, body) => t.data(path, body, { rootKey }) });
 
 const refusals = (
   mode: PodRefusals["mode"],
@@ -25,7 +25,7 @@ const refusals = (
 });
 
 async function policyWithPods() {
-  const { policyId } = await things.policy();
+  const { policyId } = await resources.policy();
   const ref = { workspaceId: t.workspace.id, policyId };
   const report = { ...ref, generation: 1, version: 1, stalenessMs: 20 };
   await t.edge.pods.report({
@@ -98,7 +98,7 @@ test("one policy is shown with each sidecar and with what each rule refused", as
 });
 
 test("pods that report impossible sums end at a number that JSON has", async () => {
-  const { policyId } = await things.policy();
+  const { policyId } = await resources.policy();
   for (const podId of ["a", "b"]) {
     const report = { workspaceId: t.workspace.id, policyId, podId, generation: 1, version: 1, stalenessMs: 1 };
     await t.edge.pods.report({ ...report, refusals: refusals("Enforce", [0, "NOT_FOUND", Number.MAX_SAFE_INTEGER]) });
@@ -110,9 +110,9 @@ test("pods that report impossible sums end at a number that JSON has", async () 
 
 test("pages and a search have every policy of this workspace once, and none of another", async () => {
   const own = await t.makeWorkspace();
-  const theirs = thingsOf(await t.makeWorkspace());
+  const theirs = resourcesOf(await t.makeWorkspace());
   await theirs.policy();
-  const mine = thingsOf(own);
+  const mine = resourcesOf(own);
   const apiId = await mine.api();
   for (let i = 0; i < 7; i++) {
     await t.data("policies.setPolicy", policyBody(apiId, `${i < 3 ? "Orders" : "else"}-${i}`), {
@@ -137,7 +137,7 @@ test("while the shared store is away the policies are listed without their sidec
     deps: ({ pods }) => ({ pods: { ...pods, listEach: () => Promise.reject(new Error("away")) } as never }),
   });
   try {
-    const { policyId } = await makeThings(broken.deps.db, {
+    const { policyId } = await makeResources(broken.deps.db, {
       workspaceId: broken.workspace.id,
       ask: (path, body) => broken.data(path, body),
     }).policy();

@@ -1,11 +1,11 @@
 import * as z from "zod";
-import type { SeenPodReport } from "../../../edge/pods/contract.ts";
+import type { PodReportSummary } from "../../../edge/pods/contract.ts";
 import { readOnStale, together } from "../../domain/policies/pod-state.ts";
 import type { PolicyOverviewRow } from "../../store/policies.ts";
 import { ManagerOut, PolicyId, PolicyName } from "../policies/schemas.ts";
 import { ApiId, unixMs } from "../schemas.ts";
 
-/* What admin.listPolicies and admin.getPolicy share (api-v2.md section 24.4). */
+/* Shared fields of admin.listPolicies and admin.getPolicy (api-v2.md section 24.4). */
 
 export const count = (description: string, example = 3) =>
   z
@@ -52,7 +52,7 @@ export const PolicyOverview = z.strictObject({
 });
 export type PolicyOverview = z.input<typeof PolicyOverview>;
 
-export function toOverview(row: PolicyOverviewRow, reports: readonly SeenPodReport[] | undefined): PolicyOverview {
+export function toOverview(row: PolicyOverviewRow, reports: readonly PodReportSummary[] | undefined): PolicyOverview {
   const { version } = row;
   return {
     policyId: row.id,

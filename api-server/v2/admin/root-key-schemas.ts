@@ -8,12 +8,12 @@ import {
   readTuples,
 } from "../../domain/administration/root-keys.ts";
 import { invalidField } from "../../domain/refusals/invalid-field.ts";
-import type { Grants, NeededPermission } from "../../needed-permissions.ts";
 import type { Call } from "../../procedure.ts";
+import type { Grants, RequiredPermission } from "../../required-permissions.ts";
 import { ROOT_KEY_STATES } from "../../store/root-keys.ts";
 import { Expires, unixMs } from "../schemas.ts";
 
-/* The fields that the procedures of root keys share (api-v2.md section 24.4). */
+/* Shared fields of the root key procedures (api-v2.md section 24.4). */
 
 export const RootKeyId = z
   .string()
@@ -23,7 +23,7 @@ export const RootKeyId = z
   .describe("Id of the root key, not its secret.")
   .meta({ examples: ["rk_8sTu0Vw2Xy4Za6Bc"] });
 
-/** A name of blanks describes nothing. */
+/** Rejects a blank name, because it describes nothing. */
 export const RootKeyName = z
   .string()
   .min(3)
@@ -108,7 +108,7 @@ export const RootKeyOut = z.strictObject({
 });
 export type RootKeyOut = z.output<typeof RootKeyOut>;
 
-/** Of one root key. */
+/** Details of one root key. */
 export const RootKeyDetails = z.strictObject({
   ...RootKeyOut.shape,
   uses: z
@@ -135,29 +135,32 @@ export type RootKeyDetails = z.output<typeof RootKeyDetails>;
 export const rootKeyNotFound = (rootKeyId: string): PublicError =>
   new PublicError("root_key_not_found", `There is no root key ${rootKeyId}.`);
 
-/** Whether the caller sends this root key. */
+/** Whether the caller uses this root key. */
 export const isOwn = ({ caller: { actor } }: Pick<Call<unknown>, "caller">, rootKeyId: string): boolean =>
   actor.type === "rootkey" && actor.id === rootKeyId;
 
-/** Who locks itself out does so by another caller, and not by accident. */
+/** Error that prevents a caller from accidentally locking itself out; another caller can make the change. */
 export const rootKeyIsCaller = (rootKeyId: string): PublicError =>
   new PublicError(
     "root_key_is_caller",
     `Root key ${rootKeyId} sends this call, and would be revoked or narrowed by it.`,
   );
 
-/** The tuples of the body as they are stored. Throws PublicError 400, which names the place of the first that no root key can hold. */
+/** Returns the tuples of the body as stored. Throws PublicError 400 with the position of the first invalid one. */
 export function readPermissions(given: readonly string[]): readonly string[] {
   const read = readTuples(given);
   if ("problem" in read) throw invalidField(`body.permissions[${read.at}]`, read.problem);
   return read.tuples;
 }
 
-/** More tuples than these are counted, not named. */
+/** Maximum number of tuples that an error names; further ones are counted. */
 const NAMED = 20;
 
-/** Throws PublicError 403, which names what the caller lacks, unless the caller holds all of these tuples itself. */
-export function requireToGrant({ beyond }: Pick<Grants<NeededPermission>, "beyond">, tuples: readonly string[]): void {
+/** Throws PublicError 403, which names the missing tuples, unless the caller holds all of these tuples itself. */
+export function requireToGrant(
+  { beyond }: Pick<Grants<RequiredPermission>, "beyond">,
+  tuples: readonly string[],
+): void {
   const lacked = beyond(tuples);
   if (lacked.length === 0) return;
   const named = lacked.slice(0, NAMED).join(", ");

@@ -2,8 +2,8 @@ import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
 import { administratorOf } from "../../domain/administration/administrator.ts";
 import { ROTATION_OVERLAP_MAX_MS, rotateRootKey as rotate } from "../../domain/administration/root-keys.ts";
-import { onWorkspace } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onWorkspace } from "../../required-permissions.ts";
 import { unixMs } from "../schemas.ts";
 import {
   RootKeyExpires,
@@ -39,7 +39,7 @@ const Data = z.strictObject({
 });
 type Data = z.input<typeof Data>;
 
-const needed = { createRootKey: onWorkspace("create_root_key"), updateRootKey: onWorkspace("update_root_key") };
+const required = { createRootKey: onWorkspace("create_root_key"), updateRootKey: onWorkspace("update_root_key") };
 
 export const rotateRootKey = defineProcedure({
   path: "admin.rotateRootKey",
@@ -47,7 +47,7 @@ export const rotateRootKey = defineProcedure({
   summary: "Replace a root key by a new one",
   description:
     "The successor has the name, environment and permissions of the old root key, all of which the caller must hold. Each names the other one. A root key may replace itself.",
-  permissions: needed,
+  permissions: required,
   errors: ["root_key_not_found", "root_key_rotated"],
   addition: true,
   body: Body,
@@ -55,11 +55,11 @@ export const rotateRootKey = defineProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Data> {
+async function handle(call: Call<Body, typeof required>): Promise<Data> {
   const { rootKeyId, overlap: overlapMs, expires } = call.body;
   const { workspaceId } = call.caller;
-  call.require(needed.createRootKey);
-  call.require(needed.updateRootKey);
+  call.require(required.createRootKey);
+  call.require(required.updateRootKey);
   const made = await rotate(
     administratorOf(call),
     { workspaceId, rootKeyId, overlapMs, ...(expires === undefined ? {} : { expiresAt: expires }) },

@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { readBriefly } from "../../domain/lists/search.ts";
 import { apiNotFound } from "../../domain/refusals/not-found.ts";
-import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
+import { onApi } from "../../required-permissions.ts";
 import { findApi } from "../../store/apis.ts";
 import { findIdentityIdByExternalId } from "../../store/identities.ts";
 import {
@@ -113,7 +113,7 @@ const FoundKey = z.strictObject({
 });
 type FoundKey = z.input<typeof FoundKey>;
 
-const needed = { readKey: onApi("read_key") };
+const required = { readKey: onApi("read_key") };
 
 export const searchKeys = defineListProcedure({
   path: "admin.searchKeys",
@@ -121,7 +121,7 @@ export const searchKeys = defineListProcedure({
   summary: "Search keys",
   description:
     "Of one API, or of all that the caller may read; the newest first. All conditions must apply. Deleted keys are left out, disabled and expired ones are not. A search that would take longer than 5 s is given up with 408.",
-  permissions: needed,
+  permissions: required,
   errors: ["api_not_found"],
   addition: true,
   body: Body,
@@ -130,14 +130,14 @@ export const searchKeys = defineListProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Page<FoundKey>> {
+async function handle(call: Call<Body, typeof required>): Promise<Page<FoundKey>> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
   const apiIds = await apisToSearch(call);
   const rows = await readBriefly(deps, "One API alone, or a longer text, is often searched faster.", async (db) => {
     const filter = await filterOf(db, body, { workspaceId, apiIds, nowMs: deps.nowMs() });
     if (filter === undefined) return [];
-    // One row more than the page shows that there is a next page.
+    // Reads one row more than the page, which shows that there is a next page.
     return searchInStore(db, filter, { after: positionAt(body.cursor), rowsMax: body.limit + 1 });
   });
   const shown = rows.slice(0, body.limit);
@@ -148,22 +148,25 @@ async function handle(call: Call<Body, typeof needed>): Promise<Page<FoundKey>> 
   };
 }
 
-/** @throws PublicError 404 and 403, in this order, for a single API; 403 when the caller may read the keys of none. */
-async function apisToSearch(call: Call<Body, typeof needed>): Promise<"all" | readonly string[]> {
+/**
+ * Returns the ids of the APIs whose keys are searched.
+ * @throws PublicError 404 and 403, in this order, for a single API; 403 if the caller may not read the keys of any API.
+ */
+async function apisToSearch(call: Call<Body, typeof required>): Promise<"all" | readonly string[]> {
   const { body, caller, deps } = call;
   const { apiId } = body;
   if (apiId === undefined) {
-    const held = call.idsHeld(needed.readKey);
-    if (held.length === 0) call.require(needed.readKey);
+    const held = call.idsHeld(required.readKey);
+    if (held.length === 0) call.require(required.readKey);
     return held;
   }
   const { workspaceId } = caller;
   if ((await findApi(deps.db, { workspaceId, apiId })) === undefined) throw apiNotFound(apiId);
-  call.require(needed.readKey, apiId);
+  call.require(required.readKey, apiId);
   return [apiId];
 }
 
-/** What the store is to look for; undefined when a role or permission is named that does not exist, which no key has. */
+/** Returns the database filter; `undefined` if the named role or permission does not exist, so that no key can match. */
 async function filterOf(
   db: Queryable,
   body: Body,
@@ -184,7 +187,7 @@ async function filterOf(
   return { ...where, ...flags, keyId, hash, name, start, owner, roleId: roleRow?.id, permissionId: permissionRow?.id };
 }
 
-/** A cursor of another form is before everything. */
+/** A malformed cursor starts at the first page. */
 function positionAt(cursor: string | undefined): KeyPosition | undefined {
   const [, createdAt, keyId] = /^(\d{1,15})\.([A-Za-z0-9_]{1,255})$/.exec(cursor ?? "") ?? [];
   return createdAt === undefined || keyId === undefined ? undefined : { createdAt: Number(createdAt), keyId };

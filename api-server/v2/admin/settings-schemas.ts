@@ -5,7 +5,10 @@ import type { Queryable } from "../../store/queryable.ts";
 import { findWorkspace } from "../../store/workspaces.ts";
 import { WorkspaceOut } from "./workspace-schemas.ts";
 
-/* What `admin.getSettings`, `admin.updateSettings` and `admin.updateBounds` answer: the settings of `postern workspace update`, under the names of its machine form. */
+/*
+ * Response of `admin.getSettings`, `admin.updateSettings` and `admin.updateBounds`: the settings of `postern workspace update`, under the
+ * names of its JSON output.
+ */
 
 export const Settings = WorkspaceOut.omit({ createdAt: true }).extend({
   analytics: z.boolean().describe("Whether its usage can be queried; it is counted in either case."),
@@ -42,20 +45,20 @@ export const Settings = WorkspaceOut.omit({ createdAt: true }).extend({
 });
 export type Settings = z.output<typeof Settings>;
 
-/** Reads what is in force. */
-export async function settingsInForce(db: Queryable, workspaceId: string): Promise<Settings> {
+/** Reads the active settings. */
+export async function activeSettings(db: Queryable, workspaceId: string): Promise<Settings> {
   const workspace = await findWorkspace(db, { workspace: workspaceId });
   if (workspace === undefined) throw new Error(`the workspace ${workspaceId} vanished during a call`);
-  const inForce = await analyticsSettingsOf(db, workspaceId);
+  const active = await analyticsSettingsOf(db, workspaceId);
   return {
     workspaceId,
     name: workspace.name,
     enabled: workspace.enabled,
     quotaPerMinute: workspace.quota_per_minute,
-    analytics: inForce.enabled,
+    analytics: active.enabled,
     bounds: ANALYTICS_SETTINGS.map(({ name, help, byDefault, min, max, unit, value }) => ({
       ...{ name, about: help, byDefault, min, max },
-      value: value(inForce) / unit,
+      value: value(active) / unit,
     })),
   };
 }

@@ -2,8 +2,8 @@ import * as z from "zod";
 import { administratorOf } from "../../domain/administration/administrator.ts";
 import { createMigration } from "../../domain/administration/migrations.ts";
 import { apiNotFound } from "../../domain/refusals/not-found.ts";
-import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onApi } from "../../required-permissions.ts";
 import { findApi } from "../../store/apis.ts";
 import { ShortApiId } from "../schemas.ts";
 
@@ -25,7 +25,7 @@ const Data = z.strictObject({
     .meta({ examples: ["mig_6fGh8Jk3LmN9pQrS"] }),
 });
 
-const needed = { createKey: onApi("create_key") };
+const required = { createKey: onApi("create_key") };
 
 export const startImport = defineProcedure({
   path: "admin.startImport",
@@ -33,7 +33,7 @@ export const startImport = defineProcedure({
   summary: "Start an import of keys",
   description:
     "Makes a migration of the algorithm `sha256`, with which `keys.migrateKeys` takes hashes of whole keys in base64.",
-  permissions: needed,
+  permissions: required,
   errors: ["api_not_found"],
   addition: true,
   body: Body,
@@ -41,11 +41,11 @@ export const startImport = defineProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Data>> {
+async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof Data>> {
   const { apiId, name } = call.body;
   const { workspaceId } = call.caller;
   if ((await findApi(call.deps.db, { workspaceId, apiId })) === undefined) throw apiNotFound(apiId);
-  call.require(needed.createKey, apiId);
+  call.require(required.createKey, apiId);
   const migration = await createMigration(administratorOf(call), { workspaceId, name, algorithm: "sha256" });
   return { migrationId: migration.id };
 }

@@ -2,9 +2,9 @@ import * as z from "zod";
 import { administratorOf } from "../../domain/administration/administrator.ts";
 import { type AnalyticsChange, changeAnalytics } from "../../domain/administration/analytics.ts";
 import { ANALYTICS_SETTINGS, type AnalyticsSetting } from "../../domain/administration/analytics-settings.ts";
-import { onInstallation } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { Settings, settingsInForce } from "./settings-schemas.ts";
+import { onInstallation } from "../../required-permissions.ts";
+import { activeSettings, Settings } from "./settings-schemas.ts";
 
 const bound = ({ help, min, max, byDefault }: AnalyticsSetting) =>
   z
@@ -19,8 +19,8 @@ const bound = ({ help, min, max, byDefault }: AnalyticsSetting) =>
 const Body = z.strictObject(Object.fromEntries(ANALYTICS_SETTINGS.map((setting) => [setting.name, bound(setting)])));
 type Body = z.output<typeof Body>;
 
-// What a workspace may use is set by those who run the installation, and not by the workspace itself.
-const needed = { updateWorkspace: onInstallation("update_workspace") };
+// Requires a permission on the installation: its administrators set the limits of a workspace, not the workspace itself.
+const required = { updateWorkspace: onInstallation("update_workspace") };
 
 export const updateBounds = defineProcedure({
   path: "admin.updateBounds",
@@ -28,7 +28,7 @@ export const updateBounds = defineProcedure({
   summary: "Set what bounds a workspace's queries of usage",
   description:
     "Of the caller's workspace: also for how long its usage can be asked for. Members that are left out keep their value. Usage that was dropped does not come back with a longer retention.",
-  permissions: needed,
+  permissions: required,
   errors: [],
   addition: true,
   body: Body,
@@ -36,15 +36,15 @@ export const updateBounds = defineProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Settings> {
+async function handle(call: Call<Body, typeof required>): Promise<Settings> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
-  call.require(needed.updateWorkspace);
+  call.require(required.updateWorkspace);
   await changeAnalytics(administratorOf(call), { workspaceId, change: changeOf(body) });
-  return settingsInForce(deps.db, workspaceId);
+  return activeSettings(deps.db, workspaceId);
 }
 
-/** As it is stored: null for the default. */
+/** Returns the change as stored: `null` for the default. */
 const changeOf = (body: Body): AnalyticsChange =>
   Object.assign(
     {},

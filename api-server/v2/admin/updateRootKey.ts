@@ -1,10 +1,10 @@
 import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
-import { givenByChange, takesByChange } from "../../../core/permissions/root-key-change.ts";
+import { addedPermissions, reducesAuthority } from "../../../core/permissions/root-key-change.ts";
 import { administratorOf } from "../../domain/administration/administrator.ts";
 import { changeRootKey } from "../../domain/administration/root-keys.ts";
-import { onWorkspace } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onWorkspace } from "../../required-permissions.ts";
 import type { RootKeySettings } from "../../store/root-keys.ts";
 import { describeRootKey } from "./describe-root-keys.ts";
 import {
@@ -37,7 +37,7 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
-const needed = { updateRootKey: onWorkspace("update_root_key") };
+const required = { updateRootKey: onWorkspace("update_root_key") };
 
 export const updateRootKey = defineProcedure({
   path: "admin.updateRootKey",
@@ -45,7 +45,7 @@ export const updateRootKey = defineProcedure({
   summary: "Change a root key",
   description:
     "Members that are left out stay as they are; null removes. What a change gives, the caller must hold: new permissions, and all of them when the root key is enabled or ends later.",
-  permissions: needed,
+  permissions: required,
   errors: ["root_key_not_found", "root_key_changed", "root_key_is_caller"],
   addition: true,
   body: Body,
@@ -53,16 +53,16 @@ export const updateRootKey = defineProcedure({
   handle,
 });
 
-const powerOf = ({ permissions, enabled, expires_at: expiresAt }: RootKeySettings) => ({
+const authorityOf = ({ permissions, enabled, expires_at: expiresAt }: RootKeySettings) => ({
   permissions,
   enabled,
   expiresAt,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<RootKeyDetails> {
+async function handle(call: Call<Body, typeof required>): Promise<RootKeyDetails> {
   const { body, caller, deps } = call;
   const { rootKeyId, revision, expires, permissions, name, environment, enabled } = body;
-  call.require(needed.updateRootKey);
+  call.require(required.updateRootKey);
   const change = {
     ...(name === undefined ? {} : { name }),
     ...(environment === undefined ? {} : { environment }),
@@ -78,9 +78,9 @@ async function handle(call: Call<Body, typeof needed>): Promise<RootKeyDetails> 
         `Root key ${rootKeyId} has revision ${before.revision}, and the change is for revision ${revision}.`,
       );
     }
-    const powers = [powerOf(before), powerOf(after)] as const;
-    requireToGrant(call, givenByChange(...powers));
-    if (isOwn(call, rootKeyId) && takesByChange(...powers)) throw rootKeyIsCaller(rootKeyId);
+    const powers = [authorityOf(before), authorityOf(after)] as const;
+    requireToGrant(call, addedPermissions(...powers));
+    if (isOwn(call, rootKeyId) && reducesAuthority(...powers)) throw rootKeyIsCaller(rootKeyId);
   });
   if (row === undefined) throw rootKeyNotFound(rootKeyId);
   return describeRootKey(deps.db, { workspaceId: caller.workspaceId, row, nowMs: deps.nowMs() });

@@ -1,9 +1,9 @@
 import * as z from "zod";
 import { administratorOf } from "../../domain/administration/administrator.ts";
 import { changeAnalytics } from "../../domain/administration/analytics.ts";
-import { onWorkspace } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { Settings, settingsInForce } from "./settings-schemas.ts";
+import { onWorkspace } from "../../required-permissions.ts";
+import { activeSettings, Settings } from "./settings-schemas.ts";
 
 const Body = z.strictObject({
   analytics: z
@@ -13,14 +13,14 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
-const needed = { updateWorkspace: onWorkspace("update_workspace") };
+const required = { updateWorkspace: onWorkspace("update_workspace") };
 
 export const updateSettings = defineProcedure({
   path: "admin.updateSettings",
   effect: "change",
   summary: "Switch a workspace's queries of usage on or off",
   description: "A change is in force for the next query. What bounds them is set by `admin.updateBounds`.",
-  permissions: needed,
+  permissions: required,
   errors: [],
   addition: true,
   body: Body,
@@ -28,10 +28,10 @@ export const updateSettings = defineProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Settings> {
+async function handle(call: Call<Body, typeof required>): Promise<Settings> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
-  call.require(needed.updateWorkspace);
+  call.require(required.updateWorkspace);
   await changeAnalytics(administratorOf(call), { workspaceId, change: { enabled: body.analytics } });
-  return settingsInForce(deps.db, workspaceId);
+  return activeSettings(deps.db, workspaceId);
 }

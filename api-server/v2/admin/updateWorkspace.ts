@@ -3,8 +3,8 @@ import { PublicError } from "../../../core/errors.ts";
 import { DEFAULT_WORKSPACE } from "../../../core/workspaces/workspace-name.ts";
 import { administratorOf } from "../../domain/administration/administrator.ts";
 import { changeWorkspace, type WorkspaceChange } from "../../domain/administration/workspaces.ts";
-import { onInstallation } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onInstallation } from "../../required-permissions.ts";
 import type { Queryable } from "../../store/queryable.ts";
 import { isUniqueViolation } from "../../store/unique-violation.ts";
 import { findWorkspace, isOtherWorkspaceOpen, type WorkspaceRow } from "../../store/workspaces.ts";
@@ -25,7 +25,7 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
-const needed = { updateWorkspace: onInstallation("update_workspace") };
+const required = { updateWorkspace: onInstallation("update_workspace") };
 
 export const updateWorkspace = defineProcedure({
   path: "admin.updateWorkspace",
@@ -33,17 +33,17 @@ export const updateWorkspace = defineProcedure({
   summary: "Enable or disable a workspace, name it, or set its quota",
   description:
     "Members that are left out stay as they are. What calls a workspace by its former name no longer finds it: files of roles, and options of commands. Who disables the workspace of the own root key is refused from the next call on; another caller, or the command line, enables it again. The last workspace that answers is neither disabled nor given the quota 0.",
-  permissions: needed,
-  errors: ["workspace_not_found", "workspace_already_exists", "workspace_name_fixed", "workspace_is_last"],
+  permissions: required,
+  errors: ["workspace_not_found", "workspace_already_exists", "workspace_name_reserved", "last_enabled_workspace"],
   addition: true,
   body: Body,
   data: WorkspaceOut,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<WorkspaceOut> {
+async function handle(call: Call<Body, typeof required>): Promise<WorkspaceOut> {
   const { workspaceId, ...change } = call.body;
-  call.require(needed.updateWorkspace);
+  call.require(required.updateWorkspace);
   const found = await findWorkspace(call.deps.db, { workspace: workspaceId });
   if (found?.id !== workspaceId) throw new PublicError("workspace_not_found", `There is no workspace ${workspaceId}.`);
   try {
@@ -60,17 +60,20 @@ const given = ({ name, enabled, quotaPerMinute }: Omit<Body, "workspaceId">): Wo
   ...(quotaPerMinute === undefined ? {} : { quotaPerMinute }),
 });
 
-/** Requests are answered in it. */
+/** Whether the workspace serves requests. */
 const isOpen = ({ enabled, quota_per_minute: quota }: WorkspaceRow): boolean => enabled && quota !== 0;
 
-/** Throws PublicError, 409. The command line closes the last workspace, too: it can undo it without one that answers. */
+/**
+ * Throws PublicError 409 for the last enabled workspace. The command line may disable it, because it can revert that without an enabled
+ * workspace.
+ */
 async function mayChange(tx: Queryable, before: WorkspaceRow, after: WorkspaceRow): Promise<void> {
   if (before.name === DEFAULT_WORKSPACE && after.name !== before.name) {
-    throw new PublicError("workspace_name_fixed", `The workspace ${DEFAULT_WORKSPACE} keeps its name.`);
+    throw new PublicError("workspace_name_reserved", `The workspace ${DEFAULT_WORKSPACE} keeps its name.`);
   }
   if (isOpen(before) && !isOpen(after) && !(await isOtherWorkspaceOpen(tx, { workspaceId: before.id }))) {
     throw new PublicError(
-      "workspace_is_last",
+      "last_enabled_workspace",
       `No other workspace than ${before.name} is enabled and has a quota above 0: nobody could call the API to undo this.`,
     );
   }

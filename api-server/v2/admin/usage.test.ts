@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { EventsUnavailable } from "../../../edge/events/contract.ts";
-import { QueryRefused } from "../../analytics/contract.ts";
+import { QueryRejected } from "../../analytics/contract.ts";
 import { PUBLISHED_FUNCTIONS } from "../../analytics/dialect/functions.ts";
 import { PUBLIC_TABLES } from "../../analytics/tables.ts";
 import { buildTestApp, type TestApp } from "../../test/app.ts";
@@ -90,7 +90,7 @@ describe("admin.getUsageState", () => {
     { name: "the streams are away", broken: () => (streams = () => Promise.reject(new EventsUnavailable("away"))) },
     {
       name: "the store is away",
-      broken: () => (waitingMs = () => Promise.reject(new QueryRefused("unavailable", "away"))),
+      broken: () => (waitingMs = () => Promise.reject(new QueryRejected("unavailable", "away"))),
     },
   ])("says nothing of the age, and the rest all the same, while $name", async ({ broken }) => {
     broken();

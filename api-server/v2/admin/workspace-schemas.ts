@@ -5,7 +5,7 @@ import { WORKSPACE_NAME } from "../../../core/workspaces/workspace-name.ts";
 import type { WorkspaceRow } from "../../store/workspaces.ts";
 import { unixMs } from "../schemas.ts";
 
-/* The fields that the procedures of workspaces share (api-v2.md section 24.4). */
+/* Shared fields of the workspace procedures (api-v2.md section 24.4). */
 
 export const WorkspaceId = z
   .string()

@@ -72,7 +72,7 @@ describe("workspaces", () => {
     const { body } = await create({ name: "default" });
     const { workspaceId } = body.data;
     const refused = await api.call("admin.updateWorkspace", { workspaceId, name: "main", enabled: false });
-    expect([refused.status, refused.body.error.type.split("/").at(-1)]).toEqual([409, "workspace_name_fixed"]);
+    expect([refused.status, refused.body.error.type.split("/").at(-1)]).toEqual([409, "workspace_name_reserved"]);
     const same = await api.data("admin.updateWorkspace", { workspaceId, name: "default", quotaPerMinute: 5 });
     expect(same).toMatchObject({ name: "default", enabled: true, quotaPerMinute: 5 });
   });
@@ -105,12 +105,12 @@ describe("the last workspace that answers", () => {
 
   test.each([{ enabled: false }, { quotaPerMinute: 0 }])("is not closed by %o, but another one is", async (closing) => {
     const { id } = alone.workspace;
-    expect(await update(id, closing)).toBe("workspace_is_last");
+    expect(await update(id, closing)).toBe("last_enabled_workspace");
     expect(await update(id, { quotaPerMinute: 1_000_000 })).toBe(200);
     const { body } = await alone.call("admin.createWorkspace", { name: `other-${Object.keys(closing)[0]}` });
     expect(await update(body.data.workspaceId, closing)).toBe(200);
     // One that is closed does not count.
-    expect(await update(id, closing)).toBe("workspace_is_last");
+    expect(await update(id, closing)).toBe("last_enabled_workspace");
     expect(await update(id, { ...closing, enabled: true, quotaPerMinute: null })).toBe(200);
     expect((await alone.audit()).filter(({ event }) => event === "workspace.update").length).toBeGreaterThan(0);
   });
@@ -124,6 +124,6 @@ describe("the last workspace that answers", () => {
       update(one.id, { enabled: false }, keys[0]),
       update(two.id, { enabled: false }, keys[1]),
     ]);
-    expect(closed.map(String).sort()).toEqual(["200", "workspace_is_last"]);
+    expect(closed.map(String).sort()).toEqual(["200", "last_enabled_workspace"]);
   });
 });

@@ -1,6 +1,6 @@
 import { Registry } from "prom-client";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type AnalyticsStore, QueryRefused } from "../../analytics/contract.ts";
+import { type AnalyticsStore, QueryRejected } from "../../analytics/contract.ts";
 import { buildTestApp, type Reply, type TestApp, type Workspace } from "../../test/app.ts";
 
 /*
@@ -13,7 +13,7 @@ const HOUR_MS = 3_600_000;
 
 let t: TestApp;
 /** How the store fails; undefined: it does not. */
-let broken: QueryRefused | undefined;
+let broken: QueryRejected | undefined;
 const metrics = new Registry();
 const queries: string[] = [];
 let apis: readonly { readonly apiId: string; readonly key: string; readonly keyId: string }[];
@@ -341,7 +341,7 @@ describe("when the store does not answer", () => {
         ({ labels }) => labels.outcome === kind,
       )?.value ?? 0;
     const before = await counted();
-    broken = new QueryRefused(reason, "connect ECONNREFUSED 10.0.0.7");
+    broken = new QueryRejected(reason, "connect ECONNREFUSED 10.0.0.7");
     const reply = await t.call(VERIFICATIONS, query);
     broken = undefined;
     expect(failure(reply)).toEqual([status, kind]);
@@ -357,7 +357,7 @@ describe("when the store does not answer", () => {
 
   test("of answered queries the time is measured", async () => {
     await t.data(VERIFICATIONS, query);
-    expect(await metrics.metrics()).toMatch(/postern_analytics_query_seconds_count [1-9]/);
+    expect(await metrics.metrics()).toMatch(/postern_analytics_query_duration_seconds_count [1-9]/);
     expect(await metrics.metrics()).toMatch(/postern_analytics_queries_total\{outcome="answered"\} [1-9]/);
   });
 });

@@ -1,6 +1,6 @@
 import * as z from "zod";
 
-/** Other members are ignored (api-v2.md section 18). The length of the query is one of its rules, checked after the permission. */
+/** Ignores other members (api-v2.md section 18). The length of the query is checked after the permission. */
 export const QueryBody = z.object({
   query: z
     .string()

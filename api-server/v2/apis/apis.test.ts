@@ -113,7 +113,7 @@ describe("a managed API", () => {
       expect(refused.body.error).toMatchObject({
         status: 409,
         title: "Conflicting Resource",
-        type: "https://docs.test/errors/managed_elsewhere",
+        type: "https://docs.test/errors/managed_by_manifest",
       });
       expect(refused.body.error.detail).toContain(MANAGER["Postern-Manager"]);
       expect(await statusOf("apis.deleteApi", { apiId }, as(headers))).toBe(409);

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { createApi as createApiOfCall } from "../../domain/apis/create-api.ts";
-import { onApis } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onApis } from "../../required-permissions.ts";
 
 const Body = z.strictObject({
   name: z
@@ -20,21 +20,21 @@ const Data = z.strictObject({
     .meta({ examples: ["api_9xKp3Rt6VwY1zAbC"] }),
 });
 
-const needed = { createApi: onApis("create_api") };
+const required = { createApi: onApis("create_api") };
 
 export const createApi = defineProcedure({
   path: "apis.createApi",
   effect: "change",
   summary: "Create an API",
   description: "Keys belong to an API. With the header `Postern-Manager`, the call can be repeated safely.",
-  permissions: needed,
+  permissions: required,
   errors: [],
   body: Body,
   data: Data,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Data>> {
-  call.require(needed.createApi);
+async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof Data>> {
+  call.require(required.createApi);
   return { apiId: await createApiOfCall(call, call.body.name) };
 }

@@ -1,29 +1,29 @@
 import * as z from "zod";
 import { deleteApi as deleteApiOfCall } from "../../domain/apis/delete-api.ts";
-import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onApi } from "../../required-permissions.ts";
 import { ApiId, Empty } from "../schemas.ts";
 
 const Body = z.strictObject({ apiId: ApiId });
 type Body = z.output<typeof Body>;
 
-const needed = { deleteApi: onApi("delete_api") };
+const required = { deleteApi: onApi("delete_api") };
 
 export const deleteApi = defineProcedure({
   path: "apis.deleteApi",
   effect: "change",
   summary: "Delete an API",
   description: "Its keys then verify as NOT_FOUND, and can no longer be read or changed. This cannot be undone.",
-  permissions: needed,
-  errors: ["api_not_found", "protected_resource", "managed_elsewhere"],
+  permissions: required,
+  errors: ["api_not_found", "protected_resource", "managed_by_manifest"],
   body: Body,
   data: Empty,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
+async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof Empty>> {
   const { apiId } = call.body;
-  call.require(needed.deleteApi, apiId);
+  call.require(required.deleteApi, apiId);
   await deleteApiOfCall(call, apiId);
   return {};
 }

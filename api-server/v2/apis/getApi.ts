@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { apiNotFound } from "../../domain/refusals/not-found.ts";
-import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onApi } from "../../required-permissions.ts";
 import { findApi } from "../../store/apis.ts";
 import { ApiId } from "../schemas.ts";
 
@@ -19,23 +19,23 @@ const Data = z.strictObject({
     .meta({ examples: ["orders"] }),
 });
 
-const needed = { readApi: onApi("read_api") };
+const required = { readApi: onApi("read_api") };
 
 export const getApi = defineProcedure({
   path: "apis.getApi",
   effect: "read",
   summary: "Read an API",
   description: "Returns the API's id and name.",
-  permissions: needed,
+  permissions: required,
   errors: ["api_not_found"],
   body: Body,
   data: Data,
   handle,
 });
 
-async function handle({ body, caller, deps, require }: Call<Body, typeof needed>): Promise<z.input<typeof Data>> {
+async function handle({ body, caller, deps, require }: Call<Body, typeof required>): Promise<z.input<typeof Data>> {
   const { apiId } = body;
-  require(needed.readApi, apiId);
+  require(required.readApi, apiId);
   const api = await findApi(deps.db, { workspaceId: caller.workspaceId, apiId });
   if (api === undefined) throw apiNotFound(apiId);
   return { id: api.id, name: api.name };

@@ -2,8 +2,8 @@ import * as z from "zod";
 import { requireKeyEncryption } from "../../domain/keys/key-encryption.ts";
 import { nextCursor, PAGE_BYTES_MAX } from "../../domain/lists/list-page.ts";
 import { apiNotFound } from "../../domain/refusals/not-found.ts";
-import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
+import { onApi } from "../../required-permissions.ts";
 import { findApi } from "../../store/apis.ts";
 import { findIdentityIdByExternalId } from "../../store/identities.ts";
 import { type KeyPage, listKeyIds, listKeyIdsOfIdentity, listKeysThatFit } from "../../store/keys.ts";
@@ -29,7 +29,7 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
-const needed = {
+const required = {
   readKey: onApi("read_key"),
   readApi: onApi("read_api"),
   decryptKey: onApi("decrypt_key", "with `decrypt`"),
@@ -41,7 +41,7 @@ export const listKeys = defineListProcedure({
   summary: "List the keys of an API",
   description:
     "In the order of their ids. Deleted keys are left out, disabled and expired ones are not. A page ends early when its keys are larger than 4 MiB together.",
-  permissions: needed,
+  permissions: required,
   errors: ["api_not_found", "precondition_failed"],
   body: Body,
   item: KeyOut,
@@ -49,16 +49,16 @@ export const listKeys = defineListProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Page<KeyOut>> {
+async function handle(call: Call<Body, typeof required>): Promise<Page<KeyOut>> {
   const { body, caller, deps } = call;
   const { apiId, limit, cursor = "", externalId } = body;
   const { workspaceId } = caller;
   const api = await findApi(deps.db, { workspaceId, apiId });
   if (api === undefined) throw apiNotFound(apiId);
-  call.require(needed.readKey, apiId);
-  call.require(needed.readApi, apiId);
+  call.require(required.readKey, apiId);
+  call.require(required.readApi, apiId);
   const vault = body.decrypt
-    ? requireKeyEncryption(call, needed.decryptKey, { apiId, isEnabled: api.key_encryption })
+    ? requireKeyEncryption(call, required.decryptKey, { apiId, isEnabled: api.key_encryption })
     : undefined;
   // Reads one id more than the page: it shows that there is a next page, and is its cursor.
   const ids = await listIds({ workspaceId, apiId, cursor, rowsMax: limit + 1 }, externalId, deps);

@@ -1,9 +1,9 @@
 import * as z from "zod";
 import { auditEvent, lockManaged } from "../../domain/managed/changes.ts";
+import { MANAGED } from "../../domain/managed/resources.ts";
 import { adopting, guardManaged } from "../../domain/managed/rules.ts";
-import { MANAGED } from "../../domain/managed/things.ts";
-import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onApi } from "../../required-permissions.ts";
 import { updateApi as updateApiRow } from "../../store/apis.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { changeOf } from "../../store/audit-change.ts";
@@ -22,28 +22,28 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
-const needed = { updateApi: onApi("update_api") };
+const required = { updateApi: onApi("update_api") };
 
 export const updateApi = defineProcedure({
   path: "apis.updateApi",
   effect: "change",
   summary: "Change an API",
   description: "Changes the name. With `Postern-Adopt: true` an unmanaged API becomes managed by the caller.",
-  permissions: needed,
-  errors: ["api_not_found", "managed_elsewhere", "managed_exists"],
+  permissions: required,
+  errors: ["api_not_found", "managed_by_manifest", "managed_exists"],
   addition: true,
   body: Body,
   data: Empty,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
+async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof Empty>> {
   const { body, caller, deps } = call;
   const { apiId } = body;
   const { workspaceId } = caller;
   return inTransaction(deps, async (tx) => {
     const api = await lockManaged(tx, MANAGED.api, { workspaceId, which: apiId });
-    call.require(needed.updateApi, apiId);
+    call.require(required.updateApi, apiId);
     const manager = guardManaged(call, MANAGED.api, api);
     const name = body.name ?? api.name;
     if (name === api.name && manager === api.manager) return {};

@@ -1,10 +1,10 @@
 import * as z from "zod";
 import { createIdentity as createNew } from "../../domain/identities/create-identity.ts";
-import { onIdentities } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onIdentities } from "../../required-permissions.ts";
 import { ExternalId, Meta, RatelimitsIn } from "../schemas.ts";
 
-/** Unknown members are ignored here. */
+/** Ignores unknown members. */
 const Body = z.object({
   externalId: ExternalId,
   meta: Meta.optional(),
@@ -19,22 +19,22 @@ const Data = z.strictObject({
     .meta({ examples: ["id_7nPq0Rs3Tu6Vw9Xy"] }),
 });
 
-const needed = { createIdentity: onIdentities("create_identity") };
+const required = { createIdentity: onIdentities("create_identity") };
 
 export const createIdentity = defineProcedure({
   path: "identities.createIdentity",
   effect: "change",
   summary: "Create an identity",
   description: "An identity is the owner of keys: a user, an organisation or a machine. Its keys share its limits.",
-  permissions: needed,
+  permissions: required,
   errors: ["identity_already_exists"],
   body: Body,
   data: Data,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Data>> {
+async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof Data>> {
   const { externalId, meta, ratelimits = [] } = call.body;
-  call.require(needed.createIdentity);
+  call.require(required.createIdentity);
   return { identityId: await createNew(call, { externalId, meta, ratelimits }) };
 }

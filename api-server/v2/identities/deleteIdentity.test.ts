@@ -20,10 +20,10 @@ test("its keys still work without it, and its limits no longer apply", async () 
 
   expect(await t.data("identities.deleteIdentity", { identity: "leaving" })).toEqual({});
   for (let i = 0; i < 2; i++) {
-    const answer = await verify();
-    expect(answer.code).toBe("VALID");
-    expect(answer).not.toHaveProperty("identity");
-    expect(answer).not.toHaveProperty("ratelimits");
+    const response = await verify();
+    expect(response.code).toBe("VALID");
+    expect(response).not.toHaveProperty("identity");
+    expect(response).not.toHaveProperty("ratelimits");
   }
   // Nor can one of its limits be asked for by name.
   const named = await t.call("keys.verifyKey", { key, ratelimits: [{ name: "requests" }] });

@@ -1,14 +1,14 @@
 import * as z from "zod";
 import { deleteIdentity as remove } from "../../domain/identities/delete-identity.ts";
-import { onIdentities } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onIdentities } from "../../required-permissions.ts";
 import { Empty } from "../schemas.ts";
 import { IdentityName } from "./schemas.ts";
 
 const Body = z.strictObject({ identity: IdentityName });
 type Body = z.output<typeof Body>;
 
-const needed = { deleteIdentity: onIdentities("delete_identity") };
+const required = { deleteIdentity: onIdentities("delete_identity") };
 
 export const deleteIdentity = defineProcedure({
   path: "identities.deleteIdentity",
@@ -16,15 +16,15 @@ export const deleteIdentity = defineProcedure({
   summary: "Delete an identity",
   description:
     "Its keys go on working, without the identity and its limits. The externalId is free at once; a new identity with it does not get the keys of the old one.",
-  permissions: needed,
+  permissions: required,
   errors: ["identity_not_found"],
   body: Body,
   data: Empty,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
-  call.require(needed.deleteIdentity);
+async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof Empty>> {
+  call.require(required.deleteIdentity);
   await remove(call, call.body.identity);
   return {};
 }

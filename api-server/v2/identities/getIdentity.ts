@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { identityNotFound } from "../../domain/refusals/not-found.ts";
-import { onIdentity } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onIdentity } from "../../required-permissions.ts";
 import { findIdentity } from "../../store/identities.ts";
 import { listRatelimitsOfIdentity } from "../../store/ratelimits.ts";
 import { toIdentityOut } from "../key-reply.ts";
@@ -11,14 +11,14 @@ import { IdentityName } from "./schemas.ts";
 const Body = z.strictObject({ identity: IdentityName });
 type Body = z.output<typeof Body>;
 
-const needed = { readIdentity: onIdentity("read_identity") };
+const required = { readIdentity: onIdentity("read_identity") };
 
 export const getIdentity = defineProcedure({
   path: "identities.getIdentity",
   effect: "read",
   summary: "Read an identity",
   description: "Returns an identity with its data and its limits.",
-  permissions: needed,
+  permissions: required,
   errors: ["identity_not_found"],
   body: Body,
   data: IdentityOut,
@@ -30,10 +30,10 @@ async function handle({
   caller,
   deps,
   require,
-}: Call<Body, typeof needed>): Promise<z.input<typeof IdentityOut>> {
+}: Call<Body, typeof required>): Promise<z.input<typeof IdentityOut>> {
   const { workspaceId } = caller;
   const identity = await findIdentity(deps.db, { workspaceId, identity: body.identity });
   if (identity === undefined) throw identityNotFound(body.identity);
-  require(needed.readIdentity, identity.id);
+  require(required.readIdentity, identity.id);
   return toIdentityOut(identity, await listRatelimitsOfIdentity(deps.db, { workspaceId, identityId: identity.id }));
 }

@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { nextCursor, PAGE_BYTES_MAX } from "../../domain/lists/list-page.ts";
 import { readPage } from "../../domain/lists/search.ts";
-import { onIdentity } from "../../needed-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
+import { onIdentity } from "../../required-permissions.ts";
 import { listIdentitiesThatFit, listIdentityIds, searchIdentityIds } from "../../store/identities.ts";
 import { listRatelimitsOfIdentities } from "../../store/ratelimits.ts";
 import { toIdentityOut } from "../key-reply.ts";
@@ -15,7 +15,7 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
-const needed = { readIdentity: onIdentity("read_identity") };
+const required = { readIdentity: onIdentity("read_identity") };
 
 export const listIdentities = defineListProcedure({
   path: "identities.listIdentities",
@@ -23,7 +23,7 @@ export const listIdentities = defineListProcedure({
   summary: "List the identities",
   description:
     "In the order of their ids. Deleted ones are left out. The root key must be allowed to read every identity of the page. A page ends early when its identities are larger than 4 MiB together.",
-  permissions: needed,
+  permissions: required,
   errors: [],
   body: Body,
   item: IdentityOut,
@@ -31,12 +31,12 @@ export const listIdentities = defineListProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Page<IdentityOut>> {
+async function handle(call: Call<Body, typeof required>): Promise<Page<IdentityOut>> {
   const { body, caller, deps } = call;
   const { limit, cursor = "", search } = body;
   const { workspaceId } = caller;
-  // A root key that may read none gets its 403 before anything is read: it names both possible permissions, and no id.
-  if (!call.holdsForSome(needed.readIdentity)) call.require(needed.readIdentity, "<id>");
+  // A root key without permission for any identity gets 403 before any read: the error names both possible permissions, and no id.
+  if (!call.holdsForSome(required.readIdentity)) call.require(required.readIdentity, "<id>");
   // Reads one id more than the page: it shows that there is a next page, and is its cursor.
   const page = { workspaceId, cursor, rowsMax: limit + 1 };
   const ids = await readPage(call, search, {
@@ -45,7 +45,7 @@ async function handle(call: Call<Body, typeof needed>): Promise<Page<IdentityOut
   });
   const asked = { workspaceId, identityIds: ids.slice(0, limit), bytesMax: PAGE_BYTES_MAX };
   const shown = await listIdentitiesThatFit(deps.db, asked);
-  for (const { id } of shown) call.require(needed.readIdentity, id);
+  for (const { id } of shown) call.require(required.readIdentity, id);
   const identityIds = shown.map(({ id }) => id);
   const limits =
     identityIds.length === 0 ? [] : await listRatelimitsOfIdentities(deps.db, { workspaceId, identityIds });

@@ -1,6 +1,6 @@
 import * as z from "zod";
 
-/** For procedures about one identity. Neither an id nor an externalId is longer. */
+/** For procedures about one identity. The limit covers both ids and externalIds. */
 export const IdentityName = z
   .string()
   .min(1)

@@ -151,11 +151,11 @@ test("any sequence of updates has the result that the merge rules say, and a nam
       let ids = new Map<string, string>();
       const everyId = new Set<string>();
       for (const body of updates) {
-        const answer = await update({ identity: externalId, ...body });
+        const response = await update({ identity: externalId, ...body });
         if (body.meta !== undefined) meta = body.meta;
         if (body.ratelimits !== undefined) limits = body.ratelimits;
 
-        const { ratelimits = [], meta: metaNow = {}, ...rest } = answer;
+        const { ratelimits = [], meta: metaNow = {}, ...rest } = response;
         expect(rest).toEqual({ id: identityId, externalId });
         // By their text: what a caller stores is given back as it was.
         expect(metaNow).toEqual(JSON.parse(JSON.stringify(meta)));
@@ -170,7 +170,7 @@ test("any sequence of updates has the result that the merge rules say, and a nam
           everyId.add(id);
         }
         ids = idsNow;
-        expect(await t.data("identities.getIdentity", { identity: identityId })).toEqual(answer);
+        expect(await t.data("identities.getIdentity", { identity: identityId })).toEqual(response);
       }
     }),
     { numRuns: 40 },
@@ -183,8 +183,8 @@ test("of updates at the same time one decides all limits, and each is answered w
     const sets = Array.from({ length: 8 }, (_, i) =>
       [`own${i}`, "shared", `more${i % 2}`].map((name) => ({ ...limit, name, limit: i + 1 })).sort(byName),
     );
-    const answers = await Promise.all(sets.map((ratelimits) => update({ identity: externalId, ratelimits })));
-    for (const [i, { ratelimits = [] }] of answers.entries()) {
+    const responses = await Promise.all(sets.map((ratelimits) => update({ identity: externalId, ratelimits })));
+    for (const [i, { ratelimits = [] }] of responses.entries()) {
       expect(ratelimits.map(({ id: _, ...one }) => one)).toEqual(sets[i]);
     }
     const { ratelimits } = await t.data("identities.getIdentity", { identity: externalId });

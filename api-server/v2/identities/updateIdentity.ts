@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { updateIdentity as update } from "../../domain/identities/update-identity.ts";
-import { onIdentities } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onIdentities } from "../../required-permissions.ts";
 import { toIdentityOut } from "../key-reply.ts";
 import { IdentityOut, Meta, RatelimitsIn } from "../schemas.ts";
 import { IdentityName } from "./schemas.ts";
@@ -15,7 +15,7 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
-const needed = { updateIdentity: onIdentities("update_identity") };
+const required = { updateIdentity: onIdentities("update_identity") };
 
 export const updateIdentity = defineProcedure({
   path: "identities.updateIdentity",
@@ -23,16 +23,16 @@ export const updateIdentity = defineProcedure({
   summary: "Change an identity",
   description:
     "Replaces its data, its limits, or both, and returns the changed identity. The externalId cannot be changed.",
-  permissions: needed,
+  permissions: required,
   errors: ["identity_not_found"],
   body: Body,
   data: IdentityOut,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<IdentityOut> {
+async function handle(call: Call<Body, typeof required>): Promise<IdentityOut> {
   const { identity, meta, ratelimits } = call.body;
-  call.require(needed.updateIdentity);
+  call.require(required.updateIdentity);
   const updated = await update(call, { identity, meta, ratelimits });
   return toIdentityOut(updated.row, updated.ratelimits);
 }

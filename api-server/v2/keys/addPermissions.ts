@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { lockKeyToLink, permissionLinks, relinkKey } from "../../domain/keys/key-links.ts";
 import { ensurePermissions } from "../../domain/permissions/permission-links.ts";
-import { onApi, onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onApi, onRbac } from "../../required-permissions.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { PermissionOut, toPermissionOut } from "../permissions/schemas.ts";
 import { KeyId, Slug } from "../schemas.ts";
@@ -15,7 +15,7 @@ type Body = z.output<typeof Body>;
 
 const Data = z.array(PermissionOut);
 
-const needed = {
+const required = {
   updateKey: onApi("update_key"),
   addPermissionToKey: onRbac("add_permission_to_key"),
   createPermission: onRbac("create_permission", "when a slug is new"),
@@ -27,21 +27,23 @@ export const addPermissions = defineProcedure({
   summary: "Add permissions to a key",
   description:
     "Permissions that the key has already stay. Returns all direct permissions of the key after the call, in the order of their slugs, without those of its roles.",
-  permissions: needed,
-  errors: ["key_not_found", "managed_elsewhere", "managed_exists"],
+  permissions: required,
+  errors: ["key_not_found", "managed_by_manifest", "managed_exists"],
   body: Body,
   data: Data,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<PermissionOut[]> {
+async function handle(call: Call<Body, typeof required>): Promise<PermissionOut[]> {
   const { body, deps } = call;
   return inTransaction(deps, async (tx) => {
-    const key = await lockKeyToLink(tx, call, [needed.updateKey, needed.addPermissionToKey]);
+    const key = await lockKeyToLink(tx, call, [required.updateKey, required.addPermissionToKey]);
     const { permissions, events } = await ensurePermissions(tx, call, body.permissions, {
-      newSlugsNeed: needed.createPermission,
+      newSlugsNeed: required.createPermission,
     });
-    const wanted = (held: typeof permissions) => [...held, ...permissions];
-    return (await relinkKey(tx, call, key, permissionLinks, { wanted, events: [...events] })).map(toPermissionOut);
+    const requested = (held: typeof permissions) => [...held, ...permissions];
+    return (await relinkKey(tx, call, key, permissionLinks, { wanted: requested, events: [...events] })).map(
+      toPermissionOut,
+    );
   });
 }

@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { lockKeyToLink, relinkKey, roleLinks } from "../../domain/keys/key-links.ts";
 import { getRolesByName } from "../../domain/permissions/permission-links.ts";
-import { onApi, onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onApi, onRbac } from "../../required-permissions.ts";
 import type { RoleRow } from "../../store/roles.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { describeRoles } from "../permissions/role-reply.ts";
@@ -17,7 +17,7 @@ type Body = z.output<typeof Body>;
 
 const Data = z.array(RoleOut);
 
-const needed = {
+const required = {
   updateKey: onApi("update_key"),
   addRoleToKey: onRbac("add_role_to_key"),
 };
@@ -28,19 +28,19 @@ export const addRoles = defineProcedure({
   summary: "Add roles to a key",
   description:
     "Roles that the key has already stay. When one of the roles does not exist, none is added. Returns all roles of the key after the call, with their permissions, in the order of their names.",
-  permissions: needed,
-  errors: ["key_not_found", "role_not_found", "managed_elsewhere", "managed_exists"],
+  permissions: required,
+  errors: ["key_not_found", "role_not_found", "managed_by_manifest", "managed_exists"],
   body: Body,
   data: Data,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<RoleOut[]> {
+async function handle(call: Call<Body, typeof required>): Promise<RoleOut[]> {
   const { body, caller, deps } = call;
   return inTransaction(deps, async (tx) => {
-    const key = await lockKeyToLink(tx, call, [needed.updateKey, needed.addRoleToKey]);
+    const key = await lockKeyToLink(tx, call, [required.updateKey, required.addRoleToKey]);
     const roles = await getRolesByName(tx, caller.workspaceId, body.roles);
-    const wanted = (held: readonly RoleRow[]) => [...held, ...roles];
-    return describeRoles(tx, caller.workspaceId, await relinkKey(tx, call, key, roleLinks, { wanted }));
+    const requested = (held: readonly RoleRow[]) => [...held, ...roles];
+    return describeRoles(tx, caller.workspaceId, await relinkKey(tx, call, key, roleLinks, { wanted: requested }));
   });
 }

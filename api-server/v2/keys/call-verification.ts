@@ -11,10 +11,10 @@ import { LIMITS_ALONE, WITH_CREDITS } from "../../domain/ratelimits/counting.ts"
 import { invalidField } from "../../domain/refusals/invalid-field.ts";
 import type { Body } from "./verify-schemas.ts";
 
-/** What a call says of a verification, besides the key. */
+/** Members of a call that describe a verification, besides the key. */
 export type Asked = Pick<Body, "permissions" | "ratelimits" | "credits">;
 
-/** What `keys.verifyKey` verifies. How the key is found, and which keys the caller may see, is for those who extend it. */
+/** Verification of `keys.verifyKey`. Subclasses define how the key is found, and which keys the caller may see. */
 export abstract class CallVerification implements Verification {
   readonly clientIp: string | undefined;
   protected readonly workspaceId: string;
@@ -76,7 +76,7 @@ const DEFAULT_CREDIT_COST = 1;
 /** Most calls name no limit and no cost: then the charges depend only on the key. */
 const defaultPlan = KeyView.remember((view) => planOf(view, {}));
 
-/** The limits stay the same list, by which the counters remember what they made of it. */
+/** Keeps the list of limits identical, because the counters cache derived data by it. */
 const withCost = (plan: ChargePlan, cost: number | undefined): ChargePlan =>
   cost === undefined || plan.credits === undefined ? plan : { ...plan, credits: { ...plan.credits, cost } };
 

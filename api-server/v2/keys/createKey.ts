@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { makeKey } from "../../domain/keys/make-key.ts";
-import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onApi } from "../../required-permissions.ts";
 import { Credits, Expires, ExternalId, Meta, RatelimitsIn, RoleName, ShortApiId, Slug } from "../schemas.ts";
 import { NewKey } from "./new-key-reply.ts";
 
@@ -41,7 +41,7 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
-const needed = {
+const required = {
   createKey: onApi("create_key"),
   encryptKey: onApi("encrypt_key", "with `recoverable`"),
 };
@@ -52,13 +52,13 @@ export const createKey = defineProcedure({
   summary: "Create a key",
   description:
     "Creates a key in an API. Only this answer has the secret: the server stores its hash, and an encrypted copy if the key is recoverable. All or nothing: when a role does not exist, nothing is created.",
-  permissions: needed,
+  permissions: required,
   errors: ["api_not_found", "role_not_found", "precondition_failed", "managed_exists"],
   body: Body,
   data: NewKey,
   handle,
 });
 
-function handle(call: Call<Body, typeof needed>): Promise<NewKey> {
-  return makeKey(call, call.body, needed);
+function handle(call: Call<Body, typeof required>): Promise<NewKey> {
+  return makeKey(call, call.body, required);
 }

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { removeKey } from "../../domain/keys/remove-key.ts";
-import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onApi } from "../../required-permissions.ts";
 import { Empty, KeyId } from "../schemas.ts";
 
 const Body = z.strictObject({
@@ -15,22 +15,22 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
-const needed = { deleteKey: onApi("delete_key") };
+const required = { deleteKey: onApi("delete_key") };
 
 export const deleteKey = defineProcedure({
   path: "keys.deleteKey",
   effect: "change",
   summary: "Delete a key",
   description: "The key then verifies as NOT_FOUND. This cannot be undone.",
-  permissions: needed,
-  errors: ["key_not_found", "managed_elsewhere"],
+  permissions: required,
+  errors: ["key_not_found", "managed_by_manifest"],
   body: Body,
   data: Empty,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
+async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof Empty>> {
   const { keyId, permanent } = call.body;
-  await removeKey(call, { keyId, permanent, needed: needed.deleteKey });
+  await removeKey(call, { keyId, permanent, needed: required.deleteKey });
   return {};
 }

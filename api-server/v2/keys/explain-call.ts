@@ -7,7 +7,7 @@ import type { KeyRecord } from "../../../core/records.ts";
 import { STATUS_AT_A_GATE } from "../../../core/verification/gate-status.ts";
 import type { KeyView } from "../../../core/verification/key-view.ts";
 import type { Lookup } from "../../../edge/projection/contract.ts";
-import { type Explained, type ExplainParts, explain } from "../../../edge/verification/explain.ts";
+import { type ExplainDeps, type Explained, explain } from "../../../edge/verification/explain.ts";
 import { RuleVerification } from "../../../edge/verification/rule-verification.ts";
 import type { Verification } from "../../../edge/verification/verify.ts";
 import type { Deps } from "../../deps.ts";
@@ -22,7 +22,7 @@ import { describePolicy } from "../policies/schemas.ts";
 import { CallVerification } from "./call-verification.ts";
 import type { Asked, ExplainedOut } from "./explain-schemas.ts";
 
-/* What keys.explainVerification and admin.explainVerification do alike, once they know whose key it is. */
+/* Shared steps of keys.explainVerification and admin.explainVerification, once the key's workspace is known. */
 
 export interface ExplainedCall {
   readonly deps: Deps;
@@ -30,15 +30,15 @@ export interface ExplainedCall {
   /** Base64 SHA-256 of the key. */
   readonly hash: string;
   readonly asked: Asked;
-  /** At whose gate the request is; undefined for a call of keys.verifyKey. */
+  /** The gate that receives the request; `undefined` for a call of keys.verifyKey. */
   readonly gate: PolicyRow | undefined;
-  /** Whether the caller may know of keys of this API; "all" who may know of every key of the workspace. */
+  /** Whether the caller may learn of keys of this API; "all" if it may learn of every key of the workspace. */
   readonly mayVerify: ((apiId: string) => boolean) | "all";
-  /** Of a call of keys.verifyKey. */
+  /** Client IP of a call of keys.verifyKey. */
   readonly clientIp: string | undefined;
 }
 
-/** What both procedures refuse, by what stands here, and where there is no such key. */
+/** Error kinds that both procedures raise here, or for an unknown key. */
 export const EXPLAIN_ERRORS = [
   "permissions_query_syntax_error",
   "precondition_failed",
@@ -46,7 +46,10 @@ export const EXPLAIN_ERRORS = [
   "key_not_found",
 ] as const;
 
-/** The policy that the body names; undefined when it names none. Throws PublicError 404, and 400 for what the policy's rules say. */
+/**
+ * Returns the policy that the body names; `undefined` if it names no policy. Throws PublicError 404, and 400 for a violation of the
+ * policy's rules.
+ */
 export async function findGate(deps: Deps, workspaceId: string, asked: Asked): Promise<PolicyRow | undefined> {
   const { policyId } = asked;
   if (policyId === undefined) return undefined;
@@ -57,10 +60,10 @@ export async function findGate(deps: Deps, workspaceId: string, asked: Asked): P
   return row;
 }
 
-/** Explains what a verification would decide, and charges nothing. Throws what keys.verifyKey throws of its body. */
+/** Explains the decision of a verification without charging. Throws the errors of keys.verifyKey for its body. */
 export async function explainCall(call: ExplainedCall): Promise<ExplainedOut> {
   const { deps, workspaceId, hash, gate } = call;
-  // Before anything is asked: a policy of a later release ends it.
+  // Read first, because a policy of a later release is an error.
   const policy = gate === undefined ? undefined : readPolicy(gate);
   const stalenessMs = deps.projection.stalenessMs(workspaceId);
   const stores = {
@@ -103,7 +106,7 @@ async function explainAtGate(
   return { ...out, ...base, passes, status: passes ? 200 : out.status, steps: [...steps, ...out.steps] };
 }
 
-/** What the policy's sidecars report, without their names. */
+/** Summarizes the reports of the policy's sidecars, without their names. */
 async function describeGates(
   deps: Deps,
   workspaceId: string,
@@ -115,7 +118,7 @@ async function describeGates(
   return { dataPlane: shown };
 }
 
-/** The age of the data of the gate that is furthest behind, ms; undefined when none reports. */
+/** Returns the data age of the gate that is furthest behind, ms; `undefined` if no gate reports. */
 function oldestOf({ dataPlane }: Pick<ExplainedOut, "dataPlane">): number | undefined {
   if (dataPlane === undefined || dataPlane.pods === 0) return undefined;
   return dataPlane.oldestLagMs >= toJsonMs(Number.POSITIVE_INFINITY) ? Number.POSITIVE_INFINITY : dataPlane.oldestLagMs;
@@ -123,12 +126,12 @@ function oldestOf({ dataPlane }: Pick<ExplainedOut, "dataPlane">): number | unde
 
 const NOTHING = { permissions: { needed: [], held: [], heldCount: 0 }, limits: [] };
 
-const partsOf = ({ deps, workspaceId }: ExplainedCall): ExplainParts => ({
+const partsOf = ({ deps, workspaceId }: ExplainedCall): ExplainDeps => ({
   nowMs: deps.nowMs,
   projection: deps.projection,
   recordsAgeMs: () => deps.projection.stalenessMs(workspaceId),
   peekLimits: deps.peekLimits,
-  // What Postgres says while the shared counter is away is not what gates spend from.
+  // Never falls back to Postgres while the Redis counter is unavailable, because gates do not spend from Postgres.
   readCredits: deps.credits.readSharedRemaining.bind(deps.credits),
 });
 
@@ -149,7 +152,7 @@ class ExplainedCallVerification extends CallVerification {
   }
 }
 
-/** As the gate asks: whether its API may be seen was asked before. What gates know is taken for fresh. */
+/** Verifies as a gate does: access to the API was checked before, and cached gate data counts as fresh. */
 function atGate(
   { deps, workspaceId, hash, asked }: ExplainedCall,
   policy: CompiledPolicy,
@@ -157,7 +160,7 @@ function atGate(
 ): Verification {
   const projection = { findKey: deps.projection.findKey.bind(deps.projection), stalenessMs: () => 0 };
   const clientIp = policy.clientAddress === undefined ? undefined : asked.clientIp;
-  return new RuleVerification({ projection, workspaceId }, { inForce: { policy }, rule, hash, clientIp });
+  return new RuleVerification({ projection, workspaceId }, { active: { policy }, rule, hash, clientIp });
 }
 
 /** Throws PublicError 412 for a policy of a later release. */

@@ -5,7 +5,7 @@ import { DataPlane, PolicyId } from "../policies/schemas.ts";
 import { KeyId, unixMs } from "../schemas.ts";
 import { Body as VerifyBody } from "./verify-schemas.ts";
 
-/* What keys.explainVerification and admin.explainVerification have in common (api-v2.md sections 24.2 and 24.4). */
+/* Shared schemas of keys.explainVerification and admin.explainVerification (api-v2.md sections 24.2 and 24.4). */
 
 const text = (description: string, example: string) =>
   z
@@ -19,7 +19,7 @@ const number = (description: string, example: number) =>
     .describe(description)
     .meta({ examples: [example] });
 
-/** What is asked about a key, however it is named. */
+/** Request fields, besides the one that identifies the key. */
 export const ASKED = {
   policyId: PolicyId.optional().describe(
     "Explains a request at the gate of this policy, instead of a call of `keys.verifyKey`.",

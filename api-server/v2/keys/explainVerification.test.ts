@@ -2,15 +2,15 @@ import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { hashKey } from "../../../core/keys/key-string.ts";
 import { buildTestApp, type TestApp } from "../../test/app.ts";
-import { makeThings, policyBody, type Things } from "../../test/things.ts";
+import { makeResources, policyBody, type Resources } from "../../test/resources.ts";
 
 const HOUR_MS = 3_600_000;
 
 let t: TestApp;
-let things: Things;
+let resources: Resources;
 beforeAll(async () => {
   t = await buildTestApp();
-  things = makeThings(t.deps.db, { workspaceId: t.workspace.id, ask: (path, body) => t.data(path, body) });
+  resources = makeResources(t.deps.db, { workspaceId: t.workspace.id, ask: (path, body) => t.data(path, body) });
 });
 afterAll(() => t.close());
 
@@ -48,14 +48,14 @@ describe("the same as keys.verifyKey, called right after it", () => {
   const limit = (name: string, max: number) => ({ name, limit: max, duration: HOUR_MS, autoApply: true });
 
   test("for random keys, requests and counters", { timeout: 120_000 }, async () => {
-    const role = await things.role(["c.*"]);
+    const role = await resources.role(["c.*"]);
     for (const externalId of ["one", "two"]) {
       await t.data("identities.createIdentity", { externalId, ratelimits: [limit("of-owner", 4)] });
     }
     const codes = new Set<unknown>();
     await fc.assert(
       fc.asyncProperty(aCase, async ({ before, asked, own, owner, credits, enabled, isExpired }) => {
-        const { keyId, key } = await things.key({
+        const { keyId, key } = await resources.key({
           enabled,
           permissions: ["a.b"],
           roles: [role.name],
@@ -91,7 +91,7 @@ describe("the same as keys.verifyKey, called right after it", () => {
   });
 
   test("an address that is not given is that of the call", async () => {
-    const { keyId, key, apiId } = await things.key();
+    const { keyId, key, apiId } = await resources.key();
     await t.deps.db.query("update apis set ip_allow_list = '{192.0.2.1}' where id = $1", [apiId]);
     t.deps.projection.forgetAll();
     expect((await t.data("keys.verifyKey", { key })).code).toBe("FORBIDDEN");
@@ -121,7 +121,7 @@ describe("at a gate", () => {
     },
   ];
   const aGate = async (apiId: string, more: object = {}) => {
-    const body = policyBody(apiId, things.name("policy"), rules as never);
+    const body = policyBody(apiId, resources.name("policy"), rules as never);
     const made = await t.data("policies.setPolicy", {
       ...body,
       policy: { ...(body as { policy: object }).policy, ...more },
@@ -130,7 +130,9 @@ describe("at a gate", () => {
   };
 
   test("the rule that matched and its limit are said, and the policy they are of", async () => {
-    const { keyId, apiId } = await things.key({ credits: { remaining: 5, refill: { interval: "daily", amount: 7 } } });
+    const { keyId, apiId } = await resources.key({
+      credits: { remaining: 5, refill: { interval: "daily", amount: 7 } },
+    });
     const policyId = await aGate(apiId);
     await t.edge.pods.report({
       workspaceId: t.workspace.id,
@@ -158,7 +160,7 @@ describe("at a gate", () => {
   });
 
   test("what onStale says is told, and by what the gates report whether they do it now", async () => {
-    const { keyId, apiId } = await things.key();
+    const { keyId, apiId } = await resources.key();
     const stale = async (onStale: object, stalenessMs: number | undefined) => {
       const policyId = await aGate(apiId, { onStale });
       const report = { workspaceId: t.workspace.id, policyId, podId: "shop/a", generation: 1, version: 0 };
@@ -186,7 +188,7 @@ describe("at a gate", () => {
   });
 
   test("a policy that does not say how the client's address is found checks none", async () => {
-    const { keyId, apiId } = await things.key();
+    const { keyId, apiId } = await resources.key();
     await t.deps.db.query("update apis set ip_allow_list = '{192.0.2.1}' where id = $1", [apiId]);
     t.deps.projection.forgetAll();
     const blind = await aGate(apiId);
@@ -196,7 +198,7 @@ describe("at a gate", () => {
   });
 
   test("in mode Audit everything passes, and the code says what is counted", async () => {
-    const { keyId, apiId } = await things.key({ enabled: false });
+    const { keyId, apiId } = await resources.key({ enabled: false });
     const policyId = await aGate(apiId, { mode: "Audit" });
     const audited = { mode: "Audit", passes: true, status: 200 };
     expect(await explain({ keyId, policyId })).toMatchObject({ ...audited, code: "DISABLED" });
@@ -204,7 +206,7 @@ describe("at a gate", () => {
   });
 
   test("what the rules say cannot be asked for beside them", async () => {
-    const { keyId, apiId } = await things.key();
+    const { keyId, apiId } = await resources.key();
     const policyId = await aGate(apiId);
     for (const more of [{ permissions: "a.b" }, { credits: { cost: 1 } }, { ratelimits: [] }]) {
       const { status, body } = await t.call("keys.explainVerification", { keyId, policyId, ...more });
@@ -215,12 +217,12 @@ describe("at a gate", () => {
 
 describe("who asks", () => {
   test("needs both permissions on the API of the key, and learns nothing of a key of another API from its secret", async () => {
-    const mine = await things.key();
-    const other = await things.key({ enabled: false });
+    const mine = await resources.key();
+    const other = await resources.key({ enabled: false });
     const on = (apiId: string) => [`api.${apiId}.read_key`, `api.${apiId}.verify_key`];
     const rootKey = await t.rootKey(on(mine.apiId));
     expect((await explain({ key: mine.key }, { rootKey })).code).toBe("VALID");
-    const shown = (answer: object) => JSON.stringify(answer).replaceAll(/"(now|ageMs)":\d+/g, '"$1":0');
+    const shown = (response: object) => JSON.stringify(response).replaceAll(/"(now|ageMs)":\d+/g, '"$1":0');
     const never = await explain({ key: "never" }, { rootKey });
     expect(never).toMatchObject({ code: "NOT_FOUND", status: 401 });
     expect(never).not.toHaveProperty("stores");
@@ -234,14 +236,14 @@ describe("who asks", () => {
   });
 
   test("needs them on the API of a policy, too", async () => {
-    const [mine, other] = [await things.key(), await things.policy()];
+    const [mine, other] = [await resources.key(), await resources.policy()];
     const rootKey = await t.rootKey([`api.${mine.apiId}.read_key`, `api.${mine.apiId}.verify_key`]);
     const { policyId } = other;
     expect((await t.call("keys.explainVerification", { keyId: mine.keyId, policyId }, { rootKey })).status).toBe(403);
   });
 
   test("of another workspace gets what it gets of a key that never was", async () => {
-    const { key, keyId } = await things.key();
+    const { key, keyId } = await resources.key();
     const { rootKey } = await t.makeWorkspace();
     expect((await explain({ key }, { rootKey })).code).toBe("NOT_FOUND");
     expect((await t.call("keys.explainVerification", { keyId }, { rootKey })).status).toBe(404);
@@ -259,7 +261,7 @@ test.each([
 });
 
 test("neither the secret nor its hash nor meta is in an answer, nor an event or an audit row left", async () => {
-  const { key, keyId } = await things.key({ credits: { remaining: 2 }, meta: { note: "private words" } });
+  const { key, keyId } = await resources.key({ credits: { remaining: 2 }, meta: { note: "private words" } });
   const before = (await t.audit()).length;
   const text = JSON.stringify([await explain({ keyId }), await explain({ key }), await explain({ key: `${key}x` })]);
   for (const word of [key, hashKey(key), "private words"]) expect(text).not.toContain(word);

@@ -2,8 +2,8 @@ import * as z from "zod";
 import { hashKey } from "../../../core/keys/key-string.ts";
 import { invalidField } from "../../domain/refusals/invalid-field.ts";
 import { keyNotFound } from "../../domain/refusals/not-found.ts";
-import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onApi } from "../../required-permissions.ts";
 import { findKey, findKeyHash } from "../../store/keys.ts";
 import { KeyId } from "../schemas.ts";
 import { EXPLAIN_ERRORS, explainCall, findGate } from "./explain-call.ts";
@@ -28,7 +28,7 @@ const Data = ExplainedOut.extend({
 });
 type Data = z.input<typeof Data>;
 
-const needed = { verifyKey: VERIFY_KEY, readKey: onApi("read_key") };
+const required = { verifyKey: VERIFY_KEY, readKey: onApi("read_key") };
 
 export const explainVerification = defineProcedure({
   path: "keys.explainVerification",
@@ -36,7 +36,7 @@ export const explainVerification = defineProcedure({
   summary: "Explain what a verification would decide",
   description:
     "Says what `keys.verifyKey`, or with `policyId` a request at a gate, would answer now: each step with the value that it saw, where that comes from and how old it is, and limits and credits as they stand. The code that verifies decides it, as a dry run: nothing is counted, spent, stored or recorded. With `policyId` the permissions are needed on the API of the policy too.",
-  permissions: needed,
+  permissions: required,
   errors: EXPLAIN_ERRORS,
   addition: true,
   body: Body,
@@ -44,11 +44,11 @@ export const explainVerification = defineProcedure({
   handle,
 });
 
-type ExplainCall = Call<Body, typeof needed>;
+type ExplainCall = Call<Body, typeof required>;
 
 async function handle(call: ExplainCall): Promise<Data> {
-  // Before the lookup, so that the refusal reveals nothing about the key.
-  for (const one of [needed.verifyKey, needed.readKey]) if (!call.holdsForSome(one)) call.require(one);
+  // Checked before the lookup, so that the error reveals nothing about the key.
+  for (const one of [required.verifyKey, required.readKey]) if (!call.holdsForSome(one)) call.require(one);
   const { body, caller, deps, origin } = call;
   const { workspaceId } = caller;
   if ((body.key === undefined) === (body.keyId === undefined)) {
@@ -58,7 +58,7 @@ async function handle(call: ExplainCall): Promise<Data> {
   if (gate !== undefined) requireBoth(call, gate.api_id);
   const hash = body.key === undefined ? await findHash(call, body.keyId ?? "") : hashKey(body.key);
   const mayVerify = (apiId: string): boolean =>
-    call.holds(needed.verifyKey, apiId) && call.holds(needed.readKey, apiId);
+    call.holds(required.verifyKey, apiId) && call.holds(required.readKey, apiId);
   const clientIp = body.clientIp ?? (gate === undefined ? origin.clientIp : undefined);
   const { stores, ...explained } = await explainCall({
     deps,
@@ -73,11 +73,11 @@ async function handle(call: ExplainCall): Promise<Data> {
 }
 
 function requireBoth(call: ExplainCall, apiId: string): void {
-  call.require(needed.readKey, apiId);
-  call.require(needed.verifyKey, apiId);
+  call.require(required.readKey, apiId);
+  call.require(required.verifyKey, apiId);
 }
 
-/** Throws PublicError: 404, then 403, as keys.getKey does. */
+/** Throws PublicError: 404, then 403, like keys.getKey. */
 async function findHash(call: ExplainCall, keyId: string): Promise<string> {
   const ref = { workspaceId: call.caller.workspaceId, keyId };
   const row = await findKey(call.deps.db, ref);

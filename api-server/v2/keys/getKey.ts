@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { requireKeyEncryption } from "../../domain/keys/key-encryption.ts";
 import { keyNotFound } from "../../domain/refusals/not-found.ts";
-import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onApi } from "../../required-permissions.ts";
 import { findKey } from "../../store/keys.ts";
 import { describeKeys } from "../key-reply.ts";
 import { KeyId, KeyOut } from "../schemas.ts";
@@ -13,7 +13,7 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
-const needed = {
+const required = {
   readKey: onApi("read_key"),
   decryptKey: onApi("decrypt_key", "with `decrypt`"),
 };
@@ -24,22 +24,22 @@ export const getKey = defineProcedure({
   summary: "Read a key",
   description:
     "Returns everything about a key; also its secret, if you ask for it and the key is recoverable. Shows every change that was answered before.",
-  permissions: needed,
+  permissions: required,
   errors: ["key_not_found", "precondition_failed"],
   body: Body,
   data: KeyOut,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<KeyOut> {
+async function handle(call: Call<Body, typeof required>): Promise<KeyOut> {
   const { body, caller, deps } = call;
   const { keyId } = body;
   const { workspaceId } = caller;
   const row = await findKey(deps.db, { workspaceId, keyId });
   if (row === undefined) throw keyNotFound(keyId);
   const { api_id: apiId, key_encryption: isEnabled } = row;
-  call.require(needed.readKey, apiId);
-  const vault = body.decrypt ? requireKeyEncryption(call, needed.decryptKey, { apiId, isEnabled }) : undefined;
+  call.require(required.readKey, apiId);
+  const vault = body.decrypt ? requireKeyEncryption(call, required.decryptKey, { apiId, isEnabled }) : undefined;
   const [key] = await describeKeys(deps, workspaceId, [row], vault);
   if (key === undefined) throw keyNotFound(keyId);
   return key;

@@ -194,7 +194,7 @@ describe("refusals", () => {
     const { keyId } = await t.data("keys.createKey", body, { headers });
     const permissions = path === remove ? ["managed.slug"] : ["role.write"];
     const refused = await t.call(path, { keyId, permissions });
-    expect(refused.body.error).toMatchObject({ status: 409, type: "https://docs.test/errors/managed_elsewhere" });
+    expect(refused.body.error).toMatchObject({ status: 409, type: "https://docs.test/errors/managed_by_manifest" });
     expect((await read(keyId)).permissions).toEqual(["managed.slug"]);
     const released = await t.call(path, { keyId, permissions }, { headers: { ...headers, "Postern-Release": "true" } });
     expect(released.status).toBe(200);

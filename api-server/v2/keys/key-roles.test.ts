@@ -158,7 +158,7 @@ describe("refusals", () => {
     const { keyId } = await t.data("keys.createKey", { apiId, roles: ["Editor"] }, { headers });
     const roles = path === remove ? ["Editor"] : ["Admin"];
     const refused = await t.call(path, { keyId, roles });
-    expect(refused.body.error).toMatchObject({ status: 409, type: "https://docs.test/errors/managed_elsewhere" });
+    expect(refused.body.error).toMatchObject({ status: 409, type: "https://docs.test/errors/managed_by_manifest" });
     expect((await t.call(path, { keyId, roles }, { headers })).status).toBe(200);
     expect((await t.call(path, { keyId, roles })).status).toBe(409);
   });

@@ -2,17 +2,17 @@ import { hashKey } from "../../../core/keys/key-string.ts";
 import type { KeyView } from "../../../core/verification/key-view.ts";
 import type { Lookup } from "../../../edge/projection/contract.ts";
 import { takeOverMigratedKey } from "../../domain/keys/migrated-keys.ts";
-import { onApi } from "../../needed-permissions.ts";
 import type { CallNeeding } from "../../procedure.ts";
+import { onApi } from "../../required-permissions.ts";
 import { CallVerification } from "./call-verification.ts";
 import type { Body } from "./verify-schemas.ts";
 
-/** On the API of the key: the caller learns nothing about a key of another API. */
+/** Required on the API of the key: the caller learns nothing about a key of another API. */
 export const VERIFY_KEY = onApi("verify_key");
 
 type VerifyCall = CallNeeding<Body, typeof VERIFY_KEY>;
 
-/** A call of `keys.verifyKey` for edge/verification: its root key decides which keys it may see, its body what is verified. */
+/** A call of `keys.verifyKey` for edge/verification: its root key determines which keys it may see, its body the requested checks. */
 export class KeyVerification extends CallVerification {
   readonly #call: VerifyCall;
 
@@ -31,7 +31,7 @@ export class KeyVerification extends CallVerification {
     return this.#call.holds(VERIFY_KEY, apiId);
   }
 
-  /** An imported key is rewritten as one of ours at its first use (api-v2.md section 12.4). */
+  /** Rewrites an imported key under its own hash on first use (api-v2.md section 12.4). */
   async #orMigrated(lookup: Lookup<KeyView>, hash: string): Promise<Lookup<KeyView>> {
     const { body, deps } = this.#call;
     const { key, migrationId } = body;

@@ -5,17 +5,17 @@ import { importKeys } from "../../domain/keys/import-keys.ts";
 import { checkMeta } from "../../domain/refusals/check-meta.ts";
 import { invalidField } from "../../domain/refusals/invalid-field.ts";
 import { apiNotFound, migrationNotFound } from "../../domain/refusals/not-found.ts";
-import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onApi } from "../../required-permissions.ts";
 import { findApi } from "../../store/apis.ts";
 import { findMigration } from "../../store/migrations-of-keys.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { Credits, Expires, KeyId, Meta, RatelimitsIn, RoleName, Slug } from "../schemas.ts";
 
-/** The most parts of all keys in a request, because each is a row that must be projected. */
+/** Maximum parts of all keys in a request, because each is a row that must be projected. */
 const PARTS_MAX = 100_000;
 
-/** The most keys of a request: four at once take half of the memory of a replica, and each some seconds. */
+/** Maximum keys of a request: four concurrent requests take half of the memory of a replica, and each a few seconds. */
 const IMPORTED_KEYS_MAX = 10_000;
 
 const Hash = z
@@ -27,7 +27,7 @@ const Hash = z
   )
   .meta({ examples: ["uU0nuZNNPgilLlLX2n2r+sSE7+N6U4DukIj3rOLvzek="] });
 
-/** A key of the request; the command line checks a file by it. */
+/** A key of the request; the command line validates files with it. */
 export const ImportedKey = z.strictObject({
   hash: Hash,
   name: z
@@ -93,7 +93,7 @@ const Data = z.strictObject({
 });
 type Data = z.input<typeof Data>;
 
-const needed = { createKey: onApi("create_key") };
+const required = { createKey: onApi("create_key") };
 
 export const migrateKeys = defineProcedure({
   path: "keys.migrateKeys",
@@ -101,18 +101,18 @@ export const migrateKeys = defineProcedure({
   summary: "Import keys that were issued elsewhere",
   description:
     "Stores hashes of keys, so that their holders can go on using them. Keys of a `sha256` migration verify at once. Keys of a `prefixed` migration verify the first time with the `migrationId` in `keys.verifyKey`, and without it after that. The call can be repeated safely: hashes that exist already are listed under `failed`.",
-  permissions: needed,
+  permissions: required,
   errors: ["api_not_found", "migration_not_found"],
   body: Body,
   data: Data,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Data> {
+async function handle(call: Call<Body, typeof required>): Promise<Data> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
   const { apiId, migrationId } = body;
-  call.require(needed.createKey, apiId);
+  call.require(required.createKey, apiId);
   const api = await findApi(deps.db, { workspaceId, apiId });
   if (api === undefined) throw apiNotFound(apiId);
   const migration = await findMigration(deps.db, { workspaceId, migrationId });
@@ -130,18 +130,18 @@ async function handle(call: Call<Body, typeof needed>): Promise<Data> {
   return { migrated, failed };
 }
 
-/** Throws PublicError 400 for the first entry that contradicts itself, or when the keys have too many parts in total. */
+/** Throws PublicError 400 for the first entry that contradicts itself, or if the keys have too many parts in total. */
 function checkKeys(keys: Body["keys"]): void {
-  let parts = 0;
+  let deps = 0;
   for (const [index, { credits, meta, permissions = [], roles = [], ratelimits = [] }] of keys.entries()) {
     const fault = credits && checkRefill(credits);
     if (fault !== undefined) throw invalidField(`body.keys[${index}].credits.refill`, fault);
     checkMeta(meta, `body.keys[${index}].meta`);
-    parts += permissions.length + roles.length + ratelimits.length;
+    deps += permissions.length + roles.length + ratelimits.length;
   }
-  if (parts <= PARTS_MAX) return;
+  if (deps <= PARTS_MAX) return;
   throw invalidField(
     "body.keys",
-    `expected at most ${PARTS_MAX} permissions, roles and rate limits in all, got ${parts}; send fewer keys at a time`,
+    `expected at most ${PARTS_MAX} permissions, roles and rate limits in all, got ${deps}; send fewer keys at a time`,
   );
 }

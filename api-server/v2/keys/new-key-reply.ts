@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { KeyId } from "../schemas.ts";
 
-/** The response of procedures that create a key. */
+/** Response of procedures that create a key. */
 export const NewKey = z.strictObject({
   keyId: KeyId,
   key: z

@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { lockKeyToLink, permissionLinks, relinkKey } from "../../domain/keys/key-links.ts";
 import { permissionNotFound } from "../../domain/refusals/not-found.ts";
-import { onApi, onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onApi, onRbac } from "../../required-permissions.ts";
 import { listPermissionsByIdOrSlug, type PermissionRow } from "../../store/permissions.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { PermissionOut, toPermissionOut } from "../permissions/schemas.ts";
@@ -22,7 +22,7 @@ type Body = z.output<typeof Body>;
 
 const Data = z.array(PermissionOut);
 
-const needed = {
+const required = {
   updateKey: onApi("update_key"),
   removePermissionFromKey: onRbac("remove_permission_from_key"),
 };
@@ -33,17 +33,17 @@ export const removePermissions = defineProcedure({
   summary: "Remove permissions from a key",
   description:
     "Removes direct permissions of the key; the permissions of its roles stay. The permissions themselves stay in the workspace. Returns the direct permissions that are left, in the order of their slugs.",
-  permissions: needed,
-  errors: ["key_not_found", "permission_not_found", "managed_elsewhere", "managed_exists"],
+  permissions: required,
+  errors: ["key_not_found", "permission_not_found", "managed_by_manifest", "managed_exists"],
   body: Body,
   data: Data,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<PermissionOut[]> {
+async function handle(call: Call<Body, typeof required>): Promise<PermissionOut[]> {
   const { body, caller, deps } = call;
   return inTransaction(deps, async (tx) => {
-    const key = await lockKeyToLink(tx, call, [needed.updateKey, needed.removePermissionFromKey]);
+    const key = await lockKeyToLink(tx, call, [required.updateKey, required.removePermissionFromKey]);
     const asked = await listPermissionsByIdOrSlug(tx, {
       workspaceId: caller.workspaceId,
       permissions: body.permissions,
@@ -51,7 +51,7 @@ async function handle(call: Call<Body, typeof needed>): Promise<PermissionOut[]>
     const unknown = asked.find(({ id }) => id === null);
     if (unknown !== undefined) throw permissionNotFound(unknown.asked);
     const unwanted = new Set(asked.map(({ id }) => id));
-    const wanted = (held: readonly PermissionRow[]) => held.filter(({ id }) => !unwanted.has(id));
-    return (await relinkKey(tx, call, key, permissionLinks, { wanted })).map(toPermissionOut);
+    const requested = (held: readonly PermissionRow[]) => held.filter(({ id }) => !unwanted.has(id));
+    return (await relinkKey(tx, call, key, permissionLinks, { wanted: requested })).map(toPermissionOut);
   });
 }

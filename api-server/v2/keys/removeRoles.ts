@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { lockKeyToLink, relinkKey, roleLinks } from "../../domain/keys/key-links.ts";
 import { getRolesByName } from "../../domain/permissions/permission-links.ts";
-import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onApi } from "../../required-permissions.ts";
 import type { RoleRow } from "../../store/roles.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { describeRoles } from "../permissions/role-reply.ts";
@@ -17,7 +17,7 @@ type Body = z.output<typeof Body>;
 
 const Data = z.array(RoleOut);
 
-const needed = { updateKey: onApi("update_key") };
+const required = { updateKey: onApi("update_key") };
 
 export const removeRoles = defineProcedure({
   path: "keys.removeRoles",
@@ -25,20 +25,20 @@ export const removeRoles = defineProcedure({
   summary: "Remove roles from a key",
   description:
     "The key loses the permissions of these roles, unless another role or a direct permission grants them too. When one of the roles does not exist, none is removed. Returns the roles that are left, with their permissions, in the order of their names.",
-  permissions: needed,
-  errors: ["key_not_found", "role_not_found", "managed_elsewhere", "managed_exists"],
+  permissions: required,
+  errors: ["key_not_found", "role_not_found", "managed_by_manifest", "managed_exists"],
   body: Body,
   data: Data,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<RoleOut[]> {
+async function handle(call: Call<Body, typeof required>): Promise<RoleOut[]> {
   const { body, caller, deps } = call;
   return inTransaction(deps, async (tx) => {
-    const key = await lockKeyToLink(tx, call, [needed.updateKey]);
+    const key = await lockKeyToLink(tx, call, [required.updateKey]);
     const roles = await getRolesByName(tx, caller.workspaceId, body.roles);
     const unwanted = new Set(roles.map(({ id }) => id));
-    const wanted = (held: readonly RoleRow[]) => held.filter(({ id }) => !unwanted.has(id));
-    return describeRoles(tx, caller.workspaceId, await relinkKey(tx, call, key, roleLinks, { wanted }));
+    const requested = (held: readonly RoleRow[]) => held.filter(({ id }) => !unwanted.has(id));
+    return describeRoles(tx, caller.workspaceId, await relinkKey(tx, call, key, roleLinks, { wanted: requested }));
   });
 }

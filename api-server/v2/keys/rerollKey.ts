@@ -10,8 +10,8 @@ import { drawKey } from "../../domain/keys/new-key.ts";
 import { newRatelimits } from "../../domain/ratelimits/new-ratelimits.ts";
 import { keyNotFound } from "../../domain/refusals/not-found.ts";
 import type { KeyVault } from "../../key-vault.ts";
-import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onApi } from "../../required-permissions.ts";
 import { type ApiRow, findApi } from "../../store/apis.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { copyKeyGrants, insertKey, setKeyExpiry } from "../../store/key-changes.ts";
@@ -21,7 +21,7 @@ import { type KeyRow, listKeyParts, lockKey } from "../../store/keys.ts";
 import { KeyId } from "../schemas.ts";
 import { NewKey } from "./new-key-reply.ts";
 
-/** Unknown members are ignored here. */
+/** Ignores unknown members. */
 const Body = z.object({
   keyId: KeyId,
   expiration: z
@@ -35,7 +35,7 @@ const Body = z.object({
 });
 type Body = z.output<typeof Body>;
 
-const needed = {
+const required = {
   createKey: onApi("create_key"),
   encryptKey: onApi("encrypt_key", "when the key is recoverable"),
 };
@@ -46,14 +46,14 @@ export const rerollKey = defineProcedure({
   summary: "Replace a key by one with the same settings",
   description:
     "Creates a successor with a new secret, a new id and all settings of the old key. The old key goes on working for the time that you give, but not longer than it would have without this call. The credits that are left are copied, not moved: with each reroll of the old key there are as many more. The counters of rate limits begin at zero.",
-  permissions: needed,
+  permissions: required,
   errors: ["key_not_found", "precondition_failed"],
   body: Body,
   data: NewKey,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<NewKey> {
+async function handle(call: Call<Body, typeof required>): Promise<NewKey> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
   const ref = { workspaceId, keyId: body.keyId };
@@ -62,7 +62,7 @@ async function handle(call: Call<Body, typeof needed>): Promise<NewKey> {
     if (old === undefined) throw keyNotFound(body.keyId);
     const vault = await checkGrants(tx, call, old);
     const api = await findApi(tx, { workspaceId, apiId: old.api_id });
-    // The API was deleted while this call waited for the key, and so was the key.
+    // The API, and so the key, was deleted while this call waited for the key.
     if (api === undefined) throw keyNotFound(body.keyId);
     const credits = old.remaining === null ? undefined : await readCredits(changeCredits);
     const successor = await insertSuccessor(tx, call, { old, api, credits, vault });
@@ -88,24 +88,24 @@ async function handle(call: Call<Body, typeof needed>): Promise<NewKey> {
   });
 }
 
-/** Throws PublicError 403 for any missing permission, then 412. Returns the vault when the key is recoverable. */
+/** Throws PublicError 403 for any missing permission, then 412. Returns the vault if the key is recoverable. */
 async function checkGrants(
   tx: PoolClient,
-  call: Call<Body, typeof needed>,
+  call: Call<Body, typeof required>,
   old: KeyRow,
 ): Promise<KeyVault | undefined> {
   const { api_id: apiId, key_encryption: isEnabled } = old;
-  call.require(needed.createKey, apiId);
+  call.require(required.createKey, apiId);
   const isRecoverable = await hasKeySecret(tx, { workspaceId: call.caller.workspaceId, keyId: old.id });
   if (!isRecoverable) return undefined;
-  call.require(needed.encryptKey, apiId);
-  return requireKeyEncryption(call, needed.encryptKey, { apiId, isEnabled });
+  call.require(required.encryptKey, apiId);
+  return requireKeyEncryption(call, required.encryptKey, { apiId, isEnabled });
 }
 
 /**
- * The exact credits that the old key has left: its counter is read while it is suspended, and is not changed. So they are copied, and a
- * grace period doubles them: a successor without credits, or an old key that lost them, would not work, and a caller that repeats a call
- * whose response it missed would lose them. The caller may create keys with any credits anyway (api-v2.md section 13.8).
+ * Returns the exact remaining credits of the old key: its counter is read while it is suspended, and is not changed. So they are copied,
+ * and a grace period doubles them: a successor without credits, or an old key that lost them, would not work, and a caller that repeats a
+ * call whose response it missed would lose them. The caller may create keys with any credits anyway (api-v2.md section 13.8).
  */
 async function readCredits(changeCredits: ChangeCredits): Promise<CreditRow | undefined> {
   let credits: CreditRow | undefined;
@@ -145,14 +145,14 @@ async function insertSuccessor(
     meta: old.meta,
     enabled: old.enabled,
     expiresAt: old.expires_at,
-    // The manifest that manages the old key does not know the new one.
+    // The manifest that manages the old key does not contain the new one.
     manager: null,
     createdAt,
     credits: credits && {
       granted: credits.remaining,
       refillAmount: credits.refillAmount,
       refillDay: credits.refillDay,
-      // A refill that the old key had not received yet is due for the new one too.
+      // A refill that the old key has not received yet is due for the new one too.
       lastRefillOn: (await findLastRefill(tx, { workspaceId, keyId: old.id })) ?? utcDate(createdAt),
       lastRefillAt: old.last_refill_at,
     },

@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { lockKeyToLink, permissionLinks, relinkKey } from "../../domain/keys/key-links.ts";
 import { ensurePermissions } from "../../domain/permissions/permission-links.ts";
-import { onApi, onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onApi, onRbac } from "../../required-permissions.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { PermissionOut, toPermissionOut } from "../permissions/schemas.ts";
 import { KeyId, Slug } from "../schemas.ts";
@@ -18,7 +18,7 @@ type Body = z.output<typeof Body>;
 
 const Data = z.array(PermissionOut);
 
-const needed = {
+const required = {
   updateKey: onApi("update_key"),
   addPermissionToKey: onRbac("add_permission_to_key"),
   removePermissionFromKey: onRbac("remove_permission_from_key"),
@@ -31,23 +31,25 @@ export const setPermissions = defineProcedure({
   summary: "Replace the permissions of a key",
   description:
     "The key then has exactly these direct permissions; those of its roles stay. Returns them, in the order of their slugs.",
-  permissions: needed,
-  errors: ["key_not_found", "managed_elsewhere", "managed_exists"],
+  permissions: required,
+  errors: ["key_not_found", "managed_by_manifest", "managed_exists"],
   body: Body,
   data: Data,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<PermissionOut[]> {
+async function handle(call: Call<Body, typeof required>): Promise<PermissionOut[]> {
   const { body, deps } = call;
   return inTransaction(deps, async (tx) => {
-    // Both are required whatever the difference is, so that the result reveals nothing about the key.
-    const { updateKey, addPermissionToKey, removePermissionFromKey } = needed;
+    // Both are required regardless of the difference, so that the result reveals nothing about the key.
+    const { updateKey, addPermissionToKey, removePermissionFromKey } = required;
     const key = await lockKeyToLink(tx, call, [updateKey, addPermissionToKey, removePermissionFromKey]);
     const { permissions, events } = await ensurePermissions(tx, call, body.permissions, {
-      newSlugsNeed: needed.createPermission,
+      newSlugsNeed: required.createPermission,
     });
-    const wanted = () => permissions;
-    return (await relinkKey(tx, call, key, permissionLinks, { wanted, events: [...events] })).map(toPermissionOut);
+    const requested = () => permissions;
+    return (await relinkKey(tx, call, key, permissionLinks, { wanted: requested, events: [...events] })).map(
+      toPermissionOut,
+    );
   });
 }

@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { lockKeyToLink, relinkKey, roleLinks } from "../../domain/keys/key-links.ts";
 import { getRolesByName } from "../../domain/permissions/permission-links.ts";
-import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onApi } from "../../required-permissions.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { describeRoles } from "../permissions/role-reply.ts";
 import { RoleOut } from "../permissions/schemas.ts";
@@ -19,7 +19,7 @@ type Body = z.output<typeof Body>;
 
 const Data = z.array(RoleOut);
 
-const needed = { updateKey: onApi("update_key") };
+const required = { updateKey: onApi("update_key") };
 
 export const setRoles = defineProcedure({
   path: "keys.setRoles",
@@ -27,19 +27,19 @@ export const setRoles = defineProcedure({
   summary: "Replace the roles of a key",
   description:
     "The key then has exactly these roles; its direct permissions stay. When one of the roles does not exist, nothing changes. Returns the roles, with their permissions, in the order of their names.",
-  permissions: needed,
-  errors: ["key_not_found", "role_not_found", "managed_elsewhere", "managed_exists"],
+  permissions: required,
+  errors: ["key_not_found", "role_not_found", "managed_by_manifest", "managed_exists"],
   body: Body,
   data: Data,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<RoleOut[]> {
+async function handle(call: Call<Body, typeof required>): Promise<RoleOut[]> {
   const { body, caller, deps } = call;
   return inTransaction(deps, async (tx) => {
-    const key = await lockKeyToLink(tx, call, [needed.updateKey]);
+    const key = await lockKeyToLink(tx, call, [required.updateKey]);
     const roles = await getRolesByName(tx, caller.workspaceId, body.roles);
-    const wanted = () => roles;
-    return describeRoles(tx, caller.workspaceId, await relinkKey(tx, call, key, roleLinks, { wanted }));
+    const requested = () => roles;
+    return describeRoles(tx, caller.workspaceId, await relinkKey(tx, call, key, roleLinks, { wanted: requested }));
   });
 }

@@ -19,7 +19,7 @@ let apiId: string;
 let beforeRemoval = async (): Promise<void> => {};
 
 /** The credit store of an edge, whose removals can be held up. */
-const heldUp = (store: CreditStore): CreditStore =>
+const blocked = (store: CreditStore): CreditStore =>
   new Proxy(store, {
     get(target, name) {
       if (name === "remove") return (refs: readonly CreditRef[]) => beforeRemoval().then(() => target.remove(refs));
@@ -34,7 +34,7 @@ beforeAll(async () => {
   t = await buildTestApp({
     deps: ({ db, nowMs, log }) => ({
       counters: edge.counters({ timeoutMs: 10_000 }),
-      credits: createCreditService({ db, store: heldUp(edge.credits), nowMs, log }),
+      credits: createCreditService({ db, store: blocked(edge.credits), nowMs, log }),
     }),
   });
   ({ apiId } = await t.data("apis.createApi", { name: "races" }));

@@ -151,7 +151,7 @@ function verdict({ enabled, expires, remaining }: Model, cost: number): { code: 
 }
 
 /** As keys.getKey has it; ids of limits aside, and what the caller of updateKey has no say in. */
-function toAnswer(model: Model): Record<string, unknown> {
+function toResponse(model: Model): Record<string, unknown> {
   const { name, externalId, meta, expires, enabled, remaining, refill, ratelimits, roles, permissions } = model;
   const effective = new Set([...permissions, ...roles.flatMap((role) => ROLES[role] ?? [])]);
   const unlessEmpty = (list: readonly unknown[]) => (list.length === 0 ? undefined : list);
@@ -262,7 +262,7 @@ test("a key is what the changes to it say, whatever they are and in whatever ord
       );
       const seen = { ...rest, ratelimits: ratelimits?.map(({ id, ...limit }: { id: string }) => limit) };
       // toEqual takes a member that is undefined for one that is not there.
-      expect(seen).toEqual(toAnswer(model));
+      expect(seen).toEqual(toResponse(model));
       // A limit whose name stays keeps its id.
       for (const [name, id] of limitIds) if (idsNow.has(name)) expect(idsNow.get(name)).toBe(id);
       limitIds = idsNow;

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { changeCreditsOfKey } from "../../domain/keys/change-credits.ts";
-import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onApi } from "../../required-permissions.ts";
 import { KeyId, Refill } from "../schemas.ts";
 
 const Body = z.strictObject({
@@ -32,7 +32,7 @@ const Data = z.strictObject({
 });
 type Data = z.input<typeof Data>;
 
-const needed = { updateKey: onApi("update_key") };
+const required = { updateKey: onApi("update_key") };
 
 export const updateCredits = defineProcedure({
   path: "keys.updateCredits",
@@ -40,15 +40,15 @@ export const updateCredits = defineProcedure({
   summary: "Set, add or take credits",
   description:
     "Changes the number that is left at that moment, so no credits are lost that are spent at the same time. A decrement by more than is left results in 0. The refill stays, unless the key becomes unlimited.",
-  permissions: needed,
+  permissions: required,
   errors: ["key_not_found"],
   body: Body,
   data: Data,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Data> {
+async function handle(call: Call<Body, typeof required>): Promise<Data> {
   const { keyId, operation, value } = call.body;
-  const change = { keyId, operation, value, needed: needed.updateKey, operationField: "body.operation" };
+  const change = { keyId, operation, value, needed: required.updateKey, operationField: "body.operation" };
   return changeCreditsOfKey(call, change);
 }

@@ -250,7 +250,7 @@ describe("refusals", () => {
     const headers = { "Postern-Manager": "prod/Key/shop/managed" };
     const { keyId } = await t.data("keys.createKey", { apiId, name: "m" }, { headers });
     const direct = await t.call("keys.updateKey", { keyId, enabled: false });
-    expect(direct.body.error).toMatchObject({ status: 409, type: "https://docs.test/errors/managed_elsewhere" });
+    expect(direct.body.error).toMatchObject({ status: 409, type: "https://docs.test/errors/managed_by_manifest" });
     expect((await t.call("keys.deleteKey", { keyId })).status).toBe(409);
     expect((await t.call("keys.updateKey", { keyId, enabled: false }, { headers })).status).toBe(200);
     expect(

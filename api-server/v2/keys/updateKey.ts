@@ -2,8 +2,8 @@ import type { PoolClient } from "pg";
 import * as z from "zod";
 import { changeKey } from "../../domain/keys/change-key.ts";
 import { ensurePermissions, getRolesByName } from "../../domain/permissions/permission-links.ts";
-import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onApi } from "../../required-permissions.ts";
 import type { AuditEvent } from "../../store/audit.ts";
 import { replaceKeyPermissions, replaceKeyRoles } from "../../store/key-changes.ts";
 import {
@@ -54,33 +54,33 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
-const needed = { updateKey: onApi("update_key") };
+const required = { updateKey: onApi("update_key") };
 
 export const updateKey = defineProcedure({
   path: "keys.updateKey",
   effect: "change",
   summary: "Change a key",
   description: "Changes the given fields; omitted fields stay. The next verification uses the new values.",
-  permissions: needed,
-  errors: ["key_not_found", "role_not_found", "managed_elsewhere", "managed_exists"],
+  permissions: required,
+  errors: ["key_not_found", "role_not_found", "managed_by_manifest", "managed_exists"],
   body: Body,
   data: Empty,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
+async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof Empty>> {
   const { keyId, ...changes } = call.body;
   await changeKey(call, {
     keyId,
     changes,
-    needed: needed.updateKey,
+    needed: required.updateKey,
     refillField: "body.credits.refill",
     relink: (tx) => relink(tx, call),
   });
   return {};
 }
 
-/** The audit log says of the links only that the key was updated. */
+/** For link changes, the audit log records only that the key was updated. */
 async function relink(tx: PoolClient, call: Call<Body>): Promise<readonly AuditEvent[]> {
   const { body, caller } = call;
   const { workspaceId } = caller;

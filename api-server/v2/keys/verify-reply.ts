@@ -8,22 +8,22 @@ import type { Data } from "./verify-schemas.ts";
 /** The part of a response that describes the key and is the same for every outcome. Cached as long as the key's record. */
 type KeyPart = Omit<Data, "valid" | "code" | "credits" | "ratelimits">;
 
-/** The members of the key's part as JSON, without its braces; never none. */
+/** Returns the members of the key's part as JSON, without braces; never empty. */
 const keyPartOf = KeyView.remember((view) => JSON.stringify(toKeyPart(view)).slice(1, -1));
 
-/** The response when the key does not exist, or the caller may not know of it. */
+/** Response if the key does not exist, or the caller may not know of it. */
 export const NOT_FOUND = new DataJson(JSON.stringify({ valid: false, code: "NOT_FOUND" } satisfies Data));
 
 /**
- * The response to a verification of a key that was found (api-v2.md section 12.1), as the JSON that its schema would produce: what is
- * the same in each response for a key is serialized once.
+ * Returns the response of a verification whose key was found (api-v2.md section 12.1), as the JSON that its schema would produce. The
+ * constant part of a key's responses is serialized once.
  */
 export function toDataJson(
   view: KeyView,
   result: {
     readonly code: Code;
     readonly limits: readonly SelectedLimit[] | undefined;
-    /** One for each limit, in the same order. */
+    /** One per limit, in the same order. */
     readonly outcomes: readonly LimitOutcome[] | undefined;
     readonly credits: number | undefined;
   },

@@ -14,11 +14,9 @@ import {
   unixMs,
 } from "../schemas.ts";
 
-/*
- * Request and response of keys.verifyKey (api-v2.md sections 13.4 and 12.1).
- */
+/* Request and response of keys.verifyKey (api-v2.md sections 13.4 and 12.1). */
 
-/** Unknown members are ignored here. */
+/** Ignores unknown members. */
 const RequestedRatelimit = z.object({
   name: z
     .string()

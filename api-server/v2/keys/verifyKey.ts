@@ -9,7 +9,7 @@ import { KeyVerification, VERIFY_KEY } from "./key-verification.ts";
 import { NOT_FOUND, toDataJson } from "./verify-reply.ts";
 import { Body, Data } from "./verify-schemas.ts";
 
-const needed = { verifyKey: VERIFY_KEY };
+const required = { verifyKey: VERIFY_KEY };
 
 export const verifyKey = defineProcedure({
   path: "keys.verifyKey",
@@ -18,26 +18,26 @@ export const verifyKey = defineProcedure({
   summary: "Decide whether a key may be used",
   description:
     "Always answers 200 with a code: a key that may not be used is an outcome and not an error. Charges rate limits (all or none of them) and, last, credits.",
-  permissions: needed,
+  permissions: required,
   errors: ["permissions_query_syntax_error", "precondition_failed"],
   body: Body,
   data: Data,
   handle,
 });
 
-/** For a cached key without limits and credits it returns without a promise, because customers call it with every request. */
-function handle(call: Call<Body, typeof needed>): DataJson | Promise<DataJson> {
+/** Returns without a promise for a cached key without limits and credits, because customers call it with every request. */
+function handle(call: Call<Body, typeof required>): DataJson | Promise<DataJson> {
   const startedMs = performance.now();
-  // Before the lookup, so that the refusal reveals nothing about the key.
-  if (!call.holdsForSome(needed.verifyKey)) call.require(needed.verifyKey);
+  // Checked before the lookup, so that the error reveals nothing about the key.
+  if (!call.holdsForSome(required.verifyKey)) call.require(required.verifyKey);
   const verification = new KeyVerification(call);
   const verdict = verify(new ServerCounting(call.deps), verification);
   return verdict instanceof Promise
-    ? verdict.then((late) => answer(call, verification, late, startedMs))
-    : answer(call, verification, verdict, startedMs);
+    ? verdict.then((late) => respond(call, verification, late, startedMs))
+    : respond(call, verification, verdict, startedMs);
 }
 
-function answer(
+function respond(
   call: Call<Body>,
   { selected }: KeyVerification,
   verdict: Verdict,
@@ -57,7 +57,7 @@ function answer(
   return remaining instanceof Promise ? remaining.then(finish) : finish(remaining);
 }
 
-/** The remaining credits of the key, which every response shows; undefined when they are unlimited. */
+/** Returns the remaining credits of the key, which every response contains; `undefined` if they are unlimited. */
 function findRemaining(
   { deps }: Call<Body>,
   view: KeyView,
@@ -66,7 +66,7 @@ function findRemaining(
   if (counted !== undefined) return remainingAfter(deps, view, counted);
   const { limited, workspaceId, keyId } = view.key;
   if (!limited) return undefined;
-  // Refused before credits were reached. The decision needs no database; the credits, which are only information, are left out.
+  // Rejected before credits were reached. The decision needs no database; the credits, which are only informative, are omitted.
   return deps.credits.readRemaining({ workspaceId, keyId }).catch((error: unknown) => {
     if (isDatabaseUnavailable(error)) return undefined;
     throw error;

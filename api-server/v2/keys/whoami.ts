@@ -2,8 +2,8 @@ import * as z from "zod";
 import { KEY_LENGTH_MAX } from "../../../core/keys/key-hash.ts";
 import { hashKey } from "../../../core/keys/key-string.ts";
 import { keyOfSecretNotFound } from "../../domain/refusals/not-found.ts";
-import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onApi } from "../../required-permissions.ts";
 import { findKeyByHash } from "../../store/keys.ts";
 import { describeKeys } from "../key-reply.ts";
 import { KeyOut } from "../schemas.ts";
@@ -18,7 +18,7 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
-const needed = { readKey: onApi("read_key") };
+const required = { readKey: onApi("read_key") };
 
 export const whoami = defineProcedure({
   path: "keys.whoami",
@@ -26,18 +26,18 @@ export const whoami = defineProcedure({
   summary: "Read the key behind a secret",
   description:
     "Returns everything about the key except its secret, also when it is disabled or expired. This is no verification: no limit is charged, no credit is spent, no use is recorded.",
-  permissions: needed,
+  permissions: required,
   errors: ["key_not_found"],
   body: Body,
   data: KeyOut,
   handle,
 });
 
-async function handle({ body, caller, deps, require }: Call<Body, typeof needed>): Promise<KeyOut> {
+async function handle({ body, caller, deps, require }: Call<Body, typeof required>): Promise<KeyOut> {
   const { workspaceId } = caller;
   const row = await findKeyByHash(deps.db, { workspaceId, hash: hashKey(body.key) });
   if (row === undefined) throw keyOfSecretNotFound();
-  require(needed.readKey, row.api_id);
+  require(required.readKey, row.api_id);
   const [key] = await describeKeys(deps, workspaceId, [row]);
   if (key === undefined) throw keyOfSecretNotFound();
   return key;

@@ -2,10 +2,10 @@ import * as z from "zod";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { DIGESTED_KINDS, findDigest } from "../../store/managed-digests.ts";
 import { findOwn } from "../../store/managed-objects.ts";
-import { findLeft } from "../../store/orphaned-objects.ts";
+import { findRemaining } from "../../store/orphaned-objects.ts";
 import {
+  CLAIM_REQUIRED,
   CLAIMED_ERRORS,
-  CLAIMED_NEEDED,
   ClaimedKind,
   Digest,
   findManagedObject,
@@ -47,7 +47,7 @@ export const findObject = defineProcedure({
   summary: "Find what a manifest manages",
   description:
     "A manager has at most one object of a kind. Keys cannot be found this way, because a manager may have several. With `left`, the object that it released last and that nothing manages since. The answer comes from the store, so a client does not have to rely on what a manifest says about itself.",
-  permissions: CLAIMED_NEEDED,
+  permissions: CLAIM_REQUIRED,
   errors: CLAIMED_ERRORS,
   addition: true,
   body: Body,
@@ -55,13 +55,13 @@ export const findObject = defineProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof CLAIMED_NEEDED>): Promise<Data> {
+async function handle(call: Call<Body, typeof CLAIM_REQUIRED>): Promise<Data> {
   const { body, caller, deps } = call;
   const { kind, manager, left } = body;
   const { workspaceId } = caller;
   const notFound = () => managedNotFound(kind, `of the manager ${manager}`);
   const ref = { workspaceId, manager };
-  const id = left ? await findLeft(deps.db, kind, ref) : (await findOwn(deps.db, kind, ref))?.id;
+  const id = left ? await findRemaining(deps.db, kind, ref) : (await findOwn(deps.db, kind, ref))?.id;
   if (id === undefined) throw notFound();
   const found = await findManagedObject(deps.db, kind, { workspaceId, id });
   // Deleted or taken over between the two statements.

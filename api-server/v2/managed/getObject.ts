@@ -2,10 +2,10 @@ import * as z from "zod";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { findLastManager } from "../../store/orphaned-objects.ts";
 import {
+  CLAIM_REQUIRED,
   CLAIMED_ERRORS,
-  CLAIMED_NEEDED,
   findManagedObject,
-  KEY_NEEDED,
+  KEY_REQUIRED,
   ManagedKind,
   managedNotFound,
   TO_LEARN_OF,
@@ -42,14 +42,14 @@ const Data = z.strictObject({
 });
 type Data = z.input<typeof Data>;
 
-const needed = { ...CLAIMED_NEEDED, ...KEY_NEEDED };
+const required = { ...CLAIM_REQUIRED, ...KEY_REQUIRED };
 
 export const getObject = defineProcedure({
   path: "managed.getObject",
   effect: "read",
   summary: "Say who manages an object",
   description: "A managed object comes from a manifest and is changed there. This says from which manifest.",
-  permissions: needed,
+  permissions: required,
   errors: [...CLAIMED_ERRORS, "key_not_found"],
   addition: true,
   body: Body,
@@ -57,7 +57,7 @@ export const getObject = defineProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Data> {
+async function handle(call: Call<Body, typeof required>): Promise<Data> {
   const { body, caller, deps } = call;
   const { kind, id } = body;
   const { workspaceId } = caller;

@@ -2,7 +2,7 @@ import * as z from "zod";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { DIGESTED_KINDS, listDigestsOf } from "../../store/managed-digests.ts";
 import { Cluster, Cursor, LongLimit } from "../schemas.ts";
-import { CLAIMED_NEEDED, Digest, Manager, TO_LEARN_OF } from "./managed-kinds.ts";
+import { CLAIM_REQUIRED, Digest, Manager, TO_LEARN_OF } from "./managed-kinds.ts";
 
 const Body = z.strictObject({
   kind: z
@@ -25,8 +25,8 @@ const ManagedDigest = z.strictObject({
 });
 type ManagedDigest = z.input<typeof ManagedDigest>;
 
-const { readRole, readNamespace, readOverride } = CLAIMED_NEEDED;
-const needed = { readRole, readNamespace, readOverride };
+const { readRole, readNamespace, readOverride } = CLAIM_REQUIRED;
+const required = { readRole, readNamespace, readOverride };
 
 export const listDigests = defineListProcedure({
   path: "managed.listDigests",
@@ -34,7 +34,7 @@ export const listDigests = defineListProcedure({
   summary: "Say which managed objects changed",
   description:
     "For clients that keep many objects as their manifests say: one digest per object, which changes with anything that a manifest determines. In the order of their ids. The root key must be allowed to read each.",
-  permissions: needed,
+  permissions: required,
   errors: [],
   addition: true,
   body: Body,
@@ -43,7 +43,7 @@ export const listDigests = defineListProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Page<ManagedDigest>> {
+async function handle(call: Call<Body, typeof required>): Promise<Page<ManagedDigest>> {
   const { body, caller, deps } = call;
   const { kind, cluster, limit, cursor = "" } = body;
   const { workspaceId } = caller;

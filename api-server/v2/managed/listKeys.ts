@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onApi } from "../../required-permissions.ts";
 import { listDirectPermissions } from "../../store/key-permissions.ts";
 import { listKeysOfManager } from "../../store/keys.ts";
 import { describeKeys } from "../key-reply.ts";
@@ -27,9 +27,9 @@ const Data = z.strictObject({
 });
 type Data = z.input<typeof Data>;
 
-const needed = { readKey: onApi("read_key", "for every key that is listed") };
+const required = { readKey: onApi("read_key", "for every key that is listed") };
 
-/** A manager needs few: the one in use, and those that run out after they were replaced. */
+/** A manager needs few: the active key, and those that expire after their replacement. */
 const KEYS_MAX = 100;
 
 export const listKeys = defineProcedure({
@@ -38,7 +38,7 @@ export const listKeys = defineProcedure({
   summary: "List the keys of a manifest",
   description:
     "A manager may have several keys with different names. The newest 100 are listed, the newest first; never their secrets.",
-  permissions: needed,
+  permissions: required,
   errors: [],
   addition: true,
   body: Body,
@@ -46,11 +46,11 @@ export const listKeys = defineProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Data> {
+async function handle(call: Call<Body, typeof required>): Promise<Data> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
   const rows = await listKeysOfManager(deps.db, { workspaceId, manager: body.manager, rowsMax: KEYS_MAX });
-  for (const { api_id } of rows) call.require(needed.readKey, api_id);
+  for (const { api_id } of rows) call.require(required.readKey, api_id);
   const keys = await describeKeys(deps, workspaceId, rows);
   const direct = await listDirectPermissions(deps.db, { workspaceId, keyIds: rows.map(({ id }) => id) });
   return {

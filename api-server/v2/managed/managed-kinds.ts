@@ -1,17 +1,17 @@
 import * as z from "zod";
 import type { ErrorKind, PublicError } from "../../../core/errors.ts";
 import { MANAGER } from "../../../core/manifests/manager.ts";
-import { MANAGED } from "../../domain/managed/things.ts";
-import { onApi, onNamespace, onRbac } from "../../needed-permissions.ts";
+import { MANAGED } from "../../domain/managed/resources.ts";
+import { onApi, onNamespace, onRbac } from "../../required-permissions.ts";
 import { findManager, MANAGED_KINDS, type ManagerRows, type ObjectRef } from "../../store/managed-objects.ts";
 import type { Queryable } from "../../store/queryable.ts";
 
-/* What managed.* needs for each kind of object: how to read it, who may read it, and its 404. */
+/* Data of managed.* for each kind of object: how to read it, the required permission, and its 404. */
 
 export const ManagedKind = z.enum(MANAGED_KINDS);
 export type ManagedKind = z.output<typeof ManagedKind>;
 
-/** The kinds of which a manager has at most one object. */
+/** Kinds of which a manager has at most one object. */
 export const ClaimedKind = ManagedKind.exclude(["key"]);
 export type ClaimedKind = z.output<typeof ClaimedKind>;
 
@@ -29,24 +29,24 @@ export const Digest = z
   )
   .meta({ examples: ["5d41402abc4b2a76b9719d911017c592ae2b1f9c0d8e7f6a5b4c3d2e1f0a9b8c"] });
 
-export const CLAIMED_NEEDED = {
+export const CLAIM_REQUIRED = {
   readApi: onApi("read_api", "for kind `api` or `policy`"),
   readRole: onRbac("read_role", "for kind `role`"),
   readPermission: onRbac("read_permission", "for kind `permission`"),
   readNamespace: onNamespace("read_namespace", "for kind `namespace`"),
   readOverride: onNamespace("read_override", "for kind `override`"),
 };
-export const KEY_NEEDED = { readKey: onApi("read_key", "for kind `key`") };
+export const KEY_REQUIRED = { readKey: onApi("read_key", "for kind `key`") };
 
-/** The permission that is needed to learn of an object: that for reading it. */
+/** Permission required to learn of an object: that for reading it. */
 export const TO_LEARN_OF = {
-  api: CLAIMED_NEEDED.readApi,
-  role: CLAIMED_NEEDED.readRole,
-  permission: CLAIMED_NEEDED.readPermission,
-  namespace: CLAIMED_NEEDED.readNamespace,
-  override: CLAIMED_NEEDED.readOverride,
-  key: KEY_NEEDED.readKey,
-  policy: CLAIMED_NEEDED.readApi,
+  api: CLAIM_REQUIRED.readApi,
+  role: CLAIM_REQUIRED.readRole,
+  permission: CLAIM_REQUIRED.readPermission,
+  namespace: CLAIM_REQUIRED.readNamespace,
+  override: CLAIM_REQUIRED.readOverride,
+  key: KEY_REQUIRED.readKey,
+  policy: CLAIM_REQUIRED.readApi,
 } as const satisfies Record<ManagedKind, unknown>;
 
 export const CLAIMED_ERRORS = [
@@ -60,14 +60,14 @@ export const CLAIMED_ERRORS = [
 
 export interface ManagedObject {
   readonly manager: string | null;
-  /** The id for the permission to read it; undefined where the permission has no form with an id. */
+  /** Id for the permission to read it; `undefined` if the permission has no form with an id. */
   readonly permissionId: string | undefined;
   /** Only for an override. */
   readonly async?: boolean;
   readonly namespaceId?: string;
 }
 
-/** By its id; undefined when no live object has it. */
+/** Finds an object by its id; `undefined` if there is no such live object. */
 export async function findManagedObject<Kind extends ManagedKind>(
   db: Queryable,
   kind: Kind,

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { createPermission as create } from "../../domain/permissions/create-permission.ts";
-import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onRbac } from "../../required-permissions.ts";
 import { Slug } from "../schemas.ts";
 import { Description, PermissionName } from "./schemas.ts";
 
@@ -20,22 +20,22 @@ const Data = z.strictObject({
 });
 type Data = z.input<typeof Data>;
 
-const needed = { createPermission: onRbac("create_permission") };
+const required = { createPermission: onRbac("create_permission") };
 
 export const createPermission = defineProcedure({
   path: "permissions.createPermission",
   effect: "change",
   summary: "Create a permission",
   description: "The slug is the name that queries ask for; it is unique in the workspace, case-insensitive.",
-  permissions: needed,
+  permissions: required,
   errors: ["permission_already_exists"],
   body: Body,
   data: Data,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Data> {
+async function handle(call: Call<Body, typeof required>): Promise<Data> {
   const { name, slug, description } = call.body;
-  call.require(needed.createPermission);
+  call.require(required.createPermission);
   return { permissionId: await create(call, { name, slug, description }) };
 }

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { createRole as create } from "../../domain/permissions/create-role.ts";
-import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onRbac } from "../../required-permissions.ts";
 import { Slug } from "../schemas.ts";
 import { Description, NewRoleName, SLUGS_MAX } from "./schemas.ts";
 
@@ -24,7 +24,7 @@ const Data = z.strictObject({
 });
 type Data = z.input<typeof Data>;
 
-const needed = {
+const required = {
   createRole: onRbac("create_role"),
   addPermissionToRole: onRbac("add_permission_to_role", "with `permissions`"),
   createPermission: onRbac("create_permission", "when a slug is new"),
@@ -36,17 +36,17 @@ export const createRole = defineProcedure({
   summary: "Create a role",
   description:
     "A role grants its permissions to every key that has it. With `Postern-Manager`, the call can be repeated safely.",
-  permissions: needed,
+  permissions: required,
   errors: ["role_already_exists"],
   body: Body,
   data: Data,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Data> {
+async function handle(call: Call<Body, typeof required>): Promise<Data> {
   const { name, description, permissions: slugs = [] } = call.body;
-  call.require(needed.createRole);
-  if (slugs.length > 0) call.require(needed.addPermissionToRole);
-  const grants = { slugs, newSlugsNeed: needed.createPermission };
+  call.require(required.createRole);
+  if (slugs.length > 0) call.require(required.addPermissionToRole);
+  const grants = { slugs, newSlugsNeed: required.createPermission };
   return { roleId: await create(call, { name, description, grants }) };
 }

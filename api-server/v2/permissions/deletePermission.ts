@@ -1,31 +1,31 @@
 import * as z from "zod";
-import { MANAGED } from "../../domain/managed/things.ts";
+import { MANAGED } from "../../domain/managed/resources.ts";
 import { deleteHeld } from "../../domain/permissions/many-holders.ts";
-import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onRbac } from "../../required-permissions.ts";
 import { Empty } from "../schemas.ts";
 import { Permission } from "./schemas.ts";
 
 const Body = z.strictObject({ permission: Permission });
 type Body = z.output<typeof Body>;
 
-const needed = { deletePermission: onRbac("delete_permission") };
+const required = { deletePermission: onRbac("delete_permission") };
 
 export const deletePermission = defineProcedure({
   path: "permissions.deletePermission",
   effect: "change",
   summary: "Delete a permission",
   description: "Every key and every role that has it loses it, and its slug is free again. This cannot be undone.",
-  permissions: needed,
-  errors: ["permission_not_found", "managed_elsewhere"],
+  permissions: required,
+  errors: ["permission_not_found", "managed_by_manifest"],
   body: Body,
   data: Empty,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
+async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof Empty>> {
   const { body, caller } = call;
-  call.require(needed.deletePermission);
+  call.require(required.deletePermission);
   await deleteHeld(call, MANAGED.permission, { workspaceId: caller.workspaceId, which: body.permission });
   return {};
 }

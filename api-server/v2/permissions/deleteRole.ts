@@ -1,8 +1,8 @@
 import * as z from "zod";
-import { MANAGED } from "../../domain/managed/things.ts";
+import { MANAGED } from "../../domain/managed/resources.ts";
 import { deleteHeld } from "../../domain/permissions/many-holders.ts";
-import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onRbac } from "../../required-permissions.ts";
 import { Empty } from "../schemas.ts";
 import { Role } from "./schemas.ts";
 
@@ -12,7 +12,7 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
-const needed = { deleteRole: onRbac("delete_role") };
+const required = { deleteRole: onRbac("delete_role") };
 
 export const deleteRole = defineProcedure({
   path: "permissions.deleteRole",
@@ -20,16 +20,16 @@ export const deleteRole = defineProcedure({
   summary: "Delete a role",
   description:
     "Every key that has it loses it, and its name is free again. This cannot be undone. With `unlessHeld` it is refused while a key has the role.",
-  permissions: needed,
-  errors: ["role_not_found", "managed_elsewhere", "protected_resource"],
+  permissions: required,
+  errors: ["role_not_found", "managed_by_manifest", "protected_resource"],
   body: Body,
   data: Empty,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
+async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof Empty>> {
   const { body, caller } = call;
-  call.require(needed.deleteRole);
+  call.require(required.deleteRole);
   await deleteHeld(call, MANAGED.role, { workspaceId: caller.workspaceId, which: body.role }, body);
   return {};
 }

@@ -1,29 +1,29 @@
 import * as z from "zod";
 import { permissionNotFound } from "../../domain/refusals/not-found.ts";
-import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onRbac } from "../../required-permissions.ts";
 import { findPermission } from "../../store/permissions.ts";
 import { Permission, PermissionOut, toPermissionOut } from "./schemas.ts";
 
 const Body = z.strictObject({ permission: Permission });
 type Body = z.output<typeof Body>;
 
-const needed = { readPermission: onRbac("read_permission") };
+const required = { readPermission: onRbac("read_permission") };
 
 export const getPermission = defineProcedure({
   path: "permissions.getPermission",
   effect: "read",
   summary: "Read a permission",
   description: "By id or slug.",
-  permissions: needed,
+  permissions: required,
   errors: ["permission_not_found"],
   body: Body,
   data: PermissionOut,
   handle,
 });
 
-async function handle({ body, caller, deps, require }: Call<Body, typeof needed>): Promise<PermissionOut> {
-  require(needed.readPermission);
+async function handle({ body, caller, deps, require }: Call<Body, typeof required>): Promise<PermissionOut> {
+  require(required.readPermission);
   const { workspaceId } = caller;
   const permission = await findPermission(deps.db, { workspaceId, permission: body.permission });
   if (permission === undefined) throw permissionNotFound(body.permission);

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { roleNotFound } from "../../domain/refusals/not-found.ts";
-import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onRbac } from "../../required-permissions.ts";
 import { listPermissionsOfRole } from "../../store/permissions.ts";
 import { findRole } from "../../store/roles.ts";
 import { Role, RoleOut, toRoleOut } from "./schemas.ts";
@@ -9,24 +9,24 @@ import { Role, RoleOut, toRoleOut } from "./schemas.ts";
 const Body = z.strictObject({ role: Role });
 type Body = z.output<typeof Body>;
 
-const needed = { readRole: onRbac("read_role") };
+const required = { readRole: onRbac("read_role") };
 
 export const getRole = defineProcedure({
   path: "permissions.getRole",
   effect: "read",
   summary: "Read a role",
   description: "By id or name, with its permissions.",
-  permissions: needed,
+  permissions: required,
   errors: ["role_not_found"],
   body: Body,
   data: RoleOut,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<RoleOut> {
+async function handle(call: Call<Body, typeof required>): Promise<RoleOut> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
-  call.require(needed.readRole);
+  call.require(required.readRole);
   const role = await findRole(deps.db, { workspaceId, role: body.role });
   if (role === undefined) throw roleNotFound(body.role);
   return toRoleOut(role, await listPermissionsOfRole(deps.db, { workspaceId, roleId: role.id }));

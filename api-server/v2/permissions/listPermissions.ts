@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { readPage } from "../../domain/lists/search.ts";
-import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
+import { onRbac } from "../../required-permissions.ts";
 import { listPermissions as listPermissionRows, searchPermissions } from "../../store/permissions.ts";
 import { PageLimit, Search } from "../schemas.ts";
 import { PermissionOut, ShortCursor, toPermissionOut } from "./schemas.ts";
@@ -13,14 +13,14 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
-const needed = { readPermission: onRbac("read_permission") };
+const required = { readPermission: onRbac("read_permission") };
 
 export const listPermissions = defineListProcedure({
   path: "permissions.listPermissions",
   effect: "read",
   summary: "List the permissions",
   description: "In the order of their ids.",
-  permissions: needed,
+  permissions: required,
   errors: [],
   body: Body,
   item: PermissionOut,
@@ -28,9 +28,9 @@ export const listPermissions = defineListProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Page<PermissionOut>> {
+async function handle(call: Call<Body, typeof required>): Promise<Page<PermissionOut>> {
   const { limit, cursor = "", search } = call.body;
-  call.require(needed.readPermission);
+  call.require(required.readPermission);
   // Reads one row more than the page: it shows that there is a next page, and is its cursor.
   const page = { workspaceId: call.caller.workspaceId, cursor, rowsMax: limit + 1 };
   const rows = await readPage(call, search, {

@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { PAGE_BYTES_MAX } from "../../domain/lists/list-page.ts";
 import { readPage } from "../../domain/lists/search.ts";
-import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
+import { onRbac } from "../../required-permissions.ts";
 import { countRolesThatFit } from "../../store/permissions.ts";
 import { listRoles as listRoleRows, searchRoles } from "../../store/roles.ts";
 import { PageLimit, Search } from "../schemas.ts";
@@ -16,7 +16,7 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
-const needed = { readRole: onRbac("read_role") };
+const required = { readRole: onRbac("read_role") };
 
 export const listRoles = defineListProcedure({
   path: "permissions.listRoles",
@@ -24,7 +24,7 @@ export const listRoles = defineListProcedure({
   summary: "List the roles",
   description:
     "In the order of their ids, each with its permissions. A page ends early when its roles are larger than 4 MiB together.",
-  permissions: needed,
+  permissions: required,
   errors: [],
   body: Body,
   item: RoleOut,
@@ -32,11 +32,11 @@ export const listRoles = defineListProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Page<RoleOut>> {
+async function handle(call: Call<Body, typeof required>): Promise<Page<RoleOut>> {
   const { body, caller, deps } = call;
   const { limit, cursor = "", search } = body;
   const { workspaceId } = caller;
-  call.require(needed.readRole);
+  call.require(required.readRole);
   // Reads one row more than the page: it shows that there is a next page, and is its cursor.
   const page = { workspaceId, cursor, rowsMax: limit + 1 };
   const rows = await readPage(call, search, {

@@ -3,7 +3,7 @@ import type { Queryable } from "../../store/queryable.ts";
 import type { RoleRow } from "../../store/roles.ts";
 import { type RoleOut, toRoleOut } from "./schemas.ts";
 
-/** Returns roles in the form of the API (api-v2.md section 6.2), in the given order: one query for all their permissions. */
+/** Returns roles in the form of the API (api-v2.md section 6.2), in the given order, with one query for all their permissions. */
 export async function describeRoles(db: Queryable, workspaceId: string, roles: readonly RoleRow[]): Promise<RoleOut[]> {
   if (roles.length === 0) return [];
   const permissions = await listPermissionsOfRoles(db, { workspaceId, roleIds: roles.map(({ id }) => id) });

@@ -3,7 +3,7 @@ import type { PermissionRow } from "../../store/permissions.ts";
 import type { RoleRow } from "../../store/roles.ts";
 import { Cursor, Slug } from "../schemas.ts";
 
-/* The fields that the procedures of permissions.* share (api-v2.md sections 6.2 and 17). */
+/* Shared fields of permissions.* (api-v2.md sections 6.2 and 17). */
 
 export const Description = z
   .string()
@@ -35,7 +35,7 @@ export const Permission = Slug.describe(
   "Id or slug of the permission. When a text is the id of one and the slug of another, the id wins.",
 ).meta({ examples: ["documents.read"] });
 
-/** The most permissions in one call; wildcards are the way to grant more. */
+/** Maximum permissions in one call; use wildcards to grant more. */
 export const SLUGS_MAX = 1000;
 
 /** For the lists of permissions.*. */

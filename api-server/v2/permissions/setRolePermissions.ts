@@ -1,13 +1,13 @@
 import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
 import { handOver } from "../../domain/managed/changes.ts";
+import { MANAGED } from "../../domain/managed/resources.ts";
 import { guardManaged } from "../../domain/managed/rules.ts";
-import { MANAGED } from "../../domain/managed/things.ts";
 import { ensurePermissions, requireForNewSlugs } from "../../domain/permissions/permission-links.ts";
 import { roleConnected, roleDisconnected } from "../../domain/permissions/role-events.ts";
 import { roleNotFound } from "../../domain/refusals/not-found.ts";
-import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onRbac } from "../../required-permissions.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { listPermissionsOfRole, type PermissionRow } from "../../store/permissions.ts";
 import { deleteRolePermissions, insertRolePermissions, lockRoleById, type RoleRow } from "../../store/roles.ts";
@@ -40,7 +40,7 @@ type Body = z.output<typeof Body>;
 
 const Data = z.array(PermissionOut);
 
-const needed = {
+const required = {
   addPermissionToRole: onRbac("add_permission_to_role"),
   removePermissionFromRole: onRbac("remove_permission_from_role"),
   createPermission: onRbac("create_permission", "when a slug is new"),
@@ -52,20 +52,20 @@ export const setRolePermissions = defineProcedure({
   summary: "Replace the permissions of a role",
   description:
     "The role then grants exactly these permissions; `[]` removes all. Returns them, in the order of their slugs.",
-  permissions: needed,
-  errors: ["role_not_found", "role_changed", "managed_elsewhere", "managed_exists"],
+  permissions: required,
+  errors: ["role_not_found", "role_changed", "managed_by_manifest", "managed_exists"],
   body: Body,
   data: Data,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<PermissionOut[]> {
+async function handle(call: Call<Body, typeof required>): Promise<PermissionOut[]> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
   const { roleId, permissions: slugs, expected } = body;
-  call.require(needed.addPermissionToRole);
-  call.require(needed.removePermissionFromRole);
-  const newSlugsNeed = needed.createPermission;
+  call.require(required.addPermissionToRole);
+  call.require(required.removePermissionFromRole);
+  const newSlugsNeed = required.createPermission;
   return inTransaction(deps, async (tx) => {
     // The lock serializes calls for one role, so that the result is exactly that of one of them.
     const role = await lockRoleById(tx, { workspaceId, roleId });
@@ -98,7 +98,7 @@ async function handle(call: Call<Body, typeof needed>): Promise<PermissionOut[]>
   });
 }
 
-/** @throws PublicError 409 `role_changed` when the role, which is locked, grants other permissions than these. */
+/** @throws PublicError 409 `role_changed` if the locked role grants other permissions than these. */
 function requireUnchanged({ id }: RoleRow, granted: readonly PermissionRow[], expected: readonly string[]): void {
   const folded = new Set(expected.map((slug) => slug.toLowerCase()));
   const isSame = granted.length === folded.size && granted.every(({ slug }) => folded.has(slug.toLowerCase()));

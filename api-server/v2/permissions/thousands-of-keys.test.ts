@@ -37,8 +37,8 @@ test("a role or permission of 7,000 keys is deleted in parts, and every one of t
     expect((await t.call(path, body)).status).toBe(200);
     const { rows } = await db.query("select count(distinct id) as keys from outbox where kind = 'keyId'");
     expect(rows).toEqual([{ keys: count }]);
-    const parts = await db.query<{ marks: number }>("select count(*) as marks from outbox group by tx");
-    expect(Math.max(...parts.rows.map(({ marks }) => marks))).toBeLessThanOrEqual(2001);
+    const deps = await db.query<{ marks: number }>("select count(*) as marks from outbox group by tx");
+    expect(Math.max(...deps.rows.map(({ marks }) => marks))).toBeLessThanOrEqual(2001);
     const [event, id] =
       path === "permissions.deleteRole" ? ["role.delete", roleId] : ["permission.delete", permissionId];
     const audited = (await t.audit()).filter((row) => row.event === event && row.targets[0]?.id === id);

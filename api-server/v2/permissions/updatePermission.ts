@@ -1,10 +1,10 @@
 import * as z from "zod";
 import { auditEvent, lockManaged } from "../../domain/managed/changes.ts";
+import { MANAGED } from "../../domain/managed/resources.ts";
 import { adopting, guardManaged } from "../../domain/managed/rules.ts";
-import { MANAGED } from "../../domain/managed/things.ts";
 import { toStoredDescription } from "../../domain/permissions/stored-description.ts";
-import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onRbac } from "../../required-permissions.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { changeOf } from "../../store/audit-change.ts";
 import { type PermissionRow, updatePermission as updatePermissionRow } from "../../store/permissions.ts";
@@ -19,7 +19,7 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
-const needed = { updatePermission: onRbac("update_permission") };
+const required = { updatePermission: onRbac("update_permission") };
 
 export const updatePermission = defineProcedure({
   path: "permissions.updatePermission",
@@ -27,33 +27,35 @@ export const updatePermission = defineProcedure({
   summary: "Change a permission",
   description:
     "Changes name or description; the slug is fixed. With `Postern-Adopt: true` an unmanaged permission becomes managed by the caller.",
-  permissions: needed,
-  errors: ["permission_not_found", "managed_elsewhere", "managed_exists"],
+  permissions: required,
+  errors: ["permission_not_found", "managed_by_manifest", "managed_exists"],
   addition: true,
   body: Body,
   data: Empty,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
+async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof Empty>> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
-  call.require(needed.updatePermission);
+  call.require(required.updatePermission);
   return inTransaction(deps, async (tx) => {
     const current = await lockManaged(tx, MANAGED.permission, { workspaceId, which: body.permission });
-    const wanted: PermissionRow = {
+    const requested: PermissionRow = {
       ...current,
       name: body.name ?? current.name,
       description: body.description === undefined ? current.description : toStoredDescription(body.description),
       manager: guardManaged(call, MANAGED.permission, current),
     };
     const isSame =
-      wanted.name === current.name && wanted.description === current.description && wanted.manager === current.manager;
+      requested.name === current.name &&
+      requested.description === current.description &&
+      requested.manager === current.manager;
     if (isSame) return {};
-    await adopting(call, MANAGED.permission, () => updatePermissionRow(tx, { workspaceId, ...wanted }));
+    await adopting(call, MANAGED.permission, () => updatePermissionRow(tx, { workspaceId, ...requested }));
     const fields = ({ name, description, manager }: PermissionRow) => ({ name, description, manager });
-    const change = changeOf(fields(current), fields(wanted));
-    await insertAudit(tx, call, [{ ...auditEvent(MANAGED.permission, wanted, "Updated"), ...change }]);
+    const change = changeOf(fields(current), fields(requested));
+    await insertAudit(tx, call, [{ ...auditEvent(MANAGED.permission, requested, "Updated"), ...change }]);
     return {};
   });
 }

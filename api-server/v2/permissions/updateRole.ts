@@ -1,11 +1,11 @@
 import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
 import { auditEvent, lockManaged } from "../../domain/managed/changes.ts";
+import { MANAGED } from "../../domain/managed/resources.ts";
 import { adopting, guardManaged } from "../../domain/managed/rules.ts";
-import { MANAGED } from "../../domain/managed/things.ts";
 import { toStoredDescription } from "../../domain/permissions/stored-description.ts";
-import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onRbac } from "../../required-permissions.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { changeOf } from "../../store/audit-change.ts";
 import { type RoleRow, updateRole as updateRoleRow } from "../../store/roles.ts";
@@ -21,7 +21,7 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
-const needed = { updateRole: onRbac("update_role") };
+const required = { updateRole: onRbac("update_role") };
 
 export const updateRole = defineProcedure({
   path: "permissions.updateRole",
@@ -29,35 +29,37 @@ export const updateRole = defineProcedure({
   summary: "Change a role",
   description:
     "Changes name or description. With `Postern-Adopt: true` an unmanaged role becomes managed by the caller.",
-  permissions: needed,
-  errors: ["role_not_found", "role_already_exists", "managed_elsewhere", "managed_exists"],
+  permissions: required,
+  errors: ["role_not_found", "role_already_exists", "managed_by_manifest", "managed_exists"],
   addition: true,
   body: Body,
   data: Empty,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
+async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof Empty>> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
   return inTransaction(deps, async (tx) => {
     const current = await lockManaged(tx, MANAGED.role, { workspaceId, which: body.role });
-    call.require(needed.updateRole);
-    const wanted: RoleRow = {
+    call.require(required.updateRole);
+    const requested: RoleRow = {
       id: current.id,
       name: body.name ?? current.name,
       description: body.description === undefined ? current.description : toStoredDescription(body.description),
       manager: guardManaged(call, MANAGED.role, current),
     };
     const isSame =
-      wanted.name === current.name && wanted.description === current.description && wanted.manager === current.manager;
+      requested.name === current.name &&
+      requested.description === current.description &&
+      requested.manager === current.manager;
     if (isSame) return {};
-    await refusingTakenName(wanted.name, () =>
-      adopting(call, MANAGED.role, () => updateRoleRow(tx, { workspaceId, ...wanted })),
+    await refusingTakenName(requested.name, () =>
+      adopting(call, MANAGED.role, () => updateRoleRow(tx, { workspaceId, ...requested })),
     );
     const fields = ({ name, description, manager }: RoleRow) => ({ name, description, manager });
-    const change = changeOf(fields(current), fields(wanted));
-    await insertAudit(tx, call, [{ ...auditEvent(MANAGED.role, wanted, "Updated"), ...change }]);
+    const change = changeOf(fields(current), fields(requested));
+    await insertAudit(tx, call, [{ ...auditEvent(MANAGED.role, requested, "Updated"), ...change }]);
     return {};
   });
 }

@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { deleteManaged, lockManaged } from "../../domain/managed/changes.ts";
-import { MANAGED } from "../../domain/managed/things.ts";
-import { onApi } from "../../needed-permissions.ts";
+import { MANAGED } from "../../domain/managed/resources.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onApi } from "../../required-permissions.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { Empty } from "../schemas.ts";
 import { PolicyId } from "./schemas.ts";
@@ -10,7 +10,7 @@ import { PolicyId } from "./schemas.ts";
 const Body = z.strictObject({ policyId: PolicyId });
 type Body = z.output<typeof Body>;
 
-const needed = { updateApi: onApi("update_api") };
+const required = { updateApi: onApi("update_api") };
 
 export const deletePolicy = defineProcedure({
   path: "policies.deletePolicy",
@@ -18,21 +18,21 @@ export const deletePolicy = defineProcedure({
   summary: "Delete a policy",
   description:
     "Sidecars that enforce it keep the last version that they have: a gate never opens because its policy was deleted.",
-  permissions: needed,
-  errors: ["policy_not_found", "managed_elsewhere"],
+  permissions: required,
+  errors: ["policy_not_found", "managed_by_manifest"],
   addition: true,
   body: Body,
   data: Empty,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
+async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof Empty>> {
   const { body, caller, deps } = call;
   const { policyId } = body;
   const { workspaceId } = caller;
   await inTransaction(deps, async (tx) => {
     const policy = await lockManaged(tx, MANAGED.policy, { workspaceId, which: policyId });
-    call.require(needed.updateApi, policy.api_id);
+    call.require(required.updateApi, policy.api_id);
     await deleteManaged(tx, call, MANAGED.policy, policy);
   });
   return {};

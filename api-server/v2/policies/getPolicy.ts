@@ -2,8 +2,8 @@ import * as z from "zod";
 import { readStoredPolicy, StoredPolicy } from "../../../core/policies/stored-policy.ts";
 import { invalidField } from "../../domain/refusals/invalid-field.ts";
 import { policyNotFound } from "../../domain/refusals/not-found.ts";
-import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onApi } from "../../required-permissions.ts";
 import { findPolicy, findPolicyByName, type PolicyRow } from "../../store/policies.ts";
 import { ApiId } from "../schemas.ts";
 import { describePolicy, PolicyHead, PolicyId, PolicyName } from "./schemas.ts";
@@ -24,14 +24,14 @@ const Data = PolicyHead.extend({
 });
 type Data = z.input<typeof Data>;
 
-const needed = { readApi: onApi("read_api") };
+const required = { readApi: onApi("read_api") };
 
 export const getPolicy = defineProcedure({
   path: "policies.getPolicy",
   effect: "read",
   summary: "Read a policy",
   description: "By id, or by its API and name; with the reports of the sidecars that enforce it.",
-  permissions: needed,
+  permissions: required,
   errors: ["policy_not_found"],
   addition: true,
   body: Body,
@@ -39,16 +39,16 @@ export const getPolicy = defineProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Data> {
+async function handle(call: Call<Body, typeof required>): Promise<Data> {
   const { caller, deps } = call;
   const { workspaceId } = caller;
   const row = await findNamed(call);
-  call.require(needed.readApi, row.api_id);
+  call.require(required.readApi, row.api_id);
   const { policy } = readStoredPolicy(row.policy);
   return { ...(await describePolicy(deps, workspaceId, row)), ...(policy === undefined ? {} : { policy }) };
 }
 
-/** Throws PublicError 400 unless the policy is named in one of the two ways, 404 when there is none. */
+/** Throws PublicError 400 unless the policy is named in exactly one of the two ways, 404 if it does not exist. */
 async function findNamed({ body, caller, deps }: Call<Body>): Promise<PolicyRow> {
   const { policyId, apiId, name } = body;
   const { workspaceId } = caller;

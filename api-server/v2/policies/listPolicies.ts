@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { apiNotFound } from "../../domain/refusals/not-found.ts";
-import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
+import { onApi } from "../../required-permissions.ts";
 import { findApi } from "../../store/apis.ts";
 import { listPolicies as listPolicyRows } from "../../store/policies.ts";
 import { ApiId, Cursor, PageLimit } from "../schemas.ts";
@@ -14,7 +14,7 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
-const needed = { readApi: onApi("read_api", "for every policy of the page") };
+const required = { readApi: onApi("read_api", "for every policy of the page") };
 
 export const listPolicies = defineListProcedure({
   path: "policies.listPolicies",
@@ -22,7 +22,7 @@ export const listPolicies = defineListProcedure({
   summary: "List policies",
   description:
     "In the order of their ids, without the policies themselves. The root key must be allowed to read the API of each.",
-  permissions: needed,
+  permissions: required,
   errors: ["api_not_found"],
   addition: true,
   body: Body,
@@ -31,17 +31,17 @@ export const listPolicies = defineListProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Page<PolicyHead>> {
+async function handle(call: Call<Body, typeof required>): Promise<Page<PolicyHead>> {
   const { body, caller, deps } = call;
   const { apiId, limit, cursor = "" } = body;
   const { workspaceId } = caller;
   if (apiId !== undefined) {
     if ((await findApi(deps.db, { workspaceId, apiId })) === undefined) throw apiNotFound(apiId);
-    call.require(needed.readApi, apiId);
+    call.require(required.readApi, apiId);
   }
   // Reads one row more than the page: it shows that there is a next page, and is its cursor.
   const rows = await listPolicyRows(deps.db, { workspaceId, apiId, cursor, rowsMax: limit + 1 });
   const shown = rows.slice(0, limit);
-  for (const row of shown) call.require(needed.readApi, row.api_id);
+  for (const row of shown) call.require(required.readApi, row.api_id);
   return { items: await describePolicies(deps, workspaceId, shown), cursor: rows[limit]?.id };
 }

@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
+import { onApi } from "../../required-permissions.ts";
 import { listPolicyStatuses, type PolicyStatusRow } from "../../store/policies.ts";
 import { Cluster, Cursor, LongLimit } from "../schemas.ts";
 import { describePolicies, ManagerOut, PolicyHead } from "./schemas.ts";
@@ -26,7 +26,7 @@ const PolicyStatus = PolicyHead.extend({
 });
 type PolicyStatus = z.input<typeof PolicyStatus>;
 
-const needed = { readApi: onApi("read_api", "for every policy of the page") };
+const required = { readApi: onApi("read_api", "for every policy of the page") };
 
 export const listStatus = defineListProcedure({
   path: "policies.listStatus",
@@ -34,7 +34,7 @@ export const listStatus = defineListProcedure({
   summary: "Say how all policies stand",
   description:
     "For clients that watch many policies: what is stored of each and what its sidecars report, without the policy itself. In the order of their ids. The root key must be allowed to read the API of each.",
-  permissions: needed,
+  permissions: required,
   errors: [],
   addition: true,
   body: Body,
@@ -43,14 +43,14 @@ export const listStatus = defineListProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Page<PolicyStatus>> {
+async function handle(call: Call<Body, typeof required>): Promise<Page<PolicyStatus>> {
   const { body, caller, deps } = call;
   const { cluster, limit, cursor = "" } = body;
   const { workspaceId } = caller;
   // Reads one row more than the page: it shows that there is a next page, and is its cursor.
   const rows = await listPolicyStatuses(deps.db, { workspaceId, cluster, cursor, rowsMax: limit + 1 });
   const shown = rows.slice(0, limit);
-  for (const row of shown) call.require(needed.readApi, row.api_id);
+  for (const row of shown) call.require(required.readApi, row.api_id);
   const heads = await describePolicies(deps, workspaceId, shown);
   const items = heads.map((head, i) => ({ ...head, ...apiOf(shown[i]) }));
   return { items, cursor: rows[limit]?.id };

@@ -104,7 +104,7 @@ describe("setPolicy", () => {
     const reply = await api.call("policies.setPolicy", { ...body, generation: 4 });
     expect(reply.status).toBe(409);
     expect(reply.body.error.title).toBe("Conflicting Resource");
-    expect(kindOf(reply)).toBe("policy_outdated");
+    expect(kindOf(reply)).toBe("stale_policy_generation");
     const other = { ...body, uid: "uid-2", generation: 1 };
     expect(await api.data("policies.setPolicy", other)).toEqual({ policyId, version: 2 });
   });
@@ -116,9 +116,9 @@ describe("setPolicy", () => {
     );
     const made = replies.filter(({ status }) => status === 200);
     expect(new Set(made.map((reply) => reply.body.data.policyId)).size).toBe(1);
-    expect(replies.filter(({ status }) => status !== 200).every((reply) => kindOf(reply) === "policy_outdated")).toBe(
-      true,
-    );
+    expect(
+      replies.filter(({ status }) => status !== 200).every((reply) => kindOf(reply) === "stale_policy_generation"),
+    ).toBe(true);
     const { policyId } = made[0]?.body.data ?? {};
     expect(await api.data("policies.getPolicy", { policyId })).toMatchObject({ generation: 100, version: made.length });
   });

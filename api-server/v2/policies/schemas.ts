@@ -1,12 +1,12 @@
 import * as z from "zod";
-import type { SeenPodReport } from "../../../edge/pods/contract.ts";
+import type { PodReportSummary } from "../../../edge/pods/contract.ts";
 import type { Deps } from "../../deps.ts";
 import { findReports } from "../../domain/policies/find-reports.ts";
 import { overshotBy, toJsonMs } from "../../domain/policies/pod-state.ts";
 import type { PolicyHeadRow } from "../../store/policies.ts";
 import { ApiId } from "../schemas.ts";
 
-/* The fields that the procedures of policies.* share (api-v2.md section 24.2). */
+/* Shared fields of policies.* (api-v2.md section 24.2). */
 
 export const PolicyId = z
   .string()
@@ -153,11 +153,11 @@ export async function describePolicies(
   });
 }
 
-/** A client that watches all policies reads the names again and again. */
+/** Maximum number of pod names, because a client that watches all policies reads them repeatedly. */
 const POD_IDS_MAX = 1_000;
 
-function toDataPlane(reports: readonly SeenPodReport[], version: number): DataPlane {
-  // A report without a readable version still counts as a refusal.
+function toDataPlane(reports: readonly PodReportSummary[], version: number): DataPlane {
+  // A report without a readable version still counts as a rejection.
   const refusals = reports.flatMap(({ refused }) =>
     refused !== undefined && (refused.version === version || refused.version === 0) ? [refused.reason] : [],
   );
@@ -175,10 +175,10 @@ function toDataPlane(reports: readonly SeenPodReport[], version: number): DataPl
   };
 }
 
-/** A compromised pod can report a port of its own under many names. */
+/** Limited, because a compromised pod can report a different port under many names. */
 const UPSTREAM_PORTS_MAX = 10;
 
-function upstreamPortsOf(reports: readonly SeenPodReport[]): NonNullable<DataPlane["upstreamPorts"]> {
+function upstreamPortsOf(reports: readonly PodReportSummary[]): NonNullable<DataPlane["upstreamPorts"]> {
   const byPort = new Map<number, number>();
   for (const { upstreamPort } of reports) {
     if (upstreamPort !== undefined) byPort.set(upstreamPort, (byPort.get(upstreamPort) ?? 0) + 1);

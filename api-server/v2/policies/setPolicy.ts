@@ -8,12 +8,12 @@ import { PolicyInput } from "../../../core/policies/policy.ts";
 import { policyIdOf } from "../../../core/policies/policy-id.ts";
 import { auditEvent } from "../../domain/managed/changes.ts";
 import { findCreated } from "../../domain/managed/create-once.ts";
+import { MANAGED } from "../../domain/managed/resources.ts";
 import { adopting, creatingManager, guardManaged } from "../../domain/managed/rules.ts";
-import { MANAGED } from "../../domain/managed/things.ts";
 import { invalidField } from "../../domain/refusals/invalid-field.ts";
 import { apiNotFound } from "../../domain/refusals/not-found.ts";
-import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onApi } from "../../required-permissions.ts";
 import { holdApi } from "../../store/apis.ts";
 import { type AuditEvent, insertAudit } from "../../store/audit.ts";
 import { changeOf } from "../../store/audit-change.ts";
@@ -30,7 +30,7 @@ import { inTransaction } from "../../store/transaction.ts";
 import { ApiId } from "../schemas.ts";
 import { PolicyId, PolicyName } from "./schemas.ts";
 
-/** How often a policy may be set and deleted by others while we read it before we give up. */
+/** Maximum attempts if others set and delete a policy during the read. */
 const ATTEMPTS_MAX = 5;
 
 const POLICY_BYTES_MAX = 262_144;
@@ -64,7 +64,7 @@ const Data = z.strictObject({
 });
 type Data = z.output<typeof Data>;
 
-const needed = { updateApi: onApi("update_api") };
+const required = { updateApi: onApi("update_api") };
 
 export const setPolicy = defineProcedure({
   path: "policies.setPolicy",
@@ -72,15 +72,15 @@ export const setPolicy = defineProcedure({
   summary: "Store a compiled policy",
   description:
     "Sidecars enforce this policy. Its API and its name identify it: setting it again replaces it and keeps its id. Setting the stored policy again changes nothing. The id of a managed policy follows from the workspace and the manager.",
-  permissions: needed,
-  errors: ["api_not_found", "policy_outdated", "managed_elsewhere", "managed_exists"],
+  permissions: required,
+  errors: ["api_not_found", "stale_policy_generation", "managed_by_manifest", "managed_exists"],
   addition: true,
   body: Body,
   data: Data,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Data> {
+async function handle(call: Call<Body, typeof required>): Promise<Data> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
   const { apiId, name } = body;
@@ -88,7 +88,7 @@ async function handle(call: Call<Body, typeof needed>): Promise<Data> {
   return inTransaction(deps, async (tx) => {
     const api = await holdApi(tx, { workspaceId, apiId });
     if (api === undefined) throw apiNotFound(apiId);
-    call.require(needed.updateApi, apiId);
+    call.require(required.updateApi, apiId);
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
       const current = await lockPolicyByName(tx, { workspaceId, apiId, name });
       const stored = current === undefined ? await create(tx, call) : await change(tx, call, current);
@@ -98,7 +98,7 @@ async function handle(call: Call<Body, typeof needed>): Promise<Data> {
   });
 }
 
-/** Checks what the schema cannot. Throws PublicError `invalid_input`, because a sidecar could not use such a policy. */
+/** Validates rules that the schema cannot express. Throws PublicError `invalid_input`, because a sidecar could not use such a policy. */
 function checkPolicy({ apiId, policy }: Body): void {
   const bytes = Buffer.byteLength(JSON.stringify(policy));
   if (bytes > POLICY_BYTES_MAX) {
@@ -116,7 +116,7 @@ function checkPolicy({ apiId, policy }: Body): void {
   }
 }
 
-/** Returns undefined when another transaction has just created one with the name. */
+/** Returns `undefined` if another transaction has just created one with the name. */
 async function create(tx: PoolClient, call: Call<Body>): Promise<Data | undefined> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
@@ -141,11 +141,11 @@ async function change(tx: PoolClient, call: Call<Body>, current: PolicyRow): Pro
   const { uid, generation, policy } = body;
   const { id: policyId } = current;
   const manager = guardManaged(call, MANAGED.policy, current);
-  // It differs when the policy is adopted, or when an api-server of an earlier release made it.
+  // The id differs if the policy is adopted, or if an api-server of an earlier release created it.
   const id = manager === null ? policyId : policyIdOf({ workspaceId, manager });
   if (current.uid === uid && generation < current.generation) {
     throw new PublicError(
-      "policy_outdated",
+      "stale_policy_generation",
       `Generation ${current.generation} of the policy ${policyId} is stored already; ${generation} is older.`,
     );
   }
@@ -166,11 +166,11 @@ async function change(tx: PoolClient, call: Call<Body>, current: PolicyRow): Pro
   return { policyId: id, version };
 }
 
-/** The members of a policy, for the audit log. It has no secret. */
+/** Returns the members of a policy for the audit log. It has no secret. */
 const membersOf = (policy: unknown): Readonly<Record<string, unknown>> =>
   typeof policy === "object" && policy !== null ? { ...policy } : {};
 
-/** Moves a policy to the id that follows from its manager, who has no other policy. */
+/** Renames a policy to the id derived from its manager, who has no other policy. */
 async function rename(
   tx: PoolClient,
   { deps }: Call<Body>,

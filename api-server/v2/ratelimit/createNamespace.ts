@@ -4,10 +4,10 @@ import { PublicError } from "../../../core/errors.ts";
 import { makeId } from "../../../core/ids.ts";
 import { auditEvent, handOver } from "../../domain/managed/changes.ts";
 import { createOnce } from "../../domain/managed/create-once.ts";
+import { MANAGED } from "../../domain/managed/resources.ts";
 import { adoptingManager, creatingManager } from "../../domain/managed/rules.ts";
-import { MANAGED } from "../../domain/managed/things.ts";
-import { onNamespaces } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onNamespaces } from "../../required-permissions.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { insertNamespace, lockNamespaceByName } from "../../store/namespaces.ts";
 import { inTransaction } from "../../store/transaction.ts";
@@ -30,7 +30,7 @@ const Data = z.strictObject({
 });
 type Data = z.input<typeof Data>;
 
-const needed = { createNamespace: onNamespaces("create_namespace") };
+const required = { createNamespace: onNamespaces("create_namespace") };
 
 export const createNamespace = defineProcedure({
   path: "ratelimit.createNamespace",
@@ -38,7 +38,7 @@ export const createNamespace = defineProcedure({
   summary: "Create a rate-limit namespace",
   description:
     "A deleted namespace may have had the same name: the new one has its own id, counters and overrides. With `Postern-Adopt: true` an unmanaged namespace of the name is taken over instead.",
-  permissions: needed,
+  permissions: required,
   errors: ["ratelimit_namespace_already_exists", "managed_exists"],
   addition: true,
   body: Body,
@@ -46,11 +46,11 @@ export const createNamespace = defineProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Data> {
+async function handle(call: Call<Body, typeof required>): Promise<Data> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
   const { name } = body;
-  call.require(needed.createNamespace);
+  call.require(required.createNamespace);
   const manager = creatingManager(call);
   return inTransaction(deps, async (tx) => {
     const id = makeId("namespace", deps.randomBytes(16));
@@ -64,7 +64,7 @@ async function handle(call: Call<Body, typeof needed>): Promise<Data> {
   });
 }
 
-/** Adopts the live namespace with the name. Throws PublicError 409 when that was not requested, or it has a manager. */
+/** Adopts the live namespace with the name. Throws PublicError 409 if that was not requested, or it has a manager. */
 async function adopt(tx: PoolClient, call: Call<Body>): Promise<string> {
   const { name } = call.body;
   const { workspaceId } = call.caller;

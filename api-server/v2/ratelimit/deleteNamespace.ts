@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { deleteManaged, lockManaged } from "../../domain/managed/changes.ts";
-import { MANAGED } from "../../domain/managed/things.ts";
-import { onNamespace } from "../../needed-permissions.ts";
+import { MANAGED } from "../../domain/managed/resources.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onNamespace } from "../../required-permissions.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { Empty } from "../schemas.ts";
 import { Namespace } from "./schemas.ts";
@@ -10,7 +10,7 @@ import { Namespace } from "./schemas.ts";
 const Body = z.strictObject({ namespace: Namespace });
 type Body = z.output<typeof Body>;
 
-const needed = { deleteNamespace: onNamespace("delete_namespace") };
+const required = { deleteNamespace: onNamespace("delete_namespace") };
 
 export const deleteNamespace = defineProcedure({
   path: "ratelimit.deleteNamespace",
@@ -18,20 +18,20 @@ export const deleteNamespace = defineProcedure({
   summary: "Delete a rate-limit namespace",
   description:
     "Deletes its overrides too. Limit calls with its id or name then get 410, until `ratelimit.createNamespace` creates a new one of the name.",
-  permissions: needed,
-  errors: ["ratelimit_namespace_not_found", "managed_elsewhere"],
+  permissions: required,
+  errors: ["ratelimit_namespace_not_found", "managed_by_manifest"],
   addition: true,
   body: Body,
   data: Empty,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
+async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof Empty>> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
   await inTransaction(deps, async (tx) => {
     const namespace = await lockManaged(tx, MANAGED.namespace, { workspaceId, which: body.namespace });
-    call.require(needed.deleteNamespace, namespace.id);
+    call.require(required.deleteNamespace, namespace.id);
     await deleteManaged(tx, call, MANAGED.namespace, namespace);
   });
   return {};

@@ -1,28 +1,28 @@
 import * as z from "zod";
 import { deleteOverride as remove } from "../../domain/ratelimits/delete-override.ts";
-import { onNamespace } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onNamespace } from "../../required-permissions.ts";
 import { Empty } from "../schemas.ts";
 import { Namespace, OverrideIdentifier } from "./schemas.ts";
 
 const Body = z.strictObject({ namespace: Namespace, identifier: OverrideIdentifier });
 type Body = z.output<typeof Body>;
 
-const needed = { deleteOverride: onNamespace("delete_override") };
+const required = { deleteOverride: onNamespace("delete_override") };
 
 export const deleteOverride = defineProcedure({
   path: "ratelimit.deleteOverride",
   effect: "change",
   summary: "Delete an override",
   description: "Deletes the override with exactly this identifier: to delete a pattern, give the pattern.",
-  permissions: needed,
-  errors: ["ratelimit_namespace_not_found", "ratelimit_override_not_found", "managed_elsewhere"],
+  permissions: required,
+  errors: ["ratelimit_namespace_not_found", "ratelimit_override_not_found", "managed_by_manifest"],
   body: Body,
   data: Empty,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
-  await remove(call, needed.deleteOverride, call.body);
+async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof Empty>> {
+  await remove(call, required.deleteOverride, call.body);
   return {};
 }

@@ -1,21 +1,21 @@
 import * as z from "zod";
 import { namespaceNotFound } from "../../domain/refusals/not-found.ts";
-import { onNamespace } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onNamespace } from "../../required-permissions.ts";
 import { findNamespace } from "../../store/namespaces.ts";
 import { Namespace, NamespaceOut, toNamespaceOut } from "./schemas.ts";
 
 const Body = z.strictObject({ namespace: Namespace });
 type Body = z.output<typeof Body>;
 
-const needed = { readNamespace: onNamespace("read_namespace") };
+const required = { readNamespace: onNamespace("read_namespace") };
 
 export const getNamespace = defineProcedure({
   path: "ratelimit.getNamespace",
   effect: "read",
   summary: "Read a rate-limit namespace",
   description: "By id or name. A deleted one is not found.",
-  permissions: needed,
+  permissions: required,
   errors: ["ratelimit_namespace_not_found"],
   addition: true,
   body: Body,
@@ -23,10 +23,10 @@ export const getNamespace = defineProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<NamespaceOut> {
+async function handle(call: Call<Body, typeof required>): Promise<NamespaceOut> {
   const { body, caller, deps } = call;
   const namespace = await findNamespace(deps.db, { workspaceId: caller.workspaceId, namespace: body.namespace });
   if (namespace === undefined) throw namespaceNotFound(body.namespace);
-  call.require(needed.readNamespace, namespace.id);
+  call.require(required.readNamespace, namespace.id);
   return toNamespaceOut(namespace);
 }

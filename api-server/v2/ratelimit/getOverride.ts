@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { selectOverride } from "../../../core/ratelimits/overrides.ts";
 import { namespaceNotFound, overrideNotFound } from "../../domain/refusals/not-found.ts";
-import { onNamespace } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onNamespace } from "../../required-permissions.ts";
 import { findNamespace } from "../../store/namespaces.ts";
 import { findOverride, listOverridePatterns, type OverrideRef, type OverrideRow } from "../../store/overrides.ts";
 import type { Queryable } from "../../store/queryable.ts";
@@ -11,7 +11,7 @@ import { Namespace, OverrideIdentifier, OverrideOut, toOverrideOut } from "./sch
 const Body = z.strictObject({ namespace: Namespace, identifier: OverrideIdentifier });
 type Body = z.output<typeof Body>;
 
-const needed = { readOverride: onNamespace("read_override") };
+const required = { readOverride: onNamespace("read_override") };
 
 export const getOverride = defineProcedure({
   path: "ratelimit.getOverride",
@@ -19,26 +19,26 @@ export const getOverride = defineProcedure({
   summary: "Read the override in force for an identifier",
   description:
     "Returns the override with exactly this identifier, else the matching pattern with the most literal characters: the same that `ratelimit.limit` applies.",
-  permissions: needed,
+  permissions: required,
   errors: ["ratelimit_namespace_not_found", "ratelimit_override_not_found"],
   body: Body,
   data: OverrideOut,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<OverrideOut> {
+async function handle(call: Call<Body, typeof required>): Promise<OverrideOut> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
   const namespace = await findNamespace(deps.db, { workspaceId, namespace: body.namespace });
   if (namespace === undefined) throw namespaceNotFound(body.namespace);
-  call.require(needed.readOverride, namespace.id);
+  call.require(required.readOverride, namespace.id);
   const { identifier } = body;
-  const override = await findInForce(deps.db, { workspaceId, namespaceId: namespace.id, identifier });
+  const override = await findActive(deps.db, { workspaceId, namespaceId: namespace.id, identifier });
   if (override === undefined) throw overrideNotFound(identifier);
   return toOverrideOut(override);
 }
 
-async function findInForce(db: Queryable, ref: OverrideRef): Promise<OverrideRow | undefined> {
+async function findActive(db: Queryable, ref: OverrideRef): Promise<OverrideRow | undefined> {
   const exact = await findOverride(db, ref);
   if (exact !== undefined) return exact;
   const patterns = await listOverridePatterns(db, ref);

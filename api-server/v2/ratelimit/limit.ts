@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { limitOnce } from "../../domain/ratelimits/limit-once.ts";
-import { onNamespace, onNamespaces } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onNamespace, onNamespaces } from "../../required-permissions.ts";
 import { AppliedLimitOut, AppliedOverrideOut, LimitFields, RemainingOut, WindowEndOut } from "./schemas.ts";
 
 const Body = z.strictObject(LimitFields);
@@ -16,7 +16,7 @@ const Data = z.strictObject({
 });
 type Data = z.input<typeof Data>;
 
-const needed = {
+const required = {
   limit: onNamespace("limit"),
   createNamespace: onNamespaces("create_namespace", "when the namespace is new"),
 };
@@ -28,15 +28,15 @@ export const limit = defineProcedure({
   summary: "Check and consume a rate limit",
   description:
     "Counts the identifier within the namespace, in a sliding window that is aligned to the clock. A refused call consumes nothing. A namespace is created when it is first used.",
-  permissions: needed,
+  permissions: required,
   errors: ["ratelimit_namespace_gone"],
   body: Body,
   data: Data,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Data> {
-  const { charge, override, outcome } = await limitOnce(call, needed, call.body);
+async function handle(call: Call<Body, typeof required>): Promise<Data> {
+  const { charge, override, outcome } = await limitOnce(call, required, call.body);
   return {
     success: outcome.passed,
     limit: charge.limit,

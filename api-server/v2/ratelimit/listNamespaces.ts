@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { readPage } from "../../domain/lists/search.ts";
-import { onNamespaces } from "../../needed-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
+import { onNamespaces } from "../../required-permissions.ts";
 import { listNamespaces as listNamespaceRows } from "../../store/namespaces.ts";
 import { Cursor, PageLimit, Search } from "../schemas.ts";
 import { NamespaceOut, toNamespaceOut } from "./schemas.ts";
@@ -15,14 +15,14 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
-const needed = { readNamespace: onNamespaces("read_namespace") };
+const required = { readNamespace: onNamespaces("read_namespace") };
 
 export const listNamespaces = defineListProcedure({
   path: "ratelimit.listNamespaces",
   effect: "read",
   summary: "List the rate-limit namespaces",
   description: "In the order of their ids. Deleted ones are left out.",
-  permissions: needed,
+  permissions: required,
   errors: [],
   addition: true,
   body: Body,
@@ -31,9 +31,9 @@ export const listNamespaces = defineListProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Page<NamespaceOut>> {
+async function handle(call: Call<Body, typeof required>): Promise<Page<NamespaceOut>> {
   const { limit, cursor = "", search } = call.body;
-  call.require(needed.readNamespace);
+  call.require(required.readNamespace);
   // Reads one row more than the page: it shows that there is a next page, and is its cursor.
   const page = { workspaceId: call.caller.workspaceId, cursor, rowsMax: limit + 1 };
   const rows = await readPage(call, search, {

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { namespaceNotFound } from "../../domain/refusals/not-found.ts";
-import { onNamespace } from "../../needed-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
+import { onNamespace } from "../../required-permissions.ts";
 import { findNamespace } from "../../store/namespaces.ts";
 import { listOverrides as listOverrideRows } from "../../store/overrides.ts";
 import { Cursor } from "../schemas.ts";
@@ -20,14 +20,14 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
-const needed = { readOverride: onNamespace("read_override") };
+const required = { readOverride: onNamespace("read_override") };
 
 export const listOverrides = defineListProcedure({
   path: "ratelimit.listOverrides",
   effect: "read",
   summary: "List the overrides of a namespace",
   description: "In the order of their ids. Deleted ones are left out.",
-  permissions: needed,
+  permissions: required,
   errors: ["ratelimit_namespace_not_found"],
   body: Body,
   item: OverrideOut,
@@ -35,13 +35,13 @@ export const listOverrides = defineListProcedure({
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Page<OverrideOut>> {
+async function handle(call: Call<Body, typeof required>): Promise<Page<OverrideOut>> {
   const { body, caller, deps } = call;
   const { limit, cursor = "" } = body;
   const { workspaceId } = caller;
   const namespace = await findNamespace(deps.db, { workspaceId, namespace: body.namespace });
   if (namespace === undefined) throw namespaceNotFound(body.namespace);
-  call.require(needed.readOverride, namespace.id);
+  call.require(required.readOverride, namespace.id);
   // Reads one row more than the page: it shows that there is a next page, and is its cursor.
   const rows = await listOverrideRows(deps.db, {
     workspaceId,

@@ -9,7 +9,7 @@ let t: TestApp;
 const events: UsageEvent[] = [];
 const consumed: ConsumeRequest[] = [];
 /** Set by a test: the shared store does not answer. */
-let isAway = false;
+let isUnavailable = false;
 beforeAll(async () => {
   t = await buildTestApp({
     deps: ({ counters, events: sink }) => ({
@@ -26,7 +26,9 @@ beforeAll(async () => {
         consume: (request) => {
           consumed.push(request);
           const isStrict = request.limits.some(({ accuracy }) => accuracy === "strict");
-          return isAway && isStrict ? Promise.reject(new CountersUnavailable("away")) : counters.consume(request);
+          return isUnavailable && isStrict
+            ? Promise.reject(new CountersUnavailable("away"))
+            : counters.consume(request);
         },
       },
     }),
@@ -106,7 +108,7 @@ describe("all or none", () => {
   test("hundred calls at once, each of two limits, pass exactly as often as the smaller one says", async () => {
     const [small, large] = [unique("small"), unique("large")];
     await multi({ namespace: small, cost: 0 }, { namespace: large, cost: 0 });
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 100 }, (_, i) => {
         const both = [
           { namespace: small, limit: 42 },
@@ -115,20 +117,20 @@ describe("all or none", () => {
         return multi(...(i % 2 ? both : both.toReversed()));
       }),
     );
-    expect(answers.filter(({ passed }) => passed)).toHaveLength(42);
+    expect(responses.filter(({ passed }) => passed)).toHaveLength(42);
     expect(await left({ namespace: large, limit: 1000 })).toBe(958);
   });
 
   test("holds in the process alone while the shared counters are away", async () => {
     const namespace = unique("away");
     await t.data("ratelimit.createNamespace", { name: namespace });
-    isAway = true;
+    isUnavailable = true;
     try {
       const passed: boolean[] = [];
       for (let i = 0; i < 3; i++) passed.push((await multi({ namespace }, { namespace, cost: 1 })).passed);
       expect(passed).toEqual([true, false, false]);
     } finally {
-      isAway = false;
+      isUnavailable = false;
     }
   });
 });
@@ -167,13 +169,13 @@ describe("namespaces", () => {
 
   test("hundred first calls at once that name them in different orders end on one of each", async () => {
     const names = Array.from({ length: 4 }, () => unique("crowd"));
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 100 }, (_, i) => {
         const turned = [...names.slice(i % 4), ...names.slice(0, i % 4)];
         return multi(...turned.map((namespace) => ({ namespace, limit: 1000 })));
       }),
     );
-    expect(answers.every(({ passed }) => passed)).toBe(true);
+    expect(responses.every(({ passed }) => passed)).toBe(true);
     for (const namespace of names) {
       expect((await namespacesLike(namespace)).filter(({ name }: { name: string }) => name === namespace)).toHaveLength(
         1,

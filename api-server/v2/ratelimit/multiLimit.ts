@@ -3,8 +3,8 @@ import * as z from "zod";
 import { consumeLimits } from "../../domain/ratelimits/counting.ts";
 import { applyLimits, toLimitEvent } from "../../domain/ratelimits/limit-requests.ts";
 import { namespacesToLimit } from "../../domain/ratelimits/namespaces-to-limit.ts";
-import { onNamespace, onNamespaces } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onNamespace, onNamespaces } from "../../required-permissions.ts";
 import {
   AppliedLimitOut,
   AppliedOverrideOut,
@@ -42,7 +42,7 @@ const Data = z.strictObject({
 });
 type Data = z.input<typeof Data>;
 
-const needed = {
+const required = {
   limit: onNamespace("limit"),
   createNamespace: onNamespaces("create_namespace", "when a namespace is new"),
 };
@@ -54,7 +54,7 @@ export const multiLimit = defineProcedure({
   summary: "Check and consume several rate limits, all or none",
   description:
     "The body is an array. When one of the limits refuses, none is consumed, and the limits that pass report what is left without the costs of this call. Namespaces are created when they are first used.",
-  permissions: needed,
+  permissions: required,
   errors: ["ratelimit_namespace_gone"],
   body: Body,
   data: Data,
@@ -62,17 +62,16 @@ export const multiLimit = defineProcedure({
 });
 
 /**
- * On one Redis all entries are decided and consumed in one step. On a Redis Cluster their counters are in different slots: each is
- * called separately, and what was consumed is given back when another refuses. A limit is never exceeded; but
- * for a moment another caller may be refused unnecessarily, and if the connection is lost just then, what was
- * not given back stays consumed until its window is over.
+ * On one Redis all entries are decided and consumed in one step. On a Redis Cluster their counters are in different slots: each is called
+ * separately, and consumed units are refunded if another entry is rejected. A limit is never exceeded, but another caller may briefly be
+ * rejected unnecessarily. If the connection is lost just then, units that were not refunded stay consumed until their window ends.
  */
-async function handle(call: Call<Body, typeof needed>): Promise<Data> {
+async function handle(call: Call<Body, typeof required>): Promise<Data> {
   const startedMs = performance.now();
   const { body, deps, origin } = call;
   const namespaces = await namespacesToLimit(
     call,
-    needed,
+    required,
     body.map(({ namespace }) => namespace),
   );
   const applied = await applyLimits(

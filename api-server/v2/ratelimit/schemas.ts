@@ -2,7 +2,7 @@ import * as z from "zod";
 import type { OverrideRow } from "../../store/overrides.ts";
 import { DurationOut, unixMs } from "../schemas.ts";
 
-/* The fields that the procedures of ratelimit.* share (api-v2.md section 15). */
+/* Shared fields of ratelimit.* (api-v2.md section 15). */
 
 export const Namespace = z
   .string()
@@ -20,7 +20,7 @@ export const Identifier = z
 
 const THIRTY_DAYS_MS = 2_592_000_000;
 
-/** The fields of one limit in a request. */
+/** Fields of one limit in a request. */
 export const LimitFields = {
   namespace: Namespace,
   identifier: Identifier,

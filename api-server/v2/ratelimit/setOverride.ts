@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { setOverride as set } from "../../domain/ratelimits/set-override.ts";
-import { onNamespace } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onNamespace } from "../../required-permissions.ts";
 import { Namespace, OverrideIdentifier } from "./schemas.ts";
 
 const Body = z.strictObject({
@@ -33,7 +33,7 @@ const Data = z.strictObject({
 });
 type Data = z.input<typeof Data>;
 
-const needed = { setOverride: onNamespace("set_override") };
+const required = { setOverride: onNamespace("set_override") };
 
 export const setOverride = defineProcedure({
   path: "ratelimit.setOverride",
@@ -41,13 +41,13 @@ export const setOverride = defineProcedure({
   summary: "Set an override",
   description:
     "Replaces limit and duration of calls for one identifier, or for all identifiers that match a pattern. An identifier of a namespace has at most one override: setting it again changes it and keeps its id.",
-  permissions: needed,
-  errors: ["ratelimit_namespace_not_found", "managed_elsewhere", "managed_exists"],
+  permissions: required,
+  errors: ["ratelimit_namespace_not_found", "managed_by_manifest", "managed_exists"],
   body: Body,
   data: Data,
   handle,
 });
 
-async function handle(call: Call<Body, typeof needed>): Promise<Data> {
-  return { overrideId: await set(call, needed.setOverride, call.body) };
+async function handle(call: Call<Body, typeof required>): Promise<Data> {
+  return { overrideId: await set(call, required.setOverride, call.body) };
 }

@@ -18,7 +18,7 @@ export const apiCreate = defineCommand({
     ...connection,
     json,
   },
-  answer: objectShape(fields),
+  response: objectShape(fields),
   run: async (options, io) => {
     const { name } = options;
     const { data } = await withApi(options, io, (api) => api.call("apis.createApi", { name }));

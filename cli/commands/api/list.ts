@@ -11,13 +11,13 @@ export const apiList = defineCommand({
   name: "api list",
   summary: "list the APIs of a workspace with their settings, by id",
   options: { workspace, limit, ...database, json },
-  answer: listShape("apis", apiFields),
+  response: listShape("apis", apiFields),
   run: async (options, io) => {
     const max = parseLimit(options.limit);
     const rows = await withWorkspace(options, ({ db }, { id: workspaceId }) =>
       listApiSettings(db, { workspaceId, rowsMax: max + 1 }),
     );
-    printList(io, options, { things: "apis", fields: apiFields, rows, max });
+    printList(io, options, { resources: "apis", fields: apiFields, rows, max });
     return 0;
   },
 });

@@ -5,7 +5,7 @@ import { defineCommand, splitList, UsageError } from "../../command.ts";
 import { objectShape } from "../../fields.ts";
 import { database, json, workspace } from "../../options.ts";
 import { printOne } from "../../output.ts";
-import { parseSwitch, parseWhole } from "../../values.ts";
+import { parseInteger, parseSwitch } from "../../values.ts";
 import { apiFields } from "./fields.ts";
 
 /** For each option, how its text becomes the setting. Each option can be given alone. */
@@ -15,7 +15,7 @@ const readers: { readonly [Option in SettingOption]: (text: string) => Partial<A
   "default-prefix": (text) => ({ defaultPrefix: parsePrefix(text) }),
   "default-byte-length": (text) => ({
     defaultByteLength:
-      text === "none" ? null : parseWhole("default-byte-length", text, { min: 16, max: 255, or: "none" }),
+      text === "none" ? null : parseInteger("default-byte-length", text, { min: 16, max: 255, or: "none" }),
   }),
   "key-encryption": (text) => ({ keyEncryption: parseSwitch("key-encryption", text) }),
 };
@@ -57,7 +57,7 @@ export const apiSet = defineCommand({
     ...database,
     json,
   },
-  answer: objectShape(apiFields),
+  response: objectShape(apiFields),
   run: async (options, io) => {
     const { id: apiId } = options;
     const names = Object.keys(readers) as SettingOption[];

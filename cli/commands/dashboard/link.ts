@@ -66,7 +66,7 @@ export const dashboardLink = defineCommand({
     ...database,
     json,
   },
-  answer: objectShape(fields),
+  response: objectShape(fields),
   run: async (options, io) => {
     const role = PERSON_ROLES.find((one) => one === options.role);
     if (role === undefined) throw new UsageError(`--role wants ${PERSON_ROLES.join(", ")}, got "${options.role}"`);

@@ -27,7 +27,7 @@ export const dashboardSignOut = defineCommand({
     ...database,
     json,
   },
-  answer: objectShape(fields),
+  response: objectShape(fields),
   run: async (options, io) => {
     const person = parseName("person", options.person, { lengthMax: PERSON_NAME_LENGTH_MAX });
     const row = await withWorkspace({ ...options, workspace: undefined }, (administrator, { id }) =>

@@ -18,7 +18,7 @@ export const identityCreate = defineCommand({
     ...connection,
     json,
   },
-  answer: objectShape(madeIdentityFields),
+  response: objectShape(madeIdentityFields),
   run: async (options, io) => {
     const { "external-id": externalId, ratelimit: limits, meta } = options;
     const body = {

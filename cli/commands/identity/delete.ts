@@ -10,7 +10,7 @@ export const identityDelete = defineCommand({
   summary: "delete an identity; its keys stay, without an owner",
   description: "Needs identity.*.delete_identity.",
   options: { identity, ...connection, json },
-  answer: objectShape(namedIdentityFields),
+  response: objectShape(namedIdentityFields),
   run: async (options, io) => {
     const row = { identity: options.identity };
     await withApi(options, io, (api) => api.call("identities.deleteIdentity", row));

@@ -10,7 +10,7 @@ export const identityGet = defineCommand({
   summary: "show an identity with its limits",
   description: "Needs identity.*.read_identity.",
   options: { identity, ...connection, json },
-  answer: objectShape(identityFields),
+  response: objectShape(identityFields),
   run: async (options, io) => {
     const body = { identity: options.identity };
     const { data: row } = await withApi(options, io, (api) => api.call("identities.getIdentity", body));

@@ -50,7 +50,7 @@ test("a list shows those that match, and fits the terminal", async () => {
 
 test("those of another workspace are not there", async () => {
   const { rootKey } = await cli.t.makeWorkspace();
-  const { externalId, identityId } = await cli.things.identity();
+  const { externalId, identityId } = await cli.resources.identity();
   for (const args of [
     ["get", "--identity", identityId],
     ["set", "--identity", externalId, "--no-ratelimits"],

@@ -16,14 +16,14 @@ export const identityList = defineCommand({
     ...connection,
     json,
   },
-  answer: pagedShape("identities", identityFields),
+  response: pagedShape("identities", identityFields),
   run: async (options, io) => {
     const { search } = options;
     const body = search === undefined ? {} : { search };
     const paged = readPaging(options, "identity");
     await withApi(options, io, (api) => {
       const pages = pagesOf(api, "identities.listIdentities", body, paged);
-      return printPages(io, options, { things: "identities", fields: identityFields, pages });
+      return printPages(io, options, { resources: "identities", fields: identityFields, pages });
     });
     return 0;
   },

@@ -19,7 +19,7 @@ export const identitySet = defineCommand({
     ...connection,
     json,
   },
-  answer: objectShape(identityFields),
+  response: objectShape(identityFields),
   run: async (options, io) => {
     const { identity: named, ratelimit: limits, "no-ratelimits": none, meta } = options;
     if (none && limits.length > 0) throw new UsageError("give one of --ratelimit and --no-ratelimits");

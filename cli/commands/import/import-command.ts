@@ -7,8 +7,8 @@ import { withApi } from "../../api/connection.ts";
 import { ApiRefusal } from "../../api/refusals.ts";
 import { type Command, defineCommand, type Io, UsageError } from "../../command.ts";
 import { type Fields, instantField, printable, printableJson } from "../../fields.ts";
+import { DiscoveredKeys, type Found, type FoundKey, type LeftKey } from "../../import/discovered-keys.ts";
 import { FILE_BYTES_MAX, readDocuments, readText, WrongImport } from "../../import/documents.ts";
-import { Finds, type Found, type FoundKey, type LeftKey } from "../../import/finds.ts";
 import type { findKongKeys } from "../../import/kong.ts";
 import { connection, json } from "../../options.ts";
 import { type Progress, withProgress } from "../../progress.ts";
@@ -21,7 +21,11 @@ export interface System {
   readonly title: string;
   /** What its file is, and how it is made. */
   readonly file: string;
-  readonly find: (documents: readonly unknown[], finds: Finds, ttl: Parameters<typeof findKongKeys>[2]) => void;
+  readonly find: (
+    documents: readonly unknown[],
+    discovered: DiscoveredKeys,
+    ttl: Parameters<typeof findKongKeys>[2],
+  ) => void;
   /** Whether its keys may have a `ttl`, which has two meanings: the command then has `--ttl-is`. */
   readonly hasTtl?: true;
 }
@@ -59,25 +63,25 @@ export function importCommand(name: string, { title, file, find, hasTtl }: Syste
     description: `Reads ${file}. Keys are hashed here, and only the hashes are sent, so that their holders go on using them. Groups become roles, owners identities. The root key needs create_key on the API. Safe to repeat: a key that is there already stays as it is. Exit code 1 when some key was not taken over; each is listed with the reason.`,
     // The type is that of both, so that `run` reads one: where the option is not in the table, its value is undefined.
     options: (hasTtl ? { ...usual, "ttl-is": ttlIs } : usual) as typeof options,
-    answer: '{"found","imported","left":[{"from","why"}],"notes","short","migrationId"}',
+    response: '{"found","imported","left":[{"from","why"}],"notes","short","migrationId"}',
     run: async (given, io) => {
       const apiId = given["api-id"];
       if (apiId === undefined && !given["dry-run"]) {
         throw new UsageError("--api-id is missing: the API that the keys are for; --dry-run needs none");
       }
-      const finds = new Finds();
+      const discovered = new DiscoveredKeys();
       const isPiped = given.file === "-" && io.input !== undefined;
       const text = isPiped ? await io.input.read(FILE_BYTES_MAX) : readText(given.file);
       const ttl = TTL_MEANINGS.find((word) => word === given["ttl-is"]);
-      find(readDocuments(text, isPiped ? "standard input" : given.file), finds, { ttlIs: ttl, nowMs: Date.now() });
-      const { keys, left } = checked(finds);
+      find(readDocuments(text, isPiped ? "standard input" : given.file), discovered, { ttlIs: ttl, nowMs: Date.now() });
+      const { keys, left } = checked(discovered);
       if (keys.length + left.length === 0)
         throw new WrongImport(`${given.file} has no key of ${title}: it should be ${file}`);
       if (keys.length > ROWS_MAX) throw new WrongImport(`${given.file} has more than ${ROWS_MAX} keys: split it`);
-      const found = { keys, left, notes: finds.notes, short: finds.short };
+      const found = { keys, left, notes: discovered.notes, short: discovered.short };
       if (apiId === undefined || given["dry-run"]) return showPlan(io, found, given.json);
       const what = { apiId, name: `import from ${title}`, rows: found.keys };
-      const state = await withProgress(io, given, { doing: "importing", things: "keys" }, (progress) =>
+      const state = await withProgress(io, given, { doing: "importing", resources: "keys" }, (progress) =>
         withApi(given, io, (api) => send(api, what, progress)),
       );
       return showOutcome(io, found, state, given.json);
@@ -86,7 +90,7 @@ export function importCommand(name: string, { title, file, find, hasTtl }: Syste
 }
 
 /** What the API would refuse is left, so that a dry run says it too. */
-function checked({ keys, left }: Finds): { keys: FoundKey[]; left: LeftKey[] } {
+function checked({ keys, left }: DiscoveredKeys): { keys: FoundKey[]; left: LeftKey[] } {
   const refused = [...left];
   const accepted = keys.filter((found) => {
     const { error } = ImportedKey.safeParse({ ...found.key, hash: found.hash ?? hashKey(found.secret ?? "") });

@@ -59,7 +59,7 @@ test("a key of Kong with a ttl stays out and is named without --ttl-is; with it 
   const dry = await run(`kong --file ${file} --dry-run --ttl-is remaining`);
   expect(dry.code).toBe(0);
   expect(dry.out[2]).toMatch(/^consumer tia, key 1 .* 20\d\d-\d\d-\d\d .*Z \(in 24 hours\)$/);
-  const apiId = await cli.things.api();
+  const apiId = await cli.resources.api();
   const beforeMs = Date.now();
   expect((await run(`kong --file ${file} --api-id ${apiId} --ttl-is remaining`)).code).toBe(0);
   const { expires = 0 } = await verify(secretOf("short"));
@@ -70,7 +70,7 @@ test("a key of Kong with a ttl stays out and is named without --ttl-is; with it 
 });
 
 test("keys are taken over with owner and roles, verify from then on, and a second run changes nothing", async () => {
-  const apiId = await cli.things.api();
+  const apiId = await cli.resources.api();
   const file = kong("alice", "bob");
   const first = await run(`kong --file ${file} --api-id ${apiId} --json`);
   expect(first).toMatchObject({ code: 0, notes: [] });
@@ -98,7 +98,7 @@ test("keys are taken over with owner and roles, verify from then on, and a secon
 });
 
 test("what the API would refuse is said by a dry run, too, and the rest is taken over in portions", async () => {
-  const apiId = await cli.things.api();
+  const apiId = await cli.resources.api();
   const names = Array.from({ length: 450 }, (_, i) => `many${i}`);
   const tooLong = "x".repeat(256);
   const file = kong(tooLong, ...names);
@@ -139,7 +139,7 @@ test.each([
 });
 
 test("a root key that may not create keys is told so, and no key stands in the message", async () => {
-  const apiId = await cli.things.api();
+  const apiId = await cli.resources.api();
   const rootKey = await cli.t.rootKey(["api.*.read_key"]);
   const ran = await run(`kong --file ${kong("carol")} --api-id ${apiId}`, cli.as(rootKey));
   expect(ran.code).toBe(1);
@@ -148,20 +148,20 @@ test("a root key that may not create keys is told so, and no key stands in the m
 });
 
 test("an import that is cut off says how far it came, and the next one goes on", async () => {
-  const apiId = await cli.things.api();
+  const apiId = await cli.resources.api();
   const names = Array.from({ length: 450 }, (_, i) => `cut${i}`);
   const file = kong(...names);
   // A server that stops to answer after the first portion.
   let portions = 0;
   const broken = createServer((request, response) => {
-    const isPortion = request.url?.endsWith("keys.migrateKeys") === true;
-    if (isPortion && ++portions > 1) return void request.destroy();
+    const isBatch = request.url?.endsWith("keys.migrateKeys") === true;
+    if (isBatch && ++portions > 1) return void request.destroy();
     const { headers, method } = request;
-    const onward = httpRequest(cli.url + request.url, { method, headers }, (answer) => {
+    const admitted = httpRequest(cli.url + request.url, { method, headers }, (answer) => {
       response.writeHead(answer.statusCode ?? 500, answer.headers);
       answer.pipe(response);
     });
-    request.pipe(onward);
+    request.pipe(admitted);
   });
   await new Promise<void>((resolve) => broken.listen(0, "127.0.0.1", resolve));
   const url = `http://127.0.0.1:${(broken.address() as AddressInfo).port}`;

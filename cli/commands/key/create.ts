@@ -4,7 +4,7 @@ import { defineCommand, type Io, UsageError } from "../../command.ts";
 import { objectShape, printable } from "../../fields.ts";
 import { connection, json, permissions } from "../../options.ts";
 import { printOne, printSecret } from "../../output.ts";
-import { parseChoice, parseFuture, parseJsonObject, parseWhole } from "../../values.ts";
+import { parseChoice, parseFuture, parseInteger, parseJsonObject } from "../../values.ts";
 import { parseRatelimit, ratelimit } from "../new-ratelimit.ts";
 import { type MadeKey, madeKeyFields } from "./fields.ts";
 
@@ -46,7 +46,7 @@ export const keyCreate = defineCommand({
     ...connection,
     json,
   },
-  answer: objectShape(madeKeyFields),
+  response: objectShape(madeKeyFields),
   run: async (options, io) => {
     const body = bodyOf(options);
     const { data: made } = await withApi(options, io, (api) => api.call("keys.createKey", body));
@@ -100,7 +100,7 @@ function bodyOf(options: Options): Input<"keys.createKey"> {
     apiId: api,
     ...(name === undefined ? {} : { name }),
     ...(prefix === undefined ? {} : { prefix }),
-    ...(byteLength === undefined ? {} : { byteLength: parseWhole("byte-length", byteLength, BYTES) }),
+    ...(byteLength === undefined ? {} : { byteLength: parseInteger("byte-length", byteLength, BYTES) }),
     ...(externalId === undefined ? {} : { externalId }),
     ...(expires === undefined ? {} : { expires: parseFuture("expires", expires, { nowMs: Date.now() }) }),
     ...(options.role.length === 0 ? {} : { roles: [...options.role] }),
@@ -109,7 +109,7 @@ function bodyOf(options: Options): Input<"keys.createKey"> {
       ? {}
       : {
           credits: {
-            remaining: parseWhole("credits", credits, { min: 0, max: CREDITS_MAX }),
+            remaining: parseInteger("credits", credits, { min: 0, max: CREDITS_MAX }),
             ...(refill === undefined ? {} : { refill: parseRefill(refill) }),
           },
         }),
@@ -125,7 +125,7 @@ function parseRefill(text: string): Schema<"Refill"> {
   if (rest.length > 0) throw new UsageError(`--refill wants daily:N or monthly:N:DAY, got "${text}"`);
   return {
     interval: parseChoice("refill", interval, ["daily", "monthly"]),
-    amount: parseWhole("refill", amount, { min: 1, max: CREDITS_MAX }),
-    ...(day === undefined ? {} : { refillDay: parseWhole("refill", day, { min: 1, max: 31 }) }),
+    amount: parseInteger("refill", amount, { min: 1, max: CREDITS_MAX }),
+    ...(day === undefined ? {} : { refillDay: parseInteger("refill", day, { min: 1, max: 31 }) }),
   };
 }

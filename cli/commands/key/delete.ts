@@ -15,7 +15,7 @@ export const keyDelete = defineCommand({
     ...connection,
     json,
   },
-  answer: objectShape(keyIdFields),
+  response: objectShape(keyIdFields),
   run: async (options, io) => {
     const { id: keyId, permanent } = options;
     await withApi(options, io, (api) => api.call("keys.deleteKey", { keyId, ...(permanent ? { permanent } : {}) }));

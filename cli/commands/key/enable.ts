@@ -11,7 +11,7 @@ const switching = (verb: "enable" | "disable", summary: string) =>
     summary,
     description: "Needs update_key on the API.",
     options: { id, ...connection, json },
-    answer: objectShape(keyIdFields),
+    response: objectShape(keyIdFields),
     run: async (options, io) => {
       const { id: keyId } = options;
       await withApi(options, io, (api) => api.call("keys.updateKey", { keyId, enabled: verb === "enable" }));

@@ -15,7 +15,7 @@ export const keyGet = defineCommand({
     ...connection,
     json,
   },
-  answer: objectShape(keyDetailFields),
+  response: objectShape(keyDetailFields),
   run: async (options, io) => {
     const body = { keyId: options.id, ...(options.decrypt ? { decrypt: true } : {}) };
     const { data: row } = await withApi(options, io, (api) => api.call("keys.getKey", body));

@@ -11,7 +11,7 @@ let apiId: string;
 let dir: string;
 beforeAll(async () => {
   cli = await openApiCli();
-  apiId = await cli.things.api();
+  apiId = await cli.resources.api();
   dir = mkdtempSync(join(tmpdir(), "postern-key-"));
 });
 afterAll(async () => {
@@ -34,7 +34,7 @@ describe("key create", () => {
   });
 
   test("gives it everything that the options say", async () => {
-    const role = await cli.things.role();
+    const role = await cli.resources.role();
     const { keyId, key } = await cli.json([
       ...["key", "create", "--api", apiId, "--name", "Ada's", "--external-id", "ada", "--expires", "30d"],
       ...["--role", role.name, "--permission", "orders.read", "--permission", "orders.write"],
@@ -86,7 +86,7 @@ describe("key create", () => {
 });
 
 test("a root key without a right gets nothing, and each command says which right and how to get it", async () => {
-  const { keyId } = await cli.things.key({ apiId });
+  const { keyId } = await cli.resources.key({ apiId });
   const poor = cli.as(await cli.t.rootKey(["api.*.verify_key"]));
   const before = await cli.t.audit();
   for (const { args, right } of [
@@ -108,7 +108,7 @@ test("a root key without a right gets nothing, and each command says which right
 
 test("the keys of another workspace are not there", async () => {
   const other = await cli.t.makeWorkspace();
-  const { keyId, key } = await cli.things.key({ apiId });
+  const { keyId, key } = await cli.resources.key({ apiId });
   for (const verb of ["get", "disable", "reroll", "delete"]) {
     const ran = await cli.run(["key", verb, "--id", keyId], cli.as(other.rootKey));
     expect(ran).toMatchObject({ code: 1, text: "" });
@@ -139,7 +139,7 @@ describe("key verify", () => {
       word: "USAGE_EXCEEDED",
     },
   ])("of $name ends with exit code $code", async ({ body, args, code, word }) => {
-    const { key, keyId } = await cli.things.key({ apiId, ...body });
+    const { key, keyId } = await cli.resources.key({ apiId, ...body });
     const ran = await verify(key, ...args);
     expect(ran.code).toBe(code);
     expect(ran.out[0]).toMatch(new RegExp(`^code +${word}$`));
@@ -160,7 +160,7 @@ describe("key verify", () => {
   });
 
   test("charges the limits that it names, and with --credits 0 spends nothing", async () => {
-    const { key, keyId } = await cli.things.key({
+    const { key, keyId } = await cli.resources.key({
       apiId,
       credits: { remaining: 5 },
       ratelimits: [{ name: "requests", limit: 3, duration: 60_000 }],
@@ -171,7 +171,7 @@ describe("key verify", () => {
   });
 
   test("reads the key from a file, or asks for it; without one it is called incorrectly", async () => {
-    const { key } = await cli.things.key({ apiId });
+    const { key } = await cli.resources.key({ apiId });
     writeFileSync(join(dir, "key"), `${key}\n`);
     expect((await verify("", "--key-file", join(dir, "key"))).code).toBe(0);
     expect((await cli.run(["key", "verify"], { ...cli.as(cli.t.workspace.rootKey), typed: key })).code).toBe(0);
@@ -181,7 +181,7 @@ describe("key verify", () => {
 });
 
 test("key disable, enable and delete do that, and delete fails the second time", async () => {
-  const { key, keyId } = await cli.things.key({ apiId });
+  const { key, keyId } = await cli.resources.key({ apiId });
   expect((await cli.run(["key", "disable", "--id", keyId])).out).toEqual([`key ${keyId} is disabled`]);
   expect((await verify(key)).code).toBe(11);
   expect(await cli.json(["key", "enable", "--id", keyId])).toEqual({ keyId });
@@ -192,7 +192,7 @@ test("key disable, enable and delete do that, and delete fails the second time",
 });
 
 test("key reroll makes a successor; the old one ends when it is said, or at once", async () => {
-  const { key, keyId } = await cli.things.key({ apiId });
+  const { key, keyId } = await cli.resources.key({ apiId });
   const ran = await cli.run(["key", "reroll", "--id", keyId, "--until", "7d"]);
   expect(ran.text).toMatch(/^\S+$/);
   expect(ran.notes.join()).toMatch(new RegExp(`and shown this once; ${keyId} ends .* \\(in 7 days\\)$`));
@@ -207,8 +207,8 @@ test("key reroll makes a successor; the old one ends when it is said, or at once
 });
 
 test("key get shows its settings with times in words, the key itself only when it is asked for", async () => {
-  const api = await cli.things.encryptingApi();
-  const { key, keyId } = await cli.things.key({
+  const api = await cli.resources.encryptingApi();
+  const { key, keyId } = await cli.resources.key({
     apiId: api,
     recoverable: true,
     name: "\u001b[2Jx",
@@ -223,11 +223,11 @@ test("key get shows its settings with times in words, the key itself only when i
 });
 
 test("key get shows the refill of its credits, and the limits that it shares with its owner", async () => {
-  const owner = cli.things.name("owner");
+  const owner = cli.resources.name("owner");
   const ratelimits = [{ name: "shared", limit: 7, duration: 60_000, autoApply: true }];
   await cli.t.data("identities.createIdentity", { externalId: owner, ratelimits });
   const refill = { interval: "monthly", amount: 100, refillDay: 15 };
-  const { keyId } = await cli.things.key({ externalId: owner, credits: { remaining: 3, refill } });
+  const { keyId } = await cli.resources.key({ externalId: owner, credits: { remaining: 3, refill } });
   const { text } = await cli.run(["key", "get", "--id", keyId]);
   expect(text).toMatch(/^refill +monthly:100:15$/m);
   expect(text).toMatch(/^limits of owner +shared=7\/1m$/m);
@@ -235,7 +235,7 @@ test("key get shows the refill of its credits, and the limits that it shares wit
     refill,
     identityRatelimits: [{ name: "shared", limit: 7 }],
   });
-  const plain = await cli.things.key();
+  const plain = await cli.resources.key();
   expect((await cli.run(["key", "get", "--id", plain.keyId])).text).toMatch(/^refill +none$/m);
 });
 
@@ -252,7 +252,7 @@ describe("key list", () => {
   const KEYS = 10_000;
   let many: string;
   beforeAll(async () => {
-    many = await cli.things.api();
+    many = await cli.resources.api();
     // As the API would make them, but all at once; ids in no order of time.
     await cli.t.deps.db.query(
       `insert into keys (id, workspace_id, api_id, hash, start, name, created_at)
@@ -301,11 +301,11 @@ describe("key list", () => {
   });
 
   test("of an API without keys says so, and of one owner shows only theirs", async () => {
-    const empty = await cli.things.api();
+    const empty = await cli.resources.api();
     expect(await cli.run(["key", "list", "--api", empty])).toMatchObject({ code: 0, text: "", notes: ["no keys"] });
     expect(await cli.json(["key", "list", "--api", empty])).toEqual({ keys: [], hasMore: false, cursor: null });
-    const { keyId } = await cli.things.key({ apiId: empty, externalId: "grace" });
-    await cli.things.key({ apiId: empty });
+    const { keyId } = await cli.resources.key({ apiId: empty, externalId: "grace" });
+    await cli.resources.key({ apiId: empty });
     const { keys } = await cli.json(["key", "list", "--api", empty, "--external-id", "grace"]);
     expect(keys.map((key: { keyId: string }) => key.keyId)).toEqual([keyId]);
   });

@@ -17,13 +17,17 @@ export const keyList = defineCommand({
     ...connection,
     json,
   },
-  answer: pagedShape("keys", keyFields),
+  response: pagedShape("keys", keyFields),
   run: async (options, io) => {
     const { api: apiId, "external-id": externalId } = options;
     const body = { apiId, ...(externalId === undefined ? {} : { externalId }) };
     const paged = readPaging(options, "key");
     await withApi(options, io, (api) =>
-      printPages(io, options, { things: "keys", fields: keyFields, pages: pagesOf(api, "apis.listKeys", body, paged) }),
+      printPages(io, options, {
+        resources: "keys",
+        fields: keyFields,
+        pages: pagesOf(api, "apis.listKeys", body, paged),
+      }),
     );
     return 0;
   },

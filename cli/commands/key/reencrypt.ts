@@ -46,7 +46,7 @@ export const keyReencrypt = defineCommand({
   description:
     "The second step of replacing an encryption key: first put its successor before it and restart the api-servers, then run this, then remove those that are no longer in use. Safe to repeat, and to run during normal operation. Exit code 1 when none of the encryption keys decrypts some key; such keys stay as they are.",
   options: { "encryption-keys-file": encryptionKeysFile, ...database, json },
-  answer: objectShape(fields),
+  response: objectShape(fields),
   run: async (options, io) => {
     const encryptionKeys = readEncryptionKeys(options["encryption-keys-file"], io.env);
     if (encryptionKeys === undefined) {
@@ -57,7 +57,7 @@ export const keyReencrypt = defineCommand({
       const total = (await countKeySecrets(db))
         .filter((count) => count.encryption_key_id !== vault.sealingKeyId)
         .reduce((sum, { count }) => sum + count, 0);
-      const done = await withProgress(io, options, { doing: "re-encrypting", things: "keys" }, (progress) =>
+      const done = await withProgress(io, options, { doing: "re-encrypting", resources: "keys" }, (progress) =>
         reencryptAll(db, vault, (seen) => progress.at({ done: seen, total })),
       );
       const inUse = (await countKeySecrets(db)).map((count) => count.encryption_key_id);

@@ -22,7 +22,7 @@ export const keyReroll = defineCommand({
     ...connection,
     json,
   },
-  answer: objectShape(madeKeyFields),
+  response: objectShape(madeKeyFields),
   run: async (options, io) => {
     const { id: keyId, until } = options;
     const nowMs = Date.now();

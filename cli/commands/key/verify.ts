@@ -5,7 +5,7 @@ import { objectShape } from "../../fields.ts";
 import { connection, json } from "../../options.ts";
 import { EXIT_CODES_HELP, exitCodeOf } from "../../outcomes.ts";
 import { printOne } from "../../output.ts";
-import { parseWhole } from "../../values.ts";
+import { parseInteger } from "../../values.ts";
 import { verifiedFields } from "./fields.ts";
 import { keyFile, readKeySecret } from "./secret.ts";
 
@@ -33,14 +33,14 @@ export const keyVerify = defineCommand({
     ...connection,
     json,
   },
-  answer: objectShape(verifiedFields),
+  response: objectShape(verifiedFields),
   run: async (options, io) => {
     const { permissions, credits, tag, ratelimit } = options;
     const charged: Omit<Input<"keys.verifyKey">, "key"> = {
       ...(permissions === undefined ? {} : { permissions }),
       ...(credits === undefined
         ? {}
-        : { credits: { cost: parseWhole("credits", credits, { min: 0, max: COST_MAX }) } }),
+        : { credits: { cost: parseInteger("credits", credits, { min: 0, max: COST_MAX }) } }),
       ...(tag.length === 0 ? {} : { tags: [...tag] }),
       ...(ratelimit.length === 0 ? {} : { ratelimits: ratelimit.map(parseCharge) }),
     };
@@ -55,5 +55,5 @@ export const keyVerify = defineCommand({
 function parseCharge(text: string): { name: string; cost?: number } {
   const [name = "", cost, ...rest] = text.split("=");
   if (name === "" || rest.length > 0) throw new UsageError(`--ratelimit wants NAME or NAME=COST, got "${text}"`);
-  return { name, ...(cost === undefined ? {} : { cost: parseWhole("ratelimit", cost, { min: 0, max: COST_MAX }) }) };
+  return { name, ...(cost === undefined ? {} : { cost: parseInteger("ratelimit", cost, { min: 0, max: COST_MAX }) }) };
 }

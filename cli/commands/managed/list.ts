@@ -21,14 +21,14 @@ export const managedList = defineCommand({
     ...database,
     json,
   },
-  answer: listShape("objects", managedFields),
+  response: listShape("objects", managedFields),
   run: async (options, io) => {
     const max = parseLimit(options.limit);
     const manager = options.manager === undefined ? "" : parseManager("manager", options.manager);
     const rows = await withWorkspace(options, ({ db }, { id: workspaceId }) =>
       listOwned(db, { workspaceId, manager, rowsMax: max + 1 }),
     );
-    printList(io, options, { things: "objects", fields: managedFields, rows, max });
+    printList(io, options, { resources: "objects", fields: managedFields, rows, max });
     return 0;
   },
 });

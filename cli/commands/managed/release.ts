@@ -22,13 +22,13 @@ export const managedRelease = defineCommand({
     ...database,
     json,
   },
-  answer: listShape("objects", managedFields),
+  response: listShape("objects", managedFields),
   run: async (options, io) => {
     const manager = parseManager("manager", options.manager);
     const rows = await withWorkspace(options, (administrator, { id: workspaceId }) =>
       releaseManaged(administrator, { workspaceId, manager }),
     );
-    printList(io, options, { things: "objects", fields: managedFields, rows, max: rows.length });
+    printList(io, options, { resources: "objects", fields: managedFields, rows, max: rows.length });
     return 0;
   },
 });

@@ -23,7 +23,7 @@ export const managedTransfer = defineCommand({
     ...database,
     json,
   },
-  answer: listShape("objects", managedFields),
+  response: listShape("objects", managedFields),
   run: async (options, io) => {
     const [from, to] = [parseManager("from", options.from), parseManager("to", options.to)];
     const [before, after] = [from.split("/"), to.split("/")];
@@ -33,7 +33,7 @@ export const managedTransfer = defineCommand({
     const rows = await withWorkspace(options, (administrator, { id: workspaceId }) =>
       transferManaged(administrator, { workspaceId, from, to }),
     );
-    printList(io, options, { things: "objects", fields: managedFields, rows, max: rows.length });
+    printList(io, options, { resources: "objects", fields: managedFields, rows, max: rows.length });
     return 0;
   },
 });

@@ -30,7 +30,7 @@ export const migrationCreate = defineCommand({
     ...database,
     json,
   },
-  answer: objectShape(migrationFields),
+  response: objectShape(migrationFields),
   run: async (options, io) => {
     const name = parseName("name", options.name, { lengthMax: MIGRATION_NAME_LENGTH_MAX });
     const algorithm = MigrationAlgorithm.safeParse(options.algorithm);

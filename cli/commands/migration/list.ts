@@ -11,13 +11,13 @@ export const migrationList = defineCommand({
   name: "migration list",
   summary: "list the migrations of a workspace, by id",
   options: { workspace, limit, ...database, json },
-  answer: listShape("migrations", migrationFields),
+  response: listShape("migrations", migrationFields),
   run: async (options, io) => {
     const max = parseLimit(options.limit);
     const rows = await withWorkspace(options, ({ db }, { id: workspaceId }) =>
       listMigrations(db, { workspaceId, rowsMax: max + 1 }),
     );
-    printList(io, options, { things: "migrations", fields: migrationFields, rows, max });
+    printList(io, options, { resources: "migrations", fields: migrationFields, rows, max });
     return 0;
   },
 });

@@ -17,7 +17,7 @@ export const namespaceDelete = defineCommand({
     ...database,
     json,
   },
-  answer: objectShape(namespaceFields),
+  response: objectShape(namespaceFields),
   run: async (options, io) => {
     const { namespace } = options;
     const row = await withWorkspace(options, async (administrator, inWorkspace) => {

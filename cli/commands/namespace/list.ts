@@ -17,14 +17,14 @@ export const namespaceList = defineCommand({
     ...database,
     json,
   },
-  answer: listShape("namespaces", namespaceFields),
+  response: listShape("namespaces", namespaceFields),
   run: async (options, io) => {
     const max = parseLimit(options.limit);
     const { search } = options;
     const rows = await withWorkspace(options, ({ db }, { id: workspaceId }) =>
       listNamespaces(db, { workspaceId, cursor: "", search, rowsMax: max + 1 }),
     );
-    printList(io, options, { things: "namespaces", fields: namespaceFields, rows, max });
+    printList(io, options, { resources: "namespaces", fields: namespaceFields, rows, max });
     return 0;
   },
 });

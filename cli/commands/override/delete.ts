@@ -10,7 +10,7 @@ export const overrideDelete = defineCommand({
   summary: "delete the override of an identifier, which then has the usual limit",
   description: "Needs delete_override on the namespace.",
   options: { namespace, identifier, ...connection, json },
-  answer: objectShape(namedOverrideFields),
+  response: objectShape(namedOverrideFields),
   run: async (options, io) => {
     const row = { namespace: options.namespace, identifier: options.identifier };
     await withApi(options, io, (api) => api.call("ratelimit.deleteOverride", row));

@@ -11,7 +11,7 @@ export const overrideGet = defineCommand({
   description:
     "The one with exactly this text, else the pattern that applies to it. Needs read_override on the namespace.",
   options: { namespace, identifier, ...connection, json },
-  answer: objectShape(overrideFields),
+  response: objectShape(overrideFields),
   run: async (options, io) => {
     const body = { namespace: options.namespace, identifier: options.identifier };
     const { data: row } = await withApi(options, io, (api) => api.call("ratelimit.getOverride", body));

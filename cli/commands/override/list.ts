@@ -11,13 +11,13 @@ export const overrideList = defineCommand({
   summary: "list the overrides of a rate-limit namespace, by id",
   description: "Needs read_override on the namespace.",
   options: { namespace, ...paging, ...connection, json },
-  answer: pagedShape("overrides", overrideFields),
+  response: pagedShape("overrides", overrideFields),
   run: async (options, io) => {
     const body = { namespace: options.namespace };
     const paged = readPaging(options, "override");
     await withApi(options, io, (api) => {
       const pages = pagesOf(api, "ratelimit.listOverrides", body, paged);
-      return printPages(io, options, { things: "overrides", fields: overrideFields, pages });
+      return printPages(io, options, { resources: "overrides", fields: overrideFields, pages });
     });
     return 0;
   },

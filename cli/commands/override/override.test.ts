@@ -10,7 +10,7 @@ afterAll(() => cli.close());
 const DAY_MS = 86_400_000;
 
 test("an override is made, replaced, shown, listed and deleted", async () => {
-  const { namespaceId, namespace } = await cli.things.namespace();
+  const { namespaceId, namespace } = await cli.resources.namespace();
   const set = (identifier: string, limit: string) =>
     cli.json([
       "override",
@@ -45,7 +45,7 @@ test("an override is made, replaced, shown, listed and deleted", async () => {
 });
 
 test("a list never cuts an identifier, and leaves out ids first", async () => {
-  const { namespace } = await cli.things.namespace();
+  const { namespace } = await cli.resources.namespace();
   const identifier = "customer-with-a-long-id-".padEnd(60, "x");
   await cli.t.data("ratelimit.setOverride", { namespace, identifier, limit: 1, duration: 1000 });
   const { out } = await cli.run(["override", "list", "--namespace", namespace], {
@@ -79,7 +79,7 @@ test.each([
 });
 
 test("those of another workspace are not there, and a root key without a right hears which one", async () => {
-  const { namespace, namespaceId, identifier } = await cli.things.override();
+  const { namespace, namespaceId, identifier } = await cli.resources.override();
   const { rootKey } = await cli.t.makeWorkspace();
   const named = ["--namespace", namespace, "--identifier", identifier];
   for (const verb of ["get", "delete"]) {

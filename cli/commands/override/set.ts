@@ -3,7 +3,7 @@ import { defineCommand } from "../../command.ts";
 import { objectShape } from "../../fields.ts";
 import { connection, json } from "../../options.ts";
 import { printOne } from "../../output.ts";
-import { parseDurationOption, parseWhole } from "../../values.ts";
+import { parseDurationOption, parseInteger } from "../../values.ts";
 import { identifier, namespace, overrideFields } from "./fields.ts";
 
 const LIMIT_MAX = Number.MAX_SAFE_INTEGER;
@@ -20,9 +20,9 @@ export const overrideSet = defineCommand({
     ...connection,
     json,
   },
-  answer: objectShape(overrideFields),
+  response: objectShape(overrideFields),
   run: async (options, io) => {
-    const limit = parseWhole("limit", options.limit, { min: 0, max: LIMIT_MAX });
+    const limit = parseInteger("limit", options.limit, { min: 0, max: LIMIT_MAX });
     const duration = parseDurationOption("duration", options.duration, { minMs: 1 });
     const body = { namespace: options.namespace, identifier: options.identifier, limit, duration };
     const { data } = await withApi(options, io, (api) => api.call("ratelimit.setOverride", body));

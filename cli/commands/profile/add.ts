@@ -33,7 +33,7 @@ export const profileAdd = defineCommand({
     timeout: connection.timeout,
     json,
   },
-  answer: objectShape(profileFields),
+  response: objectShape(profileFields),
   run: async (options, io) => {
     const file = profilesFile(io.env);
     const named = parseProfileName("name", options.name);

@@ -10,13 +10,13 @@ export const profileList = defineCommand({
   summary: "list the profiles, by name",
   description: "Their root keys are not shown.",
   options: { json },
-  answer: listShape("profiles", profileFields),
+  response: listShape("profiles", profileFields),
   run: async (options, io) => {
     const { current, profiles } = readProfiles(profilesFile(io.env));
     const rows = Object.entries(profiles)
       .map(([name, profile]) => ({ ...profile, name, isCurrent: name === current }))
       .sort((a, b) => (a.name < b.name ? -1 : 1));
-    printList(io, options, { things: "profiles", fields: profileFields, rows, max: rows.length });
+    printList(io, options, { resources: "profiles", fields: profileFields, rows, max: rows.length });
     return 0;
   },
 });

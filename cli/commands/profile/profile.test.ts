@@ -48,7 +48,7 @@ test("what rootkey create prints as JSON can be piped in as it is", async () => 
 
 test("of two, each calls its own workspace: the one that is used, or the one that is named", async () => {
   const other = await cli.t.makeWorkspace();
-  const { keyId } = await cli.things.key();
+  const { keyId } = await cli.resources.key();
   await add("first", cli.t.workspace.rootKey);
   expect((await add("second", other.rootKey)).out.join()).toContain("`postern profile use --name second` uses it");
   const explain = (...more: string[]) => run(["explain", "--key-id", keyId, ...more]);
@@ -193,7 +193,7 @@ test("the authority of a server is kept with its profile, and used by every comm
   expect((await overTls("--ca-file", "/nowhere.crt")).notes.join()).toContain("/nowhere.crt");
   expect((await overTls("--ca-file", certFile)).code).toBe(0);
   expect(JSON.parse(readFileSync(file, "utf8")).profiles.tls.caFile).toBe(certFile);
-  const { keyId } = await cli.things.key();
+  const { keyId } = await cli.resources.key();
   expect((await run(["key", "get", "--id", keyId])).code).toBe(0);
   const env = { POSTERN_API_URL: url, POSTERN_ROOT_KEY: rootKey };
   expect((await run(["key", "get", "--id", keyId], { env })).code).toBe(1);

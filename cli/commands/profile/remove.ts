@@ -10,7 +10,7 @@ export const profileRemove = defineCommand({
   summary: "forget a profile with its root key",
   description: "The root key itself stays valid: `postern rootkey revoke` ends it.",
   options: { name, json },
-  answer: objectShape(profileFields),
+  response: objectShape(profileFields),
   run: async (options, io) => {
     const file = profilesFile(io.env);
     const { current, profiles } = readProfiles(file);

@@ -9,7 +9,7 @@ export const profileUse = defineCommand({
   name: "profile use",
   summary: "choose the profile that is used when no command names one",
   options: { name, json },
-  answer: objectShape(profileFields),
+  response: objectShape(profileFields),
   run: async (options, io) => {
     const file = profilesFile(io.env);
     const all = readProfiles(file);

@@ -40,14 +40,14 @@ export const refillRun = defineCommand({
     ...database,
     json,
   },
-  answer: objectShape(refillFields),
+  response: objectShape(refillFields),
   run: async (options, io) => {
     const { at } = options;
     const nowMs = Date.now();
     const date = utcDate(at === undefined ? nowMs : parseInstant("at", at, { nowMs, spans: "ahead" }));
     const running = findRunningDev(options.data);
     const isOfDev = running !== undefined && (options["database-url"] ?? running.databaseUrl) === running.databaseUrl;
-    const done = await withProgress(io, options, { doing: "refilling", things: "keys" }, (progress) =>
+    const done = await withProgress(io, options, { doing: "refilling", resources: "keys" }, (progress) =>
       isOfDev && running.control !== undefined
         ? refillInDev(running.control, date)
         : withDatabase(options, (administrator) =>

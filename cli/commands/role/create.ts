@@ -17,7 +17,7 @@ export const roleCreate = defineCommand({
     ...connection,
     json,
   },
-  answer: objectShape(madeRoleFields),
+  response: objectShape(madeRoleFields),
   run: async (options, io) => {
     const { name, description } = options;
     const body = {

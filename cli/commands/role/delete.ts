@@ -15,7 +15,7 @@ export const roleDelete = defineCommand({
     ...connection,
     json,
   },
-  answer: objectShape(namedRoleFields),
+  response: objectShape(namedRoleFields),
   run: async (options, io) => {
     const row = { role: options.role };
     const body = { ...row, ...(options["unless-held"] ? { unlessHeld: true } : {}) };

@@ -10,7 +10,7 @@ export const roleGet = defineCommand({
   summary: "show a role with its permissions",
   description: "Needs rbac.*.read_role.",
   options: { role, ...connection, json },
-  answer: objectShape(roleFields),
+  response: objectShape(roleFields),
   run: async (options, io) => {
     const body = { role: options.role };
     const { data: row } = await withApi(options, io, (api) => api.call("permissions.getRole", body));

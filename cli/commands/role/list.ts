@@ -16,14 +16,14 @@ export const roleList = defineCommand({
     ...connection,
     json,
   },
-  answer: pagedShape("roles", roleFields),
+  response: pagedShape("roles", roleFields),
   run: async (options, io) => {
     const { search } = options;
     const body = search === undefined ? {} : { search };
     const paged = readPaging(options, "role");
     await withApi(options, io, (api) => {
       const pages = pagesOf(api, "permissions.listRoles", body, paged);
-      return printPages(io, options, { things: "roles", fields: roleFields, pages });
+      return printPages(io, options, { resources: "roles", fields: roleFields, pages });
     });
     return 0;
   },

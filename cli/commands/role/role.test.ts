@@ -39,8 +39,8 @@ test("a role is made with permissions, shown, changed and deleted", async () => 
 });
 
 test("one that a key has is deleted, unless it is asked not to", async () => {
-  const { name } = await cli.things.role();
-  const { keyId } = await cli.things.key({ roles: [name] });
+  const { name } = await cli.resources.role();
+  const { keyId } = await cli.resources.key({ roles: [name] });
   expect((await cli.run(["role", "delete", "--role", name, "--unless-held"])).code).toBe(1);
   expect((await cli.t.data("keys.getKey", { keyId })).roles).toEqual([name]);
   expect((await cli.run(["role", "delete", "--role", name])).code).toBe(0);
@@ -65,7 +65,7 @@ test("what a role is to grant is said, and those of another workspace are not th
     expect((await cli.run(["role", "set", "--role", "x", ...args])).code).toBe(2);
   }
   const { rootKey } = await cli.t.makeWorkspace();
-  const { roleId, name } = await cli.things.role(["orders.read"]);
+  const { roleId, name } = await cli.resources.role(["orders.read"]);
   for (const args of [
     ["get", "--role", name],
     ["set", "--role", roleId, "--no-permissions"],

@@ -17,7 +17,7 @@ export const roleSet = defineCommand({
     ...connection,
     json,
   },
-  answer: objectShape(roleFields),
+  response: objectShape(roleFields),
   run: async (options, io) => {
     const { role: named, permissions: wanted, "no-permissions": none } = options;
     if (none === wanted.length > 0) throw new UsageError("give --permissions or --no-permissions");

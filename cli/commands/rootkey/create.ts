@@ -38,7 +38,7 @@ export const rootkeyCreate = defineCommand({
     ...database,
     json,
   },
-  answer: objectShape(madeRootKeyFields),
+  response: objectShape(madeRootKeyFields),
   run: async (options, io) => {
     const { permissions: given } = options;
     const read = readTuples(given);

@@ -10,7 +10,7 @@ const switching = (verb: "enable" | "disable", summary: string) =>
     name: `rootkey ${verb}`,
     summary,
     options: { id, workspace, ...database, json },
-    answer: objectShape(rootKeyFields),
+    response: objectShape(rootKeyFields),
     run: async (options, io) => {
       const row = await changeOne(options, { enabled: verb === "enable" });
       const effect = verb === "enable" ? "" : ": requests with it get 401";

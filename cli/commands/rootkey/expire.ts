@@ -21,7 +21,7 @@ export const rootkeyExpire = defineCommand({
     ...database,
     json,
   },
-  answer: objectShape(rootKeyFields),
+  response: objectShape(rootKeyFields),
   run: async (options, io) => {
     const { expires } = options;
     const how = { nowMs: Date.now(), spans: "ahead", or: "never" } as const;

@@ -23,7 +23,7 @@ export const rootkeyList = defineCommand({
     ...database,
     json,
   },
-  answer: listShape("rootKeys", rootKeyFields),
+  response: listShape("rootKeys", rootKeyFields),
   run: async (options, io) => {
     const max = parseLimit(options.limit);
     const since = options["v1-since"];
@@ -32,7 +32,7 @@ export const rootkeyList = defineCommand({
     const rows = await withWorkspace(options, ({ db }, { id: workspaceId }) =>
       listRootKeys(db, { workspaceId, v1UsedSince, rowsMax: max + 1 }),
     );
-    printList(io, options, { things: "rootKeys", fields: rootKeyFields, rows, max });
+    printList(io, options, { resources: "rootKeys", fields: rootKeyFields, rows, max });
     return 0;
   },
 });

@@ -12,7 +12,7 @@ export const rootkeyRevoke = defineCommand({
   description:
     "A root key that POSTERN_ROOT_KEY registers comes back at the next start of an api-server with that variable: remove it there first.",
   options: { id, workspace, ...database, json },
-  answer: objectShape(rootKeyFields),
+  response: objectShape(rootKeyFields),
   run: async (options, io) => {
     const { id: rootKeyId } = options;
     const row = await withWorkspace(options, async (administrator, inWorkspace) => {

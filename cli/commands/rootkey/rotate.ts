@@ -24,7 +24,7 @@ export const rootkeyRotate = defineCommand({
     ...database,
     json,
   },
-  answer: objectShape(madeRootKeyFields),
+  response: objectShape(madeRootKeyFields),
   run: async (options, io) => {
     const { id: rootKeyId, until } = options;
     const nowMs = Date.now();

@@ -18,7 +18,7 @@ export const workspaceCreate = defineCommand({
     ...database,
     json,
   },
-  answer: objectShape(workspaceFields),
+  response: objectShape(workspaceFields),
   run: async (options, io) => {
     const { name } = options;
     const problem = workspaceNameProblem(name);

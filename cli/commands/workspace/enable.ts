@@ -10,7 +10,7 @@ export const workspaceEnable = defineCommand({
   name: "workspace enable",
   summary: "undo workspace disable",
   options: { workspace: namedWorkspace, ...database, json },
-  answer: objectShape(workspaceFields),
+  response: objectShape(workspaceFields),
   run: async (options, io) => {
     const row = await withWorkspace(options, (administrator, { id }) =>
       changeWorkspace(administrator, { workspaceId: id, enabled: true }),
@@ -27,7 +27,7 @@ export const workspaceDisable = defineCommand({
   description:
     "Root keys then get 403, keys verify as FORBIDDEN, and sidecars refuse them all. Nothing is deleted: `workspace enable` undoes it.",
   options: { workspace: namedWorkspace, ...database, json },
-  answer: objectShape(workspaceFields),
+  response: objectShape(workspaceFields),
   run: async (options, io) => {
     const row = await withWorkspace(options, (administrator, { id }) =>
       changeWorkspace(administrator, { workspaceId: id, enabled: false }),

@@ -1,7 +1,7 @@
 import type { WorkspaceRow } from "../../../api-server/store/workspaces.ts";
 import { QUOTA_MAX } from "../../../core/workspaces/quota.ts";
 import { type Fields, instantText } from "../../fields.ts";
-import { parseWhole } from "../../values.ts";
+import { parseInteger } from "../../values.ts";
 
 export const quotaPerMinute = {
   type: "string",
@@ -11,7 +11,7 @@ export const quotaPerMinute = {
 
 /** null means unlimited. */
 export const parseQuota = (text: string): number | null =>
-  text === "none" ? null : parseWhole("per-minute", text, { min: 0, max: QUOTA_MAX, or: "none" });
+  text === "none" ? null : parseInteger("per-minute", text, { min: 0, max: QUOTA_MAX, or: "none" });
 
 export const workspaceFields: Fields<WorkspaceRow> = [
   { name: "workspaceId", title: "id", value: (row) => row.id },

@@ -11,11 +11,11 @@ export const workspaceList = defineCommand({
   name: "workspace list",
   summary: "list the workspaces, by name",
   options: { limit, ...database, json },
-  answer: listShape("workspaces", workspaceFields),
+  response: listShape("workspaces", workspaceFields),
   run: async (options, io) => {
     const max = parseLimit(options.limit);
     const rows = await withDatabase(options, ({ db }) => listWorkspaces(db, { rowsMax: max + 1 }));
-    printList(io, options, { things: "workspaces", fields: workspaceFields, rows, max });
+    printList(io, options, { resources: "workspaces", fields: workspaceFields, rows, max });
     return 0;
   },
 });

@@ -17,7 +17,7 @@ export const workspaceQuota = defineCommand({
     ...database,
     json,
   },
-  answer: objectShape(workspaceFields),
+  response: objectShape(workspaceFields),
   run: async (options, io) => {
     const quota = parseQuota(options["per-minute"]);
     const row = await withWorkspace(options, (administrator, { id }) =>

@@ -10,7 +10,7 @@ import { defineCommand, type OptionRow } from "../../command.ts";
 import { type Fields, objectShape } from "../../fields.ts";
 import { database, json, namedWorkspace } from "../../options.ts";
 import { printOne } from "../../output.ts";
-import { parseSwitch, parseWhole } from "../../values.ts";
+import { parseInteger, parseSwitch } from "../../values.ts";
 
 interface Shown extends Pick<WorkspaceRow, "id" | "name"> {
   readonly settings: AnalyticsSettings;
@@ -56,7 +56,7 @@ export const workspaceUpdate = defineCommand({
     ...database,
     json,
   },
-  answer: objectShape(fields),
+  response: objectShape(fields),
   run: async (options, io) => {
     const given: Readonly<Record<string, string | boolean | undefined>> = options;
     const change: AnalyticsChange = Object.assign(
@@ -79,5 +79,5 @@ export const workspaceUpdate = defineCommand({
 
 /** Reads the text of an option: a number of its unit, or `default`, which is stored as null. */
 function readAnalyticsSetting({ option, min, max, unit }: AnalyticsSetting, text: string): number | null {
-  return text === "default" ? null : parseWhole(option, text, { min, max, or: "default" }) * unit;
+  return text === "default" ? null : parseInteger(option, text, { min, max, or: "default" }) * unit;
 }

@@ -18,22 +18,22 @@ import type {
 } from "./stored-object.ts";
 
 /*
- * A manifest of something that is in the store, ready to apply: the operator then finds that the store has what the manifest says. An
- * object that nothing manages is taken over by `spec.adopt: match`, which refuses when it was changed in the meantime.
+ * Manifest of an existing object, ready to apply: the operator then finds the database in sync with the manifest. An object without a
+ * manager is adopted by `spec.adopt: match`, which fails if the object was changed in the meantime.
  */
 
 export interface WrittenManifest {
   readonly kind: Kind;
   readonly metadata: { readonly name: string; readonly namespace?: string };
   readonly spec: Readonly<Record<string, unknown>>;
-  /** What a person should know before it is applied, each a line of comment. */
+  /** Notes to read before applying; each becomes a comment line. */
   readonly notes: readonly string[];
 }
 
-/** The default of `target.port`, which the store does not know, so that the manifest is valid as it is. */
+/** Default of `target.port`, which the database does not store, so that the manifest is valid. */
 const PORT = 8080;
 
-/** In the order in which they are to be applied: what is referred to comes first. */
+/** Returns manifests in the order in which to apply them: referenced objects come first. */
 export function manifestsOf(object: StoredObject): readonly WrittenManifest[] {
   switch (object.kind) {
     case "Role":
@@ -41,7 +41,7 @@ export function manifestsOf(object: StoredObject): readonly WrittenManifest[] {
     case "RatelimitNamespace":
       return [namespace(object)];
     case "RatelimitOverride":
-      // One that has a manifest already is not written again beside the override.
+      // A namespace that has a manifest already is not written again with the override.
       return object.namespace.manager === undefined
         ? [namespace(object.namespace), override(object)]
         : [override(object)];
@@ -52,7 +52,7 @@ export function manifestsOf(object: StoredObject): readonly WrittenManifest[] {
   }
 }
 
-/** That of the manifest that manages the object; otherwise one made of its name in the store. */
+/** Returns the metadata of the manifest that manages the object; otherwise new metadata derived from its stored name. */
 function metadataOf({ kind, manager }: StoredObject, storedName: string) {
   return manager === undefined
     ? { name: objectNameOf(storedName, kind) }

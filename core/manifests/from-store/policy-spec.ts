@@ -7,11 +7,11 @@ import { formatDuration } from "./format-duration.ts";
 type SpecIn = z.input<typeof ApiKeyPolicySpec>;
 type RuleIn = z.input<typeof ManifestRule>;
 
-/** What of a manifest's spec `compilePolicy` makes the policy of: the other way round. Defaults are left out where a default is. */
+/** The manifest fields from which `compilePolicy` makes the policy: the reverse direction. Omits defaults. */
 export type PolicyFields = Omit<SpecIn, "api" | "target">;
 
 /**
- * @param namespaceNames of the rate-limit namespaces by id; one that is missing is named by its id, and is a problem for the reader.
+ * @param namespaceNames names of the rate-limit namespaces by id; a missing one is named by its id, and becomes a problem for the reader.
  */
 export function policyFieldsOf(
   policy: CompiledPolicy,

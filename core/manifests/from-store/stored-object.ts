@@ -1,9 +1,7 @@
 import type { CompiledPolicy } from "../../policies/policy.ts";
 import type { ManifestName } from "../manager.ts";
 
-/*
- * What the API tells of an object, as far as a manifest can describe it. `manager` is that of a manifest that manages it by now.
- */
+/* An object from the API, as far as a manifest can describe it. `manager` is that of the manifest that manages it now. */
 
 interface Stored {
   readonly manager?: ManifestName | undefined;
@@ -31,13 +29,13 @@ export interface StoredOverride extends Stored {
   readonly async: boolean;
 }
 
-/** An API, with the policy that guards an app with its keys where there is one. */
+/** An API, with the policy that guards an app with its keys, if one exists. */
 export interface StoredApi extends Stored {
   readonly kind: "ApiKeyPolicy";
   readonly apiId: string;
   readonly apiName: string;
   readonly policy?: CompiledPolicy | undefined;
-  /** The names of the rate-limit namespaces of the policy, by id. */
+  /** Names of the policy's rate-limit namespaces, by id. */
   readonly namespaceNames?: ReadonlyMap<string, string> | undefined;
 }
 
@@ -46,7 +44,7 @@ export interface StoredKey extends Stored {
   readonly apiId: string;
   readonly name?: string | undefined;
   readonly externalId?: string | undefined;
-  /** Names. */
+  /** Names of the roles. */
   readonly roles: readonly string[];
   /** Slugs that the key holds directly. */
   readonly permissions: readonly string[];

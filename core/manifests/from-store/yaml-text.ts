@@ -5,15 +5,13 @@ import { API_VERSION } from "../fields.ts";
 import { manifestsOf, type WrittenManifest } from "./manifests-of.ts";
 import type { StoredObject } from "./stored-object.ts";
 
-/*
- * Manifests as text. With the schemas of all kinds it is too large for the first load of a page: the dashboard loads it when a text is asked for.
- */
+/* Manifests as text. With the schemas of all kinds this is too large for the first page load: the dashboard loads it on demand. */
 
 const COMMENT_WIDTH = 100;
 
 /**
- * One document for each manifest, ready for `kubectl apply -f -`. What the CRD would refuse, because the store allows more than a
- * manifest does, is said in a comment above it.
+ * Returns one document for each manifest, ready for `kubectl apply -f -`. A comment above each lists values that the CRD would reject,
+ * because the database allows more than a manifest does.
  */
 export function yamlOf(object: StoredObject): string {
   return manifestsOf(object).map(documentOf).join("---\n");
@@ -27,14 +25,17 @@ function documentOf({ kind, metadata, spec, notes }: WrittenManifest): string {
   return `${[...problems, ...notes].map(commentOf).join("")}${textOf(manifest)}`;
 }
 
-/** The part of a manifest to change, such as `spec:\n  limit: 5`. `path` is that of a field: `["spec", "limit"]`. */
+/**
+ * Returns a part of a manifest to change, such as `spec:
+ *   limit: 5`. `path` is that of a field: `["spec", "limit"]`.
+ */
 export function snippetOf(path: readonly string[], value: unknown): string {
   return textOf(path.reduceRight<unknown>((inner, name) => ({ [name]: inner }), value));
 }
 
 /**
- * Long texts stay on one line, and aliases are not used: both are harder to edit. kubectl reads YAML 1.1, for which `yes`, `0o7` and
- * `1:30` are no texts, so all but plain words are quoted.
+ * Long texts stay on one line, and aliases are not used, because both are harder to edit. kubectl reads YAML 1.1, in which `yes`, `0o7` and
+ * `1:30` are not strings, so all but plain words are quoted.
  */
 function textOf(value: unknown): string {
   const document = new Document(value, { aliasDuplicateObjects: false });
@@ -46,16 +47,16 @@ function textOf(value: unknown): string {
   return document.toString({ lineWidth: 0, doubleQuotedMinMultiLineLength: Number.POSITIVE_INFINITY });
 }
 
-/** Words of letters and digits, of which the first begins with a letter; one blank or colon is between two. */
+/** Words of letters and digits, the first beginning with a letter, separated by one blank or colon. */
 const WORDS = /^[A-Za-z][A-Za-z0-9_.*/,()-]*([ :][A-Za-z0-9_.*/,()-]+)*$/;
 const NOT_TEXT = /^(y|n|yes|no|on|off|true|false|null)$/i;
 
-/** `1h30m`: no YAML reads a number in it. */
+/** `1h30m`: no YAML version parses it as a number. */
 const DURATION = new RegExp(DURATION_PATTERN);
 
 const isPlain = (text: string): boolean => DURATION.test(text) || (WORDS.test(text) && !NOT_TEXT.test(text));
 
-/** A note may quote what callers chose. Whatever would end the comment's line is written as JSON writes it. */
+/** A note may quote text of callers. Characters that would end the comment line are escaped as in JSON. */
 function commentOf(note: string): string {
   const lines: string[] = [];
   let line = "";

@@ -1,11 +1,11 @@
 import type { ReactNode } from "react";
 import { useChange } from "../../api/queries.ts";
-import { usePlace } from "../../api/session.ts";
-import { Button } from "../../parts/button.tsx";
-import { CodeBlock } from "../../parts/code-block.tsx";
-import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
-import { Dialog } from "../../parts/dialog.tsx";
-import { useDone } from "../../parts/toast.tsx";
+import { useWorkspace } from "../../api/session.ts";
+import { Button } from "../../components/button.tsx";
+import { CodeBlock } from "../../components/code-block.tsx";
+import { ConfirmDialog } from "../../components/confirm-dialog.tsx";
+import { Dialog } from "../../components/dialog.tsx";
+import { useDone } from "../../components/toast.tsx";
 import type { Api } from "./api.ts";
 
 export function DeleteApi({ api, onClose }: { api: Api; onClose: () => void }): ReactNode {
@@ -40,7 +40,7 @@ export function DeleteApi({ api, onClose }: { api: Api; onClose: () => void }): 
 
 /** What to do when an API may not be deleted. */
 function Protected({ api, onClose }: { api: Api; onClose: () => void }): ReactNode {
-  const { workspace } = usePlace();
+  const { workspace } = useWorkspace();
   return (
     <Dialog
       title={`The API ${api.name} is protected`}

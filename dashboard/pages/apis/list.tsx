@@ -1,17 +1,17 @@
 import { createLazyRoute, getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import { usePages } from "../../api/queries.ts";
-import { withText } from "../../parts/address-text.ts";
-import { Ago } from "../../parts/ago.tsx";
-import { Badge } from "../../parts/badge.tsx";
-import { Button } from "../../parts/button.tsx";
-import { EmptyState } from "../../parts/empty-state.tsx";
-import { lockedBy } from "../../parts/managed-badge.tsx";
-import { Menu } from "../../parts/menu.tsx";
-import { Page } from "../../parts/page.tsx";
-import { SearchField } from "../../parts/search-field.tsx";
-import { type Column, Table } from "../../parts/table.tsx";
-import { useNeeds } from "../../parts/use-needs.ts";
+import { withText } from "../../components/address-text.ts";
+import { Ago } from "../../components/ago.tsx";
+import { Badge } from "../../components/badge.tsx";
+import { Button } from "../../components/button.tsx";
+import { EmptyState } from "../../components/empty-state.tsx";
+import { lockedBy } from "../../components/managed-badge.tsx";
+import { Menu } from "../../components/menu.tsx";
+import { Page } from "../../components/page.tsx";
+import { SearchField } from "../../components/search-field.tsx";
+import { type Column, Table } from "../../components/table.tsx";
+import { useRequired } from "../../components/use-needs.ts";
 import type { Api } from "./api.ts";
 import { CreateApi } from "./create-api.tsx";
 import { DeleteApi } from "./delete-api.tsx";
@@ -26,7 +26,7 @@ type Opened = { readonly kind: "create" } | { readonly kind: "rename" | "delete"
 function ApisPage(): ReactNode {
   const { search } = here.useSearch();
   const navigate = useNavigate({ from: "/apis" });
-  const needs = useNeeds();
+  const needs = useRequired();
   const [opened, setOpened] = useState<Opened>();
   const pages = usePages("admin.listApis", search === undefined ? {} : { search });
   const close = (): void => setOpened(undefined);

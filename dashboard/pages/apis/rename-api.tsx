@@ -1,8 +1,8 @@
 import { type ReactNode, useState } from "react";
 import { useChange } from "../../api/queries.ts";
-import { FormDialog } from "../../parts/form-dialog.tsx";
-import { TextField } from "../../parts/text-field.tsx";
-import { useDone } from "../../parts/toast.tsx";
+import { FormDialog } from "../../components/form-dialog.tsx";
+import { TextField } from "../../components/text-field.tsx";
+import { useDone } from "../../components/toast.tsx";
 import type { Api } from "./api.ts";
 import { API_NAME_HINT, apiNameFault } from "./api-name.ts";
 

@@ -1,10 +1,10 @@
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import type { Row } from "../../api/queries.ts";
-import { Ago } from "../../parts/ago.tsx";
-import { Difference } from "../../parts/difference.tsx";
-import { Facts } from "../../parts/facts.tsx";
-import { exactText } from "../../parts/time.ts";
+import { Ago } from "../../components/ago.tsx";
+import { Difference } from "../../components/difference.tsx";
+import { Facts } from "../../components/facts.tsx";
+import { exactText } from "../../components/time.ts";
 
 type Change = Row<"admin.listAudit">;
 

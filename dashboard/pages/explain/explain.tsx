@@ -1,12 +1,12 @@
 import { createLazyRoute, getRouteApi, useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import { useRead } from "../../api/queries.ts";
-import { Button } from "../../parts/button.tsx";
-import { NO_HASHING } from "../../parts/hash-key.ts";
-import { Notice } from "../../parts/notice.tsx";
-import { Page } from "../../parts/page.tsx";
-import { Select } from "../../parts/select.tsx";
-import { TextField } from "../../parts/text-field.tsx";
+import { Button } from "../../components/button.tsx";
+import { NO_HASHING } from "../../components/hash-key.ts";
+import { Notice } from "../../components/notice.tsx";
+import { Page } from "../../components/page.tsx";
+import { Select } from "../../components/select.tsx";
+import { TextField } from "../../components/text-field.tsx";
 import "./explain.css";
 import { ExplainedKey } from "./explained-key.tsx";
 import { ExplainedRequest } from "./explained-request.tsx";

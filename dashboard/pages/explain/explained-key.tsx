@@ -1,11 +1,11 @@
 import type { ReactNode } from "react";
 import type { Data, Input } from "../../../core/api/procedures.ts";
 import { useRead } from "../../api/queries.ts";
-import { Ago } from "../../parts/ago.tsx";
-import { Badge } from "../../parts/badge.tsx";
-import { ErrorNote } from "../../parts/error-note.tsx";
-import { Facts } from "../../parts/facts.tsx";
-import { durationText } from "../../parts/time.ts";
+import { Ago } from "../../components/ago.tsx";
+import { Badge } from "../../components/badge.tsx";
+import { ErrorNote } from "../../components/error-note.tsx";
+import { Facts } from "../../components/facts.tsx";
+import { durationText } from "../../components/time.ts";
 
 type Explained = Data<"admin.explainVerification">;
 

@@ -1,12 +1,12 @@
 import { Link } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import { useRead } from "../../api/queries.ts";
-import { Ago } from "../../parts/ago.tsx";
-import { Badge } from "../../parts/badge.tsx";
-import { ErrorNote } from "../../parts/error-note.tsx";
-import { Notice } from "../../parts/notice.tsx";
-import { Select } from "../../parts/select.tsx";
-import { exactText } from "../../parts/time.ts";
+import { Ago } from "../../components/ago.tsx";
+import { Badge } from "../../components/badge.tsx";
+import { ErrorNote } from "../../components/error-note.tsx";
+import { Notice } from "../../components/notice.tsx";
+import { Select } from "../../components/select.tsx";
+import { exactText } from "../../components/time.ts";
 import { ExplainedKey } from "./explained-key.tsx";
 
 const DAYS = ["1", "2", "3", "7"] as const;

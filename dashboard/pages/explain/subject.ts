@@ -1,4 +1,4 @@
-import { hashKey } from "../../parts/hash-key.ts";
+import { hashKey } from "../../components/hash-key.ts";
 
 /* What a person pasted: a request id, the id of a key, or a key itself, of which only the hash leaves this function. */
 

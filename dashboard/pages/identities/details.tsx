@@ -1,17 +1,17 @@
 import { type ReactNode, useState } from "react";
 import type { Data } from "../../../core/api/procedures.ts";
 import { useChange, useRead } from "../../api/queries.ts";
-import { Ago, AgoOr } from "../../parts/ago.tsx";
-import { Button } from "../../parts/button.tsx";
-import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
-import { Drawer } from "../../parts/drawer.tsx";
-import { formatDuration } from "../../parts/duration.ts";
-import { ErrorNote } from "../../parts/error-note.tsx";
-import { Facts } from "../../parts/facts.tsx";
-import { FormDialog } from "../../parts/form-dialog.tsx";
-import { useDone } from "../../parts/toast.tsx";
-import { useNeeds } from "../../parts/use-needs.ts";
-import { usesText } from "../../parts/uses.ts";
+import { Ago, AgoOr } from "../../components/ago.tsx";
+import { Button } from "../../components/button.tsx";
+import { ConfirmDialog } from "../../components/confirm-dialog.tsx";
+import { Drawer } from "../../components/drawer.tsx";
+import { formatDuration } from "../../components/duration.ts";
+import { ErrorNote } from "../../components/error-note.tsx";
+import { Facts } from "../../components/facts.tsx";
+import { FormDialog } from "../../components/form-dialog.tsx";
+import { useDone } from "../../components/toast.tsx";
+import { useRequired } from "../../components/use-needs.ts";
+import { usesText } from "../../components/uses.ts";
 import { draftOf, IdentityFields, readDraft } from "./form.tsx";
 import { KeysOfIdentity, UsageOfIdentity } from "./keys.tsx";
 
@@ -22,7 +22,7 @@ const COUNTS_EVERY_MS = 10_000;
 
 export function IdentityDetails({ identity, onClose }: { identity: string; onClose: () => void }): ReactNode {
   const { data, error, refetch } = useRead("admin.getIdentityDetails", { identity }, { everyMs: COUNTS_EVERY_MS });
-  const needs = useNeeds();
+  const needs = useRequired();
   const [doing, setDoing] = useState<"edit" | "delete">();
   return (
     <Drawer

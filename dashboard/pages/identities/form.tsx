@@ -1,10 +1,10 @@
 import { type ReactNode, useRef } from "react";
 import type { Schema } from "../../../core/api/procedures.ts";
-import { Button } from "../../parts/button.tsx";
-import { Checkbox } from "../../parts/checkbox.tsx";
-import { readJsonObject } from "../../parts/json-object.ts";
-import { CountField, DurationField } from "../../parts/quantity-field.tsx";
-import { TextField } from "../../parts/text-field.tsx";
+import { Button } from "../../components/button.tsx";
+import { Checkbox } from "../../components/checkbox.tsx";
+import { readJsonObject } from "../../components/json-object.ts";
+import { CountField, DurationField } from "../../components/quantity-field.tsx";
+import { TextField } from "../../components/text-field.tsx";
 import "./identities.css";
 
 /* What a person enters of an identity: its data as JSON, and its limits. */

@@ -1,12 +1,12 @@
 import type { ReactNode } from "react";
 import { usePages } from "../../api/queries.ts";
 import { useUsage } from "../../api/use-usage.ts";
-import { AgoOr } from "../../parts/ago.tsx";
-import { Badge } from "../../parts/badge.tsx";
-import { Button } from "../../parts/button.tsx";
-import { ErrorNote } from "../../parts/error-note.tsx";
-import { ManagedBadge } from "../../parts/managed-badge.tsx";
-import { OutcomesPlot } from "../../parts/outcomes-plot.tsx";
+import { AgoOr } from "../../components/ago.tsx";
+import { Badge } from "../../components/badge.tsx";
+import { Button } from "../../components/button.tsx";
+import { ErrorNote } from "../../components/error-note.tsx";
+import { ManagedBadge } from "../../components/managed-badge.tsx";
+import { OutcomesPlot } from "../../components/outcomes-plot.tsx";
 
 /** The keys of an owner, the newest first. */
 export function KeysOfIdentity({ externalId }: { externalId: string }): ReactNode {

@@ -2,13 +2,13 @@ import { createLazyRoute, getRouteApi, useNavigate } from "@tanstack/react-route
 import { type ReactNode, useState } from "react";
 import type { Schema } from "../../../core/api/procedures.ts";
 import { usePages } from "../../api/queries.ts";
-import { withText } from "../../parts/address-text.ts";
-import { Button } from "../../parts/button.tsx";
-import { EmptyState } from "../../parts/empty-state.tsx";
-import { Page } from "../../parts/page.tsx";
-import { SearchField } from "../../parts/search-field.tsx";
-import { type Column, Table } from "../../parts/table.tsx";
-import { useNeeds } from "../../parts/use-needs.ts";
+import { withText } from "../../components/address-text.ts";
+import { Button } from "../../components/button.tsx";
+import { EmptyState } from "../../components/empty-state.tsx";
+import { Page } from "../../components/page.tsx";
+import { SearchField } from "../../components/search-field.tsx";
+import { type Column, Table } from "../../components/table.tsx";
+import { useRequired } from "../../components/use-needs.ts";
 import { CreateIdentity } from "./create.tsx";
 import { IdentityDetails } from "./details.tsx";
 
@@ -32,7 +32,7 @@ const COLUMNS: readonly Column<Identity>[] = [
 function IdentitiesPage(): ReactNode {
   const { search, identity } = here.useSearch();
   const navigate = useNavigate({ from: "/identities" });
-  const needs = useNeeds();
+  const needs = useRequired();
   const [isCreating, setCreating] = useState(false);
   const pages = usePages("identities.listIdentities", search === undefined ? {} : { search });
   const open = (id: string): void => void navigate({ search: (before) => ({ ...before, identity: id }) });

@@ -1,4 +1,4 @@
-import { durationText, exactText } from "../../parts/time.ts";
+import { durationText, exactText } from "../../components/time.ts";
 
 /* The facts of admin.getInstallation in words: the end of a name says the unit. Pure. */
 

@@ -3,32 +3,32 @@ import type { ReactNode } from "react";
 import type { Data } from "../../../core/api/procedures.ts";
 import { useRead } from "../../api/queries.ts";
 import { useMay } from "../../api/session.ts";
-import { Ago } from "../../parts/ago.tsx";
-import { Badge } from "../../parts/badge.tsx";
-import { ErrorNote } from "../../parts/error-note.tsx";
-import { Facts } from "../../parts/facts.tsx";
-import { Notice } from "../../parts/notice.tsx";
-import { Page } from "../../parts/page.tsx";
+import { Ago } from "../../components/ago.tsx";
+import { Badge } from "../../components/badge.tsx";
+import { ErrorNote } from "../../components/error-note.tsx";
+import { Facts } from "../../components/facts.tsx";
+import { Notice } from "../../components/notice.tsx";
+import { Page } from "../../components/page.tsx";
 import { factText, labelOf, PART_TITLES } from "./facts.ts";
 import "./installation.css";
 
 export const Route = createLazyRoute("/installation")({ component: InstallationPage });
 
-const LOOK_EVERY_MS = 5_000;
+const POLL_INTERVAL_MS = 5_000;
 
 type Part = Data<"admin.getInstallation">["parts"][number];
 
 const KINDS = { ok: "good", warn: "warn", away: "bad", off: "plain" } as const;
 const WORDS = { ok: "works", warn: "look at this", away: "away", off: "not used" } as const;
 
-const NEEDED = "installation.*.read_installation";
+const REQUIRED = "installation.*.read_installation";
 
 function InstallationPage(): ReactNode {
-  const mayRead = useMay()(NEEDED);
+  const mayRead = useMay()(REQUIRED);
   const { data, error, refetch, isPending, dataUpdatedAt } = useRead(
     "admin.getInstallation",
     {},
-    { everyMs: LOOK_EVERY_MS, enabled: mayRead },
+    { everyMs: POLL_INTERVAL_MS, enabled: mayRead },
   );
   const wrong = data?.parts.filter(({ state }) => state === "warn" || state === "away") ?? [];
   return (
@@ -39,7 +39,7 @@ function InstallationPage(): ReactNode {
       {error !== null && <ErrorNote error={error} doing="Describing the installation" again={() => void refetch()} />}
       {!mayRead && (
         <Notice>
-          The installation is shared by all workspaces. To see it you need <code>{NEEDED}</code>, which admins of all
+          The installation is shared by all workspaces. To see it you need <code>{REQUIRED}</code>, which admins of all
           workspaces hold: ask one of them.
         </Notice>
       )}

@@ -1,7 +1,7 @@
 import { type ReactNode, useState } from "react";
 import { useChange } from "../../api/queries.ts";
-import { FormDialog } from "../../parts/form-dialog.tsx";
-import { useDone } from "../../parts/toast.tsx";
+import { FormDialog } from "../../components/form-dialog.tsx";
+import { useDone } from "../../components/toast.tsx";
 import type { KeyDetails } from "./details.ts";
 import { draftOf, faultsOf, updateBody } from "./key-draft.ts";
 import { KeyFields } from "./key-fields.tsx";

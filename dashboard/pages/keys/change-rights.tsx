@@ -1,9 +1,9 @@
 import { type ReactNode, useState } from "react";
 import { useApi } from "../../api/api-context.ts";
 import { useReadAgain } from "../../api/queries.ts";
-import { FormDialog } from "../../parts/form-dialog.tsx";
-import { TextField } from "../../parts/text-field.tsx";
-import { useDone } from "../../parts/toast.tsx";
+import { FormDialog } from "../../components/form-dialog.tsx";
+import { TextField } from "../../components/text-field.tsx";
+import { useDone } from "../../components/toast.tsx";
 import type { KeyDetails } from "./details.ts";
 import { differenceOf } from "./links.ts";
 

@@ -1,9 +1,9 @@
 import { type ReactNode, useState } from "react";
 import { useChange } from "../../api/queries.ts";
-import { Checkbox } from "../../parts/checkbox.tsx";
-import { Combobox } from "../../parts/combobox.tsx";
-import { FormDialog } from "../../parts/form-dialog.tsx";
-import { TextField } from "../../parts/text-field.tsx";
+import { Checkbox } from "../../components/checkbox.tsx";
+import { Combobox } from "../../components/combobox.tsx";
+import { FormDialog } from "../../components/form-dialog.tsx";
+import { TextField } from "../../components/text-field.tsx";
 import { createBody, EMPTY_DRAFT, faultsOf, type KeyDraft } from "./key-draft.ts";
 import { KeyFields } from "./key-fields.tsx";
 import { NewKey } from "./new-key.tsx";

@@ -1,9 +1,9 @@
 import { type ReactNode, useState } from "react";
 import { useChange } from "../../api/queries.ts";
-import { FormDialog } from "../../parts/form-dialog.tsx";
-import { CountField } from "../../parts/quantity-field.tsx";
-import { Select } from "../../parts/select.tsx";
-import { useDone } from "../../parts/toast.tsx";
+import { FormDialog } from "../../components/form-dialog.tsx";
+import { CountField } from "../../components/quantity-field.tsx";
+import { Select } from "../../components/select.tsx";
+import { useDone } from "../../components/toast.tsx";
 import type { KeyDetails } from "./details.ts";
 
 /** Adds and takes change the number that the key has at that moment, however much it spends meanwhile. */

@@ -1,13 +1,13 @@
 import { useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import { useChange } from "../../api/queries.ts";
-import { Button } from "../../parts/button.tsx";
-import { Checkbox } from "../../parts/checkbox.tsx";
-import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
-import { lockedBy } from "../../parts/managed-badge.tsx";
-import { Menu } from "../../parts/menu.tsx";
-import { useDone, useToast } from "../../parts/toast.tsx";
-import { useNeeds } from "../../parts/use-needs.ts";
+import { Button } from "../../components/button.tsx";
+import { Checkbox } from "../../components/checkbox.tsx";
+import { ConfirmDialog } from "../../components/confirm-dialog.tsx";
+import { lockedBy } from "../../components/managed-badge.tsx";
+import { Menu } from "../../components/menu.tsx";
+import { useDone, useToast } from "../../components/toast.tsx";
+import { useRequired } from "../../components/use-needs.ts";
 import { ChangeKey } from "./change-key.tsx";
 import { ChangeRights } from "./change-rights.tsx";
 import { CreditsDialog } from "./credits-dialog.tsx";
@@ -16,7 +16,7 @@ import { RerollDialog } from "./reroll-dialog.tsx";
 
 /** What can be done with a key. What cannot is shown with the reason. */
 export function KeyActions({ details }: { details: KeyDetails }): ReactNode {
-  const needs = useNeeds();
+  const needs = useRequired();
   const [opened, setOpened] = useState<"change" | "rights" | "credits" | "reroll" | "enable" | "delete">();
   const close = (): void => setOpened(undefined);
   const gone =

@@ -1,6 +1,6 @@
 import type { Input, Schema } from "../../../core/api/procedures.ts";
-import { formatDuration, parseCount, parseDuration } from "../../parts/duration.ts";
-import { readJsonObject } from "../../parts/json-object.ts";
+import { formatDuration, parseCount, parseDuration } from "../../components/duration.ts";
+import { readJsonObject } from "../../components/json-object.ts";
 
 /* What a form of a key has, as it is typed, and what is sent of it. */
 

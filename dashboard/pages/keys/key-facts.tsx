@@ -1,9 +1,9 @@
 import type { ReactNode } from "react";
 import type { Data } from "../../../core/api/procedures.ts";
-import { Ago } from "../../parts/ago.tsx";
-import { CodeBlock } from "../../parts/code-block.tsx";
-import { Facts } from "../../parts/facts.tsx";
-import { Notice } from "../../parts/notice.tsx";
+import { Ago } from "../../components/ago.tsx";
+import { CodeBlock } from "../../components/code-block.tsx";
+import { Facts } from "../../components/facts.tsx";
+import { Notice } from "../../components/notice.tsx";
 import { outcomeInWords } from "../../usage/series.ts";
 import type { KeyDetails } from "./details.ts";
 

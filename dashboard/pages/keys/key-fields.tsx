@@ -1,8 +1,8 @@
 import type { ReactNode } from "react";
-import { Button } from "../../parts/button.tsx";
-import { Checkbox } from "../../parts/checkbox.tsx";
-import { Select } from "../../parts/select.tsx";
-import { TextField } from "../../parts/text-field.tsx";
+import { Button } from "../../components/button.tsx";
+import { Checkbox } from "../../components/checkbox.tsx";
+import { Select } from "../../components/select.tsx";
+import { TextField } from "../../components/text-field.tsx";
 import { faultsOf, type KeyDraft, type LimitDraft, limitFault } from "./key-draft.ts";
 
 /** The fields that a new key and a changed one share. */

@@ -1,7 +1,7 @@
 import { type ReactNode, useState } from "react";
-import { Combobox } from "../../parts/combobox.tsx";
-import { SearchField } from "../../parts/search-field.tsx";
-import { Select } from "../../parts/select.tsx";
+import { Combobox } from "../../components/combobox.tsx";
+import { SearchField } from "../../components/search-field.tsx";
+import { Select } from "../../components/select.tsx";
 import { type KeyFilters, type Match, matchInWords } from "./filters.ts";
 import { KeySearch } from "./key-search.tsx";
 import { useApiOptions } from "./use-api-options.ts";

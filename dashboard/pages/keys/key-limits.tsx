@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
-import { Ago } from "../../parts/ago.tsx";
-import { Badge } from "../../parts/badge.tsx";
-import { durationText } from "../../parts/time.ts";
+import { Ago } from "../../components/ago.tsx";
+import { Badge } from "../../components/badge.tsx";
+import { durationText } from "../../components/time.ts";
 import type { KeyDetails } from "./details.ts";
 import { KeyTable } from "./key-table.tsx";
 

@@ -1,5 +1,5 @@
 import type { ReactNode } from "react";
-import { Badge } from "../../parts/badge.tsx";
+import { Badge } from "../../components/badge.tsx";
 import type { KeyDetails } from "./details.ts";
 import { KeyTable } from "./key-table.tsx";
 

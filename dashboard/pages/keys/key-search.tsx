@@ -1,9 +1,9 @@
 import { type ReactNode, useEffect, useId, useRef, useState } from "react";
 import { useApi } from "../../api/api-context.ts";
-import { Button } from "../../parts/button.tsx";
-import { ErrorNote } from "../../parts/error-note.tsx";
-import { hashKey, NO_HASHING } from "../../parts/hash-key.ts";
-import { Notice } from "../../parts/notice.tsx";
+import { Button } from "../../components/button.tsx";
+import { ErrorNote } from "../../components/error-note.tsx";
+import { hashKey, NO_HASHING } from "../../components/hash-key.ts";
+import { Notice } from "../../components/notice.tsx";
 import { recognise } from "./recognise.ts";
 
 const SETTLED_MS = 250;

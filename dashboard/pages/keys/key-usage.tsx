@@ -1,9 +1,9 @@
 import { type ReactNode, useState } from "react";
 import { useUsage, useUsageRows } from "../../api/use-usage.ts";
-import { Ago } from "../../parts/ago.tsx";
-import { Button } from "../../parts/button.tsx";
-import { ErrorNote } from "../../parts/error-note.tsx";
-import { OutcomesPlot } from "../../parts/outcomes-plot.tsx";
+import { Ago } from "../../components/ago.tsx";
+import { Button } from "../../components/button.tsx";
+import { ErrorNote } from "../../components/error-note.tsx";
+import { OutcomesPlot } from "../../components/outcomes-plot.tsx";
 import { outcomeInWords } from "../../usage/series.ts";
 import { KeyTable } from "./key-table.tsx";
 import { lastRequestsQuery, readLastRequests } from "./last-requests.ts";

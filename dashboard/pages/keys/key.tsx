@@ -1,9 +1,9 @@
 import { createLazyRoute, getRouteApi, Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { useRead } from "../../api/queries.ts";
-import { ErrorNote } from "../../parts/error-note.tsx";
-import { ManagedNotice } from "../../parts/managed-badge.tsx";
-import { Page } from "../../parts/page.tsx";
+import { ErrorNote } from "../../components/error-note.tsx";
+import { ManagedNotice } from "../../components/managed-badge.tsx";
+import { Page } from "../../components/page.tsx";
 import { KeyActions } from "./key-actions.tsx";
 import { KeyCredits, KeyFacts, KeyMeta, KeyState } from "./key-facts.tsx";
 import { KeyLimits } from "./key-limits.tsx";

@@ -1,15 +1,15 @@
 import { createLazyRoute, getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import { type Row, usePages, useRead } from "../../api/queries.ts";
-import { Ago } from "../../parts/ago.tsx";
-import { Badge } from "../../parts/badge.tsx";
-import { Button } from "../../parts/button.tsx";
-import { EmptyState } from "../../parts/empty-state.tsx";
-import { lockedBy } from "../../parts/managed-badge.tsx";
-import { Menu } from "../../parts/menu.tsx";
-import { Page } from "../../parts/page.tsx";
-import { type Column, Table } from "../../parts/table.tsx";
-import { useNeeds } from "../../parts/use-needs.ts";
+import { Ago } from "../../components/ago.tsx";
+import { Badge } from "../../components/badge.tsx";
+import { Button } from "../../components/button.tsx";
+import { EmptyState } from "../../components/empty-state.tsx";
+import { lockedBy } from "../../components/managed-badge.tsx";
+import { Menu } from "../../components/menu.tsx";
+import { Page } from "../../components/page.tsx";
+import { type Column, Table } from "../../components/table.tsx";
+import { useRequired } from "../../components/use-needs.ts";
 import { CreateKey } from "./create-key.tsx";
 import { ExportKeys } from "./export-keys.tsx";
 import { readFilters, searchBody } from "./filters.ts";
@@ -29,7 +29,7 @@ const CHOOSE = "Choose an API first.";
 function KeysPage(): ReactNode {
   const filters = here.useSearch();
   const navigate = useNavigate({ from: "/keys" });
-  const needs = useNeeds();
+  const needs = useRequired();
   const [opened, setOpened] = useState<"create" | "owner" | "import" | "export">();
   const pages = usePages("admin.searchKeys", searchBody(filters));
   const named = useRead(

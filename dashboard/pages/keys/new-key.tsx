@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
-import { curlLine } from "../../parts/curl-line.ts";
-import { SecretDialog } from "../../parts/secret-dialog.tsx";
+import { curlLine } from "../../components/curl-line.ts";
+import { SecretDialog } from "../../components/secret-dialog.tsx";
 
 /** A key that was just made. */
 export function NewKey({

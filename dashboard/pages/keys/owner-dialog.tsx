@@ -2,13 +2,13 @@ import { type FormEvent, type ReactNode, useEffect, useId, useState } from "reac
 import type { Data } from "../../../core/api/procedures.ts";
 import { useApi } from "../../api/api-context.ts";
 import { useChange } from "../../api/queries.ts";
-import { Button } from "../../parts/button.tsx";
-import { Dialog } from "../../parts/dialog.tsx";
-import { ErrorNote } from "../../parts/error-note.tsx";
-import { Notice } from "../../parts/notice.tsx";
-import { Select } from "../../parts/select.tsx";
-import { TextField } from "../../parts/text-field.tsx";
-import { useToast } from "../../parts/toast.tsx";
+import { Button } from "../../components/button.tsx";
+import { Dialog } from "../../components/dialog.tsx";
+import { ErrorNote } from "../../components/error-note.tsx";
+import { Notice } from "../../components/notice.tsx";
+import { Select } from "../../components/select.tsx";
+import { TextField } from "../../components/text-field.tsx";
+import { useToast } from "../../components/toast.tsx";
 
 type Counted = Data<"admin.disableKeysOfOwner">;
 

@@ -1,8 +1,8 @@
 import { Link } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import { useChange } from "../../api/queries.ts";
-import { FormDialog } from "../../parts/form-dialog.tsx";
-import { DurationField } from "../../parts/quantity-field.tsx";
+import { FormDialog } from "../../components/form-dialog.tsx";
+import { DurationField } from "../../components/quantity-field.tsx";
 import type { KeyDetails } from "./details.ts";
 import { NewKey } from "./new-key.tsx";
 

@@ -1,5 +1,5 @@
 import type { ReactNode } from "react";
-import { Badge } from "../../parts/badge.tsx";
+import { Badge } from "../../components/badge.tsx";
 
 /** Whether a key of a list is on. What its limits and its API say of it is in its details. */
 export function StateBadge({

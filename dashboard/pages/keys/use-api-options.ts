@@ -1,6 +1,6 @@
 import { useMemo, useState } from "react";
 import { useRead } from "../../api/queries.ts";
-import type { ComboboxOption } from "../../parts/combobox.tsx";
+import type { ComboboxOption } from "../../components/combobox.tsx";
 
 /** How many are offered at a time; typing finds the others. */
 const OFFERED = 50;

@@ -1,9 +1,9 @@
 import { type ReactNode, useState } from "react";
 import { useChange } from "../../api/queries.ts";
-import { FormDialog } from "../../parts/form-dialog.tsx";
-import { Notice } from "../../parts/notice.tsx";
-import { TextField } from "../../parts/text-field.tsx";
-import { useDone } from "../../parts/toast.tsx";
+import { FormDialog } from "../../components/form-dialog.tsx";
+import { Notice } from "../../components/notice.tsx";
+import { TextField } from "../../components/text-field.tsx";
+import { useDone } from "../../components/toast.tsx";
 import { DescriptionField, SLUG_LENGTH_MAX, TEXT_LENGTH_MAX } from "./name-form.tsx";
 import { starText } from "./star-note.tsx";
 

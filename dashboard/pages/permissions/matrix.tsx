@@ -4,13 +4,13 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from "react";
 import type { Pages, Row } from "../../api/queries.ts";
-import { Button } from "../../parts/button.tsx";
-import { ErrorNote } from "../../parts/error-note.tsx";
-import { TableFoot } from "../../parts/table-foot.tsx";
-import { countText } from "../../parts/uses.ts";
+import { Button } from "../../components/button.tsx";
+import { ErrorNote } from "../../components/error-note.tsx";
+import { TableFoot } from "../../components/table-foot.tsx";
+import { countText } from "../../components/uses.ts";
 import type { Pending } from "./pending.ts";
 import { StarNote } from "./star-note.tsx";
-import "../../parts/table.css";
+import "../../components/table.css";
 import "./matrix.css";
 
 /*

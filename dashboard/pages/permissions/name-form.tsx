@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
-import { Button } from "../../parts/button.tsx";
-import { TextField } from "../../parts/text-field.tsx";
+import { Button } from "../../components/button.tsx";
+import { TextField } from "../../components/text-field.tsx";
 
 /** Of a slug, and of the name of a role. */
 export const SLUG_LENGTH_MAX = 128;

@@ -1,14 +1,14 @@
 import { createLazyRoute, getRouteApi, useBlocker, useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import { usePages } from "../../api/queries.ts";
-import { withText } from "../../parts/address-text.ts";
-import { Button } from "../../parts/button.tsx";
-import { Dialog } from "../../parts/dialog.tsx";
-import { EmptyState } from "../../parts/empty-state.tsx";
-import { ErrorNote } from "../../parts/error-note.tsx";
-import { Page } from "../../parts/page.tsx";
-import { SearchField } from "../../parts/search-field.tsx";
-import { useNeeds } from "../../parts/use-needs.ts";
+import { withText } from "../../components/address-text.ts";
+import { Button } from "../../components/button.tsx";
+import { Dialog } from "../../components/dialog.tsx";
+import { EmptyState } from "../../components/empty-state.tsx";
+import { ErrorNote } from "../../components/error-note.tsx";
+import { Page } from "../../components/page.tsx";
+import { SearchField } from "../../components/search-field.tsx";
+import { useRequired } from "../../components/use-needs.ts";
 import { CreatePermission, CreateRole } from "./create.tsx";
 import { Matrix, type MatrixPermission, type MatrixRole } from "./matrix.tsx";
 import { countOf, NOTHING_PENDING, type Pending, toggled, without } from "./pending.ts";
@@ -27,12 +27,12 @@ type Open =
   | { readonly kind: "permission"; readonly permission: MatrixPermission }
   | { readonly kind: "newRole" | "newPermission" | "review" };
 
-const NEEDED_TO_CHANGE = ["rbac.*.add_permission_to_role", "rbac.*.remove_permission_from_role"] as const;
+const REQUIRED_TO_CHANGE = ["rbac.*.add_permission_to_role", "rbac.*.remove_permission_from_role"] as const;
 
 function PermissionsPage(): ReactNode {
   const { search, roles: roleSearch } = here.useSearch();
   const navigate = useNavigate({ from: "/permissions" });
-  const needs = useNeeds();
+  const needs = useRequired();
   const [pending, setPending] = useState<Pending>(NOTHING_PENDING);
   const [open, setOpen] = useState<Open>();
   const [firstRole, setFirstRole] = useState(0);
@@ -52,7 +52,7 @@ function PermissionsPage(): ReactNode {
   });
   const setSearch = (name: "search" | "roles", text: string): void =>
     void navigate({ search: withText(name, text), replace: true });
-  const lacking = needs(...NEEDED_TO_CHANGE);
+  const lacking = needs(...REQUIRED_TO_CHANGE);
   const hasNext = allRoles.hasMore || allRoles.rows.length > firstRole + ROLES_SHOWN;
   return (
     <Page

@@ -1,14 +1,14 @@
 import { type ReactNode, useState } from "react";
 import { useChange } from "../../api/queries.ts";
-import { Button } from "../../parts/button.tsx";
-import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
-import { Drawer } from "../../parts/drawer.tsx";
-import { Facts } from "../../parts/facts.tsx";
-import { ChangeFailed, lockedThere, ManagedNotice } from "../../parts/managed-badge.tsx";
-import { Notice } from "../../parts/notice.tsx";
-import { useDone } from "../../parts/toast.tsx";
-import { useNeeds } from "../../parts/use-needs.ts";
-import { usesText } from "../../parts/uses.ts";
+import { Button } from "../../components/button.tsx";
+import { ConfirmDialog } from "../../components/confirm-dialog.tsx";
+import { Drawer } from "../../components/drawer.tsx";
+import { Facts } from "../../components/facts.tsx";
+import { ChangeFailed, lockedThere, ManagedNotice } from "../../components/managed-badge.tsx";
+import { Notice } from "../../components/notice.tsx";
+import { useDone } from "../../components/toast.tsx";
+import { useRequired } from "../../components/use-needs.ts";
+import { usesText } from "../../components/uses.ts";
 import type { MatrixPermission } from "./matrix.tsx";
 import { NameForm, namingOf, TEXT_LENGTH_MAX } from "./name-form.tsx";
 import { SHOWN_BY } from "./shown-by.ts";
@@ -22,7 +22,7 @@ export function PermissionDetails({
   onClose: () => void;
 }): ReactNode {
   const { id, slug, manager, keyCount, roleCount } = permission;
-  const needs = useNeeds();
+  const needs = useRequired();
   const done = useDone(onClose);
   const before = namingOf(permission);
   const [naming, setNaming] = useState(before);

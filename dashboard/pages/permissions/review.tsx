@@ -3,12 +3,12 @@ import { useApi } from "../../api/api-context.ts";
 import { ApiError } from "../../api/api-error.ts";
 import type { Api } from "../../api/client.ts";
 import { useReadAgain } from "../../api/queries.ts";
-import { Button } from "../../parts/button.tsx";
-import { Dialog } from "../../parts/dialog.tsx";
-import { ErrorNote } from "../../parts/error-note.tsx";
-import { ChangeFailed } from "../../parts/managed-badge.tsx";
-import { Notice } from "../../parts/notice.tsx";
-import { useDone } from "../../parts/toast.tsx";
+import { Button } from "../../components/button.tsx";
+import { Dialog } from "../../components/dialog.tsx";
+import { ErrorNote } from "../../components/error-note.tsx";
+import { ChangeFailed } from "../../components/managed-badge.tsx";
+import { Notice } from "../../components/notice.tsx";
+import { useDone } from "../../components/toast.tsx";
 import { applied, changesOf, type Meanwhile, meanwhile, type Pending, type RoleChange } from "./pending.ts";
 import { SHOWN_BY } from "./shown-by.ts";
 import { starText } from "./star-note.tsx";
@@ -63,11 +63,11 @@ export function Review({
   const open = changes.filter(({ roleId }) => !saved.has(roleId));
   const save = async (): Promise<void> => {
     setSaving(true);
-    let isWhole = true;
+    let isComplete = true;
     for (const change of open) {
       const { granted } = readings.get(change.roleId) ?? {};
       if (granted === undefined) {
-        isWhole = false;
+        isComplete = false;
         continue;
       }
       const outcome = await saveRole(api, change, granted);
@@ -75,13 +75,13 @@ export function Review({
         setSaved((before) => new Set(before).add(change.roleId));
         onSaved(change.roleId);
       } else {
-        isWhole = false;
+        isComplete = false;
         note(change.roleId, outcome.reading);
       }
     }
     readAgain(SHOWN_BY);
     setSaving(false);
-    if (isWhole) {
+    if (isComplete) {
       done(changes.length === 1 ? "The role is changed." : `${changes.length} roles are changed.`);
     }
   };

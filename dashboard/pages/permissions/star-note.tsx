@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import { starsOf } from "../../../core/permissions/grants.ts";
-import { Badge } from "../../parts/badge.tsx";
+import { Badge } from "../../components/badge.tsx";
 
 /** What to know of a slug with stars, in words; undefined for one without. */
 export function starText(slug: string): string | undefined {

@@ -2,13 +2,13 @@ import { createLazyRoute, getRouteApi, Link } from "@tanstack/react-router";
 import { type ReactNode, useEffect, useMemo, useState } from "react";
 import type { Data } from "../../../core/api/procedures.ts";
 import { useRead } from "../../api/queries.ts";
-import { Ago } from "../../parts/ago.tsx";
-import { Badge } from "../../parts/badge.tsx";
-import { ErrorNote } from "../../parts/error-note.tsx";
-import { Facts } from "../../parts/facts.tsx";
-import { ManagedNotice } from "../../parts/managed-badge.tsx";
-import { Page } from "../../parts/page.tsx";
-import { Plot } from "../../parts/plot.tsx";
+import { Ago } from "../../components/ago.tsx";
+import { Badge } from "../../components/badge.tsx";
+import { ErrorNote } from "../../components/error-note.tsx";
+import { Facts } from "../../components/facts.tsx";
+import { ManagedNotice } from "../../components/managed-badge.tsx";
+import { Page } from "../../components/page.tsx";
+import { Plot } from "../../components/plot.tsx";
 import { lagSeries, type Sample, withSample } from "./lags.ts";
 import { PodsTable } from "./pods-table.tsx";
 import { PolicyYaml } from "./policy-yaml.tsx";
@@ -19,13 +19,13 @@ export const Route = createLazyRoute("/policies/$policyId")({ component: PolicyP
 const here = getRouteApi("/policies/$policyId");
 
 /** Fast enough to watch a change arrive; while the page is hidden nothing is asked. */
-const LOOK_EVERY_MS = 1_500;
+const POLL_INTERVAL_MS = 1_500;
 
 type Policy = Data<"admin.getPolicy">;
 
 function PolicyPage(): ReactNode {
   const { policyId } = here.useParams();
-  const { data, error, refetch } = useRead("admin.getPolicy", { policyId }, { everyMs: LOOK_EVERY_MS });
+  const { data, error, refetch } = useRead("admin.getPolicy", { policyId }, { everyMs: POLL_INTERVAL_MS });
   const samples = useSamples(data);
   const series = useMemo(() => lagSeries(samples), [samples]);
   const xs = useMemo(() => samples.map(({ atMs }) => atMs), [samples]);

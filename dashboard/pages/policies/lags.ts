@@ -1,4 +1,4 @@
-import { MARKS, type PlotSeries } from "../../parts/plot-marks.ts";
+import { MARKS, type PlotSeries } from "../../components/plot-marks.ts";
 
 /*
  * The lags of a policy's pods over the last minutes, as this page has seen them: the server keeps no history of reports. One line for each

@@ -1,13 +1,13 @@
 import { createLazyRoute, getRouteApi, useNavigate } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { type Row, usePages } from "../../api/queries.ts";
-import { withText } from "../../parts/address-text.ts";
-import { Ago } from "../../parts/ago.tsx";
-import { Badge } from "../../parts/badge.tsx";
-import { EmptyState } from "../../parts/empty-state.tsx";
-import { Page } from "../../parts/page.tsx";
-import { SearchField } from "../../parts/search-field.tsx";
-import { type Column, Table } from "../../parts/table.tsx";
+import { withText } from "../../components/address-text.ts";
+import { Ago } from "../../components/ago.tsx";
+import { Badge } from "../../components/badge.tsx";
+import { EmptyState } from "../../components/empty-state.tsx";
+import { Page } from "../../components/page.tsx";
+import { SearchField } from "../../components/search-field.tsx";
+import { type Column, Table } from "../../components/table.tsx";
 import { lagText, stateOf } from "./words.ts";
 
 export const Route = createLazyRoute("/policies")({ component: PoliciesPage });
@@ -16,7 +16,7 @@ const here = getRouteApi("/policies");
 type Policy = Row<"admin.listPolicies">;
 
 /** All pages that were read are read again, so not as often as the pods report. */
-const LOOK_EVERY_MS = 10_000;
+const POLL_INTERVAL_MS = 10_000;
 
 const COLUMNS: readonly Column<Policy>[] = [
   { id: "name", header: "Policy", width: "minmax(10rem, 2fr)", cell: ({ name }) => name },
@@ -81,7 +81,7 @@ const COLUMNS: readonly Column<Policy>[] = [
 function PoliciesPage(): ReactNode {
   const { search } = here.useSearch();
   const navigate = useNavigate({ from: "/policies" });
-  const pages = usePages("admin.listPolicies", search === undefined ? {} : { search }, { everyMs: LOOK_EVERY_MS });
+  const pages = usePages("admin.listPolicies", search === undefined ? {} : { search }, { everyMs: POLL_INTERVAL_MS });
   return (
     <Page
       title="Policies and pods"

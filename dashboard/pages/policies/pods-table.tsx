@@ -1,10 +1,10 @@
 import type { ReactNode } from "react";
 import type { Data } from "../../../core/api/procedures.ts";
 import type { Pages } from "../../api/queries.ts";
-import { Ago } from "../../parts/ago.tsx";
-import { Badge } from "../../parts/badge.tsx";
-import { EmptyState } from "../../parts/empty-state.tsx";
-import { type Column, Table } from "../../parts/table.tsx";
+import { Ago } from "../../components/ago.tsx";
+import { Badge } from "../../components/badge.tsx";
+import { EmptyState } from "../../components/empty-state.tsx";
+import { type Column, Table } from "../../components/table.tsx";
 import { lagText } from "./words.ts";
 
 type Policy = Data<"admin.getPolicy">;

@@ -3,7 +3,7 @@ import type { Data } from "../../../core/api/procedures.ts";
 import { parseManager } from "../../../core/manifests/manager.ts";
 import type { CompiledPolicy } from "../../../core/policies/policy.ts";
 import { useRead } from "../../api/queries.ts";
-import { YamlButton } from "../../parts/yaml-view.tsx";
+import { YamlButton } from "../../components/yaml-view.tsx";
 import { namespaceIdsOf } from "./words.ts";
 
 /** The manifest of a policy, with the names of the namespaces that its limits share. Nothing for a policy that this release cannot read. */

@@ -1,5 +1,5 @@
 import { createRoute } from "@tanstack/react-router";
-import { textsIn } from "../../parts/address-text.ts";
+import { textsIn } from "../../components/address-text.ts";
 import { rootRoute } from "../../root-route.ts";
 
 interface Search {

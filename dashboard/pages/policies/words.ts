@@ -1,4 +1,4 @@
-import { durationText } from "../../parts/time.ts";
+import { durationText } from "../../components/time.ts";
 
 /* A policy, its pods and its rules in words. Pure. */
 

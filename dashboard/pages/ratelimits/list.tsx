@@ -1,18 +1,18 @@
 import { createLazyRoute, getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import { type Row, useChange, usePages } from "../../api/queries.ts";
-import { withText } from "../../parts/address-text.ts";
-import { Ago } from "../../parts/ago.tsx";
-import { Button } from "../../parts/button.tsx";
-import { EmptyState } from "../../parts/empty-state.tsx";
-import { FormDialog } from "../../parts/form-dialog.tsx";
-import { ManagedBadge } from "../../parts/managed-badge.tsx";
-import { Page } from "../../parts/page.tsx";
-import { SearchField } from "../../parts/search-field.tsx";
-import { type Column, Table } from "../../parts/table.tsx";
-import { TextField } from "../../parts/text-field.tsx";
-import { useNeeds } from "../../parts/use-needs.ts";
-import { usesNumber } from "../../parts/uses.ts";
+import { withText } from "../../components/address-text.ts";
+import { Ago } from "../../components/ago.tsx";
+import { Button } from "../../components/button.tsx";
+import { EmptyState } from "../../components/empty-state.tsx";
+import { FormDialog } from "../../components/form-dialog.tsx";
+import { ManagedBadge } from "../../components/managed-badge.tsx";
+import { Page } from "../../components/page.tsx";
+import { SearchField } from "../../components/search-field.tsx";
+import { type Column, Table } from "../../components/table.tsx";
+import { TextField } from "../../components/text-field.tsx";
+import { useRequired } from "../../components/use-needs.ts";
+import { usesNumber } from "../../components/uses.ts";
 
 export const Route = createLazyRoute("/ratelimits")({ component: NamespacesPage });
 const here = getRouteApi("/ratelimits");
@@ -51,7 +51,7 @@ const COLUMNS: readonly Column<Namespace>[] = [
 function NamespacesPage(): ReactNode {
   const { search } = here.useSearch();
   const navigate = useNavigate({ from: "/ratelimits" });
-  const needs = useNeeds();
+  const needs = useRequired();
   const [isCreating, setCreating] = useState(false);
   const pages = usePages("admin.listNamespaces", search === undefined ? {} : { search });
   const open = (namespaceId: string): void =>

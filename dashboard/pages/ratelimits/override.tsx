@@ -3,15 +3,15 @@ import { formatDuration as manifestDuration } from "../../../core/manifests/from
 import type { StoredNamespace } from "../../../core/manifests/from-store/stored-object.ts";
 import { parseManager } from "../../../core/manifests/manager.ts";
 import { useChange } from "../../api/queries.ts";
-import { Button } from "../../parts/button.tsx";
-import { Checkbox } from "../../parts/checkbox.tsx";
-import { FormDialog } from "../../parts/form-dialog.tsx";
-import { ChangeFailed, lockedThere, ManagedNotice, type Wanted } from "../../parts/managed-badge.tsx";
-import { CountField, DurationField } from "../../parts/quantity-field.tsx";
-import { TextField } from "../../parts/text-field.tsx";
-import { useDone } from "../../parts/toast.tsx";
-import { useNeeds } from "../../parts/use-needs.ts";
-import { YamlButton } from "../../parts/yaml-view.tsx";
+import { Button } from "../../components/button.tsx";
+import { Checkbox } from "../../components/checkbox.tsx";
+import { FormDialog } from "../../components/form-dialog.tsx";
+import { ChangeFailed, lockedThere, ManagedNotice, type Wanted } from "../../components/managed-badge.tsx";
+import { CountField, DurationField } from "../../components/quantity-field.tsx";
+import { TextField } from "../../components/text-field.tsx";
+import { useDone } from "../../components/toast.tsx";
+import { useRequired } from "../../components/use-needs.ts";
+import { YamlButton } from "../../components/yaml-view.tsx";
 import type { Override } from "./override-row.ts";
 
 const HOUR_MS = 3_600_000;
@@ -31,7 +31,7 @@ export function OverrideDialog({
   onClose: () => void;
 }): ReactNode {
   const done = useDone(onClose);
-  const needs = useNeeds();
+  const needs = useRequired();
   const [identifier, setIdentifier] = useState(override?.identifier ?? "");
   const [limit, setLimit] = useState<number | undefined>(override?.limit);
   const [duration, setDuration] = useState<number | undefined>(override?.duration ?? HOUR_MS);

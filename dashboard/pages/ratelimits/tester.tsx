@@ -1,11 +1,11 @@
 import { type ReactNode, useEffect, useState } from "react";
 import type { Data } from "../../../core/api/procedures.ts";
 import { useRead } from "../../api/queries.ts";
-import { Ago } from "../../parts/ago.tsx";
-import { formatDuration } from "../../parts/duration.ts";
-import { ErrorNote } from "../../parts/error-note.tsx";
-import { TextField } from "../../parts/text-field.tsx";
-import { exactText } from "../../parts/time.ts";
+import { Ago } from "../../components/ago.tsx";
+import { formatDuration } from "../../components/duration.ts";
+import { ErrorNote } from "../../components/error-note.tsx";
+import { TextField } from "../../components/text-field.tsx";
+import { exactText } from "../../components/time.ts";
 import "./tester.css";
 
 type Explained = Data<"admin.explainOverride">;
@@ -43,13 +43,13 @@ export function Tester({ namespaceId }: { namespaceId: string }): ReactNode {
         {identifier !== "" && error !== null && (
           <ErrorNote error={error} doing="Finding the limit" again={() => void refetch()} />
         )}
-        {identifier !== "" && data !== undefined && <Answer identifier={identifier} explained={data} />}
+        {identifier !== "" && data !== undefined && <ApiResponse identifier={identifier} explained={data} />}
       </div>
     </section>
   );
 }
 
-function Answer({ identifier, explained }: { identifier: string; explained: Explained }): ReactNode {
+function ApiResponse({ identifier, explained }: { identifier: string; explained: Explained }): ReactNode {
   const { matches, matchCount, count, now } = explained;
   const [applied, ...others] = matches;
   if (applied === undefined) {

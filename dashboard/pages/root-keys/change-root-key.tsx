@@ -1,7 +1,7 @@
 import { type ReactNode, useState } from "react";
 import { useChange } from "../../api/queries.ts";
-import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
-import { useDone } from "../../parts/toast.tsx";
+import { ConfirmDialog } from "../../components/confirm-dialog.tsx";
+import { useDone } from "../../components/toast.tsx";
 import { nameOf, type RootKeyDetails, SHOWN_BY } from "./root-key.ts";
 import { dateOf, expiresOf, RootKeyForm } from "./root-key-form.tsx";
 import { differenceOf } from "./tuples.ts";

@@ -1,15 +1,15 @@
 import { createLazyRoute, getRouteApi, useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import { usePages } from "../../api/queries.ts";
-import { AgoOr } from "../../parts/ago.tsx";
-import { Badge } from "../../parts/badge.tsx";
-import { Button } from "../../parts/button.tsx";
-import { EmptyState } from "../../parts/empty-state.tsx";
-import { Page } from "../../parts/page.tsx";
-import { SearchField } from "../../parts/search-field.tsx";
-import { Select } from "../../parts/select.tsx";
-import { type Column, Table } from "../../parts/table.tsx";
-import { useNeeds } from "../../parts/use-needs.ts";
+import { AgoOr } from "../../components/ago.tsx";
+import { Badge } from "../../components/badge.tsx";
+import { Button } from "../../components/button.tsx";
+import { EmptyState } from "../../components/empty-state.tsx";
+import { Page } from "../../components/page.tsx";
+import { SearchField } from "../../components/search-field.tsx";
+import { Select } from "../../components/select.tsx";
+import { type Column, Table } from "../../components/table.tsx";
+import { useRequired } from "../../components/use-needs.ts";
 import { CreateRootKey } from "./create-root-key.tsx";
 import { nameOf, noticeText, type RootKey } from "./root-key.ts";
 import { RootKeyDrawer } from "./root-key-drawer.tsx";
@@ -65,7 +65,7 @@ const COLUMNS: readonly Column<RootKey>[] = [
 function RootKeysPage(): ReactNode {
   const { search, environment, state, rootKey } = here.useSearch();
   const navigate = useNavigate({ from: "/root-keys" });
-  const needs = useNeeds();
+  const needs = useRequired();
   const [isCreating, setIsCreating] = useState(false);
   const filter = {
     ...(search === undefined ? {} : { search }),

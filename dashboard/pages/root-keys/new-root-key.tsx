@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
-import { curlLine } from "../../parts/curl-line.ts";
-import { SecretDialog } from "../../parts/secret-dialog.tsx";
+import { curlLine } from "../../components/curl-line.ts";
+import { SecretDialog } from "../../components/secret-dialog.tsx";
 
 /** A root key that was just made. The call of its command line needs no permission, so it works with exactly those that it has. */
 export function NewRootKey({

@@ -1,11 +1,11 @@
 import { type ReactNode, useState } from "react";
 import { usePages } from "../../api/queries.ts";
 import { useMay } from "../../api/session.ts";
-import { Button } from "../../parts/button.tsx";
-import { Checkbox } from "../../parts/checkbox.tsx";
-import { Combobox, type ComboboxOption } from "../../parts/combobox.tsx";
-import { Notice } from "../../parts/notice.tsx";
-import { Select } from "../../parts/select.tsx";
+import { Button } from "../../components/button.tsx";
+import { Checkbox } from "../../components/checkbox.tsx";
+import { Combobox, type ComboboxOption } from "../../components/combobox.tsx";
+import { Notice } from "../../components/notice.tsx";
+import { Select } from "../../components/select.tsx";
 import { actionsOf, PRESETS, RESOURCES, type ResourceType, warningsOf } from "./tuples.ts";
 import "./root-keys.css";
 

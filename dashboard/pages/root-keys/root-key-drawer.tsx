@@ -1,13 +1,13 @@
 import { type ReactNode, useState } from "react";
 import { useRead } from "../../api/queries.ts";
-import { Ago, AgoOr } from "../../parts/ago.tsx";
-import { Badge } from "../../parts/badge.tsx";
-import { Button } from "../../parts/button.tsx";
-import { Drawer } from "../../parts/drawer.tsx";
-import { ErrorNote } from "../../parts/error-note.tsx";
-import { Facts } from "../../parts/facts.tsx";
-import { Notice } from "../../parts/notice.tsx";
-import { useNeeds } from "../../parts/use-needs.ts";
+import { Ago, AgoOr } from "../../components/ago.tsx";
+import { Badge } from "../../components/badge.tsx";
+import { Button } from "../../components/button.tsx";
+import { Drawer } from "../../components/drawer.tsx";
+import { ErrorNote } from "../../components/error-note.tsx";
+import { Facts } from "../../components/facts.tsx";
+import { Notice } from "../../components/notice.tsx";
+import { useRequired } from "../../components/use-needs.ts";
 import { ChangeRootKey, EnableRootKey, NarrowRootKey, RevokeRootKey } from "./change-root-key.tsx";
 import { nameOf, noticeText, type RootKeyDetails } from "./root-key.ts";
 import { RotateRootKey } from "./rotate-root-key.tsx";
@@ -47,7 +47,7 @@ function Details({
   onOpen: (rootKeyId: string) => void;
   onClose: () => void;
 }): ReactNode {
-  const needs = useNeeds();
+  const needs = useRequired();
   const [opened, setOpened] = useState<Opened>();
   const close = (): void => setOpened(undefined);
   const update = needs("workspace.*.update_root_key");

@@ -1,6 +1,6 @@
 import { type ReactNode, useState } from "react";
-import { FormDialog } from "../../parts/form-dialog.tsx";
-import { TextField } from "../../parts/text-field.tsx";
+import { FormDialog } from "../../components/form-dialog.tsx";
+import { TextField } from "../../components/text-field.tsx";
 import { PermissionPicker } from "./permission-picker.tsx";
 
 export interface RootKeyDraft {

@@ -1,8 +1,8 @@
 import { type ReactNode, useState } from "react";
 import { useChange } from "../../api/queries.ts";
-import { Ago } from "../../parts/ago.tsx";
-import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
-import { Select } from "../../parts/select.tsx";
+import { Ago } from "../../components/ago.tsx";
+import { ConfirmDialog } from "../../components/confirm-dialog.tsx";
+import { Select } from "../../components/select.tsx";
 import { NewRootKey } from "./new-root-key.tsx";
 import { type RootKeyDetails, SHOWN_BY } from "./root-key.ts";
 

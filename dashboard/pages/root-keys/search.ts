@@ -1,4 +1,4 @@
-import { textsIn } from "../../parts/address-text.ts";
+import { textsIn } from "../../components/address-text.ts";
 
 const STATES = ["active", "disabled", "expired"] as const;
 

@@ -1,9 +1,9 @@
 import { type ReactNode, useState } from "react";
 import { useChange } from "../../api/queries.ts";
-import { Badge } from "../../parts/badge.tsx";
-import { Button } from "../../parts/button.tsx";
-import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
-import { useDone } from "../../parts/toast.tsx";
+import { Badge } from "../../components/badge.tsx";
+import { Button } from "../../components/button.tsx";
+import { ConfirmDialog } from "../../components/confirm-dialog.tsx";
+import { useDone } from "../../components/toast.tsx";
 
 /** Whether usage can be queried, and what it means. */
 export function AnalyticsSwitch({ isOn, mayChange }: { isOn: boolean; mayChange: boolean }): ReactNode {

@@ -1,5 +1,5 @@
 import type { Data } from "../../../core/api/procedures.ts";
-import { parseCount } from "../../parts/duration.ts";
+import { parseCount } from "../../components/duration.ts";
 
 /* What bounds a workspace's queries of usage: in words, and as a form has them. Pure. */
 

@@ -1,10 +1,10 @@
 import { type ReactNode, useState } from "react";
 import { QUOTA_MAX } from "../../../core/workspaces/quota.ts";
-import { usePlace } from "../../api/session.ts";
-import { parseCount } from "../../parts/duration.ts";
-import { FormDialog } from "../../parts/form-dialog.tsx";
-import { Notice } from "../../parts/notice.tsx";
-import { TextField } from "../../parts/text-field.tsx";
+import { useWorkspace } from "../../api/session.ts";
+import { parseCount } from "../../components/duration.ts";
+import { FormDialog } from "../../components/form-dialog.tsx";
+import { Notice } from "../../components/notice.tsx";
+import { TextField } from "../../components/text-field.tsx";
 import { faultAt } from "./fault-at.ts";
 import { useUpdateWorkspace } from "./use-update-workspace.ts";
 import { quotaText, type Workspace } from "./workspace.ts";
@@ -26,7 +26,7 @@ export function ChangeQuota({
   workspace: Pick<Workspace, "workspaceId" | "name" | "quotaPerMinute">;
   onClose: () => void;
 }): ReactNode {
-  const { workspace: shown } = usePlace();
+  const { workspace: shown } = useWorkspace();
   const [{ workspaceId, name, quotaPerMinute }] = useState(workspace);
   const [text, setText] = useState(quotaPerMinute === null ? "" : String(quotaPerMinute));
   const { save, isBusy, error } = useUpdateWorkspace(workspaceId, onClose);

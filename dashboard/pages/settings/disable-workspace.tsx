@@ -5,11 +5,11 @@ import type { ApiError } from "../../api/api-error.ts";
 import { createApi } from "../../api/client.ts";
 import { ConnectionContext } from "../../api/connection.ts";
 import type { Row } from "../../api/queries.ts";
-import { usePlace } from "../../api/session.ts";
-import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
-import { Dialog } from "../../parts/dialog.tsx";
-import { ErrorNote } from "../../parts/error-note.tsx";
-import { Notice } from "../../parts/notice.tsx";
+import { useWorkspace } from "../../api/session.ts";
+import { ConfirmDialog } from "../../components/confirm-dialog.tsx";
+import { Dialog } from "../../components/dialog.tsx";
+import { ErrorNote } from "../../components/error-note.tsx";
+import { Notice } from "../../components/notice.tsx";
 import { useOtherWorkspace, useUpdateWorkspace } from "./use-update-workspace.ts";
 import type { Workspace } from "./workspace.ts";
 
@@ -19,7 +19,7 @@ interface DialogProps {
 }
 
 export function DisableWorkspace({ workspace, onClose }: DialogProps): ReactNode {
-  const { workspace: shown } = usePlace();
+  const { workspace: shown } = useWorkspace();
   const [{ workspaceId, name }] = useState(workspace);
   const other = useOtherWorkspace(workspaceId);
   const { save, isBusy, error } = useUpdateWorkspace(workspaceId, onClose);

@@ -2,15 +2,15 @@ import { createLazyRoute, Link } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import type { Data } from "../../../core/api/procedures.ts";
 import { useRead } from "../../api/queries.ts";
-import { useMay, usePlace } from "../../api/session.ts";
-import { Ago } from "../../parts/ago.tsx";
-import { Button } from "../../parts/button.tsx";
-import { ErrorNote } from "../../parts/error-note.tsx";
-import { Facts } from "../../parts/facts.tsx";
-import { Page } from "../../parts/page.tsx";
+import { useMay, useWorkspace } from "../../api/session.ts";
+import { Ago } from "../../components/ago.tsx";
+import { Button } from "../../components/button.tsx";
+import { ErrorNote } from "../../components/error-note.tsx";
+import { Facts } from "../../components/facts.tsx";
+import { Page } from "../../components/page.tsx";
 import { AnalyticsSwitch } from "./analytics-switch.tsx";
 import { type Bound, boundText, wordsOf } from "./bound.ts";
-import { ChangeBounds } from "./change-bounds.tsx";
+import { ChangeQueryLimits } from "./change-query-limits.tsx";
 import { ChangeQuota } from "./change-quota.tsx";
 import { quotaText } from "./workspace.ts";
 import "./settings.css";
@@ -61,7 +61,7 @@ function Sections({ settings }: { settings: Settings }): ReactNode {
 }
 
 function ThisWorkspace({ settings, mayChange }: { settings: Settings; mayChange: boolean }): ReactNode {
-  const { workspace } = usePlace();
+  const { workspace } = useWorkspace();
   const [isOpen, setIsOpen] = useState(false);
   const { workspaceId, name, quotaPerMinute } = settings;
   return (
@@ -131,14 +131,14 @@ function Bounds({ bounds, mayChange }: { bounds: readonly Bound[]; mayChange: bo
       ) : (
         <WhoChanges needed="installation.*.update_workspace" who="admins of all workspaces" />
       )}
-      {isOpen && <ChangeBounds bounds={bounds} onClose={() => setIsOpen(false)} />}
+      {isOpen && <ChangeQueryLimits bounds={bounds} onClose={() => setIsOpen(false)} />}
     </>
   );
 }
 
 /** In the place of a control that the person has no permission for. */
-const WhoChanges = ({ needed, who }: { needed: string; who: string }): ReactNode => (
+const WhoChanges = ({ needed: required, who }: { needed: string; who: string }): ReactNode => (
   <p className="muted">
-    To change it you need <code>{needed}</code>, which {who} hold.
+    To change it you need <code>{required}</code>, which {who} hold.
   </p>
 );

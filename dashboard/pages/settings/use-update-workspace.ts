@@ -2,8 +2,8 @@ import { useNavigate } from "@tanstack/react-router";
 import type { SessionWorkspace } from "../../../core/sessions/session.ts";
 import type { ApiError } from "../../api/api-error.ts";
 import { useChange, useReadAgain } from "../../api/queries.ts";
-import { usePlace, useSessionAgain } from "../../api/session.ts";
-import { useDone } from "../../parts/toast.tsx";
+import { useSessionAgain, useWorkspace } from "../../api/session.ts";
+import { useDone } from "../../components/toast.tsx";
 import { SHOWN_BY } from "./workspace.ts";
 
 export interface WorkspaceChange {
@@ -14,7 +14,7 @@ export interface WorkspaceChange {
 
 /** The first that the person can go to when this one answers no more. */
 export function useOtherWorkspace(workspaceId: string): SessionWorkspace | undefined {
-  return usePlace().session.workspaces.find(({ id, enabled }) => enabled && id !== workspaceId);
+  return useWorkspace().session.workspaces.find(({ id, enabled }) => enabled && id !== workspaceId);
 }
 
 /** Whether requests in the workspace are refused after the change. */
@@ -28,7 +28,7 @@ export function useUpdateWorkspace(
   workspaceId: string,
   onClose: () => void,
 ): { readonly isBusy: boolean; readonly error: ApiError | null; save(change: WorkspaceChange, text: string): void } {
-  const { workspace: shown } = usePlace();
+  const { workspace: shown } = useWorkspace();
   const readAgain = useReadAgain();
   const navigate = useNavigate();
   const done = useDone(onClose);

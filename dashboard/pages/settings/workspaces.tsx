@@ -2,17 +2,17 @@ import { createLazyRoute, getRouteApi, Link, useNavigate } from "@tanstack/react
 import { type ReactNode, useState } from "react";
 import { DEFAULT_WORKSPACE } from "../../../core/workspaces/workspace-name.ts";
 import { usePages } from "../../api/queries.ts";
-import { useMay, usePlace } from "../../api/session.ts";
-import { Ago } from "../../parts/ago.tsx";
-import { Badge } from "../../parts/badge.tsx";
-import { Button } from "../../parts/button.tsx";
-import { EmptyState } from "../../parts/empty-state.tsx";
-import { Menu } from "../../parts/menu.tsx";
-import { Notice } from "../../parts/notice.tsx";
-import { Page } from "../../parts/page.tsx";
-import { SearchField } from "../../parts/search-field.tsx";
-import { type Column, Table } from "../../parts/table.tsx";
-import { useNeeds } from "../../parts/use-needs.ts";
+import { useMay, useWorkspace } from "../../api/session.ts";
+import { Ago } from "../../components/ago.tsx";
+import { Badge } from "../../components/badge.tsx";
+import { Button } from "../../components/button.tsx";
+import { EmptyState } from "../../components/empty-state.tsx";
+import { Menu } from "../../components/menu.tsx";
+import { Notice } from "../../components/notice.tsx";
+import { Page } from "../../components/page.tsx";
+import { SearchField } from "../../components/search-field.tsx";
+import { type Column, Table } from "../../components/table.tsx";
+import { useRequired } from "../../components/use-needs.ts";
 import { ChangeQuota } from "./change-quota.tsx";
 import { DisableWorkspace, EnableWorkspace } from "./disable-workspace.tsx";
 import { CreateWorkspace, RenameWorkspace } from "./name-dialogs.tsx";
@@ -26,14 +26,14 @@ type Opened =
   | { readonly kind: "create" }
   | { readonly kind: "rename" | "quota" | "disable" | "enable"; readonly workspace: Workspace };
 
-const NEEDED = "installation.*.read_workspace";
+const REQUIRED = "installation.*.read_workspace";
 
 function WorkspacesPage(): ReactNode {
   const { search } = here.useSearch();
   const navigate = useNavigate({ from: "/workspaces" });
-  const mayList = useMay()(NEEDED);
-  const needs = useNeeds();
-  const { workspace: shown } = usePlace();
+  const mayList = useMay()(REQUIRED);
+  const needs = useRequired();
+  const { workspace: shown } = useWorkspace();
   const [opened, setOpened] = useState<Opened>();
   const pages = usePages("admin.listWorkspaces", search === undefined ? {} : { search }, { enabled: mayList });
   const close = (): void => setOpened(undefined);
@@ -76,7 +76,7 @@ function WorkspacesPage(): ReactNode {
         </>
       ) : (
         <Notice>
-          The workspaces of the installation are not for everybody. To see them you need <code>{NEEDED}</code>, which
+          The workspaces of the installation are not for everybody. To see them you need <code>{REQUIRED}</code>, which
           admins of all workspaces hold: ask one of them. Those that you may enter are at the top of the page.
         </Notice>
       )}

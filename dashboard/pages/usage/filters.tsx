@@ -1,8 +1,8 @@
 import type { ReactNode } from "react";
 import { useRead } from "../../api/queries.ts";
-import { Button } from "../../parts/button.tsx";
-import { SearchField } from "../../parts/search-field.tsx";
-import { Select } from "../../parts/select.tsx";
+import { Button } from "../../components/button.tsx";
+import { SearchField } from "../../components/search-field.tsx";
+import { Select } from "../../components/select.tsx";
 import { PRESET_NAMES, type TimeWindow, wordsOfPreset } from "../../usage/buckets.ts";
 import { rangeOf, type UsageSearch, withRange } from "../../usage/search.ts";
 import { OUTCOMES, outcomeInWords } from "../../usage/series.ts";

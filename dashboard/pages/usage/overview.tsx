@@ -3,15 +3,15 @@ import { type ReactNode, useMemo, useState } from "react";
 import type { ApiError } from "../../api/api-error.ts";
 import { useRead } from "../../api/queries.ts";
 import { useNow } from "../../api/use-now.ts";
-import { Ago } from "../../parts/ago.tsx";
-import { Button } from "../../parts/button.tsx";
-import { ErrorNote } from "../../parts/error-note.tsx";
-import { Notice } from "../../parts/notice.tsx";
-import { OutcomesPlot } from "../../parts/outcomes-plot.tsx";
-import { Page } from "../../parts/page.tsx";
-import { Plot } from "../../parts/plot.tsx";
-import { markAt } from "../../parts/plot-marks.ts";
-import { durationText, exactText } from "../../parts/time.ts";
+import { Ago } from "../../components/ago.tsx";
+import { Button } from "../../components/button.tsx";
+import { ErrorNote } from "../../components/error-note.tsx";
+import { Notice } from "../../components/notice.tsx";
+import { OutcomesPlot } from "../../components/outcomes-plot.tsx";
+import { Page } from "../../components/page.tsx";
+import { Plot } from "../../components/plot.tsx";
+import { markAt } from "../../components/plot-marks.ts";
+import { durationText, exactText } from "../../components/time.ts";
 import { refreshMsOf, windowOf } from "../../usage/buckets.ts";
 import type { UsageFilter } from "../../usage/queries.ts";
 import { rangeOf, type UsageSearch, withRange } from "../../usage/search.ts";
@@ -93,7 +93,7 @@ function UsagePage(): ReactNode {
             isWide
             title="Outcomes"
             about={outcomes && totalsText(outcomes)}
-            answer={{ ...rows, data: outcomes }}
+            response={{ ...rows, data: outcomes }}
             query={sql.outcomes}
             doing="Counting outcomes"
           >
@@ -110,7 +110,7 @@ function UsagePage(): ReactNode {
             {...panel}
             title="Credits spent"
             about={outcomes && `${outcomes.creditsTotal.toLocaleString("en")} in all`}
-            answer={{ ...rows, data: outcomes }}
+            response={{ ...rows, data: outcomes }}
             query={sql.outcomes}
             doing="Counting credits"
           >
@@ -120,7 +120,7 @@ function UsagePage(): ReactNode {
             {...panel}
             title="Latency of verification"
             about="What half, 95 and 99 of 100 took at most."
-            answer={hasLatency ? latency : NO_LATENCY}
+            response={hasLatency ? latency : NO_LATENCY}
             doing="Reading latencies"
           >
             {(data) =>
@@ -131,10 +131,10 @@ function UsagePage(): ReactNode {
               )
             }
           </Panel>
-          <Panel {...panel} title="Top keys" answer={keys} query={sql.keys} doing="Counting keys">
+          <Panel {...panel} title="Top keys" response={keys} query={sql.keys} doing="Counting keys">
             {(data) => <TopKeys rows={data} search={search} />}
           </Panel>
-          <Panel {...panel} title="Top owners" answer={owners} query={sql.owners} doing="Counting owners">
+          <Panel {...panel} title="Top owners" response={owners} query={sql.owners} doing="Counting owners">
             {(data) => (
               <TopTable
                 label="Top owners"
@@ -157,7 +157,7 @@ function UsagePage(): ReactNode {
             {...panel}
             title="Limits that refuse most"
             about={hasFilter(search) ? "Of the whole workspace: limits know no keys." : undefined}
-            answer={limits}
+            response={limits}
             query={sql.limits}
             doing="Counting limits"
           >

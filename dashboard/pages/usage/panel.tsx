@@ -1,8 +1,8 @@
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import type { ApiError } from "../../api/api-error.ts";
-import { CopyButton } from "../../parts/copy-button.tsx";
-import { ErrorNote } from "../../parts/error-note.tsx";
+import { CopyButton } from "../../components/copy-button.tsx";
+import { ErrorNote } from "../../components/error-note.tsx";
 import { fragmentOf } from "../../usage/sql-fragment.ts";
 
 /** One picture: its title, the picture or why there is none, and the query behind it. */
@@ -10,7 +10,7 @@ export function Panel<T>({
   title,
   about,
   isWide = false,
-  answer,
+  response,
   query,
   doing,
   again,
@@ -20,7 +20,7 @@ export function Panel<T>({
   title: string;
   about?: ReactNode;
   isWide?: boolean;
-  answer: { readonly data: T | undefined; readonly error: ApiError | null; readonly isFetching: boolean };
+  response: { readonly data: T | undefined; readonly error: ApiError | null; readonly isFetching: boolean };
   /** The SQL behind it. */
   query?: string;
   /** "Counting the outcomes" */
@@ -30,7 +30,7 @@ export function Panel<T>({
   isToldAbove: boolean;
   children: (data: T) => ReactNode;
 }): ReactNode {
-  const { data, error, isFetching } = answer;
+  const { data, error, isFetching } = response;
   return (
     <section
       className={isWide ? "usage-panel usage-panel-wide" : "usage-panel"}

@@ -1,5 +1,5 @@
 import type { ReactNode } from "react";
-import { EmptyState } from "../../parts/empty-state.tsx";
+import { EmptyState } from "../../components/empty-state.tsx";
 
 export interface TopTableRow {
   readonly id: string;

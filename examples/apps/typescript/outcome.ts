@@ -49,8 +49,8 @@ export interface Verification {
   readonly ratelimits?: readonly { readonly exceeded: boolean; readonly reset: number }[] | undefined;
 }
 
-export function outcomeOf(answer: Verification): Outcome {
-  const { valid, code, keyId, identity, meta = {} } = answer;
+export function outcomeOf(response: Verification): Outcome {
+  const { valid, code, keyId, identity, meta = {} } = response;
   if (valid && keyId !== undefined) return { caller: { keyId, externalId: identity?.externalId, meta } };
   switch (code) {
     case "NOT_FOUND":
@@ -58,7 +58,7 @@ export function outcomeOf(answer: Verification): Outcome {
     case "EXPIRED":
       return notAuthenticated("The API key is not valid.");
     case "RATE_LIMITED":
-      return refuse(429, "Too many requests.", { "Retry-After": String(secondsUntilReset(answer)) });
+      return refuse(429, "Too many requests.", { "Retry-After": String(secondsUntilReset(response)) });
     case "USAGE_EXCEEDED":
       return refuse(429, "The API key has no credits left.");
     default:

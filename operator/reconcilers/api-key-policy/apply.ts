@@ -28,7 +28,7 @@ export async function applyPolicy(action: PolicyAction, object: ManifestObject, 
     }
     case "setPolicy": {
       const { type: _, policy, ...body } = action;
-      // The policy's name belongs to this object, so one without a manager can only be a remainder of it.
+      // The policy name is reserved for this object, so an unmanaged policy of this name can only be an orphan of it.
       return await api.call("policies.setPolicy", { ...body, policy }, { ...management, adopt: true });
     }
     case "deletePolicy":
@@ -56,7 +56,7 @@ async function applyToNetwork(
       await network.orphan(action.found, action.pods);
       return {};
     }
-    // What is wanted is as before, so somebody else changed what is there. An operator that has just started does not know.
+    // The desired spec is unchanged, so another writer changed the NetworkPolicy. A newly started operator cannot detect this.
     const isDrift = isDeepStrictEqual(network.lastWritten(object), action.spec);
     await network.apply(object, action, action.found);
     if (isDrift) {
@@ -65,10 +65,10 @@ async function applyToNetwork(
     }
     return {};
   } catch (error) {
-    // 422: such as a name that the cluster's own rules refuse.
+    // 422: for example, an admission policy of the cluster rejected the name.
     if (!isKubeError(error, 403) && !isKubeError(error, 422)) throw error;
     log.warn({ object: labelOf(object), err: error }, "the cluster refuses a change of a NetworkPolicy");
-    return { verdict: stalled("MissingRights", `The NetworkPolicy cannot be changed: ${error.message}`) };
+    return { verdict: stalled("Forbidden", `The NetworkPolicy cannot be changed: ${error.message}`) };
   }
 }
 

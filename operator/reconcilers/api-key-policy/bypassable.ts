@@ -1,15 +1,15 @@
 import { admitting, isolating } from "../../network/reach.ts";
 import { selectionOf, targetsOf } from "../../network/service.ts";
 import { GATED_BY_LABEL } from "../../pods/gated-by.ts";
-import { interceptionOf, portIn, type SeenPod } from "../../pods/pod.ts";
+import { interceptionOf, type PodSummary, portIn } from "../../pods/pod.ts";
 import type { FurtherCondition, Reason } from "../plan.ts";
 import {
+  desiredNetworkPolicy,
   foreignNetworkPolicy,
   networkActions,
   networkPolicyName,
   othersIsolating,
   ownNetworkPolicy,
-  wantedNetworkPolicy,
 } from "./network.ts";
 import type { ObservedPolicy } from "./observed.ts";
 
@@ -19,8 +19,8 @@ type Observed = Pick<ObservedPolicy, "object" | "parsed" | "selected" | "network
 const NAMES_MAX = 5;
 
 /**
- * Whether someone reaches the app of a selected pod past its gate, as far as the cluster's objects say. It is decided by all
- * NetworkPolicies that are there, ours and those of others. Pure.
+ * Whether clients can reach the app of a selected pod past its gate, according to all NetworkPolicies of the namespace, including those of
+ * other owners. Pure.
  */
 export function bypassable(observed: Observed): FurtherCondition {
   const { object, parsed, selected, network } = observed;
@@ -37,7 +37,7 @@ export function bypassable(observed: Observed): FurtherCondition {
   if (selected === undefined) {
     return is(
       "True",
-      "NoSelector",
+      "SelectorMissing",
       "Without spec.selector the pods are not known, and no way around their sidecars is closed.",
     );
   }
@@ -52,7 +52,7 @@ export function bypassable(observed: Observed): FurtherCondition {
   if (interception === "None") {
     return is(
       "True",
-      "InterceptionNone",
+      "InterceptionDisabled",
       "spec.interception is None: requests to the app's port do not pass the gate, which only a gateway asks. No NetworkPolicy is written, because it would keep out the gateway.",
     );
   }
@@ -69,7 +69,7 @@ export function bypassable(observed: Observed): FurtherCondition {
   if (others.length > 0) {
     return is(
       "True",
-      "OtherNetworkPolicy",
+      "ConflictingNetworkPolicy",
       `The app's port of ${pods} is open by ${names(others)}: let it name the gate's port instead.`,
     );
   }
@@ -83,7 +83,7 @@ export function bypassable(observed: Observed): FurtherCondition {
   if (networkPolicy === "None") {
     return is(
       "True",
-      "NetworkPolicyNone",
+      "NetworkPolicyDisabled",
       `spec.networkPolicy is None, and the app's port of ${pods} is open: traffic that does not pass the gate is not checked.`,
     );
   }
@@ -91,7 +91,7 @@ export function bypassable(observed: Observed): FurtherCondition {
   if (isolated.length > 0) {
     return is(
       "True",
-      "OtherNetworkPolicy",
+      "ConflictingNetworkPolicy",
       `The app's port of ${pods} is open. Postern writes no NetworkPolicy while ${names(isolated)} isolates other pods of this policy, because it would open what that one closes: let that one select all of them.`,
     );
   }
@@ -114,13 +114,13 @@ export function bypassable(observed: Observed): FurtherCondition {
 
 type Make = (status: FurtherCondition["status"], reason: Reason, message: string) => FurtherCondition;
 
-/** No pod that runs is open. */
+/** No running pod can be bypassed. */
 function closed(observed: Observed, is: Make): FurtherCondition {
   const { selected } = observed;
   const own = typeof selected === "object" ? selected.own : [];
   const found = ownNetworkPolicy(observed);
   const depends = "if the cluster's network plugin enforces NetworkPolicies. The pods' own nodes always reach it.";
-  if (found !== undefined && wantedNetworkPolicy(observed) !== undefined) {
+  if (found !== undefined && desiredNetworkPolicy(observed) !== undefined) {
     const closes = `The NetworkPolicy ${found.name} lets no sender reach the app's port, ${depends}`;
     return is("False", "Succeeded", `${closes}${headlessNote(observed)}`);
   }
@@ -135,8 +135,8 @@ function closed(observed: Observed, is: Make): FurtherCondition {
   );
 }
 
-/** Whether someone outside the pod reaches its app past the gate. A port that is not known counts as open. */
-function isOpen({ gate, labels }: SeenPod, observed: Observed): boolean {
+/** Whether clients outside the pod can reach its app past the gate. An unknown port counts as open. */
+function isOpen({ gate, labels }: PodSummary, observed: Observed): boolean {
   if (gate === undefined || gate.isOnHostNetwork) return true;
   if (gate.redirects) return false;
   const port = guardedPort(gate, observed);
@@ -146,15 +146,18 @@ function isOpen({ gate, labels }: SeenPod, observed: Observed): boolean {
   return found.length === 0 || [port, target ?? port].some((one) => admitting(found, gate, one).length > 0);
 }
 
-/** Whether a pod is as the policy was before: the gate guards another port, or requests are led to it in another way. */
-function isMadeBefore(pod: SeenPod, { parsed: { spec } }: Observed): boolean {
+/** Whether a pod predates a change of the policy: its gate guards another port or uses another interception mode. */
+function isMadeBefore(pod: PodSummary, { parsed: { spec } }: Observed): boolean {
   if (pod.gate === undefined || spec === undefined) return false;
   const target = portIn(pod.gate, spec.target.port);
   const isOfPort = pod.gate.guards === undefined || target === undefined || target === pod.gate.guards;
   return !isOfPort || (interceptionOf(pod) === "None" && spec.interception !== "None");
 }
 
-/** The names of Services that send requests to the app's port of a running pod. The kernel leads those of `Redirect` to the gate. */
+/**
+ * Returns the names of Services that send requests to the app's port of a running pod. Pods with `Redirect` are exempt, because the kernel
+ * redirects these requests to the gate.
+ */
 function servicesPastGate({ selected, services }: Observed): readonly string[] {
   if (typeof services !== "object" || typeof selected !== "object") return [];
   const pods = selected.own
@@ -186,15 +189,15 @@ function shownOf(names: readonly string[]): string {
   return `${names.slice(0, NAMES_MAX).join(", ")}${more}`;
 }
 
-function guardedPort({ guards }: NonNullable<SeenPod["gate"]>, { parsed }: Observed): number | undefined {
+function guardedPort({ guards }: NonNullable<PodSummary["gate"]>, { parsed }: Observed): number | undefined {
   const port = parsed.spec?.target.port;
   return guards ?? (typeof port === "number" ? port : undefined);
 }
 
 const policiesOf = ({ network }: Observed) => (typeof network === "object" ? network : []);
 
-/** The names of NetworkPolicies, other than its own, that let someone in at the app's port of one of these pods. */
-function othersThatAdmit(open: readonly SeenPod[], observed: Observed) {
+/** Returns the names of foreign NetworkPolicies that admit traffic to the app's port of one of these pods. */
+function othersThatAdmit(open: readonly PodSummary[], observed: Observed) {
   const own = ownNetworkPolicy(observed);
   const found = open.flatMap(({ gate, labels }) => {
     const port = gate && guardedPort(gate, observed);
@@ -204,12 +207,12 @@ function othersThatAdmit(open: readonly SeenPod[], observed: Observed) {
   return [...new Set(found)];
 }
 
-/** Whether a NetworkPolicy of ours can close the pod's port. */
-const isCoverable = ({ gate, labels }: SeenPod): boolean =>
+/** Whether Postern's own NetworkPolicy can close the pod's port. */
+const isCoverable = ({ gate, labels }: PodSummary): boolean =>
   gate?.isOnHostNetwork === false && gate.guards !== undefined && labels[GATED_BY_LABEL] !== undefined;
 
 const count = (pods: number): string => (pods === 1 ? "One running pod" : `${pods} running pods`);
 
-/** All of them are of the policy's own namespace, so its readers may see them. */
+/** All of them are in the policy's own namespace, so readers of its status may see their names. */
 const names = (policies: ReadonlyArray<{ readonly name: string }>): string =>
   `the NetworkPolicy ${shownOf(policies.map(({ name }) => name).sort())}`;

@@ -32,8 +32,8 @@ test("a policy of another namespace, one that is being deleted and one without a
 test("a policy that the pod names is chosen by its name in the pod's own namespace, and need not exist", () => {
   const elsewhere = policy({ app: "x" }, { name: "named", namespace: "bank" });
   const here = policy({ app: "x" }, { name: "named" });
-  expect(choosePolicy(pod({}, "named"), [elsewhere, here])).toEqual({ policy: here, name: "named", outdone: [] });
-  expect(choosePolicy(pod({}, "named"), [elsewhere])).toEqual({ policy: undefined, name: "named", outdone: [] });
+  expect(choosePolicy(pod({}, "named"), [elsewhere, here])).toEqual({ policy: here, name: "named", overridden: [] });
+  expect(choosePolicy(pod({}, "named"), [elsewhere])).toEqual({ policy: undefined, name: "named", overridden: [] });
 });
 
 describe("of policies that select one pod", () => {
@@ -57,7 +57,7 @@ describe("of policies that select one pod", () => {
     for (const policies of orders(all)) {
       const choice = choosePolicy(pod({ app: "orders" }), policies);
       expect(choice?.policy).toBe(oldest);
-      expect(choice?.outdone.map(({ metadata }) => metadata.name).sort()).toEqual([
+      expect(choice?.overridden.map(({ metadata }) => metadata.name).sort()).toEqual([
         "a-same-time",
         "b-later",
         "c-latest",

@@ -4,7 +4,10 @@ import { namespaceNameIn } from "../raw-spec.ts";
 import { selectorOf } from "./choose-policy.ts";
 import { mayShare } from "./selection.ts";
 
-/** Policies with limits in a namespace that changed, or that may use the API of an object that changed. */
+/**
+ * Returns the policies that a change may affect: those with limits in a changed namespace, and those that may use the API of a changed
+ * object.
+ */
 export function policiesConcernedBy(change: ManifestChange, source: ObjectLookup): readonly ManifestObject[] {
   const referring = (reference: string) => source.having("ApiKeyPolicy", "reference", reference);
   if (change.kind === "RatelimitNamespace") {
@@ -21,11 +24,11 @@ export function policiesConcernedBy(change: ManifestChange, source: ObjectLookup
   ];
 }
 
-/** Policies that may select a pod that this one selects, too. */
+/** Returns policies that may select the same pods as this one. */
 const sharing = (policy: ManifestObject, source: ObjectLookup): readonly ManifestObject[] =>
   source.having("ApiKeyPolicy", "namespace", policy.metadata.namespace).filter((other) => mayShare(policy, other));
 
-/** What decides which policy guards a pod that several select. */
+/** Returns the fields that decide which of several policies guards a pod. */
 const selectionOf = (policy: ManifestObject | undefined): unknown =>
   policy && [selectorOf(policy), policy.metadata.uid, policy.metadata.deletionTimestamp];
 

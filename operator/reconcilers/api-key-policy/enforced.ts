@@ -11,7 +11,7 @@ const NAMES_MAX = 20;
 
 type AtPods = Partial<Pick<ObservedPolicy, "object" | "selected" | "named" | "heard">>;
 
-/** Whether every selected pod has a gate, and every gate the current policy, according to their own reports. */
+/** Whether every selected pod has a gate and every gate has reported the current policy. */
 export function enforced(
   dataPlane: DataPlane | undefined,
   observed: AtPods = {},
@@ -46,7 +46,7 @@ export function enforced(
   const silent = silentOf(dataPlane, observed);
   if (silent.lost !== undefined) return is("False", "PodsSilent", silent.lost);
   if (pods === 0) return is("False", "NoPods", "No sidecar has reported on this policy lately.");
-  if (dataPlane.refused !== undefined) return is("False", "FormatNotKnown", refusalMessage(dataPlane.refused, pods));
+  if (dataPlane.refused !== undefined) return is("False", "UnsupportedFormat", refusalMessage(dataPlane.refused, pods));
   if (current < pods) {
     return is("False", "Progressing", `${current} of ${pods} sidecars enforce this generation; the others follow.`);
   }
@@ -81,21 +81,22 @@ function namesOf(names: readonly string[]): string {
 
 interface Silent {
   readonly count: number;
-  /** The running pods with a gate. */
+  /** Number of running pods with a gate. */
   readonly of: number;
   readonly names: string;
-  /** What to tell about pods that reported once and no longer do; undefined for none. */
+  /** Message about pods that have stopped reporting; `undefined` if there are none. */
   readonly lost: string | undefined;
 }
 
 /**
- * The running pods whose gate has not reported. They are compared by name: the report of a pod that is gone, which counts for some
- * seconds more, does not stand for one that has not reported. Gates by hand, which may report by any name, are compared by number.
+ * Returns the running pods whose gate has not reported. Injected gates are compared by name, so that the report of a deleted pod, which
+ * counts for a few more seconds, does not replace a missing one. Manually deployed gates may report under any name and are compared by
+ * number.
  */
 function silentOf({ pods, podIds = [] }: DataPlane, { selected, named = [], heard = new Map() }: AtPods): Silent {
   const { guarded, expected } = typeof selected === "object" ? selected : { guarded: named.length, expected: named };
   const others = "the others follow";
-  // More report than the API names.
+  // More pods report than the API lists by name.
   if (podIds.length === 0 && pods > 0) {
     return { count: Math.max(0, guarded - pods), of: guarded, names: others, lost: undefined };
   }
@@ -120,7 +121,7 @@ function silentOf({ pods, podIds = [] }: DataPlane, { selected, named = [], hear
   };
 }
 
-/** How many gates forward to another port, by their own reports: for those of which no pod says it. */
+/** Returns how many gates report that they forward to another port; used for gates whose pod does not show the port. */
 function forwardingElsewhere({ upstreamPorts = [] }: DataPlane, { selected, object }: AtPods): number {
   const port = object && targetPortOf(object);
   const isKnown = typeof selected === "object" && selected.own.every(({ gate }) => gate?.guards !== undefined);
@@ -139,8 +140,8 @@ const refusalMessage = ({ pods: refusing, reason }: NonNullable<DataPlane["refus
   `${refusing} of ${pods} sidecars cannot enforce this generation and keep the last that they could: ${reason}. Upgrade the sidecars, or take back what their release does not know.`;
 
 /**
- * Whether sidecars of an older release refuse the stored policy. Returns undefined when that is unknown, and as long as none ever
- * did, so that most policies never have this condition.
+ * Whether sidecars of an older version cannot enforce the stored policy. Returns `undefined` if this is unknown or has never happened, so
+ * that most policies never have this condition.
  */
 export function refused(
   dataPlane: DataPlane | undefined,
@@ -149,19 +150,16 @@ export function refused(
   if (dataPlane === undefined) return undefined;
   if (dataPlane.refused !== undefined) {
     const message = refusalMessage(dataPlane.refused, dataPlane.pods);
-    return { type: "Refused", status: "True", reason: "FormatNotKnown", message, alerts: true };
+    return { type: "Unsupported", status: "True", reason: "UnsupportedFormat", message, alerts: true };
   }
-  if (!previous.some(({ type }) => type === "Refused")) return undefined;
+  if (!previous.some(({ type }) => type === "Unsupported")) return undefined;
   const message = "No sidecar refuses this generation.";
-  return { type: "Refused", status: "False", reason: "Succeeded", message, alerts: true };
+  return { type: "Unsupported", status: "False", reason: "Succeeded", message, alerts: true };
 }
 
 const LAG_STEP_MS = 5_000;
 
-/**
- * For the status: the lag is rounded up to five seconds, so that its normal variation does not cause writes, and left
- * out when it is infinite.
- */
+/** Rounds the lag up to 5 s, so that its normal variation causes no status writes. Omits an infinite lag. */
 export function toDataPlaneStatus(
   dataPlane: DataPlane | undefined,
   observed: AtPods = {},
@@ -186,15 +184,15 @@ const SOON_MS = 2_000;
 const FOLLOWING_MS = 1_000;
 
 /**
- * Returns how often the reports are wanted: soon while pods are expected to start or to catch up, but with growing intervals, because
- * having no pods may be intended, and a sidecar may never catch up. undefined when nothing is expected to change. `previous` is the
- * condition in the status so far.
+ * Returns how often to poll the reports: frequently while pods are expected to start or to catch up, with growing intervals, because having
+ * no pods may be intended and a sidecar may never catch up. Returns `undefined` if no change is expected. `previous` is the condition in
+ * the current status.
  */
 export function paceOf(
   { type, status, reason }: FurtherCondition,
   { previous, nowMs }: { previous: readonly Condition[]; nowMs: number },
 ): Pace | undefined {
-  // Whether pods have a gate is told by the cluster, not by reports.
+  // The cluster shows whether pods have a gate; reports do not change that.
   if (status !== "False" || reason === "UnguardedPods" || reason === "PodsOutdated") return undefined;
   const known = previous.find((one) => one.type === type);
   const isSame = known?.status === status && known.reason === reason;

@@ -2,30 +2,30 @@ import { ApiKeyPolicySpec } from "../../../core/manifests/api-key-policy.ts";
 import { namespacesOf } from "../../../core/manifests/compile-policy.ts";
 import type { CompiledPolicy } from "../../../core/policies/policy.ts";
 import type { ManifestObject } from "../../source/contract.ts";
-import { rivalsOf } from "../claims.ts";
+import { competitorsOf } from "../claims.ts";
 import { type Context, managedBy, managerOf } from "../context.ts";
 import { resolveNamespaceByName } from "../namespace-ref.ts";
 import { apiIn } from "../raw-spec.ts";
 import { deletionPolicyOf, parseSpec } from "../spec.ts";
 import { conditionsOf } from "../status.ts";
-import { findLeft, findManaged, findOwned, foundOr404 } from "../stored.ts";
+import { findManaged, findOwned, findRemaining, foundOr404 } from "../stored.ts";
 import { concerns, selectorOf } from "./choose-policy.ts";
 import type { ObservedPolicy, StoredApi, StoredPolicy } from "./observed.ts";
-import { namedBy, selectedBy } from "./selection.ts";
+import { gatedOf, namedBy, selectedBy } from "./selection.ts";
 
-/** Reads everything about a policy, unless it is remembered and nothing but the reports of its sidecars may have changed. */
+/** Reads everything about a policy, unless it is cached and at most the reports of its sidecars have changed. */
 export async function gatherPolicy(object: ManifestObject, ctx: Context): Promise<ObservedPolicy> {
-  const known = ctx.looks.recall(object) ?? (await look(object, ctx));
+  const known = ctx.looks.get(object) ?? (await look(object, ctx));
   return { ...known, ...seenNow(object, ctx) };
 }
 
-/** What changes without a change in the store. */
+/** State that changes without a change in the database. */
 const seenNow = (object: ManifestObject, ctx: Context) => ({
   object,
   selected: select(object, ctx),
   network: networkOf(object, ctx),
   services: ctx.services && (ctx.services.in(object.metadata.namespace) ?? ("unknown" as const)),
-  named: selectorOf(object) === undefined ? namedBy(object, ctx.pods?.in(object.metadata.namespace) ?? []) : [],
+  ...withoutSelector(object, ctx),
   heard: ctx.looks.heard(object.metadata),
   previous: conditionsOf(object),
   nowMs: ctx.nowMs(),
@@ -48,9 +48,11 @@ async function look(
   const known = ownPolicy === undefined ? undefined : await findPolicy({ policyId: ownPolicy.id }, ctx);
   const isDeleting = object.metadata.deletionTimestamp !== undefined;
   const namedId = known?.policy?.apiId ?? apiIn(object).id;
-  // Applied again, it finds the API whose keys customers have.
+  // A manifest that is applied again finds its orphaned API, whose keys customers still use.
   const leftId =
-    ownApi !== undefined || namedId !== undefined || isDeleting ? undefined : await findLeft(ctx.api, "api", manager);
+    ownApi !== undefined || namedId !== undefined || isDeleting
+      ? undefined
+      : await findRemaining(ctx.api, "api", manager);
   const apiId = ownApi?.id ?? namedId ?? leftId;
   const api = apiId === undefined ? undefined : await findApi(apiId, ownApi && manager, ctx);
   const stored = known ?? (apiId === undefined ? undefined : await findPolicy({ apiId, name: policyName }, ctx));
@@ -67,7 +69,7 @@ async function look(
     apiOwner: api?.manager === undefined ? undefined : managedBy(ctx, "ApiKeyPolicy", api.manager),
     stored,
     namespaces: new Map(resolved),
-    claimants: rivalsOf(object, ctx.source),
+    claimants: competitorsOf(object, ctx.source),
     hasKeys: wouldDeleteApi && (await hasKeys(api.apiId, ctx)),
     seenAtMs,
     lookId,
@@ -79,17 +81,23 @@ function select(object: ManifestObject, { pods, source, isNamespaceGuarded }: Co
   if (pods === undefined || selectorOf(object) === undefined) return undefined;
   const seen = pods.in(namespace);
   if (seen === undefined) return "unknown";
-  // Only for pods that are there: most policies have none that another one could select.
+  // Skipped without pods, because most policies have none that another policy could select.
   const policies = seen.some((pod) => concerns(object, pod))
     ? source.having("ApiKeyPolicy", "namespace", namespace)
     : [];
   return selectedBy(object, seen, policies, isNamespaceGuarded?.(namespace));
 }
 
+function withoutSelector(object: ManifestObject, { pods }: Context): Pick<ObservedPolicy, "formerPods" | "named"> {
+  if (pods === undefined || selectorOf(object) !== undefined) return { formerPods: undefined, named: [] };
+  const seen = pods.in(object.metadata.namespace);
+  return { formerPods: seen === undefined ? "unknown" : gatedOf(object, seen), named: namedBy(object, seen ?? []) };
+}
+
 const networkOf = ({ metadata }: ManifestObject, { network }: Context): ObservedPolicy["network"] =>
   network && (network.in(metadata.namespace) ?? "unknown");
 
-/** `known` is its manager, if that is known already. */
+/** `known` is the manager of the API, if already read. */
 async function findApi(apiId: string, known: string | undefined, { api }: Context): Promise<StoredApi | undefined> {
   const found = foundOr404(await api.call("apis.getApi", { apiId }));
   if (found === undefined) return undefined;
@@ -105,7 +113,7 @@ async function findPolicy(
   const found = foundOr404(await api.call("policies.getPolicy", named));
   if (found === undefined) return undefined;
   const { policyId, workspaceId, uid, generation, version, policy, manager, dataPlane } = found;
-  // The types come from the OpenAPI document, where an optional field is never absent but undefined.
+  // The types come from the OpenAPI document, in which an optional field is never absent but `undefined`.
   return {
     policyId,
     workspaceId,

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { ApiKeyPolicySpec } from "../../../core/manifests/api-key-policy.ts";
 import type { CompiledPolicy } from "../../../core/policies/policy.ts";
 import { anObject, managerOfIt } from "../../test/builders.ts";
-import { aSeenPod } from "../../test/seen-pods.ts";
+import { aPodSummary } from "../../test/seen-pods.ts";
 import { stalled } from "../plan.ts";
 import { parseSpec } from "../spec.ts";
 import { heldConditions } from "./held.ts";
@@ -25,7 +25,7 @@ function observe(stored: StoredPolicy | undefined, more: Partial<ObservedPolicy>
   return {
     ...{ object, manager, policyName: "test/shop/it", stored, parsed: parseSpec(ApiKeyPolicySpec, object) },
     ...{ api: undefined, apiOwner: undefined, namespaces: new Map(), claimants: [object], hasKeys: false },
-    ...{ selected: selectedBy(object, [aSeenPod("a")], [object]), network: [], services: [], previous: [] },
+    ...{ selected: selectedBy(object, [aPodSummary("a")], [object]), network: [], services: [], previous: [] },
     ...{ named: [], heard: new Map() },
     ...{ nowMs: 0, seenAtMs: 0, lookId: 1 },
     ...more,
@@ -42,7 +42,7 @@ test("names the generation that stays in force, and where it is not", () => {
     message: "Generation 3 (version 12) stays in force until this generation is accepted.",
   });
   const bare = observe(aStored());
-  const selected = selectedBy(bare.object, [aSeenPod("a"), aSeenPod("b", { gate: undefined })], [bare.object]);
+  const selected = selectedBy(bare.object, [aPodSummary("a"), aPodSummary("b", { gate: undefined })], [bare.object]);
   expect(enforcedOf({ ...bare, selected })?.message).toContain("accepted, though not at all pods (UnguardedPods).");
 });
 
@@ -64,8 +64,8 @@ test("goes by the reports while this generation itself is what is in force, as w
 test("is not True of this generation while an older policy guards some of its pods", () => {
   const one = observe(aStored({ generation: 4 }));
   const older = anObject("ApiKeyPolicy", spec, { name: "older", creationTimestamp: "2025-01-01T00:00:00Z" });
-  const theirs = aSeenPod("b", { policy: "older" });
-  const selected = selectedBy(one.object, [aSeenPod("a"), theirs], [one.object, older]);
+  const theirs = aPodSummary("b", { policy: "older" });
+  const selected = selectedBy(one.object, [aPodSummary("a"), theirs], [one.object, older]);
   expect(enforcedOf({ ...one, selected })).toMatchObject({ status: "False", reason: "NotAllowed" });
 });
 

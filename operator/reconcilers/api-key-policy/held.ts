@@ -6,14 +6,14 @@ import type { ObservedPolicy } from "./observed.ts";
 import { ofSidecars } from "./sidecars.ts";
 
 /*
- * What the conditions of a policy say while its manifest cannot be set: what is in force then is what was set before, and the
- * conditions, which are of the generation that was looked at, must not say more. Pure.
+ * Conditions of a policy whose manifest cannot be applied. The previously applied policy stays active, and the conditions carry the
+ * generation of the new manifest, so they must not claim more than is known. Pure.
  */
 
-/** `observed` is undefined when the store was not read. */
+/** `observed` is `undefined` if the database was not read. */
 export function heldConditions(verdict: Verdict, observed?: ObservedPolicy): readonly FurtherCondition[] {
   const { reason, message } = verdict;
-  // Whether the spec is valid is not decided by an API that is away.
+  // An unavailable API says nothing about the validity of the spec.
   const status = reason === "ApiUnavailable" ? "Unknown" : "False";
   const accepted: FurtherCondition = { type: "Accepted", status, reason, message };
   if (observed === undefined) return [accepted, { type: "Enforced", status, reason, message: UNSEEN }];

@@ -2,13 +2,13 @@ import { describe, expect, test } from "vitest";
 import { ApiKeyPolicySpec } from "../../../core/manifests/api-key-policy.ts";
 import type { NetworkPolicy, NetworkPolicySpec } from "../../network/network-policy.ts";
 import { isolating } from "../../network/reach.ts";
-import type { SeenService } from "../../network/service.ts";
-import type { SeenPod } from "../../pods/pod.ts";
+import type { ServiceSummary } from "../../network/service.ts";
+import type { PodSummary } from "../../pods/pod.ts";
 import { anObject } from "../../test/builders.ts";
-import { aGate, aSeenPod } from "../../test/seen-pods.ts";
+import { aGate, aPodSummary } from "../../test/seen-pods.ts";
 import { parseSpec } from "../spec.ts";
 import { bypassable } from "./bypassable.ts";
-import { networkActions, networkConflict, networkPolicyName, wantedNetworkPolicy } from "./network.ts";
+import { desiredNetworkPolicy, networkActions, networkConflict, networkPolicyName } from "./network.ts";
 import type { ObservedPolicy } from "./observed.ts";
 import { selectedBy } from "./selection.ts";
 
@@ -20,11 +20,11 @@ const spec = {
 
 interface Case {
   readonly of?: object;
-  readonly pods?: readonly SeenPod[];
+  readonly pods?: readonly PodSummary[];
   readonly network?: readonly NetworkPolicy[] | "unknown" | undefined;
 }
 
-function observe({ of = {}, pods = [aSeenPod("a")], network = [] }: Case = {}) {
+function observe({ of = {}, pods = [aPodSummary("a")], network = [] }: Case = {}) {
   const object = anObject("ApiKeyPolicy", { ...spec, ...of });
   const parsed = parseSpec(ApiKeyPolicySpec, object);
   const selected: ObservedPolicy["selected"] = selectedBy(object, pods, [object]);
@@ -41,9 +41,9 @@ const other = (name: string, more: Partial<NetworkPolicySpec> = {}, controllerUi
 });
 /** Ours, as it should be for the case. */
 function ours(one: Case = {}): NetworkPolicy {
-  const wanted = wantedNetworkPolicy(observe({ ...one, network: [] }));
-  if (wanted === undefined) throw new Error("the case wants no NetworkPolicy");
-  return other("postern-it", wanted, "uid-of-it");
+  const desired = desiredNetworkPolicy(observe({ ...one, network: [] }));
+  if (desired === undefined) throw new Error("the case wants no NetworkPolicy");
+  return other("postern-it", desired, "uid-of-it");
 }
 
 describe("the NetworkPolicy", () => {
@@ -88,14 +88,17 @@ describe("the NetworkPolicy", () => {
   });
 
   test("closes the ports of all its pods, when a name means another one in some of them", () => {
-    const pods = [aSeenPod("a"), aSeenPod("b", { gate: { ...aGate, guards: 9090, ports: [] }, isRunning: false })];
-    const ports = wantedNetworkPolicy(observe({ pods }))?.ingress?.[0]?.ports ?? [];
+    const pods = [
+      aPodSummary("a"),
+      aPodSummary("b", { gate: { ...aGate, guards: 9090, ports: [] }, isRunning: false }),
+    ];
+    const ports = desiredNetworkPolicy(observe({ pods }))?.ingress?.[0]?.ports ?? [];
     expect(ports).not.toContainEqual({ protocol: "TCP", port: 9090 });
     expect(ports).toContainEqual({ protocol: "TCP", port: 8081, endPort: 9089 });
   });
 
   test("does not close the port at which the gate of another pod serves", () => {
-    const pods = [aSeenPod("a"), aSeenPod("b", { gate: { ...aGate, guards: 19_080, own: [19_082, 19_083] } })];
+    const pods = [aPodSummary("a"), aPodSummary("b", { gate: { ...aGate, guards: 19_080, own: [19_082, 19_083] } })];
     const found = { ...ours({ pods }) };
     expect(found.spec.ingress?.[0]?.ports).toContainEqual({ protocol: "TCP", port: 8081, endPort: 65_535 });
     expect(networkActions(observe({ pods, network: [found] }))).toEqual([]);
@@ -103,8 +106,8 @@ describe("the NetworkPolicy", () => {
   });
 
   test("waits for a pod that says which port a name means; a number is known before", () => {
-    expect(wantedNetworkPolicy(observe({ pods: [] }))).toBeUndefined();
-    expect(wantedNetworkPolicy(observe({ pods: [], of: { target: { port: 8080 } } }))).toBeDefined();
+    expect(desiredNetworkPolicy(observe({ pods: [] }))).toBeUndefined();
+    expect(desiredNetworkPolicy(observe({ pods: [], of: { target: { port: 8080 } } }))).toBeDefined();
   });
 
   test.each([
@@ -118,8 +121,8 @@ describe("the NetworkPolicy", () => {
     expect(networkActions(observe({ ...now, network: [] }))).toEqual([]);
   });
 
-  const made = (interception: string, more: Partial<SeenPod> = {}) =>
-    aSeenPod(`of-${interception}`, {
+  const made = (interception: string, more: Partial<PodSummary> = {}) =>
+    aPodSummary(`of-${interception}`, {
       labels: { app: "orders", "postern.dev/gated-by": "it", "postern.dev/interception": interception },
       gate: { ...aGate, redirects: interception === "Redirect" },
       ...more,
@@ -130,7 +133,7 @@ describe("the NetworkPolicy", () => {
     (interception) => {
       const of = { interception };
       const found = ours();
-      const actions = (...pods: SeenPod[]) =>
+      const actions = (...pods: PodSummary[]) =>
         networkActions(observe({ of, pods, network: [found] })).map(({ type }) => type);
       expect(actions(made("Port"), made(interception))).toEqual([]);
       // A pod that is being deleted serves until it ends; one that waits will serve.
@@ -142,10 +145,27 @@ describe("the NetworkPolicy", () => {
     },
   );
 
+  test("is left to the pods with Port when the selector is removed, and deleted when they have ended", () => {
+    const found = ours();
+    const bare = (formerPods: readonly PodSummary[] | "unknown", of: object = {}) =>
+      networkActions({
+        ...observe({ of: { selector: undefined, ...of }, network: [found] }),
+        selected: undefined,
+        formerPods,
+      });
+    const pods = [made("Port"), made("Redirect")];
+    expect(bare(pods)).toEqual([{ type: "orphanNetworkPolicy", found, pods: pods.slice(0, 1) }]);
+    expect(bare("unknown")).toEqual([]);
+    expect(bare([made("Port", { isRunning: false, hasEnded: true })])).toEqual([
+      { type: "deleteNetworkPolicy", found },
+    ]);
+    expect(bare(pods, { networkPolicy: "None" })).toEqual([{ type: "deleteNetworkPolicy", found }]);
+  });
+
   test("never concerns pods whose packets are redirected, or that have no interception", () => {
     const { podSelector } = ours().spec;
-    const closes = (pod: SeenPod) => isolating([other("x", { podSelector })], pod.labels).length > 0;
-    expect([made("Port"), aSeenPod("before-the-label"), made("Redirect"), made("None")].map(closes)).toEqual([
+    const closes = (pod: PodSummary) => isolating([other("x", { podSelector })], pod.labels).length > 0;
+    expect([made("Port"), aPodSummary("before-the-label"), made("Redirect"), made("None")].map(closes)).toEqual([
       ...[true, true, false, false],
     ]);
   });
@@ -192,11 +212,11 @@ describe("the NetworkPolicy", () => {
 });
 
 describe("Bypassable", () => {
-  const bare = aSeenPod("bare", { gate: undefined, policy: undefined });
-  const byHand = aSeenPod("by-hand", { labels: { app: "orders" } });
-  const redirected = aSeenPod("redirected", { gate: { ...aGate, redirects: true } });
-  const onHost = aSeenPod("on-host", { gate: { ...aGate, isOnHostNetwork: true } });
-  const unknownPort = aSeenPod("unknown", { gate: { ...aGate, guards: undefined } });
+  const bare = aPodSummary("bare", { gate: undefined, policy: undefined });
+  const byHand = aPodSummary("by-hand", { labels: { app: "orders" } });
+  const redirected = aPodSummary("redirected", { gate: { ...aGate, redirects: true } });
+  const onHost = aPodSummary("on-host", { gate: { ...aGate, isOnHostNetwork: true } });
+  const unknownPort = aPodSummary("unknown", { gate: { ...aGate, guards: undefined } });
   const wide = other("wide", {
     podSelector: { matchLabels: { app: "orders" } },
     ingress: [{ ports: [{ port: 8080 }] }],
@@ -217,14 +237,14 @@ describe("Bypassable", () => {
     {
       name: "ours, and a pod without a gate",
       network: [managed],
-      pods: [aSeenPod("a"), bare],
+      pods: [aPodSummary("a"), bare],
       status: "True",
       reason: "UnguardedPods",
     },
     {
       name: "ours, and a gate by hand",
       network: [managed],
-      pods: [aSeenPod("a"), byHand],
+      pods: [aPodSummary("a"), byHand],
       status: "True",
       reason: "PodsNotCovered",
     },
@@ -252,7 +272,7 @@ describe("Bypassable", () => {
       name: "ours, and one that opens the port",
       network: [managed, wide],
       status: "True",
-      reason: "OtherNetworkPolicy",
+      reason: "ConflictingNetworkPolicy",
     },
     { name: "one that lets in to the gate alone", network: [narrow], status: "False", reason: "Succeeded" },
     {
@@ -260,7 +280,7 @@ describe("Bypassable", () => {
       of: { networkPolicy: "None" },
       network: [],
       status: "True",
-      reason: "NetworkPolicyNone",
+      reason: "NetworkPolicyDisabled",
     },
     {
       name: "networkPolicy None, and one that lets in to the gate alone",
@@ -273,7 +293,7 @@ describe("Bypassable", () => {
       name: "one of our name that opens the port",
       network: [other("postern-it", { ingress: [{}] })],
       status: "True",
-      reason: "OtherNetworkPolicy",
+      reason: "ConflictingNetworkPolicy",
     },
     {
       name: "one of our name for other pods",
@@ -286,7 +306,7 @@ describe("Bypassable", () => {
       of: { interception: "None" },
       network: [],
       status: "True",
-      reason: "InterceptionNone",
+      reason: "InterceptionDisabled",
     },
     {
       name: "pods that redirect",
@@ -300,7 +320,7 @@ describe("Bypassable", () => {
       name: "Redirect, and a pod that does not, until ours is back",
       of: { interception: "Redirect" },
       network: [],
-      pods: [redirected, aSeenPod("a")],
+      pods: [redirected, aPodSummary("a")],
       status: "True",
       reason: "Progressing",
     },
@@ -308,14 +328,14 @@ describe("Bypassable", () => {
       name: "Redirect, ours, and a pod that does not",
       of: { interception: "Redirect" },
       network: [managed],
-      pods: [redirected, aSeenPod("a")],
+      pods: [redirected, aPodSummary("a")],
       status: "False",
       reason: "Succeeded",
     },
     {
       name: "Port, ours, and a pod from before that has no interception",
       network: [managed],
-      pods: [aSeenPod("a", { labels: { "postern.dev/interception": "None", app: "orders" } })],
+      pods: [aPodSummary("a", { labels: { "postern.dev/interception": "None", app: "orders" } })],
       status: "True",
       reason: "PodsOutdated",
     },
@@ -349,10 +369,10 @@ describe("Bypassable", () => {
   });
 
   test("is True while one isolates some of the pods alone, because ours would open those", () => {
-    const tier = aSeenPod("tier", { labels: { app: "orders", tier: "x", "postern.dev/gated-by": "it" } });
+    const tier = aPodSummary("tier", { labels: { app: "orders", tier: "x", "postern.dev/gated-by": "it" } });
     const some = other("some", { podSelector: { matchLabels: { tier: "x" } } });
-    const condition = bypassable(observe({ pods: [aSeenPod("a"), tier], network: [some] }));
-    expect(condition).toMatchObject({ status: "True", reason: "OtherNetworkPolicy" });
+    const condition = bypassable(observe({ pods: [aPodSummary("a"), tier], network: [some] }));
+    expect(condition).toMatchObject({ status: "True", reason: "ConflictingNetworkPolicy" });
     expect(condition.message).toContain("The app's port of one pod is open.");
   });
 
@@ -361,21 +381,24 @@ describe("Bypassable", () => {
   });
 
   test("is told without pods where a policy selects none", () => {
-    expect(bypassable({ ...observe(), selected: undefined })).toMatchObject({ status: "True", reason: "NoSelector" });
+    expect(bypassable({ ...observe(), selected: undefined })).toMatchObject({
+      status: "True",
+      reason: "SelectorMissing",
+    });
     expect(bypassable({ ...observe(), selected: "unknown" })).toMatchObject({ status: "Unknown" });
   });
 
   describe("goes by Services", () => {
-    const service = (name: string, more: Partial<SeenService> = {}): SeenService => ({
+    const service = (name: string, more: Partial<ServiceSummary> = {}): ServiceSummary => ({
       ...{ namespace: "shop", name, selector: { app: "orders" }, isHeadless: false, targets: ["http"] },
       ...more,
     });
-    const of = (services: readonly SeenService[], one: Case = { network: [managed] }) =>
+    const of = (services: readonly ServiceSummary[], one: Case = { network: [managed] }) =>
       bypassable({ ...observe(one), services });
 
     test("counts the first port of a name alone, as Kubernetes does", () => {
       const twice = (numbers: readonly number[]) =>
-        aSeenPod("a", { gate: { ...aGate, ports: numbers.map((number) => ({ name: "web", number })) } });
+        aPodSummary("a", { gate: { ...aGate, ports: numbers.map((number) => ({ name: "web", number })) } });
       const direct = [service("direct", { targets: ["web"] })];
       expect(of(direct, { pods: [twice([8080, 9090])], network: [managed] })).toMatchObject({ status: "True" });
       expect(of(direct, { pods: [twice([9090, 8080])], network: [managed] })).toMatchObject({ status: "False" });
@@ -419,7 +442,7 @@ describe("Bypassable", () => {
   test("is decided within eight seconds of thousands of Services and NetworkPolicies with a hundred named ports each", () => {
     const listed = Array.from({ length: 100 }, (_, i) => ({ name: `p${i}`, number: 9_100 + i }));
     const gate = { ...aGate, ports: [...listed, ...aGate.ports] };
-    const pods = Array.from({ length: 100 }, (_, i) => aSeenPod(`pod-${i}`, { gate }));
+    const pods = Array.from({ length: 100 }, (_, i) => aPodSummary(`pod-${i}`, { gate }));
     const targets = Array.from({ length: 100 }, (_, i) => `q${i}`);
     const ingress = [{ ports: targets.map((port) => ({ protocol: "TCP", port })) }];
     const network = Array.from({ length: 500 }, (_, i) => other(`np-${i}`, { ingress }));
@@ -444,13 +467,17 @@ test("one that a former object of the name left to its pods is taken over, and i
 
 test("none is written while another isolates a pod that has the label without a gate, because it would open that pod", () => {
   const closed = other("db", { podSelector: { matchLabels: { app: "db" } } });
-  const labelled = aSeenPod("db", {
+  const labelled = aPodSummary("db", {
     ...{ labels: { app: "db", "postern.dev/gated-by": "it" }, gate: undefined, policy: undefined },
   });
-  const pods = [aSeenPod("a"), labelled];
+  const pods = [aPodSummary("a"), labelled];
   expect(networkActions(observe({ pods, network: [closed] }))).toEqual([]);
   expect(networkActions(observe({ pods: [labelled], network: [closed] }))).toEqual([]);
   expect(bypassable(observe({ pods, network: [closed] }))).toMatchObject({
-    ...{ status: "True", reason: "OtherNetworkPolicy", message: expect.stringContaining("db isolates other pods") },
+    ...{
+      status: "True",
+      reason: "ConflictingNetworkPolicy",
+      message: expect.stringContaining("db isolates other pods"),
+    },
   });
 });

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from "node:util";
-import { allBut } from "../../network/all-but.ts";
+import { allowAllExcept } from "../../network/all-but.ts";
 import type { NetworkPolicy, NetworkPolicySpec } from "../../network/network-policy.ts";
 import { isolating } from "../../network/reach.ts";
 import { cutName, GATED_BY_LABEL, gatedBy, INTERCEPTION_LABEL } from "../../pods/gated-by.ts";
-import { interceptionOf, type SeenPod } from "../../pods/pod.ts";
+import { interceptionOf, type PodSummary } from "../../pods/pod.ts";
 import type { ManifestObject } from "../../source/contract.ts";
 import { takenInCluster } from "../claims.ts";
 import type { Verdict } from "../plan.ts";
@@ -11,16 +11,16 @@ import { selectorOf } from "./choose-policy.ts";
 import type { ObservedPolicy } from "./observed.ts";
 
 /*
- * Which NetworkPolicy a policy has. Pure.
+ * Determines the NetworkPolicy of a policy. Pure.
  *
- * With `interception: Port` the app still listens on its own port, and who knows the number gets past the gate: so the port is closed.
- * The NetworkPolicy selects by the label that the webhook writes with the gate. By the labels of spec.selector it would cut off the pods
- * that run without a gate when the manifest is applied; and where two policies select one pod, each would open what the other closes.
+ * With `interception: Port`, the app still listens on its own port, and a client could call it there and bypass the gate, so the
+ * NetworkPolicy closes that port. It selects the label that the webhook adds with the gate. The labels of spec.selector would cut off
+ * pods that run without a gate when the manifest is applied; and if two policies select one pod, each would open the port that the other
+ * closes. It selects only pods with `Port`, even after the policy changes its interception: with `Redirect`, senders still address the
+ * app's port and the kernel redirects every packet to the gate; with `None`, a gateway sends its requests to that port.
  *
- * None is written when another one isolates the pods already: NetworkPolicies only add up, and ours, which lets everyone in everywhere
- * else, would open what that one keeps closed. With `Redirect` the kernel leads every packet to the gate, and the senders still name
- * the app's port. With `None` a gateway sends its requests to it. So it selects the pods with `Port` alone, also after the policy has got
- * another interception: it goes with the last of those pods, because nothing else closes their port.
+ * No NetworkPolicy is written if another one already isolates the pods: NetworkPolicies are additive, and this one, which admits all
+ * other traffic, would open what the other keeps closed.
  */
 
 export type NetworkAction =
@@ -28,20 +28,20 @@ export type NetworkAction =
       readonly type: "writeNetworkPolicy";
       readonly name: string;
       readonly spec: NetworkPolicySpec;
-      /** The one that is there; a new one is made when it is undefined. */
+      /** The existing NetworkPolicy; `undefined` if a new one must be created. */
       readonly found: NetworkPolicy | undefined;
     }
   | { readonly type: "deleteNetworkPolicy"; readonly found: NetworkPolicy }
-  | { readonly type: "orphanNetworkPolicy"; readonly found: NetworkPolicy; readonly pods: readonly SeenPod[] };
+  | { readonly type: "orphanNetworkPolicy"; readonly found: NetworkPolicy; readonly pods: readonly PodSummary[] };
 
 const NAME_CHARS_MAX = 253;
 
 export const networkPolicyName = ({ metadata: { name } }: Pick<ManifestObject, "metadata">): string =>
   cutName(`postern-${name}`, NAME_CHARS_MAX);
 
-type Networked = Pick<ObservedPolicy, "object" | "parsed" | "selected" | "network">;
+type Networked = Pick<ObservedPolicy, "object" | "parsed" | "selected" | "formerPods" | "network">;
 
-/** The object's own NetworkPolicy, by the uid of its owner; undefined when there is none, or when that is not known. */
+/** Returns the object's own NetworkPolicy, found by the uid of its owner; `undefined` if there is none or if this is unknown. */
 export const ownNetworkPolicy = ({ object, network }: Pick<ObservedPolicy, "object" | "network">) =>
   typeof network === "object"
     ? network.find(
@@ -49,7 +49,10 @@ export const ownNetworkPolicy = ({ object, network }: Pick<ObservedPolicy, "obje
       )
     : undefined;
 
-/** One that has the name and is not the object's. One that a former object of this name left to its pods is taken over. */
+/**
+ * Returns a NetworkPolicy of the same name that does not belong to the object. A NetworkPolicy that a deleted object of this name left to
+ * its pods is adopted instead.
+ */
 export const foreignNetworkPolicy = ({ object, network }: Pick<ObservedPolicy, "object" | "network">) =>
   typeof network === "object"
     ? network.find(
@@ -58,19 +61,19 @@ export const foreignNetworkPolicy = ({ object, network }: Pick<ObservedPolicy, "
       )
     : undefined;
 
-/** Those of the namespace that isolate pods of the policy, without the one that has the name of its own. */
+/** Returns the other NetworkPolicies of the namespace that isolate pods of the policy, except the one with the reserved name. */
 export function othersIsolating({ object, selected, network }: Networked): readonly NetworkPolicy[] {
   if (typeof network !== "object" || typeof selected !== "object") return [];
   const others = network.filter(({ name }) => name !== networkPolicyName(object));
-  // Before there is a pod: one with the labels that are known of all of them.
-  const expected = { ...selectorOf(object), [GATED_BY_LABEL]: gatedBy(object.metadata.name) } as SeenPod["labels"];
+  // Before the first pod exists, assumes a pod with the labels that all of its pods will have.
+  const expected = { ...selectorOf(object), [GATED_BY_LABEL]: gatedBy(object.metadata.name) } as PodSummary["labels"];
   const pods = selected.gated.length > 0 ? selected.labelled : [...selected.labelled, { labels: expected }];
   const found = new Set(pods.flatMap(({ labels }) => isolating(others, labels)));
   return others.filter((one) => found.has(one));
 }
 
-/** The spec of the NetworkPolicy that there should be; undefined when there should be none. */
-export function wantedNetworkPolicy(observed: Networked): NetworkPolicySpec | undefined {
+/** Returns the desired spec of the NetworkPolicy; `undefined` if there should be none. */
+export function desiredNetworkPolicy(observed: Networked): NetworkPolicySpec | undefined {
   const { object, parsed, selected } = observed;
   const { spec } = parsed;
   if (spec?.networkPolicy !== "Managed" || typeof selected !== "object") return undefined;
@@ -81,50 +84,63 @@ export function wantedNetworkPolicy(observed: Networked): NetworkPolicySpec | un
   if (!isPort && gated.length === 0) return undefined;
   if (othersIsolating(observed).length > 0) return undefined;
   const { port } = spec.target;
-  // A name is a number only in a pod; the gate of each says which.
+  // A port name has a number only within a pod, and the gate of each pod reports it.
   const known = isPort && typeof port === "number" ? port : undefined;
   const guarded = [...gated.map(({ gate }) => gate?.guards), known];
-  // The way in to one pod must not be closed, although it is the way around in another.
+  // A port that bypasses the gate in one pod must stay open if it is the gate's own port in another.
   const ways = new Set(gated.flatMap(({ gate }) => gate?.own ?? []));
   const closed = guarded.filter((one) => one !== undefined).filter((one) => !ways.has(one));
   if (closed.length === 0) return undefined;
   const listed = gated.flatMap(({ gate }) => gate?.ports.map(({ number }) => number) ?? []);
   const podSelector = {
     matchLabels: { [GATED_BY_LABEL]: gatedBy(object.metadata.name) },
-    // A pod without the label is one of `Port`.
+    // A pod without the label uses `Port`.
     matchExpressions: [{ key: INTERCEPTION_LABEL, operator: "NotIn", values: ["Redirect", "None"] }],
   };
-  return allBut(podSelector, { closed, listed });
+  return allowAllExcept(podSelector, { closed, listed });
 }
 
-/** What makes the NetworkPolicy as it should be. */
+/** Returns the actions that bring the NetworkPolicy to its desired state. */
 export function networkActions(observed: Networked): readonly NetworkAction[] {
-  const { object, parsed, selected, network } = observed;
-  // Without the spec or the pods it is not known what there should be, and what there is stays.
-  if (parsed.spec === undefined || typeof network !== "object" || selected === "unknown") return [];
-  const wanted = wantedNetworkPolicy(observed);
+  const { object, parsed, network } = observed;
+  // Without the spec or the pods, the desired state is unknown and the existing NetworkPolicy stays.
+  if (parsed.spec === undefined || typeof network !== "object" || gatedPods(observed) === "unknown") return [];
+  const desired = desiredNetworkPolicy(observed);
   const found = ownNetworkPolicy(observed);
-  if (wanted === undefined) return found === undefined ? [] : [{ type: "deleteNetworkPolicy", found }];
-  if (foreignNetworkPolicy(observed) !== undefined || isDeepStrictEqual(found?.spec, wanted)) return [];
+  if (desired === undefined && found !== undefined) {
+    const isLeft = observed.selected === undefined && parsed.spec.networkPolicy === "Managed";
+    return [isLeft ? networkCleanUp(observed, found) : { type: "deleteNetworkPolicy", found }];
+  }
+  if (desired === undefined) return [];
+  if (foreignNetworkPolicy(observed) !== undefined || isDeepStrictEqual(found?.spec, desired)) return [];
   const name = networkPolicyName(object);
   const orphaned = network.find((one) => one.name === name && one.isOrphaned);
-  return [{ type: "writeNetworkPolicy", name, spec: wanted, found: found ?? orphaned }];
+  return [{ type: "writeNetworkPolicy", name, spec: desired, found: found ?? orphaned }];
 }
 
+/** Returns the pods into which the webhook injected a gate for the policy, with or without a selector. */
+export const gatedPods = ({ selected, formerPods }: Pick<Networked, "selected" | "formerPods">) =>
+  typeof selected === "object" ? selected.gated : (selected ?? formerPods);
+
 /**
- * What becomes of the NetworkPolicy when its policy is deleted. Gates go on without one and refuse every request, so it must not open the
- * app's port beside them: it stays for the pods that run, and goes with the last of them. `found` is the object's own.
+ * Decides what happens to the NetworkPolicy when its policy or the selector is deleted. The pods keep their gates, which reject every
+ * request without a policy. The app's port must stay closed: the NetworkPolicy remains for the running pods, and Kubernetes deletes it with
+ * the last of them. `found` is the object's own NetworkPolicy.
  */
-export function networkCleanUp({ selected }: Pick<Networked, "selected">, found: NetworkPolicy): NetworkAction {
-  const gated = typeof selected === "object" ? selected.gated : [];
+export function networkCleanUp(
+  observed: Pick<Networked, "selected" | "formerPods">,
+  found: NetworkPolicy,
+): NetworkAction {
+  const known = gatedPods(observed);
+  const gated = typeof known === "object" ? known : [];
   const pods = gated.filter((pod) => !pod.hasEnded && interceptionOf(pod) === "Port");
   return pods.length === 0 ? { type: "deleteNetworkPolicy", found } : { type: "orphanNetworkPolicy", found, pods };
 }
 
-/** The policy itself is in force all the same: it is the way around it that stays open. */
+/** The policy itself is active; only the path around it stays open. */
 export function networkConflict(observed: Networked): Verdict | undefined {
   const foreign = foreignNetworkPolicy(observed);
-  if (foreign === undefined || wantedNetworkPolicy(observed) === undefined) return undefined;
+  if (foreign === undefined || desiredNetworkPolicy(observed) === undefined) return undefined;
   return takenInCluster(
     `There is a NetworkPolicy ${foreign.name} that does not belong to this policy, and it is not overwritten. Rename or delete it, or set spec.networkPolicy to None.`,
   );

@@ -4,9 +4,9 @@ import { compilePolicy } from "../../../core/manifests/compile-policy.ts";
 import type { Condition } from "../../../core/manifests/conditions.ts";
 import type { CompiledPolicy } from "../../../core/policies/policy.ts";
 import type { NetworkPolicy } from "../../network/network-policy.ts";
-import type { SeenPod } from "../../pods/pod.ts";
+import type { PodSummary } from "../../pods/pod.ts";
 import { aDeletedObject, anObject, managerOfIt } from "../../test/builders.ts";
-import { aGate, aSeenPod } from "../../test/seen-pods.ts";
+import { aGate, aPodSummary } from "../../test/seen-pods.ts";
 import { progressing, stalled } from "../plan.ts";
 import { parseSpec } from "../spec.ts";
 import { enforced, toDataPlaneStatus } from "./enforced.ts";
@@ -199,14 +199,14 @@ describe("when the object is deleted", () => {
       ...{ namespace: "shop", name: "postern-it", uid: "uid-of-np", controllerUid: "uid-of-it", isOrphaned: false },
       spec: { podSelector: {} },
     };
-    const withPods = (pods: readonly SeenPod[] | "unknown", network: NetworkPolicy = own) =>
+    const withPods = (pods: readonly PodSummary[] | "unknown", network: NetworkPolicy = own) =>
       deleted(undefined, {
         selected: pods === "unknown" ? pods : selectedBy(observed().object, pods, []),
         network: [network],
       });
-    const runs = aSeenPod("runs");
-    const ended = aSeenPod("ended", { isRunning: false, hasEnded: true });
-    const redirects = aSeenPod("redirects", { gate: { ...aGate, redirects: true } });
+    const runs = aPodSummary("runs");
+    const ended = aPodSummary("ended", { isRunning: false, hasEnded: true });
+    const redirects = aPodSummary("redirects", { gate: { ...aGate, redirects: true } });
 
     test("that one is left to the pods that run, whose gates have no policy any more", () => {
       expect(withPods([runs, ended, redirects]).actions.at(-1)).toEqual({
@@ -216,6 +216,14 @@ describe("when the object is deleted", () => {
 
     test("that one is deleted when no pod needs it", () => {
       expect(withPods([ended, redirects]).actions.at(-1)).toEqual({ type: "deleteNetworkPolicy", found: own });
+    });
+
+    test("that one is left to its pods when the selector was removed before", () => {
+      const selected = undefined;
+      const without = (formerPods: readonly PodSummary[] | "unknown") =>
+        deleted(undefined, { selected, formerPods, network: [own] }).actions.at(-1);
+      expect(without([runs, ended])).toEqual({ type: "orphanNetworkPolicy", found: own, pods: [runs] });
+      expect(without("unknown")).toBeUndefined();
     });
 
     test("nothing is decided before the pods were listed", () => {
@@ -255,22 +263,22 @@ describe("sidecars of an older release", () => {
     planPolicy(observed({ api, stored: aPolicy({ dataPlane }), previous }));
 
   test("make the policy Refused, which an Event tells, and say what to do", () => {
-    const refused = condition(planned(refusing), "Refused");
-    expect(refused).toMatchObject({ status: "True", reason: "FormatNotKnown", alerts: true });
+    const refused = condition(planned(refusing), "Unsupported");
+    expect(refused).toMatchObject({ status: "True", reason: "UnsupportedFormat", alerts: true });
     expect(refused?.message).toContain("1 of 3 sidecars cannot enforce this generation");
     expect(refused?.message).toContain("format 2 is not known here. Upgrade the sidecars");
-    expect(enforced(refusing)).toMatchObject({ status: "False", reason: "FormatNotKnown" });
+    expect(enforced(refusing)).toMatchObject({ status: "False", reason: "UnsupportedFormat" });
     expect(planned(refusing).status).toMatchObject({ dataPlane: { pods: 3, current: 2, refused: 1 } });
   });
 
   test("are no word in the status of a policy that none ever refused, and one that ends where one did", () => {
     const { refused: _, ...fine } = refusing;
-    expect(condition(planned(fine), "Refused")).toBeUndefined();
-    const before = { type: "Refused", status: "True", reason: "FormatNotKnown", message: "" } as const;
+    expect(condition(planned(fine), "Unsupported")).toBeUndefined();
+    const before = { type: "Unsupported", status: "True", reason: "UnsupportedFormat", message: "" } as const;
     const previous = [{ ...before, lastTransitionTime: "2026-01-01T00:00:00Z" }];
-    expect(condition(planned(fine, previous), "Refused")).toMatchObject({ status: "False", alerts: true });
+    expect(condition(planned(fine, previous), "Unsupported")).toMatchObject({ status: "False", alerts: true });
     // Unknown, so the last known value stays.
-    expect(condition(planned(undefined, previous), "Refused")).toBeUndefined();
+    expect(condition(planned(undefined, previous), "Unsupported")).toBeUndefined();
   });
 });
 
@@ -296,7 +304,7 @@ describe("sidecars that serve by old knowledge", () => {
   test("make the policy Stale past spec.onStale.after, and not before", () => {
     expect(condition(withLag(30_000), "Stale")).toMatchObject({ status: "False", reason: "Succeeded", alerts: true });
     const late = condition(withLag(30_001), "Stale");
-    expect(late).toMatchObject({ status: "True", reason: "PastStaleAfter", alerts: true });
+    expect(late).toMatchObject({ status: "True", reason: "DataStale", alerts: true });
     expect(late?.message).toContain("longer than the 30 s");
     expect(condition(withLag(30_001, { after: "45s" }), "Stale")).toMatchObject({ status: "False" });
   });

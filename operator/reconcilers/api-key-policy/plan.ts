@@ -19,7 +19,14 @@ import { deletionPolicyOf, invalid, mayRefer } from "../spec.ts";
 import { bypassable } from "./bypassable.ts";
 import { enforced, paceOf, toDataPlaneStatus } from "./enforced.ts";
 import { heldConditions } from "./held.ts";
-import { type NetworkAction, networkActions, networkCleanUp, networkConflict, ownNetworkPolicy } from "./network.ts";
+import {
+  gatedPods,
+  type NetworkAction,
+  networkActions,
+  networkCleanUp,
+  networkConflict,
+  ownNetworkPolicy,
+} from "./network.ts";
 import type { ObservedPolicy, StoredApi } from "./observed.ts";
 import { ofSidecars } from "./sidecars.ts";
 
@@ -38,10 +45,10 @@ export type PolicyAction =
   | NetworkAction
   | { readonly type: "deleteApi" | "releaseApi"; readonly apiId: string };
 
-/** How often a policy is looked at while it is open whether a sidecar is stale. */
+/** Requeue interval while it is undecided whether a sidecar is stale. */
 const OPEN_MS = 2_000;
 
-/** The actions after which the store has the API and the compiled policy as in the manifest. */
+/** Plans the actions that store the API and the compiled policy of the manifest. */
 export function planPolicy(observed: ObservedPolicy): Plan<PolicyAction> {
   const { object, api, stored } = observed;
   if (object.metadata.deletionTimestamp !== undefined) return planDeletion(observed);
@@ -62,37 +69,37 @@ export function planPolicy(observed: ObservedPolicy): Plan<PolicyAction> {
   if (actions.length > 0) {
     return { actions, verdict: progressing("Progressing", "The policy is being set."), status };
   }
-  const inForce = enforced(stored?.dataPlane, observed);
+  const active = enforced(stored?.dataPlane, observed);
   const sidecars = ofSidecars(observed);
-  // It becomes Stale by the time alone, also when the reports stay as they are.
+  // Time alone makes it Stale, even if the reports do not change.
   const isOpen = sidecars.some(({ type, status: known }) => type === "Stale" && known === "Unknown");
   const conflict = networkConflict(observed);
   return {
-    // What the cluster lacks is due when its pods come and go, and no difference of the store.
+    // Network actions follow from pods that come and go; they are not drift of the database.
     actions: networkActions(observed),
     isDue: true,
     verdict: conflict ?? ready(`The store holds the policy as ${stored?.policyId ?? ""}.`),
     status,
-    conditions: [ACCEPTED, inForce, bypassable(observed), ...sidecars],
+    conditions: [ACCEPTED, active, bypassable(observed), ...sidecars],
     seenAtMs: observed.seenAtMs,
-    pace: paceOf(inForce, observed) ?? (isOpen ? { soonMs: OPEN_MS, sinceMs: observed.nowMs } : undefined),
+    pace: paceOf(active, observed) ?? (isOpen ? { soonMs: OPEN_MS, sinceMs: observed.nowMs } : undefined),
     ...(isOpen ? { requeueAfterMs: OPEN_MS } : conflict === undefined ? {} : { requeueAfterMs: CONFLICT_REQUEUE_MS }),
   };
 }
 
-/** Checks that prevent a policy from being set; the first that fails is reported. The former policy stays in force. */
+/** Checks that prevent a policy from being set. The first failing check is reported, and the previous policy stays active. */
 const CHECKS = [
   ({ parsed }: ObservedPolicy): Verdict | undefined =>
     parsed.problems === undefined ? undefined : invalid(parsed.problems),
 
-  // A pod has one gate, and a gate one policy: that of the older object, as the webhook injects it.
+  // A pod has one gate, and a gate has one policy: that of the older object, which the webhook injects.
   ({ selected, object, manager }: ObservedPolicy): Verdict | undefined => {
-    if (typeof selected !== "object" || selected.rival === undefined) return undefined;
+    if (typeof selected !== "object" || selected.competitor === undefined) return undefined;
     return conflictOf(
-      { object, manager, stored: undefined, claimants: [selected.rival] },
+      { object, manager, stored: undefined, claimants: [selected.competitor] },
       {
-        rival: (rival) =>
-          `${rival} is older and guards ${selected.contested} of the running pods of spec.selector. Narrow one of the two selectors.`,
+        competitor: (competitor) =>
+          `${competitor} is older and guards ${selected.contested} of the running pods of spec.selector. Narrow one of the two selectors.`,
       },
     );
   },
@@ -100,13 +107,13 @@ const CHECKS = [
   (observed: ObservedPolicy): Verdict | undefined => {
     const { parsed, namespaces } = observed;
     if (parsed.spec === undefined) return undefined;
-    // Names count as resolved here, so that faults of the manifest are reported before what it waits for.
+    // Treats names as resolved, so that manifest errors are reported before missing dependencies.
     const namespaceIds = new Map([...namespaces.keys()].map((name) => [name, name]));
     const compiled = compilePolicy(parsed.spec, { apiId: "unknown", namespaceIds });
     return Array.isArray(compiled) ? invalid(compiled) : undefined;
   },
 
-  // The Kubernetes API server forbids it, but a directory may contain it.
+  // The Kubernetes API server rejects this, but a directory may contain it.
   ({ parsed: { spec }, api, manager }: ObservedPolicy): Verdict | undefined => {
     const isMoved =
       spec?.api.id === undefined
@@ -141,13 +148,13 @@ const CHECKS = [
       : stalled("NotAllowed", `The API ${api?.apiId} is not this namespace's. ${reserved}`);
   },
 
-  // For the API. Another manager's API is no conflict, because the check before this one decided whether it may be used.
+  // Checks the API. An API of another manager is no conflict here, because the previous check decided whether it may be used.
   ({ api, ...claimed }: ObservedPolicy): Verdict | undefined =>
     conflictOf(
       { ...claimed, stored: api },
       {
-        rival: (rival) =>
-          `${rival} is older and makes an API of the same spec.api.name. Choose another name, or refer to that API by its id (status.apiId).`,
+        competitor: (competitor) =>
+          `${competitor} is older and makes an API of the same spec.api.name. Choose another name, or refer to that API by its id (status.apiId).`,
       },
     ),
 
@@ -156,7 +163,7 @@ const CHECKS = [
     return undefined;
   },
 
-  // For the policy, whose name belongs only to this object.
+  // Checks the policy, whose name is reserved for this object.
   (observed: ObservedPolicy): Verdict | undefined =>
     conflictOf(
       { ...observed, claimants: [] },
@@ -164,7 +171,7 @@ const CHECKS = [
     ),
 ];
 
-/** The API is what this object left in the store when it was deleted. */
+/** Whether this object orphaned the API when it was deleted. */
 const isLeft = ({ manager: current, lastManager }: StoredApi, manager: string): boolean =>
   current === undefined && lastManager === manager;
 
@@ -172,7 +179,7 @@ function actionsFor({ object, parsed, api, policyName, stored, namespaces, manag
   const { spec } = parsed;
   if (spec === undefined) throw new Error("a spec that does not parse passed the checks");
   const { name } = spec.api;
-  // The policy needs the id of the API, which the next reconcile has.
+  // The policy needs the id of the API, which the next pass reads.
   if (api === undefined) return [{ type: "createApi", name: name ?? "" }];
   const { apiId } = api;
   const policy = compile(spec, apiId, namespaces);
@@ -198,7 +205,7 @@ function compile(spec: ApiKeyPolicySpec, apiId: string, namespaces: ObservedPoli
     if ("namespaceId" in resolved) namespaceIds.set(name, resolved.namespaceId);
   const compiled = compilePolicy(spec, { apiId, namespaceIds });
   if (Array.isArray(compiled)) throw new Error("a policy that does not compile passed the checks");
-  // As the store returns it: without members that are undefined.
+  // JSON removes `undefined` members, as in API responses.
   return JSON.parse(JSON.stringify(compiled)) as CompiledPolicy;
 }
 
@@ -210,11 +217,11 @@ const ACCEPTED: FurtherCondition = {
 };
 
 /**
- * The compiled policy is deleted with its manifest. The API that was made for it is deleted only if the spec says so, and not while
- * it has keys: pruning a manifest must not revoke customers' keys.
+ * Deletes the compiled policy with its manifest. Deletes the API that was created for it only if the spec says so and the API has no keys:
+ * pruning a manifest must not revoke customers' keys.
  */
 function planDeletion(observed: ObservedPolicy): Plan<PolicyAction> {
-  const { object, api, manager, hasKeys, selected } = observed;
+  const { object, api, manager, hasKeys } = observed;
   const ownPolicy = ownOf(observed);
   const ownApi = ownOf({ manager, stored: api });
   const found = ownNetworkPolicy(observed);
@@ -224,7 +231,7 @@ function planDeletion(observed: ObservedPolicy): Plan<PolicyAction> {
     const message = `The API ${ownApi.apiId} still has keys, and deleting it would revoke them. Delete the keys first, or set spec.deletionPolicy to Orphan to leave the API in the store.`;
     return { actions: [], verdict: stalled("HasKeys", message), status, requeueAfterMs: CONFLICT_REQUEUE_MS };
   }
-  if (found !== undefined && selected === "unknown") {
+  if (found !== undefined && gatedPods(observed) === "unknown") {
     const message = `The NetworkPolicy ${found.name} stays while the pods cannot be listed, because it closes the ports of those that run.`;
     return { actions: [], verdict: progressing("Progressing", message), status, requeueAfterMs: CONFLICT_REQUEUE_MS };
   }

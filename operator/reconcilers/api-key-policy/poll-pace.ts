@@ -1,16 +1,16 @@
 export interface Pace {
   readonly soonMs: number;
-  /** Since when it has been so: the longer, the less often. */
+  /** Start of the current state; the poll interval grows with its age. */
   readonly sinceMs: number;
 }
 
-/** How often the policies are asked about when nothing is expected to change. */
+/** Poll interval while no change is expected. */
 export const REST_MS = 15_000;
 
-/** The longer something lasts, the less often it is checked: every 2 s in the first minute, every 15 s after 450 s. */
+/** Makes the interval grow with the age of the state: every 2 s in the first minute, every 15 s after 450 s. */
 const POLLS_PER_AGE = 30;
 
-/** Returns when to ask next: as soon as the policy that is in the greatest hurry wants it, and not later than at rest. Pure. */
+/** Returns when to poll next: when the most urgent policy requires it, but no later than `REST_MS`. Pure. */
 export function pollAfterMs(
   paces: Iterable<Pace | undefined>,
   { nowMs, restMs = REST_MS }: { readonly nowMs: number; readonly restMs?: number },

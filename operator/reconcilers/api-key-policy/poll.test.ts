@@ -1,12 +1,12 @@
 import { pino } from "pino";
 import { afterEach, expect, test } from "vitest";
 import { waitFor } from "../../../test/harness/wait.ts";
-import { ApiUnavailable, type StoreApi } from "../../api/client.ts";
+import { type ApiClient, ApiUnavailable } from "../../api/client.ts";
 import type { ManifestObject } from "../../source/contract.ts";
 import { anObject } from "../../test/builders.ts";
 import type { OperatorContext } from "../context.ts";
-import { createPolicyLooks, type Picture } from "./looks.ts";
 import type { ObservedPolicy } from "./observed.ts";
+import { createPolicyCache, type Picture } from "./policy-cache.ts";
 import { type PolicyPoll, startPolicyPoll } from "./poll.ts";
 
 const polls: PolicyPoll[] = [];
@@ -38,11 +38,11 @@ function aPoll(lists: Readonly<Record<string, (body: { cursor?: string }) => Pro
         asked.push(namespace);
         return await list(body);
       };
-      return [namespace, { call } as unknown as StoreApi];
+      return [namespace, { call } as unknown as ApiClient];
     }),
   );
   const policies = [...apis.keys()].map(policyIn);
-  const looks = createPolicyLooks();
+  const looks = createPolicyCache();
   for (const object of policies) {
     const { namespace } = object.metadata;
     const stored = { ...pictureOf(namespace, 1), policy: undefined, dataPlane: undefined };
@@ -54,7 +54,7 @@ function aPoll(lists: Readonly<Record<string, (body: { cursor?: string }) => Pro
   const added: string[] = [];
   const ctx = {
     source: { list: () => policies },
-    workspaces: { placeOf: (namespace: string) => ({ workspace: { api: apis.get(namespace) } }) },
+    workspaces: { resolve: (namespace: string) => ({ workspace: { api: apis.get(namespace) } }) },
     cluster: "test",
     looks,
     resyncMs: 300_000,
@@ -65,13 +65,13 @@ function aPoll(lists: Readonly<Record<string, (body: { cursor?: string }) => Pro
   return { poll, added, asked, looks, policies };
 }
 
-const answer = (data: readonly Picture[], next?: string) => ({ data, next });
+const respond = (data: readonly Picture[], next?: string) => ({ data, next });
 
 test("only policies of which the list shows something new are reconciled", async () => {
   const { poll, added, asked } = aPoll({
-    same: async () => answer([pictureOf("same", 1)]),
-    other: async () => answer([pictureOf("other", 2)]),
-    gone: async () => answer([]),
+    same: async () => respond([pictureOf("same", 1)]),
+    other: async () => respond([pictureOf("other", 2)]),
+    gone: async () => respond([]),
   });
   poll.resume();
   await waitFor("both to be added", () => added.length === 2);
@@ -80,7 +80,7 @@ test("only policies of which the list shows something new are reconciled", async
 });
 
 test("every page of a list is read, and a policy of the last one is found", async () => {
-  const pages = [answer([pictureOf("elsewhere", 1)], "p2"), answer([], "p3"), answer([pictureOf("paged", 2)])];
+  const pages = [respond([pictureOf("elsewhere", 1)], "p2"), respond([], "p3"), respond([pictureOf("paged", 2)])];
   const cursors: Array<string | undefined> = [];
   const { poll, added } = aPoll({
     paged: async ({ cursor }) => {
@@ -97,16 +97,16 @@ test("a workspace that does not answer delays no other, and is not asked twice a
   const hung = Promise.withResolvers<unknown>();
   const { poll, added, asked, policies } = aPoll({
     hangs: () => hung.promise,
-    answers: async () => answer([pictureOf("answers", 2)]),
+    responding: async () => respond([pictureOf("responding", 2)]),
   });
   poll.resume();
-  await waitFor("the other to be added", () => added.includes("answers"));
+  await waitFor("the other to be added", () => added.includes("responding"));
   poll.hurry({ soonMs: 0, sinceMs: Date.now() });
-  await waitFor("the next round", () => asked.filter((one) => one === "answers").length === 2);
+  await waitFor("the next round", () => asked.filter((one) => one === "responding").length === 2);
   expect(asked.filter((one) => one === "hangs")).toHaveLength(1);
   expect(added).not.toContain("hangs");
   expect(policies).toHaveLength(2);
-  hung.resolve(answer([]));
+  hung.resolve(respond([]));
 });
 
 test("policies whose list cannot be had are looked at whole once, and not in each round", async () => {
@@ -117,14 +117,14 @@ test("policies whose list cannot be had are looked at whole once, and not in eac
   });
   poll.resume();
   await waitFor("it to be added", () => added.length === 1);
-  for (const policy of policies) expect(looks.recall(policy)).toBeUndefined();
+  for (const policy of policies) expect(looks.get(policy)).toBeUndefined();
   poll.hurry({ soonMs: 0, sinceMs: Date.now() });
   await waitFor("the next round", () => asked.length === 2);
   expect(added).toEqual(["fails"]);
 });
 
 test("a follower asks nothing", async () => {
-  const { poll, asked } = aPoll({ one: async () => answer([]) });
+  const { poll, asked } = aPoll({ one: async () => respond([]) });
   poll.hurry({ soonMs: 0, sinceMs: Date.now() });
   poll.resume();
   await waitFor("the leader's first question", () => asked.length === 1);

@@ -1,22 +1,21 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
-import type { StoreApi } from "../../api/client.ts";
+import type { ApiClient } from "../../api/client.ts";
 import { listAll } from "../../api/list-all.ts";
 import type { LeaderWork } from "../../runtime/leader.ts";
 import type { ObjectKey } from "../../runtime/object-key.ts";
 import { createSideBySide } from "../../runtime/side-by-side.ts";
 import type { ManifestObject } from "../../source/contract.ts";
 import { managerOf, type OperatorContext } from "../context.ts";
-import type { Look, Picture } from "./looks.ts";
+import type { Look, Picture } from "./policy-cache.ts";
 import { type Pace, pollAfterMs, REST_MS } from "./poll-pace.ts";
 
 /*
- * One list of all policies of a workspace, asked for again and again, instead of several calls for each policy. Only policies of
- * which it shows something new are reconciled.
+ * Polls one list of all policies of a workspace instead of making several calls per policy. Reconciles only policies that the list shows as
+ * changed.
  *
- * Workspaces are polled side by side, each with its own outcome: one that does not answer delays no other. While the list of a
- * workspace cannot be had, its policies are looked at whole, so that their statuses say why, or go on without the list when
- * everything else is there.
+ * Workspaces are polled concurrently and independently: an unresponsive one delays no other. While the list of a workspace is unavailable,
+ * its policies are fully read, so that their statuses give the reason, or continue without the list if everything else is available.
  */
 
 export interface PolicyPollOptions {
@@ -28,14 +27,14 @@ export interface PolicyPollOptions {
 }
 
 export interface PolicyPoll extends LeaderWork {
-  /** A policy wants to know of its sidecars at this pace. */
+  /** Requests polling of a policy at this pace. */
   hurry(pace: Pace): void;
 }
 
-/** On average one whole look per this time corrects what the list does not show, such as a policy that was edited in the store. */
-const WHOLE_LOOK_MS = 2_000;
-const WHOLE_LOOKS_MAX = 8;
-/** Several policies that begin to hurry at once are asked about together. */
+/** Average interval of full reads, which find changes that the list does not show, such as a policy that was edited in the database. */
+const FULL_READ_MS = 2_000;
+const FULL_READS_MAX = 8;
+/** Collects policies that request polling at about the same time into one poll. */
 const GATHER_MS = 250;
 const FAILED_MS = 60_000;
 
@@ -46,8 +45,8 @@ interface Member {
 
 export function startPolicyPoll({ ctx, add, observe, log }: PolicyPollOptions): PolicyPoll {
   const stop = new AbortController();
-  const asking = createSideBySide<StoreApi>();
-  const failedAtMs = new Map<StoreApi, number>();
+  const asking = createSideBySide<ApiClient>();
+  const failedAtMs = new Map<ApiClient, number>();
   let isPaused = true;
   let nextAtMs = Number.POSITIVE_INFINITY;
   let wake = new AbortController();
@@ -62,7 +61,7 @@ export function startPolicyPoll({ ctx, add, observe, log }: PolicyPollOptions): 
     wake.abort();
   };
 
-  async function ask(api: StoreApi, members: readonly Member[]): Promise<void> {
+  async function ask(api: ApiClient, members: readonly Member[]): Promise<void> {
     const atMs = ctx.nowMs();
     const startedAt = performance.now();
     let pictures: ReadonlyMap<string, Picture>;
@@ -75,7 +74,7 @@ export function startPolicyPoll({ ctx, add, observe, log }: PolicyPollOptions): 
       if (since === undefined) log.warn({ err: error }, "the statuses of policies cannot be listed");
       if (since !== undefined && atMs - since < FAILED_MS) return;
       failedAtMs.set(api, atMs);
-      for (const { object } of members) lookWhole(object.metadata);
+      for (const { object } of members) readAll(object.metadata);
       return;
     }
     observe?.({ result: "success", durationMs: performance.now() - startedAt });
@@ -85,18 +84,18 @@ export function startPolicyPoll({ ctx, add, observe, log }: PolicyPollOptions): 
     }
   }
 
-  const lookWhole = (key: ObjectKey) => {
+  const readAll = (key: ObjectKey) => {
     ctx.looks.forget(key);
     add(key);
   };
 
-  /** Starts the question of each workspace whose last one was answered. */
+  /** Starts a poll in each workspace whose previous poll has ended. */
   function round(): void {
     const nowMs = ctx.nowMs();
     const policies = ctx.source.list("ApiKeyPolicy").filter(({ metadata }) => metadata.deletionTimestamp === undefined);
-    const byApi = new Map<StoreApi, Member[]>();
+    const byApi = new Map<ApiClient, Member[]>();
     for (const object of policies) {
-      const { workspace } = ctx.workspaces.placeOf(object.metadata.namespace);
+      const { workspace } = ctx.workspaces.resolve(object.metadata.namespace);
       if (workspace === undefined) continue;
       const { api } = workspace;
       const members = byApi.get(api) ?? [];
@@ -109,13 +108,13 @@ export function startPolicyPoll({ ctx, add, observe, log }: PolicyPollOptions): 
     nextAtMs = nowMs + afterMs(ctx.looks.list().map(({ pace }) => pace));
   }
 
-  /** At most so many at once that a large number of policies costs no more calls than a small one. */
+  /** Limits concurrent full reads, so that many policies cost no more calls than a few. */
   function lookAtOldest(nowMs: number): void {
-    allowance = Math.min(WHOLE_LOOKS_MAX, allowance + (nowMs - roundAtMs) / WHOLE_LOOK_MS);
+    allowance = Math.min(FULL_READS_MAX, allowance + (nowMs - roundAtMs) / FULL_READ_MS);
     roundAtMs = nowMs;
     for (const { observed } of dueLooks(ctx.looks.list(), nowMs - ctx.resyncMs, Math.floor(allowance))) {
       allowance -= 1;
-      lookWhole(observed.object.metadata);
+      readAll(observed.object.metadata);
     }
   }
 
@@ -150,8 +149,8 @@ export function startPolicyPoll({ ctx, add, observe, log }: PolicyPollOptions): 
   };
 }
 
-/** By manager: all policies of this cluster that have one. Throws as `listAll` does. */
-async function listPictures(api: StoreApi, cluster: string): Promise<Map<string, Picture>> {
+/** Returns the poll results by manager for all managed policies of this cluster. Throws as `listAll` does. */
+async function listPictures(api: ApiClient, cluster: string): Promise<Map<string, Picture>> {
   const found = new Map<string, Picture>();
   for (const picture of await listAll(api, "policies.listStatus", { cluster })) {
     if (picture.manager !== undefined) found.set(picture.manager, picture);
@@ -159,6 +158,6 @@ async function listPictures(api: StoreApi, cluster: string): Promise<Map<string,
   return found;
 }
 
-/** The first `max` of those seen before a time; `looks` are in the order of their last whole look. Pure. */
+/** Returns the first `max` entries read before a time; `looks` is ordered by the last full read. Pure. */
 export const dueLooks = (looks: readonly Look[], beforeMs: number, max: number): readonly Look[] =>
   looks.filter(({ observed }) => observed.seenAtMs < beforeMs).slice(0, max);

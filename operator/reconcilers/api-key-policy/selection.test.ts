@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { SeenPod } from "../../pods/pod.ts";
+import type { PodSummary } from "../../pods/pod.ts";
 import { anObject } from "../../test/builders.ts";
 import { aGate } from "../../test/seen-pods.ts";
 import { selectorOf } from "./choose-policy.ts";
@@ -8,7 +8,7 @@ import { mayShare, namedBy, selectedBy } from "./selection.ts";
 
 const policy = (matchLabels: unknown, metadata: Parameters<typeof anObject>[2] = {}) =>
   anObject("ApiKeyPolicy", { selector: { matchLabels } }, metadata);
-const pod = (name: string, more: Partial<SeenPod> = {}): SeenPod => ({
+const pod = (name: string, more: Partial<PodSummary> = {}): PodSummary => ({
   namespace: "shop",
   name,
   uid: `uid-of-${name}`,
@@ -34,7 +34,7 @@ test("pods are counted by gate, label and policy, those that do not run left out
     unguarded: ["a-of-another", "b-bare"],
     unlabelled: 3,
     contested: 0,
-    rival: undefined,
+    competitor: undefined,
   });
 });
 
@@ -66,7 +66,7 @@ describe("a pod that two policies select", () => {
       guarded: 1,
       unguarded: [],
       contested: 1,
-      rival: older,
+      competitor: older,
     });
     expect(selectedBy(own, [shared], [own, younger])).toMatchObject({ unguarded: ["shared"], contested: 0 });
   });
@@ -128,7 +128,7 @@ describe("Enforced", () => {
     unlabelled: 0,
     isNamespaceGuarded: undefined,
     contested: 0,
-    rival: undefined,
+    competitor: undefined,
   };
 
   test.each([

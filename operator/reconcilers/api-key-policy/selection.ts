@@ -1,12 +1,12 @@
 import { GATED_BY_LABEL, gatedBy } from "../../pods/gated-by.ts";
-import { asksForGate, portIn, type SeenPod } from "../../pods/pod.ts";
+import { asksForGate, type PodSummary, portIn } from "../../pods/pod.ts";
 import type { ManifestObject } from "../../source/contract.ts";
 import { oldestOf } from "../claims.ts";
 import { choosePolicy, concerns, selectorOf } from "./choose-policy.ts";
 
-/* Which pods a policy selects, and which of them it guards. Pure. */
+/* Determines which pods a policy selects, and which of them it guards. Pure. */
 
-/** Whether a pod could have the labels of both selectors: no label is asked for with two values. */
+/** Whether a pod could match both selectors: no label is required with two values. */
 export function mayShare(a: ManifestObject, b: ManifestObject): boolean {
   const [one, other] = [selectorOf(a), selectorOf(b)];
   if (one === undefined || other === undefined || a.metadata.namespace !== b.metadata.namespace) return false;
@@ -15,52 +15,56 @@ export function mayShare(a: ManifestObject, b: ManifestObject): boolean {
 
 /** The running pods that a policy selects. */
 export interface Selected {
-  /** All that it guards or should guard. */
-  readonly own: readonly SeenPod[];
-  /** Pods in any state that the webhook made for it, so that a NetworkPolicy finds them. */
-  readonly gated: readonly SeenPod[];
-  /** All pods that its NetworkPolicy selects: anyone who may edit a pod can give it the label, without a gate. */
-  readonly labelled: readonly SeenPod[];
-  /** Those that have its gate. */
+  /** All pods that the policy guards or should guard. */
+  readonly own: readonly PodSummary[];
+  /** Pods in any state that the webhook marked for the policy's NetworkPolicy. */
+  readonly gated: readonly PodSummary[];
+  /** All pods that its NetworkPolicy selects. Anyone who may edit a pod can add the label, even without a gate. */
+  readonly labelled: readonly PodSummary[];
+  /** Number of pods with a gate of this policy. */
   readonly guarded: number;
-  /** Of these the names by which gates of the webhook report, sorted; a gate by hand may report by any name. */
+  /** Names under which their injected gates report, sorted. A manually deployed gate may report under any name. */
   readonly expected: readonly string[];
-  /** Those whose gate forwards to another port than `spec.target.port`: they were made before it was changed. Their names, sorted. */
+  /** Sorted names of pods whose gate forwards to a port other than `spec.target.port`: they predate its change. */
   readonly outdated: readonly string[];
-  /** The names of those that do not, sorted. */
+  /** Sorted names of pods without a gate. */
   readonly unguarded: readonly string[];
-  /** Those that may come without a gate: neither they nor their Namespace have the label that asks for one. */
+  /** Number of pods that may start without a gate, because neither they nor their Namespace have the label that requires one. */
   readonly unlabelled: number;
-  /** Whether the Namespace has it; undefined when that is not known. */
+  /** Whether the Namespace has the label; `undefined` if unknown. */
   readonly isNamespaceGuarded: boolean | undefined;
-  /** Those that an older policy selects too, and therefore guards. */
+  /** Number of pods that an older policy also selects, and therefore guards. */
   readonly contested: number;
   /** One of these older policies. */
-  readonly rival: ManifestObject | undefined;
+  readonly competitor: ManifestObject | undefined;
 }
 
-/** Whether a pod has the label by which the policy's NetworkPolicy selects. Both are of one namespace. */
-export const isLabelled = ({ metadata }: ManifestObject, { labels }: Pick<SeenPod, "labels">): boolean =>
+/** Whether a pod has the label that the policy's NetworkPolicy selects. Both are in the same namespace. */
+export const isLabelled = ({ metadata }: ManifestObject, { labels }: Pick<PodSummary, "labels">): boolean =>
   labels[GATED_BY_LABEL] === gatedBy(metadata.name);
 
-/** Of the pods of the policy's namespace. `policies` are those of that namespace, itself among them or not. */
+/** Returns pods in any state into which the webhook injected a gate for the policy. */
+export const gatedOf = (policy: ManifestObject, pods: readonly PodSummary[]): readonly PodSummary[] =>
+  pods.filter((pod) => pod.gate !== undefined && isLabelled(policy, pod));
+
+/** Selects among the pods of the policy's namespace. `policies` are the policies of that namespace, with or without this one. */
 export function selectedBy(
   policy: ManifestObject,
-  pods: readonly SeenPod[],
+  pods: readonly PodSummary[],
   policies: readonly ManifestObject[],
   isNamespaceGuarded?: boolean,
 ): Selected {
   const { name, uid } = policy.metadata;
   const older = policies.filter((one) => one.metadata.uid !== uid && oldestOf(policy, [one]) === one);
   const running = pods.filter((pod) => pod.isRunning && concerns(policy, pod));
-  // The older policy whose pod it is. A pod that names a younger one, or one that does not exist, has no gate of this one.
-  const rivals = running.map((pod) => choosePolicy(pod, older)?.policy);
-  const own = running.filter((_, i) => rivals[i] === undefined);
-  const isGuarded = (pod: SeenPod) => pod.gate !== undefined && (pod.policy ?? name) === name;
+  // The older policy that guards the pod. A pod that names a younger or missing policy has no gate of this one.
+  const competitors = running.map((pod) => choosePolicy(pod, older)?.policy);
+  const own = running.filter((_, i) => competitors[i] === undefined);
+  const isGuarded = (pod: PodSummary) => pod.gate !== undefined && (pod.policy ?? name) === name;
   const labelled = pods.filter((pod) => isLabelled(policy, pod));
   return {
     own,
-    gated: labelled.filter(({ gate }) => gate !== undefined),
+    gated: gatedOf(policy, labelled),
     labelled,
     guarded: own.filter(isGuarded).length,
     expected: own
@@ -78,31 +82,31 @@ export function selectedBy(
     unlabelled: own.filter(({ labels }) => isNamespaceGuarded !== true && !asksForGate(labels)).length,
     isNamespaceGuarded,
     contested: running.length - own.length,
-    rival: rivals.find((rival) => rival !== undefined),
+    competitor: competitors.find((competitor) => competitor !== undefined),
   };
 }
 
 /**
- * The names by which the gates report that were injected for a policy into running pods, sorted. For a policy without a selector, whose
- * pods are those that name it.
+ * Returns the sorted names under which the gates report that were injected into running pods that name the policy. Used for policies
+ * without a selector.
  */
-export const namedBy = ({ metadata: { name } }: ManifestObject, pods: readonly SeenPod[]): readonly string[] =>
+export const namedBy = ({ metadata: { name } }: ManifestObject, pods: readonly PodSummary[]): readonly string[] =>
   pods
     .filter(({ isRunning, gate, policy }) => isRunning && gate !== undefined && policy === name)
     .map((pod) => `${pod.namespace}/${pod.name}`)
     .sort();
 
-/** Read tolerantly: a fault in a rule does not change which port is meant. */
+/** Tolerates invalid rules, because they do not affect the port. */
 export function targetPortOf({ spec }: ManifestObject): string | number | undefined {
   const { target } = (spec ?? {}) as { readonly target?: { readonly port?: unknown } };
   return typeof target?.port === "string" || typeof target?.port === "number" ? target.port : undefined;
 }
 
-function isOutdated({ gate, policy: named }: SeenPod, policy: ManifestObject): boolean {
+function isOutdated({ gate, policy: named }: PodSummary, policy: ManifestObject): boolean {
   const port = targetPortOf(policy);
   if (gate?.guards === undefined || port === undefined) return false;
   const meant = portIn(gate, port);
-  // A name that the pod does not have: the webhook would have refused the pod. A gate by hand needs no names.
+  // The webhook rejects pods without the named port; a manually deployed gate needs no port names.
   if (meant === undefined) return named !== undefined;
   return meant !== gate.guards;
 }

@@ -1,11 +1,11 @@
 import { ownOf } from "../claims.ts";
 import type { FurtherCondition } from "../plan.ts";
 import { refused } from "./enforced.ts";
+import { overshot } from "./limits-exceeded.ts";
 import type { ObservedPolicy } from "./observed.ts";
-import { overshot } from "./overshot.ts";
 import { stale } from "./stale.ts";
 
-/** According to the policy in force, which may differ from that of the manifest. */
+/** Uses the active policy, which may differ from the manifest. */
 export function ofSidecars(observed: ObservedPolicy): FurtherCondition[] {
   const stored = ownOf(observed);
   const onStale = stored?.policy?.onStale;

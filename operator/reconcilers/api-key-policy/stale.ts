@@ -3,12 +3,12 @@ import type { CompiledPolicy } from "../../../core/policies/policy.ts";
 import type { FurtherCondition } from "../plan.ts";
 import type { DataPlane } from "./observed.ts";
 
-/** The lag that the API returns for a sidecar before its first heartbeat, because JSON has no infinity. */
+/** Lag that the API returns for a sidecar before its first heartbeat, because JSON has no infinity. */
 export const NEVER_HEARD_MS = Number.MAX_SAFE_INTEGER;
 
 /**
- * Whether a sidecar serves with staler data than the policy in force allows (`onStale.after`). Returns undefined when that is
- * unknown: then the status keeps the last known value, and no second Event is made of it.
+ * Whether a sidecar serves data that is staler than the active policy allows (`onStale.after`). Returns `undefined` if this is unknown: the
+ * status then keeps the last known value, and no second Event is emitted.
  */
 export function stale(
   dataPlane: DataPlane | undefined,
@@ -28,7 +28,7 @@ export function stale(
   }
   const known = previous.find(({ type }) => type === "Stale");
   const waitedMs = known?.status === "Unknown" ? nowMs - Date.parse(known.lastTransitionTime) : 0;
-  // Every sidecar starts like this, and gets its first heartbeat within a second or two.
+  // Every sidecar starts without a heartbeat and receives the first within 1–2 s.
   if (oldestLagMs >= NEVER_HEARD_MS && known?.status !== "True" && waitedMs <= onStale.afterMs) {
     const message = "A sidecar has not heard yet how current what it knows is.";
     return { type: "Stale", status: "Unknown", reason: "Progressing", message, alerts: true };
@@ -38,5 +38,5 @@ export function stale(
       ? "refuses every request"
       : `goes on serving the keys that it knows, up to ${onStale.denyAfterMs / 1000} s`;
   const message = `A sidecar has heard of no changes for longer than the ${afterS} s of spec.onStale.after, and ${does}. See status.dataPlane.oldestLagMs, and whether the relay and Redis work.`;
-  return { type: "Stale", status: "True", reason: "PastStaleAfter", message, alerts: true };
+  return { type: "Stale", status: "True", reason: "DataStale", message, alerts: true };
 }

@@ -11,9 +11,9 @@ export async function applyApiKey(action: ApiKeyAction, object: ManifestObject, 
     case "update":
       return await ctx.api.call("keys.updateKey", action.changes, managementOf(ctx, object));
     case "revoke": {
-      const answer = await ctx.api.call("keys.deleteKey", { keyId: action.keyId }, managementOf(ctx, object));
-      // Revoked meanwhile, or gone with its API: that is what was wanted.
-      return answer.refusal?.status === 404 ? {} : answer;
+      const response = await ctx.api.call("keys.deleteKey", { keyId: action.keyId }, managementOf(ctx, object));
+      // The key was revoked meanwhile or deleted with its API, which is the desired result.
+      return response.refusal?.status === 404 ? {} : response;
     }
     case "removeSecret":
       await ctx.source.secrets.remove(object, action.name);
@@ -22,8 +22,8 @@ export async function applyApiKey(action: ApiKeyAction, object: ManifestObject, 
 }
 
 /**
- * Makes a key and puts its secret into the Secret. The secret is in this function's memory alone, for as long as that takes. Nothing is
- * made when the Secret could not be written.
+ * Creates a key and writes its secret into the Secret. Only this function holds the secret, for the duration of the call. Creates no key if
+ * the Secret is not writable.
  */
 async function issue(
   { key, secret, successorOf }: Extract<ApiKeyAction, { type: "issue" }>,
@@ -36,7 +36,7 @@ async function issue(
   if (refused !== undefined) return { verdict: verdictOn(refused, object) };
   const made = await ctx.api.call("keys.createKey", key, managementOf(ctx, object));
   if (made.refusal !== undefined) {
-    // Made by another operator, or by a call whose answer was lost. The next reconcile finds it, and revokes it.
+    // Another operator, or a call whose response was lost, created it. The next reconcile finds and revokes it.
     if (made.refusal.kind === "managed_exists")
       throw new Error(`a key is being issued already: ${made.refusal.detail}`);
     return made;
@@ -56,9 +56,9 @@ async function issue(
   return {};
 }
 
-/** A Secret of another type cannot become ours, whatever its owner reference says. */
+/** A Secret of another type cannot be managed, whatever its owner reference says. */
 const verdictOn = (refused: string, { metadata: { namespace } }: ManifestObject) =>
-  refused.startsWith("422") ? stalled("SecretNotOurs", refused) : missingRights(namespace, refused);
+  refused.startsWith("422") ? stalled("SecretNotOwned", refused) : missingRights(namespace, refused);
 
 export function describeApiKey(action: ApiKeyAction): string {
   switch (action.type) {

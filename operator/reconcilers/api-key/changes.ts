@@ -4,7 +4,7 @@ import type { ApiKeySpec } from "../../../core/manifests/api-key.ts";
 import { parseDuration } from "../../../core/manifests/duration.ts";
 import type { StoredKey } from "./gather.ts";
 
-/* What a spec says of a key, as the API takes it, and how a key of the store differs from that. */
+/* Converts the spec of a key to the API's members, and computes how a stored key differs from it. */
 
 type Refill = NonNullable<ApiKeySpec["credits"]>["refill"];
 type Changes = Omit<Input<"keys.updateKey">, "keyId">;
@@ -18,7 +18,7 @@ export function settingsOf(spec: ApiKeySpec, name: string) {
     roles,
     permissions,
     ratelimits,
-    /** @param left are the credits that the former key has left, if it has any. */
+    /** @param left remaining credits of the previous key, if any. */
     forCreation: (left: number | undefined) => ({
       roles,
       permissions,
@@ -36,7 +36,7 @@ const refillOf = (refill: Refill): { refill?: NonNullable<ReturnType<typeof plai
   return plain === undefined ? {} : { refill: plain };
 };
 
-/** Without members that are undefined, as the API sends it. */
+/** Omits `undefined` members, as in API responses. */
 const plainRefill = (refill: Refill) =>
   refill === undefined
     ? undefined
@@ -46,7 +46,10 @@ const plainRefill = (refill: Refill) =>
         ...(refill.refillDay === undefined ? {} : { refillDay: refill.refillDay }),
       };
 
-/** Returns what must change for the key in use to be as the spec says; undefined when it is so. Credits left are not a difference. */
+/**
+ * Returns the changes that bring the current key to its spec; `undefined` if it matches. A different number of remaining credits is not a
+ * difference.
+ */
 export function changesOf(key: StoredKey, spec: ApiKeySpec, name: string): Changes | undefined {
   const { owner, roles, permissions, ratelimits } = settingsOf(spec, name);
   const expires = spec.expires === undefined ? undefined : Date.parse(spec.expires);
@@ -63,10 +66,10 @@ export function changesOf(key: StoredKey, spec: ApiKeySpec, name: string): Chang
   return Object.keys(changes).length === 0 ? undefined : changes;
 }
 
-/** Names and slugs are unique in the store ignoring case. */
-function areSame(stored: readonly string[] = [], wanted: readonly string[]): boolean {
+/** Names and slugs are unique in the database, ignoring case. */
+function areSame(stored: readonly string[] = [], desired: readonly string[]): boolean {
   const fold = (names: readonly string[]) => new Set(names.map((name) => name.toLowerCase()));
-  return isDeepStrictEqual(fold(stored), fold(wanted));
+  return isDeepStrictEqual(fold(stored), fold(desired));
 }
 
 interface Limit {

@@ -1,7 +1,7 @@
 import type { Data } from "../../../core/api/procedures.ts";
 import { ApiKeySpec } from "../../../core/manifests/api-key.ts";
 import type { FoundSecret, ManifestObject } from "../../source/contract.ts";
-import { rivalsOf } from "../claims.ts";
+import { competitorsOf } from "../claims.ts";
 import { type Context, managerOf } from "../context.ts";
 import { secretNameIn } from "../raw-spec.ts";
 import { type ParsedSpec, parseSpec } from "../spec.ts";
@@ -15,11 +15,11 @@ export interface ObservedApiKey {
   readonly manager: string;
   readonly api: ResolvedApi;
   readonly secret: FoundSecret;
-  /** All keys that this object has in the store, the newest first. */
+  /** All stored keys of this object, newest first. */
   readonly keys: readonly StoredKey[];
-  /** ApiKey objects of the same Kubernetes namespace with the same Secret, this one too. */
+  /** ApiKey objects of the same Kubernetes namespace with the same Secret, including this one. */
   readonly claimants: readonly ManifestObject[];
-  /** The store's time, which also says when its keys were made and end: the operator's own clock may differ. */
+  /** Database time, which also determines when keys are created and expire; the operator's clock may differ. */
   readonly nowMs: number;
 }
 
@@ -36,13 +36,13 @@ export async function gatherApiKey(object: ManifestObject, ctx: Context): Promis
     parsed,
     manager,
     api: await resolveApi(object, ctx),
-    // The keys of an object that is being deleted are revoked, whatever its Secret has: no right on Secrets may be missing for that.
+    // Revoking the keys of an object that is being deleted does not read its Secret, so that it needs no permission on Secrets.
     secret:
       secretName === undefined || (isDeleting && secrets.areCollected)
         ? { state: "absent" }
         : await secrets.find(object, secretName),
     keys: listed.data.keys,
-    claimants: rivalsOf(object, ctx.source),
+    claimants: competitorsOf(object, ctx.source),
     nowMs: listed.data.now,
   };
 }

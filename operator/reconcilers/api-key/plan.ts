@@ -18,16 +18,16 @@ import { changesOf, settingsOf } from "./changes.ts";
 import type { ObservedApiKey, StoredKey } from "./gather.ts";
 
 /*
- * The keys of an ApiKey. The store holds what there is to know: no step depends on a status or on memory, so each may be the last
- * one before a crash, and the next reconcile goes on.
+ * Lifecycle of the keys of an ApiKey. The database holds the complete state: no step depends on a status or on memory, so a crash
+ * may follow any step, and the next reconcile continues.
  *
- *   being issued   made, with an end soon; its secret is on the way into the Secret. If the Secret names another key, or none, the
- *                  secret is lost: the key is revoked, and another is issued. Should no operator ever come back, it ends by itself.
- *   in use         the Secret names it. It gets the name and the end of the spec. A rotation, or a Secret that is gone, issues its
- *                  successor; once that is in the Secret,
- *   replaced       it ends after the overlap, and is then revoked. It never becomes the one in use again.
+ *   being issued   created with an early expiry; its secret is not yet in the Secret. If the Secret names another key or none, the
+ *                  secret is lost: the key is revoked, and another is issued. Without an operator, the key expires by itself.
+ *   in use         named by the Secret. It gets the name and the expiry of the spec. A rotation or a deleted Secret issues its
+ *                  successor; once that is in the Secret, the key is
+ *   replaced       expires after the overlap and is then revoked. It never comes back into use.
  *
- * A manager has one key of each name (api-v2.md section 24.1), so two operators never issue two keys at once.
+ * A manager has at most one key of each name (api-v2.md section 24.1), so two operators never issue two keys concurrently.
  */
 
 export type ApiKeyAction =
@@ -36,16 +36,16 @@ export type ApiKeyAction =
       readonly type: "issue";
       readonly key: Input<"keys.createKey">;
       readonly secret: { readonly name: string; readonly member: string; readonly found: FoundSecret };
-      /** The key that it takes the place of, for the Event. */
+      /** The replaced key, for the Event. */
       readonly successorOf: string | undefined;
     }
   | { readonly type: "update"; readonly changes: Input<"keys.updateKey"> }
   | { readonly type: "removeSecret"; readonly name: string };
 
-/** How long a key that is being issued works when nothing more is done: long enough for another operator to take over. */
+/** Lifetime of a key that is being issued: long enough for another operator to take over. */
 const ISSUING_MS = 3_600_000;
 
-/** Rights, and Secrets of others, change without our being told. */
+/** Permissions and foreign Secrets change without a notification. */
 const SECRET_REQUEUE_MS = 30_000;
 
 export function planApiKey(observed: ObservedApiKey): Plan<ApiKeyAction> {
@@ -63,10 +63,10 @@ export function planApiKey(observed: ObservedApiKey): Plan<ApiKeyAction> {
     const planned = { actions, verdict: progressing("Progressing", "The key is being set."), status };
     return isDrift ? planned : { ...planned, isDue: true };
   }
-  const settled = hasEnded(spec, nowMs)
+  const synced = hasEnded(spec, nowMs)
     ? stalled("Expired", `The key ended at ${spec.expires}. Set a later spec.expires to use it again.`)
     : ready(`The key ${current?.keyId ?? ""} is in the Secret ${spec.secretRef.name}.`);
-  return { actions, verdict: settled, status, requeueAfterMs: nextMs(observed, spec, current) };
+  return { actions, verdict: synced, status, requeueAfterMs: nextMs(observed, spec, current) };
 }
 
 const CHECKS = [
@@ -76,7 +76,10 @@ const CHECKS = [
   (observed: ObservedApiKey): Verdict | undefined =>
     conflictOf(
       { ...observed, stored: undefined },
-      { rival: (rival) => `${rival} is older and has the same spec.secretRef.name. Choose another Secret.` },
+      {
+        competitor: (competitor) =>
+          `${competitor} is older and has the same spec.secretRef.name. Choose another Secret.`,
+      },
     ),
 
   ({ api }: ObservedApiKey): Verdict | undefined => ("verdict" in api ? api.verdict : undefined),
@@ -85,21 +88,21 @@ const CHECKS = [
     if (secret.state === "refused") return missingRights(object.metadata.namespace, secret.message);
     if (secret.state !== "foreign") return undefined;
     return stalled(
-      "SecretNotOurs",
+      "SecretNotOwned",
       `There is a Secret ${spec?.secretRef.name} already, which does not belong to this object. It is not touched. Remove it, or make an ApiKey with another spec.secretRef.`,
     );
   },
 ];
 
-/** @param why is the Kubernetes API server's own message, which names the user, the verb and the namespace. */
+/** @param why message of the Kubernetes API server, which names the user, the verb and the namespace. */
 export const missingRights = (namespace: string, why: string): Verdict =>
   progressing(
-    "MissingRights",
+    "Forbidden",
     `The operator may not use Secrets of the namespace ${namespace}: ${why}. A Role there must allow it to get, create and patch secrets (docs/api-keys.md); it is tried again.`,
   );
 
 const requeueOf = ({ reason }: Verdict): number | undefined => {
-  const isOfSecret = reason === "SecretNotOurs" || reason === "MissingRights";
+  const isOfSecret = reason === "SecretNotOwned" || reason === "Forbidden";
   return isOfSecret ? SECRET_REQUEUE_MS : reason === "Conflict" ? CONFLICT_REQUEUE_MS : undefined;
 };
 
@@ -107,7 +110,7 @@ const isBeingIssued = ({ name }: StoredKey): boolean => name?.endsWith(BEING_ISS
 const isReplaced = ({ name, keyId }: StoredKey): boolean => name?.endsWith(replaced(keyId)) === true;
 const replaced = (keyId: string): string => ` (replaced ${keyId})`;
 
-/** The key that the Secret names. */
+/** Returns the key that the Secret names. */
 function findCurrent({ secret, keys, api }: ObservedApiKey): StoredKey | undefined {
   if (secret.state !== "ours" || "verdict" in api) return undefined;
   const named = keys.find(({ keyId }) => keyId === secret.keyId);
@@ -127,11 +130,11 @@ function actionsFor(
   const isDue = current === undefined || (isOver(rotationMs(current, spec), nowMs) && !isBeingIssued(current));
   if (isDue && !hasEnded(spec, nowMs)) {
     const { name: secretName, key: member } = spec.secretRef;
-    // For what it has left: the newest one that was ever in use.
+    // The newest key that was ever in use passes on its remaining credits.
     const former = keys.find((key) => !isBeingIssued(key));
-    const wanted = settingsOf(spec, name);
+    const desired = settingsOf(spec, name);
     const key = {
-      ...wanted.forCreation(former?.credits?.remaining),
+      ...desired.forCreation(former?.credits?.remaining),
       apiId,
       name: `${name}${BEING_ISSUED}`,
       expires: Math.min(nowMs + ISSUING_MS, expiresMs(spec) ?? Number.POSITIVE_INFINITY),
@@ -147,7 +150,7 @@ function actionsFor(
       const expires = Math.min(endMs, key.expires ?? endMs);
       return { type: "update", changes: { keyId: key.keyId, name: `${name}${replaced(key.keyId)}`, expires } };
     });
-  // Last: it gets the name that one of the others had.
+  // Updates come last, because the current key gets the name that another key had.
   return [...revocations, ...replacements, ...(current === undefined ? [] : updatesOf(current, spec, name))];
 }
 
@@ -161,7 +164,7 @@ const revocation = ({ keyId }: StoredKey, why: string): ApiKeyAction => ({ type:
 const expiresMs = ({ expires }: ApiKeySpec): number | undefined =>
   expires === undefined ? undefined : Date.parse(expires);
 
-/** A key that would end sooner than it is due has no successor. */
+/** A key that expires before its rotation is due has no successor. */
 function rotationMs({ createdAt }: StoredKey, spec: ApiKeySpec): number | undefined {
   const { every } = spec.rotation ?? {};
   if (every === undefined) return undefined;
@@ -172,7 +175,7 @@ function rotationMs({ createdAt }: StoredKey, spec: ApiKeySpec): number | undefi
 const isOver = (ms: number | undefined, nowMs: number): boolean => ms !== undefined && ms <= nowMs;
 const hasEnded = (spec: ApiKeySpec, nowMs: number): boolean => isOver(expiresMs(spec), nowMs);
 
-/** How long until something is to be done; undefined: until something changes. */
+/** Returns the time until the next action; `undefined` if only a change requires one. */
 function nextMs({ keys, nowMs }: ObservedApiKey, spec: ApiKeySpec, current: StoredKey | undefined): number | undefined {
   const times = [
     current === undefined ? undefined : rotationMs(current, spec),
@@ -194,7 +197,7 @@ function statusOf({ api, parsed: { spec } }: ObservedApiKey, current: StoredKey 
 const toTime = (ms: number | undefined): string | undefined =>
   ms === undefined ? undefined : new Date(ms).toISOString();
 
-/** All keys are revoked, also those that still had an overlap. */
+/** Revokes all keys, including replaced ones within their overlap. */
 function planDeletion({ keys, secret, parsed: { spec } }: ObservedApiKey): Plan<ApiKeyAction> {
   const actions: ApiKeyAction[] = keys.map((key) => revocation(key, "its ApiKey was deleted"));
   if (secret.state === "ours" && spec !== undefined) actions.push({ type: "removeSecret", name: spec.secretRef.name });

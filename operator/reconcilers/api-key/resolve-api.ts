@@ -8,10 +8,10 @@ import { apiRefIdIn, policyRefOf } from "../raw-spec.ts";
 import { mayRefer } from "../spec.ts";
 import { findManaged, findOwned, foundOr404 } from "../stored.ts";
 
-/** The API that a key is for: the store's id, or why there is none yet. */
+/** The API of a key: its id, or the reason why there is none yet. */
 export type ResolvedApi = { readonly apiId: string } | { readonly verdict: Verdict };
 
-/** The store says which API a policy stands for. What objects say of themselves is not trusted. */
+/** The database decides which API belongs to a policy, because the contents of objects are not trusted. */
 export async function resolveApi(object: ManifestObject, ctx: Context): Promise<ResolvedApi> {
   if (object.metadata.deletionTimestamp !== undefined) return waiting("The object is being deleted.");
   const ref = policyRefOf(object);
@@ -32,7 +32,7 @@ export async function resolveApi(object: ManifestObject, ctx: Context): Promise<
   return await resolveById(apiId, object, ctx);
 }
 
-/** The API that the policy made, or otherwise the one that it is in force for. */
+/** Returns the API that the policy created, or otherwise the API for which it is active. */
 async function apiOf(policy: ManifestObject, ctx: Context): Promise<string | undefined> {
   const manager = managerOf(ctx, policy);
   const made = await findOwned(ctx.api, "api", manager);
@@ -62,7 +62,7 @@ async function resolveById(apiId: string, object: ManifestObject, ctx: Context):
 
 function refusalOf(policy: ManifestObject, { metadata: { namespace } }: ManifestObject): Verdict | undefined {
   if (!mayRefer(ApiKeyPolicySpec, policy, namespace)) {
-    // Not its name: who may refer to nothing of another namespace need not learn what is there.
+    // Omits the name, because an author without access to the other namespace must not learn what exists there.
     return stalled(
       "NotAllowed",
       `The policy of this API does not allow keys of the namespace ${namespace}. Add ${namespace} to its spec.allowedNamespaces.`,

@@ -1,6 +1,6 @@
 import { RatelimitNamespaceSpec } from "../../../core/manifests/ratelimit-namespace.ts";
 import type { ManifestObject } from "../../source/contract.ts";
-import { rivalsOf } from "../claims.ts";
+import { competitorsOf } from "../claims.ts";
 import { type Context, managerOf } from "../context.ts";
 import { namespaceNameIn } from "../raw-spec.ts";
 import { type ParsedSpec, parseSpec } from "../spec.ts";
@@ -17,7 +17,7 @@ export interface ObservedNamespace {
   readonly object: ManifestObject;
   readonly parsed: ParsedSpec<RatelimitNamespaceSpec>;
   readonly manager: string;
-  /** The namespace that this object manages in the store, if it has one; otherwise the live one with the wanted name. */
+  /** The namespace that this object manages; otherwise the live one with the desired name, if any. */
   readonly stored: StoredNamespace | undefined;
   /** All RatelimitNamespace objects that claim the same name, including this one. */
   readonly claimants: readonly ManifestObject[];
@@ -34,7 +34,7 @@ export async function gatherNamespace(object: ManifestObject, ctx: Context): Pro
     find: (namespace) => findNamespace(namespace, ctx),
     isNamed: (namespace, name) => namespace.name === name,
   });
-  return { object, parsed, manager, stored, digest, claimants: rivalsOf(object, ctx.source) };
+  return { object, parsed, manager, stored, digest, claimants: competitorsOf(object, ctx.source) };
 }
 
 export async function findNamespace(

@@ -1,6 +1,6 @@
 import { conflictOf, ownOf } from "../claims.ts";
 import { planCleanUp } from "../clean-up.ts";
-import { firstOf, heldUp, type Plan, progressing, ready, stalled, type Verdict } from "../plan.ts";
+import { blocked, firstOf, type Plan, progressing, ready, stalled, type Verdict } from "../plan.ts";
 import { invalid } from "../spec.ts";
 import type { ObservedNamespace } from "./gather.ts";
 
@@ -8,7 +8,7 @@ export type NamespaceAction =
   | { readonly type: "create" | "adopt"; readonly name: string }
   | { readonly type: "delete" | "release"; readonly namespaceId: string };
 
-/** The actions after which the store has the rate-limit namespace. */
+/** Plans the actions that store the rate-limit namespace. */
 export function planNamespace(observed: ObservedNamespace): Plan<NamespaceAction> {
   const { object, parsed, stored } = observed;
   const own = ownOf(observed);
@@ -22,7 +22,7 @@ export function planNamespace(observed: ObservedNamespace): Plan<NamespaceAction
     });
   }
   const verdict = firstOf(observed, CHECKS);
-  if (verdict !== undefined) return heldUp(verdict, status);
+  if (verdict !== undefined) return blocked(verdict, status);
   if (own !== undefined) {
     return { actions: [], verdict: ready(`The rate-limit namespace is in the store as ${own.namespaceId}.`), status };
   }
@@ -39,7 +39,7 @@ const CHECKS = [
   ({ parsed }: ObservedNamespace): Verdict | undefined =>
     parsed.problems === undefined ? undefined : invalid(parsed.problems),
 
-  // The Kubernetes API server forbids it, but a directory may contain it.
+  // The Kubernetes API server rejects this, but a directory may contain it.
   (observed: ObservedNamespace): Verdict | undefined => {
     const own = ownOf(observed);
     if (own === undefined || own.name === observed.parsed.spec?.name) return undefined;
@@ -49,11 +49,11 @@ const CHECKS = [
 
   ({ parsed: { spec }, ...claimed }: ObservedNamespace): Verdict | undefined =>
     conflictOf(claimed, {
-      rival: (rival) =>
-        `${rival} is older and has the same spec.name. Remove one of the two; others may share it through its allowedNamespaces.`,
+      competitor: (competitor) =>
+        `${competitor} is older and has the same spec.name. Remove one of the two; others may share it through its allowedNamespaces.`,
       managed: ({ name }, manager) =>
         `The rate-limit namespace ${name} is managed by ${manager}. Use that one, or choose another spec.name.`,
-      // It has no settings that could differ from the spec, so both ways of adopting have the same result.
+      // A namespace has no settings that could differ from the spec, so both ways of adopting have the same result.
       unmanaged: ({ name }) => ({
         adopt: spec?.adopt,
         unasked: `The rate-limit namespace ${name} was made elsewhere. Set spec.adopt to match to take it over, or choose another spec.name.`,

@@ -1,7 +1,7 @@
 import { keyOf, type ManifestChange, type ManifestObject } from "../../source/contract.ts";
 import { type ObjectLookup, toObject } from "../indexes.ts";
 
-/** Overrides of a RatelimitNamespace that was created, deleted or changed. */
+/** Returns the overrides of a RatelimitNamespace that was created, deleted or changed. */
 export function overridesConcernedBy(change: ManifestChange, source: ObjectLookup): readonly ManifestObject[] {
   const object = change.after ?? change.before;
   if (change.kind !== "RatelimitNamespace" || object === undefined) return [];

@@ -1,6 +1,6 @@
 import { RatelimitOverrideSpec } from "../../../core/manifests/ratelimit-override.ts";
 import type { ManifestObject } from "../../source/contract.ts";
-import { rivalsOf } from "../claims.ts";
+import { competitorsOf } from "../claims.ts";
 import { type Context, managerOf } from "../context.ts";
 import { mayReferTo, resolveNamespace } from "../namespace-ref.ts";
 import { progressing, type ResolvedNamespace } from "../plan.ts";
@@ -24,11 +24,11 @@ export interface ObservedOverride {
   readonly parsed: ParsedSpec<RatelimitOverrideSpec>;
   readonly manager: string;
   readonly namespace: ResolvedNamespace;
-  /** The override with exactly this identifier in the namespace. */
+  /** The override of the namespace with exactly this identifier. */
   readonly stored: StoredOverride | undefined;
-  /** Another override that this object manages in the store: from before its identifier or namespace changed. */
+  /** Another override that this object manages, from before its identifier or namespace changed. */
   readonly former: StoredOverride | undefined;
-  /** All RatelimitOverride objects for the same identifier of the same namespace that are allowed there, including this one. */
+  /** All RatelimitOverride objects that are allowed in the namespace and have the same identifier, including this one. */
   readonly claimants: readonly ManifestObject[];
   readonly digest?: string | undefined;
 }
@@ -36,7 +36,7 @@ export interface ObservedOverride {
 export async function gatherOverride(object: ManifestObject, ctx: Context): Promise<ObservedOverride> {
   const parsed = parseSpec(RatelimitOverrideSpec, object);
   const manager = managerOf(ctx, object);
-  // First: its digest must not be newer than what is read.
+  // Read first, because the digest must not be newer than the rest.
   const owned = await findOwned(ctx.api, "override", manager);
   const target = targetOf(object, ctx);
   const namespace = await resolve(object, target, ctx);
@@ -47,8 +47,8 @@ export async function gatherOverride(object: ManifestObject, ctx: Context): Prom
       : undefined;
   const former =
     owned === undefined || owned.id === stored?.overrideId ? undefined : await readOwned(owned, manager, ctx);
-  const claimants = rivalsOf(object, ctx.source)
-    // An object that is not allowed has no claim: it would block those that are.
+  const claimants = competitorsOf(object, ctx.source)
+    // Ignores objects that are not allowed in the namespace, because they would block the allowed ones.
     .filter(({ metadata }) => target === undefined || mayReferTo(target, metadata.namespace));
   return { object, parsed, manager, namespace, stored, former, claimants, digest: owned?.digest };
 }
@@ -75,7 +75,7 @@ async function findOverride(
   { api }: Context,
 ): Promise<StoredOverride | undefined> {
   const found = foundOr404(await api.call("ratelimit.getOverride", { namespace: namespaceId, identifier }));
-  // The reply is the override in force, which may be a matching pattern.
+  // The response contains the override in effect, which may be a matching pattern.
   if (found === undefined || found.identifier !== identifier) return undefined;
   return await withManager(found, namespaceId, api);
 }
@@ -93,7 +93,7 @@ async function withManager(
   return { overrideId, namespaceId, identifier, limit, durationMs: duration, async, manager, lastManager };
 }
 
-/** Reads the object that the manager has in the store, with all its settings. */
+/** Reads the override of a manager with all its settings. */
 async function readOwned(
   { id, namespaceId, async = false }: Owned,
   manager: string,

@@ -34,8 +34,8 @@ function observed(more: Partial<ObservedOverride> & { spec?: unknown } = {}): Ob
 }
 
 test("an override is set with its duration in milliseconds, and left alone once it is as written", () => {
-  const { overrideId: _, manager: __, ...wanted } = own;
-  expect(planOverride(observed()).actions).toEqual([{ type: "set", ...wanted }]);
+  const { overrideId: _, manager: __, ...desired } = own;
+  expect(planOverride(observed()).actions).toEqual([{ type: "set", ...desired }]);
   expect(planOverride(observed({ stored: own }))).toMatchObject({
     actions: [],
     verdict: { state: "Ready" },

@@ -2,7 +2,7 @@ import { parseDuration } from "../../../core/manifests/duration.ts";
 import type { RatelimitOverrideSpec } from "../../../core/manifests/ratelimit-override.ts";
 import { conflictOf, ownOf } from "../claims.ts";
 import { planCleanUp } from "../clean-up.ts";
-import { firstOf, heldUp, type Plan, progressing, ready, type Verdict } from "../plan.ts";
+import { blocked, firstOf, type Plan, progressing, ready, type Verdict } from "../plan.ts";
 import { invalid } from "../spec.ts";
 import type { ObservedOverride, StoredOverride } from "./gather.ts";
 
@@ -14,12 +14,12 @@ export type OverrideAction =
       readonly limit: number;
       readonly durationMs: number;
       readonly async: boolean;
-      /** Take over what nothing manages: what this object left in the store, or what `spec.adopt` asks for. */
+      /** Adopts an unmanaged override: one that this object orphaned, or one that `spec.adopt` covers. */
       readonly adopt?: true;
     }
   | { readonly type: "delete" | "release"; readonly namespaceId: string; readonly identifier: string };
 
-/** The actions after which the namespace has the override as in the manifest. */
+/** Plans the actions that store the override of the manifest. */
 export function planOverride(observed: ObservedOverride): Plan<OverrideAction> {
   const { object, parsed, namespace, stored, former } = observed;
   const own = ownOf(observed);
@@ -29,17 +29,17 @@ export function planOverride(observed: ObservedOverride): Plan<OverrideAction> {
     return planCleanUp(object, { own: [own, former], noun: "override", status, removal });
   }
   const verdict = firstOf(observed, CHECKS);
-  if (verdict !== undefined) return heldUp(verdict, status);
+  if (verdict !== undefined) return blocked(verdict, status);
   const { spec } = parsed;
   if (spec === undefined || !("namespaceId" in namespace)) throw new Error("an unresolved override passed the checks");
-  const wanted = {
+  const desired = {
     namespaceId: namespace.namespaceId,
     identifier: spec.identifier,
     ...settingsOf(spec),
   };
   const actions: OverrideAction[] = [
     ...(former === undefined ? [] : [removal("delete", former)]),
-    ...(own !== undefined && isSame(own, wanted) ? [] : [setting(wanted, stored)]),
+    ...(own !== undefined && isSame(own, desired) ? [] : [setting(desired, stored)]),
   ];
   if (actions.length > 0) return { actions, verdict: progressing("Progressing", "The override is being set."), status };
   return { actions, verdict: ready(`The override is in the store as ${stored?.overrideId ?? ""}.`), status };
@@ -47,10 +47,10 @@ export function planOverride(observed: ObservedOverride): Plan<OverrideAction> {
 
 type Setting = Extract<OverrideAction, { readonly type: "set" }>;
 
-const setting = (wanted: Omit<Setting, "type" | "adopt">, stored: StoredOverride | undefined): Setting => ({
+const setting = (desired: Omit<Setting, "type" | "adopt">, stored: StoredOverride | undefined): Setting => ({
   type: "set",
-  ...wanted,
-  // The checks let through only what this object may take over.
+  ...desired,
+  // The preceding checks pass only overrides that this object may adopt.
   ...(stored !== undefined && stored.manager === undefined ? { adopt: true } : {}),
 });
 
@@ -62,7 +62,7 @@ const CHECKS = [
 
   ({ parsed: { spec }, ...claimed }: ObservedOverride): Verdict | undefined =>
     conflictOf(claimed, {
-      rival: (rival) => `${rival} is older and is for the same identifier. Remove one of the two.`,
+      competitor: (competitor) => `${competitor} is older and is for the same identifier. Remove one of the two.`,
       managed: (stored, manager) =>
         `${theOverride(stored)} is managed by ${manager}. Delete it there, and this one takes its place.`,
       unmanaged: (stored) => ({
@@ -85,8 +85,8 @@ const settingsOf = ({ limit, duration, async }: RatelimitOverrideSpec) => ({
   async,
 });
 
-const isSame = (stored: StoredOverride, wanted: Pick<StoredOverride, "limit" | "durationMs" | "async">): boolean =>
-  stored.limit === wanted.limit && stored.durationMs === wanted.durationMs && stored.async === wanted.async;
+const isSame = (stored: StoredOverride, desired: Pick<StoredOverride, "limit" | "durationMs" | "async">): boolean =>
+  stored.limit === desired.limit && stored.durationMs === desired.durationMs && stored.async === desired.async;
 
 const removal = (type: "delete" | "release", { namespaceId, identifier }: StoredOverride): OverrideAction => ({
   type,

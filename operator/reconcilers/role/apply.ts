@@ -23,7 +23,7 @@ export async function applyRole(action: RoleAction, object: ManifestObject, ctx:
     }
     case "delete": {
       const { roleId, unlessHeld } = action;
-      // An api-server of the release before does not know the member.
+      // An older api-server does not support this member, so it is omitted unless set.
       const body = { role: roleId, ...(unlessHeld ? { unlessHeld } : {}) };
       return await api.call("permissions.deleteRole", body, managementOf(ctx, object));
     }

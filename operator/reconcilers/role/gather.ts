@@ -1,6 +1,6 @@
 import { RoleSpec } from "../../../core/manifests/role.ts";
 import type { ManifestObject } from "../../source/contract.ts";
-import { rivalsOf } from "../claims.ts";
+import { competitorsOf } from "../claims.ts";
 import { type Context, managerOf } from "../context.ts";
 import { roleNameIn } from "../raw-spec.ts";
 import { type ParsedSpec, parseSpec } from "../spec.ts";
@@ -20,7 +20,7 @@ export interface ObservedRole {
   readonly object: ManifestObject;
   readonly parsed: ParsedSpec<RoleSpec>;
   readonly manager: string;
-  /** The role that this object manages in the store, if it has one; otherwise the one with the wanted name. */
+  /** The role that this object manages; otherwise the one with the desired name, if any. */
   readonly stored: StoredRole | undefined;
   /** All Role objects that claim the same name, including this one. */
   readonly claimants: readonly ManifestObject[];
@@ -37,7 +37,7 @@ export async function gatherRole(object: ManifestObject, ctx: Context): Promise<
     find: (role) => findRole(role, ctx),
     isNamed: (role, name) => role.name.toLowerCase() === name.toLowerCase(),
   });
-  return { object, parsed, manager, stored, digest, claimants: rivalsOf(object, ctx.source) };
+  return { object, parsed, manager, stored, digest, claimants: competitorsOf(object, ctx.source) };
 }
 
 async function findRole(role: string, { api }: Context): Promise<StoredRole | undefined> {

@@ -3,7 +3,7 @@ import type { RoleSpec } from "../../../core/manifests/role.ts";
 import type { ManifestObject } from "../../source/contract.ts";
 import { conflictOf, ownOf } from "../claims.ts";
 import { planCleanUp } from "../clean-up.ts";
-import { firstOf, heldUp, type Plan, progressing, ready, type Verdict } from "../plan.ts";
+import { blocked, firstOf, type Plan, progressing, ready, type Verdict } from "../plan.ts";
 import { invalid } from "../spec.ts";
 import type { ObservedRole, StoredRole } from "./gather.ts";
 
@@ -25,7 +25,7 @@ export type RoleAction =
   | { readonly type: "delete"; readonly roleId: string; readonly unlessHeld: boolean }
   | { readonly type: "release"; readonly roleId: string };
 
-/** The actions after which the store has the role as in the manifest. */
+/** Plans the actions that store the role of the manifest. */
 export function planRole(observed: ObservedRole): Plan<RoleAction> {
   const { object, parsed, stored } = observed;
   const own = ownOf(observed);
@@ -40,7 +40,7 @@ export function planRole(observed: ObservedRole): Plan<RoleAction> {
     });
   }
   const verdict = firstOf(observed, CHECKS);
-  if (verdict !== undefined) return heldUp(verdict, status);
+  if (verdict !== undefined) return blocked(verdict, status);
   const { spec } = parsed;
   if (spec === undefined) throw new Error("a spec that does not parse passed the checks");
   const actions = stored === undefined ? [creation(spec)] : changes(spec, stored, own === undefined);
@@ -48,19 +48,19 @@ export function planRole(observed: ObservedRole): Plan<RoleAction> {
   return { actions, verdict: ready(`The role is in the store as ${stored?.roleId ?? ""}.`), status };
 }
 
-/** Customers' keys lose their rights with the role, so a manifest that is pruned must have said that it may. */
+/** Customers' keys lose their permissions with the role, so its manifest must explicitly allow the deletion. */
 const saysDelete = ({ spec }: ManifestObject): boolean =>
   (spec as { deletionPolicy?: unknown } | undefined)?.deletionPolicy === "Delete";
 
-/** Checks that prevent a role from being set; the first that fails is reported. */
+/** Checks that prevent a role from being set. The first failing check is reported. */
 const CHECKS = [
   ({ parsed }: ObservedRole): Verdict | undefined =>
     parsed.problems === undefined ? undefined : invalid(parsed.problems),
 
   ({ parsed: { spec }, ...claimed }: ObservedRole): Verdict | undefined =>
     conflictOf(claimed, {
-      rival: (rival) =>
-        `${rival} is older and has the same spec.name. Remove one of the two, or rename this one's role.`,
+      competitor: (competitor) =>
+        `${competitor} is older and has the same spec.name. Remove one of the two, or rename this one's role.`,
       managed: ({ name }, manager) =>
         `The role ${name} is managed by ${manager}. Edit that manifest, or choose another spec.name.`,
       unmanaged: (stored) => ({
@@ -92,7 +92,7 @@ function changes(spec: RoleSpec, stored: StoredRole, adopt: boolean): RoleAction
   ];
 }
 
-/** Slugs are unique in the store ignoring case, so another spelling is not a difference. */
+/** Slugs are unique in the database ignoring case, so a different spelling is not a difference. */
 function areSameSlugs(a: readonly string[], b: readonly string[]): boolean {
   const fold = (slugs: readonly string[]) => new Set(slugs.map((slug) => slug.toLowerCase()));
   return isDeepStrictEqual(fold(a), fold(b));

@@ -21,9 +21,9 @@ export interface DocumentProblem {
   readonly file: string;
   /** The document's position in its file, from 1. */
   readonly document: number;
-  /** The line of the file, from 1: of what is wrong, or where the document begins. */
+  /** Line in the file, from 1: of the error, or of the beginning of the document. */
   readonly line: number;
-  /** `Kind namespace/name`, if the document says that much. */
+  /** `Kind namespace/name`, if the document contains them. */
   readonly object?: string;
   readonly location: string;
   readonly message: string;
@@ -37,7 +37,7 @@ export interface ReadDocument {
   readonly id?: string;
   readonly desired?: Desired;
   readonly problems: readonly DocumentProblem[];
-  /** The line of the file of what a problem is about, by its location. */
+  /** Returns the line of a problem by its location. */
   lineOf(location: string): number;
 }
 
@@ -53,9 +53,10 @@ export function readDocuments(file: string, text: string): ReadDocument[] {
     return [{ ...at, problems: [{ file, ...at, location: "file", message }], lineOf: () => 1 }];
   }
   return splitDocuments(text).flatMap(({ text: part, line }, index) => {
-    // Its warnings would go to the console; parseManifest reports problems with a location.
+    // Suppresses warnings, which would go to the console; parseManifest reports problems with a location. Mappings as keys are rejected,
+    // because each would be stringified once per enclosing mapping.
     const lines = new LineCounter();
-    const [document] = parseAllDocuments(part, { logLevel: "error", lineCounter: lines });
+    const [document] = parseAllDocuments(part, { logLevel: "error", lineCounter: lines, stringKeys: true });
     const isEmpty = document === undefined || (document.contents === null && document.errors.length === 0);
     if (isEmpty) return [];
     const lineIn = lineFinder(document, lines);
@@ -69,12 +70,12 @@ export function readDocuments(file: string, text: string): ReadDocument[] {
  * bracket. The parser alone would read an unclosed bracket through all following documents. `line` counts from 1.
  */
 function splitDocuments(text: string): Array<{ text: string; line: number }> {
-  const parts: Array<{ text: string; line: number }> = [];
+  const deps: Array<{ text: string; line: number }> = [];
   let lines: string[] = [];
   let line = 1;
   const end = (next: number) => {
     // Directives and comments before the first marker are not a document.
-    if (lines.some((one) => /^[^%#\s]|^\s+[^#\s]/.test(one))) parts.push({ text: lines.join("\n"), line });
+    if (lines.some((one) => /^[^%#\s]|^\s+[^#\s]/.test(one))) deps.push({ text: lines.join("\n"), line });
     lines = [];
     line = next;
   };
@@ -87,7 +88,7 @@ function splitDocuments(text: string): Array<{ text: string; line: number }> {
     }
   }
   end(0);
-  return parts;
+  return deps;
 }
 
 function readDocument(
@@ -120,8 +121,8 @@ function readDocument(
 function toValue(document: Document.Parsed): { value?: unknown; error?: { message: string; line?: number } } {
   const [syntax] = document.errors;
   try {
-    const value: unknown = isMap(document.contents) || syntax === undefined ? document.toJS() : undefined;
-    if (syntax === undefined) return { value };
+    if (syntax === undefined) return { value: document.toJS() };
+    const value = isMap(document.contents) ? headOf(document) : undefined;
     const line = syntax.linePos?.[0].line;
     return { value, error: { message: firstLine(syntax.message), ...(line === undefined ? {} : { line }) } };
   } catch (error) {
@@ -130,7 +131,12 @@ function toValue(document: Document.Parsed): { value?: unknown; error?: { messag
   }
 }
 
-/** Reads it also from a document that is broken elsewhere, so that the last good version of its object can stay in force. */
+function headOf(document: Document.Parsed): unknown {
+  const [name, namespace] = ["name", "namespace"].map((field) => document.getIn(["metadata", field]));
+  return { kind: document.get("kind"), metadata: { name, namespace } };
+}
+
+/** Reads the identity even from an otherwise invalid document, so that the last valid version of its object stays active. */
 function identityIn(value: unknown): { kind: string; namespace: string; name: string } | undefined {
   if (typeof value !== "object" || value === null) return undefined;
   const { kind, metadata } = value as { kind?: unknown; metadata?: unknown };

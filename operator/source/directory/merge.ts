@@ -3,12 +3,12 @@ import { PENDING_STATUS } from "../../../core/manifests/conditions.ts";
 import type { Kind } from "../../../core/manifests/index.ts";
 import type { Desired, DocumentProblem, ReadDocument } from "./documents.ts";
 
-/** An object of the directory as it is stored: what the Kubernetes API server would store of it. */
+/** Object of the directory in the form that the Kubernetes API server would store. */
 export interface StoredObject {
   readonly kind: Kind;
   readonly namespace: string;
   readonly name: string;
-  /** The file that it comes from; of two documents of one identity, the one in this file is used. */
+  /** Source file; if two documents have the same identity, the one in this file is used. */
   readonly file: string;
   readonly uid: string;
   readonly generation: number;
@@ -24,7 +24,7 @@ export type Objects = ReadonlyMap<string, StoredObject>;
 
 export interface Merged {
   readonly objects: Objects;
-  /** Identities that have no document any more and are not being deleted yet. */
+  /** Identities without a document that are not being deleted yet. */
   readonly missing: readonly string[];
   readonly problems: readonly DocumentProblem[];
 }
@@ -38,11 +38,10 @@ export interface MergeInput {
 }
 
 /**
- * Returns the objects after the files were read again. Two documents of one identity are one object, and the file that it already
- * comes from wins; reconcilers/claims.ts decides between two objects that claim one name in the store. Deletes nothing: an object
- * without a document is only listed as missing, because an editor that saves a file may remove it for a moment. Of a broken
- * document the last good version stays in force; while a file has a document whose identity is unreadable, all objects of that
- * file stay.
+ * Returns the objects after a scan. Two documents of one identity are one object, and its current file takes precedence;
+ * reconcilers/claims.ts decides between two objects that claim one stored name. Deletes no object: one without a document is only listed as
+ * missing, because an editor may briefly remove a file while saving it. If a document is invalid, its last valid version stays active;
+ * while a file has a document with an unreadable identity, all objects of that file stay.
  */
 export function mergeDocuments({ objects, files, nowMs, makeUid }: MergeInput): Merged {
   const problems: DocumentProblem[] = [];
@@ -57,10 +56,10 @@ export function mergeDocuments({ objects, files, nowMs, makeUid }: MergeInput): 
       else if (desired === undefined) keptIds.add(id);
       else {
         const other = chosen.get(id);
-        const isInForce = objects.get(id)?.file === file && other?.file !== file;
-        if (other === undefined || isInForce) chosen.set(id, { desired, file, index });
-        const loser = other === undefined ? undefined : isInForce ? other : { file, index };
-        if (loser !== undefined) problems.push(duplicate(id, loser, isInForce ? file : (other?.file ?? file)));
+        const isActive = objects.get(id)?.file === file && other?.file !== file;
+        if (other === undefined || isActive) chosen.set(id, { desired, file, index });
+        const loser = other === undefined ? undefined : isActive ? other : { file, index };
+        if (loser !== undefined) problems.push(duplicate(id, loser, isActive ? file : (other?.file ?? file)));
       }
     }
   }
@@ -79,7 +78,7 @@ export function mergeDocuments({ objects, files, nowMs, makeUid }: MergeInput): 
   return { objects: next, missing, problems };
 }
 
-/** Does not change an object that is being deleted: its document can create a new one only after the deletion. */
+/** Does not change an object that is being deleted: its document creates a new one after the deletion. */
 function updated(
   object: StoredObject,
   { desired, file }: { desired: Desired; file: string },
@@ -94,7 +93,7 @@ function updated(
   return { ...object, file, annotations, spec, generation };
 }
 
-/** The generation starts at the time of loading, so that it does not start at 1 again after the state was lost. */
+/** The generation starts at the load time, so that it does not restart at 1 after the state was lost. */
 const created = (
   { kind, namespace, name, annotations, spec }: Desired,
   file: string,

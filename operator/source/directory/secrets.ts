@@ -4,9 +4,9 @@ import * as z from "zod";
 import type { FoundSecret, ManifestObject, SecretContent, SecretStore } from "../contract.ts";
 
 /*
- * A directory of manifests has no Secrets: the key is a file that only this user can read, where a Secret's volume would have it:
- * `secrets/<namespace>/<name>/<key>` in the state folder. Beside these folders is noted whose it is and which key was written, and that
- * last: a file without a note, or with another's, is not ours.
+ * A directory has no Secrets: each key is a file that only this user can read, `secrets/<namespace>/<name>/<key>` in the state folder, as
+ * in a mounted Secret. A note with the owner and the written key is stored last, beside these folders. A file without a note, or with the
+ * note of another owner, is foreign.
  */
 
 const Note = z.object({ uid: z.string(), keyId: z.string(), member: z.string() });
@@ -51,7 +51,7 @@ export function createDirectorySecrets(stateDir: string): SecretStore {
   };
 }
 
-/** Readers see the old text or the new one, never a part. */
+/** Replaces the file atomically. */
 async function replaceFile(folder: string, name: string, text: string): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const path = join(folder, name);

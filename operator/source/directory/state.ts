@@ -4,8 +4,8 @@ import * as z from "zod";
 import type { Objects, StoredObject } from "./merge.ts";
 
 /*
- * The state on disk: the objects with their uids, finalizers and statuses, so that a manifest that was deleted while
- * the operator was not running is still cleaned up in the store.
+ * State on disk: objects with their uids, finalizers and statuses, so that a manifest that was deleted while the operator was stopped is
+ * still cleaned up in the database.
  */
 
 const FILE_NAME = "manifests.json";
@@ -27,7 +27,7 @@ const Stored = z.object({
 
 const State = z.object({ formatVersion: z.literal(1), objects: z.record(z.string(), Stored) });
 
-/** Throws when the file exists but is invalid: continuing without it would leave objects behind in the store. */
+/** Throws if the file exists but is invalid, because continuing without it would orphan stored objects. */
 export async function loadState(stateDir: string): Promise<Objects> {
   const path = join(stateDir, FILE_NAME);
   let text: string;
@@ -45,7 +45,7 @@ export async function loadState(stateDir: string): Promise<Objects> {
 }
 
 export interface StateWriter {
-  /** Resolves when the current objects, or newer ones, are on the disk. */
+  /** Resolves when the current or newer objects are on disk. */
   save(): Promise<void>;
 }
 

@@ -211,7 +211,7 @@ export const Values = z.strictObject({
     },
   ),
 
-  doors: group("Gates without an app, for gateways to ask: docs/gateways.md. They decide by one policy.", {
+  extAuth: group("Gates without an app, for gateways to ask: docs/gateways.md. They decide by one policy.", {
     enabled: switchedOff("Whether the chart creates gates for gateways."),
     image: image("postern-sidecar"),
     replicas: count("Number of replicas.", 2),
@@ -221,18 +221,21 @@ export const Values = z.strictObject({
     existingSecret: text(
       "A Secret with the `REDIS_URL` of the workspace's user, which `postern redis-acl` makes; and with `EVENTS_REDIS_URL`, where there is one. With `dev.enabled` the Redis of the release when empty.",
     ),
-    authorizePort: count("Port of the HTTP door, `/authorize`; closed with 0.", 8002),
-    grpcPort: count("Port of the gRPC door: ext_authz and the rate limit service of Envoy; closed with 0.", 8003),
+    authorizePort: count("Port of the HTTP ext-auth endpoint, `/authorize`; closed with 0.", 8002),
+    grpcPort: count(
+      "Port of the gRPC ext-auth endpoint: ext_authz and the rate limit service of Envoy; closed with 0.",
+      8003,
+    ),
     adminPort: count("Port of the probes and metrics.", 8001, 1),
     trustedGateways: z
       .array(z.string())
       .default([])
       .describe(
-        "Addresses and blocks of the pods of the gateways, which alone may ask. Not looked at with `doors.tls.clientCaKey`, else needed.",
+        "Addresses and blocks of the pods of the gateways, which alone may ask. Not looked at with `extAuth.tls.clientCaKey`, else needed.",
       ),
     tls: group("Gateways ask by TLS; plainly without it.", {
       existingSecret: text(
-        "A Secret with `tls.crt` and `tls.key`, for `<release>-doors.<namespace>.svc`. It is followed. No TLS when empty.",
+        "A Secret with `tls.crt` and `tls.key`, for `<release>-ext-auth.<namespace>.svc`. It is followed. No TLS when empty.",
       ),
       clientCaKey: text(
         "Key of that Secret with the authority of the gateways' certificates: only gateways with such a certificate may ask.",
@@ -313,7 +316,9 @@ export const Values = z.strictObject({
   networkPolicy: group("NetworkPolicies for the pods of this chart.", {
     enabled: switchedOff("Whether the chart creates NetworkPolicies."),
     apiFrom: list("Who may call the API, as `from` of a NetworkPolicy; all pods of the cluster when empty."),
-    doorsFrom: list("Who may ask the doors, as `from` of a NetworkPolicy; all pods of the cluster when empty."),
+    extAuthFrom: list(
+      "Who may ask the ext-auth endpoints, as `from` of a NetworkPolicy; all pods of the cluster when empty.",
+    ),
     metricsFrom: list("Who may read metrics; all pods of the cluster when empty."),
   }),
   monitoring: group("For the Prometheus operator and Grafana.", {

@@ -75,7 +75,7 @@ test("without ClickHouse an api-server starts and verifies keys, and a query is 
   await verifyThrice(call);
   const query = "SELECT count() FROM key_verifications_v1";
   expect((await call("analytics.getVerifications", { query })).status).toBe(503);
-  expect(await degradations(api)).toContain("clickhouse-away");
+  expect(await degradations(api)).toContain("clickhouse_unavailable");
 });
 
 test("with a wrong password an api-server starts and is ready, and says that ClickHouse refuses", async () => {
@@ -84,7 +84,7 @@ test("with a wrong password an api-server starts and is ready, and says that Cli
   url.password = "wrong";
   const { api, call } = await startWith(url.href);
   onTestFinished(() => clickhouse.drop());
-  expect(await degradations(api)).toContain("clickhouse-refuses");
+  expect(await degradations(api)).toContain("clickhouse_access_denied");
   const query = "SELECT count() FROM key_verifications_v1";
   expect((await call("analytics.getVerifications", { query })).status).toBe(503);
 });

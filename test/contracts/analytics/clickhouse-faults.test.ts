@@ -52,10 +52,10 @@ function aPool(): Pool {
   return createPool(database.url, { connectionsMax: 4, onIdleError: () => undefined });
 }
 
-const portionOf = (workspaceId: string, events: readonly UsageEvent[]) =>
+const batchOf = (workspaceId: string, events: readonly UsageEvent[]) =>
   new EventLines(workspaceId, events.map((event) => JSON.stringify(event)).join("\n"));
 const ingest = (workspaceId: string, events: readonly UsageEvent[]) =>
-  store.ingest(portionOf(workspaceId, events), NOW_MS);
+  store.ingest(batchOf(workspaceId, events), NOW_MS);
 const someEvents = (workspaceId: string, count = 50) =>
   Array.from({ length: count }, (_, i) => anEvent({ workspaceId, timeMs: NOW_MS - i * 1_000, keyId: `key_${i % 7}` }));
 
@@ -82,9 +82,9 @@ test("inserts whose answer is lost, at any of them, are not counted twice", asyn
       const { portions, deliveries } = scenarioOf(workspaceId);
       proxy.decide((nth) => ({ loseAnswer: lost[nth % lost.length] === true && nth < 40 }));
       const unstored: (readonly UsageEvent[])[] = [];
-      for (const { portion, ends } of deliveries) {
+      for (const { batch, ends } of deliveries) {
         if (ends === "diedBefore") continue;
-        const events = portions[portion] ?? [];
+        const events = portions[batch] ?? [];
         await ingest(workspaceId, events).catch(() => unstored.push(events));
       }
       if (lost[0] === true) expect(unstored.length).toBeGreaterThan(0);
@@ -140,17 +140,17 @@ test("a process that stands still before its insert, while another one stores it
         wake = resolve;
       }),
   }));
-  const sleeping = sleeper.ingest(portionOf(workspaceId, held), NOW_MS);
+  const sleeping = sleeper.ingest(batchOf(workspaceId, held), NOW_MS);
   const slept = expect(sleeping).rejects.toThrow();
   await waitFor("it to stand before its insert", () => sleeps);
   // It has lost the lock by now, or soon.
   await waitFor("the heir's turn", () =>
-    heir.ingest(portionOf(workspaceId, repeated), NOW_MS).then(
+    heir.ingest(batchOf(workspaceId, repeated), NOW_MS).then(
       () => true,
       () => false,
     ),
   );
-  await heir.ingest(portionOf(workspaceId, held), NOW_MS);
+  await heir.ingest(batchOf(workspaceId, held), NOW_MS);
   proxy.decide(() => ({}));
   wake();
   await slept;
@@ -168,7 +168,7 @@ test("a server that refuses connections, or accepts them and is silent, fails in
   for (const url of [refusing.url, `http://default:x@127.0.0.1:${port}/db`]) {
     const away = new ClickhouseAnalytics({ url, db, cluster: undefined, requestMsMax: 500 });
     const startedAt = performance.now();
-    await expect(away.ingest(portionOf(workspaceId, someEvents(workspaceId)), NOW_MS)).rejects.toThrow(
+    await expect(away.ingest(batchOf(workspaceId, someEvents(workspaceId)), NOW_MS)).rejects.toThrow(
       AnalyticsUnavailable,
     );
     expect(performance.now() - startedAt).toBeLessThan(5_000);
@@ -189,7 +189,7 @@ test("a server that was away is used when it comes back, with what was stored be
   const workspaceId = aName("ws");
   const [first, second] = [someEvents(workspaceId), someEvents(workspaceId)];
   await own.kill();
-  const store = (events: readonly UsageEvent[]) => returning.ingest(portionOf(workspaceId, events), NOW_MS);
+  const store = (events: readonly UsageEvent[]) => returning.ingest(batchOf(workspaceId, events), NOW_MS);
   await expect(store(first)).rejects.toThrow(AnalyticsUnavailable);
   await own.restart();
   expect(await store(first)).toMatchObject({ stored: 50 });
@@ -209,12 +209,12 @@ test("a database that was replaced by an empty one while the process ran gets it
   });
   const workspaceId = aName("ws");
   const [first, second] = [someEvents(workspaceId), someEvents(workspaceId)];
-  expect(await lasting.ingest(portionOf(workspaceId, first), NOW_MS)).toMatchObject({ stored: 50 });
+  expect(await lasting.ingest(batchOf(workspaceId, first), NOW_MS)).toMatchObject({ stored: 50 });
   const name = new URL(own.url).pathname.slice(1);
   await client.command({ query: `drop database ${name} sync` });
   await client.command({ query: `create database ${name}` });
-  await expect(lasting.ingest(portionOf(workspaceId, second), NOW_MS)).rejects.toThrow(AnalyticsUnavailable);
-  expect(await lasting.ingest(portionOf(workspaceId, second), NOW_MS)).toMatchObject({ stored: 50 });
+  await expect(lasting.ingest(batchOf(workspaceId, second), NOW_MS)).rejects.toThrow(AnalyticsUnavailable);
+  expect(await lasting.ingest(batchOf(workspaceId, second), NOW_MS)).toMatchObject({ stored: 50 });
 });
 
 test("what is beyond its workspace's retention is dropped, raw rows and buckets by their own", async () => {
@@ -224,7 +224,7 @@ test("what is beyond its workspace's retention is dropped, raw rows and buckets 
   const thenMs = Date.now() - 40 * 86_400_000;
   for (const workspaceId of [plain, longer]) {
     const events = [anEvent({ workspaceId, timeMs: thenMs }), aRatelimit(workspaceId, thenMs)];
-    await store.ingest(portionOf(workspaceId, events), thenMs);
+    await store.ingest(batchOf(workspaceId, events), thenMs);
   }
   const tables = ["verification_events", "ratelimit_events", ...Object.keys(plainCounts([]))];
   for (const table of tables) await client.command({ query: `optimize table ${table} final` });
@@ -232,8 +232,8 @@ test("what is beyond its workspace's retention is dropped, raw rows and buckets 
     const counts = await Promise.all(
       tables.map(async (table) => {
         const query = `select toUInt32(count()) from ${table} where workspace_id = {workspaceId:String}`;
-        const answer = await client.query({ query, query_params: { workspaceId }, format: "JSONCompactEachRow" });
-        return [table, (await answer.json<[number]>())[0]?.[0]] as const;
+        const response = await client.query({ query, query_params: { workspaceId }, format: "JSONCompactEachRow" });
+        return [table, (await response.json<[number]>())[0]?.[0]] as const;
       }),
     );
     return counts

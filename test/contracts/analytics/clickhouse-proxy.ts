@@ -31,10 +31,10 @@ export async function startClickhouseProxy(target: string): Promise<ClickhousePr
       const { hostname, port } = new URL(target);
       const sent = request({ hostname, port, path: incoming.url, method: incoming.method, headers: incoming.headers });
       sent.end(body);
-      const [answer] = (await once(sent, "response")) as [import("node:http").IncomingMessage];
-      const content = await buffer(answer);
+      const [response] = (await once(sent, "response")) as [import("node:http").IncomingMessage];
+      const content = await buffer(response);
       if (fate.loseAnswer) outgoing.destroy();
-      else outgoing.writeHead(answer.statusCode ?? 500, answer.headers).end(content);
+      else outgoing.writeHead(response.statusCode ?? 500, response.headers).end(content);
     } catch {
       outgoing.destroy();
     }

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { emitForClickhouse } from "../../../api-server/analytics/clickhouse/emit.ts";
 import { ClickhouseAnalytics } from "../../../api-server/analytics/clickhouse/store.ts";
 import type { QueryLimits, QueryScope } from "../../../api-server/analytics/contract.ts";
-import { QueryRefused } from "../../../api-server/analytics/contract.ts";
+import { QueryRejected } from "../../../api-server/analytics/contract.ts";
 import { parse } from "../../../api-server/analytics/dialect/parse.ts";
 import { resolveQuery } from "../../../api-server/analytics/dialect/resolve/resolve.ts";
 import { createPool } from "../../../api-server/store/pool.ts";
@@ -60,12 +60,12 @@ async function ask(
   return JSON.parse((await at.query(query, { scope: whole, limits: { ...LIMITS, ...limits } })).rowsJson);
 }
 
-async function refusal(asked: Promise<unknown>): Promise<QueryRefused> {
+async function refusal(asked: Promise<unknown>): Promise<QueryRejected> {
   const error = await asked.then(
     () => undefined,
     (thrown: unknown) => thrown,
   );
-  if (!(error instanceof QueryRefused)) throw new Error("was not refused", { cause: error });
+  if (!(error instanceof QueryRejected)) throw new Error("was not refused", { cause: error });
   return error;
 }
 

@@ -56,9 +56,9 @@ test("events that are delivered again and sent twice are counted once", async ()
     fc.asyncProperty(aScenario, async (scenarioOf) => {
       const workspaceId = aName("ws");
       const { portions, deliveries } = scenarioOf(workspaceId);
-      for (const { portion, ends } of deliveries) {
+      for (const { batch, ends } of deliveries) {
         if (ends === "diedBefore") continue;
-        const lines = (portions[portion] ?? []).map((event) => JSON.stringify(event)).join("\n");
+        const lines = (portions[batch] ?? []).map((event) => JSON.stringify(event)).join("\n");
         await store.ingest(new EventLines(workspaceId, lines), NOW_MS);
       }
       for (const [table, counts] of Object.entries(plainCounts(portions.flat()))) {

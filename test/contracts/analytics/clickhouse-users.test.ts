@@ -116,8 +116,8 @@ test("the reader answers queries and counts, within their limits", async () => {
   await clickhouse.restart(rightsOf("postern_reader"));
   await withStore(clickhouse.url, async (store) => {
     for (const table of ["key_verifications_v1", "key_verifications_per_hour_v1"]) {
-      const answer = await store.query(aQuery(`SELECT key_id FROM ${table}`), { scope, limits });
-      expect(answer.rowsJson, table).toBe('[{"key_id":"key_ws_1"}]');
+      const response = await store.query(aQuery(`SELECT key_id FROM ${table}`), { scope, limits });
+      expect(response.rowsJson, table).toBe('[{"key_id":"key_ws_1"}]');
     }
     const counted = await store.countVerifications({
       workspaceId: "ws_1",
@@ -160,7 +160,7 @@ test("a reader whose profile allows no settings at all gets nothing, and that is
   await withStore(clickhouse.url, async (store) => {
     const asked = store.query(aQuery("SELECT count() FROM key_verifications_v1"), { scope, limits });
     await expect(asked).rejects.toMatchObject({ reason: "unavailable" });
-    expect(await store.trouble()).toBe("refuses");
+    expect(await store.trouble()).toBe("access_denied");
   });
 });
 

@@ -32,7 +32,7 @@ beforeAll(async () => {
     (id) => new EventLines(id, events.map((event) => JSON.stringify({ ...event, workspaceId: id })).join("\n")),
   );
   for (const { store } of stores) {
-    for (const portion of portions) await store.ingest(portion, NOW_MS);
+    for (const batch of portions) await store.ingest(batch, NOW_MS);
     while (await store.rollUp());
   }
 });

@@ -79,7 +79,7 @@ export function describeCounts(name: string, open: (options: { nowMs: () => numb
 /** The events of a portion, as a source delivers them. */
 export const takenOf = (workspaceId: string, events: readonly VerificationEvent[]): TakenEvents => ({
   workspaceId,
-  portionId: `portion of ${events[0]?.id}`,
+  batchId: `portion of ${events[0]?.id}`,
   lines: events.map((event) => JSON.stringify(event)).join("\n"),
   [Symbol.iterator]: () => events[Symbol.iterator](),
 });

@@ -13,7 +13,7 @@ export type Delivery = "stored" | "diedBefore" | "diedAfter";
 export interface Scenario {
   readonly portions: readonly (readonly UsageEvent[])[];
   /** The deliveries, in the order in which they happen; the last one of each portion is `stored`. */
-  readonly deliveries: readonly { readonly portion: number; readonly ends: Delivery }[];
+  readonly deliveries: readonly { readonly batch: number; readonly ends: Delivery }[];
 }
 
 const HOUR_MS = 3_600_000;
@@ -63,11 +63,11 @@ export const aScenario: fc.Arbitrary<(workspaceId: string) => Scenario> = fc
     events: fc.array(anEvent, { minLength: 20, maxLength: 120 }),
     /** Which events are sent again, by index; the second time in another portion, or in the same. */
     again: fc.array(fc.nat(119), { maxLength: 40 }),
-    portionSizes: fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 12 }),
+    batchSizes: fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 12 }),
     shuffle: fc.array(fc.nat(), { minLength: 200, maxLength: 200 }),
     deaths: fc.array(
       fc.record({
-        portion: fc.nat(11),
+        batch: fc.nat(11),
         ends: fc.constantFrom<Delivery>("diedBefore", "diedAfter"),
         /** How many other deliveries come before the next one. */
         laterBy: fc.nat(4),
@@ -75,7 +75,7 @@ export const aScenario: fc.Arbitrary<(workspaceId: string) => Scenario> = fc
       { maxLength: 10 },
     ),
   })
-  .map(({ events, again, portionSizes, shuffle, deaths }) => (workspaceId: string) => {
+  .map(({ events, again, batchSizes, shuffle, deaths }) => (workspaceId: string) => {
     const sent = events.map((event, i) => ({
       ...event,
       workspaceId,
@@ -88,21 +88,21 @@ export const aScenario: fc.Arbitrary<(workspaceId: string) => Scenario> = fc
       .map(({ event }) => event);
     const portions: UsageEvent[][] = [];
     for (let at = 0; at < shuffled.length; ) {
-      const size = portionSizes[portions.length % portionSizes.length] ?? 1;
+      const size = batchSizes[portions.length % batchSizes.length] ?? 1;
       portions.push(shuffled.slice(at, at + size));
       at += size;
     }
-    const deliveries: { portion: number; ends: Delivery }[] = portions.map((_, portion) => ({
-      portion,
+    const deliveries: { batch: number; ends: Delivery }[] = portions.map((_, batch) => ({
+      batch,
       ends: "stored",
     }));
-    for (const { portion, ends, laterBy } of deaths) {
+    for (const { batch, ends, laterBy } of deaths) {
       const final = deliveries.findIndex(
-        (delivery) => delivery.portion === portion % portions.length && delivery.ends === "stored",
+        (delivery) => delivery.batch === batch % portions.length && delivery.ends === "stored",
       );
       // This delivery ends badly, and the portion comes back after some others.
-      deliveries.splice(final, 1, { portion: portion % portions.length, ends });
-      deliveries.splice(final + 1 + laterBy, 0, { portion: portion % portions.length, ends: "stored" });
+      deliveries.splice(final, 1, { batch: batch % portions.length, ends });
+      deliveries.splice(final + 1 + laterBy, 0, { batch: batch % portions.length, ends: "stored" });
     }
     return { portions, deliveries };
   });

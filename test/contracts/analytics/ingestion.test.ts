@@ -8,13 +8,13 @@ import { aScenario } from "./deliveries.ts";
 import { plainCounts } from "./plain-count.ts";
 import { NOW_MS, type OpenedStore, STORES } from "./stores.ts";
 
-const portionOf = (workspaceId: string, events: readonly unknown[]) =>
+const batchOf = (workspaceId: string, events: readonly unknown[]) =>
   new EventLines(workspaceId, events.map((event) => JSON.stringify(event)).join("\n"));
 
 describe.each(STORES)("usage events $name", ({ open }) => {
   let opened: OpenedStore;
   const ingest = (workspaceId: string, events: readonly unknown[]) =>
-    opened.store.ingest(portionOf(workspaceId, events), NOW_MS);
+    opened.store.ingest(batchOf(workspaceId, events), NOW_MS);
 
   beforeAll(async () => {
     opened = await open();
@@ -35,9 +35,9 @@ describe.each(STORES)("usage events $name", ({ open }) => {
         const workspaceId = aName("ws");
         const { portions, deliveries } = scenarioOf(workspaceId);
         let isRolledUp = false;
-        for (const { portion, ends } of deliveries) {
+        for (const { batch, ends } of deliveries) {
           if (ends === "diedBefore") continue;
-          await ingest(workspaceId, portions[portion] ?? []);
+          await ingest(workspaceId, portions[batch] ?? []);
           isRolledUp = !isRolledUp;
           if (isRolledUp) await opened.store.rollUp();
         }
@@ -52,10 +52,10 @@ describe.each(STORES)("usage events $name", ({ open }) => {
     const at = (timeMs: number) => anEvent({ workspaceId, timeMs });
     const [now, lastInTime] = [at(NOW_MS), at(NOW_MS - 86_400_000 + 1)];
     const events = [now, lastInTime, at(NOW_MS - 86_400_000), at(NOW_MS + 3_600_000), { nothing: 1 }];
-    expect(await ingest(workspaceId, events)).toEqual({ stored: 2, late: 1, leftOut: 2 });
-    expect(await ingest(workspaceId, events)).toEqual({ stored: 0, late: 1, leftOut: 2 });
+    expect(await ingest(workspaceId, events)).toEqual({ stored: 2, late: 1, omitted: 2 });
+    expect(await ingest(workspaceId, events)).toEqual({ stored: 0, late: 1, omitted: 2 });
     const later = at(NOW_MS + 3_600_000 - 1);
-    expect(await ingest(workspaceId, [lastInTime, later, later])).toMatchObject({ stored: 1, leftOut: 0 });
+    expect(await ingest(workspaceId, [lastInTime, later, later])).toMatchObject({ stored: 1, omitted: 0 });
     await expectCounts(workspaceId, [now, lastInTime, later]);
   });
 
@@ -70,7 +70,7 @@ describe.each(STORES)("usage events $name", ({ open }) => {
       { ...anEvent({ workspaceId, timeMs }), spentCredits: -1 },
       anEvent({ workspaceId, timeMs, keyId: "k".repeat(300) }),
     ];
-    expect(await ingest(workspaceId, [...poison, good])).toEqual({ stored: 1, late: 0, leftOut: 4 });
+    expect(await ingest(workspaceId, [...poison, good])).toEqual({ stored: 1, late: 0, omitted: 4 });
     await expectCounts(workspaceId, [good]);
     await expectCounts(other, []);
   });
@@ -83,7 +83,7 @@ describe.each(STORES)("usage events $name", ({ open }) => {
       spentCredits: 2.9,
     };
     const good = anEvent({ workspaceId, timeMs });
-    expect(await ingest(workspaceId, [odd, good])).toEqual({ stored: 2, late: 0, leftOut: 0 });
+    expect(await ingest(workspaceId, [odd, good])).toEqual({ stored: 2, late: 0, omitted: 0 });
     await expectCounts(workspaceId, [
       anEvent({ workspaceId, timeMs, id, externalId: "a\ufffdb\ufffd", tags: ["\ufffd"], spentCredits: 2 }),
       good,

@@ -37,9 +37,9 @@ async function store(workspaceId: string): Promise<void> {
   const events = Array.from({ length: 60 }, (_, at) =>
     anEvent({ workspaceId, timeMs: NOW_MS - at, requestId: `req_${at}` }),
   );
-  const portion = new EventLines(workspaceId, events.map((event) => JSON.stringify(event)).join("\n"));
+  const batch = new EventLines(workspaceId, events.map((event) => JSON.stringify(event)).join("\n"));
   for (const one of [served.t.analytics, served.clickhouse.store]) {
-    expect(await one.ingest(portion, NOW_MS)).toMatchObject({ stored: 60 });
+    expect(await one.ingest(batch, NOW_MS)).toMatchObject({ stored: 60 });
   }
 }
 
@@ -56,8 +56,8 @@ const RUNNING: Readonly<Record<Kind, () => Promise<number>>> = {
     const client = createClient({ url: served.clickhouse.url });
     const query =
       "select count() from system.processes as p where p.query ilike '%cross join%' and p.query not like '%system.processes%'";
-    const answer = await client.query({ query, format: "JSONCompactEachRow" });
-    const [[n] = []] = await answer.json<[string]>();
+    const response = await client.query({ query, format: "JSONCompactEachRow" });
+    const [[n] = []] = await response.json<[string]>();
     await client.close();
     return Number(n);
   },
@@ -100,8 +100,8 @@ describe.each(KINDS)("on %s", (kind) => {
     head.push(`Authorization: Bearer ${rootKey}`, `Content-Length: ${Buffer.byteLength(body)}`, "Connection: close");
     const socket = connect({ host: "127.0.0.1", port: served.ports[kind], allowHalfOpen: true });
     socket.end([...head, "", body].join("\r\n"));
-    const answer = await text(socket);
-    expect(answer).toMatch(/^(HTTP\/1\.1 102 Processing\r\n\r\n)*HTTP\/1\.1 200 OK\r\n/);
-    expect(answer).toContain(`{"data":[{"n":${60 ** 3 * 5}}]`);
+    const response = await text(socket);
+    expect(response).toMatch(/^(HTTP\/1\.1 102 Processing\r\n\r\n)*HTTP\/1\.1 200 OK\r\n/);
+    expect(response).toContain(`{"data":[{"n":${60 ** 3 * 5}}]`);
   });
 });

@@ -101,8 +101,8 @@ export async function clickhouseCounts(client: ClickHouseClient, table: string, 
 }
 
 async function rowsOf(client: ClickHouseClient, query: string, workspaceId: string): Promise<unknown[][]> {
-  const answer = await client.query({ query, query_params: { workspaceId }, format: "JSONCompactEachRow" });
-  return await answer.json<unknown[]>();
+  const response = await client.query({ query, query_params: { workspaceId }, format: "JSONCompactEachRow" });
+  return await response.json<unknown[]>();
 }
 
 function columnsOf(table: string) {

@@ -128,12 +128,12 @@ describe.each(EDGES)("events $name", ({ open }) => {
       return events.map(({ id }) => id);
     };
     const early = await add(1_500);
-    const deliveries: { portionId: string; ids: string[] }[] = [];
+    const deliveries: { batchId: string; ids: string[] }[] = [];
     const take = (fails: boolean, bytesEnough?: number) =>
       edge.events.take(
         workspaceId,
         async (events) => {
-          deliveries.push({ portionId: events.portionId, ids: [...events].map(({ id }) => id) });
+          deliveries.push({ batchId: events.batchId, ids: [...events].map(({ id }) => id) });
           if (fails) throw new Error("no");
         },
         { bytesEnough },
@@ -151,7 +151,7 @@ describe.each(EDGES)("events $name", ({ open }) => {
     while ((await take(false)).entries > 0);
     const rest = deliveries.slice(3).flatMap(({ ids }) => ids);
     expect([...(first?.ids ?? []), ...rest].sort()).toEqual([...early, ...late].sort());
-    expect(new Set(deliveries.map(({ portionId }) => portionId)).size).toBe(deliveries.length - 2);
+    expect(new Set(deliveries.map(({ batchId }) => batchId)).size).toBe(deliveries.length - 2);
   });
 
   test("events without room in their workspace are refused and counted, and those of another workspace are stored", async () => {

@@ -66,15 +66,24 @@ export class OwnEdge {
   }
 
   /** Writes an entry with the next number into a feed, bypassing the writer. */
-  async append(feed: string, fields: Readonly<Record<string, string>>): Promise<void> {
-    const n = await this.raw.hincrby(this.keys.mark(feed), "head", 1);
+  async append(stream: string, fields: Readonly<Record<string, string>>): Promise<void> {
+    const n = await this.raw.hincrby(this.keys.mark(stream), "head", 1);
     const entry = { p: this.projectionId, n: String(n), ...fields };
-    await this.raw.xadd(this.keys.changes(feed), "*", ...Object.entries(entry).flat());
+    await this.raw.xadd(this.keys.changes(stream), "*", ...Object.entries(entry).flat());
+  }
+
+  /** The entries of a feed that are kept, in order: the number, the id in the stream, and the other fields. */
+  async history(stream: string): Promise<(readonly [n: number, id: string, ...fields: string[]])[]> {
+    const all = Object.entries(await this.raw.hgetall(this.keys.history(stream)));
+    return all
+      .filter(([n]) => /^\d+$/.test(n))
+      .map(([n, text]) => [Number(n), ...(JSON.parse(text) as [string])] as const)
+      .sort(([a], [b]) => a - b);
   }
 
   openProjection() {
     const { edge, ws } = this;
-    return openProjection({ source: edge.source, feed: edge.feed, follow: { workspaceId: ws.workspaceId } });
+    return openProjection({ source: edge.source, stream: edge.stream, follow: { workspaceId: ws.workspaceId } });
   }
 }
 

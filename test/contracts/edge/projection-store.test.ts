@@ -158,8 +158,8 @@ describe.each(EDGES)("the store of the projection $name", ({ open }) => {
     const own = new Recording();
     const central = new Recording();
     const following = [
-      await edge.feed.follow({ workspaceId: ws.workspaceId }, own),
-      await edge.feed.follow("central", central),
+      await edge.stream.follow({ workspaceId: ws.workspaceId }, own),
+      await edge.stream.follow("central", central),
     ];
     const rootKey = ws.ref("rootKey", "root-hash");
     const name = ws.ref("namespaceName", "public");
@@ -180,7 +180,7 @@ describe.each(EDGES)("the store of the projection $name", ({ open }) => {
 
   test("a listener is reset when a new projection begins, and gets nothing after closing", async () => {
     const listener = new Recording();
-    const following = await edge.feed.follow({ workspaceId: ws.workspaceId }, listener);
+    const following = await edge.stream.follow({ workspaceId: ws.workspaceId }, listener);
     projectionId = aName("prj");
     await edge.writer.begin(projectionId, [ws.workspaceId]);
     await write(1, ws.writes.slice(0, 1));
@@ -195,7 +195,7 @@ describe.each(EDGES)("the store of the projection $name", ({ open }) => {
   test("a new listener gets the time of the last heartbeat at once", async () => {
     await edge.writer.heartbeat(projectionId, 4711, [ws.workspaceId]);
     const listener = new Recording();
-    const following = await edge.feed.follow({ workspaceId: ws.workspaceId }, listener);
+    const following = await edge.stream.follow({ workspaceId: ws.workspaceId }, listener);
     expect(listener.told).toEqual(["heartbeat 4711"]);
     await following.close();
   });
@@ -204,9 +204,9 @@ describe.each(EDGES)("the store of the projection $name", ({ open }) => {
     const [late, prompt] = [ws, aWorkspace()];
     const listeners = { central: new Recording(), late: new Recording(), prompt: new Recording() };
     const following = [
-      await edge.feed.follow("central", listeners.central),
-      await edge.feed.follow({ workspaceId: late.workspaceId }, listeners.late),
-      await edge.feed.follow({ workspaceId: prompt.workspaceId }, listeners.prompt),
+      await edge.stream.follow("central", listeners.central),
+      await edge.stream.follow({ workspaceId: late.workspaceId }, listeners.late),
+      await edge.stream.follow({ workspaceId: prompt.workspaceId }, listeners.prompt),
     ];
     const lagging = new Map([
       [late.workspaceId, 3_000],
@@ -221,9 +221,9 @@ describe.each(EDGES)("the store of the projection $name", ({ open }) => {
   });
 
   test("the estimate of the store's clock is known, and not behind it", async () => {
-    const following = await edge.feed.follow("central", new Recording());
+    const following = await edge.stream.follow("central", new Recording());
     const before = await edge.writer.nowMs();
-    const told = edge.feed.storeNowMs() ?? 0;
+    const told = edge.stream.storeNowMs() ?? 0;
     expect(told).toBeGreaterThanOrEqual(before - 1);
     expect(told - before).toBeLessThan(5_000);
     await following.close();

@@ -37,7 +37,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
   const follow = async (limits: ProjectionLimits = {}) => {
     await projection?.close();
     source = new GatedSource(edge.source);
-    projection = await openProjection({ source, feed: edge.feed, follow: { workspaceId: ws.workspaceId }, limits });
+    projection = await openProjection({ source, stream: edge.stream, follow: { workspaceId: ws.workspaceId }, limits });
   };
   const beat = async () => edge.writer.heartbeat(projectionId, await edge.writer.nowMs(), [ws.workspaceId]);
   const write = (writes: RecordWrite[]) => edge.writer.write({ projectionId, version: ++version, writes });
@@ -144,7 +144,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
   test("a record that is read while its change arrives is used once and not cached", async () => {
     const release = source.hold();
     const before = find();
-    await waitFor("the reading to begin", () => source.answers === 1);
+    await waitFor("the reading to begin", () => source.responses === 1);
     await change(ws.refs.key, { ...ws.key, name: "new" });
     const after = find();
     release();
@@ -158,10 +158,10 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(first.status).toBe("absent");
     const release = source.hold();
     const before = find();
-    await waitFor("the reading to begin", () => source.answers === 2);
+    await waitFor("the reading to begin", () => source.responses === 2);
     release();
     const releaseRoles = source.hold();
-    await waitFor("the reading of the role to begin", () => source.answers === 3);
+    await waitFor("the reading of the role to begin", () => source.responses === 3);
     await change(ws.refs.role, { ...ws.role, permissions: [] });
     releaseRoles();
     await before;
@@ -172,7 +172,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     await change(ws.refs.key, undefined);
     const release = source.hold();
     const before = find();
-    await waitFor("the reading to begin", () => source.answers === 1);
+    await waitFor("the reading to begin", () => source.responses === 1);
     await change(ws.refs.key, ws.key);
     release();
     expect(await before).toEqual({ status: "absent" });
@@ -185,7 +185,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     projection.drop([ws.refs.key]);
     expect(peek()).toBeUndefined();
     const before = find();
-    await waitFor("the reading to begin", () => source.answers === 3);
+    await waitFor("the reading to begin", () => source.responses === 3);
     projection.drop([ws.refs.key]);
     release();
     await before;
@@ -262,7 +262,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
   });
 
   test("cached absence is not used when the feed is behind", async () => {
-    await follow({ absenceStaleMs: 0 });
+    await follow({ negativeStalenessMs: 0 });
     await projection.findKey(ws.workspaceId, "unknown");
     await waitFor("some staleness", () => projection.stalenessMs() > 0);
     const { reads } = source;

@@ -1,8 +1,8 @@
-import type { FeedListener, ReadBatch, RecordSource, RefusedKind } from "../../../edge/projection/contract.ts";
+import type { ChangeListener, ReadBatch, RecordSource, RefusedKind } from "../../../edge/projection/contract.ts";
 import type { RecordRef } from "../../../edge/records.ts";
 
 /** A listener that records its calls, in order, as short texts. */
-export class Recording implements FeedListener {
+export class Recording implements ChangeListener {
   readonly told: string[] = [];
 
   onChange(ref: RecordRef): void {
@@ -33,7 +33,7 @@ export class GatedSource implements RecordSource {
   #gate: Promise<void> = Promise.resolve();
   reads = 0;
   /** Reads that the inner source has answered, including held-back replies. */
-  answers = 0;
+  responses = 0;
   isBroken = false;
 
   constructor(inner: RecordSource) {
@@ -54,7 +54,7 @@ export class GatedSource implements RecordSource {
     this.reads += 1;
     const gate = this.#gate;
     const batch: ReadBatch = this.isBroken ? { usable: false, reason: "broken" } : await this.#inner.read(refs);
-    this.answers += 1;
+    this.responses += 1;
     await gate;
     return batch;
   }

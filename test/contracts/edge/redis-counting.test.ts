@@ -162,7 +162,11 @@ describe("counting and events when Redis fails", () => {
     await own.raw.call("ACL", "SETUSER", user, "on", ">secret", `~ps:${workspaceId}:*`, ...may);
     const url = own.redis.url.replace("redis://", `redis://${user}:secret@`);
     const confined = await openRedisEdge({ url, clientName: "confined" });
-    const projection = await openProjection({ source: confined.source, feed: confined.feed, follow: { workspaceId } });
+    const projection = await openProjection({
+      source: confined.source,
+      stream: confined.stream,
+      follow: { workspaceId },
+    });
     expect(await projection.findKey(workspaceId, own.ws.hash)).toMatchObject({ status: "found" });
     expect(projection.stalenessMs()).toBeLessThan(10_000);
     await own.edge.credits.load([

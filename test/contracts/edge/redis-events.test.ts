@@ -41,7 +41,7 @@ describe("events over a Redis that others write to, and that becomes unreachable
       const { entries } = await reader
         .take(workspaceId, async (events) => {
           const ids = [...events].map(({ id }) => id);
-          deliveries.set(events.portionId, [...(deliveries.get(events.portionId) ?? []), ids]);
+          deliveries.set(events.batchId, [...(deliveries.get(events.batchId) ?? []), ids]);
           if (fails) throw new Error("dies");
         })
         .catch(() => ({ entries: 1 }));
@@ -134,7 +134,7 @@ describe("events over a Redis that others write to, and that becomes unreachable
     { size: "a batch that no script is given", count: 60, entries: 2 },
   ])("$size takes its room, and is refused and counted where there is none", async ({ count, entries }) => {
     const workspaceId = aName("ws");
-    const [stream, room] = [own.keys.events(workspaceId), own.keys.eventsRoom(workspaceId)];
+    const [stream, room] = [own.keys.events(workspaceId), own.keys.eventsQuota(workspaceId)];
     const add = async () => {
       const dropped = own.edge.sink.dropped();
       for (let i = 0; i < count; i++) own.edge.sink.add(anEvent({ workspaceId }));
@@ -216,9 +216,9 @@ describe("events over a Redis that others write to, and that becomes unreachable
     const TOTAL = 4 * 1024 * 1024;
     const keep = () => own.edge.events.keepWithin([honest, hostile], TOTAL);
     await keep();
-    const before = Number(await own.raw.get(own.keys.eventsRoom(honest)));
-    for (const forged of [() => own.raw.set(own.keys.eventsRoom(hostile), "9".repeat(15)), () => makeList(hostile)]) {
-      await own.raw.del(own.keys.eventsRoom(hostile));
+    const before = Number(await own.raw.get(own.keys.eventsQuota(honest)));
+    for (const forged of [() => own.raw.set(own.keys.eventsQuota(hostile), "9".repeat(15)), () => makeList(hostile)]) {
+      await own.raw.del(own.keys.eventsQuota(hostile));
       await forged();
       for (let i = 0; i < 300; i++) await own.raw.xadd(own.keys.events(hostile), "*", "e", "x".repeat(30_000));
       await own.edge.events.look([honest, hostile]);
@@ -228,8 +228,8 @@ describe("events over a Redis that others write to, and that becomes unreachable
       expect(Number(await own.raw.call("MEMORY", "USAGE", own.keys.events(hostile), "SAMPLES", "0"))).toBeLessThan(
         TOTAL,
       );
-      expect(Number(await own.raw.get(own.keys.eventsRoom(hostile)))).toBeLessThan(TOTAL);
-      expect(Number(await own.raw.get(own.keys.eventsRoom(honest)))).toBe(before);
+      expect(Number(await own.raw.get(own.keys.eventsQuota(hostile)))).toBeLessThan(TOTAL);
+      expect(Number(await own.raw.get(own.keys.eventsQuota(honest)))).toBe(before);
     }
     own.edge.sink.add(anEvent({ workspaceId: honest }));
     await own.edge.sink.flush();
@@ -243,14 +243,14 @@ describe("events over a Redis that others write to, and that becomes unreachable
     await own.edge.events.keepWithin([hostile, honest], 8 * 1024 * 1024);
     expect(await own.raw.exists(own.keys.events(hostile))).toBe(0);
     expect(await own.raw.xlen(own.keys.events(honest))).toBe(100);
-    expect(Number(await own.raw.get(own.keys.eventsRoom(honest)))).toBeGreaterThan(0);
+    expect(Number(await own.raw.get(own.keys.eventsQuota(honest)))).toBeGreaterThan(0);
   });
 
-  const makeList = (workspaceId: string) => own.raw.lpush(own.keys.eventsRoom(workspaceId), "1");
+  const makeList = (workspaceId: string) => own.raw.lpush(own.keys.eventsQuota(workspaceId), "1");
 
   test("the room is in the slot of the stream", () => {
     for (const keys of [new RedisKeys(), new RedisKeys("a:b")]) {
-      expect(keySlot(keys.eventsRoom("ws_1"))).toBe(keySlot(keys.events("ws_1")));
+      expect(keySlot(keys.eventsQuota("ws_1"))).toBe(keySlot(keys.events("ws_1")));
     }
   });
 });

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import type { Edge } from "../../../edge/open.ts";
 import { openProjection } from "../../../edge/projection/projection.ts";
 import type { RecordRef } from "../../../edge/records.ts";
-import { CENTRAL, RedisKeys } from "../../../edge/redis/keys.ts";
+import { GLOBAL, RedisKeys } from "../../../edge/redis/keys.ts";
 import { type OwnRedis, startOwnRedis } from "../../harness/redis.ts";
 import { aName, type OpenedEdge, openOn } from "./edges.ts";
 import { aWorkspace } from "./projected.ts";
@@ -79,8 +79,8 @@ describe.each([{ cluster: false }, { cluster: true }])(
         version: 3,
         writes: [{ ref: ws.refs.workspace, data: { id: ws.workspaceId, enabled: true } }],
       });
-      const { source, feed } = edge;
-      const projection = await openProjection({ source, feed, follow: { workspaceId: ws.workspaceId } });
+      const { source, stream } = edge;
+      const projection = await openProjection({ source, stream, follow: { workspaceId: ws.workspaceId } });
       const found = await projection.findKey(ws.workspaceId, ws.hash);
       expect(found).toMatchObject({ status: "found", value: { api: { name: "anew" }, roles: [] } });
       expect(found).not.toHaveProperty("stale");
@@ -125,7 +125,7 @@ describe.each([{ cluster: false }, { cluster: true }])(
 
     test("a heartbeat from before the store went back makes nothing in it look fresher", async () => {
       for (let i = 0; i < 3; i++) await edge.writer.heartbeat(projectionId, 1000 + i, [ws.workspaceId]);
-      await raw.hset(keys.mark(CENTRAL), { head: 1, asOfMs: 500 });
+      await raw.hset(keys.mark(GLOBAL), { head: 1, asOfMs: 500 });
       await expect(edge.writer.heartbeat(projectionId, 2000, [ws.workspaceId])).rejects.toThrow("gone back in time");
       expect((await edge.writer.state()).asOfMs).toBe(500);
     });

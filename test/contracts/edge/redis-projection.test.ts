@@ -1,6 +1,8 @@
 import { describe, expect, test } from "vitest";
+import { openRedisEdge } from "../../../edge/open.ts";
 import { ProjectionChanged } from "../../../edge/projection/contract.ts";
 import { openProjection } from "../../../edge/projection/projection.ts";
+import { RedisRecordWriter } from "../../../edge/projection/redis-writer.ts";
 import { cachedKey } from "../../harness/cached-key.ts";
 import { waitFor } from "../../harness/wait.ts";
 import { useOwnEdge } from "./own-edge.ts";
@@ -23,35 +25,108 @@ describe("a projection whose Redis fails", () => {
       return Promise.all(Array.from({ length: 50 }, (_, i) => write(i + 2)));
     });
     await Promise.all([...all, own.beat(), own.beat()]);
-    for (const feed of [own.ws.workspaceId, other.workspaceId, "_central"]) {
-      const entries = await own.raw.xrange(own.keys.changes(feed), "-", "+");
-      const ofProjection = entries.map(([, fields]) => fields).filter((fields) => fields[1] === own.projectionId);
-      const numbers = ofProjection.map((fields) => Number(fields[3]));
-      expect(numbers).toEqual(numbers.map((_, i) => i));
-      expect(numbers.length).toBeGreaterThan(50);
+    for (const stream of [own.ws.workspaceId, other.workspaceId, "_central"]) {
+      const kept = await own.history(stream);
+      expect(kept.map(([n]) => n)).toEqual(kept.map((_, i) => i));
+      expect(kept.length).toBeGreaterThan(50);
+      // The stream has the last ones of them, with the same ids.
+      const entries = await own.raw.xrange(own.keys.changes(stream), "-", "+");
+      expect(entries.map(([id, [, p, , n]]) => [p, Number(n), id])).toEqual(
+        kept.slice(-4).map(([n, id]) => [own.projectionId, n, id]),
+      );
     }
   });
 
   test("heartbeats are kept for a quarter of an hour, which is as long as a reader can use them", async () => {
     const { workspaceId } = own.ws;
-    const stream = own.keys.changes(workspaceId);
-    await own.raw.del(stream);
+    const [mark, history] = [own.keys.mark(workspaceId), own.keys.history(workspaceId)];
+    await own.raw.del(history);
     const old = Date.now() - 16 * 60_000;
     const young = old + 2 * 60_000;
-    const add = own.raw.pipeline();
-    for (let i = 0; i < 1_000; i++) add.xadd(stream, `${old + i}-0`, "p", own.projectionId, "n", "1", "k", "heartbeat");
-    for (let i = 0; i < 100; i++) add.xadd(stream, `${young + i}-0`, "p", own.projectionId, "n", "1", "k", "heartbeat");
-    await add.exec();
-    for (let beat = 0; beat < 3; beat++) await own.beat();
-    const kept = await own.raw.xrange(stream, "-", "+");
-    expect(kept.filter(([id]) => Number(id.split("-")[0]) >= young)).toHaveLength(103);
-    // Redis trims whole nodes, which hold a hundred entries.
-    expect(kept.length).toBeLessThan(103 + 100);
+    const atMs = (i: number) => (i < 1_500 ? old : young) + i;
+    const entries = Array.from({ length: 1_600 }, (_, i) => [i, JSON.stringify([`${atMs(i)}-0`, "k", "heartbeat"])]);
+    await own.raw.hset(history, "first", "0", ...entries.flat());
+    await own.raw.hset(mark, "head", "1599");
+    // A heartbeat removes a thousand.
+    for (const first of [1_000, 1_500, 1_500]) {
+      await own.beat();
+      const kept = await own.history(workspaceId);
+      expect(kept[0]?.[0]).toBe(first);
+      expect(kept.at(-1)?.[0]).toBe(kept.length + first - 1);
+    }
+    expect((await own.history(workspaceId)).length).toBe(103);
+  });
+
+  test("as many changes are kept as there may be, and a reader that misses one that is not forgets everything", async () => {
+    const { workspaceId, writes } = own.ws;
+    const writer = new RedisRecordWriter(own.raw, own.keys, { changesMax: 20 });
+    const listener = new Recording();
+    const following = await own.edge.stream.follow({ workspaceId }, listener);
+    const many = Array.from({ length: 30 }, () => writes).flat();
+    await writer.write({ projectionId: own.projectionId, version: 2, writes: many });
+    const kept = await own.history(workspaceId);
+    expect(kept.slice(-20).map(([n]) => n)).toEqual(
+      Array.from({ length: 20 }, (_, i) => (kept.at(-1)?.[0] ?? 0) - 19 + i),
+    );
+    await waitFor("the last changes", () => listener.told.at(-1)?.startsWith("key"));
+    expect(listener.resets()).toEqual([expect.stringMatching(/changes \d+ to \d+ were missed/)]);
+    await following.close();
+  });
+
+  test("more changes than the stream holds are all reported in order, by a connected reader and by one that comes back", async () => {
+    const { workspaceId } = own.ws;
+    const listener = new Recording();
+    const following = await own.edge.stream.follow({ workspaceId }, listener);
+    let written = 0;
+    const write = async (count: number) => {
+      const refs = Array.from({ length: count }, () => own.ws.ref("role", `role_${++written}`));
+      const writes = refs.map((ref) => ({ ref, data: undefined }));
+      await own.edge.writer.write({ projectionId: own.projectionId, version: 2, writes });
+    };
+    const reported = () => listener.told.filter((text) => text.startsWith("role"));
+    const expected = () => Array.from({ length: written }, (_, i) => `role ${workspaceId} role_${i + 1}`);
+    for (const count of [3, 4, 5, 1, 1_200]) {
+      await write(count);
+      await waitFor(`${written} changes`, () => reported().length >= written);
+    }
+    await own.raw.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+    await own.connected();
+    await write(2_300);
+    await waitFor("those that were missed", () => reported().length >= written);
+    expect(reported()).toEqual(expected());
+    expect(listener.resets()).toEqual([]);
+    // Another projection begins while it is away, and has more changes than the stream holds.
+    await own.raw.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+    await own.connected();
+    listener.told.length = 0;
+    written = 0;
+    own.projectionId = "prj_next";
+    await own.edge.writer.begin(own.projectionId, [workspaceId]);
+    await write(50);
+    await waitFor("the changes of the next projection", () => reported().length >= written);
+    expect(reported()).toEqual(expected());
+    expect(listener.resets()).toEqual(["reset: another projection"]);
+    await following.close();
+  });
+
+  test("a reader whose Redis user may not read the history forgets what it has, and goes on", async () => {
+    const { workspaceId, writes } = own.ws;
+    await own.raw.call("ACL", "SETUSER", "former", "on", ">x", "+@all", "~*:mark:*", "~*:changes:*");
+    const url = own.redis.url.replace("//", "//former:x@");
+    const edge = await openRedisEdge({ url, clientName: "former" });
+    const listener = new Recording();
+    const following = await edge.stream.follow({ workspaceId }, listener);
+    const many = Array.from({ length: 10 }, () => writes).flat();
+    await own.edge.writer.write({ projectionId: own.projectionId, version: 2, writes: many });
+    await waitFor("the last change", () => listener.told.at(-1)?.startsWith("key"));
+    expect(listener.resets()).toEqual([expect.stringMatching(/were missed/)]);
+    await following.close();
+    await edge.close();
   });
 
   test("a gap in the change stream drops everything", async () => {
     const listener = new Recording();
-    const following = await own.edge.feed.follow({ workspaceId: own.ws.workspaceId }, listener);
+    const following = await own.edge.stream.follow({ workspaceId: own.ws.workspaceId }, listener);
     await own.raw.hincrby(own.keys.mark(own.ws.workspaceId), "head", 3);
     await own.edge.writer.write({ projectionId: own.projectionId, version: 2, writes: own.ws.writes.slice(0, 2) });
     await waitFor("both changes", () => listener.told.filter((text) => /^(workspace|api)/.test(text)).length === 2);
@@ -63,8 +138,8 @@ describe("a projection whose Redis fails", () => {
     const other = aWorkspace();
     await own.edge.writer.write({ projectionId: own.projectionId, version: 2, writes: other.writes });
     const source = new GatedSource(own.edge.source);
-    const limits = { bypassAfterMs: 1_000, absenceStaleMs: 1_000 };
-    const central = await openProjection({ source, feed: own.edge.feed, follow: "central", limits });
+    const limits = { bypassAfterMs: 1_000, negativeStalenessMs: 1_000 };
+    const central = await openProjection({ source, stream: own.edge.stream, follow: "central", limits });
     for (const { workspaceId, hash } of [own.ws, other]) {
       await central.findKey(workspaceId, hash);
       await central.findKey(workspaceId, "unknown");
@@ -86,7 +161,7 @@ describe("a projection whose Redis fails", () => {
       const [late, prompt] = peeks();
       return prompt && !late;
     });
-    const { ms, laggingWorkspaces } = central.feedStaleness();
+    const { ms, laggingWorkspaces } = central.streamStaleness();
     expect(laggingWorkspaces).toBe(2);
     expect(central.stalenessMs()).toBeGreaterThan(central.stalenessMs(other.workspaceId));
     expect(central.stalenessMs(own.ws.workspaceId)).toBeGreaterThan(Math.max(ms, 1_000));
@@ -105,7 +180,7 @@ describe("a projection whose Redis fails", () => {
 
   test("an unreadable heartbeat is ignored, and everything else continues", async () => {
     const listener = new Recording();
-    const following = await own.edge.feed.follow("central", listener);
+    const following = await own.edge.stream.follow("central", listener);
     const t = String(await own.edge.writer.nowMs());
     const before = listener.told.length;
     await own.append("_central", { k: "heartbeat", t, l: `ws_a=${t} ws_a=${t}` });
@@ -125,7 +200,7 @@ describe("a projection whose Redis fails", () => {
   test("a listener that failed is reset, and gets later changes", async () => {
     const told: string[] = [];
     let fails = true;
-    const following = await own.edge.feed.follow(
+    const following = await own.edge.stream.follow(
       { workspaceId: own.ws.workspaceId },
       {
         onChange: ({ kind }) => {
@@ -149,7 +224,7 @@ describe("a projection whose Redis fails", () => {
 
   test("after a lost connection the missed changes are reported, and nothing is dropped", async () => {
     const listener = new Recording();
-    const following = await own.edge.feed.follow({ workspaceId: own.ws.workspaceId }, listener);
+    const following = await own.edge.stream.follow({ workspaceId: own.ws.workspaceId }, listener);
     await own.raw.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
     await own.connected();
     await own.edge.writer.write({ projectionId: own.projectionId, version: 2, writes: own.ws.writes.slice(-1) });
@@ -284,9 +359,9 @@ describe("a projection whose Redis fails", () => {
       writes: [key, role].map((ref) => ({ ref, data: undefined })),
     });
     const dayMs = 24 * 60 * 60 * 1000;
-    const leftMs = await own.raw.pttl(own.keys.record(key).key);
-    expect(leftMs).toBeGreaterThan(dayMs - 60_000);
-    expect(leftMs).toBeLessThanOrEqual(dayMs);
+    const remainingMs = await own.raw.pttl(own.keys.record(key).key);
+    expect(remainingMs).toBeGreaterThan(dayMs - 60_000);
+    expect(remainingMs).toBeLessThanOrEqual(dayMs);
     expect(await own.raw.pttl(own.keys.record(role).key)).toBe(-1);
     await own.edge.writer.write({
       projectionId: own.projectionId,
@@ -305,13 +380,13 @@ describe("a projection whose Redis fails", () => {
     const { key, field } = own.keys.record(override("old"));
     const tombstones = ["old", "young"].map((identifier) => ({ ref: override(identifier), data: undefined }));
     await own.edge.writer.write({ projectionId: own.projectionId, version: 9, writes: tombstones });
-    await own.raw.zadd(own.keys.overridesGone(key), Date.now() - 1, field ?? "");
+    await own.raw.zadd(own.keys.overridesDeleted(key), Date.now() - 1, field ?? "");
     await own.edge.writer.write({
       projectionId: own.projectionId,
       version: 10,
       writes: [{ ref: override("new"), data: { any: 1 } }],
     });
     expect((await own.raw.hkeys(key)).sort()).toEqual(["=new", "=young"]);
-    expect(await own.raw.zrange(own.keys.overridesGone(key), "0", "-1")).toEqual(["=young"]);
+    expect(await own.raw.zrange(own.keys.overridesDeleted(key), "0", "-1")).toEqual(["=young"]);
   });
 });

@@ -67,7 +67,7 @@ describe("a projection that is tampered with", () => {
       const projection = await own.openProjection();
       await projection.findKey(own.ws.workspaceId, own.ws.hash);
       const listener = new Recording();
-      const following = await own.edge.feed.follow({ workspaceId: own.ws.workspaceId }, listener);
+      const following = await own.edge.stream.follow({ workspaceId: own.ws.workspaceId }, listener);
       const mark = own.keys.mark(own.ws.workspaceId);
       const intact = await own.raw.hgetall(mark);
       await put(mark);
@@ -94,7 +94,7 @@ describe("a projection that is tampered with", () => {
 
   test("a stream of the wrong type is reported, and followed again when it is valid", async () => {
     const listener = new Recording();
-    const following = await own.edge.feed.follow({ workspaceId: own.ws.workspaceId }, listener);
+    const following = await own.edge.stream.follow({ workspaceId: own.ws.workspaceId }, listener);
     const stream = own.keys.changes(own.ws.workspaceId);
     await own.raw.rename(stream, "aside");
     await own.raw.set(stream, "no stream");
@@ -113,7 +113,7 @@ describe("a projection that is tampered with", () => {
     { name: "NULs", fields: { k: "\0", i: "\0", n: "\0" } },
   ])("an entry with $name causes at most one reset, and later changes are reported", async ({ fields }) => {
     const listener = new Recording();
-    const following = await own.edge.feed.follow({ workspaceId: own.ws.workspaceId }, listener);
+    const following = await own.edge.stream.follow({ workspaceId: own.ws.workspaceId }, listener);
     const stream = own.keys.changes(own.ws.workspaceId);
     const forged = Object.entries({ p: own.projectionId, ...fields }).flat();
     const pipeline = own.raw.pipeline();
@@ -133,7 +133,7 @@ describe("a projection that is tampered with", () => {
 
   test("an entry of a kind of a later release is skipped without a reset", async () => {
     const listener = new Recording();
-    const following = await own.edge.feed.follow({ workspaceId: own.ws.workspaceId }, listener);
+    const following = await own.edge.stream.follow({ workspaceId: own.ws.workspaceId }, listener);
     await own.append(own.ws.workspaceId, { k: "certificate", i: "cert_1" });
     await own.edge.writer.write({ projectionId: own.projectionId, version: 2, writes: own.ws.writes.slice(-1) });
     await waitFor("the change", () => listener.told.includes(`key ${own.ws.workspaceId} ${own.ws.hash}`));
@@ -180,7 +180,7 @@ describe("a projection that is tampered with", () => {
 
   test("a follower whose position was trimmed forgets everything", async () => {
     const listener = new Recording();
-    const following = await own.edge.feed.follow({ workspaceId: own.ws.workspaceId }, listener);
+    const following = await own.edge.stream.follow({ workspaceId: own.ws.workspaceId }, listener);
     const stream = own.keys.changes(own.ws.workspaceId);
     await own.beat();
     await waitFor("a heartbeat", () => listener.told.at(-1)?.startsWith("heartbeat"));

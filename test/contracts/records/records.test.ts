@@ -2,7 +2,7 @@ import { Ajv } from "ajv";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { LISTED_KINDS, listRecordRefs } from "../../../api-server/store/records.ts";
 import { buildTestApp, type TestApp } from "../../../api-server/test/app.ts";
-import { makeThings, policyBody } from "../../../api-server/test/things.ts";
+import { makeResources, policyBody } from "../../../api-server/test/resources.ts";
 import { readStoredPolicy } from "../../../core/policies/stored-policy.ts";
 import { readRecordData } from "../../../edge/projection/record-schemas.ts";
 import { readRecords } from "../../harness/projected-records.ts";
@@ -35,24 +35,30 @@ afterAll(() => t.close());
 
 /** Of each kind one record without optional members, and one with all of them. */
 async function makeOneOfEach(): Promise<void> {
-  const things = makeThings(t.deps.db, { workspaceId: t.workspace.id, ask: (path, body) => t.data(path, body) });
+  const resources = makeResources(t.deps.db, { workspaceId: t.workspace.id, ask: (path, body) => t.data(path, body) });
   const ratelimits = [{ name: "requests", limit: 100, duration: HOUR_MS, autoApply: true }];
-  const { externalId } = await things.identity();
+  const { externalId } = await resources.identity();
   await t.data("identities.updateIdentity", { identity: externalId, ratelimits, meta: { plan: "pro" } });
-  await things.identity();
-  const { slug } = await things.permission();
-  const role = await things.role([slug]);
-  await things.role();
-  const { apiId } = await things.key();
+  await resources.identity();
+  const { slug } = await resources.permission();
+  const role = await resources.role([slug]);
+  await resources.role();
+  const { apiId } = await resources.key();
   await t.deps.db.query("update apis set ip_allow_list = '{192.0.2.0/24}' where id = $1", [apiId]);
   const whole = { apiId, name: "whole", externalId, permissions: [slug], roles: [role.name], ratelimits };
-  await things.key({ ...whole, expires: 4_000_000_000_000, credits: { remaining: 5 }, meta: { a: 1 }, enabled: false });
-  const { namespaceId } = await things.override();
+  await resources.key({
+    ...whole,
+    expires: 4_000_000_000_000,
+    credits: { remaining: 5 },
+    meta: { a: 1 },
+    enabled: false,
+  });
+  const { namespaceId } = await resources.override();
   const pattern = { namespace: namespaceId, identifier: "premium_*", limit: 9, duration: HOUR_MS, async: true };
   await t.data("ratelimit.setOverride", pattern);
-  const gone = await things.namespace();
+  const gone = await resources.namespace();
   await t.data("ratelimit.deleteNamespace", { namespace: gone.namespaceId });
-  await things.policy(apiId);
+  await resources.policy(apiId);
   await t.data("policies.setPolicy", wholePolicy(apiId, namespaceId));
 }
 

@@ -21,7 +21,7 @@ export function masked(value: unknown, nowMs: number, name = ""): unknown {
 }
 
 /** JSON as a page shows it: what fits stands on one line. Ends with a line break. */
-export const answerText = (value: unknown): string => `${json(value, 0)}\n`;
+export const responseText = (value: unknown): string => `${json(value, 0)}\n`;
 
 function json(value: unknown, indent: number): string {
   const short = onOneLine(value);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { answerText, masked } from "./masked.ts";
+import { masked, responseText } from "./masked.ts";
 import { runSteps, type Shell, type Step } from "./page.ts";
 
 const json = (commands: string, text: string): Step => ({ commands, shown: { language: "json", text } });
@@ -40,7 +40,7 @@ test("a command that fails fails the page", async () => {
 
 test("ids, keys and times of an answer are masked, and nothing else", () => {
   const nowMs = 1_700_000_000_000;
-  const answer = {
+  const response = {
     keyId: "key_iF4wrqAXIPSesam4",
     key: "acme_live_M8i9KjsDMvT6Lt63fQQcA1",
     start: "acme_live_M8i9",
@@ -49,7 +49,7 @@ test("ids, keys and times of an answer are masked, and nothing else", () => {
     reset: nowMs + 3_600_000,
     limits: [{ remaining: 9, createdAt: nowMs - 1 }, null],
   };
-  expect(masked(answer, nowMs)).toEqual({
+  expect(masked(response, nowMs)).toEqual({
     keyId: "key_…",
     key: "acme_live_…",
     start: "acme_live_…",
@@ -62,6 +62,6 @@ test("ids, keys and times of an answer are masked, and nothing else", () => {
 
 test("an answer is written so that it reads back, what fits on one line", () => {
   const value = { data: { list: [{ a: 1 }, "x".repeat(120), {}], none: null }, meta: {} };
-  expect(JSON.parse(answerText(value))).toEqual(value);
-  expect(answerText({ data: { a: [1, "b"] } })).toBe('{\n  "data": { "a": [1, "b"] }\n}\n');
+  expect(JSON.parse(responseText(value))).toEqual(value);
+  expect(responseText({ data: { a: [1, "b"] } })).toBe('{\n  "data": { "a": [1, "b"] }\n}\n');
 });

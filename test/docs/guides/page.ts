@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import { answerText, masked } from "./masked.ts";
+import { masked, responseText } from "./masked.ts";
 
 /*
  * A page of docs/guides/api as something that runs. Its `sh` blocks run in order, in one environment; a `json` or `text` block
@@ -146,7 +146,7 @@ function inFormOf(shown: { language: string; text: string }, printed: string): s
   if (shown.language === "json") {
     const line = printed.trim().split("\n").at(-1) ?? "";
     const atItsPort = line.replaceAll(/http:\/\/127\.0\.0\.1:\d+/g, "http://127.0.0.1:8080");
-    return answerText(masked(JSON.parse(atItsPort), Date.now()));
+    return responseText(masked(JSON.parse(atItsPort), Date.now()));
   }
   const lines = printed.split("\n");
   const found = shown.text
@@ -164,7 +164,7 @@ function matches(shown: string, printed: string): boolean {
 }
 
 /** Writes what was printed into the page, in place of what it shows. */
-export function writeAnswers({ name, text }: Page, ran: readonly Ran[]): void {
+export function writeResponses({ name, text }: Page, ran: readonly Ran[]): void {
   const left = [...ran];
   const written = text.replaceAll(/(^```sh\n.*?^```\n\s*^```json\n)(.*?)(^```$)/gms, (whole, before, shown, end) => {
     const next = left.findIndex((one) => one.shown === shown);

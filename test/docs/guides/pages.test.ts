@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Code } from "../../../core/verification/codes.ts";
 import { type RunningProcess, startProcess } from "../../harness/process.ts";
-import { callFunction, type Page, readPages, runSteps, type Shell, writeAnswers } from "./page.ts";
+import { callFunction, type Page, readPages, runSteps, type Shell, writeResponses } from "./page.ts";
 
 /*
  * The pages of docs/guides/api as written, all on one `make dev`: the first one from there to a key that is taken back, each other one
@@ -41,10 +41,10 @@ afterAll(async () => {
 
 /** Compares what the page shows with what came, or, with GUIDES set, writes that into the page. */
 async function follow(page: Page, steps: Page["steps"], shell: Shell): Promise<void> {
-  const leftMs = HOUR_MS - (Date.now() % HOUR_MS);
-  if (leftMs < PAGE_MS) await sleep(leftMs);
+  const remainingMs = HOUR_MS - (Date.now() % HOUR_MS);
+  if (remainingMs < PAGE_MS) await sleep(remainingMs);
   const ran = await runSteps(steps, shell, callFunction());
-  if (process.env.GUIDES !== undefined) return writeAnswers(page, ran);
+  if (process.env.GUIDES !== undefined) return writeResponses(page, ran);
   for (const { shown, printed, commands } of ran) expect(printed, commands).toBe(shown);
   expect(ran.length).toBeGreaterThan(1);
 }

@@ -6,7 +6,7 @@ import type { Part, Recipe } from "./recipe.ts";
 
 const fixture = (name: string): string => readFileSync(join(import.meta.dirname, "add-a-manifest-field", name), "utf8");
 
-const JUDGE = "sidecar/gate/judge.ts";
+const JUDGE = "sidecar/decision/evaluate-head.ts";
 const POLICY = "core/policies/policy.ts";
 const CRD = "crds/postern.dev_apikeypolicies.yaml";
 const GENERATED = "scripts/generate.test.ts";
@@ -51,8 +51,8 @@ export const addAManifestField: Recipe = {
     { step: 2, file: "api-server/test/references.ts", after: '  ...["exact", ', text: '"realm", ' },
     {
       step: 4,
-      file: "sidecar/gate/problems.ts",
-      after: 'import type { Problem } from "../http/answers.ts";\n',
+      file: "sidecar/decision/problems.ts",
+      after: 'import type { Problem } from "../http/responses.ts";\n',
       text: `
 /** The same problem; a challenge in it names this realm. */
 export function inRealm(problem: Problem, realm: string): Problem {
@@ -66,8 +66,8 @@ export function inRealm(problem: Problem, realm: string): Problem {
     {
       step: 4,
       file: JUDGE,
-      instead: "missingKeyProblem, onward)",
-      text: "inRealm(missingKeyProblem, inForce.policy.realm), onward)",
+      instead: "missingKeyProblem, admitted)",
+      text: "inRealm(missingKeyProblem, active.policy.realm), admitted)",
     },
     {
       step: 4,
@@ -108,10 +108,10 @@ export function inRealm(problem: Problem, realm: string): Problem {
       text: '  realm: "orders",\n',
     },
     { step: 5, file: "core/manifests/realm.test.ts", text: fixture("manifest.test.ts.txt") },
-    { step: 5, file: "sidecar/gate/realm.test.ts", text: fixture("sidecar.test.ts.txt") },
+    { step: 5, file: "sidecar/decision/realm.test.ts", text: fixture("sidecar.test.ts.txt") },
   ],
   notTaken: { 3: "is run for all recipes" },
-  lists: ["core/manifests", "core/policies", "sidecar/gate/realm.test.ts", RECORDS, GENERATED],
+  lists: ["core/manifests", "core/policies", "sidecar/decision/realm.test.ts", RECORDS, GENERATED],
   about: { words: [], files: [] },
   omissions: [
     {

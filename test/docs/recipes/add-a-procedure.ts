@@ -10,7 +10,7 @@ const PROCEDURE = "api-server/v2/apis/archiveApi.ts";
 const OPENAPI = "docs/reference/openapi.json";
 const REFERENCE = "docs/reference/api-v2.md";
 const ROLES = "api-server/test/roles.test.ts";
-const PERMISSIONS_NEEDED = "api-server/test/permissions-needed.test.ts";
+const REQUIRED_PERMISSIONS = "api-server/test/required-permissions.test.ts";
 
 const expected: Part = {
   step: 5,
@@ -35,8 +35,8 @@ const noticed: Part = {
   file: "test/faults/noticed-changes.ts",
   after: "export const NOTICED: Noticed = {\n",
   text: `  "apis.archiveApi": {
-    "its keys are disabled": becomes("VALID", "DISABLED", async ({ things, apiId }) => {
-      const { key } = await things.key({ apiId });
+    "its keys are disabled": becomes("VALID", "DISABLED", async ({ resources, apiId }) => {
+      const { key } = await resources.key({ apiId });
       return { key, body: { apiId } };
     }),
   },
@@ -113,7 +113,7 @@ export async function disableKeysOfApi(
     words: ["archiveApi"],
     files: [
       "api-server/v2/apis/archiveApi.test.ts",
-      PERMISSIONS_NEEDED,
+      REQUIRED_PERMISSIONS,
       "api-server/test/tenancy.test.ts",
       "api-server/test/effects.test.ts",
       ROLES,
@@ -125,7 +125,7 @@ export async function disableKeysOfApi(
       what: "what it asks of a root key",
       ...without(expected),
       noticedBy: {
-        file: PERMISSIONS_NEEDED,
+        file: REQUIRED_PERMISSIONS,
         says: /apis\.archiveApi is not in api-server\/test\/permissions-expected\.ts/,
       },
     },

@@ -7,7 +7,7 @@ import type { Copy, Part, Recipe } from "./recipe.ts";
 const fixture = (name: string): string => readFileSync(join(import.meta.dirname, "add-a-v1-procedure", name), "utf8");
 
 const OPENAPI = "docs/reference/openapi-v1.json";
-const PERMISSIONS_NEEDED = "api-server/test/permissions-needed.test.ts";
+const REQUIRED_PERMISSIONS = "api-server/test/required-permissions.test.ts";
 const PUBLISHED_CLIENT = "test/conformance/published-client-v1.test.ts";
 
 const expected: Part = {
@@ -59,7 +59,7 @@ export const addAV1Procedure: Recipe = {
     words: ["countKeys", "every procedure of v1 is in the client"],
     files: [
       "api-server/v1/apis/countKeys.test.ts",
-      PERMISSIONS_NEEDED,
+      REQUIRED_PERMISSIONS,
       "api-server/test/tenancy.test.ts",
       "api-server/test/effects.test.ts",
       PUBLISHED_CLIENT,
@@ -70,7 +70,7 @@ export const addAV1Procedure: Recipe = {
       what: "what it asks of a root key",
       ...without(expected),
       noticedBy: {
-        file: PERMISSIONS_NEEDED,
+        file: REQUIRED_PERMISSIONS,
         says: /v1\/apis\.countKeys is not in api-server\/test\/permissions-expected-v1\.ts/,
       },
     },

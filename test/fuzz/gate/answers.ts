@@ -1,4 +1,4 @@
-import type { AnswerPlan } from "./case.ts";
+import type { ResponsePlan } from "./case.ts";
 import { mutate, split } from "./mutate.ts";
 import type { Random } from "./random.ts";
 
@@ -76,14 +76,14 @@ const INTERIM = [
   "HTTP/1.1 100 Continue\r\nX-A: b\r\n\r\n",
 ];
 
-const plan = (random: Random, text: string, rest: Omit<AnswerPlan, "pieces" | "after">): AnswerPlan => ({
+const plan = (random: Random, text: string, rest: Omit<ResponsePlan, "pieces" | "after">): ResponsePlan => ({
   pieces: split(random, text),
   after: random.oneIn(4) ? "head" : "body",
   ...rest,
 });
 
 /** A valid response; some are cut off, some have bytes after them. */
-function soundAnswer(random: Random, id: string): AnswerPlan {
+function soundAnswer(random: Random, id: string): ResponsePlan {
   const status = random.pick([200, 200, 201, 404, 500]);
   const body = random.letters(random.oneIn(10) ? random.int(200_000) : random.int(300));
   const interim = random.oneIn(4) ? random.pick(INTERIM) : "";
@@ -117,7 +117,7 @@ function soundAnswer(random: Random, id: string): AnswerPlan {
   return plan(random, text, { ending, expect: "whole", status, body });
 }
 
-function oddAnswer(random: Random, id: string): AnswerPlan {
+function oddAnswer(random: Random, id: string): ResponsePlan {
   const line = `${random.pick(VERSIONS)} ${random.pick(STATUSES)} ${random.pick(REASONS)}`;
   const fields = [`X-Saw: ${id}`, ...random.some(FIELDS, 7)];
   const end = random.oneIn(8) ? "\n" : "\r\n";
@@ -133,12 +133,12 @@ function oddAnswer(random: Random, id: string): AnswerPlan {
   });
 }
 
-export const answerPlan = (random: Random, id: string): AnswerPlan =>
+export const responsePlan = (random: Random, id: string): ResponsePlan =>
   random.oneIn(2) ? soundAnswer(random, id) : oddAnswer(random, id);
 
 /** In response to an upgrade: 101 in all its forms, and everything else. */
-export function upgradePlan(random: Random, id: string): AnswerPlan {
-  if (random.oneIn(3)) return answerPlan(random, id);
+export function upgradePlan(random: Random, id: string): ResponsePlan {
+  if (random.oneIn(3)) return responsePlan(random, id);
   const fields = [
     `X-Saw: ${id}`,
     ...(random.oneIn(4) ? [] : ["Connection: Upgrade"]),

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer as createHttpServer, type IncomingMessage } from "node:http";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { isIdentityHeader } from "../../../core/policies/identity-headers.ts";
-import { type AnswerPlan, type AppKind, FUZZ_KEY, FUZZ_KEY_ID } from "./case.ts";
+import { type AppKind, FUZZ_KEY, FUZZ_KEY_ID, type ResponsePlan } from "./case.ts";
 import { Malformed, type Message, readRequest, valuesOf } from "./read-messages.ts";
 import { digest } from "./requests.ts";
 
@@ -17,24 +17,24 @@ export interface FuzzApp {
   close(): Promise<void>;
 }
 
-export interface AppParts {
+export interface AppDeps {
   /** The response that a case plans for a request; undefined for an unknown request. */
-  readonly planFor: (id: string) => AnswerPlan | undefined;
+  readonly planFor: (id: string) => ResponsePlan | undefined;
   /** Something passed the gate that must not pass. `id` is the request's `X-Case`. */
   readonly complain: (app: AppKind, id: string, complaint: string) => void;
   /** Called for each request that came through. */
   readonly onSeen: () => void;
 }
 
-export function startApps(parts: AppParts): Promise<FuzzApp[]> {
+export function startApps(parts: AppDeps): Promise<FuzzApp[]> {
   return Promise.all([
-    startNodeApp(makeJudge(parts, "node")),
-    startRawApp(parts, makeJudge(parts, "raw")),
-    startStreamApp(makeJudge(parts, "stream")),
+    startNodeApp(makeChecker(parts, "node")),
+    startRawApp(parts, makeChecker(parts, "raw")),
+    startStreamApp(makeChecker(parts, "stream")),
   ]);
 }
 
-type Judge = (seen: Pick<Message, "fields"> & { target: string }) => string;
+type Checker = (seen: Pick<Message, "fields"> & { target: string }) => string;
 
 const ADDED_FIELDS: ReadonlySet<string> = new Set([
   "x-postern-key-id",
@@ -46,7 +46,7 @@ const HOPS = ["keep-alive", "te", "trailer", "proxy-connection", "proxy-authoriz
 const UNSAFE_PATH = /\/(?:\/|\.{1,2}(?:\/|$))|%2e|%2f|%5c|%00|\\|[^\x21-\x7e]/i;
 
 /** Checks a request as an app received it. Returns its `X-Case`. */
-function makeJudge({ complain: complainOf, onSeen }: AppParts, app: AppKind): Judge {
+function makeChecker({ complain: complainOf, onSeen }: AppDeps, app: AppKind): Checker {
   const complain = (id: string, text: string): void => complainOf(app, id, text);
   const requestIds = new Set<string>();
   return ({ fields, target }) => {
@@ -80,7 +80,7 @@ function makeJudge({ complain: complainOf, onSeen }: AppParts, app: AppKind): Ju
 const fieldsOf = ({ rawHeaders }: IncomingMessage): Message["fields"] =>
   rawHeaders.flatMap((name, at) => (at % 2 === 0 ? [[name.toLowerCase(), rawHeaders[at + 1] ?? ""] as const] : []));
 
-async function startNodeApp(judge: Judge): Promise<FuzzApp> {
+async function startNodeApp(judge: Checker): Promise<FuzzApp> {
   const server = createHttpServer(async (req, res) => {
     const id = judge({ fields: fieldsOf(req), target: req.url ?? "" });
     let body = "";
@@ -97,7 +97,7 @@ async function startNodeApp(judge: Judge): Promise<FuzzApp> {
 const STREAMED_PIECES = 8;
 
 /** Streams the digest of a body piece by piece; after an upgrade, echoes what it receives. */
-async function startStreamApp(judge: Judge): Promise<FuzzApp> {
+async function startStreamApp(judge: Checker): Promise<FuzzApp> {
   const server = createHttpServer((req, res) => {
     const id = judge({ fields: fieldsOf(req), target: req.url ?? "" });
     const hasTrailers = req.method !== "HEAD" && req.httpVersion === "1.1";
@@ -132,7 +132,7 @@ async function startStreamApp(judge: Judge): Promise<FuzzApp> {
   return listening("stream", server, server);
 }
 
-async function startRawApp({ planFor, complain }: AppParts, judge: Judge): Promise<FuzzApp> {
+async function startRawApp({ planFor, complain }: AppDeps, judge: Checker): Promise<FuzzApp> {
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     let text = "";
     /** The request whose head has been read, and which may be incomplete. */
@@ -155,7 +155,7 @@ async function startRawApp({ planFor, complain }: AppParts, judge: Judge): Promi
         const read = isTunnel ? undefined : readRequest(text);
         if (read === undefined) return;
         if (current === undefined) onRequest(read.message);
-        if (!read.message.isWhole) return;
+        if (!read.message.isComplete) return;
         current?.markWhole();
         current = undefined;
         text = text.slice(read.end);
@@ -178,13 +178,13 @@ async function startRawApp({ planFor, complain }: AppParts, judge: Judge): Promi
   return listening("raw", server, server);
 }
 
-const defaultPlan = (id: string, method: string): AnswerPlan => {
+const defaultPlan = (id: string, method: string): ResponsePlan => {
   const body = method === "HEAD" ? "" : "default";
   const pieces = [`HTTP/1.1 200 OK\r\nX-Saw: ${id}\r\nContent-Length: ${body.length}\r\n\r\n${body}`];
   return { pieces, after: "body", ending: "keep", expect: "whole", status: 200, body };
 };
 
-async function sendPlan(socket: Socket, { pieces, ending }: AnswerPlan): Promise<void> {
+async function sendPlan(socket: Socket, { pieces, ending }: ResponsePlan): Promise<void> {
   for (const piece of pieces) {
     if (socket.destroyed) return;
     socket.write(piece, "latin1");

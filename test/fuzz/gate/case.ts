@@ -5,7 +5,7 @@
 
 export type AppKind = "node" | "raw" | "stream";
 
-export interface AnswerPlan {
+export interface ResponsePlan {
   readonly pieces: readonly string[];
   /** Sent when the head of the request has arrived, or all of it. */
   readonly after: "head" | "body";
@@ -48,7 +48,7 @@ export interface Case {
   /** The requests, if all of them are valid; undefined when nothing can be expected of them. */
   readonly requests: readonly ExpectedRequest[] | undefined;
   /** By request id. */
-  readonly answers: Readonly<Record<string, AnswerPlan>>;
+  readonly responses: Readonly<Record<string, ResponsePlan>>;
   /** With these the connection is one of HTTP/2, and `client` has nothing. */
   readonly streams?: readonly FuzzStream[] | undefined;
   /** Sent after a 101, and expected back. */

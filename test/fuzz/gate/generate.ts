@@ -1,5 +1,5 @@
-import { answerPlan, upgradePlan } from "./answers.ts";
-import type { AnswerPlan, AppKind, Case, ExpectedRequest } from "./case.ts";
+import { responsePlan, upgradePlan } from "./answers.ts";
+import type { AppKind, Case, ExpectedRequest, ResponsePlan } from "./case.ts";
 import { mutate, split } from "./mutate.ts";
 import { Random } from "./random.ts";
 import { handshake, oddRequest, soundRequest } from "./requests.ts";
@@ -22,47 +22,47 @@ export function makeCase(seed: number, number: number): Case {
 
 function soundCase(random: Random, id: string, app: AppKind): Case {
   const count = 1 + random.int(4);
-  const answers: Record<string, AnswerPlan> = {};
+  const responses: Record<string, ResponsePlan> = {};
   const requests: ExpectedRequest[] = [];
   let text = "";
   for (let at = 0; at < count; at++) {
     const made = soundRequest(random, `${id}.${at}`, at === count - 1);
     text += made.text;
     requests.push(made.expected);
-    const plan = answerPlan(random, made.expected.id);
+    const plan = responsePlan(random, made.expected.id);
     // What an app sends after the head of a response to HEAD is not a body.
-    answers[made.expected.id] = made.expected.method === "HEAD" ? { ...plan, expect: "any" } : plan;
+    responses[made.expected.id] = made.expected.method === "HEAD" ? { ...plan, expect: "any" } : plan;
   }
-  const planned = app === "raw" ? answers : {};
-  if (random.oneIn(4)) return cutCase(random, { id, app, text, answers: planned });
+  const planned = app === "raw" ? responses : {};
+  if (random.oneIn(4)) return cutCase(random, { id, app, text, responses: planned });
   // A client that has sent everything may end its direction, and gets all responses.
   const ends = random.oneIn(3) ? "half-close" : "wait";
-  return { id, app, client: split(random, text), ends, requests, answers: planned };
+  return { id, app, client: split(random, text), ends, requests, responses: planned };
 }
 
 /** Valid requests of a client that goes away at any byte: their connections to the app, and those who wait for these, must not suffer. */
 function cutCase(
   random: Random,
-  { id, app, text, answers }: Pick<Case, "id" | "app" | "answers"> & { text: string },
+  { id, app, text, responses }: Pick<Case, "id" | "app" | "responses"> & { text: string },
 ): Case {
   const sent = text.slice(0, 1 + random.int(text.length));
   const ends = random.pick(["half-close", "destroy", "reset"] as const);
-  return { id, app, client: split(random, withoutHead(sent)), ends, requests: undefined, answers };
+  return { id, app, client: split(random, withoutHead(sent)), ends, requests: undefined, responses };
 }
 
 function oddCase(random: Random, id: string, app: AppKind): Case {
   const count = 1 + random.int(3);
-  const answers: Record<string, AnswerPlan> = {};
+  const responses: Record<string, ResponsePlan> = {};
   let text = "";
   for (let at = 0; at < count; at++) {
     const requestId = `${id}.${at}`;
     const isOdd = random.oneIn(2);
     text += isOdd ? oddRequest(random, requestId) : withoutHead(soundRequest(random, requestId, false).text);
-    answers[requestId] = answerPlan(random, requestId);
+    responses[requestId] = responsePlan(random, requestId);
   }
   if (random.oneIn(2)) text = mutate(random, text);
   const ends = random.pick(["half-close", "half-close", "destroy", "reset", "wait"] as const);
-  return { id, app, client: split(random, text), ends, requests: undefined, answers: app === "raw" ? answers : {} };
+  return { id, app, client: split(random, text), ends, requests: undefined, responses: app === "raw" ? responses : {} };
 }
 
 /** A response to HEAD can be parsed only if the method is known, and of odd bytes it is not. */
@@ -76,7 +76,7 @@ function upgradeCase(random: Random, id: string, app: AppKind): Case {
   if (!isSound && random.oneIn(2)) text = mutate(random, text);
   // Bytes after the handshake, before its response.
   if (!isSound && random.oneIn(3)) text += random.oneIn(2) ? handshake(requestId) : "early bytes";
-  const answers = app === "raw" ? { [requestId]: upgradePlan(random, requestId) } : {};
+  const responses = app === "raw" ? { [requestId]: upgradePlan(random, requestId) } : {};
   const ends = isSound ? "wait" : random.pick(["half-close", "destroy", "reset", "wait"] as const);
-  return { id, app, client: split(random, text), ends, requests: undefined, answers, tunnel };
+  return { id, app, client: split(random, text), ends, requests: undefined, responses, tunnel };
 }

@@ -1,7 +1,7 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants } from "node:http2";
 import type { Case, FuzzStream } from "./case.ts";
 import { judgeAnswer } from "./play.ts";
-import type { Answer } from "./read-messages.ts";
+import type { HttpResponse } from "./read-messages.ts";
 
 /** How long a connection may be silent before its client gives up; longer while a response is pending, by what the gate waits for. */
 const QUIET_MS = 250;
@@ -41,9 +41,9 @@ function judgeStreams(played: Case, heard: readonly HeardStream[]): string | und
   const ids = new Set(heard.flatMap(({ given: { expected } }) => (expected === undefined ? [] : [expected.id])));
   // What an odd request breaks may be the connection.
   const hasOdd = heard.some(({ given }) => given.expected === undefined && given.resetAfter === undefined);
-  for (const { given, answer, isClosed } of heard) {
-    if (given.expected === undefined || (hasOdd && isClosed && answer === undefined)) continue;
-    const complaint = judgeAnswer(played, ids, given.expected, answer);
+  for (const { given, response, isClosed } of heard) {
+    if (given.expected === undefined || (hasOdd && isClosed && response === undefined)) continue;
+    const complaint = judgeAnswer(played, ids, given.expected, response);
     if (complaint !== undefined) return `over HTTP/2: ${complaint}`;
   }
   return undefined;
@@ -91,13 +91,13 @@ class HeardStream {
   }
 
   /** As far as it has come. */
-  get answer(): Answer | undefined {
+  get response(): HttpResponse | undefined {
     if (this.#head === undefined) return undefined;
     const fields = Object.entries(this.#head).flatMap(([name, value]) =>
       (Array.isArray(value) ? value : [value]).map((one) => [name, String(one)] as const),
     );
-    const isWhole = this.#hasEnded && this.#stream?.rstCode === constants.NGHTTP2_NO_ERROR && !this.#stream.aborted;
-    return { firstLine: "", fields, status: Number(this.#head[":status"]), body: this.text, isWhole };
+    const isComplete = this.#hasEnded && this.#stream?.rstCode === constants.NGHTTP2_NO_ERROR && !this.#stream.aborted;
+    return { firstLine: "", fields, status: Number(this.#head[":status"]), body: this.text, isComplete };
   }
 }
 

@@ -1,6 +1,6 @@
 import { connect, type Socket } from "node:net";
 import type { Case, ExpectedRequest } from "./case.ts";
-import { type Answer, type Answers, Malformed, readAnswers, valuesOf } from "./read-messages.ts";
+import { type HttpResponse, Malformed, type Responses, readResponses, valuesOf } from "./read-messages.ts";
 
 /** How long a connection may be silent before its client gives up; longer on a busy machine, while a response is pending. */
 const QUIET_MS = 250;
@@ -64,73 +64,74 @@ async function send(socket: Socket, pieces: readonly string[]): Promise<void> {
 /** Returns what is wrong with what the client received; undefined when nothing is. */
 export function judge(played: Case, heard: Heard): string | undefined {
   const methods = played.requests?.map(({ method }) => method) ?? [];
-  let answers: Answers;
+  let responses: Responses;
   try {
-    answers = readAnswers(heard.text, methods);
+    responses = readResponses(heard.text, methods);
   } catch (error) {
     if (error instanceof Malformed) return `the gate answered what is not HTTP/1.1: ${error.message}`;
     throw error;
   }
-  if (answers.final.some((answer) => valuesOf(answer, "x-saw").includes("stray"))) {
+  if (responses.final.some((response) => valuesOf(response, "x-saw").includes("stray"))) {
     return "a request got the answer that was stray bytes behind another's";
   }
   if (played.tunnel !== undefined) {
-    return answers.tunnel === played.tunnel
+    return responses.tunnel === played.tunnel
       ? undefined
       : "what was sent through the upgraded connection did not come back";
   }
-  if (played.requests !== undefined) return judgeSound(played, played.requests, answers.final);
+  if (played.requests !== undefined) return judgeSound(played, played.requests, responses.final);
   const sent = played.client.join("");
   // A request has its version at the end of its first line. One more response may say that the rest is not a request.
   const requestsMax = (sent.match(/HTTP\//gi)?.length ?? 0) + 1;
-  if (answers.final.length > requestsMax) return `${answers.final.length} answers to at most ${requestsMax} requests`;
+  if (responses.final.length > requestsMax)
+    return `${responses.final.length} answers to at most ${requestsMax} requests`;
   return undefined;
 }
 
 function judgeSound(
   played: Case,
   requests: readonly ExpectedRequest[],
-  answers: readonly Answer[],
+  responses: readonly HttpResponse[],
 ): string | undefined {
-  if (answers.length > requests.length) return `${answers.length} answers to ${requests.length} requests`;
+  if (responses.length > requests.length) return `${responses.length} answers to ${requests.length} requests`;
   const ids = new Set(requests.map(({ id }) => id));
   for (const [at, request] of requests.entries()) {
-    const complaint = judgeAnswer(played, ids, request, answers[at]);
+    const complaint = judgeAnswer(played, ids, request, responses[at]);
     if (complaint !== undefined) return complaint;
     // A response that the app breaks off or gets wrong may end the connection, and everything that was still to come on it.
-    if (answers[at]?.isWhole !== true) return undefined;
+    if (responses[at]?.isComplete !== true) return undefined;
   }
   return undefined;
 }
 
 /** Returns what is wrong with the answer to a valid request. `ids` are those of all requests on its connection. */
 export function judgeAnswer(
-  { app, answers: plans }: Case,
+  { app, responses: plans }: Case,
   ids: ReadonlySet<string>,
   { id, method, status, body }: ExpectedRequest,
-  answer: Answer | undefined,
+  response: HttpResponse | undefined,
 ): string | undefined {
   const plan = app === "raw" ? plans[id] : undefined;
   const expect = status === undefined && plan !== undefined ? plan.expect : "whole";
-  if (answer === undefined) return expect === "whole" ? `no answer to request ${id}` : undefined;
-  const saw = valuesOf(answer, "x-saw");
+  if (response === undefined) return expect === "whole" ? `no answer to request ${id}` : undefined;
+  const saw = valuesOf(response, "x-saw");
   // Odd responses are mutated, including the id that they repeat: there only another request's own id is a proof.
   const isAnothers = (one: string): boolean => one !== id && (expect !== "any" || ids.has(one));
   if (saw.some(isAnothers)) return `request ${id} got the answer to ${saw.join()}`;
   if (expect === "any") return undefined;
   const isOfApp = saw.length > 0;
   // The places at the app are few on purpose, and odd cases hold them.
-  const isBusy = method === "HEAD" || answer.body.includes("/errors/upstream_busy");
-  if (!isOfApp && answer.status === 503 && isBusy) return undefined;
+  const isBusy = method === "HEAD" || response.body.includes("/errors/upstream_busy");
+  if (!isOfApp && response.status === 503 && isBusy) return undefined;
   if (expect === "cut") {
-    if (isOfApp && answer.isWhole) return `the answer to ${id} was broken off, and looks whole`;
-    if (!isOfApp && answer.status !== 502) return `${answer.status} for ${id}, whose answer was broken off`;
+    if (isOfApp && response.isComplete) return `the answer to ${id} was broken off, and looks whole`;
+    if (!isOfApp && response.status !== 502) return `${response.status} for ${id}, whose answer was broken off`;
     return undefined;
   }
-  if (!answer.isWhole) return `the answer to ${id} was broken off`;
+  if (!response.isComplete) return `the answer to ${id} was broken off`;
   const expected = status ?? plan?.status ?? 200;
-  if (answer.status !== expected) return `${answer.status} instead of ${expected} for ${id}`;
-  if (status === undefined && method !== "HEAD" && answer.body !== (plan?.body ?? body)) {
+  if (response.status !== expected) return `${response.status} instead of ${expected} for ${id}`;
+  if (status === undefined && method !== "HEAD" && response.body !== (plan?.body ?? body)) {
     return `the body of the answer to ${id} is not what the app sent`;
   }
   return undefined;

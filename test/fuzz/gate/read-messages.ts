@@ -9,7 +9,7 @@ export interface Message {
   readonly fields: ReadonlyArray<readonly [name: string, value: string]>;
   readonly body: string;
   /** false: the bytes ended before the message did. */
-  readonly isWhole: boolean;
+  readonly isComplete: boolean;
 }
 
 export class Malformed extends Error {}
@@ -40,7 +40,7 @@ function readHead(text: string, start: number): Head | undefined {
 
 type Framing = { kind: "none" } | { kind: "length"; length: number } | { kind: "chunked" } | { kind: "close" };
 
-function framingOf(head: Head, isAnswer: boolean): Framing {
+function framingOf(head: Head, isResponse: boolean): Framing {
   const codings = valuesOf(head, "transfer-encoding");
   const lengths = valuesOf(head, "content-length");
   if (codings.length + lengths.length > 1) throw new Malformed("two fields that say where the body ends");
@@ -52,24 +52,24 @@ function framingOf(head: Head, isAnswer: boolean): Framing {
     if (!/^\d{1,15}$/.test(lengths[0] as string)) throw new Malformed(`the length ${lengths[0]}`);
     return { kind: "length", length: Number(lengths[0]) };
   }
-  return { kind: isAnswer ? "close" : "none" };
+  return { kind: isResponse ? "close" : "none" };
 }
 
 interface Body {
   readonly body: string;
   readonly end: number;
-  readonly isWhole: boolean;
+  readonly isComplete: boolean;
 }
 
 function readBody(text: string, start: number, framing: Framing): Body {
   switch (framing.kind) {
     case "none":
-      return { body: "", end: start, isWhole: true };
+      return { body: "", end: start, isComplete: true };
     case "close":
-      return { body: text.slice(start), end: text.length, isWhole: true };
+      return { body: text.slice(start), end: text.length, isComplete: true };
     case "length": {
       const end = Math.min(text.length, start + framing.length);
-      return { body: text.slice(start, end), end, isWhole: end - start === framing.length };
+      return { body: text.slice(start, end), end, isComplete: end - start === framing.length };
     }
     default:
       return readChunks(text, start);
@@ -81,23 +81,23 @@ function readChunks(text: string, start: number): Body {
   let at = start;
   for (;;) {
     const lineEnd = text.indexOf("\r\n", at);
-    if (lineEnd === -1) return { body, end: text.length, isWhole: false };
+    if (lineEnd === -1) return { body, end: text.length, isComplete: false };
     const line = text.slice(at, lineEnd);
     if (!/^[\da-f]{1,8}$/i.test(line)) throw new Malformed(`the chunk size ${JSON.stringify(line.slice(0, 40))}`);
     const size = Number.parseInt(line, 16);
     at = lineEnd + 2;
     if (size === 0) break;
     body += text.slice(at, at + size);
-    if (text.length < at + size + 2) return { body, end: text.length, isWhole: false };
+    if (text.length < at + size + 2) return { body, end: text.length, isComplete: false };
     if (text.slice(at + size, at + size + 2) !== "\r\n") throw new Malformed("a chunk longer than its size");
     at += size + 2;
   }
-  if (text.startsWith("\r\n", at)) return { body, end: at + 2, isWhole: true };
+  if (text.startsWith("\r\n", at)) return { body, end: at + 2, isComplete: true };
   // Trailers are lines of a head without its first.
   const trailers = readHead(text, at - 2);
   return trailers === undefined
-    ? { body, end: text.length, isWhole: false }
-    : { body, end: trailers.end, isWhole: true };
+    ? { body, end: text.length, isComplete: false }
+    : { body, end: trailers.end, isComplete: true };
 }
 
 /** Returns the first request in `text` and its end; undefined when its head is incomplete. Throws `Malformed`. */
@@ -107,24 +107,24 @@ export function readRequest(text: string): { message: Message; end: number } | u
   if (!/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+ [\x21-\x7e]+ HTTP\/1\.1$/.test(head.firstLine)) {
     throw new Malformed(`the request line ${JSON.stringify(head.firstLine.slice(0, 80))}`);
   }
-  const { body, end, isWhole } = readBody(text, head.end, framingOf(head, false));
-  return { message: { ...head, body, isWhole }, end };
+  const { body, end, isComplete } = readBody(text, head.end, framingOf(head, false));
+  return { message: { ...head, body, isComplete }, end };
 }
 
-export interface Answer extends Message {
+export interface HttpResponse extends Message {
   readonly status: number;
 }
 
-export interface Answers {
-  readonly final: readonly Answer[];
+export interface Responses {
+  readonly final: readonly HttpResponse[];
   readonly interim: number;
   /** The bytes after a 101; undefined when there was none. */
   readonly tunnel: string | undefined;
 }
 
 /** Reads all responses on a connection. `methods` are those of the requests, in order. Throws `Malformed`. */
-export function readAnswers(text: string, methods: readonly string[]): Answers {
-  const final: Answer[] = [];
+export function readResponses(text: string, methods: readonly string[]): Responses {
+  const final: HttpResponse[] = [];
   let interim = 0;
   for (let at = 0; at < text.length; ) {
     const head = readHead(text, at);
@@ -145,8 +145,8 @@ export function readAnswers(text: string, methods: readonly string[]): Answers {
     }
     const framing = framingOf(head, true);
     const hasBody = methods[final.length] !== "HEAD" && status !== 204 && status !== 304;
-    const { body, end, isWhole } = readBody(text, head.end, hasBody ? framing : { kind: "none" });
-    final.push({ ...head, status, body, isWhole });
+    const { body, end, isComplete } = readBody(text, head.end, hasBody ? framing : { kind: "none" });
+    final.push({ ...head, status, body, isComplete });
     at = end;
   }
   return { final, interim, tunnel: undefined };

@@ -1,4 +1,4 @@
-import type { AnswerPlan, Case } from "./case.ts";
+import type { Case, ResponsePlan } from "./case.ts";
 
 /** Each attempt needs a connection, and on a busy machine some are slow. */
 const SHRINK_MS = 20_000;
@@ -17,12 +17,12 @@ export async function shrink(found: Case, fails: (smaller: Case) => Promise<bool
   };
   await attempt({ ...smallest, requests: undefined, tunnel: undefined });
   await attempt({ ...smallest, client: [smallest.client.join("")] });
-  for (const [id, plan] of Object.entries(smallest.answers)) {
-    const { [id]: _, ...rest } = smallest.answers;
-    if (!(await attempt({ ...smallest, answers: rest }))) {
+  for (const [id, plan] of Object.entries(smallest.responses)) {
+    const { [id]: _, ...rest } = smallest.responses;
+    if (!(await attempt({ ...smallest, responses: rest }))) {
       await attempt({
         ...smallest,
-        answers: { ...smallest.answers, [id]: { ...plan, pieces: [plan.pieces.join("")] } },
+        responses: { ...smallest.responses, [id]: { ...plan, pieces: [plan.pieces.join("")] } },
       });
     }
   }
@@ -30,11 +30,11 @@ export async function shrink(found: Case, fails: (smaller: Case) => Promise<bool
   if (smallest.requests === undefined && smallest.client.length === 1) {
     await shrinkText(smallest.client[0] ?? "", (text) => attempt({ ...smallest, client: [text] }));
   }
-  for (const [id, plan] of Object.entries(smallest.answers)) {
+  for (const [id, plan] of Object.entries(smallest.responses)) {
     if (plan.pieces.length !== 1 || plan.expect === "whole") continue;
-    const withText = (text: string): AnswerPlan => ({ ...plan, pieces: [text] });
+    const withText = (text: string): ResponsePlan => ({ ...plan, pieces: [text] });
     await shrinkText(plan.pieces[0] ?? "", (text) =>
-      attempt({ ...smallest, answers: { ...smallest.answers, [id]: withText(text) } }),
+      attempt({ ...smallest, responses: { ...smallest.responses, [id]: withText(text) } }),
     );
   }
   return smallest;

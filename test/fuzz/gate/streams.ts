@@ -1,5 +1,5 @@
-import { answerPlan } from "./answers.ts";
-import { type AnswerPlan, type AppKind, type Case, FUZZ_KEY, type FuzzStream } from "./case.ts";
+import { responsePlan } from "./answers.ts";
+import { type AppKind, type Case, FUZZ_KEY, type FuzzStream, type ResponsePlan } from "./case.ts";
 import { split } from "./mutate.ts";
 import type { Random } from "./random.ts";
 import { digest, ODD_TARGETS } from "./requests.ts";
@@ -16,17 +16,17 @@ const FORGED: readonly (readonly [string, string])[] = [
 ];
 
 export function streamsCase(random: Random, id: string, app: AppKind): Case {
-  const answers: Record<string, AnswerPlan> = {};
+  const responses: Record<string, ResponsePlan> = {};
   const streams: FuzzStream[] = [];
   const count = 1 + random.int(4);
   for (let at = 0; at < count; at++) {
     const stream = random.oneIn(6) ? oddStream(random, `${id}.${at}`) : soundStream(random, `${id}.${at}`);
-    const plan = answerPlan(random, `${id}.${at}`);
+    const plan = responsePlan(random, `${id}.${at}`);
     streams.push(stream);
-    answers[`${id}.${at}`] = stream.method === "HEAD" ? { ...plan, expect: "any" } : plan;
+    responses[`${id}.${at}`] = stream.method === "HEAD" ? { ...plan, expect: "any" } : plan;
   }
   const ends = random.oneIn(8) ? "destroy" : "wait";
-  return { id, app, client: [], ends, requests: undefined, streams, answers: app === "raw" ? answers : {} };
+  return { id, app, client: [], ends, requests: undefined, streams, responses: app === "raw" ? responses : {} };
 }
 
 function soundStream(random: Random, id: string): FuzzStream {

@@ -2,7 +2,7 @@ import { aRule, call } from "../../harness/gate.ts";
 import { type GuardedApp, guardApp } from "../../harness/sidecar-process.ts";
 import { waitFor } from "../../harness/wait.ts";
 import { type FuzzApp, startApps } from "./apps.ts";
-import { type AnswerPlan, type AppKind, type Case, FUZZ_KEY, FUZZ_KEY_ID } from "./case.ts";
+import { type AppKind, type Case, FUZZ_KEY, FUZZ_KEY_ID, type ResponsePlan } from "./case.ts";
 import { judge, play } from "./play.ts";
 import { playStreams } from "./play-streams.ts";
 
@@ -64,7 +64,7 @@ const openSidecar: OpenGate = async (app) => {
 };
 
 export async function openWorld(openGate: OpenGate = openSidecar): Promise<World> {
-  const plans = new Map<string, AnswerPlan>();
+  const plans = new Map<string, ResponsePlan>();
   let found: Complaint[] = [];
   let seen = 0;
   let rssMaxMiB = 0;
@@ -104,7 +104,7 @@ export async function openWorld(openGate: OpenGate = openSidecar): Promise<World
       await open(app);
       return `the sidecar did not answer at /livez and /metrics within ${LIVEZ_MS} ms`;
     }
-    const faults = [...metrics.matchAll(/^postern_sidecar_faults_total\S* (\d+)/gm)].reduce(
+    const faults = [...metrics.matchAll(/^postern_sidecar_internal_errors_total\S* (\d+)/gm)].reduce(
       (sum, [, n]) => sum + Number(n),
       0,
     );
@@ -121,7 +121,7 @@ export async function openWorld(openGate: OpenGate = openSidecar): Promise<World
     async play(played) {
       // A case may be played again with other responses.
       for (let at = 0; at < REQUESTS_MAX; at++) plans.delete(`${played.id}.${at}`);
-      for (const [id, plan] of Object.entries(played.answers)) plans.set(id, plan);
+      for (const [id, plan] of Object.entries(played.responses)) plans.set(id, plan);
       for (const [id] of plans) {
         if (plans.size <= PLANS_MAX) break;
         plans.delete(id);

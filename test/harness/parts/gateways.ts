@@ -11,18 +11,18 @@ import { pythonWith } from "./python-package.ts";
 export type DebianGateway = "nginx" | "haproxy" | "caddy" | "apache2";
 
 /** What its example needs besides the gateway: a package, and a file that tells whether it is there. */
-const NEEDED: Partial<Record<DebianGateway, { readonly name: string; readonly file: string }>> = {
+const REQUIRED: Partial<Record<DebianGateway, { readonly name: string; readonly file: string }>> = {
   apache2: { name: "lua-socket", file: "/usr/share/lua/5.3/socket/http.lua" },
 };
 
 export async function findDebianGateway(name: DebianGateway): Promise<string> {
-  const needed = NEEDED[name];
+  const required = REQUIRED[name];
   const program = await findPart(name, `install ${name}`, [
     { name: "the PATH", attempt: () => findBinary([name]) },
     { name: "apt-get", attempt: () => installedBinary(name, [name]) },
   ]);
-  if (needed !== undefined && !existsSync(needed.file) && !(await installPackage(needed.name))) {
-    throw new MissingPart(`${needed.name} is missing: install ${needed.name}`);
+  if (required !== undefined && !existsSync(required.file) && !(await installPackage(required.name))) {
+    throw new MissingPart(`${required.name} is missing: install ${required.name}`);
   }
   return program;
 }

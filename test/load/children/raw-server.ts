@@ -5,7 +5,7 @@ import { createServer } from "node:net";
  * as it announces, and answers fixed bytes. Prints its address. Usage: node raw-server.ts BODY
  */
 const body = process.argv[2] ?? "";
-const ANSWER = Buffer.from(
+const RESPONSE = Buffer.from(
   `HTTP/1.1 200 OK\r\ncontent-type: application/json; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
 );
 
@@ -20,7 +20,7 @@ const server = createServer({ noDelay: true }, (socket) => {
       const length = Number(parseHead(text, end).get("content-length") ?? 0);
       if (text.length < end + 4 + length) return;
       text = text.slice(end + 4 + length);
-      socket.write(ANSWER);
+      socket.write(RESPONSE);
     }
   });
   socket.on("error", () => {});

@@ -1,7 +1,7 @@
 import { type AddressInfo, connect, createServer } from "node:net";
 import { MessageParser } from "../../../http1/message-parser.ts";
-import { passableHead } from "../../../sidecar/app/answer-head.ts";
 import { compileHeadReader } from "../../../sidecar/http/head.ts";
+import { passableHead } from "../../../sidecar/upstream/response-head.ts";
 
 /*
  * A gate without what makes it one, to see below what no gate on Node's sockets can come: a connection to the app for each client's, and messages

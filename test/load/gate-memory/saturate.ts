@@ -54,7 +54,7 @@ export interface Saturation {
 const LARGE_BYTES = 1024 * 1024;
 /** The largest that a gate holds whole (`wholeBodyBytesMax`). */
 const WHOLE_BYTES = 16 * 1024;
-const ANSWER = Buffer.alloc(64 * 1024, "a");
+const RESPONSE = Buffer.alloc(64 * 1024, "a");
 
 export async function saturateGate(options: SaturationOptions): Promise<Saturation> {
   const closers: Array<() => Promise<unknown>> = [];
@@ -72,7 +72,7 @@ export async function saturateGate(options: SaturationOptions): Promise<Saturati
     const beat = setInterval(() => void records.heartbeat().catch(() => undefined), 500);
     closers.push(async () => clearInterval(beat));
     const app = await startApp((req, res) => {
-      req.resume().on("end", () => res.end(req.url === "/large" ? ANSWER : "ok"));
+      req.resume().on("end", () => res.end(req.url === "/large" ? RESPONSE : "ok"));
     });
     closers.push(() => app.close());
 

@@ -75,12 +75,12 @@ export async function measureAtRest({ objects, resyncMs, windowMs, deadlineMs }:
       const { exitCode, stderr } = await kubernetes.kubectl(["create", "-f", "-"], text.join("\n---\n"));
       if (exitCode !== 0) throw new Error(stderr.slice(0, 2_000));
     }
-    const settled = () =>
+    const synced = () =>
       operator.statuses().filter(({ status }) => {
         const conditions = (status?.conditions ?? []) as ReadonlyArray<{ type: string; status: string }>;
         return conditions.some(({ type, status: is }) => ["Ready", "Accepted"].includes(type) && is === "True");
       }).length;
-    await waitFor("every object to be in the store", async () => settled() === manifests.length, {
+    await waitFor("every object to be in the store", async () => synced() === manifests.length, {
       deadlineMs,
       everyMs: 250,
     });

@@ -102,9 +102,11 @@ export async function applyManyObjects({ good, bad, memoryBytes, program, deadli
     const unique = randomBytes(3).toString("hex");
     const manifests = Array.from({ length: good }, (_, i) => role(`good-${i}`, `${unique}-${i}`));
     // Later than the objects that they rival, and among them in the order of the work.
-    const rivals = Array.from({ length: bad }, (_, i) => role(`bad-${i}`, `${unique}-${Math.floor((i * good) / bad)}`));
+    const competitors = Array.from({ length: bad }, (_, i) =>
+      role(`bad-${i}`, `${unique}-${Math.floor((i * good) / bad)}`),
+    );
     const startedAt = performance.now();
-    for (const items of [manifests, rivals]) {
+    for (const items of [manifests, competitors]) {
       if (items.length === 0) continue;
       const list = JSON.stringify({ apiVersion: "v1", kind: "List", items });
       const { exitCode, stderr } = await kubernetes.kubectl(["create", "-f", "-"], list);
@@ -121,8 +123,8 @@ export async function applyManyObjects({ good, bad, memoryBytes, program, deadli
         return count("True") === good && count("False") === bad;
       },
       { deadlineMs, everyMs: 100 },
-    ).then((answer) => {
-      if (answer === EXIT) throw new Error(`the operator exited: ${operator.stderr().slice(-2_000)}`);
+    ).then((response) => {
+      if (response === EXIT) throw new Error(`the operator exited: ${operator.stderr().slice(-2_000)}`);
     });
     const readyAt = performance.now();
     return {

@@ -29,13 +29,13 @@ export interface AskerOptions {
 }
 
 /** A process, and the workspaces that it serves. */
-export interface Door {
+export interface ExtAuthServer {
   readonly part: Part;
   readonly workspaces: readonly WorkspaceName[];
 }
 
 /** The attacker's workspace is verified only at the api-servers, which read Postgres. */
-export const doors = ({ apiServers, sidecars }: World): Door[] => [
+export const extAuth = ({ apiServers, sidecars }: World): ExtAuthServer[] => [
   ...apiServers.map((part) => ({ part, workspaces: ["main", "second", "attacker"] as const })),
   ...sidecars.map(({ part, workspace }) => ({ part, workspaces: [workspace] })),
 ];
@@ -43,13 +43,13 @@ export const doors = ({ apiServers, sidecars }: World): Door[] => [
 /** Verifies plain keys at one process, most often those changed recently. */
 export async function runAsker(
   { random, http, journal, keys, world, signal }: AskerOptions,
-  door: Door,
+  extAuth: ExtAuthServer,
 ): Promise<void> {
   while (!signal.aborted) {
-    const key = keys.pick(random, door.workspaces);
+    const key = keys.pick(random, extAuth.workspaces);
     if (key !== undefined) {
       const workspace = world.workspaces[key.workspace];
-      journal.add(await ask(http, { part: door.part, workspace, key, wanted: chooseWanted(random, keys, key) }));
+      journal.add(await ask(http, { part: extAuth.part, workspace, key, wanted: chooseWanted(random, keys, key) }));
     }
     await sleep(random.pauseMs(ASK_PAUSE_MS));
   }
@@ -71,7 +71,7 @@ export async function runSpender(
   name: WorkspaceName,
 ): Promise<void> {
   const workspace = world.workspaces[name];
-  const parts = doors(world).filter(({ workspaces }) => workspaces.includes(name));
+  const parts = extAuth(world).filter(({ workspaces }) => workspaces.includes(name));
   const servers = new Servers(parts.map(({ part }) => part));
   while (!signal.aborted) {
     const list = keys.of(name, random.chance(0.5) ? "limited" : "credited");
@@ -79,9 +79,9 @@ export async function runSpender(
     const key = random.pick(list);
     const burst = Array.from({ length: BURST }, async () => {
       const part = servers.pick(random);
-      const answer = await ask(http, { part, workspace, key, wanted: { needs: "none" } });
-      servers.note(part, { kind: answer.answer === "none" ? "lost" : "answered" });
-      journal.add(answer);
+      const response = await ask(http, { part, workspace, key, wanted: { needs: "none" } });
+      servers.note(part, { kind: response.response === "none" ? "lost" : "answered" });
+      journal.add(response);
     });
     await Promise.all(burst);
     await sleep(random.pauseMs(BURST_PAUSE_MS));

@@ -76,29 +76,30 @@ const KINDS: Readonly<Record<string, Answer>> = {
   upstream_timeout: "unavailable",
 };
 
-type Read = Pick<AskEntry, "answer" | "status" | "requestId" | "detail">;
+type Read = Pick<AskEntry, "response" | "status" | "requestId" | "detail">;
 
 /** What an api-server returns for a key. */
 export function readVerification(result: Result): Read {
-  if (result.kind !== "answered") return { answer: "none", detail: result.why };
+  if (result.kind !== "answered") return { response: "none", detail: result.why };
   const { status } = result;
   const body = readJson<Body>(result.text);
   const requestId = body?.meta?.requestId;
-  if (status === 200) return { answer: ANSWERS[body?.data?.code ?? ""] ?? "odd", requestId, detail: body?.data?.code };
+  if (status === 200)
+    return { response: ANSWERS[body?.data?.code ?? ""] ?? "odd", requestId, detail: body?.data?.code };
   const kind = kindOf(body);
-  const answer = kind === "service_unavailable" ? "unavailable" : "odd";
-  return { answer, status, requestId, detail: `${kind}: ${body?.error?.detail}` };
+  const response = kind === "service_unavailable" ? "unavailable" : "odd";
+  return { response, status, requestId, detail: `${kind}: ${body?.error?.detail}` };
 }
 
 /** What a sidecar returns, whose app answers 200. */
 export function readGate(result: Result): Read {
-  if (result.kind !== "answered") return { answer: "none", detail: result.why };
+  if (result.kind !== "answered") return { response: "none", detail: result.why };
   const requestId = String(result.headers["x-request-id"] ?? "");
   const { status } = result;
-  if (status === 200) return { answer: "valid", requestId };
+  if (status === 200) return { response: "valid", requestId };
   const body = readJson<Body>(result.text);
   const kind = kindOf(body);
-  return { answer: KINDS[kind] ?? "odd", status, requestId, detail: `${kind}: ${body?.error?.detail}` };
+  return { response: KINDS[kind] ?? "odd", status, requestId, detail: `${kind}: ${body?.error?.detail}` };
 }
 
 const kindOf = (body: Body | undefined): string => body?.error?.type?.split("/").at(-1) ?? "no kind";

@@ -26,7 +26,7 @@ export interface FaultOptions {
   readonly keys: Keys;
   readonly random: Random;
   readonly signal: AbortSignal;
-  readonly onFault: (fault: PlannedFault) => void;
+  readonly onInternalError: (fault: PlannedFault) => void;
 }
 
 /** Resolves when every fault is over. Throws when a part could not be brought back. */
@@ -39,7 +39,7 @@ export async function runFaults(plan: Plan, options: FaultOptions): Promise<void
       signal: options.signal,
     }).catch(() => undefined);
     if (options.signal.aborted) break;
-    options.onFault(fault);
+    options.onInternalError(fault);
     running.push(runner.run(fault));
   }
   await Promise.all(running);

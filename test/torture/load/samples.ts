@@ -16,10 +16,10 @@ export async function sample(
   const { sentMs, answeredMs } = result;
   const stalenessMs = readStaleness(result.text, "staleness");
   // A sidecar follows only one workspace.
-  const feedStalenessMs = part.name.startsWith("api-") ? readStaleness(result.text, "feed_staleness") : stalenessMs;
-  const limitFailures = /^postern_sidecar_counter_failures_total\{what="limits"\} (\d+)$/m.exec(result.text)?.[1];
+  const streamStalenessMs = part.name.startsWith("api-") ? readStaleness(result.text, "feed_staleness") : stalenessMs;
+  const limitFailures = /^postern_sidecar_counter_failures_total\{kind="limits"\} (\d+)$/m.exec(result.text)?.[1];
   const counted = limitFailures === undefined ? {} : { limitFailures: Number(limitFailures) };
-  const said = { sentMs, answeredMs, stalenessMs, feedStalenessMs, ...counted };
+  const said = { sentMs, answeredMs, stalenessMs, streamStalenessMs, ...counted };
   journal?.add({ type: "sample", process: part.name, incarnation, ...said });
   return { stalenessMs, leads: /^postern_relay_leading 1$/m.test(result.text) };
 }

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { startProcess } from "../../harness/process.ts";
-import { claimFolder, endLeftovers, FOLDER_PREFIX, FOLDER_VARIABLE } from "./leftovers.ts";
+import { claimFolder, endUnversioned, FOLDER_PREFIX, FOLDER_VARIABLE } from "./leftovers.ts";
 
 const start = async (folder: string) => {
   const args = ["-e", "console.log('up'); setInterval(() => {}, 1000)"];
@@ -26,7 +26,7 @@ test.runIf(process.platform === "linux")(
       claim.release();
       await rm(living, { recursive: true });
     });
-    endLeftovers();
+    endUnversioned();
     expect(await left.exited).toEqual({ code: null, signal: "SIGKILL" });
     expect([existsSync(dead), existsSync(living)]).toEqual([false, true]);
     expect(process.kill(ours.pid, 0)).toBe(true);

@@ -21,7 +21,7 @@ export function claimFolder(folder: string): { release(): void } {
 }
 
 /** Ends what dead runs left, and removes their folders. Only on Linux, because elsewhere the owner cannot be determined. */
-export function endLeftovers(): void {
+export function endUnversioned(): void {
   if (platform() !== "linux") return;
   for (const name of readdirSync(tmpdir()).filter((each) => each.startsWith(FOLDER_PREFIX))) {
     const folder = join(tmpdir(), name);

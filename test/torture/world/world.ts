@@ -11,7 +11,7 @@ import { makeId } from "../../../core/ids.ts";
 import { makeKeyString } from "../../../core/keys/key-string.ts";
 import { startApp, type TestApp } from "../../harness/gate.ts";
 import { freePort } from "../../harness/ports.ts";
-import { claimFolder, endLeftovers, FOLDER_PREFIX, FOLDER_VARIABLE } from "./leftovers.ts";
+import { claimFolder, endUnversioned, FOLDER_PREFIX, FOLDER_VARIABLE } from "./leftovers.ts";
 import { Part } from "./part.ts";
 import { AbortablePostgres } from "./postgres.ts";
 import { LosableRedis } from "./redis.ts";
@@ -123,7 +123,7 @@ export class World {
 
 /** Opens stores, workspaces with root keys, and the app; no api-server and no sidecar yet. */
 export async function openWorld(): Promise<World> {
-  endLeftovers();
+  endUnversioned();
   await using closers = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), FOLDER_PREFIX));
   const claim = claimFolder(folder);

@@ -18,8 +18,10 @@ function constant(text: string): string | number | undefined {
   const found = constantOf(expressionOf(text), NOW_MS);
   if (found === undefined) return undefined;
   if (found.kind === "count") return found.latest === found.value ? found.value : `${found.value} to ${found.latest}`;
-  const moment = new Date(found.ms).toISOString().slice(0, found.kind === "date" && found.ms % DAY_MS === 0 ? 10 : -1);
-  return `${found.kind} ${moment}${found.latest === found.ms ? "" : ` to ${new Date(found.latest).toISOString().slice(0, -1)}`}`;
+  const timestamp = new Date(found.ms)
+    .toISOString()
+    .slice(0, found.kind === "date" && found.ms % DAY_MS === 0 ? 10 : -1);
+  return `${found.kind} ${timestamp}${found.latest === found.ms ? "" : ` to ${new Date(found.latest).toISOString().slice(0, -1)}`}`;
 }
 
 test.each<[string, string | number | undefined]>([

@@ -11,7 +11,7 @@ import { type BucketUnit, plusUnits, startOf } from "./calendar.ts";
  * Unix ms. `latest` is the moment that the caller meant when `ms` is the start of its bucket: for `toStartOfHour(now())` it is now. A
  * bucket's start may be older than the retention as long as its `latest` is not.
  */
-export interface Moment {
+export interface Timestamp {
   readonly kind: "date" | "dateTime";
   readonly ms: number;
   readonly latest: number;
@@ -26,14 +26,14 @@ export interface Count {
 
 const DAY_MS = 86_400_000;
 
-export function constantOf(expression: Expression, nowMs: number): Moment | Count | undefined {
+export function constantOf(expression: Expression, nowMs: number): Timestamp | Count | undefined {
   switch (expression.kind) {
     case "aliased":
       return constantOf(expression.expression, nowMs);
     case "number":
       return count(Number(expression.text));
     case "string":
-      return /^-?\d+$/.test(expression.value) ? count(Number(expression.value)) : momentOfText(expression.value);
+      return /^-?\d+$/.test(expression.value) ? count(Number(expression.value)) : timestampOfText(expression.value);
     case "unary": {
       const operand = expression.operator === "-" ? constantOf(expression.operand, nowMs) : undefined;
       return operand?.kind === "count" ? count(-operand.value) : undefined;
@@ -50,7 +50,7 @@ export function constantOf(expression: Expression, nowMs: number): Moment | Coun
 }
 
 const count = (value: number, latest = value): Count => ({ kind: "count", value, latest });
-const moment = (kind: Moment["kind"], ms: number, latest = ms): Moment => ({ kind, ms, latest });
+const timestamp = (kind: Timestamp["kind"], ms: number, latest = ms): Timestamp => ({ kind, ms, latest });
 
 interface Bucket {
   readonly unit: BucketUnit;
@@ -83,16 +83,16 @@ const isDated = (unit: BucketUnit): boolean => ["week", "month", "quarter", "yea
 const isUnit = (text: string): text is BucketUnit =>
   ["second", "minute", "hour", "day", "week", "month", "quarter", "year"].includes(text);
 
-function constantOfCall(call: Call, nowMs: number): Moment | Count | undefined {
+function constantOfCall(call: Call, nowMs: number): Timestamp | Count | undefined {
   const [first] = call.arguments;
   const published = publishedFunction(call.name.text);
   switch (published) {
     case "now":
-      return moment("dateTime", startOf("second", nowMs), nowMs);
+      return timestamp("dateTime", startOf("second", nowMs), nowMs);
     case "now64":
-      return moment("dateTime", nowMs);
+      return timestamp("dateTime", nowMs);
     case "today":
-      return moment("date", startOf("day", nowMs), nowMs);
+      return timestamp("date", startOf("day", nowMs), nowMs);
   }
   const bucket = bucketOfCall(call);
   if (bucket !== undefined) return startOfConstant(bucket, constantOf(bucket.of, nowMs));
@@ -105,7 +105,7 @@ function constantOfCall(call: Call, nowMs: number): Moment | Count | undefined {
     case "toInt64":
       return operand?.kind === "count" ? operand : undefined;
     case "fromUnixTimestamp64Milli":
-      return operand?.kind === "count" ? moment("dateTime", operand.value, operand.latest) : undefined;
+      return operand?.kind === "count" ? timestamp("dateTime", operand.value, operand.latest) : undefined;
     case "toUnixTimestamp64Milli":
       return operand?.kind === "dateTime" ? count(operand.ms, operand.latest) : undefined;
     case "toUnixTimestamp":
@@ -119,27 +119,27 @@ function constantOfCall(call: Call, nowMs: number): Moment | Count | undefined {
 /** What begins a bucket is meant by the moment in it. A date that was written out is its whole day. */
 function startOfConstant(
   { unit, isDate }: Pick<Bucket, "unit" | "isDate">,
-  operand: Moment | Count | undefined,
-): Moment | undefined {
+  operand: Timestamp | Count | undefined,
+): Timestamp | undefined {
   const inside = operand?.kind === "count" ? converted("DateTime", operand) : operand;
   if (inside === undefined || inside.kind === "count") return undefined;
-  return moment(isDate ? "date" : "dateTime", startOf(unit, inside.ms), inside.latest);
+  return timestamp(isDate ? "date" : "dateTime", startOf(unit, inside.ms), inside.latest);
 }
 
-function converted(type: string, operand: Moment | Count | undefined): Moment | Count | undefined {
+function converted(type: string, operand: Timestamp | Count | undefined): Timestamp | Count | undefined {
   if (operand === undefined) return undefined;
   if (type === "Date") return startOfConstant({ unit: "day", isDate: true }, operand);
   if (type === "Int64") return operand.kind === "count" ? operand : undefined;
   if (type !== "DateTime" && type !== "DateTime64") return undefined;
-  if (operand.kind === "count") return moment("dateTime", operand.value * 1000, operand.latest * 1000);
-  return moment("dateTime", operand.ms, operand.latest);
+  if (operand.kind === "count") return timestamp("dateTime", operand.value * 1000, operand.latest * 1000);
+  return timestamp("dateTime", operand.ms, operand.latest);
 }
 
 /** A moment and an interval or a number of days or seconds, or two numbers. */
 function constantOfSum(
   { operator, left, right }: Extract<Expression, { kind: "binary" }>,
   nowMs: number,
-): Moment | Count | undefined {
+): Timestamp | Count | undefined {
   const first = constantOf(left, nowMs);
   if (first === undefined) return undefined;
   const interval = intervalOf(right, nowMs);
@@ -155,9 +155,9 @@ function constantOfSum(
   return plusInterval(first, { unit: first.kind === "date" ? "day" : "second", count: second.value * sign });
 }
 
-function plusInterval({ kind, ms, latest }: Moment, by: { unit: IntervalUnit; count: number }): Moment {
+function plusInterval({ kind, ms, latest }: Timestamp, by: { unit: IntervalUnit; count: number }): Timestamp {
   const finerThanDay = !["day", "week", "month", "quarter", "year"].includes(by.unit);
-  return moment(finerThanDay ? "dateTime" : kind, plusUnits(ms, by), plusUnits(latest, by));
+  return timestamp(finerThanDay ? "dateTime" : kind, plusUnits(ms, by), plusUnits(latest, by));
 }
 
 function arithmetic(operator: string, a: Count, b: Count): Count | undefined {
@@ -191,11 +191,11 @@ function intervalOfAmount(amount: Expression, unit: IntervalUnit, nowMs: number)
 
 const TEXT = /^(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)(Z|[+-]\d\d:\d\d)?)?$/;
 
-function momentOfText(text: string): Moment | undefined {
+function timestampOfText(text: string): Timestamp | undefined {
   const found = TEXT.exec(text);
   if (found === null) return undefined;
   const [, day, time, zone] = found;
   const ms = Date.parse(`${day}T${time ?? "00:00"}${zone ?? "Z"}`);
   if (Number.isNaN(ms)) return undefined;
-  return time === undefined ? moment("date", ms, ms + DAY_MS - 1) : moment("dateTime", ms);
+  return time === undefined ? timestamp("date", ms, ms + DAY_MS - 1) : timestamp("dateTime", ms);
 }

@@ -9,7 +9,7 @@ import { readType } from "./types.ts";
  * Operators by their power, as ClickHouse's parser has them: the more powerful binds first, equal ones from left to right. NOT is
  * less powerful than comparisons, and BETWEEN less than `=`, so that `a BETWEEN 1 AND b = c` compares `a` with `b = c`.
  */
-const POWER = {
+const AUTHORITY = {
   or: 3,
   and: 4,
   not: 5,
@@ -23,30 +23,30 @@ const POWER = {
 };
 
 const BINARY: Readonly<Record<string, { readonly operator: BinaryOperator; readonly power: number }>> = {
-  or: { operator: "or", power: POWER.or },
-  and: { operator: "and", power: POWER.and },
-  "=": { operator: "=", power: POWER.comparison },
-  "==": { operator: "=", power: POWER.comparison },
-  "!=": { operator: "!=", power: POWER.comparison },
-  "<>": { operator: "!=", power: POWER.comparison },
-  "<": { operator: "<", power: POWER.comparison },
-  "<=": { operator: "<=", power: POWER.comparison },
-  ">": { operator: ">", power: POWER.comparison },
-  ">=": { operator: ">=", power: POWER.comparison },
-  "||": { operator: "||", power: POWER.concat },
-  "+": { operator: "+", power: POWER.sum },
-  "-": { operator: "-", power: POWER.sum },
-  "*": { operator: "*", power: POWER.product },
-  "/": { operator: "/", power: POWER.product },
-  "%": { operator: "%", power: POWER.product },
-  mod: { operator: "%", power: POWER.product },
+  or: { operator: "or", power: AUTHORITY.or },
+  and: { operator: "and", power: AUTHORITY.and },
+  "=": { operator: "=", power: AUTHORITY.comparison },
+  "==": { operator: "=", power: AUTHORITY.comparison },
+  "!=": { operator: "!=", power: AUTHORITY.comparison },
+  "<>": { operator: "!=", power: AUTHORITY.comparison },
+  "<": { operator: "<", power: AUTHORITY.comparison },
+  "<=": { operator: "<=", power: AUTHORITY.comparison },
+  ">": { operator: ">", power: AUTHORITY.comparison },
+  ">=": { operator: ">=", power: AUTHORITY.comparison },
+  "||": { operator: "||", power: AUTHORITY.concat },
+  "+": { operator: "+", power: AUTHORITY.sum },
+  "-": { operator: "-", power: AUTHORITY.sum },
+  "*": { operator: "*", power: AUTHORITY.product },
+  "/": { operator: "/", power: AUTHORITY.product },
+  "%": { operator: "%", power: AUTHORITY.product },
+  mod: { operator: "%", power: AUTHORITY.product },
 };
 
 /** Operators that ClickHouse has beside these. */
 const NOT_SERVED: ReadonlySet<string> = new Set(["<=>", "?", "->", "div", "regexp", "rlike", "global"]);
 
 /** Reads operands and operators of at least this power. */
-export function readExpression(grammar: Grammar, powerMin = 0): Expression {
+export function readExpression(grammar: Grammar, authorityMin = 0): Expression {
   const { cursor } = grammar;
   let left = readPrefixed(grammar);
   for (;;) {
@@ -55,14 +55,14 @@ export function readExpression(grammar: Grammar, powerMin = 0): Expression {
     const word = token.text.toLowerCase();
     const binary = Object.hasOwn(BINARY, word) ? BINARY[word] : undefined;
     if (binary !== undefined) {
-      if (binary.power < powerMin) return left;
+      if (binary.power < authorityMin) return left;
       cursor.next();
       const right = cursor.nested(() => readExpression(grammar, binary.power + 1));
       left = { kind: "binary", operator: binary.operator, left, right, span: spanOf(left, right) };
     } else if (NOT_SERVED.has(word)) {
       throw cursor.notServed(`the operator ${word.toUpperCase()}`);
     } else {
-      const next = readSpecial(grammar, left, powerMin);
+      const next = readSpecial(grammar, left, authorityMin);
       if (next === undefined) return left;
       left = next;
     }
@@ -70,18 +70,18 @@ export function readExpression(grammar: Grammar, powerMin = 0): Expression {
 }
 
 /** IS NULL, BETWEEN, IN, LIKE and their negations, or undefined when none of them, or one of less power, stands here. */
-function readSpecial(grammar: Grammar, operand: Expression, powerMin: number): Expression | undefined {
+function readSpecial(grammar: Grammar, operand: Expression, authorityMin: number): Expression | undefined {
   const { cursor } = grammar;
-  if (cursor.isWord("is")) return powerMin > POWER.isNull ? undefined : readIs(cursor, operand);
+  if (cursor.isWord("is")) return authorityMin > AUTHORITY.isNull ? undefined : readIs(cursor, operand);
   const negated = cursor.isWord("not");
   const word = cursor.peek(negated ? 1 : 0).text.toLowerCase();
-  const power = word === "between" ? POWER.between : POWER.comparison;
-  if (power < powerMin) return undefined;
+  const authority = word === "between" ? AUTHORITY.between : AUTHORITY.comparison;
+  if (authority < authorityMin) return undefined;
   const take = (): boolean => cursor.takeWords(...(negated ? ["not", word] : [word]));
   if (word === "between" && take()) return readBetween(grammar, operand, negated);
   if (word === "in" && take()) return readIn(grammar, operand, negated);
   if ((word === "like" || word === "ilike") && take()) {
-    const pattern = cursor.nested(() => readExpression(grammar, POWER.comparison + 1));
+    const pattern = cursor.nested(() => readExpression(grammar, AUTHORITY.comparison + 1));
     return { kind: "like", negated, caseless: word === "ilike", operand, pattern, span: spanOf(operand, pattern) };
   }
   return undefined;
@@ -99,9 +99,9 @@ function readBetween(grammar: Grammar, operand: Expression, negated: boolean): E
   const { cursor } = grammar;
   // ClickHouse takes the AND of BETWEEN for that of a NOT before it, and then fails.
   if (cursor.isWord("not")) throw cursor.problem("a NOT after BETWEEN needs parentheses");
-  const low = cursor.nested(() => readExpression(grammar, POWER.comparison));
+  const low = cursor.nested(() => readExpression(grammar, AUTHORITY.comparison));
   cursor.expectWord("and");
-  const high = cursor.nested(() => readExpression(grammar, POWER.comparison));
+  const high = cursor.nested(() => readExpression(grammar, AUTHORITY.comparison));
   return { kind: "between", negated, operand, low, high, span: spanOf(operand, high) };
 }
 
@@ -109,15 +109,15 @@ function readIn(grammar: Grammar, operand: Expression, negated: boolean): Expres
   const { cursor } = grammar;
   const start = cursor.peek();
   if (!cursor.isSign("(")) {
-    const right = cursor.nested(() => readExpression(grammar, POWER.comparison + 1));
+    const right = cursor.nested(() => readExpression(grammar, AUTHORITY.comparison + 1));
     grammar.refuse("in", notAList(right));
     return { kind: "in", negated, operand, of: [right], span: spanOf(operand, right) };
   }
   const of = cursor.nested(() => readInList(grammar));
   const span = cursor.since(operand);
   // `a IN (1) + 1` is `a IN (1 + 1)`.
-  const power = BINARY[cursor.peek().text]?.power ?? 0;
-  if (power > POWER.comparison || cursor.isSign("::") || cursor.isSign("[") || cursor.isSign(".")) {
+  const authority = BINARY[cursor.peek().text]?.power ?? 0;
+  if (authority > AUTHORITY.comparison || cursor.isSign("::") || cursor.isSign("[") || cursor.isSign(".")) {
     grammar.refuse("in", notAList({ span: cursor.since(start) }));
   }
   return { kind: "in", negated, operand, of, span };
@@ -147,7 +147,7 @@ function readPrefixed(grammar: Grammar): Expression {
   const { cursor } = grammar;
   const first = cursor.peek();
   if (cursor.takeWords("not")) {
-    const operand = cursor.nested(() => readExpression(grammar, POWER.not + 1));
+    const operand = cursor.nested(() => readExpression(grammar, AUTHORITY.not + 1));
     return { kind: "unary", operator: "not", operand, span: spanOf(first, operand) };
   }
   if (cursor.takeSign("+")) return cursor.nested(() => readPrefixed(grammar));

@@ -63,9 +63,9 @@ function splitCondition({ described, args, filter, written, span }: AggregateCal
   if (filter) checkCondition(filter);
   if (!described.conditional) return { args, filter };
   if (filter) throw refusal(`${written} has a condition already: it takes no FILTER`, span);
-  const wanted = described.name === "count" ? 1 : 2;
+  const requested = described.name === "count" ? 1 : 2;
   const condition = args.at(-1);
-  if (args.length !== wanted || !condition) throw refusal(`${written} takes ${wanted} arguments`, span);
+  if (args.length !== requested || !condition) throw refusal(`${written} takes ${requested} arguments`, span);
   checkCondition(condition);
   return { args: args.slice(0, -1), filter: condition };
 }

@@ -49,7 +49,7 @@ interface OfKind {
 const TEXT: OfKind = { is: ({ name }) => name === "String", called: "a String" };
 const NUMBER: OfKind = { is: isNumeric, called: "a number" };
 const WHOLE: OfKind = { is: isInteger, called: "a whole number" };
-const MOMENT: OfKind = { is: isDate, called: "a Date or DateTime" };
+const TIMESTAMP: OfKind = { is: isDate, called: "a Date or DateTime" };
 const CLOCK: OfKind = { is: ({ name }) => name === "DateTime" || name === "DateTime64", called: "a DateTime" };
 const MILLIS: OfKind = { is: ({ name }) => name === "DateTime64", called: "a DateTime64" };
 const ARRAY: OfKind = { is: ({ name }) => name === "Array", called: "an Array" };
@@ -74,8 +74,8 @@ function plain(
 
 function checked({ name, args, span }: Called, kinds: readonly OfKind[], required = kinds.length): Arguments {
   if (args.length < required || args.length > kinds.length) {
-    const wanted = required === kinds.length ? `${required}` : `${required} to ${kinds.length}`;
-    throw refusal(`${name} takes ${wanted} arguments, not ${args.length}`, span);
+    const requested = required === kinds.length ? `${required}` : `${required} to ${kinds.length}`;
+    throw refusal(`${name} takes ${requested} arguments, not ${args.length}`, span);
   }
   args.forEach((argument, index) => {
     const kind = kinds[index];
@@ -109,15 +109,15 @@ function withoutZone(called: Called, place: number): Called {
 }
 
 /** `toDate` and its like: strings are read when they are literals. */
-function toMoment(name: "toDate" | "toDateTime", type: Type): Resolve {
+function toTimestamp(name: "toDate" | "toDateTime", type: Type): Resolve {
   return (written) => {
     const called = withoutZone(written, 1);
     const [operand] = checked(called, [ANY]) as [ResolvedExpression];
-    return moment(name, type, operand, called);
+    return timestamp(name, type, operand, called);
   };
 }
 
-function moment(
+function timestamp(
   name: "toDate" | "toDateTime" | "toDateTime64",
   type: Type,
   operand: ResolvedExpression,
@@ -147,7 +147,7 @@ const toDateTime64: Resolve = (written) => {
   if (called.args.length !== 2)
     throw refusal(`${called.name} takes 2 arguments, not ${called.args.length}`, called.span);
   const [operand] = called.args as [ResolvedExpression];
-  return moment("toDateTime64", dateTime64(scaleOf(called, 1)), operand, called);
+  return timestamp("toDateTime64", dateTime64(scaleOf(called, 1)), operand, called);
 };
 
 const now64: Resolve = (called) => {
@@ -163,7 +163,7 @@ function toStart(name: StartName, kind: OfKind, type: Type): Resolve {
 
 const toStartOfWeek: Resolve = (written) => {
   const called = withoutZone(written, 2);
-  checked(called, [MOMENT, WHOLE], 1);
+  checked(called, [TIMESTAMP, WHOLE], 1);
   const mode = called.args.length > 1 ? literalInteger(called.args[1], called) : 0n;
   return startOfWeek(called.args[0] as ResolvedExpression, mode % 2n !== 0n, called.span);
 };
@@ -174,11 +174,11 @@ const startOfWeek = (operand: ResolvedExpression, fromMonday: boolean, span: Spa
 const TRUNCATED: Readonly<Record<string, Resolve>> = {
   minute: toStart("toStartOfMinute", CLOCK, DATE_TIME),
   hour: toStart("toStartOfHour", CLOCK, DATE_TIME),
-  day: toStart("toStartOfDay", MOMENT, DATE_TIME),
-  week: (called) => startOfWeek(checked(called, [MOMENT])[0] as ResolvedExpression, true, called.span),
-  month: toStart("toStartOfMonth", MOMENT, DATE),
-  quarter: toStart("toStartOfQuarter", MOMENT, DATE),
-  year: toStart("toStartOfYear", MOMENT, DATE),
+  day: toStart("toStartOfDay", TIMESTAMP, DATE_TIME),
+  week: (called) => startOfWeek(checked(called, [TIMESTAMP])[0] as ResolvedExpression, true, called.span),
+  month: toStart("toStartOfMonth", TIMESTAMP, DATE),
+  quarter: toStart("toStartOfQuarter", TIMESTAMP, DATE),
+  year: toStart("toStartOfYear", TIMESTAMP, DATE),
 };
 
 const dateTrunc: Resolve = (written) => {
@@ -191,7 +191,7 @@ const dateTrunc: Resolve = (written) => {
 
 const formatDateTime: Resolve = (written) => {
   const called = withoutZone(written, 2);
-  const args = checked(called, [MOMENT, TEXT]);
+  const args = checked(called, [TIMESTAMP, TEXT]);
   literalText(args[1], called);
   return call("formatDateTime", args, STRING, called.span);
 };
@@ -326,22 +326,22 @@ const FUNCTIONS: Readonly<Record<string, Resolve>> = {
   now: plain("now", [], DATE_TIME),
   now64,
   today: plain("today", [], DATE),
-  todate: toMoment("toDate", DATE),
-  todatetime: toMoment("toDateTime", DATE_TIME),
+  todate: toTimestamp("toDate", DATE),
+  todatetime: toTimestamp("toDateTime", DATE_TIME),
   todatetime64: toDateTime64,
   tostartofminute: toStart("toStartOfMinute", CLOCK, DATE_TIME),
   tostartofhour: toStart("toStartOfHour", CLOCK, DATE_TIME),
-  tostartofday: toStart("toStartOfDay", MOMENT, DATE_TIME),
+  tostartofday: toStart("toStartOfDay", TIMESTAMP, DATE_TIME),
   tostartofweek: toStartOfWeek,
-  tostartofmonth: toStart("toStartOfMonth", MOMENT, DATE),
-  tostartofquarter: toStart("toStartOfQuarter", MOMENT, DATE),
-  tostartofyear: toStart("toStartOfYear", MOMENT, DATE),
+  tostartofmonth: toStart("toStartOfMonth", TIMESTAMP, DATE),
+  tostartofquarter: toStart("toStartOfQuarter", TIMESTAMP, DATE),
+  tostartofyear: toStart("toStartOfYear", TIMESTAMP, DATE),
   date_trunc: dateTrunc,
   formatdatetime: formatDateTime,
   fromunixtimestamp64milli: (called) =>
     plain("fromUnixTimestamp64Milli", [WHOLE], dateTime64(3))(withoutZone(called, 1)),
   tounixtimestamp64milli: plain("toUnixTimestamp64Milli", [MILLIS], INT64),
-  tounixtimestamp: (called) => plain("toUnixTimestamp", [MOMENT], UINT32)(withoutZone(called, 1)),
+  tounixtimestamp: (called) => plain("toUnixTimestamp", [TIMESTAMP], UINT32)(withoutZone(called, 1)),
   tointervalnanosecond: toInterval("nanosecond"),
   tointervalmicrosecond: toInterval("microsecond"),
   tointervalmillisecond: toInterval("millisecond"),

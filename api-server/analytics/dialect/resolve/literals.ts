@@ -88,7 +88,7 @@ function dateLiteral(type: Type, text: string, span: Span): Literal {
     throw refusal(`'${text}' is not a date as 2024-01-31 or a time as 2024-01-31 23:59:59`, span);
   }
   const ms = day.getTime() + ((hour * 60 + minute) * 60 + second) * 1000 - zoneMs(found[8]);
-  return literal(momentText(type, ms, found[7] ?? ""), { ...type, nullable: false } as Type, span);
+  return literal(timestampText(type, ms, found[7] ?? ""), { ...type, nullable: false } as Type, span);
 }
 
 function zoneMs(zone: string | undefined): number {
@@ -98,7 +98,7 @@ function zoneMs(zone: string | undefined): number {
 }
 
 /** A moment as literals of the type have it; outside of what the type can hold it is the nearest that it can. */
-function momentText(type: Type, ms: number, fraction: string): string {
+function timestampText(type: Type, ms: number, fraction: string): string {
   const last = type.name === "Date" ? LAST_DATE_MS : LAST_DATE_TIME_MS;
   const iso = new Date(type.name === "DateTime64" ? ms : Math.min(Math.max(ms, FIRST_MS), last)).toISOString();
   if (type.name === "Date") return iso.slice(0, 10);
@@ -109,4 +109,4 @@ function momentText(type: Type, ms: number, fraction: string): string {
 
 /** Whole seconds since 1970 as a DateTime's text. */
 export const secondsText = (seconds: number): string =>
-  momentText({ name: "DateTime", nullable: false }, seconds * 1000, "");
+  timestampText({ name: "DateTime", nullable: false }, seconds * 1000, "");

@@ -11,7 +11,7 @@ export function resultType(type: Type, { span }: ResolvedBody): ResultType {
     case "Interval":
       throw unsupported("an interval cannot be a column", span);
     case "DateTime64":
-      return momentType(type, span);
+      return timestampType(type, span);
     case "Array":
       return arrayType(type, span);
     case "UInt16":
@@ -25,7 +25,7 @@ export function resultType(type: Type, { span }: ResolvedBody): ResultType {
   }
 }
 
-function momentType(type: Type, span: ResolvedBody["span"]): ResultType {
+function timestampType(type: Type, span: ResolvedBody["span"]): ResultType {
   if (type.name === "DateTime64" && type.scale === 3) return "DateTime64(3)";
   if (type.name === "DateTime64" && type.scale === 0) return "DateTime";
   throw unsupported(`a column of ${typeText(type)} is not supported: use toString`, span);

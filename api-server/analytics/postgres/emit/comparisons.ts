@@ -50,14 +50,14 @@ function dateSql(
     return right.type.name === "Date" ? dateSql(MIRRORED[name], [right, left], writer) : undefined;
   }
   if (right.type.name !== "DateTime" && right.type.name !== "DateTime64") return undefined;
-  const [date, moment] = [writer.value(left), writer.value(right)];
+  const [date, timestamp] = [writer.value(left), writer.value(right)];
   switch (name) {
     case "greater":
     case "lessOrEquals":
-      return `(${date} ${OPERATORS[name]} ${moment}::date)`;
+      return `(${date} ${OPERATORS[name]} ${timestamp}::date)`;
     case "greaterOrEquals":
     case "less":
-      return `(${date} ${OPERATORS[name]} (${moment} - interval '1 microsecond')::date + 1)`;
+      return `(${date} ${OPERATORS[name]} (${timestamp} - interval '1 microsecond')::date + 1)`;
     default:
       return undefined;
   }

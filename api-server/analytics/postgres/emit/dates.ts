@@ -11,11 +11,11 @@ const first = ({ arguments: [operand] }: FunctionCall): ResolvedExpression => op
 const iso = (ms: number): string => new Date(ms).toISOString();
 
 export const now: Write = (call, { parameters, nowMs }) =>
-  parameters.moment(iso(nowMs).slice(0, 19).replace("T", " "), call.type);
+  parameters.timestamp(iso(nowMs).slice(0, 19).replace("T", " "), call.type);
 
 export const now64: Write = (call, { parameters, nowMs }) => {
   const { scale } = scaled(call.type, call);
-  return parameters.moment(
+  return parameters.timestamp(
     iso(Math.floor(nowMs / 10 ** (3 - Math.min(scale, 3))) * 10 ** (3 - Math.min(scale, 3)))
       .replace("T", " ")
       .replace("Z", ""),
@@ -23,7 +23,7 @@ export const now64: Write = (call, { parameters, nowMs }) => {
   );
 };
 
-export const today: Write = (call, { parameters, nowMs }) => parameters.moment(iso(nowMs).slice(0, 10), call.type);
+export const today: Write = (call, { parameters, nowMs }) => parameters.timestamp(iso(nowMs).slice(0, 10), call.type);
 
 /** Postgres has microseconds. */
 function scaled(type: Type, call: FunctionCall): { readonly scale: number } {

@@ -45,11 +45,11 @@ const TEXT_LENGTH_MAX = 100_000;
 /** Letters without `%` stand for themselves, so each part is a text of its own. */
 export function formatDateTime(call: FunctionCall, writer: Writer): string {
   const [date, format] = call.arguments as readonly [ResolvedExpression, ResolvedExpression];
-  const moment = date.type.name === "Date" ? `${writer.value(date)}::timestamp` : writer.value(date);
+  const timestamp = date.type.name === "Date" ? `${writer.value(date)}::timestamp` : writer.value(date);
   const letters = formatText(format).split("%").length;
-  if (letters * moment.length > TEXT_LENGTH_MAX) throw unsupported("this formatDateTime is too long", call.span);
+  if (letters * timestamp.length > TEXT_LENGTH_MAX) throw unsupported("this formatDateTime is too long", call.span);
   const parts = Array.from(formatText(format).matchAll(/%([\s\S]?)|([^%]+)/g), ([, letter, plain]) =>
-    plain === undefined ? partSql(letter ?? "", moment, format, writer) : writer.parameters.text(plain),
+    plain === undefined ? partSql(letter ?? "", timestamp, format, writer) : writer.parameters.text(plain),
   );
   return parts.length === 0 ? writer.parameters.text("") : `(${parts.join(" || ")})`;
 }
@@ -57,11 +57,11 @@ export function formatDateTime(call: FunctionCall, writer: Writer): string {
 const formatText = (format: ResolvedExpression): string =>
   format.kind === "literal" && typeof format.value === "string" ? format.value : "";
 
-function partSql(letter: string, moment: string, format: ResolvedExpression, { parameters }: Writer): string {
+function partSql(letter: string, timestamp: string, format: ResolvedExpression, { parameters }: Writer): string {
   const plain = PLAIN[letter];
   if (plain !== undefined) return parameters.text(plain);
-  if (letter === "w") return `(extract(dow from ${moment})::text collate "C")`;
+  if (letter === "w") return `(extract(dow from ${timestamp})::text collate "C")`;
   const template = Object.hasOwn(TEMPLATES, letter) ? TEMPLATES[letter] : undefined;
   if (template === undefined) throw unsupported(`%${letter} of formatDateTime is not supported`, format.span);
-  return `(to_char(${moment}, '${template}') collate "C")`;
+  return `(to_char(${timestamp}, '${template}') collate "C")`;
 }

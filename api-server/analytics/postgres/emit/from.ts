@@ -51,12 +51,12 @@ function joinSql(join: JoinSource, writer: FromWriter): WrittenFrom {
   const inside = new Map([...left.columns, ...right.columns]);
   const on = join.on ? ` on ${writer.condition(join.on, inside)}` : "";
   const types = new Map([...typesOf(join.left, writer), ...typesOf(join.right, writer)]);
-  const fillsLeft = join.type === "right" || join.type === "full";
+  const remainingFills = join.type === "right" || join.type === "full";
   const fillsRight = join.type === "left" || join.type === "full";
   return {
     sql: `(${left.sql} ${join.type} join ${right.sql}${on})`,
     columns: new Map([
-      ...(fillsLeft ? withDefaults(left, types) : left.columns),
+      ...(remainingFills ? withDefaults(left, types) : left.columns),
       ...(fillsRight ? withDefaults(right, types) : right.columns),
     ]),
   };

@@ -16,7 +16,7 @@ export function literalSql({ value, type, span }: Literal, parameters: Parameter
     case "number":
       return parameters.float(value);
     case "string":
-      if (isDate(type)) return parameters.moment(value, type);
+      if (isDate(type)) return parameters.timestamp(value, type);
       if (value.includes("\0")) throw unsupported("a string with a zero byte is not supported", span);
       return parameters.text(value);
   }

@@ -27,7 +27,7 @@ export class Parameters {
   }
 
   /** A Date, DateTime or DateTime64 in Postgres's own form. */
-  moment(value: string, type: Type): string {
+  timestamp(value: string, type: Type): string {
     return this.#add(typeName(type), value);
   }
 

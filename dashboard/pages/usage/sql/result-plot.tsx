@@ -1,7 +1,7 @@
 import { type ReactNode, useMemo, useState } from "react";
-import { Plot } from "../../../parts/plot.tsx";
-import { markAt } from "../../../parts/plot-marks.ts";
-import { Select } from "../../../parts/select.tsx";
+import { Plot } from "../../../components/plot.tsx";
+import { markAt } from "../../../components/plot-marks.ts";
+import { Select } from "../../../components/select.tsx";
 import { defaultChoice, type PlotChoice, plotColumns, plotted, type Rows } from "../../../usage/plot-choice.ts";
 
 const NONE = "";
@@ -51,7 +51,7 @@ export function ResultPlot({ columns, rows }: { columns: readonly string[]; rows
         isTime={shown.isTime}
         series={series}
         heightPx={280}
-        foot={shown.leftOut > 0 && <span>{shown.leftOut} smaller lines are left out.</span>}
+        foot={shown.omitted > 0 && <span>{shown.omitted} smaller lines are left out.</span>}
       />
     </div>
   );

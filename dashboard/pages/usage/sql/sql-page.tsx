@@ -2,19 +2,19 @@ import { createLazyRoute, Link, useLocation, useNavigate } from "@tanstack/react
 import { type ReactNode, useEffect, useId, useRef, useState } from "react";
 import { ApiError } from "../../../api/api-error.ts";
 import { useRead } from "../../../api/queries.ts";
-import { usePlace } from "../../../api/session.ts";
+import { useWorkspace } from "../../../api/session.ts";
 import { type UsageState, useUsageState } from "../../../api/use-usage.ts";
-import { Ago } from "../../../parts/ago.tsx";
-import { Button } from "../../../parts/button.tsx";
-import { CopyButton } from "../../../parts/copy-button.tsx";
-import { downloadCsv } from "../../../parts/download.ts";
-import { ErrorNote } from "../../../parts/error-note.tsx";
-import { Notice } from "../../../parts/notice.tsx";
-import { Page } from "../../../parts/page.tsx";
-import { Tabs } from "../../../parts/tabs.tsx";
-import { durationText } from "../../../parts/time.ts";
+import { Ago } from "../../../components/ago.tsx";
+import { Button } from "../../../components/button.tsx";
+import { CopyButton } from "../../../components/copy-button.tsx";
+import { downloadCsv } from "../../../components/download.ts";
+import { ErrorNote } from "../../../components/error-note.tsx";
+import { Notice } from "../../../components/notice.tsx";
+import { Page } from "../../../components/page.tsx";
+import { Tabs } from "../../../components/tabs.tsx";
+import { durationText } from "../../../components/time.ts";
 import { csvOf } from "../../../usage/csv.ts";
-import { errorPlace, offsetOf } from "../../../usage/error-place.ts";
+import { errorPosition, offsetOf } from "../../../usage/error-position.ts";
 import { EXAMPLES } from "../../../usage/examples.ts";
 import { fragmentOf, readFragment } from "../../../usage/sql-fragment.ts";
 import { type GivenText, QueryEditor } from "./query-editor.tsx";
@@ -31,7 +31,7 @@ export const Route = createLazyRoute("/usage/sql")({ component: SqlPage });
 function SqlPage(): ReactNode {
   const { hash } = useLocation();
   const navigate = useNavigate({ from: "/usage/sql" });
-  const { workspace } = usePlace();
+  const { workspace } = useWorkspace();
   const [given, setGiven] = useState<GivenText>(() => ({ text: readFragment(hash) ?? EXAMPLES[0]?.sql ?? "" }));
   const [sql, setSql] = useState(given.text);
   const show = (text: string): void => {
@@ -55,7 +55,7 @@ function SqlPage(): ReactNode {
   const hintId = useId();
   const place =
     run.kind === "failed" && run.sql === sql && run.error instanceof ApiError
-      ? errorPlace(run.error.detail)
+      ? errorPosition(run.error.detail)
       : undefined;
   const runIt = (): void => {
     if (sql.trim() === "") return;
@@ -171,7 +171,7 @@ function Outcome({
   run: QueryRun;
   rowsMax: number | undefined;
   again: () => void;
-  place: ReturnType<typeof errorPlace>;
+  place: ReturnType<typeof errorPosition>;
 }): ReactNode {
   const [view, setView] = useState<"table" | "plot">("table");
   switch (run.kind) {

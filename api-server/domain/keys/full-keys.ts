@@ -1,0 +1,48 @@
+import type { Deps } from "../../deps.ts";
+import type { KeyVault } from "../../key-vault.ts";
+import { type KeyPartsRow, type KeyRow, listKeyParts } from "../../store/keys.ts";
+import { decryptKeys } from "./recoverable-keys.ts";
+
+/** A key with all data of its API response. */
+export interface FullKey {
+  readonly row: KeyRow;
+  /** Slugs held directly and through roles, and names of roles, are sorted. */
+  readonly parts: Omit<KeyPartsRow, "key_id">;
+  /** Current remaining credits from the Redis counter; `undefined` if unlimited. */
+  readonly remaining: number | undefined;
+  /** The secret of a recoverable key, if a vault was given. */
+  readonly plaintext: string | undefined;
+}
+
+/** Returns keys with their parts, in the given order, with one query for all parts. With a vault also the strings of recoverable keys. */
+export async function readFullKeys(
+  deps: Deps,
+  workspaceId: string,
+  rows: readonly KeyRow[],
+  vault?: KeyVault,
+): Promise<FullKey[]> {
+  if (rows.length === 0) return [];
+  const keyIds = rows.map(({ id }) => id);
+  const limited = rows.filter(({ remaining }) => remaining !== null).map(({ id }) => id);
+  const [parts, remaining, plaintexts] = await Promise.all([
+    listKeyParts(deps.db, { workspaceId, keyIds }),
+    limited.length === 0 ? new Map<string, number>() : deps.credits.readManyRemaining(workspaceId, limited),
+    vault === undefined ? new Map<string, string>() : decryptKeys(deps, vault, { workspaceId, keyIds }),
+  ]);
+  const partsByKey = new Map(parts.map((one) => [one.key_id, one]));
+  return rows.map((row) => ({
+    row,
+    parts: sorted(partsByKey.get(row.id) ?? NONE),
+    // A key that was unlimited when its row was read got these credits afterwards.
+    remaining: row.remaining === null ? undefined : (remaining.get(row.id) ?? row.remaining),
+    plaintext: plaintexts.get(row.id),
+  }));
+}
+
+const NONE: FullKey["parts"] = { permissions: [], roles: [], ratelimits: [], identity_ratelimits: [] };
+
+const sorted = (deps: FullKey["parts"]): FullKey["parts"] => ({
+  ...deps,
+  permissions: deps.permissions.toSorted(),
+  roles: deps.roles.toSorted(),
+});

@@ -1,0 +1,225 @@
+import { PublicError } from "../../../core/errors.ts";
+import { type ApiRow, deleteApi, lockApi, updateApi } from "../../store/apis.ts";
+import type { AuditTarget } from "../../store/audit.ts";
+import { touchKey } from "../../store/key-changes.ts";
+import { type KeyRow, lockKey } from "../../store/keys.ts";
+import type { ManagedKind } from "../../store/managed-objects.ts";
+import { deleteNamespace, lockNamespace, type NamespaceRow, updateNamespaceManager } from "../../store/namespaces.ts";
+import {
+  deleteOverride,
+  deleteOverridesOfNamespace,
+  lockOverride,
+  type OverrideRow,
+  updateOverride,
+} from "../../store/overrides.ts";
+import {
+  deletePermission,
+  findPermission,
+  lockPermission,
+  type PermissionRow,
+  updatePermission,
+} from "../../store/permissions.ts";
+import { deletePolicy, lockPolicy, type PolicyRow, updatePolicyManager } from "../../store/policies.ts";
+import type { Queryable } from "../../store/queryable.ts";
+import { deleteRole, findRole, lockRole, type RoleRow, updateRole } from "../../store/roles.ts";
+import {
+  apiNotFound,
+  keyNotFound,
+  namespaceNotFound,
+  overrideNotFound,
+  permissionNotFound,
+  policyNotFound,
+  roleNotFound,
+} from "../refusals/not-found.ts";
+
+/*
+ * Differences between the kinds of objects that a manifest can manage. The common rules for changing and deleting such objects are in
+ * rules.ts and changes.ts.
+ */
+
+export interface ManagedRow {
+  readonly id: string;
+  readonly manager: string | null;
+}
+
+/** An object as a caller names it. */
+export interface NamedObject {
+  readonly workspaceId: string;
+  /** Its id, or its name if the procedure accepts names. */
+  readonly which: string;
+}
+
+/** Time and workspace of an operation. */
+export interface Timestamp {
+  readonly workspaceId: string;
+  readonly timeMs: number;
+}
+
+/** `Audited` has the fields of a row that the audit log shows; the object need not be stored yet. */
+export interface ManagedResource<Row extends ManagedRow = never, Ref extends NamedObject = never, Audited = never> {
+  readonly kind: ManagedKind;
+  /** Noun for error messages, before the object's id. */
+  readonly noun: string;
+  /** Unique index that a manager's second object would violate: `<table>_manager`. */
+  readonly index: `${string}_manager`;
+  /** Event names of the audit log. */
+  readonly events: { readonly created: string; readonly changed: string; readonly deleted: string };
+  readonly targets: (object: Audited) => readonly AuditTarget[];
+  readonly notFound: (which: string) => PublicError;
+  /** Returns the live object; other transactions cannot change its row until this one ends. */
+  readonly lock: (tx: Queryable, ref: Ref) => Promise<Row | undefined>;
+  /** Writes the manager of a locked object, and leaves the rest unchanged. */
+  readonly setManager: (tx: Queryable, row: Row, manager: string | null, timestamp: Timestamp) => Promise<void>;
+}
+
+/** A kind whose objects every caller deletes in the same way. */
+export interface Removable<Row extends ManagedRow> {
+  readonly remove: (tx: Queryable, row: Row, timestamp: Timestamp) => Promise<void>;
+}
+
+/** A kind that keys hold; one object can have a million holders. */
+export interface Holdable<Row extends ManagedRow> {
+  readonly kind: "role" | "permission";
+  readonly find: (db: Queryable, ref: NamedObject) => Promise<Row | undefined>;
+}
+
+/** An override, named by its identifier, in a namespace that is already locked. */
+export interface NamedOverride extends NamedObject {
+  readonly namespace: Pick<NamespaceRow, "id" | "name">;
+}
+export type OverrideOfNamespace = OverrideRow & Pick<NamedOverride, "namespace">;
+
+type AuditedRole = Pick<RoleRow, "id" | "name">;
+type AuditedPermission = Pick<PermissionRow, "id" | "slug">;
+type AuditedOverride = Pick<OverrideOfNamespace, "id" | "identifier" | "namespace">;
+
+interface Resources {
+  readonly api: ManagedResource<ApiRow, NamedObject, Pick<ApiRow, "id" | "name">> & Removable<ApiRow>;
+  readonly role: ManagedResource<RoleRow, NamedObject, AuditedRole> & Removable<RoleRow> & Holdable<RoleRow>;
+  readonly permission: ManagedResource<PermissionRow, NamedObject, AuditedPermission> &
+    Removable<PermissionRow> &
+    Holdable<PermissionRow>;
+  readonly namespace: ManagedResource<NamespaceRow, NamedObject, Pick<NamespaceRow, "id" | "name">> &
+    Removable<NamespaceRow>;
+  readonly override: ManagedResource<OverrideOfNamespace, NamedOverride, AuditedOverride> &
+    Removable<OverrideOfNamespace>;
+  /** `keys.deleteKey` deletes a key with its credits, in one of two ways. */
+  readonly key: ManagedResource<KeyRow, NamedObject, Pick<KeyRow, "id" | "name" | "api_id">>;
+  readonly policy: ManagedResource<PolicyRow, NamedObject, Pick<PolicyRow, "id" | "name" | "api_id">> &
+    Removable<PolicyRow>;
+}
+
+export const MANAGED: { readonly [Kind in ManagedKind]: Resources[Kind] & { readonly kind: Kind } } = {
+  api: {
+    kind: "api",
+    noun: "API",
+    index: "apis_manager",
+    events: { created: "api.create", changed: "api.update", deleted: "api.delete" },
+    targets: ({ id, name }) => [{ type: "api", id, name }],
+    notFound: apiNotFound,
+    lock: (tx, { workspaceId, which }) => lockApi(tx, { workspaceId, apiId: which }),
+    setManager: (tx, { id, name }, manager, { workspaceId, timeMs }) =>
+      updateApi(tx, { workspaceId, apiId: id, name, manager, updatedAt: timeMs }),
+    remove: async (tx, { id, delete_protection }, { workspaceId, timeMs }) => {
+      if (delete_protection) {
+        throw new PublicError("protected_resource", `The API ${id} has delete protection; switch it off first.`);
+      }
+      await deleteApi(tx, { workspaceId, apiId: id, deletedAt: timeMs });
+    },
+  },
+  role: {
+    kind: "role",
+    noun: "role",
+    index: "roles_manager",
+    events: { created: "role.create", changed: "role.update", deleted: "role.delete" },
+    targets: ({ id, name }) => [{ type: "role", id, name }],
+    notFound: roleNotFound,
+    find: (db, { workspaceId, which }) => findRole(db, { workspaceId, role: which }),
+    lock: (tx, { workspaceId, which }) => lockRole(tx, { workspaceId, role: which }),
+    setManager: (tx, role, manager, { workspaceId }) => updateRole(tx, { workspaceId, ...role, manager }),
+    remove: (tx, { id }, { workspaceId }) => deleteRole(tx, { workspaceId, roleId: id }),
+  },
+  permission: {
+    kind: "permission",
+    noun: "permission",
+    index: "permissions_manager",
+    events: { created: "permission.create", changed: "permission.update", deleted: "permission.delete" },
+    targets: ({ id, slug }) => [{ type: "permission", id, name: slug }],
+    notFound: permissionNotFound,
+    find: (db, { workspaceId, which }) => findPermission(db, { workspaceId, permission: which }),
+    lock: (tx, { workspaceId, which }) => lockPermission(tx, { workspaceId, permission: which }),
+    setManager: (tx, permission, manager, { workspaceId }) =>
+      updatePermission(tx, { workspaceId, ...permission, manager }),
+    remove: (tx, { id }, { workspaceId }) => deletePermission(tx, { workspaceId, permissionId: id }),
+  },
+  namespace: {
+    kind: "namespace",
+    noun: "rate-limit namespace",
+    index: "ratelimit_namespaces_manager",
+    events: {
+      created: "ratelimitNamespace.create",
+      changed: "ratelimitNamespace.update",
+      deleted: "ratelimitNamespace.delete",
+    },
+    targets: ({ id, name }) => [{ type: "ratelimitNamespace", id, name }],
+    notFound: namespaceNotFound,
+    lock: (tx, { workspaceId, which }) => lockNamespace(tx, { workspaceId, namespace: which }),
+    setManager: (tx, { id }, manager, { workspaceId }) => updateNamespaceManager(tx, { workspaceId, id, manager }),
+    // Includes its overrides.
+    remove: async (tx, { id }, { workspaceId, timeMs: deletedAt }) => {
+      await deleteNamespace(tx, { workspaceId, id, deletedAt });
+      await deleteOverridesOfNamespace(tx, { workspaceId, namespaceId: id, deletedAt });
+    },
+  },
+  override: {
+    kind: "override",
+    noun: "override",
+    index: "ratelimit_overrides_manager",
+    events: {
+      created: "ratelimit.set_override",
+      changed: "ratelimit.set_override",
+      deleted: "ratelimit.delete_override",
+    },
+    targets: ({ id, identifier, namespace }) => [
+      { type: "ratelimitOverride", id, name: identifier },
+      { type: "ratelimitNamespace", id: namespace.id, name: namespace.name },
+    ],
+    notFound: overrideNotFound,
+    lock: async (tx, { workspaceId, which, namespace }) => {
+      const row = await lockOverride(tx, { workspaceId, namespaceId: namespace.id, identifier: which });
+      return row === undefined ? undefined : { ...row, namespace };
+    },
+    setManager: (tx, { id, max_count: limit, duration_ms: durationMs, async }, manager, { workspaceId, timeMs }) =>
+      updateOverride(tx, { workspaceId, id, limit, durationMs, async, manager, updatedAt: timeMs }),
+    remove: (tx, { id }, { workspaceId, timeMs }) => deleteOverride(tx, { workspaceId, id, deletedAt: timeMs }),
+  },
+  key: {
+    kind: "key",
+    noun: "key",
+    index: "keys_manager",
+    events: { created: "key.create", changed: "key.update", deleted: "key.delete" },
+    targets: ({ id, name, api_id }) => [
+      { type: "key", id, name: name ?? undefined },
+      { type: "api", id: api_id },
+    ],
+    notFound: keyNotFound,
+    lock: (tx, { workspaceId, which }) => lockKey(tx, { workspaceId, keyId: which }),
+    setManager: (tx, { id }, manager, { workspaceId, timeMs }) =>
+      touchKey(tx, { workspaceId, keyId: id, manager, updatedAt: timeMs }),
+  },
+  policy: {
+    kind: "policy",
+    noun: "policy",
+    index: "policies_manager",
+    events: { created: "policy.create", changed: "policy.update", deleted: "policy.delete" },
+    targets: ({ id, name, api_id }) => [
+      { type: "policy", id, name },
+      { type: "api", id: api_id },
+    ],
+    notFound: policyNotFound,
+    lock: (tx, { workspaceId, which }) => lockPolicy(tx, { workspaceId, policyId: which }),
+    setManager: (tx, { id }, manager, { workspaceId }) =>
+      updatePolicyManager(tx, { workspaceId, policyId: id, manager }),
+    remove: (tx, { id }, { workspaceId, timeMs }) => deletePolicy(tx, { workspaceId, policyId: id, deletedAt: timeMs }),
+  },
+};

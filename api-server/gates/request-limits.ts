@@ -1,0 +1,82 @@
+import { PublicError } from "../../core/errors.ts";
+import { ConcurrencyLimiter } from "../../edge/concurrency-limiter.ts";
+import { Allowances } from "../allowances.ts";
+
+/*
+ * Limits on the cost that one address may cause when it requests Redis users. Any client in the cluster can send tokens, and only the
+ * Kubernetes API can validate them: so each address has a share of the concurrent TokenReview calls, and an allowance per minute. A
+ * rejected token costs as much as a hundred valid ones. All gates of a node may share one address, and all of them may wait for policies.
+ */
+
+export interface RequestLimitsOptions {
+  /** Maximum concurrent calls of the Kubernetes API. */
+  readonly concurrencyMax: number;
+  /** Maximum share of them per address. */
+  readonly share: number;
+  /** Maximum cost per window of an address, and of a pod. */
+  readonly allowances: { readonly windowMs: number; readonly address: number; readonly pod: number };
+  /** Returns monotonic time. */
+  readonly nowMs: () => number;
+}
+
+export const DEFAULT_BOUNDS: RequestLimitsOptions = {
+  concurrencyMax: 20,
+  share: 0.25,
+  allowances: { windowMs: 60_000, address: 1_000, pod: 10 },
+  nowMs: () => performance.now(),
+};
+
+const REFUSED_COST = 100;
+
+export class RequestLimits {
+  readonly #places: ConcurrencyLimiter;
+  readonly #addresses: Allowances;
+  readonly #pods: Allowances;
+
+  constructor({ concurrencyMax, share, allowances, nowMs }: RequestLimitsOptions = DEFAULT_BOUNDS) {
+    const { windowMs, address, pod } = allowances;
+    this.#places = new ConcurrencyLimiter({ max: concurrencyMax, share, waitMs: 0 });
+    this.#addresses = new Allowances({ windowMs, max: address, nowMs });
+    this.#pods = new Allowances({ windowMs, max: pod, nowMs });
+  }
+
+  /** Reviews a token for a caller from `address`. Throws PublicError 429 if the address exceeded its limits. */
+  async ask<T>(address: string, review: () => Promise<T>): Promise<T> {
+    this.#spend(this.#addresses, address, 1);
+    // Fails without waiting, because a waiting caller costs memory, and gates retry.
+    if (!this.#places.tryAcquire(address)) throw tooMany(1);
+    try {
+      return await review();
+    } finally {
+      this.#places.release(address);
+    }
+  }
+
+  /** Charges the address for an invalid token. */
+  tokenRefused(address: string): void {
+    this.#addresses.spend(address, REFUSED_COST);
+  }
+
+  /**
+   * Charges the pod for a Redis user. Throws PublicError 429 if it has received too many: a gate that lost its user requests another, but
+   * not in a loop.
+   */
+  issue(address: string, podUid: string): void {
+    try {
+      this.#spend(this.#pods, podUid, 1);
+    } catch (error) {
+      this.tokenRefused(address);
+      throw error;
+    }
+  }
+
+  #spend(allowances: Allowances, key: string, cost: number): void {
+    const remainingMs = allowances.spend(key, cost);
+    if (remainingMs !== undefined) throw tooMany(Math.ceil(remainingMs / 1000));
+  }
+}
+
+const tooMany = (retryAfterS: number): PublicError =>
+  new PublicError("gate_credentials_limited", "Too many requests for users of Redis came from this address or pod.", {
+    headers: { "Retry-After": String(retryAfterS) },
+  });

@@ -1,0 +1,86 @@
+import { BoundedCache } from "../edge/bounded-cache.ts";
+import type { Projection } from "../edge/projection/contract.ts";
+import type { RecordKind } from "../edge/records.ts";
+import { PROPAGATION_BOUND_MS } from "./health.ts";
+
+/*
+ * Cache from the hash of a secret to its record, for callers without a root key, whose workspace is known only after the lookup. An entry,
+ * positive or negative, is dropped when the change stream reports a change of the record or its workspace. It is not used while that stream
+ * is staler than the propagation bound of the workspace.
+ */
+
+/**
+ * Maximum number of negative cache entries. Untrusted clients control how many there are, so they have a separate cache and never evict
+ * positive entries.
+ */
+const ABSENCES_MAX = 10_000;
+
+/** `absent`: no record has this hash, or the record or its workspace is deleted. */
+export type Known<T> = T | "absent";
+
+export interface HashCache<T> {
+  /**
+   * Returns a fresh cached entry without a promise or I/O; otherwise reads the database. Concurrent callers with the same hash share one
+   * read.
+   */
+  find(hash: string): Known<T> | Promise<Known<T>>;
+}
+
+export function createHashCache<T extends object>({
+  projection,
+  kind,
+  entriesMax,
+  workspaceOf,
+  read,
+}: {
+  readonly projection: Pick<Projection, "onDropped" | "stalenessMs">;
+  /** Kind of the records that have these hashes. */
+  readonly kind: RecordKind;
+  readonly entriesMax: number;
+  readonly workspaceOf: (value: T) => string;
+  readonly read: (hash: string) => Promise<T | undefined>;
+}): HashCache<T> {
+  const found = new BoundedCache<string, T>(entriesMax);
+  const absent = new BoundedCache<string, "absent">(ABSENCES_MAX);
+  const pending = new Map<string, Promise<Known<T>>>();
+
+  projection.onDropped((ref) => {
+    if (ref?.kind === kind) {
+      found.delete(ref.id);
+      absent.delete(ref.id);
+      // A read in flight may have seen the state before the change: its callers use the result, later ones do not.
+      pending.delete(ref.id);
+    } else if (ref === undefined || ref.kind === "workspace") {
+      found.clear();
+      absent.clear();
+      pending.clear();
+    }
+  });
+
+  /** Reads the record, and caches the result unless it was dropped meanwhile. */
+  function ask(hash: string): Promise<Known<T>> {
+    const asked = read(hash)
+      .then((value): Known<T> => {
+        if (pending.get(hash) === asked) {
+          if (value === undefined) absent.set(hash, "absent");
+          else found.set(hash, value);
+        }
+        return value ?? "absent";
+      })
+      .finally(() => {
+        if (pending.get(hash) === asked) pending.delete(hash);
+      });
+    pending.set(hash, asked);
+    return asked;
+  }
+
+  return {
+    find(hash) {
+      const known = found.get(hash);
+      // The workspace of a negative entry is unknown, so the staleness of the stalest workspace applies.
+      const isFresh = projection.stalenessMs(known && workspaceOf(known)) <= PROPAGATION_BOUND_MS;
+      const cached = isFresh ? (known ?? absent.get(hash)) : undefined;
+      return cached ?? pending.get(hash) ?? ask(hash);
+    },
+  };
+}

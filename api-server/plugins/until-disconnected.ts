@@ -1,0 +1,37 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
+
+/*
+ * Detects disconnected clients. A client that closes its connection and one that only half-closes it look the same, and the second gets its
+ * response (connections.ts). So the server sends interim responses at intervals to a client that has half-closed, which HTTP/1.1 allows and
+ * every client skips: a closed connection resets the first, and the next one fails.
+ */
+
+const ASKED_EVERY_MS = 250;
+
+/**
+ * Implements `ApiReply.untilDisconnected` for fastify: a signal that aborts when the client disconnects, or when the response has been
+ * sent, for example after a timeout.
+ */
+export function untilDisconnected({ raw: request }: FastifyRequest, { raw: response }: FastifyReply): AbortSignal {
+  if (response.closed || response.destroyed) return AbortSignal.abort();
+  const controller = new AbortController();
+  const { socket } = request;
+  let timer: NodeJS.Timeout | undefined;
+  const ask = () => {
+    if (!response.headersSent) response.writeProcessing();
+  };
+  const ended = () => {
+    // HTTP/1.0 has no interim responses; its query runs to completion.
+    if (request.httpVersion !== "1.1") return;
+    ask();
+    timer = setInterval(ask, ASKED_EVERY_MS);
+  };
+  if (socket.readableEnded) ended();
+  else socket.once("end", ended);
+  response.once("close", () => {
+    clearInterval(timer);
+    socket.off("end", ended);
+    controller.abort();
+  });
+  return controller.signal;
+}

@@ -1,0 +1,67 @@
+import { DAY_MS, utcDate } from "../../core/utc-date.ts";
+import type { Deps } from "../deps.ts";
+import { logThrottled } from "../log-throttled.ts";
+import type { Call } from "../procedure.ts";
+import { insertAudit } from "../store/audit.ts";
+import { inTransaction } from "../store/transaction.ts";
+import { upsertV1Use } from "../store/v1-usage.ts";
+
+/*
+ * Records which root keys still call v1, so that a team can decide when to disable it: at most one audit log row per root key and UTC date,
+ * over all api-servers. A call of a root key that was recorded today costs one set lookup.
+ */
+
+export interface V1Usage {
+  /** Returns immediately; if the use cannot be stored now, a later call records it. */
+  note(call: Call<unknown>): void;
+  /** Waits for pending writes. */
+  settle(): Promise<void>;
+}
+
+/** Maximum concurrent writes: at midnight all root keys are new. Later calls record the others. */
+const AT_ONCE = 2;
+/** Pause after a failure, because the next writes would fail for the same reason. */
+const PAUSE_MS = 30_000;
+
+export function createV1Usage(deps: Deps): V1Usage {
+  let day = -1;
+  let pausedUntilMs = 0;
+  /** Root keys recorded today. They exist, so their number is bounded. */
+  const noted = new Set<string>();
+  const running = new Set<Promise<void>>();
+
+  async function store(call: Call<unknown>, nowMs: number): Promise<void> {
+    const { workspaceId, actor } = call.caller;
+    const { id: rootKeyId, name } = actor;
+    await inTransaction(deps, async (tx) => {
+      if (!(await upsertV1Use(tx, { workspaceId, rootKeyId, date: utcDate(nowMs) }))) return;
+      const description = `Root key ${rootKeyId} called v1 of the API`;
+      await insertAudit(tx, call, [
+        { event: "api.v1_used", description, targets: [{ type: "rootKey", id: rootKeyId, name }] },
+      ]);
+    });
+  }
+
+  return {
+    note(call) {
+      const nowMs = deps.nowMs();
+      const today = Math.floor(nowMs / DAY_MS);
+      if (today !== day) {
+        day = today;
+        noted.clear();
+      }
+      const { id: rootKeyId } = call.caller.actor;
+      if (noted.has(rootKeyId) || running.size >= AT_ONCE || nowMs < pausedUntilMs) return;
+      noted.add(rootKeyId);
+      const stored = store(call, nowMs)
+        .catch((error: Error) => {
+          pausedUntilMs = deps.nowMs() + PAUSE_MS;
+          noted.delete(rootKeyId);
+          logThrottled(deps, { reason: error.message, message: "a use of v1 could not be noted in the audit log" });
+        })
+        .finally(() => running.delete(stored));
+      running.add(stored);
+    },
+    settle: async () => void (await Promise.all(running)),
+  };
+}

@@ -1,0 +1,61 @@
+/*
+ * Tracks the time up to which each workspace's changes have been delivered.
+ *
+ * A scan is a time of the Redis clock and the number of the newest outbox entry that was visible just after it. Everything committed before
+ * that time has an entry with this number or a lower one. So if a workspace's oldest pending entry has a higher number, or it has no
+ * pending entry, everything from before that time has been delivered for it.
+ *
+ * A workspace with a million entries lags until they are relayed; the others do not.
+ */
+
+export interface Scan {
+  /** Redis clock, ms, read before the search for the newest entry. */
+  readonly asOfMs: number;
+  /** Number of the newest visible entry. */
+  readonly newest: number;
+}
+
+/** `asOfMs` applies to all workspaces except those in `lagging`, which have an earlier time (0: unknown). */
+export interface DeliveredUntil {
+  readonly asOfMs: number;
+  readonly lagging: ReadonlyMap<string, number>;
+}
+
+/** A relay that is more scans behind reports times that are slightly too early. */
+const SCANS_MAX = 64;
+
+export class Watermark {
+  readonly #scans: Scan[] = [];
+  /** Times reported for lagging workspaces, which never go back. */
+  #lagging: ReadonlyMap<string, number> = new Map();
+  #asOfMs = 0;
+
+  /** Call it with each scan, before entries are relayed. */
+  scanned(scan: Scan): void {
+    this.#scans.push(scan);
+    // The newest one is needed, and lagging workspaces reach the oldest ones next.
+    if (this.#scans.length > SCANS_MAX) this.#scans.splice(-2, 1);
+  }
+
+  /**
+   * Returns the delivered times; `undefined` before the first scan. `oldest` maps each workspace with pending entries to the number of the
+   * oldest.
+   */
+  until(oldest: ReadonlyMap<string, number>): DeliveredUntil | undefined {
+    const newestScan = this.#scans.at(-1);
+    if (newestScan === undefined) return undefined;
+    const lagging = new Map<string, number>();
+    for (const [workspaceId, seq] of oldest) {
+      if (seq > newestScan.newest) continue;
+      const reached = this.#scans.findLast((scan) => seq > scan.newest)?.asOfMs ?? 0;
+      const before = this.#lagging.get(workspaceId) ?? this.#asOfMs;
+      lagging.set(workspaceId, Math.max(reached, before));
+    }
+    this.#lagging = lagging;
+    this.#asOfMs = newestScan.asOfMs;
+    const oldestOfAll = oldest.values().reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY);
+    // Of the scans that all workspaces have reached, only the newest is needed.
+    while (this.#scans.length > 1 && (this.#scans[1]?.newest ?? 0) < oldestOfAll) this.#scans.shift();
+    return { asOfMs: this.#asOfMs, lagging };
+  }
+}

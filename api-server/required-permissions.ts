@@ -1,0 +1,100 @@
+import { PublicError } from "../core/errors.ts";
+import { type ActionOf, enoughFor, type PermissionType, type RootKeyPermission } from "../core/permissions/root-key.ts";
+
+/*
+ * A permission that a procedure requires of a root key. It is declared once: the handler may require no other (`Call` in procedure.ts), the
+ * OpenAPI document lists it, and a test calls each procedure without each of them.
+ */
+
+export interface RequiredPermission<Type extends PermissionType = PermissionType, Action extends string = string>
+  extends RootKeyPermission<Type, Action> {
+  readonly orFor?: "apiId" | "namespaceId" | "identityId" | "environment";
+  /** Condition under which it is required, such as "with `recoverable`"; absent if it is always required. */
+  readonly when?: string;
+  /** The code with which v1 rejects a call that lacks it, if that is not INSUFFICIENT_PERMISSIONS (api-v1.md section 4). */
+  readonly refusedAs?: "UNAUTHORIZED" | "NOT_FOUND";
+}
+
+/** Required permissions by the name that the handler uses, in the order of the OpenAPI document. */
+export type RequiredPermissions = Readonly<Record<string, RequiredPermission>>;
+
+/**
+ * Permissions of a root key, restricted to the declared ones. The members are properties and not methods, so that the compiler compares
+ * their parameters: a helper accepts only calls whose procedure declares the permissions that the helper requires.
+ */
+export interface Grants<Required extends RequiredPermission> {
+  /**
+   * Requires a permission.
+   * @param id of the object of the call; without an id, only the form with `*` suffices.
+   * @throws MissingPermission, which names the sufficient permissions and never those that the caller holds.
+   */
+  readonly require: (required: Required, id?: string) => void;
+  /** Like `require`, but returns whether the permission is held. */
+  readonly holds: (required: Required, id?: string) => boolean;
+  /** Whether the permission is held for at least one object. */
+  readonly holdsForSome: (required: Required) => boolean;
+  /** Returns the ids for which it is held individually; "all" if it is held for every object. */
+  readonly idsHeld: (required: Required) => "all" | readonly string[];
+  /** Returns the tuples that the caller does not hold and so may not grant to a root key. */
+  readonly beyond: (tuples: readonly string[]) => readonly string[];
+}
+
+/** 403 `forbidden`: the root key lacks a permission, or the user's role does. */
+export class MissingPermission extends PublicError {
+  readonly needed: RequiredPermission;
+
+  constructor(required: RequiredPermission, id: string | undefined, holder = "The root key") {
+    super("forbidden", `${holder} lacks the permission ${enoughFor(required, id)}.`);
+    this.needed = required;
+  }
+}
+
+/** The type parameters are literal types, so that two permissions have the same type only if they are the same permission. */
+const declare =
+  <Type extends PermissionType>(type: Type, orFor?: RequiredPermission["orFor"]) =>
+  <Action extends ActionOf<Type>>(action: Action, when?: string): RequiredPermission<Type, Action> => ({
+    type,
+    action,
+    tuple: `${type}.*.${action}`,
+    ...(orFor === undefined ? {} : { orFor }),
+    ...(when === undefined ? {} : { when }),
+  });
+
+/** Scope: the API of the call, `A(x)` of api-v2.md section 1. */
+export const onApi = declare("api", "apiId");
+/** Scope: APIs in general, without an id. */
+export const onApis = declare("api");
+/** Scope: the rate-limit namespace of the call, `L(x)` of api-v2.md section 1. */
+export const onNamespace = declare("ratelimit", "namespaceId");
+/** Scope: rate-limit namespaces in general, without an id. */
+export const onNamespaces = declare("ratelimit");
+/** Scope: the identity of the call, `I(x)` of api-v2.md section 1. In v2 only reading has a form with an id; in v1 deleting has one too. */
+export const onIdentity = declare("identity", "identityId");
+/** Scope: the identities of an environment, which v1 lists (api-v1.md section 9). */
+export const onIdentitiesOfEnvironment = declare("identity", "environment");
+/** Scope: identities in general, without an id. */
+export const onIdentities = declare("identity");
+/** Scope: the workspace of the caller, with its root keys, audit log and pods. */
+export const onWorkspace = declare("workspace");
+/** Scope: all workspaces. */
+export const onInstallation = declare("installation");
+/** Scope: roles and permissions, which have no tuples with ids: `R(x)` of api-v2.md section 1. */
+export const onRbac = declare("rbac");
+
+/** Returns the same permission, for which v1 rejects a call that lacks it with 403 UNAUTHORIZED. */
+export const refusedAsUnauthorized = <Required extends RequiredPermission>(required: Required): Required => ({
+  ...required,
+  refusedAs: "UNAUTHORIZED",
+});
+
+/** Returns the same permission, for which v1 returns 404 to a caller that lacks it: the object to create counts as not found. */
+export const refusedAsNotFound = <Required extends RequiredPermission>(required: Required): Required => ({
+  ...required,
+  refusedAs: "NOT_FOUND",
+});
+
+/** Returns Markdown such as "`api.*.read_key` or `api.<apiId>.read_key`". */
+export function describeRequired({ tuple, orFor, when }: RequiredPermission): string {
+  const either = orFor === undefined ? `\`${tuple}\`` : `\`${tuple}\` or \`${tuple.replace("*", `<${orFor}>`)}\``;
+  return when === undefined ? either : `${when}: ${either}`;
+}

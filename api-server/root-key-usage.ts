@@ -1,0 +1,90 @@
+import type { Pool } from "pg";
+import { DAY_MS, utcDate } from "../core/utc-date.ts";
+import { type RootKeyUse, upsertRootKeyUsage } from "./store/root-key-usage.ts";
+
+/*
+ * Records which permissions each root key uses, so that an administrator can remove the others. Recording a use that was recorded today
+ * costs one map lookup. New uses stay in memory until `store`, which the api-server calls once a minute. A crash loses only uses that later
+ * calls record again.
+ */
+
+/** Tuple that records only that the root key was used. */
+export const ANY_CALL = "";
+
+/** Maximum number of uses waiting to be stored. Further ones are dropped; later calls record them again. */
+const WAITING_MAX = 20_000;
+const ROWS_PER_STATEMENT = 500;
+
+/** Usage of one root key, for as long as the root key is cached. */
+export interface RecordsUsage {
+  /** `id` is that of the object; `undefined` if the tuple names no object or the check was about all objects. */
+  readonly note: (tuple: string, id?: string) => void;
+}
+
+export interface RootKeyUsage {
+  of(rootKeyId: string): RecordsUsage;
+  /** Writes the new uses, and returns the number of rows. Uses that could not be written are kept for the next call. */
+  store(db: Pool): Promise<number>;
+}
+
+/** Stands for several ids, or no id. */
+const SEVERAL = null;
+
+export function createRootKeyUsage({ nowMs }: { readonly nowMs: () => number }): RootKeyUsage {
+  let day = Math.floor(nowMs() / DAY_MS);
+  let waiting = new Map<string, RootKeyUse>();
+
+  /** Returns false if the buffer is full. */
+  function add(use: RootKeyUse): boolean {
+    const key = `${use.rootKeyId} ${use.tuple}`;
+    const other = waiting.get(key);
+    if (other === undefined && waiting.size >= WAITING_MAX) return false;
+    // Keeps the later of two days. Two records of one use are about several ids unless their ids agree.
+    const merged =
+      other === undefined
+        ? use
+        : {
+            ...use,
+            usedOn: use.usedOn > other.usedOn ? use.usedOn : other.usedOn,
+            onlyId: use.onlyId === other.onlyId ? use.onlyId : SEVERAL,
+          };
+    waiting.set(key, merged);
+    return true;
+  }
+
+  function of(rootKeyId: string): RecordsUsage {
+    let notedOn = day;
+    /** Recorded id by tuple. */
+    const noted = new Map<string, string | typeof SEVERAL>();
+    return {
+      note(tuple, id = undefined) {
+        if (notedOn !== day) {
+          noted.clear();
+          notedOn = day;
+        }
+        const before = noted.get(tuple);
+        if (before === SEVERAL || (before !== undefined && before === id)) return;
+        const onlyId = before === undefined ? (id ?? SEVERAL) : SEVERAL;
+        if (add({ rootKeyId, tuple, onlyId, usedOn: utcDate(day * DAY_MS) })) noted.set(tuple, onlyId);
+      },
+    };
+  }
+
+  async function store(db: Pool): Promise<number> {
+    // The day is computed here and not at each call: a use in the first minute after midnight counts for the day before.
+    day = Math.floor(nowMs() / DAY_MS);
+    const uses = [...waiting.values()];
+    waiting = new Map();
+    for (let at = 0; at < uses.length; at += ROWS_PER_STATEMENT) {
+      try {
+        await upsertRootKeyUsage(db, uses.slice(at, at + ROWS_PER_STATEMENT));
+      } catch (error) {
+        for (const use of uses.slice(at)) add(use);
+        throw error;
+      }
+    }
+    return uses.length;
+  }
+
+  return { of, store };
+}

@@ -1,0 +1,145 @@
+import { randomBytes } from "node:crypto";
+import type { Pool } from "pg";
+
+/*
+ * Objects of a workspace, created through the API, each with a unique name: for the tests that try
+ * every procedure.
+ */
+
+/** Calls a procedure in the workspace, and returns `data`. */
+// biome-ignore lint/suspicious/noExplicitAny: tests reach into answers of any shape.
+export type Ask = (path: string, body: unknown) => Promise<any>;
+
+export interface KeyResource {
+  readonly apiId: string;
+  readonly keyId: string;
+  /** The secret. */
+  readonly key: string;
+}
+
+export type ManagedTable =
+  | "apis"
+  | "roles"
+  | "permissions"
+  | "ratelimit_namespaces"
+  | "ratelimit_overrides"
+  | "keys"
+  | "policies";
+
+export interface Resources {
+  readonly workspaceId: string;
+  readonly ask: Ask;
+  name(what: string): string;
+  api(): Promise<string>;
+  /** In its own API, unless the body names one. */
+  key(body?: { readonly apiId?: string; readonly [field: string]: unknown }): Promise<KeyResource>;
+  identity(): Promise<{ identityId: string; externalId: string }>;
+  permission(): Promise<{ permissionId: string; slug: string }>;
+  role(permissions?: readonly string[]): Promise<{ roleId: string; name: string }>;
+  namespace(): Promise<{ namespaceId: string; namespace: string }>;
+  override(): Promise<{ namespaceId: string; namespace: string; identifier: string; overrideId: string }>;
+  /** In its own API when none is given. */
+  policy(apiId?: string): Promise<{ apiId: string; policyId: string; name: string }>;
+  /** Sets the manager of an object, as if it had been created with the header. Returns the manager's name. */
+  manage(table: ManagedTable, id: string): Promise<string>;
+  /** Its permission is the one that creating root keys needs. */
+  rootKey(): Promise<{ rootKeyId: string; rootKey: string; name: string }>;
+  /** No procedure creates migrations, so it is inserted as the command line does. */
+  migration(): Promise<string>;
+  /** An API whose keys can be recoverable, which no procedure creates either. */
+  encryptingApi(): Promise<string>;
+}
+
+/** The limit of an override. */
+export const OVERRIDDEN_LIMIT = 5;
+const HOUR_MS = 3_600_000;
+
+export function makeResources(db: Pool, { workspaceId, ask }: { workspaceId: string; ask: Ask }): Resources {
+  // Random, so that a name that leaks into a response is recognized; and no two names end alike.
+  const name = (what: string): string => `${what}_${randomBytes(6).toString("hex")}`;
+
+  async function api(): Promise<string> {
+    return (await ask("apis.createApi", { name: name("api") })).apiId;
+  }
+
+  async function namespace() {
+    const namespace = name("namespace");
+    return { namespace, namespaceId: (await ask("ratelimit.createNamespace", { name: namespace })).namespaceId };
+  }
+
+  return {
+    workspaceId,
+    ask,
+    name,
+    api,
+    namespace,
+    key: async (body = {}) => {
+      const apiId = body.apiId ?? (await api());
+      return { apiId, ...(await ask("keys.createKey", { ...body, apiId })) };
+    },
+    identity: async () => {
+      const externalId = name("user");
+      return { externalId, identityId: (await ask("identities.createIdentity", { externalId })).identityId };
+    },
+    permission: async () => {
+      const slug = name("slug");
+      return { slug, permissionId: (await ask("permissions.createPermission", { name: slug, slug })).permissionId };
+    },
+    role: async (permissions = []) => {
+      const role = name("role");
+      return { name: role, roleId: (await ask("permissions.createRole", { name: role, permissions })).roleId };
+    },
+    override: async () => {
+      const where = await namespace();
+      const identifier = name("someone");
+      const body = { namespace: where.namespaceId, identifier, limit: OVERRIDDEN_LIMIT, duration: HOUR_MS };
+      return { ...where, identifier, overrideId: (await ask("ratelimit.setOverride", body)).overrideId };
+    },
+    policy: async (given) => {
+      const apiId = given ?? (await api());
+      const body = policyBody(apiId, name("policy"));
+      return { apiId, name: body.name, policyId: (await ask("policies.setPolicy", body)).policyId };
+    },
+    rootKey: async () => {
+      const body = { name: name("root key"), permissions: ["workspace.*.create_root_key"] };
+      const { rootKeyId, rootKey } = await ask("admin.createRootKey", body);
+      return { rootKeyId, rootKey, name: body.name };
+    },
+    manage: async (table, id) => {
+      const manager = `main/Kind/shop/${name("object")}`;
+      const text = `update ${table} set manager = $3 where workspace_id = $1 and id = $2`;
+      await db.query(text, [workspaceId, id, manager]);
+      return manager;
+    },
+    migration: async () => {
+      const id = name("migration");
+      const text = `insert into migrations (id, workspace_id, name, algorithm, created_at) values ($1, $2, $1, 'sha256', 1)`;
+      await db.query(text, [id, workspaceId]);
+      return id;
+    },
+    encryptingApi: async () => {
+      const apiId = await api();
+      await db.query("update apis set key_encryption = true where workspace_id = $1 and id = $2", [workspaceId, apiId]);
+      return apiId;
+    },
+  };
+}
+
+/** The smallest policy that policies.setPolicy accepts. */
+export const policyBody = (apiId: string, name: string, rules: readonly object[] = []) => ({
+  apiId,
+  name: `main/shop/${name}`,
+  uid: "uid-1",
+  generation: 1,
+  policy: {
+    formatVersion: 1,
+    apiId,
+    mode: "Enforce",
+    credentials: [{ in: "header", name: "Authorization", scheme: "Bearer" }],
+    rules,
+    onStale: { afterMs: 30_000, action: "Serve", denyAfterMs: 900_000 },
+    onCounterFailure: "Local",
+    onCreditFailure: "Deny",
+    allowPaths: [],
+  },
+});

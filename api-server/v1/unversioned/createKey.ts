@@ -1,0 +1,69 @@
+import type * as z from "zod";
+import { makeKey } from "../../domain/keys/make-key.ts";
+import type { Call } from "../../procedure.ts";
+import { defineV1Procedure } from "../../procedure-v1.ts";
+import { onApi } from "../../required-permissions.ts";
+import { ResponseBody, Body as WholeBody } from "../keys/createKey.ts";
+import { LegacyRatelimit, toRatelimit } from "../keys/legacy-limit.ts";
+
+const PREFIX_MAX = 8;
+const INTERVAL_MS_MIN = 1000;
+
+const { refillRate, refillInterval } = LegacyRatelimit.shape;
+
+const Body = WholeBody.pick({
+  apiId: true,
+  name: true,
+  byteLength: true,
+  ownerId: true,
+  meta: true,
+  expires: true,
+  remaining: true,
+}).extend({
+  prefix: WholeBody.shape.prefix
+    .unwrap()
+    .max(PREFIX_MAX)
+    .optional()
+    .describe("The beginning of the key, before an underscore. The API's when it is left out.")
+    .meta({ examples: ["prod"] }),
+  ratelimit: LegacyRatelimit.pick({ type: true, limit: true })
+    .extend({
+      refillRate: refillRate.unwrap(),
+      refillInterval: refillInterval.unwrap().min(INTERVAL_MS_MIN).describe("Length of the window, ms."),
+    })
+    .optional()
+    .describe("The rate limit of each verification."),
+});
+type Body = z.output<typeof Body>;
+
+const required = { createKey: onApi("create_key") };
+
+export const createKey = defineV1Procedure({
+  path: "keys",
+  method: "POST",
+  successor: "keys.createKey",
+  effect: "change",
+  summary: "Create a key",
+  description:
+    "A leftover of the time before procedures had names: `keys.createKey` with fewer fields. The `ownerId` is stored with the key, and no identity is made.",
+  permissions: required,
+  errors: ["api_not_found"],
+  input: Body,
+  response: ResponseBody,
+  handle,
+});
+
+async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof ResponseBody>> {
+  const { ownerId, remaining, ratelimit, name, ...rest } = call.body;
+  call.require(required.createKey, rest.apiId);
+  const requested = {
+    ...rest,
+    name: name === "" ? undefined : name,
+    ownerId: ownerId === "" ? undefined : ownerId,
+    credits: remaining === undefined ? undefined : { remaining },
+    ratelimits: ratelimit && [toRatelimit(ratelimit)],
+    enabled: true,
+    recoverable: false,
+  };
+  return makeKey(call, requested, { createKey: required.createKey, encryptKey: required.createKey });
+}

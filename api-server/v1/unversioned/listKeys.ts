@@ -1,0 +1,81 @@
+import * as z from "zod";
+import { PAGE_BYTES_MAX } from "../../domain/lists/list-page.ts";
+import { apiNotFound } from "../../domain/refusals/not-found.ts";
+import type { Call } from "../../procedure.ts";
+import { defineV1Procedure } from "../../procedure-v1.ts";
+import { onApi } from "../../required-permissions.ts";
+import { findApi } from "../../store/apis.ts";
+import { listKeyIds, listKeyIdsOfOwner, listKeysThatFit } from "../../store/keys.ts";
+import { countKeysOfApi } from "../../store/keys-of-api.ts";
+import { describeKeys, KeyObject } from "../key-object.ts";
+import { ApiId, PageLimit, Total } from "../schemas.ts";
+
+/** Skipped rows are read, too. */
+const OFFSET_MAX = 100_000;
+
+const Query = z.object({
+  apiId: ApiId,
+  limit: PageLimit,
+  offset: z
+    .int()
+    .min(0)
+    .max(OFFSET_MAX)
+    .default(0)
+    .describe("How many keys to skip.")
+    .meta({ examples: [100] }),
+  ownerId: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("Only the keys of this owner.")
+    .meta({ examples: ["user_123"] }),
+});
+type Query = z.output<typeof Query>;
+
+const ResponseBody = z.object({
+  keys: z
+    .array(
+      KeyObject.omit({ roles: true, permissions: true, refill: true, identity: true, enabled: true, plaintext: true }),
+    )
+    .describe("The keys of the page."),
+  total: Total.describe("How many live keys the API has, of all owners."),
+});
+
+const required = { readKey: onApi("read_key"), readApi: onApi("read_api") };
+
+export const listKeys = defineV1Procedure({
+  path: "apis/:apiId/keys",
+  method: "GET",
+  successor: "apis.listKeys",
+  effect: "read",
+  summary: "List the keys of an API",
+  description:
+    "A leftover of the time before procedures had names: `apis.listKeys` with an offset, and fewer fields of each key. In the order of their ids.",
+  permissions: required,
+  errors: ["api_not_found"],
+  input: Query,
+  response: ResponseBody,
+  handle,
+});
+
+async function handle({
+  body,
+  caller,
+  deps,
+  require,
+}: Call<Query, typeof required>): Promise<z.input<typeof ResponseBody>> {
+  const { apiId, limit, offset, ownerId } = body;
+  const { workspaceId } = caller;
+  require(required.readKey, apiId);
+  require(required.readApi, apiId);
+  if ((await findApi(deps.db, { workspaceId, apiId })) === undefined) throw apiNotFound(apiId);
+  const page = { workspaceId, apiId, cursor: "", rowsMax: offset + limit };
+  const ids = await (ownerId === undefined
+    ? listKeyIds(deps.db, page)
+    : listKeyIdsOfOwner(deps.db, { ...page, ownerId }));
+  const [rows, total] = await Promise.all([
+    listKeysThatFit(deps.db, { workspaceId, keyIds: ids.slice(offset), bytesMax: PAGE_BYTES_MAX }),
+    countKeysOfApi(deps.db, { workspaceId, apiId }),
+  ]);
+  return { keys: await describeKeys(deps, workspaceId, rows, { inList: true }), total };
+}

@@ -1,0 +1,42 @@
+import type * as z from "zod";
+import type { OpenCall } from "../../procedure.ts";
+import { defineOpenV1Procedure, OtherResponse } from "../../procedure-v1.ts";
+import { verifyBySecret } from "../keys/verify-by-secret.ts";
+import { ResponseBody as WholeAnswer, Body as WholeBody } from "../keys/verify-schemas.ts";
+
+const Body = WholeBody.pick({ key: true, apiId: true });
+type Body = z.output<typeof Body>;
+
+const ResponseBody = WholeAnswer.pick({ valid: true, keyId: true, ownerId: true, meta: true, expires: true })
+  .extend(WholeAnswer.pick({ remaining: true, ratelimit: true }).shape)
+  .extend({ code: WholeAnswer.shape.code.optional().describe("The reason for a refusal; left out for a valid key.") });
+type ResponseBody = z.input<typeof ResponseBody>;
+
+/** These outcomes come with 404, all others with 200. */
+const IS_404: ReadonlySet<string> = new Set(["NOT_FOUND", "EXPIRED"]);
+
+export const verifyKey = defineOpenV1Procedure({
+  path: "keys/verify",
+  method: "POST",
+  successor: "keys.verifyKey",
+  effect: "read",
+  summary: "Decide whether a key may be used",
+  description:
+    "A leftover of the time before procedures had names: `keys.verifyKey` with fewer fields. A key that is unknown or has expired is 404.",
+  permissions: "none",
+  errors: ["forbidden", "workspace_rate_limited"],
+  input: Body,
+  response: ResponseBody,
+  otherResponses: { 404: ResponseBody },
+  handle,
+});
+
+async function handle({ body: { key, apiId }, ...call }: OpenCall<Body>): Promise<ResponseBody | OtherResponse> {
+  const whole = await verifyBySecret({ ...call, body: { key, apiId } });
+  const { valid, code, keyId, ownerId, meta, expires, remaining, ratelimit } = JSON.parse(whole.json) as z.input<
+    typeof WholeAnswer
+  >;
+  if (valid) return { valid, keyId, ownerId, meta, expires, remaining, ratelimit };
+  const refused: ResponseBody = { valid, code, remaining, ratelimit };
+  return IS_404.has(code) ? new OtherResponse(404, refused) : refused;
+}

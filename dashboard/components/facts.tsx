@@ -1,0 +1,20 @@
+import type { ReactNode } from "react";
+import "./facts.css";
+
+/** Names and values, one below the other: the details of one thing. */
+export function Facts({
+  facts: details,
+}: {
+  facts: readonly (readonly [name: string, value: ReactNode])[];
+}): ReactNode {
+  return (
+    <dl className="facts">
+      {details.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}

@@ -1,0 +1,112 @@
+import { type ReactNode, useEffect, useState } from "react";
+import { editCommand, parseManager } from "../../core/manifests/manager.ts";
+import { ApiError } from "../api/api-error.ts";
+import { Badge } from "./badge.tsx";
+import { CodeBlock } from "./code-block.tsx";
+import { ErrorNote } from "./error-note.tsx";
+import { Facts } from "./facts.tsx";
+import { Notice } from "./notice.tsx";
+
+/*
+ * What a manifest manages is changed in the manifest: a change made here would be undone. So it is shown locked, with where to change it
+ * and how.
+ */
+
+/** Stands in a row of a list: `Role shop/editor`. */
+export function ManagedBadge({ manager }: { manager: string | undefined }): ReactNode {
+  if (manager === undefined) return null;
+  const parsed = parseManager(manager);
+  const text = parsed === undefined ? manager : `${parsed.kind} ${parsed.namespace}/${parsed.name}`;
+  return <Badge title={`Managed by the manifest ${manager}: it is changed there.`}>{text}</Badge>;
+}
+
+/** Why a button of a managed object cannot be used; undefined for one that nothing manages. */
+export const lockedBy = (manager: string | undefined): string | undefined =>
+  manager === undefined ? undefined : `Managed by ${manager}: change its manifest.`;
+
+/** The same for a button beside a `ManagedNotice`, which names the manifest. */
+export const lockedThere = (manager: string | undefined): string | undefined =>
+  manager === undefined ? undefined : "A manifest manages it: change it there.";
+
+/** A change of a manifest: the field, such as `["spec", "limit"]`, and the value that it is to have. */
+export interface Wanted {
+  readonly path: readonly string[];
+  readonly value: unknown;
+}
+
+/** The manifest of a locked object, how to edit it, and what to change there. */
+export function ManagedNotice({ manager, wanted }: { manager: string; wanted?: readonly Wanted[] }): ReactNode {
+  const name = parseManager(manager);
+  const command = name && editCommand(name);
+  const snippet = useSnippet(wanted);
+  return (
+    <Notice kind="warn">
+      <p>
+        <strong>A manifest manages this.</strong> Change it there: what is changed here would be undone.
+      </p>
+      {name === undefined ? (
+        <p className="mono">{manager}</p>
+      ) : (
+        <Facts
+          facts={[
+            ["Kind", name.kind],
+            ["Namespace", <code key="namespace">{name.namespace}</code>],
+            ["Name", <code key="name">{name.name}</code>],
+            ["Cluster", <code key="cluster">{name.cluster}</code>],
+          ]}
+        />
+      )}
+      {command !== undefined && <CodeBlock label="Edit it" text={command} />}
+      {snippet !== undefined && <CodeBlock label="What to change in it" text={snippet} />}
+    </Notice>
+  );
+}
+
+/** An attempt to change something that failed; of a managed object with its manifest and what to change there. */
+export function ChangeFailed({
+  error,
+  doing,
+  wanted,
+}: {
+  error: unknown;
+  doing: string;
+  wanted?: readonly Wanted[];
+}): ReactNode {
+  if (error === null || error === undefined) return null;
+  const manager = managerIn(error);
+  return (
+    <>
+      <ErrorNote error={error} doing={doing} />
+      {manager !== undefined && <ManagedNotice manager={manager} {...(wanted === undefined ? {} : { wanted })} />}
+    </>
+  );
+}
+
+/** The manager that a refusal names, in the words of the server. */
+function managerIn(error: unknown): string | undefined {
+  if (!(error instanceof ApiError) || error.kind !== "managed_by_manifest") return undefined;
+  const [, manager = ""] = /is managed by (\S+)\. Edit/.exec(error.detail) ?? [];
+  return parseManager(manager) === undefined ? undefined : manager;
+}
+
+/** The YAML of the wanted changes. What writes it is loaded when it is first needed. */
+function useSnippet(wanted: readonly Wanted[] | undefined): string | undefined {
+  const [snippet, setSnippet] = useState<string>();
+  const asked = wanted === undefined || wanted.length === 0 ? undefined : JSON.stringify(wanted);
+  useEffect(() => {
+    if (asked === undefined) return setSnippet(undefined);
+    let isDeleted = false;
+    import("./manifest-writer.ts").then(
+      ({ snippetOf }) => {
+        const changes = JSON.parse(asked) as Wanted[];
+        if (!isDeleted) setSnippet(changes.map(({ path, value }) => snippetOf(path, value)).join("---\n"));
+      },
+      // The names of the manifest are enough to find the field.
+      () => undefined,
+    );
+    return () => {
+      isDeleted = true;
+    };
+  }, [asked]);
+  return snippet;
+}

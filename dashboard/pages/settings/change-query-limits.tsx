@@ -1,0 +1,76 @@
+import { type ReactNode, useState } from "react";
+import { useChange } from "../../api/queries.ts";
+import { Difference } from "../../components/difference.tsx";
+import { FormDialog } from "../../components/form-dialog.tsx";
+import { TextField } from "../../components/text-field.tsx";
+import { useDone } from "../../components/toast.tsx";
+import { countText } from "../../components/uses.ts";
+import { type Bound, type BoundChange, boundText, fieldLabel, readBounds, textOf, wordsOf } from "./bound.ts";
+import { faultAt } from "./fault-at.ts";
+
+/** All bounds in one form, of which only what was changed is sent, at once. */
+export function ChangeQueryLimits({ bounds, onClose }: { bounds: readonly Bound[]; onClose: () => void }): ReactNode {
+  const done = useDone(onClose);
+  // What somebody else changes meanwhile is not mixed into what is typed here, and not sent either.
+  const [opened] = useState(bounds);
+  const [texts, setTexts] = useState<Readonly<Record<string, string>>>({});
+  const update = useChange("admin.updateBounds", { refreshes: ["admin.getSettings", "admin.getUsageState"] });
+  const { changes, faults } = readBounds(opened, texts);
+  return (
+    <FormDialog
+      title="Change the bounds"
+      action={changes.length === 0 ? "Save" : `Save ${countText(changes.length, "change")}`}
+      doing="Changing the bounds"
+      fault={faultOf(changes.length, faults.size)}
+      isBusy={update.isPending}
+      error={update.error}
+      isWide
+      onClose={onClose}
+      onSubmit={() =>
+        update.mutate(Object.fromEntries(changes.map(({ bound, to }) => [bound.name, to])), {
+          onSuccess: () => done(`${countText(changes.length, "bound is", "bounds are")} changed.`),
+        })
+      }
+    >
+      <div className="form bound-fields">
+        {opened.map((bound) => {
+          const { name, byDefault } = bound;
+          return (
+            <TextField
+              key={name}
+              label={fieldLabel(bound)}
+              value={texts[name] ?? textOf(bound)}
+              onChange={(text) => setTexts((before) => ({ ...before, [name]: text }))}
+              placeholder={textOf({ value: byDefault })}
+              inputMode="numeric"
+              hint={`${wordsOf(bound).about} Empty: the default, ${boundText(bound, byDefault)}.`}
+              fault={faults.get(name) ?? faultAt(update.error, name)}
+              lengthMax={20}
+            />
+          );
+        })}
+      </div>
+      <WhatChanges changes={changes} />
+    </FormDialog>
+  );
+}
+
+function faultOf(changes: number, faults: number): string | undefined {
+  if (faults > 0) return "Mend what is marked first.";
+  return changes === 0 ? "Nothing is changed yet." : undefined;
+}
+
+function WhatChanges({ changes }: { changes: readonly BoundChange[] }): ReactNode {
+  if (changes.length === 0) return <p className="muted">Nothing is changed yet.</p>;
+  return (
+    <Difference
+      caption="What changes"
+      of="Bound"
+      changes={changes.map(({ bound, to }) => ({
+        name: wordsOf(bound).label,
+        before: boundText(bound, bound.value),
+        after: `${boundText(bound, to ?? bound.byDefault)}${to === null ? ", the default" : ""}`,
+      }))}
+    />
+  );
+}

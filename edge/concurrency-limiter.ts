@@ -1,0 +1,188 @@
+/*
+ * Concurrency slots of a component with limited capacity, such as the app: assigns free slots and bounds the wait of others.
+ *
+ * Slots are shared by client address, because otherwise one address could hold all of them indefinitely. An address may hold fewer slots
+ * than a certain ratio of the free ones. So a single address gets `share` of all slots; the more the others hold, the fewer it gets; and an
+ * address without slots finds a free one, unless very many addresses hold slots. Fixed shares would be worse: a few large ones waste slots
+ * on a quiet day, many small ones let a few addresses take everything.
+ */
+
+/** Waits for a slot. Exactly one of the two methods is called, once. */
+export interface Waiter {
+  /** The address for which slots are counted; requests of the same address are queued in order. */
+  readonly address: string;
+  /** Bytes that the waiter keeps in memory. Read only if the waiter has to wait. */
+  readonly bytes: number;
+  onAcquired(): void;
+  /** Called when no slot became free in time, or before `acquire` returns if too many wait already. */
+  onTimeout(): void;
+}
+
+export interface ConcurrencyLimiterOptions {
+  readonly max: number;
+  /** Fraction of all slots that one address alone may hold, above 0 and up to 1. With 1, addresses are ignored. */
+  readonly share: number;
+  /** Maximum wait, in ms. */
+  readonly waitMs: number;
+  /** Maximum waiters and their total bytes; a single address may use `share` of both. Default: no waiting. */
+  readonly waiting?: { readonly max: number; readonly bytesMax: number };
+}
+
+interface Line {
+  /** Oldest first. */
+  readonly seekers: Set<Waiter>;
+  bytes: number;
+}
+
+interface Wait {
+  readonly sinceMs: number;
+  readonly bytes: number;
+}
+
+/** Whether an address that holds `held` slots may have another one, with `free` slots free in total. */
+export type MayAcquire = (held: number, free: number) => boolean;
+
+/** Returns the rule under which a single address gets `share` of all slots, as in `ConcurrencyLimiterOptions`. */
+export function sharedBy(share: number): MayAcquire {
+  const ratio = share / (1 - share);
+  return (held, free) => free > 0 && held < ratio * free;
+}
+
+export class ConcurrencyLimiter {
+  readonly #max: number;
+  readonly #mayAcquire: MayAcquire;
+  readonly #waitMs: number;
+  #taken = 0;
+  #isServing = false;
+  /** Slots by address; only addresses that hold some. */
+  readonly #held = new Map<string, number>();
+  /** Queues by address, served round-robin: an address that got a slot moves to the end. */
+  readonly #lines = new Map<string, Line>();
+  /** All waiters, oldest first. */
+  readonly #waiting = new Map<Waiter, Wait>();
+  readonly #bounds: { readonly max: number; readonly bytesMax: number };
+  #waitingBytes = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor({ max, share, waitMs, waiting = { max: 0, bytesMax: 0 } }: ConcurrencyLimiterOptions) {
+    this.#bounds = waiting;
+    this.#max = max;
+    this.#mayAcquire = sharedBy(share);
+    this.#waitMs = waitMs;
+  }
+
+  get taken(): number {
+    return this.#taken;
+  }
+
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
+  /** Takes a slot now. Returns false if none is available to this address; does not wait. */
+  tryAcquire(address: string): boolean {
+    const held = this.#held.get(address) ?? 0;
+    if (!this.#mayAcquire(held, this.#max - this.#taken)) return false;
+    this.#taken += 1;
+    this.#held.set(address, held + 1);
+    return true;
+  }
+
+  /** Takes a slot now, calling `onAcquired` before this returns, or queues the waiter, or calls `onTimeout`. */
+  acquire(waiter: Waiter): void {
+    const { address } = waiter;
+    // Preserve FIFO order per address.
+    if (!this.#lines.has(address) && this.tryAcquire(address)) {
+      waiter.onAcquired();
+      return;
+    }
+    const { bytes } = waiter;
+    const line = this.#lines.get(address) ?? { seekers: new Set(), bytes: 0 };
+    if (!this.#mayWait(line, bytes)) {
+      waiter.onTimeout();
+      return;
+    }
+    line.seekers.add(waiter);
+    line.bytes += bytes;
+    this.#lines.set(address, line);
+    this.#waiting.set(waiter, { sinceMs: performance.now(), bytes });
+    this.#waitingBytes += bytes;
+    this.#timer ??= setTimeout(this.#giveUpLate, this.#waitMs);
+  }
+
+  /** Releases a slot of `address`, and assigns it to a waiter that may have it. */
+  release(address: string): void {
+    this.#taken -= 1;
+    const held = this.#held.get(address) ?? 0;
+    if (held > 1) this.#held.set(address, held - 1);
+    else this.#held.delete(address);
+    if (this.#waiting.size > 0) this.#serve();
+  }
+
+  /** Stops waiting; no method of the waiter is called afterwards. Returns false if it was not waiting. */
+  cancel(waiter: Waiter): boolean {
+    const wait = this.#waiting.get(waiter);
+    if (wait === undefined) return false;
+    this.#waiting.delete(waiter);
+    this.#waitingBytes -= wait.bytes;
+    const line = this.#lines.get(waiter.address);
+    if (line === undefined) return true;
+    line.seekers.delete(waiter);
+    line.bytes -= wait.bytes;
+    if (line.seekers.size === 0) this.#lines.delete(waiter.address);
+    return true;
+  }
+
+  /** Ends all waiting: calls `onTimeout` of every waiter. */
+  close(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    for (const waiter of [...this.#waiting.keys()]) {
+      this.cancel(waiter);
+      waiter.onTimeout();
+    }
+  }
+
+  #mayWait({ seekers, bytes: held }: Line, bytes: number): boolean {
+    const { max, bytesMax } = this.#bounds;
+    const freeBytes = bytesMax - this.#waitingBytes;
+    if (bytes > freeBytes) return false;
+    return this.#mayAcquire(seekers.size, max - this.#waiting.size) && this.#mayAcquire(held, freeBytes);
+  }
+
+  #serve(): void {
+    // A slot that is released while another is assigned is handled by the loop in progress.
+    if (this.#isServing) return;
+    this.#isServing = true;
+    try {
+      // An address that moved to the end is visited again in this loop, but only after it took a slot, so the loop ends.
+      for (const [address, line] of this.#lines) {
+        if (this.#taken >= this.#max) return;
+        const [waiter] = line.seekers;
+        if (waiter === undefined || !this.tryAcquire(address)) continue;
+        this.cancel(waiter);
+        if (line.seekers.size > 0) {
+          this.#lines.delete(address);
+          this.#lines.set(address, line);
+        }
+        waiter.onAcquired();
+      }
+    } finally {
+      this.#isServing = false;
+    }
+  }
+
+  readonly #giveUpLate = (): void => {
+    this.#timer = undefined;
+    const nowMs = performance.now();
+    for (const [waiter, { sinceMs }] of this.#waiting) {
+      const remainingMs = sinceMs + this.#waitMs - nowMs;
+      if (remainingMs > 0) {
+        this.#timer = setTimeout(this.#giveUpLate, Math.ceil(remainingMs));
+        return;
+      }
+      this.cancel(waiter);
+      waiter.onTimeout();
+    }
+  };
+}

@@ -1,0 +1,30 @@
+/** Minimum time between log lines of one kind. An error on every request of an outage or attack would hide all other lines. */
+const EVERY_MS = 5_000;
+
+interface Noted {
+  /** Events since the last line. */
+  count: number;
+  /** When the next line is due, by `performance.now()`. */
+  dueAtMs: number;
+}
+
+/** Decides when a log line is due for each kind of event: for the first event, then at most once every 5 s. */
+export class LogThrottle {
+  readonly #noted = new Map<string, Noted>();
+
+  /** Counts one event. If a line is due now, returns the number of events since the last line, else undefined. */
+  note(kind: string): number | undefined {
+    let noted = this.#noted.get(kind);
+    if (noted === undefined) {
+      noted = { count: 0, dueAtMs: Number.NEGATIVE_INFINITY };
+      this.#noted.set(kind, noted);
+    }
+    noted.count += 1;
+    const nowMs = performance.now();
+    if (nowMs < noted.dueAtMs) return undefined;
+    const { count } = noted;
+    noted.count = 0;
+    noted.dueAtMs = nowMs + EVERY_MS;
+    return count;
+  }
+}

@@ -1,0 +1,40 @@
+import { expect, test } from "vitest";
+import { ChunkBuffer } from "./chunk-buffer.ts";
+
+test("pieces of all sizes are joined in order, and then nothing is left", () => {
+  const buffered = new ChunkBuffer();
+  for (let round = 0; round < 3; round++) {
+    const pieces = Array.from({ length: 500 }, (_, i) => Buffer.alloc((i * 37) % (i % 50 === 0 ? 9_001 : 7), i));
+    for (const piece of pieces) buffered.add(piece);
+    const whole = Buffer.concat(pieces);
+    expect(buffered.bytes).toBe(whole.length);
+    expect(buffered.take().equals(whole)).toBe(true);
+    expect([buffered.bytes, buffered.take().length]).toEqual([0, 0]);
+  }
+});
+
+test("a piece alone is not copied; with another, the first one's own buffer is left as it is", () => {
+  const buffered = new ChunkBuffer();
+  const large = Buffer.from("abcdef");
+  buffered.add(large.subarray(0, 3));
+  expect(buffered.take().buffer).toBe(large.buffer);
+  buffered.add(large.subarray(0, 3));
+  buffered.add(Buffer.from("XYZ"));
+  expect(String(buffered.take())).toBe("abcXYZ");
+  expect(String(large)).toBe("abcdef");
+});
+
+test("taken bytes are not overwritten by later ones", () => {
+  const buffered = new ChunkBuffer();
+  for (const text of ["a", "b"]) buffered.add(Buffer.from(text));
+  const first = buffered.take();
+  for (const text of ["c", "d", "e"]) buffered.add(Buffer.from(text));
+  expect([String(first), String(buffered.take())]).toEqual(["ab", "cde"]);
+});
+
+test("many pieces cost no more memory than a few times what they hold", () => {
+  const buffered = new ChunkBuffer();
+  // A view of a large buffer, as a parser returns it.
+  for (let i = 0; i < 10_000; i++) buffered.add(Buffer.alloc(64 * 1024).subarray(0, 1));
+  expect(buffered.take().buffer.byteLength).toBeLessThan(40_000);
+});

@@ -1,0 +1,42 @@
+/**
+ * Joins chunks of a body as they arrive. Chunks may be single bytes, and each separate buffer costs a few hundred bytes of memory and a
+ * call per layer. A chunk may also be a view that keeps a large buffer alive.
+ */
+export class ChunkBuffer {
+  #bytes = 0;
+  #joined: Buffer | undefined;
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  add(piece: Buffer): void {
+    const from = this.#bytes;
+    this.#bytes += piece.length;
+    if (this.#joined === undefined) {
+      // Usually there is one chunk, which is not copied.
+      this.#joined = piece;
+      return;
+    }
+    // The first chunk fills its buffer, so it is never written to.
+    if (this.#joined.length < this.#bytes) this.#joined = grown(this.#joined, from, this.#bytes);
+    piece.copy(this.#joined, from);
+  }
+
+  /** Returns all bytes added since the last call, as one buffer. */
+  take(): Buffer {
+    const joined = this.#joined?.subarray(0, this.#bytes) ?? NOTHING;
+    this.#joined = undefined;
+    this.#bytes = 0;
+    return joined;
+  }
+}
+
+const NOTHING = Buffer.alloc(0);
+const GROWN_BYTES_MIN = 1024;
+
+function grown(joined: Buffer, bytes: number, bytesMin: number): Buffer {
+  const larger = Buffer.allocUnsafeSlow(Math.max(GROWN_BYTES_MIN, 2 * bytesMin));
+  joined.copy(larger, 0, 0, bytes);
+  return larger;
+}

@@ -1,0 +1,195 @@
+import { describe, expect, test } from "vitest";
+import { ApiKeyPolicySpec } from "../../../core/manifests/api-key-policy.ts";
+import { anObject, managerOfIt } from "../../test/builders.ts";
+import { parseSpec } from "../spec.ts";
+import type { ObservedPolicy } from "./observed.ts";
+import { createPolicyCache, type Picture, type PolicyCache } from "./policy-cache.ts";
+import { dueLooks } from "./poll.ts";
+import type { Pace } from "./poll-pace.ts";
+
+const manager = managerOfIt("ApiKeyPolicy");
+const KEY = { namespace: "shop", name: "it" };
+const SPEC = { api: { name: "orders" }, target: { port: 80 } };
+const REPORTS = { pods: 2, current: 2, oldestLagMs: 900, podIds: ["shop/a", "shop/b"] };
+const onStale = { afterMs: 30_000, action: "Serve", denyAfterMs: 900_000 } as const;
+
+function lookAt(looks: PolicyCache, { seenAtMs = 1000, name = "it", lookId = looks.begin({ ...KEY, name }) } = {}) {
+  const object = anObject("ApiKeyPolicy", SPEC, { name });
+  const observed = {
+    object,
+    parsed: parseSpec(ApiKeyPolicySpec, object),
+    manager,
+    api: { apiId: "api_12345678", name: "orders", manager },
+    stored: {
+      policyId: "pol_1",
+      workspaceId: "ws_1",
+      uid: object.metadata.uid,
+      generation: 1,
+      version: 3,
+      policy: { onStale },
+      manager,
+      dataPlane: REPORTS,
+    },
+    seenAtMs,
+    lookId,
+  } as unknown as ObservedPolicy;
+  return { object, observed };
+}
+
+const aPicture = (more: Partial<Picture> = {}): Picture => ({
+  policyId: "pol_1",
+  workspaceId: "ws_1",
+  apiId: "api_12345678",
+  api: { name: "orders", manager },
+  name: "test/shop/it",
+  manager,
+  uid: "uid-of-it",
+  generation: 1,
+  version: 3,
+  dataPlane: REPORTS,
+  ...more,
+});
+
+function remembered() {
+  const looks = createPolicyCache();
+  const { object, observed } = lookAt(looks);
+  looks.remember({ observed, pace: undefined });
+  return { looks, object };
+}
+
+test("what was seen is recalled with the newest reports of the sidecars", () => {
+  const { looks, object } = remembered();
+  expect(looks.get(object)?.stored?.dataPlane).toEqual(REPORTS);
+  const reports = { pods: 3, current: 2, oldestLagMs: 12 };
+  expect(looks.show(KEY, aPicture({ dataPlane: reports }), 2000)).toBe(true);
+  expect(looks.get(object)?.stored).toMatchObject({ version: 3, dataPlane: reports });
+  expect(looks.show(KEY, aPicture({ dataPlane: reports }), 3000)).toBe(false);
+});
+
+test.each([
+  { name: "another generation", metadata: { generation: 2 } },
+  { name: "another object of the same name", metadata: { uid: "uid-2" } },
+  { name: "an object that is being deleted", metadata: { deletionTimestamp: "2026-01-02T00:00:00Z" } },
+])("of $name nothing is recalled", ({ metadata }) => {
+  expect(remembered().looks.get(anObject("ApiKeyPolicy", SPEC, metadata))).toBeUndefined();
+});
+
+test.each<{ name: string; change: Partial<Picture> }>([
+  { name: "another version", change: { version: 4 } },
+  { name: "another generation", change: { generation: 2 } },
+  { name: "another uid", change: { uid: "uid-2" } },
+  { name: "another id", change: { policyId: "pol_2" } },
+  { name: "no manager", change: { manager: undefined } },
+  { name: "another API", change: { apiId: "api_87654321" } },
+  { name: "an API of another name", change: { api: { name: "renamed", manager } } },
+  { name: "an API without a manager", change: { api: { name: "orders" } } },
+  { name: "a deleted API", change: { api: undefined } },
+])("a poll that shows $name makes a whole look due", ({ change }) => {
+  const { looks, object } = remembered();
+  expect(looks.show(KEY, aPicture(change), 2000)).toBe(true);
+  expect(looks.get(object)).toBeUndefined();
+});
+
+test("a policy that is not in the list makes a whole look due", () => {
+  const { looks, object } = remembered();
+  expect(looks.show(KEY, undefined, 2000)).toBe(true);
+  expect(looks.get(object)).toBeUndefined();
+});
+
+test("a poll that began before the look shows what is older than the look, and is ignored", () => {
+  const { looks, object } = remembered();
+  expect(looks.show(KEY, aPicture({ version: 2 }), 999)).toBe(false);
+  expect(looks.get(object)?.stored?.version).toBe(3);
+});
+
+test.each([
+  { name: "the lag wavers", dataPlane: { ...REPORTS, oldestLagMs: 4000 }, isNew: false },
+  { name: "the lag passes a step", dataPlane: { ...REPORTS, oldestLagMs: 5001 }, isNew: true },
+  { name: "another pod reports", dataPlane: { ...REPORTS, podIds: ["shop/a", "shop/c"] }, isNew: true },
+  { name: "a pod is behind", dataPlane: { ...REPORTS, current: 1 }, isNew: true },
+  { name: "a pod refuses", dataPlane: { ...REPORTS, refused: { pods: 1, reason: "format 2" } }, isNew: true },
+  { name: "the reports cannot be read", dataPlane: undefined, isNew: true },
+])("when $name, the status is made again: $isNew", ({ dataPlane, isNew }) => {
+  const { looks } = remembered();
+  expect(looks.show(KEY, aPicture({ dataPlane }), 2000)).toBe(isNew);
+});
+
+test("a lag that passes the policy's own bound is seen, whatever the steps of the status are", () => {
+  const looks = createPolicyCache();
+  const { observed } = lookAt(looks);
+  const stored = { ...observed.stored, policy: { onStale: { ...onStale, afterMs: 7000 } } };
+  looks.remember({ observed: { ...observed, stored } as unknown as ObservedPolicy, pace: undefined });
+  expect(looks.show(KEY, aPicture({ dataPlane: { ...REPORTS, oldestLagMs: 6000 } }), 2000)).toBe(true);
+  expect(looks.show(KEY, aPicture({ dataPlane: { ...REPORTS, oldestLagMs: 8000 } }), 3000)).toBe(true);
+  expect(looks.show(KEY, aPicture({ dataPlane: { ...REPORTS, oldestLagMs: 9000 } }), 4000)).toBe(false);
+});
+
+describe("what was forgotten", () => {
+  test("while a look was under way is not remembered when it ends: it may have missed the change", () => {
+    const looks = createPolicyCache();
+    const { object, observed } = lookAt(looks);
+    looks.forget(KEY);
+    looks.remember({ observed, pace: undefined });
+    expect(looks.get(object)).toBeUndefined();
+  });
+
+  test("after a status was made from it is not remembered again by that", () => {
+    const { looks, object } = remembered();
+    const recalled = looks.get(object);
+    looks.forget(KEY);
+    if (recalled !== undefined) looks.remember({ observed: { ...recalled, object }, pace: undefined });
+    expect(looks.get(object)).toBeUndefined();
+  });
+});
+
+test("a pace is told when a policy is not at rest", () => {
+  const paces: Pace[] = [];
+  const looks = createPolicyCache((pace) => paces.push(pace));
+  looks.remember({ observed: lookAt(looks).observed, pace: { soonMs: 1000, sinceMs: 5 } });
+  looks.remember({ observed: lookAt(looks).observed, pace: undefined });
+  expect(paces).toEqual([{ soonMs: 1000, sinceMs: 5 }]);
+});
+
+test("whole looks are repeated in the order of the last ones, and no more than allowed", () => {
+  const looks = createPolicyCache();
+  for (const [name, seenAtMs] of [
+    ["z", 100],
+    ["a", 200],
+    ["m", 300],
+  ] as const) {
+    looks.remember({ observed: lookAt(looks, { name, seenAtMs }).observed, pace: undefined });
+  }
+  // A status that is made from what is remembered is no look.
+  const [oldest] = looks.list();
+  if (oldest !== undefined) looks.remember(oldest);
+  const names = (beforeMs: number, max: number) =>
+    dueLooks(looks.list(), beforeMs, max).map(({ observed }) => observed.object.metadata.name);
+  expect(names(1000, 2)).toEqual(["z", "a"]);
+  expect(names(250, 9)).toEqual(["z", "a"]);
+  expect(names(1000, 0)).toEqual([]);
+});
+
+test("when each gate last reported is known after it fell silent, of a bounded number, until the policy is deleted", () => {
+  const looks = createPolicyCache();
+  const dataPlane = (podIds: string[]) => ({ pods: podIds.length, current: 0, oldestLagMs: 0, podIds });
+  const show = (podIds: string[], atMs: number) => looks.show(KEY, { dataPlane: dataPlane(podIds) } as Picture, atMs);
+  show(["shop/a", "shop/b"], 1_000);
+  show(["shop/b"], 2_000);
+  // A poll that fails to read the reports tells nothing.
+  looks.show(KEY, undefined, 3_000);
+  looks.forget(KEY);
+  expect([...looks.heard(KEY)]).toEqual([
+    ["shop/a", 1_000],
+    ["shop/b", 2_000],
+  ]);
+  for (let i = 0; i < 5; i++)
+    show(
+      Array.from({ length: 1_000 }, (_, n) => `forged/${i}-${n}`),
+      4_000 + i,
+    );
+  expect(looks.heard(KEY).size).toBe(2_000);
+  show(["shop/b"], 9_000);
+  expect(looks.heard(KEY).get("shop/b")).toBe(9_000);
+  looks.drop(KEY);
+  expect(looks.heard(KEY).size).toBe(0);
+});

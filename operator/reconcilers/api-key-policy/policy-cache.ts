@@ -1,0 +1,175 @@
+import type { Data } from "../../../core/api/procedures.ts";
+import { formatKey, type ObjectKey } from "../../runtime/object-key.ts";
+import type { ManifestObject } from "../../source/contract.ts";
+import { toDataPlaneStatus } from "./enforced.ts";
+import { isOverAdmitted } from "./limits-exceeded.ts";
+import type { DataPlane, ObservedPolicy } from "./observed.ts";
+import type { Pace } from "./poll-pace.ts";
+
+/*
+ * Cache of policies between two full reads. A full read gets everything about a policy from the database, in several calls. One
+ * list of all policies, polled by poll.ts, then shows whether anything changed:
+ *
+ *   unknown      → full read; the policy matches its manifest → cached
+ *   cached       poll shows new sidecar reports → the status is computed from the cache, without a call;
+ *                poll shows any other change, a related manifest changes, or an action is due → unknown
+ *
+ * The cache is only an optimization: a lost entry costs a few calls and affects nothing else.
+ */
+
+/** Poll result for one policy. */
+export type Picture = Data<"policies.listStatus">[number];
+
+export interface Look {
+  readonly observed: ObservedPolicy;
+  /** Required poll interval while the reports are expected to change; `undefined` if no change is expected. */
+  readonly pace: Pace | undefined;
+}
+
+interface Remembered extends Look {
+  /** Newest reports, from the full read or a later poll. */
+  readonly dataPlane: DataPlane | undefined;
+}
+
+export interface PolicyCache {
+  /** Called before a full read. Returns its unique number. */
+  begin(key: ObjectKey): number;
+  /** Ignores the result if the policy was dropped after the read began, because the read may have missed the change. */
+  remember(look: Look): void;
+  forget(key: ObjectKey): void;
+  /** Returns the cached state with the newest reports; `undefined` if a full read is due. */
+  get(object: ManifestObject): ObservedPolicy | undefined;
+  /**
+   * Applies the result of a poll that began at `atMs`; `undefined` if the policy is not in the list.
+   * @returns whether the policy must be reconciled.
+   */
+  show(key: ObjectKey, picture: Picture | undefined, atMs: number): boolean;
+  /**
+   * Returns the time of the last report of each gate of a policy, Unix ms, by reporting name. Evicts the gates with the oldest reports
+   * first.
+   */
+  heard(key: ObjectKey): ReadonlyMap<string, number>;
+  /** Called when a policy is deleted. */
+  drop(key: ObjectKey): void;
+  /** Returns the cached policies, least recently read first. */
+  list(): readonly Look[];
+}
+
+/** Twice the number of names that the API lists: the current ones and as many previous ones. */
+const HEARD_MAX = 2_000;
+
+/** Calls `onPace` with the pace of each policy that is expected to change. */
+export function createPolicyCache(onPace: (pace: Pace) => void = () => undefined): PolicyCache {
+  // Ordered by the last full read; computing a status from the cache does not change the position.
+  const looks = new Map<string, Remembered>();
+  // Number of the running or cached full read of each policy.
+  const begun = new Map<string, number>();
+  const heard = new Map<string, Map<string, number>>();
+  let count = 0;
+
+  const observe = (key: ObjectKey, dataPlane: DataPlane | undefined, atMs: number) => {
+    const known = heard.get(formatKey(key)) ?? new Map<string, number>();
+    for (const podId of dataPlane?.podIds ?? []) {
+      known.delete(podId);
+      known.set(podId, atMs);
+    }
+    for (const podId of known.keys()) {
+      if (known.size <= HEARD_MAX) break;
+      known.delete(podId);
+    }
+    if (known.size > 0) heard.set(formatKey(key), known);
+  };
+
+  const forget = (key: ObjectKey) => {
+    begun.delete(formatKey(key));
+    looks.delete(formatKey(key));
+  };
+
+  return {
+    begin: (key) => {
+      forget(key);
+      count += 1;
+      begun.set(formatKey(key), count);
+      return count;
+    },
+
+    remember: (look) => {
+      const { object, lookId, stored } = look.observed;
+      const name = formatKey(object.metadata);
+      if (begun.get(name) !== lookId) return;
+      observe(object.metadata, stored?.dataPlane, look.observed.seenAtMs);
+      looks.set(name, { ...look, dataPlane: stored?.dataPlane });
+      if (look.pace !== undefined) onPace(look.pace);
+    },
+
+    forget,
+
+    get: (object) => {
+      const { uid, generation, deletionTimestamp } = object.metadata;
+      const look = looks.get(formatKey(object.metadata));
+      if (look === undefined || deletionTimestamp !== undefined) return undefined;
+      const known = look.observed.object.metadata;
+      if (known.uid !== uid || known.generation !== generation) return undefined;
+      const { stored } = look.observed;
+      return stored && { ...look.observed, stored: { ...stored, dataPlane: look.dataPlane } };
+    },
+
+    show: (key, picture, atMs) => {
+      const name = formatKey(key);
+      observe(key, picture?.dataPlane, atMs);
+      const look = looks.get(name);
+      // A poll that began before the full read is older than its result.
+      if (look === undefined || atMs < look.observed.seenAtMs) return false;
+      if (picture === undefined || !isAsSeen(picture, look.observed)) {
+        forget(key);
+        return true;
+      }
+      looks.set(name, { ...look, dataPlane: picture.dataPlane });
+      return !isSameToReaders(picture.dataPlane, look.dataPlane, look.observed);
+    },
+
+    heard: (key) => heard.get(formatKey(key)) ?? new Map(),
+
+    drop: (key) => {
+      forget(key);
+      heard.delete(formatKey(key));
+    },
+
+    list: () => [...looks.values()],
+  };
+}
+
+/** Whether the database still has the policy and API that a full read found. Pure. */
+function isAsSeen(picture: Picture, { stored, api }: ObservedPolicy): boolean {
+  return (
+    stored !== undefined &&
+    api !== undefined &&
+    picture.policyId === stored.policyId &&
+    picture.uid === stored.uid &&
+    picture.generation === stored.generation &&
+    picture.version === stored.version &&
+    picture.manager === stored.manager &&
+    picture.apiId === api.apiId &&
+    picture.api?.name === api.name &&
+    picture.api.manager === api.manager
+  );
+}
+
+/** Whether two reports yield the same status: small variations of the lag do not show. Pure. */
+function isSameToReaders(
+  a: DataPlane | undefined,
+  b: DataPlane | undefined,
+  { stored }: Pick<ObservedPolicy, "stored">,
+): boolean {
+  const afterMs = stored?.policy?.onStale.afterMs ?? Number.POSITIVE_INFINITY;
+  const text = (dataPlane: DataPlane | undefined) =>
+    JSON.stringify([
+      toDataPlaneStatus(dataPlane),
+      dataPlane?.podIds,
+      dataPlane?.upstreamPorts,
+      dataPlane?.refused?.reason,
+      dataPlane !== undefined && dataPlane.oldestLagMs > afterMs,
+      dataPlane !== undefined && isOverAdmitted(dataPlane),
+    ]);
+  return text(a) === text(b);
+}

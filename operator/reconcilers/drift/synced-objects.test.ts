@@ -1,0 +1,85 @@
+import { expect, test } from "vitest";
+import { anObject } from "../../test/builders.ts";
+import { ready } from "../plan.ts";
+import { createSyncedObjects, type Settled } from "./synced-objects.ts";
+
+const RESYNC_MS = 1_000;
+const role = anObject("Role", {});
+const plan = { actions: [], verdict: ready("It is in the store."), status: { roleId: "role_1" } };
+const asSeen = (more: Partial<Settled> = {}): Settled => ({ object: role, plan, digest: "d1", seenAtMs: 100, ...more });
+
+/** One role, settled at 100. */
+function aSyncedRole() {
+  const synced = createSyncedObjects(RESYNC_MS, () => 0);
+  synced.settle(asSeen(), synced.begin(role));
+  const [one] = synced.list("Role");
+  if (one === undefined) throw new Error("it is not settled");
+  return { synced, one };
+}
+
+test("an object that was found as its manifest says is not read again within a resync period", () => {
+  const { synced } = aSyncedRole();
+  expect(synced.recall(role, 1_099)?.plan).toBe(plan);
+  expect(synced.recall(role, 1_100)).toBeUndefined();
+});
+
+test("a list with its digest counts as a look, from the time when it was asked for", () => {
+  const { synced, one } = aSyncedRole();
+  expect(synced.show(one, "d1", 900)).toBe(false);
+  expect(synced.recall(role, 1_899)).toMatchObject({ seenAtMs: 900 });
+  expect(synced.recall(role, 1_900)).toBeUndefined();
+});
+
+test.each([
+  { name: "another digest", digest: "d2" },
+  { name: "none, as of an object that was deleted or has another manager", digest: undefined },
+])("a list with $name makes a look due", ({ digest }) => {
+  const { synced, one } = aSyncedRole();
+  expect(synced.show(one, digest, 200)).toBe(true);
+  expect(synced.recall(role, 201)).toBeUndefined();
+  expect(synced.list("Role")).toEqual([]);
+});
+
+test.each([
+  { name: "a new generation", object: anObject("Role", {}, { generation: 2 }) },
+  { name: "a new object of the same name", object: anObject("Role", {}, { uid: "another" }) },
+  { name: "its deletion", object: anObject("Role", {}, { deletionTimestamp: "2026-01-02T00:00:00Z" }) },
+  { name: "an object of another kind and the same name", object: anObject("RatelimitNamespace", {}) },
+])("nothing is recalled for $name", ({ object }) => {
+  expect(aSyncedRole().synced.recall(object, 101)).toBeUndefined();
+});
+
+test("a look during which its object changed is not remembered, nor one that another overtook", () => {
+  const synced = createSyncedObjects(RESYNC_MS);
+  const overtaken = synced.begin(role);
+  synced.forget("Role", role.metadata);
+  synced.settle(asSeen(), overtaken);
+  expect(synced.list("Role")).toEqual([]);
+  const first = synced.begin(role);
+  const second = synced.begin(role);
+  synced.settle(asSeen({ digest: "old" }), first);
+  expect(synced.list("Role")).toEqual([]);
+  synced.settle(asSeen({ digest: "new" }), second);
+  expect(synced.list("Role")).toMatchObject([{ digest: "new" }]);
+});
+
+test("a list that was asked for before the last look says nothing", () => {
+  const { synced, one } = aSyncedRole();
+  synced.settle(asSeen({ digest: "d2", seenAtMs: 300 }), synced.begin(role));
+  expect(synced.show(one, "d1", 200)).toBe(false);
+  expect(synced.recall(role, 301)).toMatchObject({ digest: "d2", seenAtMs: 300 });
+});
+
+test("it is read again after some hours, whatever the digests say, and not all objects at once", () => {
+  const hoursOf = (random: number): number => {
+    const synced = createSyncedObjects(300_000, () => random);
+    synced.settle(asSeen({ seenAtMs: 0 }), synced.begin(role));
+    for (let atMs = 60_000; ; atMs += 60_000) {
+      const [one] = synced.list("Role");
+      if (one === undefined || synced.recall(role, atMs) === undefined) return atMs / 3_600_000;
+      synced.show(one, "d1", atMs);
+    }
+  };
+  expect(hoursOf(0)).toBe(6);
+  expect(hoursOf(1)).toBe(3);
+});

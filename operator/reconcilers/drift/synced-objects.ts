@@ -1,0 +1,117 @@
+import { jitterMs } from "../../../core/backoff.ts";
+import type { Kind } from "../../../core/manifests/index.ts";
+import { formatKey, type ObjectKey } from "../../runtime/object-key.ts";
+import type { ManifestObject } from "../../source/contract.ts";
+import type { Plan } from "../plan.ts";
+
+/*
+ * Caches objects whose stored state matches their manifests, so that reconciling them again costs no call. The digests of the
+ * database (managed.listDigests), polled by poll.ts, show whether this still holds:
+ *
+ *   unknown   a reconcile reads the object, finds no difference, and gets the digest of what it read → synced
+ *   synced    a list has the same digest → synced as of the start of that list
+ *             another digest or none, a related manifest changes, or no list for a resync period → unknown
+ *             after a few hours, regardless of the digests → unknown
+ *
+ * The cache is only an optimization: a lost entry costs a few calls and affects nothing else.
+ */
+
+/** Kinds whose objects have a digest, by their names in the API. */
+export const DIGESTED = {
+  Role: "role",
+  RatelimitNamespace: "namespace",
+  RatelimitOverride: "override",
+} as const satisfies Partial<Record<Kind, string>>;
+export type DigestedKind = keyof typeof DIGESTED;
+export const isDigested = (kind: Kind): kind is DigestedKind => kind in DIGESTED;
+
+export interface Settled {
+  /** The object as it matched its stored state. */
+  readonly object: ManifestObject;
+  readonly plan: Plan<unknown>;
+  /** Digest of the stored state at `seenAtMs` or before. */
+  readonly digest: string;
+  /** Time at which the database last had this state. */
+  readonly seenAtMs: number;
+}
+
+export interface SyncedObjects {
+  /** Called before the object is read from the database. Returns a unique number for the read. */
+  begin(object: ManifestObject): number;
+  /** Ignored if the object was dropped after the read began, because the read may have missed the change. */
+  settle(synced: Settled, look: number): void;
+  forget(kind: Kind, key: ObjectKey): void;
+  /** Returns the cached entry; `undefined` if the database must be read. */
+  recall(object: ManifestObject, nowMs: number): Settled | undefined;
+  /** Returns the synced objects of a kind. */
+  list(kind: DigestedKind): readonly Settled[];
+  /**
+   * Applies the entry of a list that was requested at `atMs`, for an object that was synced then; `undefined` if the list does not contain
+   * it.
+   * @returns whether the object must be reconciled.
+   */
+  show(synced: Settled, digest: string | undefined, atMs: number): boolean;
+}
+
+/** Reads each object again after three to six hours (at the usual resync period), in case a digest misses a change. */
+const PERIODS = 72;
+
+export function createSyncedObjects(resyncMs: number, random: () => number = Math.random): SyncedObjects {
+  const settledBy = new Map<Kind, Map<string, Settled & { readonly untilMs: number }>>();
+  /** Number of the running or cached read of each object. */
+  const begun = new Map<string, number>();
+  let count = 0;
+  const of = (kind: Kind) => {
+    const there = settledBy.get(kind) ?? new Map<string, Settled & { readonly untilMs: number }>();
+    settledBy.set(kind, there);
+    return there;
+  };
+  const idOf = (kind: Kind, key: ObjectKey) => `${kind} ${formatKey(key)}`;
+
+  const forget = (kind: Kind, key: ObjectKey) => {
+    begun.delete(idOf(kind, key));
+    of(kind).delete(formatKey(key));
+  };
+
+  return {
+    begin: ({ kind, metadata }) => {
+      forget(kind, metadata);
+      count += 1;
+      begun.set(idOf(kind, metadata), count);
+      return count;
+    },
+
+    settle: (synced, look) => {
+      const { kind, metadata } = synced.object;
+      if (begun.get(idOf(kind, metadata)) !== look) return;
+      const untilMs = synced.seenAtMs + jitterMs(PERIODS * resyncMs, 0.5, random);
+      of(kind).set(formatKey(metadata), { ...synced, untilMs });
+    },
+
+    forget,
+
+    recall: (object, nowMs) => {
+      const { uid, generation, deletionTimestamp } = object.metadata;
+      const synced = of(object.kind).get(formatKey(object.metadata));
+      if (synced === undefined || deletionTimestamp !== undefined) return undefined;
+      const known = synced.object.metadata;
+      if (known.uid !== uid || known.generation !== generation) return undefined;
+      return nowMs - synced.seenAtMs < resyncMs && nowMs < synced.untilMs ? synced : undefined;
+    },
+
+    list: (kind) => [...of(kind).values()],
+
+    show: (synced, digest, atMs) => {
+      const { kind, metadata } = synced.object;
+      const now = of(kind).get(formatKey(metadata));
+      // The entry was dropped or read again since, so the list is older.
+      if (now === undefined || now !== synced) return false;
+      if (digest !== synced.digest) {
+        forget(kind, metadata);
+        return true;
+      }
+      of(kind).set(formatKey(metadata), { ...now, seenAtMs: atMs });
+      return false;
+    },
+  };
+}

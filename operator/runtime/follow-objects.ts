@@ -1,0 +1,85 @@
+import type { Logger } from "pino";
+import type { KubeClient, KubeObject } from "./kube-client.ts";
+import { startListWatch } from "./list-watch.ts";
+
+interface Named {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+export interface FollowOptions<Seen> {
+  readonly client: KubeClient;
+  /** `/api/v1` or `/apis/<group>/<version>`. */
+  readonly groupPath: string;
+  readonly plural: string;
+  /** Default: all namespaces. */
+  readonly namespaces: readonly string[] | undefined;
+  readonly trim: (object: KubeObject) => KubeObject;
+  readonly toSeen: (object: KubeObject) => Seen;
+  /** Called with the old and new version of each object that was added, removed, or changed in its cached fields. */
+  readonly onChange: (versions: readonly Seen[]) => void;
+  /** Called once, after the first complete list. */
+  readonly onListed: (all: readonly Seen[]) => void;
+  readonly log: Logger;
+}
+
+export interface FollowedObjects<Seen> {
+  /** Returns the objects of a namespace; `undefined` before the first complete list. */
+  in(namespace: string): readonly Seen[] | undefined;
+  /** Makes an own write visible before the watch reports it. */
+  put(object: KubeObject): void;
+  /** Makes an own deletion visible before the watch reports it. */
+  forget(seen: Seen): void;
+  close(): Promise<void>;
+}
+
+/** Watches the objects of a kind and caches selected fields, by namespace. Requires permission to list and watch them. */
+export function followObjects<Seen extends Named>(options: FollowOptions<Seen>): FollowedObjects<Seen> {
+  const { client, groupPath, plural, namespaces, trim, toSeen, log } = options;
+  const byNamespace = new Map<string, Map<string, Seen>>();
+  const seenIn = (namespace: string) => [...(byNamespace.get(namespace)?.values() ?? [])];
+
+  const forget = ({ namespace, name }: Named) => {
+    const seen = byNamespace.get(namespace);
+    seen?.delete(name);
+    if (seen?.size === 0) byNamespace.delete(namespace);
+  };
+  const keep = ({ before, after }: { readonly before?: KubeObject; readonly after?: KubeObject }) => {
+    const [was, is] = [before && toSeen(before), after && toSeen(after)];
+    if (is !== undefined) {
+      const seen = byNamespace.get(is.namespace) ?? new Map<string, Seen>();
+      byNamespace.set(is.namespace, seen.set(is.name, is));
+    } else if (was !== undefined) forget(was);
+    // Most changes affect only fields that are not cached.
+    if (JSON.stringify(was) === JSON.stringify(is)) return;
+    options.onChange([was, is].filter((version) => version !== undefined));
+  };
+
+  const watches = (namespaces ?? [undefined]).map((namespace) => ({
+    namespace,
+    ...startListWatch({
+      client,
+      path: namespace === undefined ? `${groupPath}/${plural}` : `${groupPath}/namespaces/${namespace}/${plural}`,
+      trim,
+      onChange: keep,
+      log,
+    }),
+  }));
+  let isListed = false;
+  void Promise.all(watches.map(({ listed }) => listed)).then(() => {
+    isListed = true;
+    options.onListed([...byNamespace.keys()].flatMap(seenIn));
+  });
+
+  return {
+    in: (namespace) => (isListed ? seenIn(namespace) : undefined),
+    put: (object) =>
+      watches
+        .find(({ namespace }) => namespace === undefined || namespace === object.metadata.namespace)
+        ?.put(trim(object)),
+    forget,
+    close: async () => {
+      await Promise.all(watches.map((watch) => watch.close()));
+    },
+  };
+}

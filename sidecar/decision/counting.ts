@@ -1,0 +1,63 @@
+import type { CreditCharge, CreditOutcome } from "../../core/charges.ts";
+import { shareOfLimit } from "../../core/ratelimits/share.ts";
+import { CountersUnavailable } from "../../edge/counters/contract.ts";
+import { MemoryCounters, MemoryStore } from "../../edge/counters/memory.ts";
+import type { EdgeCounters } from "../../edge/open.ts";
+import type { Projection } from "../../edge/projection/contract.ts";
+import type { CountingDeps } from "../../edge/verification/count.ts";
+
+export interface CountingOptions {
+  readonly projection: Projection;
+  readonly counters: Pick<EdgeCounters, "consume" | "addLater">;
+  /** Number of pods that enforce the policy, as of the last report. */
+  readonly podsAlive: () => number;
+  readonly nowMs: () => number;
+  /** Maximum time that a request waits for the credits of its key to be loaded. */
+  readonly creditLoadMs: number;
+  readonly onFailure: CountingDeps["onUncounted"];
+}
+
+/** Creates the counting of a gate. Requests that the shared store cannot count are counted in this process, from zero. */
+export function createCounting(options: CountingOptions): CountingDeps {
+  const { projection, counters, podsAlive, nowMs, creditLoadMs, onFailure } = options;
+  let localCounters: MemoryCounters | undefined;
+  return {
+    projection,
+    counters,
+    async countLocally(limits, how) {
+      localCounters ??= new MemoryCounters(new MemoryStore(nowMs));
+      const pods = how === "LocalShare" ? podsAlive() : 1;
+      const own = limits.map((charge) => ({ ...charge, limit: shareOfLimit(charge.limit, pods) }));
+      const consumed = localCounters.consumeNow({ limits: own });
+      // Charges the full limits, because they are compared with the totals of all pods.
+      if (consumed.passed) counters.addLater(limits, consumed.nowMs);
+      return consumed;
+    },
+    loadAndSpend: (charge) => pollCredits(counters, charge, creditLoadMs),
+    onUncounted: onFailure,
+  };
+}
+
+const CREDIT_POLL_MS = 20;
+const UNKNOWN: CreditOutcome = { status: "unknown" };
+
+/** The previous call requested the load, which an api-server performs; this one spends as soon as it is done. */
+async function pollCredits(
+  counters: Pick<EdgeCounters, "consume">,
+  credits: CreditCharge,
+  waitMs: number,
+): Promise<CreditOutcome> {
+  const giveUpAt = performance.now() + waitMs;
+  while (performance.now() < giveUpAt) {
+    await new Promise((resolve) => setTimeout(resolve, CREDIT_POLL_MS));
+    try {
+      const { credits: outcome } = await counters.consume({ limits: [], credits });
+      if (outcome !== undefined && outcome.status !== "unknown") return outcome;
+    } catch (error) {
+      // The credits may or may not have been spent; retrying could spend them twice.
+      if (error instanceof CountersUnavailable) return UNKNOWN;
+      throw error;
+    }
+  }
+  return UNKNOWN;
+}

@@ -1,0 +1,211 @@
+import { METHODS } from "node:http";
+import { hashKey } from "../../core/keys/key-string.ts";
+import type { Code } from "../../core/verification/codes.ts";
+import { retryAfterS } from "../../core/verification/conclude.ts";
+import { networkOf } from "../../core/verification/ip-address.ts";
+import { BEFORE_RULES } from "../../edge/pods/contract.ts";
+import type { Verdict } from "../../edge/verification/verify.ts";
+import { compileHeadReader, type Head } from "../http/head.ts";
+import type { Admission } from "../http/in-flight.ts";
+import { malformedProblem, type Problem, versionProblem } from "../http/responses.ts";
+import type { ActivePolicy } from "../policy/active-policy.ts";
+import { duplicateKeyProblem, missingKeyProblem, refusalProblem, unavailableProblem } from "./problems.ts";
+import type { Question } from "./verify.ts";
+
+/*
+ * Evaluates a request in two steps: by its head alone, and by the verdict on its key. Both are
+ * pure functions. `Exchange` acts on their results.
+ *
+ *   head ──evaluateHead──► refuse
+ *              ├─────────► pass
+ *              └─────────► verify ──checkVerdict──► refuse or pass
+ */
+
+/** The outcome of a request: a verification code, or why its key was not verified. */
+export type Decision = Code | "ANONYMOUS" | "MISSING_KEY" | "MALFORMED" | "UNAVAILABLE";
+
+/** The kind of a request: an ordinary one, one that waits for `100 Continue` before its body, or a protocol upgrade. */
+export type RequestKind = "request" | "expectant" | "upgrade";
+
+/** The evaluated part of a request; `IncomingMessage` implements it. */
+export interface ReceivedRequest {
+  readonly method?: string | undefined;
+  readonly url?: string | undefined;
+  readonly httpVersion: string;
+  readonly rawHeaders: readonly string[];
+  readonly socket: { readonly remoteAddress?: string | undefined };
+}
+
+/** A request as forwarded to the app. Open connections are rechecked with it. */
+export interface AdmittedRequest extends Admission {
+  /** More headers are added to its `forwarded` later. */
+  readonly head: Head;
+  /** Path and query in the bytes that were checked, without credentials. */
+  readonly target: string;
+  /** Address to which concurrency slots are attributed: the client's as the policy finds it, otherwise the connection's. */
+  readonly address: string;
+}
+
+export interface Refuse {
+  readonly kind: "refuse";
+  readonly decision: Decision;
+  readonly problem: Problem;
+  /** Whether the end of the request is uncertain, so that the connection is closed after it. */
+  readonly closes: boolean;
+  /** Rule that rejected the request, as `RuleCount` defines it; `undefined` for rejections that are independent of the policy. */
+  readonly rule?: number;
+}
+
+export interface Pass {
+  readonly kind: "pass";
+  readonly decision: Decision;
+  /** Whether Audit mode admitted a request that Enforce would have rejected. */
+  readonly isAudited: boolean;
+  /** Rule that would have rejected the request; `undefined` if it is admitted. */
+  readonly rule?: number;
+}
+
+export interface Verify extends AdmittedRequest, Question {
+  readonly kind: "verify";
+  readonly hash: string;
+}
+
+export type HeadDecision = Refuse | (Pass & AdmittedRequest) | Verify;
+
+const readAnyHead = compileHeadReader([]);
+
+/** Evaluates a request by its head. `active` is `undefined` while there is no policy. */
+export function evaluateHead(
+  request: ReceivedRequest,
+  kind: RequestKind,
+  active: ActivePolicy | undefined,
+): HeadDecision {
+  const { rawHeaders, httpVersion } = request;
+  if (httpVersion !== "1.1" && httpVersion !== "2.0" && httpVersion !== "1.0") return refuseMalformed(versionProblem);
+  if (!KNOWN_METHODS.has(request.method ?? "")) return refuseMalformed(METHOD_UNKNOWN);
+  const head = (active?.readHead ?? readAnyHead)(rawHeaders, httpVersion);
+  if (head.malformed !== undefined) return refuseMalformed(malformedProblem(head.malformed));
+  if (kind === "upgrade" && head.hasBody) return refuseMalformed(UPGRADE_WITH_BODY);
+  if (active === undefined) return NO_POLICY;
+  return judgeByPolicy(request, head, active);
+}
+
+/** Parsers reject other methods, but ext-auth endpoints receive them: a rule would treat `delete` as another method than many apps do. */
+const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS);
+const METHOD_UNKNOWN = malformedProblem("The method of the request is unknown.", "method");
+const UPGRADE_WITH_BODY = malformedProblem("A request for an upgrade has no body.");
+const NO_POLICY: Refuse = {
+  kind: "refuse",
+  decision: "UNAVAILABLE",
+  problem: unavailableProblem("The gate has not received its policy yet."),
+  closes: false,
+};
+
+const refuseMalformed = (problem: Problem): Refuse => ({
+  kind: "refuse",
+  decision: "MALFORMED",
+  problem,
+  closes: true,
+});
+
+function judgeByPolicy(request: ReceivedRequest, head: Head, active: ActivePolicy): HeadDecision {
+  const connectionIp = request.socket.remoteAddress ?? "";
+  const clientIp = active.findClientAddress?.(connectionIp, head.forwardedFor);
+  const address = networkOf(clientIp ?? connectionIp);
+  const method = request.method ?? "";
+  const url = request.url ?? "";
+  const matched = active.rules.match(method, url);
+  if ("refused" in matched) return judgeRefusedTarget(active, matched.refused, url, { head, method, address });
+
+  const { rule, path } = matched;
+  const query = active.readQuery?.(matched.query);
+  const target = path + (query?.query ?? matched.query);
+  if (rule.access === "Anonymous") {
+    return {
+      kind: "pass",
+      decision: "ANONYMOUS",
+      isAudited: false,
+      head,
+      method,
+      path,
+      target,
+      address,
+      hash: undefined,
+      clientIp: undefined,
+    };
+  }
+
+  const isInQuery = query !== undefined && query.credentialAt < head.credentialAt;
+  const credential = isInQuery ? query.credential : head.credential;
+  const isDuplicate = head.duplicateCredential || query?.duplicate === true;
+  if (isDuplicate || credential === undefined) {
+    const admitted = { head, method, path, target, address, hash: undefined, clientIp: undefined };
+    const by = { active, rule: rule.index };
+    if (isDuplicate) return refuseOrAudit(by, "MALFORMED", duplicateKeyProblem, admitted);
+    return refuseOrAudit(by, "MISSING_KEY", missingKeyProblem, admitted);
+  }
+  const hash = hashKey(credential);
+  return { kind: "verify", active, rule, hash, clientIp, head, method, path, target, address };
+}
+
+/** Audit mode forwards a rejected target unchanged, except for the credentials in its query. */
+function judgeRefusedTarget(
+  active: ActivePolicy,
+  reason: string,
+  url: string,
+  request: Pick<AdmittedRequest, "head" | "method" | "address">,
+): HeadDecision {
+  const problem = malformedProblem(`The request is refused because ${reason}.`, "path");
+  // Without a path Audit mode could not forward the request.
+  const rule = BEFORE_RULES;
+  if (!url.startsWith("/")) return { kind: "refuse", decision: "MALFORMED", problem, closes: false, rule };
+  const question = url.indexOf("?");
+  const query = question === -1 ? undefined : active.readQuery?.(url.slice(question));
+  const target = query === undefined ? url : url.slice(0, question) + query.query;
+  return refuseOrAudit({ active, rule }, "MALFORMED", problem, {
+    ...request,
+    path: url,
+    target,
+    hash: undefined,
+    clientIp: undefined,
+  });
+}
+
+/** Audit mode admits requests that Enforce rejects, without identity headers. */
+function refuseOrAudit(
+  { active, rule }: { readonly active: ActivePolicy; readonly rule: number },
+  decision: Decision,
+  problem: Problem,
+  admitted: AdmittedRequest,
+): HeadDecision {
+  if (active.policy.mode === "Audit") return { kind: "pass", decision, isAudited: true, rule, ...admitted };
+  return { kind: "refuse", decision, problem, closes: false, rule };
+}
+
+/** The policy and rule for which a key was verified. */
+type Judging = { readonly active: Pick<ActivePolicy, "policy">; readonly rule: Pick<Question["rule"], "index"> };
+
+/** Evaluates a request by the verdict on its key. */
+export function checkVerdict({ active: { policy }, rule: { index: rule } }: Judging, verdict: Verdict): Refuse | Pass {
+  const code = verdict.kind === "decided" ? verdict.code : undefined;
+  if (code === "VALID") return PASS_VALID;
+  const decision = code ?? "UNAVAILABLE";
+  if (policy.mode === "Audit") return { kind: "pass", decision, isAudited: true, rule };
+  return { kind: "refuse", decision, problem: problemOf(verdict), closes: false, rule };
+}
+
+const UNCOUNTED = {
+  limits: "Rate limits cannot be counted now.",
+  credits: "The credits of the API key cannot be counted now.",
+} as const;
+
+/** Returns the response to a request whose key is not valid. */
+function problemOf(verdict: Verdict): Problem {
+  if (verdict.kind === "unknown") return unavailableProblem(verdict.reason);
+  if (verdict.kind === "uncountable") return unavailableProblem(UNCOUNTED[verdict.what]);
+  const { code, counted } = verdict;
+  if (code === "VALID") throw new Error("a valid key is refused for nothing");
+  return refusalProblem(code, counted?.consumed && retryAfterS(counted.code, counted.consumed));
+}
+
+const PASS_VALID: Pass = { kind: "pass", decision: "VALID", isAudited: false };

@@ -1,0 +1,48 @@
+import type { Code } from "../../core/verification/codes.ts";
+import type { Problem } from "../http/responses.ts";
+
+/* Responses to clients of rejected requests. */
+
+export const missingKeyProblem: Problem = {
+  kind: "unauthorized",
+  detail: "The request carries no API key in any of the places where one is looked for.",
+  // RFC 6750, 3.1: a request without any credential gets no error code.
+  authenticate: 'Bearer realm="postern"',
+};
+const INVALID_TOKEN = 'Bearer realm="postern", error="invalid_token"';
+
+const BY_CODE: Readonly<Record<Exclude<Code, "VALID">, Problem>> = {
+  NOT_FOUND: { kind: "unauthorized", detail: "The API key is not known here.", authenticate: INVALID_TOKEN },
+  DISABLED: { kind: "unauthorized", detail: "The API key is disabled.", authenticate: INVALID_TOKEN },
+  EXPIRED: { kind: "unauthorized", detail: "The API key has expired.", authenticate: INVALID_TOKEN },
+  FORBIDDEN: {
+    kind: "forbidden",
+    detail: "The API key may not be used: its workspace is disabled, or the client's address is not on the API's list.",
+  },
+  INSUFFICIENT_PERMISSIONS: {
+    kind: "forbidden",
+    detail: "The API key lacks a permission that this request needs.",
+  },
+  RATE_LIMITED: { kind: "rate_limited", detail: "A rate limit is used up." },
+  USAGE_EXCEEDED: { kind: "usage_exceeded", detail: "The API key has not enough credits left for this request." },
+};
+
+export const duplicateKeyProblem: Problem = {
+  kind: "malformed_request",
+  detail: "The API key was sent twice in the same place.",
+  location: "header",
+};
+export const internalProblem: Problem = { kind: "unexpected_error", detail: "The gate failed to handle the request." };
+
+/** `NOT_FOUND`, `DISABLED`, `EXPIRED`: 401. `FORBIDDEN`, `INSUFFICIENT_PERMISSIONS`: 403. The other two: 429. */
+export function refusalProblem(code: Exclude<Code, "VALID">, retryAfterS: number | undefined): Problem {
+  const problem = BY_CODE[code];
+  return retryAfterS === undefined ? problem : { ...problem, retryAfterS };
+}
+
+/** The request cannot be decided now: 503, with `Retry-After: 1`. */
+export const unavailableProblem = (detail: string): Problem => ({
+  kind: "verification_unavailable",
+  detail,
+  retryAfterS: 1,
+});

@@ -1,0 +1,28 @@
+import type { Logger } from "pino";
+import { LogThrottle } from "../../edge/log-throttle.ts";
+import type { CountingDeps } from "../../edge/verification/count.ts";
+
+const MESSAGES = {
+  limits: "the shared counters do not count limits; onCounterFailure says what is done",
+  credits: "credits cannot be spent; onCreditFailure says what is done",
+} as const;
+
+/** Logs why requests are not counted: one line in 5 s, with their number. */
+export function noteUncounted(log: Pick<Logger, "warn">): CountingDeps["onUncounted"] {
+  const throttle = new LogThrottle();
+  return (what, done, cause) => {
+    const requests = throttle.note(what);
+    if (requests !== undefined) log.warn({ reason: reasonOf(cause), done, requests }, MESSAGES[what]);
+  };
+}
+
+/** Returns the messages of the error and of its causes. */
+function reasonOf(cause: unknown): string {
+  const said: string[] = [];
+  for (let at = cause; at instanceof Error && said.length < CAUSES_MAX; at = at.cause) said.push(at.message);
+  return said.length === 0 ? NOT_LOADED : said.join(": ");
+}
+
+const CAUSES_MAX = 5;
+/** The store is reachable, but no api-server has loaded the remaining credits of the key. */
+const NOT_LOADED = "they are not loaded, which api-servers do";

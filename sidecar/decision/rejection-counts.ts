@@ -1,0 +1,50 @@
+import { type PodRefusals, RULE_COUNTS_MAX, type RuleCount } from "../../edge/pods/contract.ts";
+import type { ActivePolicy } from "../policy/active-policy.ts";
+import type { Decision } from "./evaluate-head.ts";
+
+/**
+ * Counts the requests that each rule of the active policy has rejected, or would have in Audit mode, by decision. Restarts at zero with
+ * each policy, because rules are identified by their index. The size is bounded by rules and decisions, independent of the number of
+ * clients.
+ */
+export class RefusalCounts {
+  readonly #nowMs: () => number;
+  #serial = 0;
+  #sinceMs = 0;
+  #byRule = new Map<number, Map<Decision, number>>();
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
+
+  /** `rule` is an index of the policy, −1 for the implicit rule, `BEFORE_RULES` if no rule was reached. */
+  note(active: Pick<ActivePolicy, "serial">, rule: number, decision: Decision): void {
+    // Skips a request that began under the previous policy, because its rules differ.
+    if (active.serial < this.#serial) return;
+    this.#follow(active);
+    let counts = this.#byRule.get(rule);
+    if (counts === undefined) {
+      counts = new Map();
+      this.#byRule.set(rule, counts);
+    }
+    counts.set(decision, (counts.get(decision) ?? 0) + 1);
+  }
+
+  /** Returns the report: the largest counts by name, and the sum of all others. */
+  of(active: Pick<ActivePolicy, "serial" | "policy">): PodRefusals {
+    this.#follow(active);
+    const all: RuleCount[] = [...this.#byRule].flatMap(([rule, counts]) =>
+      [...counts].map(([code, count]) => ({ rule, code, count })),
+    );
+    all.sort((a, b) => b.count - a.count || a.rule - b.rule || (a.code < b.code ? -1 : 1));
+    const others = all.slice(RULE_COUNTS_MAX).reduce((sum, { count }) => sum + count, 0);
+    return { sinceMs: this.#sinceMs, mode: active.policy.mode, counts: all.slice(0, RULE_COUNTS_MAX), others };
+  }
+
+  #follow({ serial }: Pick<ActivePolicy, "serial">): void {
+    if (serial === this.#serial) return;
+    this.#serial = serial;
+    this.#sinceMs = this.#nowMs();
+    this.#byRule = new Map();
+  }
+}

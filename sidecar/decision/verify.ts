@@ -1,0 +1,76 @@
+import { checkFreshness } from "../../core/policies/freshness.ts";
+import { KeyView } from "../../core/verification/key-view.ts";
+import type { ChargePlan } from "../../core/verification/plan-charges.ts";
+import type { Projection } from "../../edge/projection/contract.ts";
+import { type RuleQuestion, RuleVerification } from "../../edge/verification/rule-verification.ts";
+import * as edge from "../../edge/verification/verify.ts";
+import type { ActivePolicy } from "../policy/active-policy.ts";
+
+/*
+ * Calls edge/verification for a rule of a policy: the gate's data must be fresh enough for the policy, the key must belong to the policy's
+ * API, and the rule defines the required permissions and the charges.
+ */
+
+export interface VerifyDeps extends edge.VerifyDeps {
+  readonly projection: Projection;
+  readonly workspaceId: string;
+  /** Called when the policy admits a request although the gate's data is stale. */
+  readonly onStaleDecision: () => void;
+}
+
+export interface Question extends RuleQuestion {
+  readonly active: ActivePolicy;
+}
+
+const TOO_OLD: edge.Verdict = { kind: "unknown", reason: "What the gate knows of API keys is too old." };
+
+/** Returns synchronously for a cached key without counting, which is the case for most requests. */
+export function verify(deps: VerifyDeps, question: Question): edge.Verdict | Promise<edge.Verdict> {
+  return checkStaleness(deps, question) ?? edge.verify(deps, new GateVerification(deps, question));
+}
+
+/**
+ * Whether an open connection may continue: all checks except the counters, which have been charged. A key that cannot be looked up does not
+ * end a connection while the gate's data is fresh enough for its policy.
+ */
+export async function mayGoOn(deps: VerifyDeps, question: Question): Promise<boolean> {
+  if (checkStaleness(deps, question) !== undefined) return false;
+  const verdict = await edge.verifyAgain(deps, new GateVerification(deps, question));
+  return verdict.kind !== "decided" || verdict.code === "VALID";
+}
+
+/** Returns the verdict when the data is too stale to decide. */
+function checkStaleness(deps: VerifyDeps, { active }: Question): edge.Verdict | undefined {
+  const freshness = checkFreshness(active.policy.onStale, deps.projection.stalenessMs());
+  if (freshness === "Denied") return TOO_OLD;
+  if (freshness === "Departed") deps.onStaleDecision();
+  return undefined;
+}
+
+interface KeptPlans {
+  /** Serial number of the policy of the plans; 0 before the first. */
+  policy: number;
+  /** Plan at index `rule + 1`, because rule indexes start at −1. */
+  byRule: (ChargePlan | undefined)[];
+}
+
+/** Caches the plan of a view and a rule, neither of which changes. Only plans of the active policy are kept. */
+const keptPlans = KeyView.remember((): KeptPlans => ({ policy: 0, byRule: [] }));
+
+class GateVerification extends RuleVerification<Question> {
+  override plan(view: KeyView): ChargePlan {
+    const { active, rule } = this.question;
+    const kept = keptPlans(view);
+    if (kept.policy !== active.serial) {
+      kept.policy = active.serial;
+      kept.byRule = [];
+    }
+    const at = rule.index + 1;
+    let plan = kept.byRule[at];
+    if (plan === undefined) {
+      plan = super.plan(view);
+      kept.byRule[at] = plan;
+    }
+    return plan;
+  }
+}

@@ -1,0 +1,113 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { pushLimitHeaders } from "../../core/ratelimits/limit-headers.ts";
+import type { Decided, Passed, Refused } from "../decision/decide.ts";
+import type { ReceivedRequest } from "../decision/evaluate-head.ts";
+import { HOP_BY_HOP } from "../http/hop-by-hop.ts";
+import { problemResponse } from "../http/responses.ts";
+import {
+  HeaderValueOption_HeaderAppendAction as AppendAction,
+  type HeaderValueOptionSchema,
+} from "./protocol/envoy/config/core/v3/base_pb.js";
+import type { AttributeContext_HttpRequest } from "./protocol/envoy/service/auth/v3/attribute_context_pb.js";
+import {
+  type CheckRequest,
+  type CheckResponse,
+  CheckResponseSchema,
+} from "./protocol/envoy/service/auth/v3/external_auth_pb.js";
+import type { StatusCode } from "./protocol/envoy/type/v3/http_status_pb.js";
+import { removedHeaders } from "./removed-headers.ts";
+
+/*
+ * Envoy's ext_authz over gRPC: `envoy.service.auth.v3.Authorization/Check`. Envoy sends the request as it will be routed. The response
+ * contains the headers to set and remove for the app, and the path that was checked, so that the app serves only that path.
+ */
+
+export interface CheckDeps {
+  /** `startedMs` is of `performance.now()`. */
+  readonly decide: (request: ReceivedRequest, startedMs: number) => Decided | Promise<Decided>;
+  /** Base URL of error types. */
+  readonly docsUrl: string;
+}
+
+/** Throws `ConnectError` if the attributes do not describe an HTTP request. */
+export async function check(deps: CheckDeps, { attributes }: CheckRequest): Promise<CheckResponse> {
+  const startedMs = performance.now();
+  const http = attributes?.request?.http;
+  if (http === undefined) throw new ConnectError("only HTTP requests can be checked", Code.InvalidArgument);
+  const source = attributes?.source?.address?.address;
+  const address = source?.case === "socketAddress" ? source.value.address : "";
+  const request = requestOf(http, address);
+  const decided = await deps.decide(request, startedMs);
+  return decided.kind === "pass" ? admit(decided, request) : refuse(deps, decided, http);
+}
+
+/** Envoy's own framing headers, which do not describe the evaluated request. */
+const FRAMING: ReadonlySet<string> = new Set([...HOP_BY_HOP, "content-length", "expect", "host"]);
+
+function requestOf(http: AttributeContext_HttpRequest, remoteAddress: string): ReceivedRequest {
+  const rawHeaders = ["Host", http.host];
+  const add = (name: string, value: string): void => {
+    if (!name.startsWith(":") && !FRAMING.has(name.toLowerCase())) rawHeaders.push(name, value);
+  };
+  for (const [name, value] of Object.entries(http.headers)) add(name, byteString(value));
+  // With `encode_raw_headers` headers arrive as received, including duplicates.
+  for (const { key, value, rawValue } of http.headerMap?.headers ?? []) {
+    add(key, rawValue.length > 0 ? Buffer.from(rawValue).toString("latin1") : byteString(value));
+  }
+  const { method } = http;
+  return { method, url: byteString(http.path), httpVersion: "1.1", rawHeaders, socket: { remoteAddress } };
+}
+
+/** Converts text to the form that an HTTP parser returns: one character per byte. */
+const byteString = (text: string): string => Buffer.from(text, "utf8").toString("latin1");
+
+type Option = MessageInitShape<typeof HeaderValueOptionSchema>;
+
+function options(headers: readonly string[]): Option[] {
+  const made: Option[] = [];
+  for (let i = 0; i < headers.length; i += 2) {
+    const [key, value] = [headers[i] as string, headers[i + 1] as string];
+    made.push({ header: { key, value }, appendAction: AppendAction.OVERWRITE_IF_EXISTS_OR_ADD });
+  }
+  return made;
+}
+
+function admit({ requestId, shown, admitted, identity }: Passed, request: ReceivedRequest): CheckResponse {
+  const told = [...identity, "X-Postern-Request-Id", requestId];
+  const headersToRemove = removedHeaders(request.rawHeaders, admitted.head, told);
+  // The target without the key in its query, as it was checked.
+  if (admitted.target !== request.url) told.push(":path", admitted.target);
+  const limits: string[] = [];
+  if (shown !== undefined) pushLimitHeaders(limits, shown);
+  return create(CheckResponseSchema, {
+    status: { code: 0 },
+    httpResponse: {
+      case: "okResponse",
+      value: { headers: options(told), headersToRemove, responseHeadersToAdd: options(limits) },
+    },
+  });
+}
+
+const GRPC_CODES: Readonly<Record<number, Code>> = {
+  400: Code.InvalidArgument,
+  401: Code.Unauthenticated,
+  403: Code.PermissionDenied,
+  429: Code.ResourceExhausted,
+  503: Code.Unavailable,
+};
+
+function refuse(
+  { docsUrl }: CheckDeps,
+  { requestId, shown, refusal }: Refused,
+  http: AttributeContext_HttpRequest,
+): CheckResponse {
+  const { problem } = refusal;
+  const { status, headers, body } = problemResponse(problem, { requestId, docsUrl, accept: http.headers.accept });
+  if (shown !== undefined) pushLimitHeaders(headers, shown);
+  const sent = options(headers).filter(({ header }) => header?.key !== "Content-Length");
+  return create(CheckResponseSchema, {
+    status: { code: GRPC_CODES[status] ?? Code.Internal, message: problem.detail },
+    httpResponse: { case: "deniedResponse", value: { status: { code: status as StatusCode }, headers: sent, body } },
+  });
+}

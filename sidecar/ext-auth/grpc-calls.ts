@@ -1,0 +1,159 @@
+import type {
+  Http2SecureServer,
+  Http2Server,
+  Http2ServerRequest,
+  Http2Session,
+  ServerHttp2Session,
+  ServerHttp2Stream,
+} from "node:http2";
+import type { Server as NetServer } from "node:net";
+import { startSweep } from "../../http1/sweep.ts";
+import { Allowance } from "../../http2/allowance.ts";
+import type { ExtAuthConnections } from "./connections.ts";
+
+/*
+ * Limits the sessions of the gRPC ext-auth endpoint and the calls on them: their number, their duration, and whether their peers still
+ * respond.
+ *
+ *   session ──no call in time, a ping without response──► destroyed
+ *      └──too many pings or settings──► GOAWAY with ENHANCE_YOUR_CALM, and destroyed
+ *   call ──its message does not arrive in time, its response is not read in time──► reset
+ *
+ * nghttp2 counts resets of calls and ends the session.
+ */
+
+export interface GrpcCallLimits {
+  /** Maximum concurrent calls on all sessions, without long-lived ones. */
+  readonly extAuthCallsMax: number;
+  /** Maximum time for the first call of a session to begin, and for the message of a call to arrive. */
+  readonly requestHeadMs: number;
+  /** Ping interval of a session. */
+  readonly extAuthPingMs: number;
+}
+
+/** Maximum long-lived calls on all sessions: reflection, and health watches. */
+const LASTING_MAX = 100;
+/** Maximum time from the beginning of a call to the end of its response. Only a watch may take longer. */
+export const CALL_MS_MAX = 60_000;
+/** Libraries measure with PING and SETTINGS, so a burst is normal. */
+const CONTROL_FRAMES = { burst: 1_000, perSecond: 100 };
+/** Maximum time for a gateway to end a call after the response. */
+const ANSWERED_MS = 1_000;
+// RFC 9113, 7.
+const NO_ERROR = 0;
+const CANCEL = 8;
+const ENHANCE_YOUR_CALM = 11;
+
+/** How long a call may be open: for one response, for a limited time, or indefinitely. */
+export type CallKind = "single" | "limited" | "watch";
+
+interface OpenCall {
+  readonly request: Http2ServerRequest;
+  readonly kind: CallKind;
+  readonly sinceMs: number;
+  /** `performance.now()` when the complete response was handed over; 0 before. */
+  answeredMs: number;
+}
+
+interface OpenSession {
+  readonly sinceMs: number;
+  hasRequested: boolean;
+  pingedMs: number;
+  /** Whether the last ping is unanswered. */
+  isAwaited: boolean;
+}
+
+/** Node's types omit the code, which becomes the code of GOAWAY. */
+type Destroyable = Omit<ServerHttp2Session, "destroy"> & { destroy(code?: number): void };
+
+export class GrpcCalls {
+  readonly #limits: GrpcCallLimits;
+  readonly #sessions = new Map<Http2Session, OpenSession>();
+  readonly #calls = new Map<ServerHttp2Stream, OpenCall>();
+  readonly #timer: NodeJS.Timeout;
+  #lasting = 0;
+
+  /** Tracks the sessions of the server until `end`. */
+  constructor(server: Http2Server | Http2SecureServer, limits: GrpcCallLimits) {
+    this.#limits = limits;
+    server.on("session", (session) => this.#follow(session));
+    const shortestMs = Math.min(limits.requestHeadMs, limits.extAuthPingMs);
+    this.#timer = startSweep(this.#look, shortestMs);
+  }
+
+  /** Returns false when the limit is reached; then the call must be rejected. */
+  begin(request: Http2ServerRequest, kind: CallKind): boolean {
+    const { stream } = request;
+    const session = stream.session && this.#sessions.get(stream.session);
+    if (session !== undefined) session.hasRequested = true;
+    const lasts = kind !== "single";
+    if (lasts ? this.#lasting >= LASTING_MAX : this.#calls.size - this.#lasting >= this.#limits.extAuthCallsMax) {
+      return false;
+    }
+    if (stream.destroyed) return true;
+    const call: OpenCall = { request, kind, sinceMs: performance.now(), answeredMs: 0 };
+    this.#calls.set(stream, call);
+    if (lasts) this.#lasting += 1;
+    stream.once("finish", () => {
+      call.answeredMs = performance.now();
+    });
+    stream.once("close", () => {
+      this.#calls.delete(stream);
+      if (lasts) this.#lasting -= 1;
+    });
+    return true;
+  }
+
+  /** Sends GOAWAY on each session, which ends when its calls in flight are complete, or after `graceMs`. */
+  async end(server: NetServer, graceMs: number, connections: ExtAuthConnections): Promise<void> {
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    for (const session of this.#sessions.keys()) session.close();
+    const cutOff = setTimeout(() => {
+      for (const session of this.#sessions.keys()) session.destroy();
+      connections.closeAll();
+    }, graceMs);
+    await closed;
+    clearTimeout(cutOff);
+    clearInterval(this.#timer);
+  }
+
+  #follow(session: ServerHttp2Session): void {
+    const sinceMs = performance.now();
+    this.#sessions.set(session, { sinceMs, hasRequested: false, pingedMs: sinceMs, isAwaited: false });
+    session.once("close", () => this.#sessions.delete(session));
+    const allowance = new Allowance(CONTROL_FRAMES, sinceMs);
+    const control = (): void => {
+      if (!allowance.take(performance.now())) (session as Destroyable).destroy(ENHANCE_YOUR_CALM);
+    };
+    session.on("ping", control);
+    session.on("remoteSettings", control);
+  }
+
+  readonly #look = (): void => {
+    const nowMs = performance.now();
+    const { requestHeadMs, extAuthPingMs } = this.#limits;
+    for (const [stream, { request, kind, sinceMs, answeredMs }] of this.#calls) {
+      // RFC 9113, 8.1: the server need not wait for the rest of a request after its response.
+      if (answeredMs > 0 && nowMs - answeredMs > ANSWERED_MS) stream.close(NO_ERROR);
+      const tookMs = nowMs - sinceMs;
+      const isLate = (kind === "single" && !request.complete && tookMs > requestHeadMs) || tookMs > CALL_MS_MAX;
+      if (kind !== "watch" && isLate) stream.close(CANCEL);
+    }
+    for (const [session, open] of this.#sessions) {
+      if (!open.hasRequested && nowMs - open.sinceMs > requestHeadMs) session.destroy();
+      else if (nowMs - open.pingedMs > extAuthPingMs) ping(session, open, nowMs);
+    }
+  };
+}
+
+function ping(session: Http2Session, open: OpenSession, nowMs: number): void {
+  if (open.isAwaited) {
+    session.destroy();
+    return;
+  }
+  open.isAwaited = true;
+  open.pingedMs = nowMs;
+  session.ping(() => {
+    open.isAwaited = false;
+  });
+}

@@ -1,0 +1,106 @@
+import { isIP } from "node:net";
+import { withoutPort } from "../../core/verification/ip-address.ts";
+import type { ReceivedRequest } from "../decision/evaluate-head.ts";
+
+/*
+ * Reads the request to evaluate from the request that a gateway sends to the HTTP ext-auth endpoint. It supports three forms:
+ *
+ *   X-Original-Method, X-Original-URI        nginx, HAProxy and Apache, as configured in docs/gateways.md
+ *   X-Forwarded-Method, X-Forwarded-Uri      Traefik's ForwardAuth, Caddy's forward_auth
+ *   the request itself, below /authorize     Envoy's ext_authz over HTTP: PUT /authorize/orders/1 evaluates PUT /orders/1
+ *
+ * The client's address is the last entry of X-Forwarded-For; in Envoy's form, the value of X-Real-IP.
+ *
+ * A gateway forwards most headers of its client. So a request with more than one form, or with a duplicate or missing header, is rejected:
+ * one of these headers would be the client's.
+ */
+
+export const EXT_AUTH_PATH = "/authorize";
+
+export interface ExtAuthRequest {
+  readonly method?: string | undefined;
+  readonly url?: string | undefined;
+  readonly rawHeaders: readonly string[];
+}
+
+export type ParsedExtAuthRequest =
+  | { readonly kind: "asked"; readonly request: ReceivedRequest; readonly by: "headers" | "itself" }
+  | { readonly kind: "malformed"; readonly why: string }
+  /** The request is not addressed to the ext-auth endpoint. */
+  | { readonly kind: "elsewhere" };
+
+const WAYS = [
+  { method: "x-original-method", target: "x-original-uri" },
+  { method: "x-forwarded-method", target: "x-forwarded-uri" },
+] as const;
+const TELLING: ReadonlySet<string> = new Set(WAYS.flatMap(({ method, target }) => [method, target]));
+const FORWARDED_FOR = "x-forwarded-for";
+const REAL_IP = "x-real-ip";
+
+/** RFC 9110, 5.6.2. */
+const METHOD = /^[!#$%&'*+.^_`|~\dA-Za-z-]{1,64}$/;
+
+export function readExtAuthRequest({ method = "", url = "", rawHeaders }: ExtAuthRequest): ParsedExtAuthRequest {
+  // Caddy keeps the query of its request in this path.
+  const isHeaderWay = url === EXT_AUTH_PATH || url.startsWith(`${EXT_AUTH_PATH}?`);
+  if (!isHeaderWay && !url.startsWith(`${EXT_AUTH_PATH}/`)) return { kind: "elsewhere" };
+
+  const told = new Map<string, string>();
+  const others: string[] = [];
+  let forwardedFor: string | undefined;
+  let realIp: string | undefined;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] as string;
+    const value = rawHeaders[i + 1] as string;
+    const lower = name.toLowerCase();
+    if (TELLING.has(lower)) {
+      if (told.has(lower)) return unclear(`${name} was sent twice`);
+      told.set(lower, value);
+    } else if (lower === FORWARDED_FOR) forwardedFor = forwardedFor === undefined ? value : `${forwardedFor},${value}`;
+    else {
+      if (lower === REAL_IP) realIp = realIp === undefined ? value : `${realIp},${value}`;
+      others.push(name, value);
+    }
+  }
+
+  const last = lastOf(forwardedFor);
+  // Envoy's own client appends Envoy's address instead, so its configuration sends the client's address in another header.
+  const client = isHeaderWay ? last : { address: addressIn(realIp ?? ""), before: last.before };
+  if (client.before !== undefined) others.push("X-Forwarded-For", client.before);
+  const asked = { httpVersion: "1.1", rawHeaders: others, socket: { remoteAddress: client.address } };
+  if (!isHeaderWay) {
+    if (told.size > 0) return unclear(`it is told by the path and by ${[...told.keys()].join(", ")}`);
+    return { kind: "asked", request: { method, url: url.slice(EXT_AUTH_PATH.length), ...asked }, by: "itself" };
+  }
+  const way = WAYS.find((one) => told.has(one.method) && told.has(one.target));
+  if (way === undefined)
+    return unclear("the pair X-Original-Method, X-Original-URI or X-Forwarded-Method, X-Forwarded-Uri is missing");
+  if (told.size > 2) return unclear(`it is told by ${[...told.keys()].join(", ")}`);
+  const askedMethod = told.get(way.method) as string;
+  if (!METHOD.test(askedMethod)) return unclear(`the value of ${way.method} is not a method`);
+  return {
+    kind: "asked",
+    request: { method: askedMethod, url: told.get(way.target) as string, ...asked },
+    by: "headers",
+  };
+}
+
+const unclear = (why: string): ParsedExtAuthRequest => ({ kind: "malformed", why });
+
+/**
+ * Returns the last entry of X-Forwarded-For, which is the address that the gateway saw and replaces the connection's, and the entries
+ * before it, which came with the request. Without a usable entry the address is empty and matches no IP allow-list.
+ */
+export function lastOf(forwardedFor: string | undefined): { address: string; before: string | undefined } {
+  if (forwardedFor === undefined) return { address: "", before: undefined };
+  const comma = forwardedFor.lastIndexOf(",");
+  const before = comma === -1 ? undefined : forwardedFor.slice(0, comma);
+  const address = addressIn(forwardedFor.slice(comma + 1));
+  return address === "" ? { address, before: undefined } : { address, before };
+}
+
+/** Returns an empty text if `text` is not an address. */
+function addressIn(text: string): string {
+  const address = withoutPort(text.trim());
+  return isIP(address) === 0 ? "" : address;
+}

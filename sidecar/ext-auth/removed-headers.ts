@@ -1,0 +1,27 @@
+import type { Head } from "../http/head.ts";
+import { HOP_BY_HOP } from "../http/hop-by-hop.ts";
+
+/** Headers that a proxy sets itself, so that removing them would be wrong or without effect. */
+const KEPT: ReadonlySet<string> = new Set([...HOP_BY_HOP, "host", "content-length", "expect"]);
+
+/**
+ * Returns the headers of a request that the app must not get, in lower case, without duplicates: credentials, and identity headers that the
+ * client sent. For a gateway that supports removing headers. Omits the headers in `set` (alternating names and values), which the gateway
+ * overwrites.
+ */
+export function removedHeaders(
+  rawHeaders: readonly string[],
+  { forwarded }: Pick<Head, "forwarded">,
+  set: readonly string[],
+): string[] {
+  const passed = new Set<string>();
+  for (const list of [forwarded, set]) {
+    for (let i = 0; i < list.length; i += 2) passed.add((list[i] as string).toLowerCase());
+  }
+  const removed = new Set<string>();
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = (rawHeaders[i] as string).toLowerCase();
+    if (!passed.has(name) && !KEPT.has(name) && !name.startsWith(":")) removed.add(name);
+  }
+  return [...removed];
+}

@@ -1,0 +1,48 @@
+import type { EdgeCounters } from "../edge/open.ts";
+import type { Projection } from "../edge/projection/contract.ts";
+import { openProjection } from "../edge/projection/projection.ts";
+import { cacheLimits } from "./cache-limits.ts";
+import type { SidecarConfig, Timeouts } from "./config.ts";
+import type { PodsAlive } from "./pods-alive.ts";
+import { followPolicy, type PolicyFollower } from "./policy/follower.ts";
+import type { KeptSnapshot } from "./snapshot/snapshot.ts";
+
+/** The gate's view of the shared store: the records, including the policy, and the counters. */
+export interface GateState {
+  readonly projection: Projection;
+  readonly follower: PolicyFollower;
+  readonly counters: EdgeCounters;
+  /** Clock of the shared store, integer Unix ms. The pod's own clock is used only until the store's is known. */
+  readonly nowMs: () => number;
+  readonly snapshot: KeptSnapshot | undefined;
+  readonly podsAlive: PodsAlive;
+}
+
+/** Maximum wait for the store at startup when a snapshot was restored; long enough for a reachable store. */
+export const RESTORED_WAIT_MS = 100;
+
+export async function openGateState(config: SidecarConfig, timeouts: Timeouts): Promise<GateState> {
+  const { edge, workspaceId, policyId, logger } = config;
+  const restored = config.snapshot?.restored;
+  const projection = await openProjection({
+    source: edge.source,
+    stream: edge.stream,
+    follow: { workspaceId },
+    limits: cacheLimits(config.cache),
+    restored,
+    waitMs: restored && RESTORED_WAIT_MS,
+  });
+  const follower = followPolicy({ projection, workspaceId, policyId, logger });
+  const counters = edge.counters({ timeoutMs: timeouts.counterMs, extraPoll: true });
+  projection.onDropped((ref) => {
+    // Everything was dropped: the store, including its counters, may have gone back in time.
+    if (ref === undefined) counters.forgetDenials();
+  });
+  // The estimate has fractions; compared, counted and recorded times are integer milliseconds.
+  const nowMs = (): number => Math.trunc(edge.stream.storeNowMs() ?? restored?.storeNowMs() ?? Date.now());
+  const podsAlive: PodsAlive = { count: restored?.podsAlive ?? 0 };
+  const isEnforced = (): boolean => !follower.isDeleted && follower.refused === undefined;
+  const policy = () => (isEnforced() ? follower.current?.record : undefined);
+  const snapshot = config.snapshot?.keep({ projection, policy, storeNowMs: nowMs, podsAlive: () => podsAlive.count });
+  return { projection, follower, counters, nowMs, snapshot, podsAlive };
+}

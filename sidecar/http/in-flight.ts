@@ -1,0 +1,67 @@
+import type { Slots, Slotted } from "../../edge/slots.ts";
+import { guardRun, type OnInternalError } from "../../http1/guard.ts";
+
+/*
+ * Checks the requests and connections in flight once a second: rechecks the keys of long-lived ones, and aborts stalled ones. One sweep
+ * over all costs less than a timer for each.
+ */
+
+/** How a request was admitted, so that it can be checked again. */
+export interface Admission {
+  readonly method: string;
+  readonly path: string;
+  /** `undefined` if no key was required. */
+  readonly hash: string | undefined;
+  readonly clientIp: string | undefined;
+}
+
+export interface InFlight extends Slotted {
+  /** `performance.now()` at the start. */
+  readonly startedMs: number;
+  /** `performance.now()` at the last check. */
+  checkedMs: number;
+  /** `undefined`: never checked again. */
+  readonly admission: Admission | undefined;
+  /** Aborts the exchange when the client has neither sent nor read data for too long. */
+  abortIfStalled(nowMs: number): void;
+  /** Terminates it immediately, because its key is no longer valid or the sidecar closes. */
+  cut(): void;
+}
+
+export type InFlightSet = Slots<InFlight>;
+
+const POLL_MS = 1_000;
+
+/** Starts the checks; returns the function that stops them. `isStillValid` must never throw. */
+export function watchInFlight(options: {
+  inFlight: InFlightSet;
+  recheckMs: number;
+  isStillValid: (admission: Admission) => Promise<boolean>;
+  onCut: () => void;
+  onInternalError: OnInternalError;
+}): () => void {
+  const { inFlight, recheckMs, isStillValid, onCut, onInternalError } = options;
+
+  async function recheck(one: InFlight, admission: Admission): Promise<void> {
+    if ((await isStillValid(admission)) || one.slot === -1) return;
+    onCut();
+    one.cut();
+  }
+
+  function look(one: InFlight, nowMs: number): void {
+    one.abortIfStalled(nowMs);
+    if (one.admission === undefined || nowMs - one.checkedMs < recheckMs) return;
+    one.checkedMs = nowMs;
+    recheck(one, one.admission).catch(onInternalError);
+  }
+
+  const timer = setInterval(
+    () => {
+      const nowMs = performance.now();
+      for (const one of inFlight) guardRun(() => look(one, nowMs), onInternalError);
+    },
+    Math.min(POLL_MS, recheckMs),
+  );
+  timer.unref();
+  return () => clearInterval(timer);
+}

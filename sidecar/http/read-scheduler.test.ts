@@ -1,0 +1,174 @@
+import { Socket } from "node:net";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { ReadScheduler } from "./read-scheduler.ts";
+
+let turns: ReadScheduler;
+let faults: unknown[];
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setImmediate", "clearImmediate", "performance"] });
+  faults = [];
+  turns = new ReadScheduler((error) => void faults.push(error));
+});
+afterEach(() => {
+  vi.useRealTimers();
+  expect(faults).toEqual([]);
+});
+
+/** Returns connections that are being read. */
+const sockets = <N extends number>(count: N) =>
+  Array.from({ length: count }, () => {
+    const socket = new Socket();
+    socket.resume();
+    turns.watch(socket);
+    return socket;
+  });
+const count = (socket: Socket | undefined, pieces: number): void => {
+  for (let i = 0; i < pieces; i++) turns.count(socket as Socket, 1);
+};
+const endTurn = (): void => void vi.advanceTimersByTime(0);
+const held = (all: readonly Socket[]): boolean[] => all.map((socket) => socket.isPaused());
+
+test("after very many pieces nothing more is read in that turn; light connections continue after it", () => {
+  const all = sockets(3);
+  const [heavy, light] = all;
+  count(light, 10);
+  count(heavy, 10_000);
+  expect(held(all)).toEqual([true, true, true]);
+  endTurn();
+  expect(held(all)).toEqual([true, false, false]);
+});
+
+test("a connection that is made in a full turn is not read from in it either", () => {
+  count(sockets(1)[0], 10_000);
+  const [late] = sockets(1) as [Socket];
+  expect(late.isPaused()).toBe(true);
+  endTurn();
+  expect(late.isPaused()).toBe(false);
+});
+
+test("connections that fill a turn together are queued, except those that brought little", () => {
+  const all = sockets(10);
+  for (const socket of all.slice(0, 5)) count(socket, 500);
+  count(all[5], 31);
+  endTurn();
+  expect(held(all)).toEqual([true, true, true, true, true, false, false, false, false, false]);
+});
+
+test("with too many connections for fair shares, those with large pieces continue", () => {
+  const all = sockets(200);
+  for (const socket of all) count(socket, 20);
+  expect(all.every((socket) => socket.isPaused())).toBe(true);
+  endTurn();
+  expect(all.some((socket) => socket.isPaused())).toBe(false);
+});
+
+test("heavy connections are read one at a time, in turn, with rests", () => {
+  const all = sockets(4);
+  for (const socket of all) count(socket, 10_000);
+  endTurn();
+  const order: number[] = [];
+  for (let i = 0; i < 8; i++) {
+    let at = -1;
+    for (let ms = 0; at === -1 && ms < 5_000; ms += 10) {
+      vi.advanceTimersByTime(10);
+      at = held(all).indexOf(false);
+    }
+    expect(held(all).filter((is) => !is)).toHaveLength(1);
+    order.push(at);
+    count(all[at], 10_000);
+    endTurn();
+  }
+  expect(order).toEqual([0, 1, 2, 3, 0, 1, 2, 3]);
+});
+
+test("the rest is three times as long as the turn, but a queued connection with nothing to read is skipped sooner", () => {
+  const all = sockets(3);
+  for (const socket of all) count(socket, 10_000);
+  endTurn();
+  vi.advanceTimersByTime(10);
+  const first = held(all).indexOf(false);
+  count(all[first], 10_000);
+  const later = performance.now() + 200;
+  const clock = vi.spyOn(performance, "now").mockReturnValue(later);
+  endTurn();
+  clock.mockRestore();
+  vi.advanceTimersByTime(3 * 200 - 10);
+  expect(held(all)).toEqual([true, true, true]);
+  vi.advanceTimersByTime(20);
+  expect(held(all).filter((is) => !is)).toHaveLength(1);
+  vi.advanceTimersByTime(60);
+  expect(held(all).filter((is) => !is)).toHaveLength(2);
+});
+
+test("a queued connection with nothing to read does not delay the others; a closed one is skipped", () => {
+  const all = sockets(3);
+  for (const socket of all) count(socket, 10_000);
+  endTurn();
+  turns.leave(all[1] as Socket);
+  vi.advanceTimersByTime(10_000);
+  expect([held(all), vi.getTimerCount()]).toEqual([[false, false, false], 0]);
+});
+
+test("the line waits while a turn is full; who leaves it meanwhile is held no longer, and the others keep their order", async () => {
+  vi.useRealTimers();
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+  const turnEnds = () => new Promise((resolve) => setImmediate(resolve));
+  const all = sockets(5);
+  const [a, b, c, d, other] = all as [Socket, Socket, Socket, Socket, Socket];
+  const line = [a, b, c, d];
+  for (const socket of line) count(socket, 10_000);
+  await turnEnds();
+  expect(all.map((socket) => turns.isInLine(socket))).toEqual([true, true, true, true, false]);
+
+  count(other, 10_000);
+  vi.advanceTimersByTime(20);
+  expect(held(all)).toEqual([true, true, true, true, true]);
+  turns.leave(b);
+  expect(held(all)).toEqual([true, false, true, true, true]);
+  expect(turns.isInLine(b)).toBe(false);
+
+  await turnEnds();
+  expect(held(all)).toEqual([true, false, true, true, true]);
+  const order: number[] = [];
+  const times: number[] = [];
+  for (let ms = 0; ms < 1_000; ms += 1) {
+    vi.advanceTimersByTime(1);
+    for (const [at, socket] of all.entries()) {
+      if (socket === b || socket.isPaused() || order.includes(at)) continue;
+      order.push(at);
+      times.push(ms);
+    }
+  }
+  expect(order).toEqual([0, 2, 3, 4]);
+  // The connection that has left took no time.
+  expect(times.map((ms, i) => ms - (times[i - 1] ?? ms))).toEqual([0, 50, 50, 50]);
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+test("a reader that resumes a held connection is delayed, and reads when it is released", async () => {
+  const [socket] = sockets(1) as [Socket];
+  count(socket, 10_000);
+  socket.resume();
+  await Promise.resolve();
+  await new Promise(process.nextTick);
+  expect(socket.isPaused()).toBe(true);
+  turns.leave(socket);
+  expect(socket.isPaused()).toBe(false);
+});
+
+test("a held connection that was paused by its reader stays paused when it is released", () => {
+  const [socket] = sockets(1) as [Socket];
+  socket.pause();
+  count(socket, 10_000);
+  turns.leave(socket);
+  expect(socket.isPaused()).toBe(true);
+});
+
+test("a connection that closes is forgotten", async () => {
+  const [socket] = sockets(1) as [Socket];
+  count(socket, 10_000);
+  endTurn();
+  expect(turns.isInLine(socket)).toBe(true);
+  socket.emit("close", false);
+  expect(turns.isInLine(socket)).toBe(false);
+});

@@ -1,0 +1,190 @@
+import type { Socket } from "node:net";
+import { guardRun, type OnInternalError } from "../../http1/guard.ts";
+
+/*
+ * Schedules reading of client bodies per turn of the event loop. All bytes of a body in one turn are passed on as one chunk. The
+ * parser's work is per HTTP chunk, and a packet may hold 10,000 chunks of one byte, therefore:
+ *
+ *   - After `TURN_PIECES_MAX` chunks, across all bodies, reading from every connection is paused for this turn. One read
+ *     cannot be interrupted, and 1,000 connections may be ready at the same time.
+ *   - A connection that brought `HEAVY_PIECES` or more in a turn is queued, and so is one that exceeded its share
+ *     of a full turn. Queued connections are read one at a time, with pauses that leave three quarters of the time to
+ *     all others.
+ */
+
+/** Pauses and resumes reading from a connection. */
+export interface PausableReads {
+  /** May be called again while paused. */
+  hold(): void;
+  resumeReads(): void;
+}
+
+interface Inflow {
+  readonly socket: Socket;
+  readonly reading: PausableReads;
+  /** Chunks in the current turn. */
+  pieces: number;
+  isHeld: boolean;
+}
+
+const TURN_PIECES_MAX = 2_048;
+/** With reads of 64 KiB: chunks of fewer than 60 bytes. */
+const HEAVY_PIECES = 1_024;
+/** With reads of 64 KiB: chunks of 2 KiB and more, which cost what their bytes cost. */
+const LIGHT_PIECES = 32;
+const REST_FACTOR = 3;
+const REST_MS_MAX = 1_000;
+/** Maximum time that the queue waits for a connection that has no data. */
+const POLL_MS = 50;
+
+export class ReadScheduler {
+  readonly #onInternalError: OnInternalError;
+  readonly #inflows = new Map<Socket, Inflow>();
+  /** Connections that received chunks in this turn. */
+  #touched: Inflow[] = [];
+  #pieces = 0;
+  #sinceMs = 0;
+  #isEndDue = false;
+  /** Queue of paused connections that brought too many chunks, the longest waiting first. */
+  readonly #line = new Set<Inflow>();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(onInternalError: OnInternalError) {
+    this.#onInternalError = onInternalError;
+  }
+
+  /**
+   * Call it for each new connection, which is removed when it closes. `reading` pauses and resumes connections that are read by other means
+   * than socket listeners.
+   */
+  watch(socket: Socket, reading: PausableReads = new HoldableSocket(socket)): void {
+    const inflow: Inflow = { socket, reading, pieces: 0, isHeld: false };
+    this.#inflows.set(socket, inflow);
+    socket.once("close", () => this.leave(socket));
+    if (this.#isFull) hold(inflow);
+  }
+
+  /** Stops scheduling a connection whose bytes are no longer request bodies. */
+  leave(socket: Socket): void {
+    const inflow = this.#inflows.get(socket);
+    if (inflow === undefined) return;
+    this.#inflows.delete(socket);
+    this.#line.delete(inflow);
+    resumeReads(inflow);
+  }
+
+  /** Whether the connection is queued, in which case the client is not responsible for missing data. */
+  isInLine(socket: Socket): boolean {
+    const inflow = this.#inflows.get(socket);
+    return inflow !== undefined && this.#line.has(inflow);
+  }
+
+  /** Reports that one read of this connection contained this many chunks of a body. */
+  count(socket: Socket, pieces: number): void {
+    const wasFull = this.#isFull;
+    this.#pieces += pieces;
+    const inflow = this.#inflows.get(socket);
+    if (inflow !== undefined) {
+      if (inflow.pieces === 0) this.#touched.push(inflow);
+      inflow.pieces += pieces;
+    }
+    this.#endSoon();
+    if (!this.#isFull) return;
+    if (!wasFull) for (const one of this.#inflows.values()) hold(one);
+    else if (inflow !== undefined) hold(inflow);
+  }
+
+  #endSoon(): void {
+    if (this.#isEndDue) return;
+    this.#isEndDue = true;
+    this.#sinceMs = performance.now();
+    setImmediate(this.#endTurn);
+  }
+
+  get #isFull(): boolean {
+    return this.#pieces >= TURN_PIECES_MAX;
+  }
+
+  readonly #endTurn = (): void => {
+    const [touched, wasFull] = [this.#touched, this.#isFull];
+    [this.#touched, this.#pieces, this.#isEndDue] = [[], 0, false];
+    const share = wasFull ? Math.max(LIGHT_PIECES, TURN_PIECES_MAX / touched.length) : HEAVY_PIECES;
+    let isRestDue = false;
+    for (const inflow of touched) {
+      const { socket, pieces } = inflow;
+      inflow.pieces = 0;
+      if (!this.#inflows.delete(socket)) continue;
+      // Moves the connection to the end, so that the next turn begins with those that were not read in a full turn.
+      this.#inflows.set(socket, inflow);
+      if (pieces < Math.min(share, HEAVY_PIECES)) continue;
+      hold(inflow);
+      this.#line.add(inflow);
+      isRestDue = true;
+    }
+    if (wasFull) for (const inflow of this.#inflows.values()) if (!this.#line.has(inflow)) resumeReads(inflow);
+    if (!isRestDue) return;
+    const tookMs = performance.now() - this.#sinceMs;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(this.#next, Math.min(REST_FACTOR * tookMs, REST_MS_MAX));
+  };
+
+  readonly #next = (): void => {
+    this.#timer = undefined;
+    const [inflow] = this.#line;
+    if (inflow === undefined) return;
+    // The next turn has capacity again.
+    if (this.#isFull) {
+      this.#timer = setTimeout(this.#next, 1);
+      return;
+    }
+    this.#line.delete(inflow);
+    guardRun(() => resumeReads(inflow), this.#onInternalError);
+    // Only a turn with many chunks delays this timer.
+    if (this.#line.size > 0) this.#timer = setTimeout(this.#next, POLL_MS);
+  };
+}
+
+function hold(inflow: Inflow): void {
+  inflow.isHeld = true;
+  inflow.reading.hold();
+}
+
+function resumeReads(inflow: Inflow): void {
+  if (!inflow.isHeld) return;
+  inflow.isHeld = false;
+  inflow.reading.resumeReads();
+}
+
+/** The message's own `pause` would take effect only when its buffer is full, after tens of thousands of small chunks. */
+class HoldableSocket implements PausableReads {
+  readonly #socket: Socket;
+  #isHeld = false;
+  /** Whether the socket would be read if it were not paused by this class. */
+  #isDesired = true;
+
+  constructor(socket: Socket) {
+    this.#socket = socket;
+  }
+
+  hold(): void {
+    if (this.#isHeld) return;
+    this.#isHeld = true;
+    this.#isDesired = !this.#socket.isPaused();
+    this.#socket.on("resume", this.#onResume);
+    this.#socket.pause();
+  }
+
+  resumeReads(): void {
+    this.#isHeld = false;
+    this.#socket.off("resume", this.#onResume);
+    if (this.#isDesired && !this.#socket.destroyed) this.#socket.resume();
+  }
+
+  /** Pauses again when the socket is resumed while it is held. */
+  readonly #onResume = (): void => {
+    this.#isDesired = true;
+    this.#socket.pause();
+    // A resume before the hold leaves the socket paused, but its reader has just started again.
+    this.#socket.emit("pause");
+  };
+}

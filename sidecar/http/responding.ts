@@ -1,0 +1,48 @@
+import type { ShownLimit } from "../../core/ratelimits/limit-headers.ts";
+import type { ServerConnection } from "../../http1/server-connection.ts";
+import type { ServerExchange } from "../../http1/server-exchange.ts";
+import type { ReadScheduler } from "./read-scheduler.ts";
+import { type Problem, rawProblem, sendProblem } from "./responses.ts";
+
+/* Sends a problem so that the client can read it, even while it is still sending. */
+
+export interface ResponseDeps {
+  /** Base URL of error types. */
+  readonly docsUrl: string;
+  readonly readScheduler: ReadScheduler;
+  readonly nextId: () => string;
+  readonly isClosing: () => boolean;
+}
+
+export interface RefuseDeps {
+  readonly answering: ResponseDeps;
+  /** Counts a malformed request that does not become an exchange. */
+  readonly onMalformed: () => void;
+}
+
+/** Responds to a request with a problem, unless a response has begun. `close` ends the connection afterwards. */
+export function answerProblem(
+  deps: ResponseDeps,
+  exchange: ServerExchange,
+  problem: Problem,
+  { requestId, shown, close }: { requestId: string; shown?: ShownLimit | undefined; close: boolean },
+): void {
+  // For example because of a parse error in the body.
+  if (exchange.isOver || exchange.headersSent) return;
+  if (close) {
+    exchange.keepsAlive = false;
+    exchange.lingers = true;
+  }
+  sendProblem(exchange, problem, { requestId, docsUrl: deps.docsUrl, shown });
+}
+
+/** Sends a problem on a connection on which no request could be read, and ends the connection. */
+export function endWithProblem(
+  { docsUrl, nextId }: ResponseDeps,
+  connection: ServerConnection,
+  problem: Problem,
+): void {
+  const { socket } = connection;
+  if (socket.writable) socket.write(rawProblem(problem, { requestId: `req_${nextId()}`, docsUrl }));
+  connection.endReading();
+}

@@ -1,0 +1,48 @@
+import type { ServerExchange } from "../../http1/server-exchange.ts";
+import { answerProblem, type ResponseDeps } from "../http/responding.ts";
+import type { Problem } from "../http/responses.ts";
+import type { Additions } from "./response-head.ts";
+import type { UpstreamFailure } from "./upstream.ts";
+
+/* Responses to a client when the app did not respond. */
+
+/** `stalled`: the client did not send the rest of its body. */
+export type Failure = UpstreamFailure | "stalled";
+
+export interface Failed {
+  readonly failure: Failure;
+  /** Reason for the log; contains no received data. */
+  readonly why: string;
+}
+
+export interface FailureDeps {
+  readonly answering: ResponseDeps;
+  /** Requests without a response of the app by reason, except those that the gate aborted. */
+  readonly counts: Record<Exclude<Failure, "aborted">, number>;
+  /** Logs why a response of the app cannot be forwarded. */
+  readonly onUnusableResponse: (why: string, requestId: string) => void;
+}
+
+const PROBLEMS: Readonly<Record<Failure, Problem>> = {
+  unreachable: { kind: "upstream_unreachable", detail: "The app behind the gate cannot be reached." },
+  aborted: { kind: "upstream_unreachable", detail: "The app behind the gate cannot be reached." },
+  unusable: {
+    kind: "upstream_invalid_response",
+    detail: "The app behind the gate answered in a way that cannot be passed on.",
+  },
+  timeout: { kind: "upstream_timeout", detail: "The app behind the gate did not answer in time." },
+  busy: { kind: "upstream_busy", detail: "No place at the app behind the gate became free in time.", retryAfterS: 1 },
+  stalled: { kind: "request_timeout", detail: "The rest of the body did not come in time.", location: "body" },
+};
+
+/** Responds in place of the app, and counts the failure. `close` ends the connection afterwards. */
+export function answerFailure(
+  { answering, counts, onUnusableResponse }: FailureDeps,
+  client: ServerExchange,
+  { failure, why }: Failed,
+  { requestId = `req_${answering.nextId()}`, shown, close = false }: Additions & { close?: boolean },
+): void {
+  if (failure !== "aborted") counts[failure] += 1;
+  if (failure === "unusable") onUnusableResponse(why, requestId);
+  answerProblem(answering, client, PROBLEMS[failure], { requestId, shown, close: close || failure === "stalled" });
+}

@@ -1,0 +1,77 @@
+import { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import type { InFlight, InFlightSet } from "../http/in-flight.ts";
+
+/** A socket or an HTTP/2 stream. */
+type End = Duplex & { readonly bytesRead: number };
+
+/** Idle limits of a tunnel, without a byte in either direction. */
+export interface TunnelWaits {
+  /** 0 means no limit. */
+  readonly tunnelIdleMs: number;
+  /** Limit once one side has half-closed: that side may have disconnected, and not every app closes its own side then. */
+  readonly halfClosedMs: number;
+}
+
+/** An upgraded connection: two sockets or streams joined in both directions. Either side may half-close. */
+export class Tunnel implements InFlight {
+  slot = -1;
+  readonly startedMs: number;
+  checkedMs: number;
+  readonly admission: InFlight["admission"];
+  readonly #ends: readonly [End, End];
+  readonly #waits: TunnelWaits;
+  /** Bytes received from both sides, whether one side has half-closed, and when either value last changed. */
+  #seen = { bytes: -1, isHalfClosed: false, sinceMs: 0 };
+
+  constructor(
+    a: End,
+    b: End,
+    inFlight: InFlightSet,
+    from: Pick<InFlight, "startedMs" | "admission">,
+    waits: TunnelWaits,
+  ) {
+    this.#waits = waits;
+    this.startedMs = from.startedMs;
+    this.checkedMs = from.startedMs;
+    this.admission = from.admission;
+    this.#ends = [a, b];
+    for (const [from_, to] of [
+      [a, b],
+      [b, a],
+    ] as const) {
+      from_.on("error", () => to.destroy());
+      from_.on("close", () => {
+        inFlight.remove(this);
+        // The pipe has forwarded a normal end; after any other end the other side cannot continue.
+        if (!from_.readableEnded) to.destroy();
+      });
+      from_.pipe(to);
+    }
+    for (const end of this.#ends) if (end instanceof Socket) setQuiet(end);
+  }
+
+  abortIfStalled(nowMs: number): void {
+    const [a, b] = this.#ends;
+    const bytes = a.bytesRead + b.bytesRead;
+    const isHalfClosed = a.readableEnded || b.readableEnded;
+    const { tunnelIdleMs, halfClosedMs } = this.#waits;
+    const waitMs = isHalfClosed ? halfClosedMs : tunnelIdleMs;
+    if (bytes !== this.#seen.bytes || isHalfClosed !== this.#seen.isHalfClosed)
+      this.#seen = { bytes, isHalfClosed, sinceMs: nowMs };
+    else if (waitMs > 0 && nowMs - this.#seen.sinceMs > waitMs) this.cut();
+  }
+
+  cut(): void {
+    for (const end of this.#ends) end.destroy();
+  }
+}
+
+const KEEP_ALIVE_PROBE_MS = 30_000;
+
+/** Disables HTTP timeouts; TCP keepalive probes detect a peer that vanished. */
+function setQuiet(socket: Socket): void {
+  socket.setTimeout(0);
+  socket.setNoDelay(true);
+  socket.setKeepAlive(true, KEEP_ALIVE_PROBE_MS);
+}

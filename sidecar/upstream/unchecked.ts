@@ -1,0 +1,15 @@
+import { compileHeadReader } from "../http/head.ts";
+import type { Begin } from "../http/listener.ts";
+import { type ForwardDeps, forward } from "./forward.ts";
+
+const readAnyHead = compileHeadReader([]);
+const EXTRAS = { requestId: undefined, shown: undefined, admission: undefined };
+
+/** Forwards everything without checks: the baseline of the benchmark of the checks. */
+export const forwardUnchecked =
+  (deps: ForwardDeps): Begin =>
+  (client) => {
+    const head = readAnyHead(client.rawHeaders, client.httpVersion);
+    const request = { method: client.method, target: client.url, address: "", head };
+    forward(deps, client, request, EXTRAS, performance.now());
+  };

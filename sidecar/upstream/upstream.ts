@@ -1,0 +1,353 @@
+import type { Socket } from "node:net";
+import { ConcurrencyLimiter, type Waiter } from "../../edge/concurrency-limiter.ts";
+import { guardRun, type OnInternalError } from "../../http1/guard.ts";
+import { startSweep } from "../../http1/sweep.ts";
+import { type BodySink, type RequestBody, WAITING_BODY_BYTES_MAX } from "../http/request-body.ts";
+import { AppConnection, type AppConnectionOptions, type AppExchange } from "./app-connection.ts";
+import { AppWatch } from "./app-watch.ts";
+
+/* Manages the pool of connections to the app and limits their concurrency. A request is sent once and never repeated. */
+
+export interface UpstreamRequest {
+  readonly method: string;
+  /** Path and query, in the bytes that were checked. */
+  readonly target: string;
+  /** Header lines: with a Host, with the original Content-Length, and without hop-by-hop headers. */
+  readonly lines: string;
+  /** A complete body, or one that has begun to arrive: a request takes a slot only after the first bytes of its body. */
+  readonly body: Buffer | RequestBody | undefined;
+  /** Value of Content-Length. */
+  readonly bodyLength: number | undefined;
+  /** Client address to which the concurrency slot is attributed. */
+  readonly address: string;
+}
+
+/**
+ * `unreachable`: no connection, or it broke before the head of the response. `timeout`: no response in time. `unusable`: the response
+ * cannot be forwarded. `busy`: no concurrency slot became free, and the request was not sent. `aborted`: the gate aborted the request.
+ */
+export type UpstreamFailure = "unreachable" | "unusable" | "timeout" | "busy" | "aborted";
+
+/**
+ * Receives the response: any number of `onInterim`, one `onHead`, then data with an `onReadEnd` after each read, then one `onEnd`.
+ * `onFailure` may come at any point and is the last call.
+ */
+export interface ResponseReceiver {
+  /** Called with an informational response (1xx), any number of times before the head. */
+  onInterim(status: number, headers: readonly string[]): void;
+  /** `status` is any three-digit number; `headers` are alternating names and values, as received. */
+  onHead(status: number, reason: string, headers: readonly string[]): void;
+  /** The buffer is reused after the call returns, so data to keep must be copied. Returning false pauses until `resume` is called. */
+  onData(bytes: Buffer): boolean;
+  /** Called when all data of one read has been passed to `onData`. */
+  onReadEnd(): void;
+  /** `trailers` are alternating names and values, as received. */
+  onEnd(trailers: readonly string[]): void;
+  onFailure(failure: UpstreamFailure, error: Error): void;
+}
+
+export interface Sent {
+  resume(): void;
+  /** Aborts the request and closes its connection to the app. Has no effect when the exchange is over. */
+  abort(): void;
+}
+
+export interface Upstream {
+  readonly origin: URL;
+  send(request: UpstreamRequest, receiver: ResponseReceiver): Sent;
+  /** Opens a separate connection for an upgrade. It needs no slot of this pool. */
+  connectForUpgrade(): AppConnection;
+  readonly limiter: ConcurrencyLimiter;
+  readonly watch: AppWatch;
+  /** Aborts exchanges in flight without waiting for them. */
+  close(): Promise<void>;
+}
+
+/**
+ * Bounds of the requests that wait for a slot. Beyond them a request gets 503 immediately, instead of after `connectMs`, because waiting
+ * requests take memory and may come from clients without a key.
+ */
+const WAITING = { max: 2_000, bytesMax: 16 * 1024 * 1024 };
+
+/**
+ * Returns the memory that a request takes while it waits for a slot: its head, the received part of its body, and the part that may still
+ * arrive.
+ */
+export function waitingBytes({ target, lines, body, bodyLength }: UpstreamRequest): number {
+  const head = target.length + lines.length;
+  if (body === undefined) return head;
+  if (Buffer.isBuffer(body)) return head + body.length;
+  return head + Math.min(bodyLength ?? WAITING_BODY_BYTES_MAX, WAITING_BODY_BYTES_MAX);
+}
+
+/**
+ * How long each connection is used for only one request after the app has sent unrequested bytes. On a reused connection, bytes that arrive
+ * just when a request is written cannot be distinguished from its response.
+ */
+const UNREQUESTED_MS = 60_000;
+
+/** Larger than the limit for a client's head, because an app may set many cookies and long policies. */
+const RESPONSE_HEAD_BYTES_MAX = 64 * 1024;
+
+export interface UpstreamOptions {
+  /** Maximum time to connect to the app, and maximum time to wait for a concurrency slot. */
+  readonly connectMs: number;
+  /** Maximum time from the end of the request to the head of the app's response. */
+  readonly headersMs: number;
+  /**
+   * Maximum time without a byte of the app's response while the client waits for it. While the request is still arriving, the app reading a
+   * part of it also counts as activity.
+   */
+  readonly bodyIdleMs: number;
+  /** Replaces `bodyIdleMs` for server-sent events. */
+  readonly eventsIdleMs: number;
+  readonly headBytesMax: number;
+  readonly connectionsMax: number;
+  /** Maximum share of the connections for one client address, from 0 to 1. */
+  readonly addressShare: number;
+  readonly onInternalError: OnInternalError;
+  /** Called when the app sent bytes without a request. */
+  readonly onUnrequested: () => void;
+}
+
+/** `origin` is `http://host:port` or `https://host:port`. */
+export function openUpstream(origin: string, options: UpstreamOptions): Upstream {
+  return new PooledUpstream(new URL(origin), options);
+}
+
+/**
+ * Sends at most `connectionsMax` concurrent requests to the app, each on its own connection of the pool. Further requests wait for a slot.
+ */
+class PooledUpstream implements Upstream {
+  readonly origin: URL;
+  readonly onInternalError: OnInternalError;
+  readonly limiter: ConcurrencyLimiter;
+  readonly watch: AppWatch;
+  readonly #options: AppConnectionOptions;
+  /** Stack of idle connections: the most recently used one is reused first, so that surplus ones time out. */
+  readonly #idle: AppConnection[] = [];
+  readonly #connections = new Set<AppConnection>();
+  /** `performance.now()` from which connections are reused for further requests. */
+  #keepsFromMs = 0;
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(origin: URL, options: UpstreamOptions) {
+    const {
+      connectMs,
+      headersMs,
+      bodyIdleMs,
+      eventsIdleMs,
+      headBytesMax,
+      connectionsMax,
+      addressShare,
+      onInternalError,
+    } = options;
+    const { onUnrequested } = options;
+    this.origin = origin;
+    this.onInternalError = onInternalError;
+    this.limiter = new ConcurrencyLimiter({
+      max: connectionsMax,
+      share: addressShare,
+      waitMs: connectMs,
+      waiting: WAITING,
+    });
+    this.watch = new AppWatch(origin, onInternalError);
+    this.#options = {
+      host: origin.hostname.replace(/^\[|\]$/g, ""),
+      port: Number(origin.port || (origin.protocol === "https:" ? 443 : 80)),
+      isTls: origin.protocol === "https:",
+      connectMs,
+      headersMs,
+      bodyIdleMs,
+      eventsIdleMs,
+      headBytesMax: Math.max(headBytesMax, RESPONSE_HEAD_BYTES_MAX),
+      watch: this.watch,
+      onInternalError,
+      onIdle: (connection) => {
+        if (performance.now() < this.#keepsFromMs) connection.socket.destroy();
+        else this.#idle.push(connection);
+      },
+      onClosed: (connection) => void this.#connections.delete(connection),
+      onUnrequested: () => {
+        this.#keepsFromMs = performance.now() + UNREQUESTED_MS;
+        for (const { socket } of this.#idle.splice(0)) socket.destroy();
+        onUnrequested();
+      },
+    };
+    const shortest = Math.min(headersMs, bodyIdleMs, eventsIdleMs);
+    this.#timer = startSweep(this.#look, shortest);
+  }
+
+  send(request: UpstreamRequest, receiver: ResponseReceiver): Sent {
+    const sent = new PoolRequest(this, request, receiver);
+    this.limiter.acquire(sent);
+    return sent;
+  }
+
+  take(): AppConnection {
+    for (;;) {
+      const connection = this.#idle.pop();
+      if (connection === undefined) return this.#open(this.#options);
+      if (connection.isUsable && performance.now() < connection.idleUntilMs) return connection;
+      connection.socket.destroy();
+    }
+  }
+
+  connectForUpgrade(): AppConnection {
+    return this.#open({ ...this.#options, isHalfOpen: true, onIdle: (connection) => connection.socket.destroy() });
+  }
+
+  async close(): Promise<void> {
+    this.limiter.close();
+    this.watch.close();
+    clearInterval(this.#timer);
+    for (const { socket } of this.#connections) socket.destroy();
+  }
+
+  #open(options: AppConnectionOptions): AppConnection {
+    const connection = new AppConnection(options);
+    this.#connections.add(connection);
+    return connection;
+  }
+
+  readonly #look = (): void => {
+    const nowMs = performance.now();
+    for (const connection of this.#connections) guardRun(() => connection.look(nowMs), this.onInternalError);
+  };
+}
+
+class PoolRequest implements Sent, Waiter, AppExchange, BodySink {
+  readonly address: string;
+  readonly #upstream: PooledUpstream;
+  readonly #receiver: ResponseReceiver;
+  readonly #request: UpstreamRequest;
+  #connection: AppConnection | undefined;
+  #isOver = false;
+
+  constructor(upstream: PooledUpstream, request: UpstreamRequest, receiver: ResponseReceiver) {
+    this.#upstream = upstream;
+    this.#request = request;
+    this.#receiver = receiver;
+    this.address = request.address;
+  }
+
+  get bytes(): number {
+    return waitingBytes(this.#request);
+  }
+
+  onAcquired(): void {
+    const { method, target, lines, body, bodyLength } = this.#request;
+    const connection = this.#upstream.take();
+    this.#connection = connection;
+    const head = `${method} ${target} HTTP/1.1\r\n${lines}connection: keep-alive\r\n`;
+    const isHead = method === "HEAD";
+    if (body === undefined || Buffer.isBuffer(body)) {
+      const length = body === undefined || bodyLength !== undefined ? "" : `content-length: ${body.length}\r\n`;
+      connection.begin(this, `${head}${length}\r\n`, body, isHead);
+      return;
+    }
+    const coding = bodyLength === undefined ? "transfer-encoding: chunked\r\n" : "";
+    connection.beginStream(this, `${head}${coding}\r\n`, isHead);
+    body.flowTo(this);
+  }
+
+  onTimeout(): void {
+    this.#isOver = true;
+    this.#fail("busy", new Error("no place at the app became free"));
+  }
+
+  resume(): void {
+    this.#connection?.resume();
+  }
+
+  abort(): void {
+    if (this.#isOver) return;
+    const error = new Error("given up");
+    if (this.#upstream.limiter.cancel(this)) this.#isOver = true;
+    else {
+      this.#release();
+      this.#connection?.abort();
+    }
+    this.#fail("aborted", error);
+  }
+
+  write(bytes: Buffer): boolean {
+    const socket = this.#connection?.socket;
+    if (socket === undefined || this.#isOver) return true;
+    if (this.#request.bodyLength !== undefined) return socket.write(bytes);
+    socket.cork();
+    socket.write(`${bytes.length.toString(16)}\r\n`, "latin1");
+    socket.write(bytes);
+    const hasRoom = socket.write("\r\n", "latin1");
+    socket.uncork();
+    return hasRoom;
+  }
+
+  end(): void {
+    const connection = this.#connection;
+    if (connection === undefined || this.#isOver) return;
+    if (this.#request.bodyLength === undefined) connection.socket.write("0\r\n\r\n", "latin1");
+    connection.requestSent();
+  }
+
+  onDrain(): void {
+    const { body } = this.#request;
+    if (body !== undefined && !Buffer.isBuffer(body)) body.want();
+  }
+
+  onInterim(status: number, headers: readonly string[]): void {
+    this.#guard(() => this.#receiver.onInterim(status, headers));
+  }
+
+  onHead(status: number, reason: string, headers: readonly string[]): void {
+    this.#guard(() => this.#receiver.onHead(status, reason, headers));
+  }
+
+  onData(bytes: Buffer): boolean {
+    let goesOn = true;
+    this.#guard(() => {
+      goesOn = this.#receiver.onData(bytes);
+    });
+    return goesOn;
+  }
+
+  onReadEnd(): void {
+    this.#guard(() => this.#receiver.onReadEnd());
+  }
+
+  onComplete(trailers: readonly string[]): void {
+    this.#release();
+    this.#guard(() => this.#receiver.onEnd(trailers));
+  }
+
+  onUpgrade(_headers: readonly string[], _reason: string, socket: Socket): void {
+    socket.destroy();
+    this.onBroken("unusable", new Error("it switches protocols without being asked to"));
+  }
+
+  onBroken(failure: UpstreamFailure, error: Error): void {
+    if (this.#isOver) return;
+    this.#release();
+    this.#fail(failure, error);
+  }
+
+  #fail(failure: UpstreamFailure, error: Error): void {
+    this.#guard(() => this.#receiver.onFailure(failure, error));
+  }
+
+  /** An exception of the receiver is an internal error of the gate, not of the app. It ends this exchange. */
+  #guard(receive: () => void): void {
+    try {
+      receive();
+    } catch (error) {
+      this.#upstream.onInternalError(error);
+      this.abort();
+    }
+  }
+
+  #release(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#upstream.limiter.release(this.address);
+  }
+}

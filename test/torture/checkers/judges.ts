@@ -1,0 +1,25 @@
+import { checkResponses } from "./answers.ts";
+import { checkAudit } from "./audit.ts";
+import { checkCredits } from "./credits.ts";
+import { checkEvents } from "./events.ts";
+import { checkFreshness } from "./freshness.ts";
+import { checkGoodKeys } from "./good-keys.ts";
+import type { Checker } from "./judge.ts";
+import { checkKept } from "./kept.ts";
+import { checkLimits } from "./limits.ts";
+import { checkRevoked } from "./revoked.ts";
+import { checkSweep } from "./sweep.ts";
+
+/** By what each checks. */
+export const JUDGES = {
+  kept: checkKept,
+  revoked: checkRevoked,
+  "good keys": checkGoodKeys,
+  limits: checkLimits,
+  credits: checkCredits,
+  audit: checkAudit,
+  events: checkEvents,
+  sweep: checkSweep,
+  responds: checkResponses,
+  freshness: checkFreshness,
+} as const satisfies Record<string, Checker>;

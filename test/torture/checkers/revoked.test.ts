@@ -1,0 +1,111 @@
+import { describe, expect, test } from "vitest";
+import { aCase, aChange, anAsk, aSample, created } from "./a-case.ts";
+import { checkRevoked, revocationDelays } from "./revoked.ts";
+
+const disabled = [created(0), aChange(10, { kind: "disable" })];
+const count = (recorded: Parameters<typeof aCase>[0]) => checkRevoked(aCase(recorded)).length;
+
+describe("a key that was disabled at 10 s and is accepted", () => {
+  test.each([
+    {
+      name: "before the process reports to have the changes of 10 s",
+      samples: [aSample(40, 31)],
+      askS: 41,
+      violations: 0,
+    },
+    {
+      name: "after the process reported to have the changes of 10 s",
+      samples: [aSample(12, 1)],
+      askS: 12.5,
+      violations: 1,
+    },
+    {
+      name: "after the bound, at a process that reports to be fresh",
+      samples: [aSample(45, 1)],
+      askS: 46,
+      violations: 1,
+    },
+    {
+      name: "after the bound, at a process that reports to be stale",
+      samples: [aSample(45, 36)],
+      askS: 46,
+      violations: 0,
+    },
+    { name: "at a process without a report", samples: [], askS: 60, violations: 0 },
+    {
+      name: "by another life of the process than the one that reported",
+      samples: [aSample(12, 1, { incarnation: 2 })],
+      askS: 12.5,
+      violations: 0,
+    },
+    { name: "when its report came after the verification", samples: [aSample(13, 1)], askS: 12.5, violations: 0 },
+  ])("$name: $violations", ({ samples, askS, violations }) => {
+    expect(count({ changes: disabled, samples, asks: [anAsk(askS, "valid")] })).toBe(violations);
+  });
+
+  test("by the api-server that had acknowledged it: a violation at once", () => {
+    const asks = [anAsk(10.1, "valid", { process: "api-1" })];
+    expect(count({ changes: disabled, asks })).toBe(1);
+  });
+
+  test("by another api-server without a report: none", () => {
+    expect(count({ changes: disabled, asks: [anAsk(10.1, "valid", { process: "api-2" })] })).toBe(0);
+  });
+});
+
+describe("a role or permission that grants to many keys", () => {
+  const through = "role main shift-0";
+  const role = (seconds: number, kind: "permit" | "forbid") =>
+    aChange(seconds, { kind }, { subject: "role", key: through });
+  const changes = [aChange(0, { kind: "create", permitted: false }), role(0, "permit"), role(10, "forbid")];
+  const ask = (seconds: number) => anAsk(seconds, "valid", { needs: "own", through });
+
+  test("a role that no longer grants it lets no key in, once that is known", () => {
+    expect(count({ changes, samples: [aSample(9, 1)], asks: [ask(9.5)] })).toBe(0);
+    expect(count({ changes, samples: [aSample(12, 1)], asks: [ask(12.5)] })).toBe(1);
+  });
+
+  test("a key that holds it directly is still accepted, but not when the permission that all hold is required", () => {
+    const own = [created(0), ...changes.slice(1)];
+    const asks = [ask(12.5), anAsk(12.5, "valid", { needs: "shared", through })];
+    expect(count({ changes: own, samples: [aSample(12, 1)], asks })).toBe(1);
+  });
+
+  test("its delay is reported too", () => {
+    expect(revocationDelays(aCase({ changes, asks: [ask(10.51)] })).maxMs).toBe(500);
+  });
+});
+
+describe("what revokes a key", () => {
+  test.each(["disable", "expire", "delete", "purge"] as const)("%s", (kind) => {
+    const changes = [created(0), aChange(10, { kind })];
+    expect(count({ changes, samples: [aSample(12, 1)], asks: [anAsk(12.5, "valid")] })).toBe(1);
+  });
+
+  test("a permission counts only when it is required", () => {
+    const changes = [created(0), aChange(10, { kind: "forbid" })];
+    const asks = [anAsk(12.5, "valid", { needs: "own" }), anAsk(12.5, "valid")];
+    expect(count({ changes, samples: [aSample(12, 1)], asks })).toBe(1);
+  });
+
+  test("a change without a reply may not have happened", () => {
+    const changes = [created(0), aChange(10, { kind: "disable" }, { outcome: "unknown" })];
+    expect(count({ changes, samples: [aSample(12, 1)], asks: [anAsk(12.5, "valid")] })).toBe(0);
+  });
+
+  test("a key that is good again may be accepted", () => {
+    const changes = [...disabled, aChange(12, { kind: "enable" })];
+    expect(count({ changes, samples: [aSample(13, 0.5)], asks: [anAsk(13.5, "valid")] })).toBe(0);
+  });
+});
+
+test("the delays are the latest for each revocation and process, and 0 where it was refused at once", () => {
+  const changes = [created(0), aChange(10, { kind: "disable" })];
+  const asks = [
+    anAsk(10.11, "valid"),
+    anAsk(10.51, "valid"),
+    anAsk(11, "refused"),
+    anAsk(11, "refused", { process: "sidecar-2" }),
+  ];
+  expect(revocationDelays(aCase({ changes, asks }))).toEqual({ count: 2, p50Ms: 500, p99Ms: 500, maxMs: 500 });
+});
