@@ -5,7 +5,7 @@ import { call } from "../test/harness/gate.ts";
 import { createAdminServer } from "./admin.ts";
 import { createProbes } from "./probes.ts";
 
-test("a probe that fails is reported, and the next one is answered", async () => {
+test("admin server answers the next probe after a probe handler throws", async () => {
   const faults: unknown[] = [];
   let isBroken = true;
   const server = createAdminServer({

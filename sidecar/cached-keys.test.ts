@@ -10,7 +10,7 @@ const cached = async (cache: string) =>
     new RegExp(`^postern_sidecar_cache_entries\\{cache="${cache}"\\} (\\d+)$`, "m").exec(await gate.metrics())?.[1],
   );
 
-test("a gate keeps as many keys as it is told to, and those that it does not keep are decided all the same", async () => {
+test("gate serves keys that exceed its cache limit without caching them", async () => {
   gate = await openGate({ config: { cache: { keys: 2 } }, policy: { rules: [aRule()] } });
   const keys = await Promise.all([0, 1, 2, 3, 4].map(() => gate.records.putKey()));
   for (let round = 0; round < 2; round += 1) {
@@ -20,7 +20,7 @@ test("a gate keeps as many keys as it is told to, and those that it does not kee
   expect(await status("never made")).toBe(401);
 });
 
-test("and as few as fit into the memory that it is told to take", async () => {
+test("gate cache evicts keys to stay within its memory limit", async () => {
   gate = await openGate({ config: { cache: { bytes: 6_000 } }, policy: { rules: [aRule()] } });
   const keys = await Promise.all(Array.from({ length: 20 }, () => gate.records.putKey()));
   for (const key of keys) expect(await status(key)).toBe(200);

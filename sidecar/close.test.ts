@@ -4,7 +4,7 @@ import { connect } from "node:net";
 import { expect, test } from "vitest";
 import { call, OPEN, openGate, startApp } from "../test/harness/gate.ts";
 
-test("closing lets requests in flight finish, and accepts no new ones", async () => {
+test("gate shutdown completes requests in flight and rejects new connections", async () => {
   const asked = Promise.withResolvers<ServerResponse>();
   const app = await startApp((_req, res) => asked.resolve(res));
   const gate = await openGate({ ...OPEN, app });
@@ -19,7 +19,7 @@ test("closing lets requests in flight finish, and accepts no new ones", async ()
   await gate.close();
 });
 
-test("requests that do not finish in time are cut off", async () => {
+test("gate shutdown aborts requests that exceed the drain timeout", async () => {
   const asked = Promise.withResolvers<void>();
   const app = await startApp(() => asked.resolve());
   const gate = await openGate({ ...OPEN, app, timeouts: { closeMs: 100 } });
@@ -32,7 +32,7 @@ test("requests that do not finish in time are cut off", async () => {
   await gate.close();
 });
 
-test("idle connections do not delay the end", async () => {
+test("gate shutdown closes idle connections immediately", async () => {
   const gate = await openGate(OPEN);
   const agent = new Agent({ keepAlive: true });
   const req = request({ port: gate.port, host: "127.0.0.1", agent }).end();
@@ -50,13 +50,13 @@ test("idle connections do not delay the end", async () => {
   await gate.close();
 });
 
-test("closing twice has no further effect", async () => {
+test("closing a gate twice has no further effect", async () => {
   const gate = await openGate(OPEN);
   await Promise.all([gate.sidecar.close(), gate.sidecar.close()]);
   await gate.close();
 });
 
-test("a port that is taken is an error, and leaves nothing open", async () => {
+test("gate startup fails with an error when its port is in use", async () => {
   const gate = await openGate(OPEN);
   await expect(openGate({ ...OPEN, config: { listen: { host: "127.0.0.1", port: gate.port } } })).rejects.toThrow(
     "EADDRINUSE",
@@ -64,7 +64,7 @@ test("a port that is taken is an error, and leaves nothing open", async () => {
   await gate.close();
 });
 
-test("the admin port serves probes and metrics, and nothing else", async () => {
+test("gate admin port serves only probes and metrics", async () => {
   const gate = await openGate(OPEN);
   const port = Number(new URL(gate.sidecar.adminUrl).port);
   const ask = async (path: string, method = "GET") => (await call(port, { path, method })).status;

@@ -45,7 +45,7 @@ async function open(respond: (count: number, res: ServerResponse) => void) {
 
 const answerUser = (res: ServerResponse, user: object = USER) => res.end(JSON.stringify(user));
 
-test("a gate shows its token, and has the user that it gets", async () => {
+test("gate exchanges its service account token for Redis credentials", async () => {
   const { credentials, seen } = await open((_count, res) => answerUser(res));
   expect(credentials.current).toBe(undefined);
   await waitFor("the user", () => credentials.current !== undefined);
@@ -54,7 +54,7 @@ test("a gate shows its token, and has the user that it gets", async () => {
   expect(seen).toEqual([{ url: "/gates/credentials", token: "Bearer token-1", body }]);
 });
 
-test("failures are tried again and each reason is said once, without the token", async () => {
+test("gate retries failed credential requests and logs each reason once without the token", async () => {
   const { credentials, lines, seen } = await open((count, res) => {
     if (count < 3) {
       res.statusCode = 404;
@@ -69,7 +69,7 @@ test("failures are tried again and each reason is said once, without the token",
   expect(lines.join()).not.toContain("token-1");
 });
 
-test("a gate that is told when to come again comes then, a little later each by its own chance", async () => {
+test("gate refreshes credentials at the requested time plus random jitter", async () => {
   const at: number[] = [];
   const { credentials } = await open((count, res) => {
     at.push(performance.now());
@@ -86,7 +86,7 @@ test("a gate that is told when to come again comes then, a little later each by 
   expect(third - second).toBeLessThan(5_000);
 });
 
-test("what is held stays while api-servers fail, and is renewed with the token of then before it ends", async () => {
+test("gate keeps valid credentials while api-servers fail and renews them before expiry", async () => {
   let isFailing = false;
   const { credentials, seen, tokenFile } = await open((count, res) => {
     if (isFailing) res.destroy();
@@ -106,7 +106,7 @@ test("what is held stays while api-servers fail, and is renewed with the token o
   );
 });
 
-test("a refusal of Redis asks at once, but not for each refused connection", async () => {
+test("gate requests new credentials once when Redis rejects several connections", async () => {
   const { credentials, seen } = await open((count, res) => answerUser(res, { ...USER, password: `p${count}` }));
   await waitFor("the user", () => credentials.current !== undefined);
   for (let i = 0; i < 100; i++) credentials.refused();

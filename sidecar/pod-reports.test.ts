@@ -55,7 +55,7 @@ const EXPECTED = [
   { rule: 1, code: "NOT_FOUND", count: 1 },
 ];
 
-test.each(["Enforce", "Audit"] as const)("refusals are counted by rule and code: %s", async (mode) => {
+test.each(["Enforce", "Audit"] as const)("gate reports rejections by policy rule and code in mode %s", async (mode) => {
   const gate = await open({ mode, rules: [HEALTHZ, WRITES] });
   await sendRefused(gate);
   const report = await counted(gate, 6);
@@ -63,7 +63,7 @@ test.each(["Enforce", "Audit"] as const)("refusals are counted by rule and code:
   expect(Math.abs((report.refusals?.sinceMs ?? 0) - Date.now())).toBeLessThan(60_000);
 });
 
-test("the counts begin at zero with another policy, whose rules are others", async () => {
+test("gate resets its rejection counts when the policy changes", async () => {
   const gate = await open({ rules: [HEALTHZ, WRITES] });
   await sendRefused(gate);
   const { refusals: before } = await counted(gate, 6);
@@ -75,7 +75,7 @@ test("the counts begin at zero with another policy, whose rules are others", asy
   expect((await counted(gate, 1)).refusals?.counts).toEqual([{ rule: 0, code: "MISSING_KEY", count: 1 }]);
 });
 
-test("with many rules the largest counts are named, and the rest is one number", async () => {
+test("gate reports the largest rejection counts by rule and sums up the rest", async () => {
   const rules = Array.from({ length: 40 }, (_, i) => aRule({ path: { exact: `/${i}` } }));
   const gate = await open({ rules });
   for (let i = 0; i < 40; i++) for (let n = 0; n < (i >= 38 ? 3 : 1); n++) await call(gate.port, { path: `/${i}` });
@@ -92,7 +92,7 @@ test("with many rules the largest counts are named, and the rest is one number",
   ]);
 });
 
-test("a gate reports the port of its own pod to which it forwards", async () => {
+test("gate reports the upstream port of its own pod", async () => {
   const gate = await open({});
   const report = await waitFor("a report", () => listed(gate));
   expect(report.upstreamPort).toBe(Number(new URL(gate.app.url).port));

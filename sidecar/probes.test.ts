@@ -25,7 +25,7 @@ test.each([
   { status: 302, ok: true },
   { status: 404, ok: false },
   { status: 503, ok: false },
-])("an app that answers $status is well: $ok", async ({ status, ok }) => {
+])("upstream probe with app status $status succeeds: $ok", async ({ status, ok }) => {
   const seen: IncomingMessage[] = [];
   const app = createServer((req, res) => {
     seen.push(req);
@@ -39,7 +39,7 @@ test.each([
   expect(seen[0]).toMatchObject({ url: "/live?deep=1", method: "GET", headers: { host: "shop.example" } });
 });
 
-test("an app that does not listen, or does not answer in time, is not well", async () => {
+test("upstream probe fails when the app is unreachable or times out", async () => {
   const closed = await freePort();
   for (const kind of ["tcp", "grpc", "http"] as const) {
     const probe = { kind, port: closed, target: "/", isTls: false, headers: [], service: "" } as GateProbe["probe"];
@@ -53,7 +53,7 @@ test("an app that does not listen, or does not answer in time, is not well", asy
   expect(await run({ kind: "tcp", port: silent })).toMatchObject({ ok: true });
 });
 
-test("the health service of gRPC is asked for the service that the probe names", async () => {
+test("gRPC upstream probe checks the service that the probe names", async () => {
   const asked: string[] = [];
   const app = createHttp2();
   app.on("stream", async (stream: ServerHttp2Stream, headers) => {
@@ -74,7 +74,7 @@ test("the health service of gRPC is asked for the service that the probe names",
   ]);
 });
 
-test("the admin port runs exactly the configured probes, by path alone, and one at a time for all who ask", async () => {
+test("admin port runs only configured probes and shares one run among callers", async () => {
   const seen: string[] = [];
   const app = createServer((req, res) => {
     seen.push(`${req.method} ${req.url} ${req.headers.authorization}`);

@@ -21,7 +21,7 @@ function keptAgent(): Agent {
   return agent;
 }
 
-test("when the pod begins to end, the gate is unready, serves on, and ends each connection with its next answer", async () => {
+test("gate becomes unready at pod termination and closes connections after their next response", async () => {
   const gate = await openGate({ ...OPEN, timeouts: { drainMs: 60_000 }, config: { hookToken: "t1" } });
   const agent = keptAgent();
   expect(await keptCall(gate.port, agent)).toBe("keep-alive");
@@ -37,7 +37,7 @@ test("when the pod begins to end, the gate is unready, serves on, and ends each 
   expect(performance.now() - from).toBeLessThan(30_000);
 });
 
-test("only who has the token can tell a gate that its pod ends", async () => {
+test("only a caller with the token can start a gate drain", async () => {
   const gate = await openGate({ ...OPEN, config: { hookToken: "t1" } });
   const without = await openGate(OPEN);
   for (const headers of [{}, { "Postern-Hook-Token": "" }, { "Postern-Hook-Token": "t2" }]) {
@@ -48,7 +48,7 @@ test("only who has the token can tell a gate that its pod ends", async () => {
   await Promise.all([gate.close(), without.close()]);
 });
 
-test("idle connections are closed when the drain is over, and not before", async () => {
+test("gate closes idle connections when the drain ends", async () => {
   const gate = await openGate({ ...OPEN, timeouts: { drainMs: 1_000 }, config: { hookToken: "t1" } });
   const agent = keptAgent();
   await keptCall(gate.port, agent);
@@ -64,7 +64,7 @@ test("idle connections are closed when the drain is over, and not before", async
   await gate.close();
 });
 
-test("a signal drains from when the pod began to end, not from the signal on", async () => {
+test("gate drain after a signal counts from the start of pod termination", async () => {
   const gate = await openGate({ ...OPEN, timeouts: { drainMs: 1_000 }, config: { hookToken: "t1" } });
   const from = performance.now();
   await callAdmin(gate, "/pod-ends", { "Postern-Hook-Token": "t1" });
@@ -78,7 +78,7 @@ test("a signal drains from when the pod began to end, not from the signal on", a
   await gate.close();
 });
 
-test("an app that stops taking connections makes the gate unready and ends kept connections; when it is back the gate is ready", async () => {
+test("gate is unready while the app refuses connections and recovers with it", async () => {
   const app = await startApp();
   const gate = await openGate({ ...OPEN, app });
   const [first, idle] = [keptAgent(), keptAgent()];
@@ -106,7 +106,7 @@ test("an app that stops taking connections makes the gate unready and ends kept 
   again.closeAllConnections();
 });
 
-test("an app that was never there does not make the gate unready: it may start when the gate is ready", async () => {
+test("gate stays ready while the app has not started yet", async () => {
   const app = await startApp();
   await app.close();
   const gate = await openGate({ ...OPEN, app });
@@ -115,7 +115,7 @@ test("an app that was never there does not make the gate unready: it may start w
   await gate.close();
 });
 
-test("a gate whose drain is long ends it when the app is gone", async () => {
+test("gate ends a long drain early when the app has stopped", async () => {
   const gate = await openGate({ ...OPEN, timeouts: { drainMs: 600_000 } });
   expect((await call(gate.port)).status).toBe(200);
   await gate.app.close();

@@ -23,7 +23,7 @@ const request = {
   socket: { remoteAddress: "192.0.2.1" },
 };
 
-test("a fault is reported with the id of the request, refuses it, and is counted once", () => {
+test("gate rejects a request after an internal error, logs its id and counts it", () => {
   const fault = new Error("broken");
   const {
     parts: deps,
@@ -41,7 +41,7 @@ test("a fault is reported with the id of the request, refuses it, and is counted
   expect(observed).toEqual(["UNAVAILABLE"]);
 });
 
-test("without a policy a request is refused for now, without waiting", () => {
+test("gate rejects requests with 503 immediately while it has no policy", () => {
   const { parts: deps, observed, faults } = partsThat(() => undefined);
   expect(decide(deps, request, "request", performance.now())).toMatchObject({
     kind: "refuse",

@@ -95,7 +95,7 @@ const closing = { kind: "refuse", decision: "MALFORMED", closes: true, problem: 
 const malformed = { ...closing, closes: false };
 const audited = { ...admitted, kind: "pass", isAudited: true };
 
-describe("without a look at the policy", () => {
+describe("requests decided without the policy", () => {
   test.each<{ name: string; request: Case; expected: object }>([
     {
       name: "another version is refused, whatever else is wrong",
@@ -116,10 +116,12 @@ describe("without a look at the policy", () => {
       request: { headers: BEARER, policy: undefined },
       expected: { kind: "refuse", decision: "UNAVAILABLE", closes: false, problem: "verification_unavailable" },
     },
-  ])("$name", ({ request, expected }) => expect(essence(judged(request))).toEqual(expected));
+  ])("evaluateHead without a policy: $name", ({ request, expected }) =>
+    expect(essence(judged(request))).toEqual(expected),
+  );
 });
 
-describe("a target that is not passed on", () => {
+describe("request targets that are not forwarded", () => {
   test.each<{ name: string; request: Case; expected: object }>([
     { name: "is refused", request: { url: "/a/../b", headers: BEARER }, expected: malformed },
     {
@@ -147,10 +149,12 @@ describe("a target that is not passed on", () => {
       request: { url: "*", method: "OPTIONS", policy: AUDITED },
       expected: malformed,
     },
-  ])("$name", ({ request, expected }) => expect(essence(judged(request))).toEqual(expected));
+  ])("evaluateHead for an unsafe request target: $name", ({ request, expected }) =>
+    expect(essence(judged(request))).toEqual(expected),
+  );
 });
 
-test("a refusal for the target says that it is in the path", () => {
+test("evaluateHead names the path as the cause when the request target is invalid", () => {
   const decision = judged({ url: "/a/../b" });
   expect(decision.kind === "refuse" && decision.problem).toMatchObject({
     detail: "The request is refused because the path has a dot segment.",
@@ -158,8 +162,8 @@ test("a refusal for the target says that it is in the path", () => {
   });
 });
 
-describe("by the rule", () => {
-  test("an Anonymous one passes without a key, and the app sees none", () => {
+describe("policy rules", () => {
+  test("an Anonymous rule admits a request without a key and removes credentials", () => {
     const headers = [...BEARER, "X-Postern-Key-Id", "forged", "Accept", "*/*"];
     expect(essence(judged({ url: "/healthz?a=1&key=k", headers }))).toEqual({
       ...admitted,
@@ -190,7 +194,9 @@ describe("by the rule", () => {
       request: { headers: [...BEARER, ...BEARER], policy: AUDITED },
       expected: { ...audited, decision: "MALFORMED" },
     },
-  ])("$name", ({ request, expected }) => expect(essence(judged(request))).toEqual(expected));
+  ])("evaluateHead with a matching rule: $name", ({ request, expected }) =>
+    expect(essence(judged(request))).toEqual(expected),
+  );
 
   const verifying = { ...admitted, kind: "verify", rule: -1 };
   test.each<{ name: string; request: Case; key: string; expected?: object }>([
@@ -240,17 +246,17 @@ describe("by the rule", () => {
       key: "secret_1",
       expected: { target: "/orders?a=%6F" },
     },
-  ])("$name", ({ request, key, expected }) =>
+  ])("evaluateHead for a request with credentials: $name", ({ request, key, expected }) =>
     expect(essence(judged(request))).toEqual({ ...verifying, hash: hashKey(key), ...expected }),
   );
 
-  test("and what is verified is held against the policy that judged it", () => {
+  test("the verification result is evaluated with the policy that requested it", () => {
     const decision = judged({ headers: BEARER });
     expect(decision.kind === "verify" && decision.active).toBe(ENFORCED);
   });
 });
 
-describe("a verdict", () => {
+describe("verification codes", () => {
   const nowMs = 1_800_000_000_000;
   const refused = { passed: false, remaining: 0, resetMs: nowMs + 60_000, retryAtMs: nowMs + 6_001 };
   const decided = (code: Code, counted?: Counted): Verdict => ({ kind: "decided", code, view: undefined, counted });
@@ -330,11 +336,11 @@ describe("a verdict", () => {
       verdict: UNKNOWN,
       expected: { kind: "pass", decision: "UNAVAILABLE", isAudited: true },
     },
-  ])("$name", ({ policy: active, verdict: given, expected }) =>
+  ])("checkVerdict: $name", ({ policy: active, verdict: given, expected }) =>
     expect(checkVerdict({ active, rule: { index: 4 } }, given)).toMatchObject(expected),
   );
 
-  test("what is refused, or would be, names its rule, and nothing else does", () => {
+  test("a decision names the policy rule only if the request is denied or would be", () => {
     const of = (active: ActivePolicy, given: Verdict) => checkVerdict({ active, rule: { index: 4 } }, given).rule;
     expect([of(ENFORCED, UNKNOWN), of(AUDITED, UNKNOWN)]).toEqual([4, 4]);
     expect(of(ENFORCED, decided("VALID"))).toBeUndefined();

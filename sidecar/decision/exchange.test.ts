@@ -51,7 +51,7 @@ beforeEach(() => {
 });
 
 describe("a valid key", () => {
-  test("reaches the app, which gets the identity headers and not the key", async () => {
+  test("gate forwards identity headers and removes the API key for a valid key", async () => {
     await gate.records.putIdentity({ id: "id_1", externalId: "cust omer", ratelimits: [] });
     await gate.records.putRole({ id: "role_1", name: "editor", permissions: ["orders.write"] });
     const key = await gate.records.putKey({
@@ -78,21 +78,21 @@ describe("a valid key", () => {
     expect(JSON.stringify(seen?.rawHeaders)).not.toContain(key);
   });
 
-  test("is counted by no RateLimit header where nothing is limited", async () => {
+  test("gate sends no RateLimit headers when no limit applies", async () => {
     const key = await gate.records.putKey();
     const { headers } = await call(gate.port, withKey(key));
     expect(Object.keys(headers).filter((name) => name.startsWith("ratelimit"))).toEqual([]);
   });
 
-  test("passes a body on", async () => {
+  test("gate forwards the request body to the app", async () => {
     const key = await gate.records.putKey({ permissions: ["orders.admin"] });
     await call(gate.port, { method: "POST", path: "/orders", body: "hello", ...withKey(key) });
     expect(gate.app.seen[0]).toMatchObject({ method: "POST", body: "hello" });
   });
 });
 
-describe("each code has its status", () => {
-  test("no key: 401, and how to send one", async () => {
+describe("status of each verification code", () => {
+  test("gate responds 401 with a challenge when a request has no key", async () => {
     const response = await call(gate.port);
     expect(response.status).toBe(401);
     expect(kindOf(response)).toBe("unauthorized");
@@ -160,7 +160,7 @@ describe("each code has its status", () => {
       status: 401,
       kind: "unauthorized",
     },
-  ])("$name", async ({ put, status, kind, ...rest }) => {
+  ])("gate status for $name", async ({ put, status, kind, ...rest }) => {
     const response = await call(gate.port, { method: "POST", path: "/orders", ...withKey(await put()) });
     expect(response.status).toBe(status);
     expect(kindOf(response)).toBe(kind);
@@ -169,12 +169,12 @@ describe("each code has its status", () => {
     expect(gate.app.seen).toEqual([]);
   });
 
-  test("a root key is no API key: 401", async () => {
+  test("gate responds 401 to a root key because it is not an API key", async () => {
     const response = await call(gate.port, withKey("postern_root_3Yd8sGkWq7TnVb2LxZcPfR"));
     expect(response.status).toBe(401);
   });
 
-  test("a disabled workspace: 403", async () => {
+  test("gate responds 403 to a key of a disabled workspace", async () => {
     const key = await gate.records.putKey();
     await gate.records.putWorkspace(false);
     const refused = await call(gate.port, withKey(key));
@@ -183,7 +183,7 @@ describe("each code has its status", () => {
     expect((await call(gate.port, withKey(key))).status).toBe(200);
   });
 
-  test("one more than the limit: 429 with Retry-After, and the limit's headers on each answer", async () => {
+  test("gate responds 429 with Retry-After and RateLimit headers above the limit", async () => {
     const key = await gate.records.putKey();
     const ask = () => call(gate.port, { path: "/limited", ...withKey(key) });
     const responses = [await ask(), await ask(), await ask()];
@@ -201,13 +201,13 @@ describe("each code has its status", () => {
     }
   });
 
-  test("a limit of 0: 429 with a retry in the next window", async () => {
+  test("gate responds 429 with Retry-After for the next window when the limit is 0", async () => {
     const refused = await call(gate.port, { path: "/closed", ...withKey(await gate.records.putKey()) });
     expect(refused.status).toBe(429);
     expect(refused.headers["retry-after"]).toBe(refused.headers["ratelimit-reset"]);
   });
 
-  test("too few credits: 429 with Retry-After, and nothing is spent", async () => {
+  test("gate responds 429 with Retry-After and spends no credits when credits are insufficient", async () => {
     const key = await gate.records.putKey({ keyId: "key_poor", limited: true });
     const ref = { workspaceId: WORKSPACE, keyId: "key_poor" };
     await gate.edge.credits.load([{ ref: ref, counter: { rev: 1, granted: 7, spent: 0 } }]);
@@ -225,8 +225,8 @@ describe("each code has its status", () => {
   });
 });
 
-describe("what is charged", () => {
-  test("limits of the key that apply by themselves, together with those of the rule, all or nothing", async () => {
+describe("limits and credits", () => {
+  test("gate charges key limits and rule limits atomically", async () => {
     const key = await gate.records.putKey({
       ratelimits: [{ id: "rl_1", name: "all", limit: 1, durationMs: HOUR, autoApply: true }],
     });
@@ -238,7 +238,7 @@ describe("what is charged", () => {
     expect((await ask("/limited")).headers["ratelimit-remaining"]).toBe("1");
   });
 
-  test("keys of one identity share what the rule counts by identity, and an override replaces its limit", async () => {
+  test("keys of one identity share an identity limit, and an override replaces it", async () => {
     await gate.records.putIdentity({ id: "id_shared", externalId: "premium", ratelimits: [] });
     const keys = [
       await gate.records.putKey({ identityId: "id_shared" }),
@@ -257,7 +257,7 @@ describe("what is charged", () => {
     expect(await ask(keys[0])).toBe("97");
   });
 
-  test("credits that are loaded while the request waits", async () => {
+  test("gate loads missing credits from the database while the request waits", async () => {
     const key = await gate.records.putKey({ keyId: "key_late", limited: true });
     const asked = call(gate.port, withKey(key));
     const [ref] = await waitForLoadRequest(gate);
@@ -269,7 +269,7 @@ describe("what is charged", () => {
     expect(await gate.edge.credits.read([{ workspaceId: WORKSPACE, keyId: "key_late" }])).toMatchObject([{ spent: 1 }]);
   });
 
-  test("credits that are not loaded: 503, because the policy does not allow them unknown", async () => {
+  test("gate responds 503 when credits are unknown and the policy does not allow that", async () => {
     const key = await gate.records.putKey({ keyId: "key_unloaded", limited: true });
     const refused = await call(gate.port, withKey(key));
     expect([refused.status, refused.headers["retry-after"], kindOf(refused)]).toEqual([
@@ -287,7 +287,7 @@ const waitForLoadRequest = ({ edge }: TestGate) =>
   });
 
 describe("Anonymous rules", () => {
-  test("admit without a key, but do not forward forged identity headers or the key itself", async () => {
+  test("an Anonymous rule admits requests without a key and removes identity headers and credentials", async () => {
     const headers = { "X-Postern-Key-Id": "forged", X_Postern_Roles: "admin", "X-API-Key": "k1", Cookie: "a=1" };
     const response = await call(gate.port, { path: "/healthz/live", headers });
     expect(response.status).toBe(200);
@@ -296,7 +296,7 @@ describe("Anonymous rules", () => {
     expect(names).toContain("cookie");
   });
 
-  test("end where their path and methods end", async () => {
+  test("an Anonymous rule applies only to its own paths and methods", async () => {
     expect((await call(gate.port, { path: "/healthz-admin" })).status).toBe(401);
     expect((await call(gate.port, { path: "/healthz", method: "POST" })).status).toBe(401);
   });
@@ -311,7 +311,7 @@ describe("events", () => {
   };
   afterEach(take);
 
-  test("one for each decision about a known key, none for an unknown one, never the key", async () => {
+  test("gate emits one event per decision about a known key, without the key itself", async () => {
     await take();
     const good = await gate.records.putKey({ keyId: "key_evented", permissions: ["orders.write"] });
     const bad = await gate.records.putKey({ keyId: "key_disabled", enabled: false });
@@ -346,7 +346,7 @@ describe("Audit mode", () => {
       path: "/",
     },
     { name: "a path that is refused", headers: async () => ({}), path: "//double" },
-  ])("lets through $name, without identity headers", async ({ headers, path }) => {
+  ])("Audit mode admits $name, without identity headers", async ({ headers, path }) => {
     audited.app.seen.length = 0;
     const sent = { ...(await headers()), "X-Postern-Key-Id": "forged" };
     expect((await call(audited.port, { path, headers: sent })).status).toBe(200);
@@ -357,7 +357,7 @@ describe("Audit mode", () => {
     expect(audited.app.seen[0]?.headers.authorization).toBeUndefined();
   });
 
-  test("sends identity headers when the key is valid, and consumes nothing", async () => {
+  test("Audit mode sends identity headers for a valid key and charges no credits or limits", async () => {
     audited.app.seen.length = 0;
     const key = await audited.records.putKey({ keyId: "key_audited", limited: true });
     for (let i = 0; i < 3; i++)
@@ -365,14 +365,14 @@ describe("Audit mode", () => {
     expect(audited.app.seen.map(({ headers }) => headers["x-postern-key-id"])).toEqual(Array(3).fill("key_audited"));
   });
 
-  test("keeps the key of a query from the app, also when the path would be refused", async () => {
+  test("Audit mode removes the key from the query, even for a rejected path", async () => {
     const byQuery = await openGate({ policy: { mode: "Audit", credentials: [{ in: "query", name: "api_key" }] } });
     await call(byQuery.port, { path: "//double?a=b&api_key=secret&c=?" });
     expect(byQuery.app.seen.map(({ url }) => url)).toEqual(["//double?a=b&c=?"]);
     await byQuery.close();
   });
 
-  test("counts what it would have refused", async () => {
+  test("Audit mode counts the requests that Enforce mode would reject", async () => {
     await call(audited.port);
     const metrics = await audited.metrics();
     expect(metrics).toMatch(/postern_sidecar_requests_total\{code="MISSING_KEY"\} [1-9]/);
@@ -381,7 +381,7 @@ describe("Audit mode", () => {
 });
 
 describe("a policy with other settings", () => {
-  test("a query parameter is a credential by opt-in only, and goes no further", async () => {
+  test("gate reads a credential from the query only if configured, and removes it", async () => {
     const other = await openGate({ policy: { credentials: [{ in: "query", name: "api_key" }] } });
     try {
       const key = await other.records.putKey();
@@ -395,7 +395,7 @@ describe("a policy with other settings", () => {
     }
   });
 
-  test("the API's address list counts where the policy says how the client's address is found", async () => {
+  test("an API address allow list applies when the policy defines how to find client addresses", async () => {
     const other = await openGate({
       policy: { clientAddress: { from: "forwardedFor", trustedProxies: ["127.0.0.1"] } },
     });

@@ -15,7 +15,7 @@ const STATUS = {
 } as const;
 
 test.each(Code.options.filter((code) => code !== "VALID"))(
-  "the status of a refusal follows from its code %s",
+  "HTTP status of a decision follows from its verification code %s",
   (code) => {
     const { kind, authenticate, retryAfterS } = refusalProblem(code, 7);
     const { status } = ERROR_KINDS[kind];
@@ -25,7 +25,7 @@ test.each(Code.options.filter((code) => code !== "VALID"))(
   },
 );
 
-test("the statuses that an explanation promises are those of the answers", () => {
+test("statuses in an explanation match the statuses of gate responses", () => {
   for (const [code, status] of Object.entries(STATUS_AT_A_GATE)) {
     if (code === "VALID") continue;
     expect(ERROR_KINDS[refusalProblem(code as Exclude<Code, "VALID">, undefined).kind].status).toBe(status);

@@ -41,14 +41,14 @@ async function openEdge(url: string, prefix: string): Promise<Edge> {
   return edge;
 }
 
-describe("over a shared Redis", () => {
+describe("gates that share Redis", () => {
   let redis: TestRedis;
   beforeEach(async () => {
     redis = await createTestRedis();
   });
   afterEach(() => redis.close());
 
-  test("two pods count together, enforce a change at once, and their events arrive", async () => {
+  test("two gates share counters, enforce a change immediately and deliver their events", async () => {
     const [here, there] = [await openEdge(redis.url, redis.prefix), await openEdge(redis.url, redis.prefix)];
     const gate = await openGate({ edge: here, policy: POLICY_CHANGES });
     const other = await openGate({ edge: there, policy: POLICY_CHANGES, config: { podId: "pod-2" } });
@@ -75,7 +75,7 @@ describe("over a shared Redis", () => {
     await other.close();
   });
 
-  test("local limits are decided in the pod", async () => {
+  test("each gate counts local limits separately", async () => {
     const edge = await openEdge(redis.url, redis.prefix);
     const rules = [aRule({ ratelimits: [limited(2, "local")] })];
     const gate = await openGate({ edge, policy: { rules } });
@@ -85,7 +85,7 @@ describe("over a shared Redis", () => {
   });
 });
 
-describe("when Redis is down", () => {
+describe("Redis is unavailable", () => {
   let redis: OwnRedis;
   let gate: TestGate;
   beforeEach(async () => {
@@ -96,7 +96,7 @@ describe("when Redis is down", () => {
     await redis.stop();
   });
 
-  test("known keys are served, unknown ones are 503, limits are decided in the pod, and the gate stays ready", async () => {
+  test("gate serves cached keys, rejects uncached ones with 503 and stays ready without Redis", async () => {
     gate = await openGate({ edge: await openEdge(redis.url, "f:"), policy: POLICY_CHANGES });
     const key = await gate.records.putKey();
     const poor = await gate.records.putKey({ limited: true });
@@ -123,19 +123,22 @@ describe("when Redis is down", () => {
   test.each([
     { onCounterFailure: "Deny", expected: 503 },
     { onCounterFailure: "Allow", expected: 200 },
-  ] as const)("limits are decided by the policy's word: $onCounterFailure", async ({ onCounterFailure, expected }) => {
-    gate = await openGate({ edge: await openEdge(redis.url, "f:"), policy: { ...POLICY_CHANGES, onCounterFailure } });
-    const key = await gate.records.putKey();
-    expect(await status(gate, key, "/limited")).toBe(200);
-    await redis.kill();
-    await waitFor("the policy's word", async () => {
-      const codes = [];
-      for (let i = 0; i < 5; i++) codes.push(await status(gate, key, "/limited"));
-      return codes.every((code) => code === expected);
-    });
-  });
+  ] as const)(
+    "onCounterFailure decides about limits while Redis is unavailable: $onCounterFailure",
+    async ({ onCounterFailure, expected }) => {
+      gate = await openGate({ edge: await openEdge(redis.url, "f:"), policy: { ...POLICY_CHANGES, onCounterFailure } });
+      const key = await gate.records.putKey();
+      expect(await status(gate, key, "/limited")).toBe(200);
+      await redis.kill();
+      await waitFor("the policy's word", async () => {
+        const codes = [];
+        for (let i = 0; i < 5; i++) codes.push(await status(gate, key, "/limited"));
+        return codes.every((code) => code === expected);
+      });
+    },
+  );
 
-  test("Local counts in each pod from zero: two pods admit three times the limit in one window, and no more", async () => {
+  test("onCounterFailure Local lets two gates admit at most three times the limit per window", async () => {
     gate = await openGate({ edge: await openEdge(redis.url, "f:"), policy: POLICY_CHANGES });
     const other = await openGate({
       edge: await openEdge(redis.url, "f:"),
@@ -158,7 +161,7 @@ describe("when Redis is down", () => {
     await other.close();
   });
 
-  test("requests without readable credits are admitted where the policy allows it", async () => {
+  test("gate admits requests without readable credits when the policy allows it", async () => {
     gate = await openGate({ edge: await openEdge(redis.url, "f:"), policy: { onCreditFailure: "Allow" } });
     const key = await gate.records.putKey({ keyId: "key_rich", limited: true });
     await gate.edge.credits.load([
@@ -172,7 +175,7 @@ describe("when Redis is down", () => {
     });
   });
 
-  test("a slow Redis does not delay requests for long", async () => {
+  test("slow Redis delays gate requests only up to a timeout", async () => {
     gate = await openGate({ edge: await openEdge(redis.url, "f:"), policy: POLICY_CHANGES });
     const key = await gate.records.putKey();
     expect(await status(gate, key, "/limited")).toBe(200);
@@ -183,7 +186,7 @@ describe("when Redis is down", () => {
     process.kill(redis.pid, "SIGCONT");
   });
 
-  test("it recovers by itself: an empty Redis is used again after a new projection", async () => {
+  test("gate uses an empty Redis again after a new projection", async () => {
     gate = await openGate({ edge: await openEdge(redis.url, "f:"), policy: POLICY_CHANGES });
     const key = await gate.records.putKey();
     expect(await status(gate, key)).toBe(200);
@@ -203,7 +206,7 @@ describe("when Redis is down", () => {
   });
 });
 
-test("a gate that starts before Redis is ready as soon as Redis is there", async () => {
+test("gate that starts before Redis becomes ready when Redis is available", async () => {
   const redis = await startOwnRedis();
   const prefix = "f:";
   const writer = await openEdge(redis.url, prefix);

@@ -42,8 +42,8 @@ async function openAged(onStale: { action: "Serve" | "Deny" }) {
   return { key, move };
 }
 
-describe("past the first bound", () => {
-  test("Serve: known keys are still served, counted and reported; unknown ones are 503, because absence proves nothing now", async () => {
+describe("staleness exceeds the first bound", () => {
+  test("onStale.action Serve serves cached keys when data is stale and rejects others with 503", async () => {
     const { key, move } = await openAged({ action: "Serve" });
     move(31_000);
     expect(await status(key)).toBe(200);
@@ -62,7 +62,7 @@ describe("past the first bound", () => {
     expect(await status("unknown")).toBe(401);
   });
 
-  test("Deny: 503 with Retry-After for every request with a key, and not ready", async () => {
+  test("onStale.action Deny responds 503 with Retry-After and makes the gate unready", async () => {
     const { key, move } = await openAged({ action: "Deny" });
     move(31_000);
     const refused = await call(gate.port, withKey(key));
@@ -73,7 +73,7 @@ describe("past the first bound", () => {
   });
 });
 
-test("beyond the last bound every request is denied, and the gate is not ready", async () => {
+test("gate is unready and denies every request when data exceeds the maximum staleness", async () => {
   const { key, move } = await openAged({ action: "Serve" });
   move(901_000);
   expect(await status(key)).toBe(503);
@@ -81,7 +81,7 @@ test("beyond the last bound every request is denied, and the gate is not ready",
   expect([ready.status, JSON.parse(ready.body).freshness]).toEqual([503, "Denied"]);
 });
 
-test("a change is enforced for the next request", async () => {
+test("gate enforces a change from the next request on", async () => {
   gate = await openGate();
   const key = await gate.records.putKey();
   expect(await status(key)).toBe(200);
@@ -89,7 +89,7 @@ test("a change is enforced for the next request", async () => {
   expect(await status(key)).toBe(401);
 });
 
-test("during a new projection, a key that is not there yet is 503, never 401", async () => {
+test("gate responds 503 instead of 401 for a missing key during a new projection", async () => {
   gate = await openGate({ ready: false });
   await gate.records.putPolicy(aPolicy());
   await waitFor("the policy", async () => (await gate.readyz()).status === 200);
@@ -99,7 +99,7 @@ test("during a new projection, a key that is not there yet is 503, never 401", a
 });
 
 describe("the policy", () => {
-  test("is waited for: 503 and not ready until it is there, then at once", async () => {
+  test("gate is unready and responds 503 until its policy is available", async () => {
     gate = await openGate({ ready: false });
     const key = await gate.records.putKey();
     const before = await call(gate.port, withKey(key));
@@ -114,7 +114,7 @@ describe("the policy", () => {
     expect((await gate.readyz()).status).toBe(200);
   });
 
-  test("is replaced as a whole: each request uses one version or the other", async () => {
+  test("a policy update is atomic: each request uses exactly one version", async () => {
     gate = await openGate({ policy: { rules: [aRule({ path: { prefix: "/a" }, access: "Anonymous" })] } });
     const both = async () => [
       (await call(gate.port, { path: "/a" })).status,
@@ -125,7 +125,7 @@ describe("the policy", () => {
     await waitFor("the new policy", async () => String(await both()) === "401,200");
   });
 
-  test("that is gone stays in force, and the gate says so", async () => {
+  test("gate keeps a deleted policy active and reports the deletion", async () => {
     gate = await openGate();
     const key = await gate.records.putKey();
     await gate.records.deletePolicy();
@@ -137,7 +137,7 @@ describe("the policy", () => {
     expect(JSON.parse((await gate.readyz()).body).policy).toMatchObject({ gone: false, generation: 2 });
   });
 
-  test("that cannot be read replaces nothing", async () => {
+  test("gate keeps its active policy when a new version is invalid", async () => {
     gate = await openGate();
     const key = await gate.records.putKey();
     await gate.records.putUnreadablePolicy();
@@ -149,7 +149,7 @@ describe("the policy", () => {
     expect(JSON.parse((await gate.readyz()).body).refused).toBeNull();
   });
 
-  describe("of another release", () => {
+  describe("a policy from another version of Postern", () => {
     /** A policy of a later version: all rules Anonymous, under a condition that this version does not know. */
     const later = { ...aPolicy({ rules: [aRule({ access: "Anonymous" })] }), formatVersion: 2, condition: "at night" };
     const lines: Array<{ level: number; msg: string; reason?: string }> = [];
@@ -160,7 +160,7 @@ describe("the policy", () => {
     });
     const refused = async () => JSON.parse((await gate.readyz()).body).refused;
 
-    test("with unknown members, and without ones that have a default, is enforced", async () => {
+    test("gate enforces a policy with unknown members or without members that have defaults", async () => {
       gate = await openGate();
       const key = await gate.records.putKey();
       const rule = { access: "Anonymous", path: { prefix: "/open", later: 1 }, ratelimits: [], later: { deep: true } };
@@ -172,7 +172,7 @@ describe("the policy", () => {
       expect(await gate.metrics()).toContain("postern_sidecar_policy_unsupported 0");
     });
 
-    test("in an unknown format replaces nothing, which is reported once in the log, in metrics and in probes", async () => {
+    test("gate keeps its policy when a new one has an unknown format, and reports it", async () => {
       gate = await openGate({ config: { logger } });
       const key = await gate.records.putKey();
       await gate.records.putStoredPolicy(later);
@@ -203,7 +203,7 @@ describe("the policy", () => {
       expect(refusals()).toHaveLength(2);
     });
 
-    test("in an unknown format is the only one: the gate admits no request, is not ready, and says why", async () => {
+    test("gate rejects requests and is unready when its only policy has an unknown format", async () => {
       gate = await openGate({ ready: false, config: { logger } });
       const key = await gate.records.putKey();
       await gate.records.putStoredPolicy(later);
@@ -226,7 +226,7 @@ describe("the policy", () => {
       expect((await reports())[0]).not.toHaveProperty("refused");
     });
 
-    test("with a permission query that this one does not understand replaces nothing", async () => {
+    test("gate keeps its policy when a new one has an unsupported permission query", async () => {
       gate = await openGate();
       const key = await gate.records.putKey({ permissions: ["a"] });
       await gate.records.putStoredPolicy({ ...aPolicy(), rules: [{ permissions: "a BUT b", ratelimits: [] }] });
@@ -235,7 +235,7 @@ describe("the policy", () => {
     });
   });
 
-  test("in force is reported at once when it changes, and taken back at the end", async () => {
+  test("gate reports its active policy on change and withdraws the report at shutdown", async () => {
     gate = await openGate({ timeouts: { reportMs: 60_000 } });
     const ref = { workspaceId: WORKSPACE, policyId: POLICY };
     const version = async () => (await gate.edge.pods.list(ref)).map((pod) => [pod.podId, pod.version, pod.generation]);

@@ -110,7 +110,7 @@ const INTERNAL = "13";
 const UNAVAILABLE = "14";
 
 describe("connections", () => {
-  test("of strangers are few, half of them from one address, and leave the gateways theirs", async () => {
+  test("ext-auth gRPC endpoint reserves connections for gateways and limits untrusted addresses", async () => {
     await openExtAuth({ trusted: "127.0.0.2", config: { limits: { untrustedConnectionsMax: 8 } } });
     const silent = Array.from({ length: 40 }, openSocket);
     await waitFor("most of them to be closed", () => silent.filter(({ destroyed }) => destroyed).length === 36);
@@ -126,7 +126,7 @@ describe("connections", () => {
     await waitFor("places to be free again", async () => (await ask(CHECK, new Uint8Array())).status === "7");
   });
 
-  test("of gateways are bounded too, and a place that is left is another's", async () => {
+  test("ext-auth gRPC endpoint limits gateway connections and reuses released slots", async () => {
     await openExtAuth({ config: { limits: { extAuthConnectionsMax: 5 } } });
     const many = Array.from({ length: 50 }, openSocket);
     await waitFor("the rest to be closed", () => many.filter(({ destroyed }) => destroyed).length === 45);
@@ -134,7 +134,7 @@ describe("connections", () => {
     await waitFor("the ext-auth endpoint to be free", isServed);
   });
 
-  test("that ask nothing in time are closed, with and without the preface of HTTP/2", async () => {
+  test("ext-auth gRPC endpoint closes connections without a request after a timeout", async () => {
     await openExtAuth({ timeouts: { requestHeadMs: 100 } });
     const half = openSocket();
     half.write("PRI * HTTP/2.0\r\n");
@@ -143,7 +143,7 @@ describe("connections", () => {
     expect(await isServed()).toBe(true);
   });
 
-  test("whose peer does not answer pings are closed, and those whose peer does stay", async () => {
+  test("ext-auth gRPC endpoint closes connections that leave pings unanswered", async () => {
     await openExtAuth({ timeouts: { extAuthPingMs: 50 } });
     const session = openSession();
     const first = open(session, HEALTH);
@@ -160,7 +160,7 @@ describe("connections", () => {
     expect((await ended(again)).status).toBe(OK);
   });
 
-  test("of a stranger end with its answer", async () => {
+  test("ext-auth gRPC endpoint closes an untrusted connection after its response", async () => {
     await openExtAuth({ trusted: "10.0.0.0/8" });
     for (const [path, status] of [
       [HEALTH, OK],
@@ -177,7 +177,7 @@ describe("connections", () => {
   test.each([
     { name: "pings", frame: `000008060000000000${"0".repeat(15)}1` },
     { name: "settings", frame: "000000040000000000" },
-  ])("with $name without end are closed", async ({ frame }) => {
+  ])("ext-auth gRPC endpoint closes connections that flood it with $name", async ({ frame }) => {
     await openExtAuth();
     const socket = openSocket();
     socket.write("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
@@ -190,7 +190,7 @@ describe("connections", () => {
     expect(await isServed()).toBe(true);
   });
 
-  test("with calls that are reset without end are closed", async () => {
+  test("ext-auth gRPC endpoint closes connections that repeatedly reset calls", async () => {
     await openExtAuth();
     const session = openSession();
     let calls = 0;
@@ -210,7 +210,7 @@ describe("connections", () => {
 });
 
 describe("calls", () => {
-  test("at once are bounded, and what is too much is told so at once", async () => {
+  test("ext-auth gRPC endpoint rejects concurrent calls above its limit immediately", async () => {
     await openExtAuth({ config: { limits: { extAuthCallsMax: 10 } } });
     const session = openSession();
     const waiting = Array.from({ length: 300 }, () => ended(open(session, CHECK)));
@@ -222,7 +222,7 @@ describe("calls", () => {
     await waitFor("the ext-auth endpoint to be free", isServed);
   });
 
-  test("whose message does not come in time are reset, also when it drips", async () => {
+  test("ext-auth gRPC endpoint resets calls whose message arrives too slowly", async () => {
     await openExtAuth({ timeouts: { requestHeadMs: 200 } });
     const session = openSession();
     const silent = open(session, CHECK);
@@ -237,7 +237,7 @@ describe("calls", () => {
     expect(await isServed()).toBe(true);
   });
 
-  test("that last are few", async () => {
+  test("ext-auth gRPC endpoint limits the number of long-lived calls", async () => {
     await openExtAuth();
     const session = openSession();
     const statuses: Array<Promise<Ended>> = [];
@@ -252,7 +252,7 @@ describe("calls", () => {
     await Promise.all(statuses);
   });
 
-  test("of reflection end after so many questions", async () => {
+  test("gRPC reflection stream ends after the maximum number of requests", async () => {
     await openExtAuth();
     const stream = open(openSession(), REFLECTION);
     const asked = create(ServerReflectionRequestSchema, {
@@ -309,14 +309,14 @@ describe("messages", () => {
     { name: "no protobuf", path: CHECK, message: Buffer.from("GET / HTTP/1.1\r\n\r\n"), status: INTERNAL },
     { name: "half a field", path: LIMIT, message: Buffer.from([0x0a, 0x7f, 0x61]), status: INTERNAL },
     { name: "nothing", path: CHECK, message: new Uint8Array(), status: INVALID },
-  ])("$name: status $status", async ({ path, message, status }) => {
+  ])("ext-auth gRPC endpoint receives $name: status $status", async ({ path, message, status }) => {
     await openExtAuth();
     expect((await ask(path, message)).status).toBe(status);
     expect(await isServed()).toBe(true);
     expect(await gate?.metrics()).toContain('postern_sidecar_internal_errors_total{source="exchange"} 0');
   });
 
-  test("a length that is not kept, and a compressed one, are not read", async () => {
+  test("ext-auth gRPC endpoint rejects compressed messages and wrong message lengths", async () => {
     await openExtAuth();
     const long = open(openSession(), CHECK);
     long.end(Buffer.from([0, 0xff, 0xff, 0xff, 0xff, 0]));
@@ -326,13 +326,13 @@ describe("messages", () => {
     expect((await ended(squeezed)).status).toBe(UNIMPLEMENTED);
   });
 
-  test("a path that is no procedure is not found", async () => {
+  test("ext-auth gRPC endpoint responds UNIMPLEMENTED for an unknown procedure", async () => {
     await openExtAuth();
     expect(await ask("/envoy.service.auth.v3.Authorization/Nothing", new Uint8Array())).toMatchObject({ http: 404 });
   });
 
   test.each(["application/json", "text/html", "application/grpc-web", ""])(
-    "the type %j is not served",
+    "ext-auth gRPC endpoint rejects content type %j",
     async (type) => {
       await openExtAuth();
       const { http, status } = await ask(CHECK, request({ path: "/" }), { "content-type": type });
@@ -341,14 +341,14 @@ describe("messages", () => {
     },
   );
 
-  test("metadata that is too long ends its call, and not the ext-auth endpoint", async () => {
+  test("oversized gRPC metadata fails only its own call", async () => {
     await openExtAuth();
     const { status } = await ask(HEALTH, new Uint8Array(), { x: "x".repeat(100_000) });
     expect(status).not.toBe(OK);
     expect(await isServed()).toBe(true);
   });
 
-  test("thousands of headers of a request are refused as malformed, and none is lost on the way", async () => {
+  test("ext-auth gRPC endpoint denies a check request with thousands of headers as malformed", async () => {
     const extAuth = await openExtAuth({ policy: { rules: [aRule({ access: "Anonymous" })] } });
     const many = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`x-${at}`, "1"]));
     await ask(CHECK, request({ path: "/", headers: many(400) }));

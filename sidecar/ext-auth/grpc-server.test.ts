@@ -81,7 +81,7 @@ const ask = (method: string, body: unknown, where = address): Promise<Said> =>
   run(["-d", JSON.stringify(body), where, method]);
 
 describe("reflection", () => {
-  test("lists what is offered", async () => {
+  test("gRPC reflection lists the services of the ext-auth endpoint", async () => {
     expect((await run([address, "list"])).text.trim().split("\n").sort()).toEqual([
       "envoy.service.auth.v3.Authorization",
       "envoy.service.ratelimit.v3.RateLimitService",
@@ -96,23 +96,23 @@ describe("reflection", () => {
     "envoy.service.auth.v3.AttributeContext.HttpRequest",
     "envoy.service.ratelimit.v3.RateLimitService.ShouldRateLimit",
     "google.protobuf.Duration",
-  ])("describes %s", async (symbol) => {
+  ])("gRPC reflection describes %s", async (symbol) => {
     expect((await run([address, "describe", symbol])).text).toContain(`${symbol} is a`);
   });
 
-  test("does not know what is not there", async () => {
+  test("gRPC reflection reports an unknown symbol as not found", async () => {
     expect((await run([address, "describe", "envoy.Nothing"])).error).toContain("not found");
   });
 });
 
 describe("health", () => {
-  test("is that of the gate", async () => {
+  test("gRPC health service reports the readiness of the gate", async () => {
     expect((await ask(HEALTH, {})).json).toEqual({ status: "SERVING" });
     expect((await ask(HEALTH, { service: "envoy.service.auth.v3.Authorization" })).json).toEqual({ status: "SERVING" });
     expect((await ask(HEALTH, { service: "nobody" })).error).toContain("NotFound");
   });
 
-  test("is not given without a policy, and watched until it is", async () => {
+  test("gRPC health watch reports NOT_SERVING until the gate has a policy", async () => {
     const [unready, where] = await openExtAuth("127.0.0.1", { ready: false });
     try {
       expect((await ask(HEALTH, {}, where)).json).toEqual({ status: "NOT_SERVING" });
@@ -144,7 +144,7 @@ const about = (http: Record<string, unknown>) => ({
 });
 
 describe("ext_authz", () => {
-  test("a valid key passes, with what Envoy is to set and to remove", async () => {
+  test("ext_authz check admits a valid key and lists headers to set and remove", async () => {
     const key = await gate.records.putKey({ keyId: "key_1" });
     const headers = {
       ":path": "/",
@@ -164,7 +164,7 @@ describe("ext_authz", () => {
     expect(set?.map(({ header }) => header.key)).not.toContain(":path");
   });
 
-  test("the path is set to what was checked, where Envoy would send another spelling or the key", async () => {
+  test("ext_authz check rewrites the path to the checked form without the key", async () => {
     const key = await gate.records.putKey();
     const { json } = await ask(CHECK, about({ path: `/%6frders/ä?key=${key}&a=b` }));
     expect(json?.okResponse?.headers).toContainEqual({
@@ -177,13 +177,13 @@ describe("ext_authz", () => {
     { name: "no key", http: {}, status: "Unauthorized", code: 16 },
     { name: "a path of dot segments", http: { path: "/a/../admin" }, status: "BadRequest", code: 3 },
     { name: "an unknown key", http: { headers: { "x-api-key": "nobody-has-it" } }, status: "Unauthorized", code: 16 },
-  ])("$name is refused: $status", async ({ http, status, code }) => {
+  ])("ext_authz check denies $name: $status", async ({ http, status, code }) => {
     const { json } = await ask(CHECK, about(http));
     expect(json).toMatchObject({ status: { code }, deniedResponse: { status: { code: status } } });
     expect(JSON.parse(json?.deniedResponse?.body ?? "")).toMatchObject({ error: { status: expect.any(Number) } });
   });
 
-  test("a key without the permission is refused, and one that was sent twice is not chosen from", async () => {
+  test("ext_authz check denies a key without permission and a key that is sent twice", async () => {
     const key = await gate.records.putKey({ permissions: ["admin"] });
     const poor = await gate.records.putKey();
     const refused = await ask(CHECK, about({ path: "/admin", headers: { "x-api-key": poor } }));
@@ -195,7 +195,7 @@ describe("ext_authz", () => {
     expect(twice.json?.deniedResponse?.status).toEqual({ code: "BadRequest" });
   });
 
-  test("what is no HTTP request cannot be checked", async () => {
+  test("ext_authz check rejects a request without HTTP attributes", async () => {
     expect((await ask(CHECK, { attributes: {} })).error).toContain("InvalidArgument");
   });
 });
@@ -206,11 +206,11 @@ const limit = async (descriptors: readonly object[], more: object = {}) =>
   (await ask(LIMIT, { domain: "rlns_edge", descriptors, ...more })).json;
 
 describe("the rate limit service", () => {
-  test("a descriptor without an override and without a limit of its own is not limited", async () => {
+  test("Envoy rate limit service admits a descriptor without a limit or override", async () => {
     expect(await limit([user("free")])).toEqual({ overallCode: "OK", statuses: [{ code: "OK" }] });
   });
 
-  test("a descriptor's own limit is counted, also by several hits at once", async () => {
+  test("Envoy rate limit service counts the limit of a descriptor, including multiple hits", async () => {
     const descriptor = user("own", perMinute(5));
     const first = await limit([descriptor], { hitsAddend: 3 });
     expect(first).toMatchObject({
@@ -229,7 +229,7 @@ describe("the rate limit service", () => {
     expect(names).toEqual(["RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "Retry-After"]);
   });
 
-  test("of several descriptors all are charged or none", async () => {
+  test("Envoy rate limit service charges all descriptors of a request atomically", async () => {
     const [narrow, wide] = [user("narrow", perMinute(1)), user("wide", perMinute(10))];
     expect(await limit([wide, narrow])).toMatchObject({ overallCode: "OK" });
     expect(await limit([wide, narrow])).toMatchObject({
@@ -240,7 +240,7 @@ describe("the rate limit service", () => {
     expect(await gate.metrics()).toMatch(/postern_sidecar_rate_limit_requests_total\{code="OVER_LIMIT"\} [1-9]/);
   });
 
-  test("an override replaces the descriptor's own limit: the exact one, else the pattern", async () => {
+  test("Envoy rate limit service prefers an exact override, then a pattern, to the descriptor limit", async () => {
     const override = (id: string, identifier: string, max: number) => ({
       ...{ id, identifier, limit: max, durationMs: HOUR, async: false },
     });
@@ -261,13 +261,13 @@ describe("the rate limit service", () => {
     });
   });
 
-  test("a value as long as a client likes is counted all the same", async () => {
+  test("Envoy rate limit service counts descriptor values of any length", async () => {
     const long = user("x".repeat(10_000), perMinute(1));
     expect(await limit([long])).toMatchObject({ overallCode: "OK" });
     expect(await limit([long])).toMatchObject({ overallCode: "OVER_LIMIT" });
   });
 
-  test("a domain is an id, or the name of any namespace; another workspace's and a deleted one are neither", async () => {
+  test("Envoy rate limit domain resolves to an active namespace of the same workspace", async () => {
     const asked = (domain: string) => ask(LIMIT, { domain, descriptors: [user("x", perMinute(9))] });
     expect((await asked("rlns_named")).json).toMatchObject({ statuses: [{ limitRemaining: 8 }] });
     expect((await asked("named")).json).toMatchObject({ statuses: [{ limitRemaining: 7 }] });
@@ -303,12 +303,12 @@ describe("the rate limit service", () => {
       request: { domain: "rlns_edge", descriptors: Array.from({ length: 101 }, () => user("x")) },
       error: "InvalidArgument",
     },
-  ])("a request with $name is an error", async ({ request, error }) => {
+  ])("Envoy rate limit service rejects a request with $name", async ({ request, error }) => {
     expect((await ask(LIMIT, request)).error).toContain(error);
   });
 });
 
-test("an address that is not trusted is told so, and may ask for health alone, but not watch it", async () => {
+test("ext-auth gRPC endpoint allows an untrusted address only health checks, without watch", async () => {
   const [closed, where] = await openExtAuth("10.0.0.0/8");
   try {
     expect((await run([where, "list"])).error).toContain("not among its trusted gateways");
@@ -340,7 +340,7 @@ test("an address that is not trusted is told so, and may ask for health alone, b
   }
 });
 
-test("bytes that are no HTTP/2 end only their connection", async () => {
+test("ext-auth gRPC endpoint closes only the connection that sends invalid HTTP/2", async () => {
   await expect(call(Number(address.split(":")[1]), { path: "/" })).rejects.toThrow();
   expect((await ask(HEALTH, {})).json).toEqual({ status: "SERVING" });
 });

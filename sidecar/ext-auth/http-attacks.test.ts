@@ -47,7 +47,7 @@ const QUESTION =
 const PUBLIC = aRule({ path: { prefix: "/public" }, access: "Anonymous" });
 
 describe("connections", () => {
-  test("of strangers are few, half of them from one address, and leave the gateways theirs", async () => {
+  test("ext-auth HTTP endpoint reserves connections for gateways and limits untrusted addresses", async () => {
     const extAuth = await openExtAuth({
       trusted: "127.0.0.2",
       policy: { rules: [PUBLIC] },
@@ -73,7 +73,7 @@ describe("connections", () => {
     { name: "nothing", send: "" },
     { name: "half a head", send: "GET /authorize HTTP/1.1\r\nHost: g\r\n" },
     { name: "half a body", send: QUESTION.replace("\r\n\r\n", "\r\nContent-Length: 1000\r\n\r\n12345") },
-  ])("that send $name, however slowly, are closed in time", async ({ send }) => {
+  ])("ext-auth HTTP endpoint closes connections that slowly send $name", async ({ send }) => {
     await openExtAuth({ timeouts: { requestHeadMs: 200 } });
     const socket = openSocket();
     socket.write(send);
@@ -82,7 +82,7 @@ describe("connections", () => {
     clearInterval(drip);
   });
 
-  test("that do not take their answers are closed, and have few of them made", async () => {
+  test("ext-auth HTTP endpoint closes connections that leave responses unread", async () => {
     const extAuth = await openExtAuth({ policy: { rules: [PUBLIC] }, timeouts: { upstreamIdleMs: 200 } });
     const socket = openSocket();
     socket.pause();
@@ -148,7 +148,7 @@ function isAdmin(target: string): boolean {
   return segments[0] === "admin";
 }
 
-test("each target is decided alike in every way of asking, and none leads past its rule", async () => {
+test("ext-auth HTTP and gRPC endpoints decide alike about every request target", async () => {
   const extAuth = await openExtAuth({
     policy: {
       rules: [PUBLIC, aRule({ path: { prefix: "/admin" }, permissions: "admin" })],
@@ -179,7 +179,7 @@ test("each target is decided alike in every way of asking, and none leads past i
   }
 });
 
-describe("a question is not believed", () => {
+describe("untrusted check requests", () => {
   const asked = async (lines: readonly string[], path = "/authorize"): Promise<number> => {
     const head = [`GET ${path} HTTP/1.1`, "Host: g", "Connection: close", ...lines].join("\r\n");
     return (await sendRaw(port, `${head}\r\n\r\n`)).status;
@@ -200,7 +200,7 @@ describe("a question is not believed", () => {
     { name: "with a method that no one knows", lines: ["X-Original-Method: GETS", "X-Original-URI: /public"] },
     { name: "of Envoy, with the headers of others", lines: ORIGINAL, path: "/authorize/public" },
     { name: "of Envoy, with an empty one of them", lines: ["X-Forwarded-Uri:"], path: "/authorize/public" },
-  ])("$name", async ({ lines, path }) => {
+  ])("ext-auth HTTP endpoint rejects a check request $name", async ({ lines, path }) => {
     const extAuth = await openExtAuth({ policy: { rules: [PUBLIC] } });
     expect(await asked(path === undefined ? ORIGINAL : [], path)).toBe(200);
     expect(await asked(lines, path)).toBe(400);
@@ -208,7 +208,7 @@ describe("a question is not believed", () => {
   });
 
   test.each(["delete", "Delete", "DELETE ", "deletE"])(
-    "whose method is %j is never let past the rule of DELETE",
+    "method %j never bypasses a policy rule for DELETE",
     async (method) => {
       const rules = [aRule({ methods: ["DELETE"], permissions: "admin" }), aRule({ access: "Anonymous" })];
       await openExtAuth({ policy: { rules } });
@@ -222,7 +222,7 @@ describe("a question is not believed", () => {
 });
 
 describe("headers", () => {
-  test("that the client names in Connection do not take identity or credentials with them", async () => {
+  test("Connection header of a client cannot remove identity headers or credentials", async () => {
     const extAuth = await openExtAuth();
     const key = await extAuth.records.putKey({ keyId: "key_1" });
     const more = { Connection: "close, X-API-Key, X-Postern-Key-Id, X-Forwarded-For", "X-API-Key": key };
@@ -230,7 +230,7 @@ describe("headers", () => {
     expect(response).toMatchObject({ status: 200, headers: { "x-postern-key-id": "key_1" } });
   });
 
-  test("that are thousands are refused, and a credential behind them is not overlooked", async () => {
+  test("ext-auth HTTP endpoint rejects thousands of headers, including those before a credential", async () => {
     const extAuth = await openExtAuth({ policy: { rules: [PUBLIC] } });
     const key = await extAuth.records.putKey();
     const some = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`x${at}`, "1"]));
@@ -240,7 +240,7 @@ describe("headers", () => {
     expect((await sendRaw(port, `GET /authorize HTTP/1.1\r\nHost: g\r\n${long.join("")}\r\n`)).status).toBe(431);
   });
 
-  test("of a client's address are read from their end, whatever stands before it", async () => {
+  test("ext-auth HTTP endpoint reads X-Forwarded-For from its end", async () => {
     const extAuth = await openExtAuth({ policy: { clientAddress: { from: "forwardedFor", trustedProxies: [] } } });
     await extAuth.records.putApi({ ipAllowList: ["203.0.113.9"] });
     await extAuth.caughtUp();

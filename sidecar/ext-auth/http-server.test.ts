@@ -22,8 +22,8 @@ const about = (method: string, target: string, more: Record<string, string> = {}
   headers: { "X-Original-Method": method, "X-Original-URI": target, "X-Forwarded-For": "192.0.2.7", ...more },
 });
 
-describe("an answer", () => {
-  test("has what the app is to know, and nothing to be kept", async () => {
+describe("responses", () => {
+  test("ext-auth HTTP response has identity headers for the app and forbids caching", async () => {
     const { gate, port } = await openExtAuth();
     const key = await gate.records.putKey({ keyId: "key_1", permissions: ["a", "b"] });
     const response = await call(port, about("GET", "/%6frders?x=%20", { "X-API-Key": key }));
@@ -42,29 +42,34 @@ describe("an answer", () => {
     expect(gate.app.seen).toEqual([]);
   });
 
-  test.each(["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PROPFIND"])("is the same to a %s", async (method) => {
-    const { gate, port } = await openExtAuth({ policy: { rules: [aRule({ methods: ["PATCH"], permissions: "a" })] } });
-    const key = await gate.records.putKey();
-    const body = ["POST", "PUT"].includes(method) ? "x".repeat(60_000) : undefined;
-    const question = { method, ...(body === undefined ? {} : { body }) };
-    expect((await call(port, { ...about("GET", "/", { "X-API-Key": key }), ...question })).status).toBe(200);
-    expect((await call(port, { ...about("PATCH", "/", { "X-API-Key": key }), ...question })).status).toBe(403);
-  });
+  test.each(["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PROPFIND"])(
+    "ext-auth HTTP response is the same for method %s",
+    async (method) => {
+      const { gate, port } = await openExtAuth({
+        policy: { rules: [aRule({ methods: ["PATCH"], permissions: "a" })] },
+      });
+      const key = await gate.records.putKey();
+      const body = ["POST", "PUT"].includes(method) ? "x".repeat(60_000) : undefined;
+      const question = { method, ...(body === undefined ? {} : { body }) };
+      expect((await call(port, { ...about("GET", "/", { "X-API-Key": key }), ...question })).status).toBe(200);
+      expect((await call(port, { ...about("PATCH", "/", { "X-API-Key": key }), ...question })).status).toBe(403);
+    },
+  );
 
-  test("says what the client is to know of a refusal", async () => {
+  test("ext-auth HTTP response for a denied request has the error for the client", async () => {
     const { port } = await openExtAuth();
     const response = await call(port, about("GET", "/"));
     expect(response).toMatchObject({ status: 401, headers: { "www-authenticate": 'Bearer realm="postern"' } });
     expect(kindOf(response)).toBe("unauthorized");
   });
 
-  test("without a policy is 503, with when to try again", async () => {
+  test("ext-auth HTTP endpoint responds 503 with Retry-After without a policy", async () => {
     const { port } = await openExtAuth({ ready: false });
     const response = await call(port, about("GET", "/"));
     expect(response).toMatchObject({ status: 503, headers: { "retry-after": "1" } });
   });
 
-  test("to Envoy names the headers that it is to remove, and none that the app gets", async () => {
+  test("ext-auth HTTP response lists headers that Envoy removes, except identity headers", async () => {
     const { gate, port } = await openExtAuth();
     const key = await gate.records.putKey({ keyId: "key_1" });
     const headers = { "X-API-Key": key, "X-Postern-Roles": "forged", x_postern_key_id: "forged", "X-Other": "1" };
@@ -75,8 +80,8 @@ describe("an answer", () => {
   });
 });
 
-describe("a question is turned away", () => {
-  test("from an address that is not trusted, whatever it says", async () => {
+describe("rejected check requests", () => {
+  test("ext-auth HTTP endpoint rejects every request from an untrusted address", async () => {
     const { gate, port } = await openExtAuth({ trusted: "10.0.0.0/8" });
     const key = await gate.records.putKey();
     const response = await call(port, about("GET", "/", { "X-API-Key": key, "X-Forwarded-For": "10.0.0.1" }));
@@ -86,7 +91,7 @@ describe("a question is turned away", () => {
     expect(await gate.metrics()).toContain('postern_sidecar_requests_total{code="VALID"} 0');
   });
 
-  test("when it does not tell its request clearly", async () => {
+  test("ext-auth HTTP endpoint rejects an ambiguous or incomplete check request", async () => {
     const { gate, port } = await openExtAuth();
     const key = await gate.records.putKey();
     const response = await call(port, about("GET", "/", { "X-API-Key": key, "X-Forwarded-Uri": "/public" }));
@@ -94,14 +99,14 @@ describe("a question is turned away", () => {
     expect(await gate.metrics()).toContain('postern_sidecar_ext_auth_rejected_total{reason="malformed"} 1');
   });
 
-  test("at another path", async () => {
+  test("ext-auth HTTP endpoint rejects requests for another path", async () => {
     const { port } = await openExtAuth();
     expect((await call(port, { path: "/" })).status).toBe(404);
   });
 });
 
-describe("the ext-auth endpoint is bounded", () => {
-  test("a body without an end closes the connection", async () => {
+describe("limits of the ext-auth endpoint", () => {
+  test("ext-auth HTTP endpoint closes a connection whose body never ends", async () => {
     const { port } = await openExtAuth();
     const socket = connect({ host: "127.0.0.1", port });
     const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
@@ -113,7 +118,7 @@ describe("the ext-auth endpoint is bounded", () => {
     clearInterval(writing);
   });
 
-  test("a head that is too long, and bytes that are no HTTP, end only their connection", async () => {
+  test("ext-auth HTTP endpoint closes only the connection with an invalid or oversized head", async () => {
     const { gate, port } = await openExtAuth();
     expect((await sendRaw(port, `GET /authorize HTTP/1.1\r\nX: ${"x".repeat(100_000)}\r\n\r\n`)).status).toBe(431);
     expect((await sendRaw(port, "\x16\x03\x01 hello\r\n\r\n")).status).toBe(400);
@@ -122,7 +127,7 @@ describe("the ext-auth endpoint is bounded", () => {
   });
 });
 
-test("what is decided is counted as for requests to the app", async () => {
+test("ext-auth decisions are counted in the same metrics as forwarded requests", async () => {
   const { gate, port } = await openExtAuth();
   const key = await gate.records.putKey({ keyId: "key_1" });
   await call(port, about("GET", "/", { "X-API-Key": key }));
@@ -132,7 +137,7 @@ test("what is decided is counted as for requests to the app", async () => {
   expect(metrics).toContain('postern_sidecar_requests_total{code="MISSING_KEY"} 1');
 });
 
-test("a gate with an ext-auth endpoint alone is ready, and ends connections while it drains", async () => {
+test("gate with only an ext-auth endpoint becomes ready and closes connections during drain", async () => {
   const { gate, port } = await openExtAuth({ config: { upstream: undefined }, timeouts: { drainMs: 1_000 } });
   expect(gate.sidecar.url).toBeUndefined();
   expect((await gate.readyz()).status).toBe(200);

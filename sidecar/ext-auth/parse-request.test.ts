@@ -4,20 +4,20 @@ import { lastOf, readExtAuthRequest } from "./parse-request.ts";
 const ORIGINAL = ["X-Original-Method", "POST", "X-Original-URI", "/orders?a=b"];
 const FORWARDED = ["x-forwarded-method", "PUT", "x-forwarded-uri", "/x"];
 
-describe("a question tells its request", () => {
+describe("the original request of a check request", () => {
   test.each([
     { name: "by X-Original-*", url: "/authorize", rawHeaders: ORIGINAL, method: "POST", asked: "/orders?a=b" },
     { name: "by X-Forwarded-*", url: "/authorize", rawHeaders: FORWARDED, method: "PUT", asked: "/x" },
     { name: "and no query counts", url: "/authorize?a=/public", rawHeaders: FORWARDED, method: "PUT", asked: "/x" },
     { name: "by itself", url: "/authorize/a/%2e%2e/b?c", rawHeaders: [], method: "GET", asked: "/a/%2e%2e/b?c" },
     { name: "by itself, of the root", url: "/authorize/", rawHeaders: [], method: "GET", asked: "/" },
-  ])("$name", ({ url, rawHeaders, method, asked }) => {
+  ])("readExtAuthRequest reads the original request $name", ({ url, rawHeaders, method, asked }) => {
     const found = readExtAuthRequest({ method: "GET", url, rawHeaders: ["Host", "gate", ...rawHeaders] });
     expect(found).toMatchObject({ kind: "asked", request: { method, url: asked, rawHeaders: ["Host", "gate"] } });
   });
 });
 
-describe("what is not told clearly is not decided", () => {
+describe("ambiguous or incomplete check requests", () => {
   test.each([
     { name: "nothing is told", rawHeaders: [] },
     { name: "only the target is told", rawHeaders: ["X-Original-URI", "/"] },
@@ -28,14 +28,14 @@ describe("what is not told clearly is not decided", () => {
     { name: "no method", rawHeaders: ["X-Original-Method", "", "X-Original-URI", "/"] },
     { name: "two methods in one", rawHeaders: ["X-Original-Method", "GET, POST", "X-Original-URI", "/"] },
     { name: "by itself and by headers", url: "/authorize/x", rawHeaders: ["X-Forwarded-Uri", "/"] },
-  ])("$name", ({ url = "/authorize", rawHeaders }) => {
+  ])("readExtAuthRequest returns undefined when $name", ({ url = "/authorize", rawHeaders }) => {
     expect(readExtAuthRequest({ method: "GET", url, rawHeaders })).toMatchObject({
       kind: "malformed",
       why: expect.any(String),
     });
   });
 
-  test.each(["/", "/authorized", "/other/authorize", "*", ""])("%j is not the ext-auth endpoint", (url) => {
+  test.each(["/", "/authorized", "/other/authorize", "*", ""])("path %j is not an ext-auth endpoint", (url) => {
     expect(readExtAuthRequest({ method: "GET", url, rawHeaders: ORIGINAL })).toEqual({ kind: "elsewhere" });
   });
 });
@@ -52,7 +52,7 @@ describe("the client's address", () => {
     { name: "is none without the header", text: undefined, address: "", before: undefined },
     { name: "is none when the last entry is no address", text: "192.0.2.7, unix:", address: "", before: undefined },
     { name: "is none when the last entry is empty", text: "192.0.2.7,", address: "", before: undefined },
-  ])("$name", ({ text, address, before }) => {
+  ])("X-Forwarded-For of a check request: $name", ({ text, address, before }) => {
     expect(lastOf(text)).toEqual({ address, before });
   });
 
@@ -64,14 +64,14 @@ describe("the client's address", () => {
       headers: ["X-Real-IP", "192.0.2.7", "x-real-ip", "6.6.6.6"],
       address: "",
     },
-  ])("of a request that tells itself $name, and Envoy's own is dropped", ({ headers, address }) => {
+  ])("client address of a check request $name, without Envoy's own address", ({ headers, address }) => {
     const rawHeaders = [...headers, "X-Forwarded-For", "6.6.6.6,10.0.0.1"];
     expect(readExtAuthRequest({ url: "/authorize/", rawHeaders })).toMatchObject({
       request: { socket: { remoteAddress: address }, rawHeaders: [...headers, "X-Forwarded-For", "6.6.6.6"] },
     });
   });
 
-  test("of several headers it is in the last one", () => {
+  test("client address is in the last of several X-Forwarded-For headers", () => {
     const found = readExtAuthRequest({
       url: "/authorize",
       rawHeaders: [...ORIGINAL, "X-Forwarded-For", "6.6.6.6", "x-forwarded-for", "192.0.2.7"],

@@ -81,7 +81,7 @@ const remaining = async (...args: Parameters<typeof ask>): Promise<number | unde
   (await ask(...args)).statuses[0]?.limitRemaining;
 
 describe("descriptors", () => {
-  test("of thousands of entries are counted by all of them", async () => {
+  test("Envoy rate limit service counts descriptors with thousands of entries by all entries", async () => {
     const entries = (last: string) =>
       Array.from({ length: 5_000 }, (_, at) => ({ key: "k", value: at === 4_999 ? last : "v" }));
     const limit = perHour(1);
@@ -92,7 +92,7 @@ describe("descriptors", () => {
     });
   });
 
-  test("that are written alike are not the same: empty keys and values, separators, letters that look alike", async () => {
+  test("Envoy rate limit service distinguishes descriptors that look alike", async () => {
     const all: ReadonlyArray<ReadonlyArray<readonly [string, string]>> = [
       [["", ""]],
       [["", "="]],
@@ -122,7 +122,7 @@ describe("descriptors", () => {
     }
   });
 
-  test("that come twice in one request are charged twice or not at all", async () => {
+  test("Envoy rate limit service charges duplicate descriptors twice or not at all", async () => {
     const one = { entries: [{ key: "twice" }], limit: perHour(3) };
     expect(await ask("rlns_one", [one, one])).toMatchObject({ overallCode: Answered.OK });
     expect(await ask("rlns_one", [one, one])).toMatchObject({ overallCode: Answered.OVER_LIMIT });
@@ -144,14 +144,14 @@ describe("descriptors", () => {
       descriptor: { hitsAddend: 0xffff_ffff_ffff_ffffn },
       left: 10,
     },
-  ])("hits: $name", async ({ name, asked, descriptor, left }) => {
+  ])("Envoy rate limit hits: $name", async ({ name, asked, descriptor, left }) => {
     const one = { entries: [{ key: "hits", value: name }], limit: perHour(10) };
     const response = await ask("rlns_one", [{ ...one, ...descriptor }], asked);
     expect(response.overallCode).toBe(left === 10 && name.includes("highest") ? Answered.OVER_LIMIT : Answered.OK);
     expect(await remaining("rlns_one", [{ ...one, hitsAddend: 0n }])).toBe(left);
   });
 
-  test("with the highest limit, and with none left, are decided", async () => {
+  test("Envoy rate limit service decides about the maximum limit and a limit of zero", async () => {
     const of = (requestsPerUnit: number, value: string, unit = Unit.YEAR) => ({
       entries: [{ key: "edge", value }],
       limit: { requestsPerUnit, unit },
@@ -161,7 +161,7 @@ describe("descriptors", () => {
     expect(none).toMatchObject({ overallCode: Answered.OVER_LIMIT, statuses: [{ limitRemaining: 0 }] });
   });
 
-  test("for several units at once are counted over all of them", async () => {
+  test("Envoy rate limit service limits hits of concurrent requests to one total", async () => {
     const of = (unitMultiplier: number, unit = Unit.HOUR) => ({
       entries: [{ key: "units", value: `${unitMultiplier} ${unit}` }],
       limit: { requestsPerUnit: 5, unit, unitMultiplier },
@@ -175,7 +175,7 @@ describe("descriptors", () => {
     await expect(limitOf(0xffff_ffff, Unit.YEAR)).rejects.toThrow("ten years");
   });
 
-  test("that are the same in two namespaces are counted apart", async () => {
+  test("Envoy rate limit service counts equal descriptors of two namespaces separately", async () => {
     const one = [{ entries: [{ key: "user", value: "1" }], limit: perHour(5) }];
     expect(await remaining("rlns_one", one)).toBe(4);
     expect(await remaining("rlns_two", one)).toBe(4);
@@ -184,7 +184,7 @@ describe("descriptors", () => {
 });
 
 describe("another workspace's", () => {
-  test("namespace is not known, and one of the same id is another", async () => {
+  test("Envoy rate limit service ignores a namespace of another workspace", async () => {
     const one = [{ entries: [{ key: "user", value: "1" }], limit: perHour(5) }];
     for (const domain of ["rlns_others", "others", `${OTHER}:rlns_others`, "../rlns_others", `${WORKSPACE}/rlns_one`]) {
       await expect(ask(domain, one), domain).rejects.toThrow("not_found");
@@ -194,7 +194,7 @@ describe("another workspace's", () => {
     expect(await remaining("rlns_same", one)).toBe(3);
   });
 
-  test("key is not known", async () => {
+  test("Envoy rate limit service treats a key of another workspace as unknown", async () => {
     const request = { http: { method: "GET", path: "/", host: "a", headers: { "x-api-key": othersKey } } };
     const asked = { attributes: { request } };
     expect((await others.authorization.check(asked)).httpResponse.case).toBe("okResponse");

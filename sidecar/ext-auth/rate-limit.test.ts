@@ -45,32 +45,32 @@ function partsWithout(changes: Parameters<typeof aPolicy>[0], stalenessMs = 0) {
   return { parts: deps as unknown as RateLimitDeps, countedLocally };
 }
 
-describe("while the store is away", () => {
-  test("Local counts in this process what descriptors bring along, and nothing else is limited", async () => {
+describe("Redis is unavailable", () => {
+  test("onCounterFailure Local counts descriptor limits in the gate while Redis is unavailable", async () => {
     const { parts: deps, countedLocally } = partsWithout({ onCounterFailure: "Local" });
     const limited = await rateLimit(deps, "edge", descriptors);
     expect(limited).toMatchObject({ kind: "decided", passed: false });
     expect(countedLocally.map(({ identifier, limit }) => [identifier, limit])).toEqual([["user=own", 1]]);
   });
 
-  test("Allow lets all through uncounted", async () => {
+  test("onCounterFailure Allow admits all rate limit requests uncounted", async () => {
     const { parts: deps, countedLocally } = partsWithout({ onCounterFailure: "Allow" });
     expect(await rateLimit(deps, "edge", descriptors)).toMatchObject({ kind: "decided", passed: true });
     expect(countedLocally).toEqual([]);
   });
 
-  test("Deny does not decide", async () => {
+  test("onCounterFailure Deny fails rate limit requests while Redis is unavailable", async () => {
     const { parts: deps } = partsWithout({ onCounterFailure: "Deny" });
     expect(await rateLimit(deps, "edge", descriptors)).toMatchObject({ kind: "undecided" });
   });
 
-  test("what is known may become too old to decide anything", async () => {
+  test("rate limit requests fail when cached data exceeds its maximum staleness", async () => {
     const { parts: deps } = partsWithout({ onCounterFailure: "Allow" }, 901_000);
     expect(await rateLimit(deps, "edge", descriptors)).toMatchObject({ kind: "undecided" });
   });
 });
 
-test("Audit lets through what is over its limit, and says so", async () => {
+test("Audit mode admits rate limit requests over the limit and reports them", async () => {
   const { parts: deps } = partsWithout({ mode: "Audit" });
   const limited = await rateLimit(deps, "edge", descriptors);
   expect(limited).toMatchObject({ kind: "decided", passed: true, consumed: { passed: false } });

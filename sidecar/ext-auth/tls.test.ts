@@ -64,7 +64,7 @@ async function overGrpc(shown?: Shown): Promise<string | undefined> {
 }
 
 describe("ext-auth endpoints with a certificate", () => {
-  test("are asked by TLS, and those who may ask are known by their address", async () => {
+  test("ext-auth endpoints serve TLS and identify trusted gateways by address", async () => {
     await openExtAuthServers(first);
     expect(gate.sidecar.authorizeUrl).toMatch(/^https:/);
     expect(gate.sidecar.grpcUrl).toMatch(/^https:/);
@@ -76,7 +76,7 @@ describe("ext-auth endpoints with a certificate", () => {
     await expect(overGrpc()).rejects.toThrow("permission_denied");
   });
 
-  test("take another one while gateways ask; one that is not usable leaves the last", async () => {
+  test("ext-auth endpoints reload their certificate and keep the last valid one", async () => {
     const replace = await openExtAuthServers(first);
     const session = connectHttp2(gate.sidecar.grpcUrl ?? "", { ca });
     await once(session, "connect");
@@ -90,7 +90,7 @@ describe("ext-auth endpoints with a certificate", () => {
     session.destroy();
   });
 
-  test("close what speaks no TLS, and what does not end its handshake; others are served", async () => {
+  test("ext-auth endpoints close plain-text connections and unfinished TLS handshakes", async () => {
     await openExtAuthServers(first, { timeouts: { requestHeadMs: 200 } });
     for (const url of [gate.sidecar.authorizeUrl, gate.sidecar.grpcUrl]) {
       const { port } = new URL(url ?? "");
@@ -104,7 +104,7 @@ describe("ext-auth endpoints with a certificate", () => {
     expect((await overHttp()).status).toBe(200);
   });
 
-  test("keep 1,000 connections, with those whose handshake is not over", async () => {
+  test("ext-auth endpoints limit connections to 1,000, including those in a TLS handshake", async () => {
     await openExtAuthServers(first, { timeouts: { requestHeadMs: 600_000 } });
     const port = Number(new URL(gate.sidecar.authorizeUrl ?? "").port);
     const all: Socket[] = [];
@@ -125,7 +125,7 @@ describe("ext-auth endpoints with a certificate", () => {
     for (const socket of all) socket.destroy();
   }, 120_000);
 
-  test("end in time while handshakes hang", async () => {
+  test("gate shutdown completes in time despite unfinished TLS handshakes", async () => {
     await openExtAuthServers(first, { timeouts: { closeMs: 200 } });
     const hanging = [gate.sidecar.authorizeUrl, gate.sidecar.grpcUrl].map((url) =>
       connectSocket({ host: "127.0.0.1", port: Number(new URL(url ?? "").port) })
@@ -141,8 +141,8 @@ describe("ext-auth endpoints with a certificate", () => {
   });
 });
 
-describe("ext-auth endpoints with an authority of clients", () => {
-  test("are asked by those alone that show a certificate of it, from any address", async () => {
+describe("ext-auth endpoints with a client CA", () => {
+  test("ext-auth endpoints accept clients of any address with a certificate of the CA", async () => {
     await openExtAuthServers({ ...first, ca: gateway.cert }, { trusted: "10.0.0.0/8" });
     expect(await overHttp(gateway)).toEqual({ status: 200, name: "first" });
     expect(await overGrpc(gateway)).toBe("okResponse");
@@ -153,7 +153,7 @@ describe("ext-auth endpoints with an authority of clients", () => {
     expect(await gate.metrics()).toContain('postern_sidecar_requests_total{code="ANONYMOUS"} 2');
   });
 
-  test("take another authority; then the former one lets no one in, not by a session that is resumed either", async () => {
+  test("ext-auth endpoints reject clients of a replaced CA, including resumed TLS sessions", async () => {
     const replace = await openExtAuthServers({ ...first, ca: gateway.cert });
     // Keeps TLS sessions, but no connections.
     const agent = new Agent({ keepAlive: false, maxCachedSessions: 100 });
@@ -165,7 +165,7 @@ describe("ext-auth endpoints with an authority of clients", () => {
     await expect(overGrpc(gateway)).rejects.toThrow();
   });
 
-  test("leave others half of the connections, when one address takes all that it gets", async () => {
+  test("ext-auth endpoints limit one address to half of the connections", async () => {
     await openExtAuthServers({ ...first, ca: gateway.cert }, { limits: { extAuthConnectionsMax: 10 } });
     const port = Number(new URL(gate.sidecar.authorizeUrl ?? "").port);
     const open = Array.from({ length: 20 }, () =>

@@ -57,7 +57,7 @@ function expectOurs(text: string, kind: string): void {
 
 describe("well-formed versions other than HTTP/1.x", () => {
   test.each(["HTTP/0.9", "HTTP/1.2", "HTTP/2.0", "HTTP/2.7", "HTTP/3.0", "HTTP/9.9"])(
-    "%s: 505, and the app is not asked",
+    "gate responds 505 to HTTP version %s without calling the app",
     async (version) => {
       gate = await openGate(OPEN);
       const { status, text } = await sendRaw(gate.port, get("/a", version));
@@ -68,7 +68,7 @@ describe("well-formed versions other than HTTP/1.x", () => {
   );
 
   test.each(["http/1.1", "HTTP/1", "HTTP/1.1.1", "HTTP/11", "HTTP/1.1 x", "FTP/1.1", "HTTP/-1.1", ""])(
-    "%j is no version: 400, and the app is not asked",
+    "gate responds 400 to invalid HTTP version %j without calling the app",
     async (version) => {
       gate = await openGate(OPEN);
       const { status } = await sendRaw(gate.port, get("/a", version));
@@ -77,7 +77,7 @@ describe("well-formed versions other than HTTP/1.x", () => {
     },
   );
 
-  test("the preface of HTTP/2 is not forwarded", async () => {
+  test("gate never forwards the HTTP/2 connection preface on an HTTP/1.1 connection", async () => {
     gate = await openGate({ ...OPEN, timeouts: { requestHeadMs: 200 } });
     const { text } = await sendRaw(gate.port, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
     expect(statuses(text)).not.toContain(200);
@@ -86,7 +86,7 @@ describe("well-formed versions other than HTTP/1.x", () => {
 });
 
 describe("a malformed request after valid ones", () => {
-  test.each([1, 3])("waits for the answers to %i before it, and then gets its own", async (good) => {
+  test.each([1, 3])("gate responds to a malformed request after the responses to %i earlier requests", async (good) => {
     const asked = await openSlowly();
     const { socket, read } = open();
     socket.write(`${get("/good").repeat(good)}nonsense\r\n\r\nmore nonsense\r\n\r\n`);
@@ -101,7 +101,7 @@ describe("a malformed request after valid ones", () => {
     for (let i = 0; i < good; i++) expect(read()).toContain(`answer ${i}`);
   });
 
-  test("that is malformed only in its body is answered in its turn, and never reaches the app whole", async () => {
+  test("gate responds in order to a pipelined request with a malformed body", async () => {
     const asked = await openSlowly();
     const { socket, read } = open();
     const broken = "POST /broken HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n";
@@ -114,7 +114,7 @@ describe("a malformed request after valid ones", () => {
   });
 });
 
-test("a body that turns out to be malformed ends its request at the app, and is answered 400 once", async () => {
+test("gate aborts the upstream request and responds 400 once when a body is malformed", async () => {
   const left = Promise.withResolvers<void>();
   const arrived = Promise.withResolvers<void>();
   const app = await startApp((req: IncomingMessage) => {
@@ -133,8 +133,8 @@ test("a body that turns out to be malformed ends its request at the app, and is 
   expectOurs(read(), "malformed_request");
 });
 
-describe("a client that ends its direction after its request", () => {
-  test("gets its answer, and those to all requests before", async () => {
+describe("a client that half-closes its connection", () => {
+  test("gate sends all pending responses to a half-closed connection", async () => {
     const asked = await openSlowly({ timeouts: { halfClosedMs: 5_000 } });
     const { socket, read } = open();
     socket.end(get("/1") + get("/2"));
@@ -149,7 +149,7 @@ describe("a client that ends its direction after its request", () => {
     expect(read()).toMatch(/first[\s\S]*second$/);
   });
 
-  test("gets a stream for as long as something comes of it", async () => {
+  test("gate streams a response to a half-closed connection while data arrives", async () => {
     const asked = await openSlowly({ timeouts: { halfClosedMs: 1_500 } });
     const { socket, read } = open();
     socket.end(get("/stream"));
@@ -164,7 +164,7 @@ describe("a client that ends its direction after its request", () => {
     expect(read()).toContain("last");
   });
 
-  test("counts as gone when nothing could be sent to it for a while", async () => {
+  test("gate treats a half-closed client as disconnected when nothing can be sent", async () => {
     const asked = await openSlowly({ timeouts: { halfClosedMs: 300 } });
     open().socket.end(get("/never"));
     await waitFor("the app to be asked", () => asked.length === 1);
@@ -172,7 +172,7 @@ describe("a client that ends its direction after its request", () => {
   });
 });
 
-test("an expectation that is not understood: 417 with our body, and the app is not asked", async () => {
+test("gate responds 417 to an unknown Expect value without calling the app", async () => {
   gate = await openGate(OPEN);
   const request = "POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: miracles\r\n\r\nbody";
   const { status, text } = await sendRaw(gate.port, request);
@@ -181,14 +181,14 @@ test("an expectation that is not understood: 417 with our body, and the app is n
   expect(gate.app.seen).toEqual([]);
 });
 
-describe("a connection on which no head comes in time", () => {
-  test("is closed without a response when nothing was sent on it", async () => {
+describe("a connection without a complete head", () => {
+  test("gate closes a connection without a response when the client sent nothing", async () => {
     gate = await openGate({ ...OPEN, timeouts: { requestHeadMs: 200 } });
     const { text } = await sendRaw(gate.port);
     expect(text).toBe("");
   });
 
-  test("is answered 408 when a part of it was", async () => {
+  test("gate responds 408 when the head of a request is incomplete", async () => {
     gate = await openGate({ ...OPEN, timeouts: { requestHeadMs: 200 } });
     const { status, text } = await sendRaw(gate.port, "GET / HTTP/1.1\r\nHos");
     expect(status).toBe(408);
@@ -196,7 +196,7 @@ describe("a connection on which no head comes in time", () => {
   });
 });
 
-describe("a client that reads its response only when it has sent everything", () => {
+describe("a client that reads its response only after sending everything", () => {
   /** Reads only after all bytes are written. */
   async function sendThenRead(head: string, bytes: number): Promise<string> {
     const { socket, read } = open();
@@ -218,13 +218,13 @@ describe("a client that reads its response only when it has sent everything", ()
       head: `POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: ${16 * MiB}\r\nTransfer-Encoding: chunked\r\n\r\n`,
       status: 400,
     },
-  ])("gets the refusal of a large body: $name", async ({ head, status }) => {
+  ])("client that uploads before it reads gets the error for a large body: $name", async ({ head, status }) => {
     gate = await openGate({ config: { limits: { drainBytesMax: MiB } } });
     expect(statuses(await sendThenRead(head, 16 * MiB))).toEqual([status]);
     expect(gate.app.seen).toEqual([]);
   });
 
-  test("gets the app's own early answer to one", async () => {
+  test("client that uploads before it reads gets an early response of the app", async () => {
     const app = await startApp((_req, res) => void res.writeHead(413).end("too large"));
     gate = await openGate({ ...OPEN, app, config: { limits: { drainBytesMax: MiB } } });
     const text = await sendThenRead(`POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: ${16 * MiB}\r\n\r\n`, 16 * MiB);
@@ -232,7 +232,7 @@ describe("a client that reads its response only when it has sent everything", ()
     expect(text).toContain("too large");
   });
 
-  test("and the gate still works afterwards", async () => {
+  test("gate still serves requests after large rejected uploads", async () => {
     gate = await openGate(OPEN);
     await sendThenRead(`POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\n`, MiB);
     expect((await call(gate.port)).status).toBe(200);

@@ -15,7 +15,7 @@ test.each([
   { name: "the minimum is enough", bytes: () => 240, until: undefined },
   { name: "a burst in every window is enough", bytes: (s: number) => (s % 10 === 5 ? 2_400 : 0), until: undefined },
   { name: "a fast beginning counts only for its own window", bytes: (s: number) => (s === 1 ? 1e9 : 1), until: 20 },
-])("$name", ({ bytes, until }) => {
+])("request body pace: $name", ({ bytes, until }) => {
   const pace = new BodyPace(LIMITS, 0);
   const found = firstTooSlow(pace, 120, (s) => {
     if (bytes(s) > 0) pace.moved(bytes(s), s * 1000);
@@ -24,7 +24,7 @@ test.each([
   expect(found).toBe(until);
 });
 
-test("time in which the app does not wait does not count", () => {
+test("time in which the app does not read is excluded from the body pace", () => {
   const pace = new BodyPace(LIMITS, 0);
   expect(firstTooSlow(pace, 300, () => false)).toBeUndefined();
   pace.waitFrom(300_000);
@@ -32,7 +32,7 @@ test("time in which the app does not wait does not count", () => {
   expect(pace.isTooSlow(310_000, true)).toBe(true);
 });
 
-test("without a minimum only silence counts", () => {
+test("without a minimum rate, only an idle body times out", () => {
   const pace = new BodyPace({ ...LIMITS, bytesPerSecondMin: 0 }, 0);
   const drip = (s: number) => {
     if (s % 9 === 0) pace.moved(1, s * 1000);

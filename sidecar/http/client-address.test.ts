@@ -48,7 +48,7 @@ test.each([
     header: "203.0.113.9, unknown",
     ip: "unknown",
   },
-])("$name", ({ connection, header, ip }) => {
+])("client address: $name", ({ connection, header, ip }) => {
   expect(behindProxies?.(connection, header)).toBe(ip);
 });
 
@@ -71,15 +71,15 @@ test.each([
   { proxy: "10.0.0.0/", connection: "192.0.2.1", isTrusted: false },
   { proxy: "10.0.0.0/8/8", connection: "10.9.9.9", isTrusted: false },
   { proxy: "10.0.0.0/1e1", connection: "10.0.0.1", isTrusted: false },
-])("the proxy list $proxy trusts $connection: $isTrusted", ({ proxy, connection, isTrusted }) => {
+])("proxy list $proxy trusts connection $connection: $isTrusted", ({ proxy, connection, isTrusted }) => {
   const find = compileClientAddress({ from: "forwardedFor", trustedProxies: [proxy] });
   expect(find?.(connection, "203.0.113.9")).toBe(isTrusted ? "203.0.113.9" : connection);
 });
 
-test("with `connection` the header is ignored", () => {
+test("client address source `connection` ignores the X-Forwarded-For header", () => {
   expect(compileClientAddress({ from: "connection" })?.("::ffff:192.0.2.7", "203.0.113.9")).toBe("192.0.2.7");
 });
 
-test("a policy without the setting has no client address", () => {
+test("a policy without clientAddress settings has no client address", () => {
   expect(compileClientAddress(undefined)).toBeUndefined();
 });

@@ -78,7 +78,7 @@ const answered = (client: Dialled): Promise<unknown> =>
 const silent = () => startApp(() => undefined);
 
 describe("HTTP/1.1", () => {
-  test("the connection that is idle longest makes room, also one that has had its answer", async () => {
+  test("connection limit evicts the HTTP/1.1 connection that is idle longest", async () => {
     await open({ clientConnectionsMax: 3 });
     const asked = await dial(GET);
     await answered(asked);
@@ -94,7 +94,7 @@ describe("HTTP/1.1", () => {
     expect(await openOf("http1")).toBe(3);
   });
 
-  test("one that holds its connections after its refusals does not keep others out", async () => {
+  test("client that keeps connections open after rejections cannot block other clients", async () => {
     await open({ clientConnectionsMax: 3 }, { policy: { rules: [] } });
     const held: Dialled[] = [];
     for (let i = 0; i < 3; i++) {
@@ -108,7 +108,7 @@ describe("HTTP/1.1", () => {
     await waitFor("the first to be closed", () => held[0]?.isClosed === true);
   });
 
-  test("when all have requests under way, the next gets 503 and is closed, and they go on", async () => {
+  test("connection limit responds 503 to a new connection when all others are active", async () => {
     const held: Array<() => void> = [];
     const app = await startApp((_req, res) => void held.push(() => res.end("ok")));
     await open({ clientConnectionsMax: 2 }, { app });
@@ -122,7 +122,7 @@ describe("HTTP/1.1", () => {
     for (const client of busy) await answered(client);
   });
 
-  test("one address that is busy on its share leaves the rest to others, unless it is a trusted proxy", async () => {
+  test("connection limit caps the share of one address, except for a trusted proxy", async () => {
     const share = { clientConnectionsMax: 4, addressShare: 0.5 };
     const clientAddress = { from: "forwardedFor" as const, trustedProxies: ["127.0.0.3"] };
     await open(share, { app: await silent(), policy: { ...OPEN.policy, clientAddress } });
@@ -136,7 +136,7 @@ describe("HTTP/1.1", () => {
     expect([other.isClosed, proxy.isClosed]).toEqual([false, false]);
   });
 
-  test("an upgraded connection leaves its room to others", async () => {
+  test("upgraded connections do not count toward the HTTP connection limit", async () => {
     const app = await startApp((_req, res) => void res.end("ok"));
     app.server.on("upgrade", (_req, socket: Socket) => {
       socket.on("error", () => undefined).on("end", () => socket.end());
@@ -158,7 +158,7 @@ describe("HTTP/2", () => {
     return client.open();
   };
 
-  test("the session that is idle longest is told to go away, and its connection is closed", async () => {
+  test("connection limit sends GOAWAY to the HTTP/2 session that is idle longest", async () => {
     await open({ clientHttp2ConnectionsMax: 2 });
     const [first, second] = [await raw(), await raw()];
     await waitFor("both to be taken", async () => (await openOf("http2")) === 2);
@@ -170,7 +170,7 @@ describe("HTTP/2", () => {
     expect([isOpen, await limitActionsOf("http2", "evicted"), await openOf("http1")]).toEqual([[true, true], 1, 0]);
   });
 
-  test("when all have streams, the next is told to go away, and requests by HTTP/1.1 are served", async () => {
+  test("connection limit rejects a new HTTP/2 session with GOAWAY when all have streams", async () => {
     const app = await startApp((req, res) => {
       if (req.url !== "/stay") res.end("ok");
     });
@@ -190,7 +190,7 @@ describe("HTTP/2", () => {
 });
 
 describe("TLS", () => {
-  test("connections count before their handshake, and make room when they wait longest", async () => {
+  test("connection limit counts and evicts connections that wait in a TLS handshake", async () => {
     await open({ clientConnectionsMax: 2 }, { config: { tls: () => certificate } });
     const waiting = [await dial(), await dial()];
     const asking = connectTls({ host: "127.0.0.1", port: gate.port, ca: certificate.cert });
@@ -205,7 +205,7 @@ describe("TLS", () => {
     await waitFor("its room", async () => (await openOf("http1")) === 1);
   });
 
-  test("a connection without room is closed before its handshake", async () => {
+  test("connection above the limit is closed before its TLS handshake", async () => {
     await open({ clientConnectionsMax: 1 }, { app: await silent(), config: { tls: () => certificate } });
     const busy = connectTls({ host: "127.0.0.1", port: gate.port, ca: certificate.cert }).on("error", () => undefined);
     sockets.push(busy);

@@ -113,7 +113,7 @@ describe("ambiguous framing: 400, and the connection is closed", () => {
     { name: "a target that is too long", head: [`GET /open/${"a".repeat(9000)} HTTP/1.1`, "Host: a"], body: "" },
     { name: "a tunnel", head: ["CONNECT other:443 HTTP/1.1", "Host: other:443"], body: "" },
     { name: "no HTTP at all", head: ["hello"], body: "" },
-  ])("$name", async ({ head, body }) => {
+  ])("gate responds 400 to ambiguous framing: $name", async ({ head, body }) => {
     const { status, text } = await sendRaw(gate.port, lines(...head) + body + smuggled);
     expect(status).toBe(400);
     expect(text).toContain("/errors/malformed_request");
@@ -136,7 +136,7 @@ describe("ambiguous framing: 400, and the connection is closed", () => {
     { name: "a bare line feed after a trailer", body: "2\r\nab\r\n0\r\nX: a\n\r\n" },
     { name: "a length as a trailer", body: "2\r\nab\r\n0\r\nContent-Length: 50\r\n\r\n" },
     { name: "trailers that are too long", body: `2\r\nab\r\n0\r\nX: ${"a".repeat(9_000)}\r\n\r\n` },
-  ])("$name, after the request has been admitted", async ({ body }) => {
+  ])("gate rejects a request that it has already admitted for $name", async ({ body }) => {
     const head = lines("POST /open HTTP/1.1", "Host: a", "Transfer-Encoding: chunked");
     const { status, text } = await sendRaw(gate.port, head, body + smuggled);
     expect([0, 400]).toContain(status);
@@ -170,7 +170,7 @@ describe("paths", () => {
     "*",
     "open",
     "http://",
-  ])("%s: 400", async (target) => {
+  ])("gate responds 400 to path %s", async (target) => {
     const { status, text } = await sendRaw(gate.port, lines(`GET ${target} HTTP/1.1`, "Host: a", "Connection: close"));
     expect(status).toBe(400);
     expect(text).toContain("/errors/malformed_request");
@@ -182,20 +182,20 @@ describe("paths", () => {
     { target: "http://A/open/a?b", reaches: "/open/a?b" },
     { target: "/open/%7euser", reaches: "/open/~user" },
     { target: "/open/%c3%be%40|", reaches: "/open/%C3%BE@%7C" },
-  ])("$target reaches the app as $reaches", async ({ target, reaches }) => {
+  ])("gate forwards request target $target to the app as $reaches", async ({ target, reaches }) => {
     const { status } = await sendRaw(gate.port, lines(`GET ${target} HTTP/1.1`, "Host: a", "Connection: close"));
     expect(status).toBe(200);
     expect(gate.app.seen[0]?.url).toBe(reaches);
   });
 
-  test.each(["/opener", "/open-admin", "/Open"])("the prefix /open does not match %s", async (target) => {
+  test.each(["/opener", "/open-admin", "/Open"])("path prefix /open does not match %s", async (target) => {
     expect((await sendRaw(gate.port, lines(`GET ${target} HTTP/1.1`, "Host: a", "Connection: close"))).status).toBe(
       401,
     );
   });
 });
 
-describe("what is decided about is what the app gets, whatever the policy allows", () => {
+describe("the app receives the target that the policy evaluated", () => {
   let lenient: TestGate;
   beforeAll(async () => {
     const rules = [
@@ -219,7 +219,7 @@ describe("what is decided about is what the app gets, whatever the policy allows
     { target: "/ADMIN%0a%ff", reaches: "/ADMIN%0A%FF" },
     { target: "http://a//admin", reaches: "//admin" },
     { target: "http://a?/admin", reaches: "/?/admin" },
-  ])("$target", async ({ target, status = 200, reaches }) => {
+  ])("gate forwards the evaluated form of request target $target", async ({ target, status = 200, reaches }) => {
     lenient.app.seen.length = 0;
     const sent = await sendRaw(lenient.port, lines(`GET ${target} HTTP/1.1`, "Host: a", "Connection: close"));
     expect(sent.status).toBe(status);
@@ -228,7 +228,7 @@ describe("what is decided about is what the app gets, whatever the policy allows
 });
 
 describe("headers", () => {
-  test("whitespace after a value is no part of it", async () => {
+  test("gate strips whitespace after a header value", async () => {
     const request = lines(
       "POST /a HTTP/1.1",
       "Host: a \t",
@@ -241,7 +241,7 @@ describe("headers", () => {
     expect(gate.app.seen[0]).toMatchObject({ body: "ab", headers: { host: "a", "x-other": "b" } });
   });
 
-  test("forged identity headers do not get through, in any spelling or place", async () => {
+  test("gate removes forged identity headers in any spelling and position", async () => {
     const request = lines(
       "POST /open HTTP/1.1",
       "Host: a",
@@ -260,7 +260,7 @@ describe("headers", () => {
     ]);
   });
 
-  test("Connection cannot take away what the gate sets", async () => {
+  test("Connection header of a client cannot remove headers that the gate sets", async () => {
     const request = lines(
       "GET /a HTTP/1.1",
       "Host: a",
@@ -271,12 +271,12 @@ describe("headers", () => {
     expect(gate.app.seen[0]?.headers["x-postern-key-id"]).toMatch(/^key_/);
   });
 
-  test("a credential that comes twice: 400", async () => {
+  test("gate responds 400 when a credential is sent twice", async () => {
     const request = lines("GET /a HTTP/1.1", "Host: a", `X-API-Key: ${key}`, "X-API-Key: other", "Connection: close");
     expect((await sendRaw(gate.port, request)).status).toBe(400);
   });
 
-  test("the first one that is present decides, also when only a later one is good", async () => {
+  test("gate uses the first credential present, even if only a later one is valid", async () => {
     const request = lines(
       "GET /a HTTP/1.1",
       "Host: a",
@@ -287,7 +287,7 @@ describe("headers", () => {
     expect((await sendRaw(gate.port, request)).status).toBe(401);
   });
 
-  test("more headers than servers count do not hide any: 400", async () => {
+  test("gate responds 400 when a request has more headers than HTTP servers count", async () => {
     const many = (count: number) => Array.from({ length: count }, () => "a:");
     const ask = (count: number) =>
       sendRaw(gate.port, lines("GET /a HTTP/1.1", "Host: a", ...many(count), `X-API-Key: ${key}`, "Connection: close"));
@@ -296,14 +296,14 @@ describe("headers", () => {
     expect(gate.app.seen[0]?.headers["x-postern-key-id"]).toMatch(/^key_/);
   });
 
-  test("HTTP/1.0 without a Host is served, and closed", async () => {
+  test("gate serves HTTP/1.0 without Host and closes the connection", async () => {
     const { status, text } = await sendRaw(gate.port, lines("GET /open HTTP/1.0"));
     expect(status).toBe(200);
     expect(text).toMatch(/\r\n\r\nok$/);
   });
 });
 
-test("requests that follow one another on a connection are answered in their order", async () => {
+test("gate responds to consecutive requests on one connection in order", async () => {
   const socket = connect(gate.port, "127.0.0.1");
   const read = readAll(socket);
   const request = (path: string, more: string[] = []) => lines(`GET ${path} HTTP/1.1`, "Host: a", ...more);

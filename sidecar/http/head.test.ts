@@ -39,33 +39,33 @@ describe("credentials", () => {
       credential: undefined,
     },
     { name: "nothing where there is none", headers: [], credential: undefined },
-  ])("finds $name", ({ headers, credential }) => {
+  ])("readHead finds $name as credential", ({ headers, credential }) => {
     expect(readLines(...headers).credential).toBe(credential);
   });
 
-  test("the credentials are removed from all listed places", () => {
+  test("readHead removes credentials from all configured sources", () => {
     expect(readLines("Authorization: Bearer k1", "X-API-Key: k2", "Accept: */*").forwarded).toEqual(
       lines("host: app", "Accept: */*"),
     );
   });
 
-  test("a header with another scheme is for the app and stays", () => {
+  test("readHead forwards an Authorization header with another scheme", () => {
     expect(readLines("Authorization: Basic abc").forwarded).toEqual(lines("host: app", "Authorization: Basic abc"));
   });
 
   test.each([
     { name: "the same header twice", headers: ["X-API-Key: a", "x-api-key: b"] },
     { name: "the same header with two schemes", headers: ["Authorization: Basic a", "Authorization: Bearer b"] },
-  ])("$name is a duplicate", ({ headers }) => {
+  ])("readHead reports $name as a duplicate credential", ({ headers }) => {
     expect(readLines(...headers).duplicateCredential).toBe(true);
   });
 
-  test("two places with one key each are no duplicate", () => {
+  test("readHead accepts one key in each of two credential sources", () => {
     expect(readLines("Authorization: Bearer a", "X-API-Key: b").duplicateCredential).toBe(false);
   });
 });
 
-describe("what the app gets", () => {
+describe("forwarded headers", () => {
   test.each([
     { header: "X-Postern-Key-Id: forged" },
     { header: "x_postern_key_id: forged" },
@@ -80,23 +80,23 @@ describe("what the app gets", () => {
     { header: "HTTP2-Settings: AAMAAABkAAQ" },
     { header: "Expect: 100-continue" },
     { header: "Connection: close" },
-  ])("not $header", ({ header }) => {
+  ])("readHead removes the forged header $header", ({ header }) => {
     expect(readLines(header, "Accept: */*").forwarded).toEqual(lines("host: app", "Accept: */*"));
   });
 
-  test("not what Connection names, in any case and any number", () => {
+  test("readHead removes all headers that Connection names, in any case", () => {
     expect(
       readLines("Connection: X-Secret, keep-alive", "x-secret: a", "X-SECRET: b", "Accept: */*").forwarded,
     ).toEqual(lines("host: app", "Accept: */*"));
   });
 
-  test("its own framing, although Connection names it", () => {
+  test("readHead keeps the framing headers even if Connection names them", () => {
     expect(readLines("Connection: content-length, host", "Content-Length: 3").forwarded).toEqual(
       lines("host: app", "content-length: 3"),
     );
   });
 
-  test("everything else, as often as it came and in its order", () => {
+  test("readHead forwards all other headers unchanged and in order", () => {
     expect(readLines("Cookie: a=1", "X-Other: 1", "cookie: b=2").forwarded).toEqual(
       lines("host: app", "Cookie: a=1", "X-Other: 1", "cookie: b=2"),
     );
@@ -117,15 +117,15 @@ describe("framing", () => {
       name: "two Transfer-Encodings",
       raw: lines("Host: a", "Transfer-Encoding: chunked", "Transfer-Encoding: chunked"),
     },
-  ])("$name: malformed", ({ raw }) => {
+  ])("readHead rejects $name as malformed", ({ raw }) => {
     expect(read(raw, "1.1").malformed).toBeTypeOf("string");
   });
 
-  test.each(["A.Example.", "a:8080", "[::1]:80", ""])("the Host %j is passed on as it came", (host) => {
+  test.each(["A.Example.", "a:8080", "[::1]:80", ""])("readHead forwards Host %j unchanged", (host) => {
     expect(read(["Host", host], "1.1")).toMatchObject({ malformed: undefined, forwarded: ["host", host] });
   });
 
-  test("HTTP/1.0 needs no Host, and has no chunks", () => {
+  test("HTTP/1.0 requests may omit Host and cannot use chunked coding", () => {
     expect(read([], "1.0").malformed).toBeUndefined();
     expect(read(lines("Transfer-Encoding: chunked"), "1.0").malformed).toBeTypeOf("string");
   });
@@ -135,7 +135,7 @@ describe("framing", () => {
     { header: "Transfer-Encoding: Chunked", hasBody: true },
     { header: "Content-Length: 0", hasBody: false },
     { header: "Accept: */*", hasBody: false },
-  ])("with $header there is a body: $hasBody", ({ header, hasBody }) => {
+  ])("request with $header has a body: $hasBody", ({ header, hasBody }) => {
     expect(readLines(header)).toMatchObject({ hasBody, malformed: undefined });
   });
 });

@@ -12,7 +12,7 @@ describe("`Connection`", () => {
     { connection: ["X-A", "X-B"], names: ["x-a", "x-b"] },
     { connection: "Authorization, COOKIE, Host, Content-Length, Sec-WebSocket-Key, X-Forwarded-For", names: [] },
     { connection: "X-Content-Type-Options, X-Forwarded", names: ["x-content-type-options", "x-forwarded"] },
-  ])("$connection takes away $names", ({ connection, names }) => {
+  ])("hop-by-hop header `Connection: $connection` removes $names", ({ connection, names }) => {
     expect([...(namedInConnection(connection) ?? [])].sort()).toEqual(names);
   });
 });
@@ -73,7 +73,7 @@ describe.each([
 ])("fields of $what", ({ what, connection, response, adds }) => {
   const [firstLine = "", ...more] = response;
 
-  test("that concern one connection are not passed on, those of the gate and of the caller are", async () => {
+  test("hop-by-hop headers are removed and headers of the gate are kept", async () => {
     const { app, fields } = await startRawApp(firstLine, ...more);
     gate = await openGate({ app });
     const key = await gate.records.putKey({ keyId: "key_hop" });
@@ -121,7 +121,7 @@ describe.each([
 const NO_TRAILERS =
   "Content-Encoding: gzip\r\nSet-Cookie: a=b\r\nCache-Control: public\r\nLocation: /a\r\nX-Request-ID: forged\r\nRateLimit-Remaining: 9\r\n";
 
-test("a field that `Connection` names is not passed on as a trailer either, nor one that is no trailer", async () => {
+test("trailers exclude forbidden fields and fields that `Connection` names", async () => {
   const app = await startApp();
   app.server.removeAllListeners("request");
   app.server.on("request", (req) => {

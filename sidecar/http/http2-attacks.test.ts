@@ -109,7 +109,7 @@ describe("DATA frames of one byte", () => {
     ReadScheduler.prototype.count = count;
   });
 
-  test("of many connections do not make a turn of the loop long", async () => {
+  test("one-byte DATA frames of many connections do not block the event loop", async () => {
     const app = await startApp((req, res) => {
       if (req.url === "/upload") req.resume();
       else res.end("ok");
@@ -128,7 +128,7 @@ describe("DATA frames of one byte", () => {
     expect(seen.most).toBeLessThanOrEqual(2_048 + (64 * 1024) / 10 + 1);
   }, 60_000);
 
-  test("reach the app joined, and whole", async () => {
+  test("one-byte DATA frames reach the app joined and complete", async () => {
     let pieces = 0;
     let body = "";
     const app = await startApp((req, res) => {
@@ -152,7 +152,7 @@ describe("DATA frames of one byte", () => {
     expect(pieces).toBeLessThan(sent.length / 50);
   });
 
-  test("to an app that reads nothing hold no more memory than their bytes", async () => {
+  test("one-byte DATA frames for a stalled app use memory in proportion to their size", async () => {
     await openToDeaf(ONE_PLACE);
     const client = await open();
     const prepared = new Map<number, Buffer>();
@@ -189,7 +189,7 @@ describe("DATA frames of one byte", () => {
   }, 120_000);
 });
 
-test("99 uploads to an app that reads nothing are bounded by their windows, and other streams go on", async () => {
+test("HTTP/2 flow control bounds 99 uploads to a stalled app while other streams continue", async () => {
   await openToDeaf(ONE_PLACE);
   const client = await open();
   const piece = Buffer.alloc(16 * 1024);
@@ -217,7 +217,7 @@ test("99 uploads to an app that reads nothing are bounded by their windows, and 
   await waitFor("an answer", () => client.has(HEADERS, 1_001));
 }, 90_000);
 
-describe("a client that does not take its answers", () => {
+describe("a client that leaves responses unread", () => {
   /** SETTINGS_INITIAL_WINDOW_SIZE: no byte of a response may be sent. */
   const NO_WINDOW = [[4, 0]] as const;
 
@@ -225,7 +225,7 @@ describe("a client that does not take its answers", () => {
     ["small ones of the app", OPEN, false],
     ["refusals", {}, false],
     ["refusals of requests that never end", {}, true],
-  ])("%s: its streams are reset in time, and its connection closed", async (_, options, isOpen) => {
+  ])("HTTP/2 streams with unread responses are reset and the connection closed: %s", async (_, options, isOpen) => {
     gate = await openGate({ ...options, timeouts: { upstreamIdleMs: 200, keepAliveMs: 200, requestBodyIdleMs: 200 } });
     const client = await open(NO_WINDOW);
     for (let stream = 1; stream < 40; stream += 2) client.ask(stream, requestFields("POST", "/"), isOpen ? 0 : 1);
@@ -252,7 +252,7 @@ describe("a connection", () => {
 
   const post = (stream: number): Buffer => frame(HEADERS, END_HEADERS, stream, fieldBlock(requestFields("POST", "/")));
 
-  test("whose streams the gate has to reset, again and again, is told to calm down", async () => {
+  test("gate sends ENHANCE_YOUR_CALM to a client that repeatedly causes stream resets", async () => {
     gate = await openGate(OPEN);
     const client = await open();
     let stream = -1;
@@ -268,7 +268,7 @@ describe("a connection", () => {
     expect((await call(gate.port)).status).toBe(200);
   });
 
-  test("that begins a head and never ends it is closed in time", async () => {
+  test("gate closes an HTTP/2 connection whose request head never ends", async () => {
     gate = await openGate({ ...OPEN, timeouts: { requestHeadMs: 200 } });
     const client = await open();
     await waitFor("the settings", () => client.frames.some(({ type, flags }) => type === SETTINGS && flags === ACK));
@@ -279,7 +279,7 @@ describe("a connection", () => {
     expect(client.goneCode).toBe(0);
   });
 
-  test("whose requests never end gets 408 for each, and their streams are closed", async () => {
+  test("gate responds 408 to HTTP/2 requests whose body never ends", async () => {
     gate = await openGate({
       ...OPEN,
       app: await startApp((req) => void req.resume()),
@@ -295,7 +295,7 @@ describe("a connection", () => {
   });
 
   describe("is ended by Node or nghttp2 itself", () => {
-    test("when a head goes on in CONTINUATION without end", async () => {
+    test("HTTP/2 connection is closed on an endless sequence of CONTINUATION frames", async () => {
       gate = await openGate(OPEN);
       const client = await open();
       client.write(frame(HEADERS, 0, 1, fieldBlock(requestFields("GET", "/"))));
@@ -308,7 +308,7 @@ describe("a connection", () => {
       ["opens a window by nothing", (stream: number) => windowUpdate(stream, 0)],
       ["opens a window too far", (stream: number) => windowUpdate(stream, 0x7f_ff_ff_ff)],
       ["sends another head in the middle of a stream", (stream: number) => post(stream)],
-    ])("when it %s, stream after stream", async (_, broken) => {
+    ])("HTTP/2 connection is closed when each stream %s", async (_, broken) => {
       gate = await openGate(OPEN);
       const client = await open();
       let stream = -1;
@@ -320,7 +320,7 @@ describe("a connection", () => {
       expect(gate.app.seen).toEqual([]);
     });
 
-    test("when it sends DATA without a byte, again and again", async () => {
+    test("HTTP/2 connection is closed on repeated empty DATA frames", async () => {
       await openToDeaf();
       const client = await open();
       client.ask(1, requestFields("POST", "/"), 0);
@@ -328,7 +328,7 @@ describe("a connection", () => {
       expect(written).toBeLessThan(20_000);
     });
 
-    test("when it exceeds a window", async () => {
+    test("HTTP/2 connection is closed when the client exceeds a flow control window", async () => {
       await openToDeaf();
       const client = await open();
       client.ask(1, requestFields("POST", "/"), 0);
@@ -337,7 +337,7 @@ describe("a connection", () => {
     });
   });
 
-  test("that takes no response does not make the gate keep the heads of its requests", async () => {
+  test("HTTP/2 connection with unread responses retains no request headers", async () => {
     gate = await openGate();
     // SETTINGS_INITIAL_WINDOW_SIZE.
     const client = await open([[4, 0]]);
@@ -350,7 +350,7 @@ describe("a connection", () => {
     expect((heldBytes() - before) / 99).toBeLessThan(16 * 1024);
   });
 
-  test("cannot make a small head a large one: a field of the table that is repeated counts each time", async () => {
+  test("HPACK references to a large field count toward the maximum head size", async () => {
     gate = await openGate(OPEN);
     const client = await open();
     client.ask(1, requestFields("GET", "/"));
@@ -369,7 +369,7 @@ describe("a connection", () => {
     ["PRIORITY", () => frame(PRIORITY, 0, 1, Buffer.from([0, 0, 0, 3, 1]))],
     ["WINDOW_UPDATE", () => windowUpdate(0, 1)],
     ["frames of an unknown type", () => frame(0xee, 0, 0, Buffer.from("x"))],
-  ])("that floods with %s does not keep others from being served", async (_, made) => {
+  ])("HTTP/2 flood with %s does not block other clients", async (_, made) => {
     gate = await openGate(OPEN);
     const client = await open();
     const many = Buffer.concat(Array.from({ length: 5_000 }, made));

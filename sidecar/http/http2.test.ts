@@ -83,7 +83,7 @@ async function openWith(listener: (req: IncomingMessage, res: ServerResponse) =>
 }
 
 describe("a request", () => {
-  test("with a valid key reaches the app as one of HTTP/1.1, without the key", async () => {
+  test("gate forwards an HTTP/2 request with a valid key as HTTP/1.1 without the key", async () => {
     gate = await openGate();
     const key = await gate.records.putKey({ keyId: "key_two" });
     const session = open();
@@ -103,7 +103,7 @@ describe("a request", () => {
     expect(JSON.stringify(seen?.rawHeaders)).not.toContain(key);
   });
 
-  test("without a key is refused as over HTTP/1.1, and the connection goes on", async () => {
+  test("gate rejects an HTTP/2 request without a key and keeps the connection open", async () => {
     gate = await openGate();
     const session = open();
     const [first, second] = await Promise.all([ask(session, {}, "body that nobody reads"), ask(session)]);
@@ -117,13 +117,13 @@ describe("a request", () => {
     expect((await ask(session, { authorization: `Bearer ${key}` })).status).toBe(200);
   });
 
-  test("of HTTP/1.1 is served on the same port", async () => {
+  test("gate serves HTTP/1.1 and HTTP/2 on the same port", async () => {
     gate = await openGate(OPEN);
     expect((await ask(open())).status).toBe(200);
     expect((await call(gate.port)).status).toBe(200);
   });
 
-  test("is served when its preface comes byte by byte", async () => {
+  test("gate accepts an HTTP/2 preface that arrives byte by byte", async () => {
     gate = await openGate(OPEN);
     const socket = connectSocket({ host: "127.0.0.1", port: gate.port });
     await once(socket, "connect");
@@ -140,7 +140,7 @@ describe("a request", () => {
     socket.destroy();
   });
 
-  test("waits for 100 Continue, and gets it only with a valid key", async () => {
+  test("gate sends 100 Continue over HTTP/2 only after a valid key", async () => {
     gate = await openGate();
     const session = open();
     const refused = await ask(session, { ":method": "POST", expect: "100-continue", "content-length": 5 }, "hello");
@@ -158,13 +158,13 @@ describe("a request", () => {
   });
 });
 
-describe("a request that HTTP/1.1 could not carry", () => {
+describe("a request that HTTP/1.1 cannot express", () => {
   test.each<[string, OutgoingHttpHeaders]>([
     ["a space in the path", { ":path": "/a HTTP/1.1" }],
     ["an unknown method", { ":method": "get" }],
     ["two different hosts", { ":authority": "a.test", host: "b.test" }],
     ["a head that is too long", { "x-long": "a".repeat(17_000) }],
-  ])("%s: 400 or a reset, and the app is not asked", async (_name, headers) => {
+  ])("gate rejects an HTTP/2 request without calling the app: %s", async (_name, headers) => {
     gate = await openGate({ policy: { ...OPEN.policy, mode: "Audit" } });
     const session = open();
     const { status, rstCode } = await ask(session, headers);
@@ -174,7 +174,7 @@ describe("a request that HTTP/1.1 could not carry", () => {
     expect((await ask(session)).status).toBe(200);
   });
 
-  test("more headers than an app could take", async () => {
+  test("gate rejects an HTTP/2 request with more headers than the app accepts", async () => {
     gate = await openGate(OPEN);
     const many = Object.fromEntries(Array.from({ length: 505 }, (_, at) => [`x-${at}`, "1"]));
     expect((await ask(open(), many)).status ?? 400).toBe(400);
@@ -182,8 +182,8 @@ describe("a request that HTTP/1.1 could not carry", () => {
   });
 });
 
-describe("an answer", () => {
-  test("keeps its trailers, its doubled headers, and its early hints", async () => {
+describe("a response", () => {
+  test("HTTP/2 response keeps trailers, repeated headers and early hints", async () => {
     await openWith((_req, res) => {
       res.writeEarlyHints({ link: "</a.css>; rel=preload" });
       res.writeHead(200, [
@@ -206,7 +206,7 @@ describe("an answer", () => {
     expect(body).toBe("part");
   });
 
-  test.each(["HEAD", "GET"])("without content to %s ends with its head", async (method) => {
+  test.each(["HEAD", "GET"])("HTTP/2 response without content to %s ends with its HEADERS frame", async (method) => {
     await openWith((_req, res) => {
       res.writeHead(method === "HEAD" ? 200 : 204).end();
     });
@@ -214,7 +214,7 @@ describe("an answer", () => {
     expect(response).toMatchObject({ status: method === "HEAD" ? 200 : 204, body: "", rstCode: 0 });
   });
 
-  test("with a status beyond those that HTTP/2 is sent with is 502, though HTTP/1.1 gets it", async () => {
+  test("gate responds 502 over HTTP/2 for an upstream status that HTTP/2 cannot carry", async () => {
     await openWith((_req, res) => void res.writeHead(799).end("odd"));
     const session = open();
     expect((await ask(session)).status).toBe(502);
@@ -223,7 +223,7 @@ describe("an answer", () => {
     expect(await gate.metrics()).toContain('postern_sidecar_internal_errors_total{source="exchange"} 0');
   });
 
-  test("that the app breaks off is reset, and not ended; the other streams go on", async () => {
+  test("gate resets only the HTTP/2 stream whose upstream response is truncated", async () => {
     await openWith((req, res) => {
       if (req.url === "/whole") {
         res.end("whole");
@@ -239,7 +239,7 @@ describe("an answer", () => {
     expect((await ask(session, { ":path": "/whole" })).body).toBe("whole");
   });
 
-  test("is streamed both ways at once", async () => {
+  test("gate streams request and response bodies over HTTP/2 concurrently", async () => {
     await openWith((req, res) => {
       req.on("data", (bytes: Buffer) => res.write(`<${bytes}>`));
       req.on("end", () => res.end());
@@ -258,7 +258,7 @@ describe("an answer", () => {
     expect(stream.rstCode).toBe(0);
   });
 
-  test("of 8 MiB each way arrives whole", async () => {
+  test("gate transfers 8 MiB in each direction over HTTP/2", async () => {
     await openWith((req, res) => void req.pipe(res));
     const body = Buffer.alloc(8 * 1024 * 1024, "0123456789");
     const response = await ask(open(), { ":method": "POST" }, body);
@@ -266,7 +266,7 @@ describe("an answer", () => {
     expect(response.body === body.toString()).toBe(true);
   });
 
-  test("that its client does not read pauses the app, and holds up no other stream", async () => {
+  test("an unread HTTP/2 response pauses the app without blocking other streams", async () => {
     let written = 0;
     await openWith((req, res) => {
       if (req.url !== "/large") {
@@ -298,7 +298,7 @@ describe("an answer", () => {
     expect((await ask(session)).body).toBe("ok");
   });
 
-  test("that its client does not take in time is reset", async () => {
+  test("gate resets an HTTP/2 stream whose response is unread after a timeout", async () => {
     await openWith((_req, res) => void res.end(Buffer.alloc(4 * 1024 * 1024)), { timeouts: { upstreamIdleMs: 200 } });
     const slow = open().request({ ":path": "/" });
     slow.on("error", () => undefined).pause();
@@ -307,7 +307,7 @@ describe("an answer", () => {
     expect(slow.rstCode).toBe(constants.NGHTTP2_INTERNAL_ERROR);
   });
 
-  test("is given up by the app's side when its client resets the stream", async () => {
+  test("gate aborts the upstream request when the client resets its HTTP/2 stream", async () => {
     let isGone = false;
     await openWith((_req, res) => {
       res.writeHead(200).write("part");
@@ -322,7 +322,7 @@ describe("an answer", () => {
     await waitFor("the app to hear of it", () => isGone);
   });
 
-  test("is cut when its key is revoked, and not ended", async () => {
+  test("gate resets an HTTP/2 response stream when its key is revoked", async () => {
     gate = await openGate({
       app: await startApp((_req, res) => void res.writeHead(200).write("part")),
       timeouts: { recheckMs: 50 },
@@ -336,13 +336,13 @@ describe("an answer", () => {
   });
 });
 
-describe("a client of gRPC", () => {
+describe("a gRPC client", () => {
   const grpc = { ":method": "POST", "content-type": "application/grpc+proto", te: "trailers" };
 
   test.each([
     { name: "no key", headers: {}, code: "16" },
     { name: "a key without a permission", headers: undefined, code: "7" },
-  ])("$name: grpc-status $code in one head", async ({ headers, code }) => {
+  ])("gRPC request with $name: trailers-only response with grpc-status $code", async ({ headers, code }) => {
     gate = await openGate({ policy: { rules: [aRule({ permissions: "orders.read" })] } });
     const key = await gate.records.putKey();
     const response = await ask(open(), { ...grpc, ...(headers ?? { authorization: `Bearer ${key}` }) }, "");
@@ -353,7 +353,7 @@ describe("a client of gRPC", () => {
     expect(response).toMatchObject({ body: "", trailers: undefined, rstCode: 0 });
   });
 
-  test("an app that cannot be reached is 14, one over HTTP/1.1 is 502 as before", async () => {
+  test("unreachable app gives grpc-status 14 to gRPC clients and 502 to others", async () => {
     gate = await openGate(OPEN);
     await gate.app.close();
     expect((await ask(open(), grpc, "")).headers["grpc-status"]).toBe("14");
@@ -362,7 +362,7 @@ describe("a client of gRPC", () => {
 });
 
 describe("a connection", () => {
-  test("carries 10,000 requests", async () => {
+  test("one HTTP/2 connection carries 10,000 requests", async () => {
     gate = await openGate(OPEN);
     const session = open();
     await once(session, "remoteSettings");
@@ -378,7 +378,7 @@ describe("a connection", () => {
     expect(good).toBe(10_000);
   });
 
-  test("may have 100 requests at once", async () => {
+  test("one HTTP/2 connection carries 100 concurrent requests", async () => {
     gate = await openGate(OPEN);
     const session = open();
     await once(session, "remoteSettings");
@@ -386,7 +386,7 @@ describe("a connection", () => {
     expect(session.remoteSettings.enablePush).toBe(false);
   });
 
-  test("that resets its requests without end is told to calm down, and others are served", async () => {
+  test("gate sends ENHANCE_YOUR_CALM to a client that repeatedly resets its streams", async () => {
     await openWith((req, res) => {
       if (req.url === "/quick") res.end("ok");
     });
@@ -415,7 +415,7 @@ describe("a connection", () => {
   test.each([
     ["PING", Buffer.from([0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8])],
     ["SETTINGS", Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0])],
-  ])("that floods with %s is closed", async (_name, frame) => {
+  ])("gate closes an HTTP/2 connection that floods it with %s", async (_name, frame) => {
     gate = await openGate(OPEN);
     const socket = connectSocket({ host: "127.0.0.1", port: gate.port });
     let isClosed = false;
@@ -435,7 +435,7 @@ describe("a connection", () => {
     expect((await call(gate.port)).status).toBe(200);
   });
 
-  test("that asks nothing, or nothing more, is closed", async () => {
+  test("gate closes an idle HTTP/2 connection", async () => {
     gate = await openGate({ ...OPEN, timeouts: { requestHeadMs: 100, keepAliveMs: 200 } });
     const silent = open();
     const used = open();
@@ -445,7 +445,7 @@ describe("a connection", () => {
     await Promise.all([silentClosed, usedClosed]);
   });
 
-  test("is told to go away when the gate ends, and its streams finish", async () => {
+  test("gate shutdown sends GOAWAY and completes open HTTP/2 streams", async () => {
     let finish: (() => void) | undefined;
     await openWith((req, res) => {
       if (req.url === "/slow") finish = () => void res.end("done");

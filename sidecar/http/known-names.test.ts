@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { compileHeadReader } from "./head.ts";
 import { rememberName } from "./known-names.ts";
 
-test("names that do not occur again take no more room than a thousand short ones, and do not keep out the usual ones", () => {
+test("header name cache has a fixed size and keeps common names", () => {
   const known = new Map<string, number>();
   for (let i = 0; i < 10_000; i++) rememberName(known, `X-Random-${i}`, i);
   expect(known.size).toBeLessThanOrEqual(1024);
@@ -10,13 +10,13 @@ test("names that do not occur again take no more room than a thousand short ones
   expect(known.get("Host")).toBe(7);
 });
 
-test("long names are not kept", () => {
+test("header name cache excludes long names", () => {
   const known = new Map<string, number>();
   rememberName(known, "x".repeat(1_000), 1);
   expect(known.size).toBe(0);
 });
 
-test("a head means the same after any number of other names", () => {
+test("request head is parsed the same after any number of other header names", () => {
   const readHead = compileHeadReader([{ in: "header", name: "X-API-Key" }]);
   const head = ["Host", "a", "X-API-Key", "secret", "X_Postern_Key_Id", "forged", "X-Own", "1"];
   const first = readHead(head, "1.1");

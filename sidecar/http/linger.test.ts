@@ -10,7 +10,7 @@ afterEach(() => gate.close());
 test.each([
   { response: "a refusal", path: "/closed", says: "HTTP/1.1 401 " },
   { response: "an app's early answer", path: "/open", says: "HTTP/1.1 403 " },
-])("$answer reaches a client that asked to close and is still sending its body", async ({ path, says }) => {
+])("$answer reaches a client that requested close and is still uploading", async ({ path, says }) => {
   const app = await startApp((_req, res) => res.writeHead(403).end("no"));
   gate = await openGate({ app, policy: { rules: [aRule({ path: { prefix: "/open" }, access: "Anonymous" })] } });
   const client = connect(gate.port, "127.0.0.1");
@@ -36,7 +36,7 @@ test.each([
   expect(read().startsWith(says)).toBe(true);
 });
 
-test("an endless body does not keep the connection open", async () => {
+test("gate closes a connection whose discarded body never ends", async () => {
   gate = await openGate();
   const client = connect(gate.port, "127.0.0.1");
   const read = readAll(client);

@@ -26,7 +26,7 @@ const get = (path: string, ...headers: string[]): string =>
   `${[`GET ${path} HTTP/1.1`, "Host: a", ...headers].join("\r\n")}\r\n\r\n`;
 
 describe("pipelined requests", () => {
-  test("reach the app one after another, and are answered in order", async () => {
+  test("gate forwards pipelined requests one at a time and responds in order", async () => {
     const asked = await openSlowly();
     const client = connect({ host: "127.0.0.1", port: gate.port });
     const read = readAll(client);
@@ -40,7 +40,7 @@ describe("pipelined requests", () => {
     client.destroy();
   });
 
-  test("are not read ahead without end", async () => {
+  test("gate stops reading pipelined requests when its buffer is full", async () => {
     const asked = await openSlowly();
     const client = connect({ host: "127.0.0.1", port: gate.port });
     const read = readAll(client);
@@ -68,7 +68,7 @@ describe("pipelined requests", () => {
     client.destroy();
   });
 
-  test("may end in an upgrade, which has its turn", async () => {
+  test("a pipelined upgrade request is handled in order", async () => {
     const asked = await openSlowly();
     const client = connect({ host: "127.0.0.1", port: gate.port });
     const read = readAll(client);
@@ -81,7 +81,7 @@ describe("pipelined requests", () => {
     expect(read()).toMatch(/first[\s\S]*declined/);
   });
 
-  test("may end in a CONNECT, which is refused in its turn", async () => {
+  test("gate rejects a pipelined CONNECT request in order", async () => {
     const asked = await openSlowly();
     const client = connect({ host: "127.0.0.1", port: gate.port });
     const read = readAll(client);

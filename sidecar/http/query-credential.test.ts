@@ -15,18 +15,18 @@ test.each([
   { name: "not there", query: "?api_keys=k1&&x=", credential: undefined, rest: "?api_keys=k1&&x=" },
   { name: "no query at all", query: "", credential: undefined, rest: "" },
   { name: "also with bytes that are not UTF-8", query: "?%ff=1&api%5fkey=k1", credential: "k1", rest: "?%ff=1" },
-])("the parameter is found and removed: $name", ({ query, credential, rest }) => {
+])("query credential is found and removed: $name", ({ query, credential, rest }) => {
   expect(read?.(query)).toMatchObject({ credential, query: rest, duplicate: false });
 });
 
-test("two values are a duplicate, also when one name is escaped, and both are removed", () => {
+test("two query credentials are a duplicate, even with an escaped name, and both are removed", () => {
   expect(read?.("?api_key=a&x=1&api%5fkey=b")).toMatchObject({ duplicate: true, query: "?x=1" });
 });
 
-test("its place is that in the policy's order", () => {
+test("query credential has the precedence that the policy defines", () => {
   expect(read?.("?api_key=a")?.credentialAt).toBe(1);
 });
 
-test("a policy without query parameters reads no query", () => {
+test("gate ignores the query when the policy defines no query credential", () => {
   expect(compileQueryReader([{ in: "header", name: "X-API-Key" }])).toBeUndefined();
 });

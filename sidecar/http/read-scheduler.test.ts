@@ -28,7 +28,7 @@ const count = (socket: Socket | undefined, pieces: number): void => {
 const endTurn = (): void => void vi.advanceTimersByTime(0);
 const held = (all: readonly Socket[]): boolean[] => all.map((socket) => socket.isPaused());
 
-test("after very many pieces nothing more is read in that turn; light connections continue after it", () => {
+test("read scheduler pauses a connection with many small chunks and lets light ones continue", () => {
   const all = sockets(3);
   const [heavy, light] = all;
   count(light, 10);
@@ -38,7 +38,7 @@ test("after very many pieces nothing more is read in that turn; light connection
   expect(held(all)).toEqual([true, false, false]);
 });
 
-test("a connection that is made in a full turn is not read from in it either", () => {
+test("read scheduler pauses a connection that is opened in an exhausted time slice", () => {
   count(sockets(1)[0], 10_000);
   const [late] = sockets(1) as [Socket];
   expect(late.isPaused()).toBe(true);
@@ -46,7 +46,7 @@ test("a connection that is made in a full turn is not read from in it either", (
   expect(late.isPaused()).toBe(false);
 });
 
-test("connections that fill a turn together are queued, except those that brought little", () => {
+test("read scheduler queues connections that exhaust a time slice, except light ones", () => {
   const all = sockets(10);
   for (const socket of all.slice(0, 5)) count(socket, 500);
   count(all[5], 31);
@@ -54,7 +54,7 @@ test("connections that fill a turn together are queued, except those that brough
   expect(held(all)).toEqual([true, true, true, true, true, false, false, false, false, false]);
 });
 
-test("with too many connections for fair shares, those with large pieces continue", () => {
+test("read scheduler lets connections with large chunks continue under overload", () => {
   const all = sockets(200);
   for (const socket of all) count(socket, 20);
   expect(all.every((socket) => socket.isPaused())).toBe(true);
@@ -62,7 +62,7 @@ test("with too many connections for fair shares, those with large pieces continu
   expect(all.some((socket) => socket.isPaused())).toBe(false);
 });
 
-test("heavy connections are read one at a time, in turn, with rests", () => {
+test("read scheduler reads heavy connections one at a time with pauses between", () => {
   const all = sockets(4);
   for (const socket of all) count(socket, 10_000);
   endTurn();
@@ -81,7 +81,7 @@ test("heavy connections are read one at a time, in turn, with rests", () => {
   expect(order).toEqual([0, 1, 2, 3, 0, 1, 2, 3]);
 });
 
-test("the rest is three times as long as the turn, but a queued connection with nothing to read is skipped sooner", () => {
+test("read scheduler pauses three times the time slice and skips empty connections sooner", () => {
   const all = sockets(3);
   for (const socket of all) count(socket, 10_000);
   endTurn();
@@ -100,7 +100,7 @@ test("the rest is three times as long as the turn, but a queued connection with 
   expect(held(all).filter((is) => !is)).toHaveLength(2);
 });
 
-test("a queued connection with nothing to read does not delay the others; a closed one is skipped", () => {
+test("read scheduler skips queued connections that are empty or closed", () => {
   const all = sockets(3);
   for (const socket of all) count(socket, 10_000);
   endTurn();
@@ -109,7 +109,7 @@ test("a queued connection with nothing to read does not delay the others; a clos
   expect([held(all), vi.getTimerCount()]).toEqual([[false, false, false], 0]);
 });
 
-test("the line waits while a turn is full; who leaves it meanwhile is held no longer, and the others keep their order", async () => {
+test("read scheduler keeps queue order during a full time slice and releases leaving connections", async () => {
   vi.useRealTimers();
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
   const turnEnds = () => new Promise((resolve) => setImmediate(resolve));
@@ -145,7 +145,7 @@ test("the line waits while a turn is full; who leaves it meanwhile is held no lo
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test("a reader that resumes a held connection is delayed, and reads when it is released", async () => {
+test("read scheduler delays resume() on a paused connection until its release", async () => {
   const [socket] = sockets(1) as [Socket];
   count(socket, 10_000);
   socket.resume();
@@ -156,7 +156,7 @@ test("a reader that resumes a held connection is delayed, and reads when it is r
   expect(socket.isPaused()).toBe(false);
 });
 
-test("a held connection that was paused by its reader stays paused when it is released", () => {
+test("read scheduler keeps a connection paused by its reader after release", () => {
   const [socket] = sockets(1) as [Socket];
   socket.pause();
   count(socket, 10_000);
@@ -164,7 +164,7 @@ test("a held connection that was paused by its reader stays paused when it is re
   expect(socket.isPaused()).toBe(true);
 });
 
-test("a connection that closes is forgotten", async () => {
+test("read scheduler forgets a closed connection", async () => {
   const [socket] = sockets(1) as [Socket];
   count(socket, 10_000);
   endTurn();

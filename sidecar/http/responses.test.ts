@@ -10,7 +10,7 @@ const respond = (problem: Problem, accept?: string) => {
 
 const unavailable: Problem = { kind: "verification_unavailable", detail: "Why.", retryAfterS: 1 };
 
-test("the body has the members of the v2 API, and no others", () => {
+test("gate error body has exactly the members of a v2 API error", () => {
   expect(respond(unavailable).body).toEqual({
     meta: { requestId: "req_1" },
     error: {
@@ -25,7 +25,7 @@ test("the body has the members of the v2 API, and no others", () => {
 test.each([
   { kind: "malformed_request", status: 400 },
   { kind: "request_timeout", status: 408 },
-] as const)("status $status lists where the fault is", ({ kind, status }) => {
+] as const)("gate error body with status $status names the faulty location", ({ kind, status }) => {
   const { body } = respond({ kind, detail: "What.", location: "path" });
   expect(body.error).toMatchObject({ status, errors: [{ location: "path", message: "What." }] });
 });
@@ -35,18 +35,18 @@ test.each([
   { accept: "*/*", type: "application/json" },
   { accept: "text/html, application/problem+json", type: "application/problem+json" },
   { accept: "application/*", type: "application/problem+json" },
-])("a client that accepts $accept gets $type", ({ accept, type }) => {
+])("gate error for `Accept: $accept` has content type $type", ({ accept, type }) => {
   expect(respond(unavailable, accept).headers["Content-Type"]).toBe(type);
 });
 
-test("the challenge and the time of the next try are headers, where there are some", () => {
+test("gate error sends WWW-Authenticate and Retry-After headers where they apply", () => {
   const challenged = respond({ ...unavailable, authenticate: "Bearer", retryAfterS: 7 }).headers;
   expect(challenged).toMatchObject({ "WWW-Authenticate": "Bearer", "Retry-After": "7" });
   const { headers } = respond({ kind: "unauthorized", detail: "Why." });
   expect(Object.keys(headers)).toEqual(["Content-Type", "Content-Length", "X-Request-Id"]);
 });
 
-test("as bytes it is a whole HTTP answer that ends the connection", () => {
+test("gate error as bytes is a complete HTTP response that closes the connection", () => {
   const [head, body] = rawProblem({ kind: "malformed_request", detail: "Wörse." }, context).split("\r\n\r\n");
   expect(head).toMatch(/^HTTP\/1\.1 400 Bad Request\r\nConnection: close\r\n/);
   expect(head).toContain(`Content-Length: ${Buffer.byteLength(body ?? "")}`);

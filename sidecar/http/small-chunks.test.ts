@@ -65,7 +65,7 @@ async function openTo(onConnection: (socket: Socket) => void, options: GateOptio
 }
 
 describe("chunks of one byte", () => {
-  test("of a request are joined on their way to the app, and nothing is lost", async () => {
+  test("gate joins one-byte request chunks without losing data", async () => {
     let pieces = 0;
     let body = "";
     const app = await startApp((req: IncomingMessage, res) => {
@@ -91,7 +91,7 @@ describe("chunks of one byte", () => {
     expect(pieces).toBeLessThan(sent.length / 50);
   });
 
-  test("of an answer are joined on their way to the client, and nothing is lost", async () => {
+  test("gate joins one-byte response chunks without losing data", async () => {
     const sent = "0123456789abcdefghijklmnopqrstuvwxyz".repeat(300);
     let headGone = (): void => {};
     await openTo((socket) =>
@@ -114,7 +114,7 @@ describe("chunks of one byte", () => {
     expect(chunks.length).toBeLessThan(sent.length / 50);
   });
 
-  test("of an answer that the client does not read hold little memory", async () => {
+  test("unread one-byte response chunks use little memory", async () => {
     await openTo((socket) =>
       socket.once("data", () => {
         socket.pause();
@@ -163,7 +163,7 @@ describe("chunks of one byte", () => {
     // One read cannot be interrupted; no other connection is read in the same turn.
     const TURN_MAX = 2_048 + (64 * 1024) / 6;
 
-    test("do not make a turn of the loop long, and the gate ends in time", async () => {
+    test("one-byte chunks of many uploads do not block the event loop or shutdown", async () => {
       const app = await startApp((req, res) => {
         if (req.url === "/upload") req.resume();
         else res.end("ok");
@@ -186,7 +186,7 @@ describe("chunks of one byte", () => {
       ["pass", {}],
       ["are refused", { policy: {} }],
     ])(
-      "that come at once and %s neither",
+      "simultaneous one-byte chunks of uploads that %s do not block the event loop",
       async (_, options) => {
         const app = await startApp((req) => void req.resume());
         gate = await openGate({ ...OPEN, app, config: { limits: { addressShare: 1 } }, ...options });
@@ -207,7 +207,7 @@ describe("chunks of one byte", () => {
     );
   });
 
-  test("of uploads do not hold a connection that was between two requests for ever", async () => {
+  test("uploads with one-byte chunks do not starve a connection between two requests", async () => {
     const app = await startApp((req, res) => {
       if (req.url === "/upload") req.resume();
       else res.end("ok");
@@ -238,7 +238,7 @@ describe("chunks of one byte", () => {
     for (const times of [2, 3, 4]) await askAll(times);
   }, 90_000);
 
-  test("of many uploads, each with too few pieces to be queued: all make progress", async () => {
+  test("uploads with few one-byte chunks each all make progress", async () => {
     const bytes = new Map<string, number>();
     const app = await startApp((req, res) => {
       const id = String(req.headers["x-id"]);
@@ -269,7 +269,7 @@ describe("chunks of one byte", () => {
   }, 30_000);
 });
 
-test("a client that does not take its answer for too long is cut off, and the app with it", async () => {
+test("gate aborts the upstream response when the client leaves it unread", async () => {
   const atApp = Promise.withResolvers<Socket>();
   await openTo(
     (socket) =>
@@ -292,7 +292,7 @@ test("a client that does not take its answer for too long is cut off, and the ap
 
 // Each attempt has another order of reads, pauses and packets, because a misinterpreted read loses data in only one of four responses.
 test.each([1, 2, 3, 4])(
-  "a client that reads slowly is not, and gets every byte (try %i)",
+  "slow client receives every byte of a response (attempt %i)",
   async () => {
     const body = Buffer.alloc(8 * MiB, "x");
     const app = await startApp((_req, res) => res.end(body));

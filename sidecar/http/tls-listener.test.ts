@@ -50,7 +50,7 @@ async function protocolFor(ALPNProtocols: string[] | undefined): Promise<string 
 }
 
 describe("TLS", () => {
-  test("HTTP/1.1 and HTTP/2 are served, as ALPN says", async () => {
+  test("gate serves HTTP/1.1 and HTTP/2 over TLS as negotiated by ALPN", async () => {
     await openTls();
     expect(gate.sidecar.url).toMatch(/^https:/);
     expect(await overHttp1()).toEqual({ status: 200, body: "ok", name: "first" });
@@ -69,7 +69,7 @@ describe("TLS", () => {
     expect(gate.app.seen.at(-1)?.body).toHaveLength(200_000);
   });
 
-  test("a WebSocket passes", async () => {
+  test("gate forwards a WebSocket over TLS", async () => {
     const app = await startApp();
     const sockets = new WebSocketServer({ server: app.server });
     sockets.on("connection", (socket) => socket.on("message", (data) => socket.send(data)));
@@ -82,7 +82,7 @@ describe("TLS", () => {
     socket.terminate();
   });
 
-  test("plain HTTP, and a handshake that never comes, are closed; others are served", async () => {
+  test("gate closes plain HTTP and stalled handshakes on its TLS port", async () => {
     await openTls({ timeouts: { requestHeadMs: 200 } });
     const plain = connectSocket({ host: "127.0.0.1", port: gate.port });
     plain.on("error", () => undefined).resume();
@@ -94,7 +94,7 @@ describe("TLS", () => {
     expect((await overHttp1()).status).toBe(200);
   });
 
-  test("a gate closes in time while a handshake hangs", async () => {
+  test("gate shutdown is not delayed by a stalled TLS handshake", async () => {
     await openTls();
     const silent = connectSocket({ host: "127.0.0.1", port: gate.port });
     silent.on("error", () => undefined).resume();
@@ -107,8 +107,8 @@ describe("TLS", () => {
   });
 });
 
-describe("another certificate", () => {
-  test("is used for new connections, while requests on old ones go on and none fails", async () => {
+describe("certificate reload", () => {
+  test("gate uses a new TLS certificate for new connections without failing open requests", async () => {
     const replace = await openTls();
     const session = connectHttp2(`https://127.0.0.1:${gate.port}`, { ca });
     const names = new Set<string>();
@@ -140,7 +140,7 @@ describe("another certificate", () => {
     session.destroy();
   });
 
-  test("that is not usable leaves the last one", async () => {
+  test("gate keeps its TLS certificate when the new one is invalid", async () => {
     const replace = await openTls();
     replace({ cert: second.cert, key: first.key });
     const untilMs = performance.now() + 200;

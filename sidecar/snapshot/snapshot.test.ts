@@ -59,7 +59,7 @@ async function write(records: CachedEntry[], of = config): Promise<void> {
   await kept.close();
 }
 
-test("what was written is read again, as old as it is by now, and the store's clock has gone on", async () => {
+test("gate restores a snapshot with its age and the Redis clock", async () => {
   await write([aKey("b"), { kind: "role", id: "role_gone", value: undefined }]);
   await new Promise((resolve) => setTimeout(resolve, 20));
   const { restored } = await openSnapshot(config);
@@ -117,7 +117,7 @@ const spoiled: { what: string; spoil: () => unknown; of?: Partial<SnapshotConfig
   },
 ];
 
-test.each(spoiled)("nothing is restored from $what, and that is no error", async ({ spoil, of }) => {
+test.each(spoiled)("gate starts empty without an error when the snapshot has $what", async ({ spoil, of }) => {
   await write([aKey("a")]);
   expect((await openSnapshot(config)).restored).toBeDefined();
   spoil();
@@ -126,7 +126,7 @@ test.each(spoiled)("nothing is restored from $what, and that is no error", async
   expect(performance.now() - sinceMs).toBeLessThan(1_500);
 });
 
-test("no bit of a file can be changed", async () => {
+test("snapshot with any flipped bit is rejected", async () => {
   await write([aKey("a")]);
   const bytes = readFileSync(file());
   const seal = { secret: config.secret, owner: ["any"] };
@@ -144,8 +144,8 @@ test("no bit of a file can be changed", async () => {
   expect(readFileSync(file()).subarray(19, 60)).not.toEqual(bytes.subarray(19, 60));
 });
 
-describe("writing", () => {
-  test("a write that fails half-way leaves the earlier file, and nothing beside it", async () => {
+describe("snapshot writes", () => {
+  test("failed snapshot write keeps the previous file and removes the partial one", async () => {
     await writeSnapshotFile(directory, [Buffer.from("earlier")]);
     function* failing() {
       yield Buffer.from("half");
@@ -156,7 +156,7 @@ describe("writing", () => {
     expect(readdirSync(directory)).toEqual(["snapshot"]);
   });
 
-  test.each(["snapshot", "snapshot.next"])("a link named %s is not followed", async (name) => {
+  test.each(["snapshot", "snapshot.next"])("snapshot write does not follow a symbolic link named %s", async (name) => {
     const elsewhere = join(directory, "elsewhere");
     writeFileSync(elsewhere, "of another");
     symlinkSync(elsewhere, join(directory, name));
@@ -165,7 +165,7 @@ describe("writing", () => {
     expect((await readSnapshotFile(directory, 100))?.toString()).toBe("ours");
   });
 
-  test("makes one slice at a time, none longer than a record and 32 KiB, and keeps to its bytes with what keys need first", () => {
+  test("snapshot writes records in small slices, prioritized by need, within the size limit", () => {
     const records = [
       ...Array.from({ length: 50_000 }, (_, i) => aKey(`hash-${i}`)),
       { kind: "role" as const, id: "r", value: { id: "r" } },
@@ -189,7 +189,7 @@ describe("writing", () => {
   });
 });
 
-describe("how long ago a moment was", () => {
+describe("elapsed time since a snapshot", () => {
   const since = { bootId: "a", monotonicMs: 1_000, wallMs: 50_000 };
   test.each([
     { name: "both clocks went on", now: { bootId: "a", monotonicMs: 1_500, wallMs: 50_500 }, is: 500 },
@@ -198,5 +198,5 @@ describe("how long ago a moment was", () => {
     { name: "the host was started again", now: { bootId: "b", monotonicMs: 1_500, wallMs: 50_500 }, is: undefined },
     { name: "it is another host's count", now: { bootId: "a", monotonicMs: 900, wallMs: 50_500 }, is: undefined },
     { name: "the kernel tells no boot", now: undefined, is: undefined },
-  ])("$name", ({ now, is }) => expect(elapsedMs(since, now)).toBe(is));
+  ])("snapshot age: $name", ({ now, is }) => expect(elapsedMs(since, now)).toBe(is));
 });

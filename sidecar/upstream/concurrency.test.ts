@@ -56,7 +56,7 @@ describe("announced bodies", () => {
     { name: "small ones with a length", head: post("Content-Length: 10"), begun: "nine byte" },
     { name: "large ones with a length", head: post("Content-Length: 1000000"), begun: "" },
     { name: "chunks", head: post("Transfer-Encoding: chunked"), begun: "5\r\n" },
-  ])("that do not arrive take no place: $name", async ({ head, begun }) => {
+  ])("requests that wait for their body hold no concurrency slot: $name", async ({ head, begun }) => {
     gate = await openGate({ ...OPEN, config: { limits: { upstreamConnectionsMax: PLACES, addressShare: 1 } } });
     for (let i = 0; i < 5 * PLACES; i++) send(head + begun);
     await waitFor("all of them to have been taken in", async () =>
@@ -67,7 +67,7 @@ describe("announced bodies", () => {
     expect(gate.app.seen.map(({ url }) => url)).toEqual(["/other"]);
   });
 
-  test("are sent to the app when they have arrived: a small one whole, with its length", async () => {
+  test("gate forwards a small body only after its arrival, with its length", async () => {
     gate = await openGate(OPEN);
     const { socket, read } = send(`${post("Content-Length: 10")}first`);
     await waitFor("the head to be taken in", async () =>
@@ -79,7 +79,7 @@ describe("announced bodies", () => {
     expect([seen?.body, seen?.headers["content-length"]]).toEqual(["firstafter", "10"]);
   });
 
-  test("that do not arrive get 408 in seconds, with our body, and nothing is sent to the app", async () => {
+  test("gate responds 408 without calling the app when a body does not arrive", async () => {
     gate = await openGate({ ...OPEN, timeouts: { requestBodyIdleMs: 200 } });
     const { status, text } = await sendRaw(gate.port, `${post("Content-Length: 10")}half`);
     expect(status).toBe(408);
@@ -91,22 +91,19 @@ describe("announced bodies", () => {
   test.each([
     { name: "chunks", head: post("Transfer-Encoding: chunked"), piece: "1\r\nx\r\n" },
     { name: "a length", head: post("Content-Length: 1000000"), piece: "x" },
-  ])(
-    "and drip are answered 408, although they never stop, and their place is free again: $name",
-    async ({ head, piece }) => {
-      const app = await startApp((req) => void req.resume());
-      const limits = { bodyBytesPerSecondMin: 240 };
-      gate = await openGate({ ...OPEN, app, config: { limits }, timeouts: { requestBodyIdleMs: 1_000 } });
-      const { socket, read } = send(head + piece);
-      await waitFor("the place to be taken", async () => (await requestsIn("active")) === 1);
-      const dripping = setInterval(() => socket.write(piece), 100);
-      await waitFor("the 408", () => read().startsWith("HTTP/1.1 408"));
-      clearInterval(dripping);
-      await waitFor("the place to be free", async () => (await requestsIn("active")) === 0);
-    },
-  );
+  ])("gate responds 408 to a slowly dripping body and releases its slot: $name", async ({ head, piece }) => {
+    const app = await startApp((req) => void req.resume());
+    const limits = { bodyBytesPerSecondMin: 240 };
+    gate = await openGate({ ...OPEN, app, config: { limits }, timeouts: { requestBodyIdleMs: 1_000 } });
+    const { socket, read } = send(head + piece);
+    await waitFor("the place to be taken", async () => (await requestsIn("active")) === 1);
+    const dripping = setInterval(() => socket.write(piece), 100);
+    await waitFor("the 408", () => read().startsWith("HTTP/1.1 408"));
+    clearInterval(dripping);
+    await waitFor("the place to be free", async () => (await requestsIn("active")) === 0);
+  });
 
-  test("that are slow only because the app does not read are not ended", async () => {
+  test("gate does not time out uploads that are slow because the app reads slowly", async () => {
     const held = Promise.withResolvers<IncomingMessage>();
     const app = await startApp((req, res) => {
       req.pause();
@@ -123,7 +120,7 @@ describe("announced bodies", () => {
   });
 });
 
-describe("places are shared by client address", () => {
+describe("upstream concurrency by client address", () => {
   /** Opens an app that never responds to requests for /stay. */
   const openStaying = (
     options: GateOptions = {},
@@ -148,7 +145,7 @@ describe("places are shared by client address", () => {
     return res.statusCode ?? 0;
   };
 
-  test("one that holds its share gets 503 for more, and the others are served", async () => {
+  test("client address that exceeds its upstream share gets 503 while others are served", async () => {
     await openStaying();
     for (let i = 0; i < 3 * PLACES; i++) send(get("/stay"));
     await waitFor("the share to be taken", async () => (await requestsIn("active")) === PLACES / 2);
@@ -158,7 +155,7 @@ describe("places are shared by client address", () => {
     expect(await gate.metrics()).toMatch(/postern_sidecar_upstream_failures_total\{reason="busy"\} [1-9]/);
   });
 
-  test("beyond what may wait for a place, 503 comes at once, and other addresses may still wait", async () => {
+  test("gate responds 503 immediately when an address has too many queued requests", async () => {
     await openStaying({}, { connectMs: 120_000, upstreamConnectionsMax: 2 });
     send(get("/stay"));
     await waitFor("the share to be taken", async () => (await requestsIn("active")) === 1);
@@ -186,7 +183,7 @@ describe("places are shared by client address", () => {
     { name: "chunks", head: post("Transfer-Encoding: chunked"), begin: "32000\r\n", end: "\r\n0\r\n\r\n" },
     { name: "a length", head: post("Content-Length: 204800"), begin: "", end: "" },
   ])(
-    "a large upload that may not wait is read to its end, and what is behind it has its turn: $name",
+    "gate drains a large upload that exceeds the queue, then serves the next request: $name",
     async ({ head, begin, end }) => {
       await openStaying({}, { connectMs: 120_000, upstreamConnectionsMax: 2 });
       send(get("/stay"));
@@ -198,7 +195,7 @@ describe("places are shared by client address", () => {
     },
   );
 
-  test("the address behind a proxy is found as the policy says", async () => {
+  test("upstream concurrency uses the client address that the policy defines", async () => {
     const clientAddress = { from: "forwardedFor" as const, trustedProxies: ["127.0.0.1"] };
     await openStaying({ policy: { ...OPEN.policy, clientAddress } });
     const from = (ip: string, path: string) => get(path, `X-Forwarded-For: ${ip}`);
@@ -216,7 +213,7 @@ describe("places are shared by client address", () => {
 describe("upgraded connections", () => {
   const upgrade = get("/ws", "Connection: Upgrade", "Upgrade: websocket");
 
-  test("have separate places, shared by client address, and release them when they end", async () => {
+  test("upgraded connections have separate concurrency slots per address and release them at the end", async () => {
     const app = await startApp((_req, res: ServerResponse) => void res.end("ok"));
     app.server.on("upgrade", (_req, socket: Socket) => {
       socket.on("error", () => {});
@@ -238,7 +235,7 @@ describe("upgraded connections", () => {
     await waitFor("the later upgrade", () => later.read().startsWith("HTTP/1.1 101"));
   });
 
-  test("that the app declines release their place", async () => {
+  test("a declined upgrade releases its concurrency slot", async () => {
     const app = await startApp((_req, res) => void res.writeHead(404).end());
     gate = await openGate({ ...OPEN, app });
     const { read } = send(upgrade);

@@ -93,7 +93,7 @@ async function openGrpc(options: Parameters<typeof openGate>[0] = {}) {
 }
 
 describe("a call", () => {
-  test("with a valid key reaches the app; its headers and trailers arrive, its key does not", async () => {
+  test("gRPC call with a valid key reaches the app without the key", async () => {
     const { health } = await openGrpc();
     const rollbacks: Headers[] = [];
     const response = await health.check(
@@ -110,7 +110,7 @@ describe("a call", () => {
     expect(seen.headers?.get("te")).toBe("trailers");
   });
 
-  test("without a valid key fails with its own code, and without the app", async () => {
+  test("gRPC call without a valid key fails in the gate with its own code", async () => {
     const { health } = await openGrpc();
     seen.headers = undefined;
     const asked = health.check({ service: "" }, { headers: { authorization: "Bearer wrong" } });
@@ -118,7 +118,7 @@ describe("a call", () => {
     expect(seen.headers).toBeUndefined();
   });
 
-  test("that the app refuses keeps the app's code and message", async () => {
+  test("gRPC error of the app keeps its code and message", async () => {
     const { health } = await openGrpc();
     await expect(health.check({ service: "missing" })).rejects.toMatchObject({
       code: Code.NotFound,
@@ -126,14 +126,14 @@ describe("a call", () => {
     });
   });
 
-  test("with a deadline ends by it", async () => {
+  test("gRPC deadline ends a call through the gate", async () => {
     const { health } = await openGrpc();
     await expect(health.check({ service: "slow" }, { timeoutMs: 200 })).rejects.toMatchObject({
       code: Code.DeadlineExceeded,
     });
   });
 
-  test("to an app that is not there is UNAVAILABLE", async () => {
+  test("gRPC call fails with UNAVAILABLE when the app is unreachable", async () => {
     const { health } = await openGrpc();
     expect((await health.check({ service: "" })).status).toBe(SERVING);
     for (const session of sessions) session.destroy();
@@ -146,14 +146,14 @@ describe("a call", () => {
 });
 
 describe("a stream", () => {
-  test("of the server arrives message by message", async () => {
+  test("gRPC server stream delivers each message as it arrives", async () => {
     const { health } = await openGrpc();
     const got: number[] = [];
     for await (const { status } of health.watch({ service: "" })) got.push(status);
     expect(got).toEqual([SERVING, NOT_SERVING, SERVING]);
   });
 
-  test("that its client cancels is cancelled at the app, and leaves no place taken", async () => {
+  test("client cancellation of a gRPC stream cancels the upstream call and releases its slot", async () => {
     const { health } = await openGrpc();
     const cancel = new AbortController();
     const read = (async () => {
@@ -166,7 +166,7 @@ describe("a stream", () => {
     );
   });
 
-  test("in both directions goes on in turns", async () => {
+  test("bidirectional gRPC stream alternates messages in both directions", async () => {
     const { reflection } = await openGrpc();
     let answered = (): void => undefined;
     async function* ask() {
@@ -186,7 +186,7 @@ describe("a stream", () => {
     expect(got).toEqual(["heard a", "heard b", "heard c"]);
   });
 
-  test("whose sides are silent for longer than a body or an answer may be goes on, up to its own limit", async () => {
+  test("silent bidirectional gRPC stream stays open up to the stream idle timeout", async () => {
     const timeouts = { requestBodyIdleMs: 100, bodyIdleMs: 100, eventsIdleMs: 3_000 };
     const { reflection } = await openGrpc({ timeouts });
     const sides = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
@@ -211,7 +211,7 @@ describe("a stream", () => {
     expect(performance.now() - startedMs).toBeGreaterThan(2_200 + 3_000);
   }, 20_000);
 
-  test("of the server that has nothing to tell for long stays open, up to the same limit", async () => {
+  test("silent gRPC server stream stays open up to the stream idle timeout", async () => {
     const { health } = await openGrpc({ timeouts: { bodyIdleMs: 100, eventsIdleMs: 1_000 } });
     const startedMs = performance.now();
     let got = 0;
@@ -224,7 +224,7 @@ describe("a stream", () => {
     await waitFor("the app to hear of it", () => seen.signal?.aborted === true);
   });
 
-  test("is cut when its key is revoked", async () => {
+  test("gRPC stream is aborted when its key is revoked", async () => {
     const { health, key } = await openGrpc({ timeouts: { recheckMs: 50 } });
     let got = 0;
     const read = (async () => {
@@ -238,7 +238,7 @@ describe("a stream", () => {
   });
 });
 
-describe("an app of HTTP/2", () => {
+describe("an HTTP/2 app", () => {
   const openWith = async (listener: (stream: ServerHttp2Stream, path: string) => void, timeouts = {}) => {
     const upstream = await serve((http2) => {
       http2.on("stream", (stream: ServerHttp2Stream, headers) => {
@@ -249,7 +249,7 @@ describe("an app of HTTP/2", () => {
     gate = await openGate({ ...OPEN, timeouts, config: { upstream, upstreamProtocol: "h2c" } });
   };
 
-  test("serves clients of HTTP/1.1 too, with bodies both ways and trailers", async () => {
+  test("HTTP/2 app serves HTTP/1.1 clients with bodies and trailers in both directions", async () => {
     await openWith((stream) => {
       stream.respond({ ":status": 200 }, { waitForTrailers: true });
       stream.on("wantTrailers", () => stream.sendTrailers({ "x-sum": "abc" }));
@@ -262,7 +262,7 @@ describe("an app of HTTP/2", () => {
     expect(response.trailers["x-sum"]).toBe("abc");
   });
 
-  test("gets a session of its own again after GOAWAY, and no request is lost", async () => {
+  test("gate opens a new upstream HTTP/2 session after GOAWAY without losing requests", async () => {
     await openWith((stream) => {
       stream.respond({ ":status": 200 });
       stream.end("ok");
@@ -281,7 +281,7 @@ describe("an app of HTTP/2", () => {
     ["cancels its answer", (stream) => stream.destroy(Object.assign(new Error("given up"), { name: "AbortError" }))],
     ["ends its session", (stream) => stream.session?.destroy()],
     ["loses its connection", (stream) => stream.session?.socket.destroy()],
-  ])("that %s in the middle never makes it whole", async (_name, end) => {
+  ])("HTTP/2 app that %s midway produces a visibly incomplete response", async (_name, end) => {
     await openWith((stream) => {
       stream.respond({ ":status": 200 });
       stream.write("part");
@@ -290,18 +290,18 @@ describe("an app of HTTP/2", () => {
     await expect(call(gate.port)).rejects.toThrow();
   });
 
-  test("that resets before its answer is 502", async () => {
+  test("gate responds 502 when an HTTP/2 app resets the stream before its response", async () => {
     await openWith((stream) => stream.close(7));
     expect((await call(gate.port)).status).toBe(502);
   });
 
-  test("that does not answer in time is 504, and its place is free again", async () => {
+  test("gate responds 504 and releases the slot when an HTTP/2 app times out", async () => {
     await openWith(() => undefined, { headersMs: 100 });
     expect((await call(gate.port)).status).toBe(504);
     expect(await gate.metrics()).toMatch(/upstream_requests\{state="active"\} 0/);
   });
 
-  test("that neither reads a request nor answers it is given up after the time for its answer", async () => {
+  test("gate gives up on an HTTP/2 app that neither reads nor responds", async () => {
     await openWith(() => undefined, { headersMs: 200 });
     const response = await call(gate.port, {
       method: "POST",
@@ -312,7 +312,7 @@ describe("an app of HTTP/2", () => {
     expect(await gate.metrics()).toMatch(/upstream_requests\{state="active"\} 0/);
   });
 
-  test("that says to be one of gRPC only by its client does not wait for bodies for long", async () => {
+  test("client content type application/grpc does not extend body timeouts for an HTTP/2 app", async () => {
     gate = await openGate({ ...OPEN, timeouts: { requestBodyIdleMs: 100, eventsIdleMs: 600_000 } });
     const session = connect(`http://127.0.0.1:${gate.port}`);
     try {
@@ -326,7 +326,7 @@ describe("an app of HTTP/2", () => {
     }
   });
 
-  test("serves server-sent events with silences of their own limit", async () => {
+  test("server-sent events of an HTTP/2 app use the stream idle timeout", async () => {
     const events = { ":status": 200, "content-type": "text/event-stream" };
     await openWith(
       (stream) => {
@@ -339,7 +339,7 @@ describe("an app of HTTP/2", () => {
     expect((await call(gate.port)).body).toBe("data: 1\n\ndata: 2\n\n");
   });
 
-  test("serves 300 requests at once, on as many sessions as it takes", async () => {
+  test("gate spreads 300 concurrent requests over several upstream HTTP/2 sessions", async () => {
     const waiting: ServerHttp2Stream[] = [];
     await openWith((stream) => {
       waiting.push(stream);

@@ -55,14 +55,14 @@ const isAlive = async () => expect((await call(gate.port, { path: "/open" })).st
 describe.each([
   { kind: "a request", request: REQUEST },
   { kind: "an upgrade", request: HANDSHAKE },
-])("in answer to $kind", ({ request }) => {
-  test.each(["000", "001", "099"])("the status %s: 502", async (status) => {
+])("in response to $kind", ({ request }) => {
+  test.each(["000", "001", "099"])("gate responds 502 when the upstream status is %s", async (status) => {
     await openTo(`HTTP/1.1 ${status} Odd\r\nContent-Length: 0\r\n\r\n`);
     expect((await sendRaw(gate.port, request)).status).toBe(502);
     await isAlive();
   });
 
-  test.each(AMBIGUOUS)("$name: 502, and nothing of it", async ({ rest }) => {
+  test.each(AMBIGUOUS)("gate responds 502 to an invalid upstream response: $name", async ({ rest }) => {
     await openTo(`HTTP/1.1 200 OK\r\n${rest}`);
     const { status, text } = await sendRaw(gate.port, request);
     expect(status).toBe(502);
@@ -77,7 +77,7 @@ describe.each([
     { name: "nothing", status: "404 ", says: "HTTP/1.1 404 Not Found\r\n" },
     { name: "words of its own", status: "404 Not  here!", says: "HTTP/1.1 404 Not  here!\r\n" },
     { name: "a status without a name", status: "799 \x01", says: "HTTP/1.1 799 unknown\r\n" },
-  ])("a reason phrase of $name", async ({ status, says }) => {
+  ])("gate handles an upstream reason phrase with $name", async ({ status, says }) => {
     await openTo(`HTTP/1.1 ${status}\r\nContent-Length: 4\r\n\r\nbody`);
     const { text } = await sendRaw(gate.port, request);
     expect(text.slice(0, says.length)).toBe(says);
@@ -93,7 +93,7 @@ describe.each([
     ["Transfer-Encoding: chunked", "Transfer-Encoding: chunked"],
     ["Transfer-Encoding: gzip", "Transfer-Encoding: chunked"],
     ["Transfer-Encoding: chunked", "Content-Length: 5"],
-  ])("an unrequested coding, or framing of two kinds: 502 (%s %s)", async (...fields) => {
+  ])("gate responds 502 to unrequested coding or ambiguous framing: %s %s", async (...fields) => {
     await openTo(`HTTP/1.1 200 OK\r\n${fields.join("\r\n")}\r\n\r\n2\r\nok\r\n0\r\n\r\n`);
     const { status, text } = await sendRaw(gate.port, request);
     expect(status).toBe(502);
@@ -101,14 +101,14 @@ describe.each([
     expect(text.match(/^HTTP/gm)).toHaveLength(1);
   });
 
-  test("the coding `chunked` in any letters is undone and done again", async () => {
+  test("gate accepts upstream `chunked` coding in any letter case", async () => {
     await openTo("HTTP/1.1 200 OK\r\nTransfer-Encoding:  CHUNKED \r\n\r\n2\r\nok\r\n0\r\n\r\n");
     const { text } = await sendRaw(gate.port, request);
     expect(text).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
     expect(text).toMatch(/\r\n\r\n2\r\nok\r\n0\r\n\r\n$/);
   });
 
-  test("a head of 50,000 bytes is passed on, one of 100,000 is a 502", async () => {
+  test("gate forwards an upstream head of 50,000 bytes and rejects 100,000 bytes with 502", async () => {
     const respond = (bytes: number) => `HTTP/1.1 200 OK\r\nX-Long: ${"l".repeat(bytes)}\r\nContent-Length: 2\r\n\r\nok`;
     await openTo(respond(50_000));
     expect((await sendRaw(gate.port, request)).text).toMatch(/^HTTP\/1\.1 200 OK\r\nx-long: l{50000}\r\n/);
@@ -120,7 +120,7 @@ describe.each([
     await isAlive();
   });
 
-  test("an unrequested `100 Continue` is dropped, `103 Early Hints` are passed on", async () => {
+  test("gate drops an unrequested `100 Continue` and forwards `103 Early Hints`", async () => {
     const hints = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nConnection: X-Gone\r\nX-Gone: 1\r\n\r\n";
     const interim = `HTTP/1.1 100 Continue\r\n\r\n${hints}HTTP/1.1 100 Continue\r\nX-A: b\r\n\r\n`;
     await openTo(`${interim}HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok`);
@@ -129,7 +129,7 @@ describe.each([
     expect(text).toMatch(/\r\n\r\nok$/);
   });
 
-  test("of endless interim answers a few are passed on, and to a client of HTTP/1.0 none", async () => {
+  test("gate limits interim responses and sends none to HTTP/1.0 clients", async () => {
     await openTo(`${"HTTP/1.1 102 Processing\r\n\r\n".repeat(100)}HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok`);
     const { text } = await sendRaw(gate.port, request);
     expect(text.match(/^HTTP\/1\.1 102 Processing\r$/gm)).toHaveLength(10);
@@ -144,7 +144,7 @@ describe.each([
     { name: "its last chunk", head: "Transfer-Encoding: chunked", ending: "end" },
     { name: "its last chunk, by a reset", head: "Transfer-Encoding: chunked", ending: "reset" },
     { name: "the end of its connection, by a reset", head: "Connection: close", ending: "reset" },
-  ] as const)("an answer that breaks off before $name never looks whole", async ({ head, ending }) => {
+  ] as const)("upstream response that is truncated before $name stays visibly incomplete", async ({ head, ending }) => {
     const response = `HTTP/1.1 200 OK\r\n${head}\r\n\r\n3\r\nabc\r\n`;
     await openTo(response, ending);
     const { text } = await sendRaw(gate.port, request);
@@ -159,14 +159,14 @@ describe.each([
   });
 });
 
-test("a reason phrase that cannot be written does not get into a 101 either", async () => {
+test("gate removes an invalid reason phrase from a 101 response", async () => {
   await openTo("HTTP/1.1 101 S\x01P\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nhello");
   const { text } = await sendRaw(gate.port, HANDSHAKE);
   expect(text).toMatch(/^HTTP\/1\.1 101 Switching Protocols\r\n/);
   expect(text).toMatch(/\r\n\r\nhello$/);
 });
 
-test("a 101 that was not asked for: 502, and its connection is used no more", async () => {
+test("gate responds 502 to an unrequested 101 and closes the upstream connection", async () => {
   await openTo("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nbytes of it");
   const { status, text } = await sendRaw(gate.port, REQUEST);
   expect(status).toBe(502);

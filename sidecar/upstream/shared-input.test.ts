@@ -45,7 +45,7 @@ const PACES = [7_777, 65_536, 1_000_000];
 const BREAK_MS = 1_500;
 const CHUNKS = [0, 1_000, 50_000];
 
-test("responses that come at the same time do not mix", { timeout: 60_000 }, async () => {
+test("upstream responses that arrive simultaneously are not mixed up", { timeout: 60_000 }, async () => {
   const app = await startApp();
   app.server.removeAllListeners("request");
   app.server.on("request", (req) => {

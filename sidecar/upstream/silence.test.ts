@@ -51,26 +51,29 @@ const textOf = async (response: IncomingMessage): Promise<string> => {
   return text;
 };
 
-describe("an answer that pauses", () => {
-  test("is broken off after its time, as an answer of any other type", async () => {
+describe("a response that pauses", () => {
+  test("paused response is aborted after the upstream idle timeout", async () => {
     const { response } = await openPausing("text/plain", { bodyIdleMs: SHORT_MS, eventsIdleMs: 60_000 });
     await expect(textOf(response)).rejects.toThrow();
   });
 
-  test.each(["text/event-stream", "Text/Event-Stream; charset=utf-8"])("has more of it as %s", async (type) => {
-    const { app, response } = await openPausing(type, { bodyIdleMs: SHORT_MS, eventsIdleMs: 60_000 });
-    const text = textOf(response);
-    await sleep(LONG_MS);
-    app.end("data: 2\n\n");
-    expect(await text).toBe("data: 1\n\ndata: 2\n\n");
-  });
+  test.each(["text/event-stream", "Text/Event-Stream; charset=utf-8"])(
+    "paused response of type %s may last until the stream idle timeout",
+    async (type) => {
+      const { app, response } = await openPausing(type, { bodyIdleMs: SHORT_MS, eventsIdleMs: 60_000 });
+      const text = textOf(response);
+      await sleep(LONG_MS);
+      app.end("data: 2\n\n");
+      expect(await text).toBe("data: 1\n\ndata: 2\n\n");
+    },
+  );
 
-  test("is broken off as a stream of events, too, when that lasts too long", async () => {
+  test("paused event stream is aborted after the stream idle timeout", async () => {
     const { response } = await openPausing("text/event-stream", { bodyIdleMs: 60_000, eventsIdleMs: SHORT_MS });
     await expect(textOf(response)).rejects.toThrow();
   });
 
-  test("gives its time to no later answer of the same connection", async () => {
+  test("idle timeout of one response does not affect the next on its connection", async () => {
     const app = await startApp((req, res) => {
       if (req.url === "/events") res.writeHead(200, { "Content-Type": "text/event-stream" }).end("data: 1\n\n");
       else res.writeHead(200, { "Content-Type": "text/plain" }).write("half");
@@ -86,7 +89,7 @@ describe("an answer that pauses", () => {
 });
 
 describe.each([{ speaks: "HTTP/1.1" }, { speaks: "h2c" }])(
-  "an app of $speaks that has begun its answer while the request is still coming",
+  "an app of $speaks that has begun its response during the request",
   ({ speaks }) => {
     const UPLOAD = Buffer.alloc(64 * 1024 * 1024);
 
@@ -133,7 +136,7 @@ describe.each([{ speaks: "HTTP/1.1" }, { speaks: "h2c" }])(
       return { ...(await begun.promise), response };
     }
 
-    test("is given up when it neither reads the one nor goes on with the other", async () => {
+    test("gate aborts an early response when the app neither reads nor sends", async () => {
       const { response } = await openUpload(SHORT_MS);
       await expect(textOf(response)).rejects.toThrow();
       await waitFor("its place to be free", async () =>
@@ -141,7 +144,7 @@ describe.each([{ speaks: "HTTP/1.1" }, { speaks: "h2c" }])(
       );
     });
 
-    test("may stop reading for as long as it goes on with its answer", async () => {
+    test("app may stop reading the request while it sends its early response", async () => {
       const { atApp, app, response } = await openUpload(1_000);
       const text = textOf(response);
       for (let i = 0; i < 10; i++) {
@@ -152,7 +155,7 @@ describe.each([{ speaks: "HTTP/1.1" }, { speaks: "h2c" }])(
       expect(await text).toBe("begun..........!");
     });
 
-    test("may be silent for as long as it reads", async () => {
+    test("app may pause its early response while it reads the request", async () => {
       const { atApp, app, response } = await openUpload(1_000);
       const text = textOf(response);
       let bytes = 0;
@@ -170,7 +173,7 @@ describe.each([{ speaks: "HTTP/1.1" }, { speaks: "h2c" }])(
   },
 );
 
-test("an app of HTTP/2 that has begun its answer has its time to go on with it once it has the request", async () => {
+test("HTTP/2 app gets the full idle timeout for its response after the request ends", async () => {
   const h2c = createHttp2Server();
   const sessions: ServerHttp2Session[] = [];
   h2c.on("session", (session) => sessions.push(session));
@@ -211,19 +214,19 @@ describe("a WebSocket", () => {
     return { client, atApp: (await connected)[0] };
   }
 
-  test("may be silent for as long as its sides like", async () => {
+  test("WebSocket without an idle timeout stays open while silent", async () => {
     const { client, atApp } = await openSocket(0);
     await sleep(LONG_MS);
     atApp.send("still there");
     expect(String((await once(client, "message"))[0])).toBe("still there");
   });
 
-  test("is closed on both sides when it is silent for longer than it may", async () => {
+  test("silent WebSocket is closed on both sides after its idle timeout", async () => {
     const { client, atApp } = await openSocket(SHORT_MS);
     await Promise.all([once(client, "close"), once(atApp, "close")]);
   });
 
-  test("is not silent while one side speaks", async () => {
+  test("WebSocket with traffic in one direction is not idle", async () => {
     const { client, atApp } = await openSocket(3_000);
     let got = 0;
     client.on("message", () => {

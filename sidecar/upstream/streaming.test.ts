@@ -30,8 +30,8 @@ async function openTo(listener: Listener, options: GateOptions = {}): Promise<Te
   return gate;
 }
 
-describe("answers", () => {
-  test("arrive piece by piece, the head before the first of them", async () => {
+describe("responses", () => {
+  test("gate streams response chunks as they arrive, after the head", async () => {
     const steps = Promise.withResolvers<ServerResponse>();
     await openTo((_req, res) => {
       res.writeHead(200, { "Content-Type": "text/event-stream" });
@@ -50,7 +50,7 @@ describe("answers", () => {
     await once(res, "end");
   });
 
-  test("a head with a length is passed on before its body comes", async () => {
+  test("gate forwards a response head with Content-Length before its body", async () => {
     const steps = Promise.withResolvers<ServerResponse>();
     await openTo((_req, res) => {
       res.writeHead(200, { "Content-Length": 3 });
@@ -65,7 +65,7 @@ describe("answers", () => {
     expect(body).toBe("abc");
   });
 
-  test("a reader that does not read pauses the app, and memory does not grow", async () => {
+  test("a client that stops reading pauses the app without growing memory", async () => {
     let written = 0;
     let isBlocked = false;
     await openTo((_req, res) => {
@@ -106,7 +106,7 @@ describe("answers", () => {
     await once(socket, "close");
   });
 
-  test("of HEAD, 204 and 304 have no body, and the connection stays open", async () => {
+  test("responses to HEAD and with 204 or 304 keep the connection open", async () => {
     await openTo((req, res) => {
       if (req.url === "/204") res.writeHead(204).end();
       else if (req.url === "/304") res.writeHead(304, { ETag: '"a"' }).end();
@@ -131,7 +131,7 @@ describe("answers", () => {
     await once(socket, "close");
   });
 
-  test("keep their headers, as often as they came, without those of one hop", async () => {
+  test("gate forwards repeated response headers and removes hop-by-hop headers", async () => {
     await openTo((_req, res) => {
       res.writeHead(201, "Made Here", [
         ["Set-Cookie", "a=1"],
@@ -155,7 +155,7 @@ describe("answers", () => {
     expect(headers["x-request-id"]).toBe("the-app's");
   });
 
-  test("keep their trailers", async () => {
+  test("gate forwards response trailers", async () => {
     await openTo((_req, res) => {
       res.writeHead(200, { Trailer: "X-Checksum" });
       res.write("body");
@@ -170,7 +170,7 @@ describe("answers", () => {
     });
   });
 
-  test("that break off close the client's connection, so that they do not look complete", async () => {
+  test("gate closes the client connection on a truncated response", async () => {
     await openTo((_req, res) => {
       res.writeHead(200, { "Content-Length": 100 });
       res.write("half");
@@ -180,8 +180,8 @@ describe("answers", () => {
   });
 });
 
-describe("bodies of requests", () => {
-  test("arrive piece by piece, with chunks or a length", async () => {
+describe("request bodies", () => {
+  test("gate streams request chunks as they arrive, chunked or with a length", async () => {
     const pieces: string[] = [];
     const framings: unknown[] = [];
     await openTo((req, res) => {
@@ -202,17 +202,20 @@ describe("bodies of requests", () => {
     expect(framings).toEqual(["chunked", "100003"]);
   });
 
-  test.each(["GET", "DELETE", "PUT", "OPTIONS", "PROPFIND"])("are passed on with %s", async (method) => {
-    await openTo(async (req, res) => {
-      let body = "";
-      for await (const chunk of req) body += chunk;
-      res.end(`${req.method} ${body}`);
-    });
-    const headers = { "Content-Length": "4" };
-    expect((await call(gate.port, { method, body: "body", headers })).body).toBe(`${method} body`);
-  });
+  test.each(["GET", "DELETE", "PUT", "OPTIONS", "PROPFIND"])(
+    "gate forwards the body of a %s request",
+    async (method) => {
+      await openTo(async (req, res) => {
+        let body = "";
+        for await (const chunk of req) body += chunk;
+        res.end(`${req.method} ${body}`);
+      });
+      const headers = { "Content-Length": "4" };
+      expect((await call(gate.port, { method, body: "body", headers })).body).toBe(`${method} body`);
+    },
+  );
 
-  test("an app that does not read pauses the client", async () => {
+  test("an app that stops reading pauses the client", async () => {
     const stalled = Promise.withResolvers<IncomingMessage>();
     await openTo((req) => {
       req.pause();
@@ -249,7 +252,7 @@ describe("bodies of requests", () => {
     req.destroy();
   });
 
-  test("that the app does not wait for are read to their end, so that the client reads the answer", async () => {
+  test("gate drains a body after an early response so that the client reads it", async () => {
     await openTo((_req, res) => res.writeHead(413).end("too large"));
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     const send = async () => {
@@ -267,7 +270,7 @@ describe("bodies of requests", () => {
     agent.destroy();
   });
 
-  test("of refused requests are read up to a bound, then the connection is closed", async () => {
+  test("gate drains rejected request bodies up to a limit, then closes the connection", async () => {
     gate = await openGate({ config: { limits: { drainBytesMax: MiB } } });
     const body = (bytes: number) => call(gate.port, { method: "POST", body: Buffer.alloc(bytes) });
     expect((await body(MiB / 2)).status).toBe(401);
@@ -284,7 +287,7 @@ describe("Expect: 100-continue", () => {
   const expectant = (...headers: string[]) =>
     `${["POST /a HTTP/1.1", "Host: a", "Content-Length: 4", "Expect: 100-continue", ...headers].join("\r\n")}\r\n\r\n`;
 
-  test("the check comes first, then the 100, then the body", async () => {
+  test("gate decides before it forwards 100 Continue and reads the body", async () => {
     gate = await openGate();
     const key = await gate.records.putKey();
     const socket = connect(gate.port, "127.0.0.1");
@@ -300,7 +303,7 @@ describe("Expect: 100-continue", () => {
     await once(socket, "close");
   });
 
-  test("a refusal is answered without a 100, and the connection is closed", async () => {
+  test("gate rejects a request without sending 100 Continue and closes the connection", async () => {
     gate = await openGate();
     const { status, text } = await sendRaw(gate.port, expectant());
     expect(status).toBe(401);
@@ -308,8 +311,8 @@ describe("Expect: 100-continue", () => {
   });
 });
 
-describe("ends", () => {
-  test("a client that disconnects ends the request at the app", async () => {
+describe("disconnects and errors", () => {
+  test("client disconnect aborts the upstream request", async () => {
     const arrived = Promise.withResolvers<IncomingMessage>();
     await openTo((req) => arrived.resolve(req), { timeouts: { halfClosedMs: 100 } });
     const req = request({ port: gate.port, host: "127.0.0.1", agent: false });
@@ -324,7 +327,7 @@ describe("ends", () => {
     );
   });
 
-  test("a client that disconnects in the middle of its body ends it too", async () => {
+  test("client disconnect during the request body aborts the upstream request", async () => {
     const broken = Promise.withResolvers<void>();
     await openTo((req) => {
       req.on("error", () => broken.resolve());
@@ -339,13 +342,13 @@ describe("ends", () => {
     await Promise.race([broken.promise, waitFor("the app to be left", async () => (await connections(server)) === 0)]);
   });
 
-  test("an app that cannot be reached: 502", async () => {
+  test("gate responds 502 when the app is unreachable", async () => {
     gate = await openGate({ ...OPEN, config: { upstream: `http://127.0.0.1:${await freePort()}` } });
     const response = await call(gate.port);
     expect([response.status, kindOf(response)]).toEqual([502, "upstream_unreachable"]);
   });
 
-  test("an app that breaks off before it answers: 502, and the request is not repeated", async () => {
+  test("gate responds 502 without a retry when the app disconnects before responding", async () => {
     let asked = 0;
     await openTo((req) => {
       asked += 1;
@@ -355,7 +358,7 @@ describe("ends", () => {
     expect(asked).toBe(1);
   });
 
-  test("an app that speaks something else: 502", async () => {
+  test("gate responds 502 when the app does not speak HTTP", async () => {
     const port = await freePort();
     const sockets = new Set<Socket>();
     const other = createServer((socket) => {
@@ -370,7 +373,7 @@ describe("ends", () => {
     other.close();
   });
 
-  test("an app that neither reads the request nor answers in time: 504, and its place is free again", async () => {
+  test("gate responds 504 and releases the slot when the app neither reads nor responds", async () => {
     await openTo((req) => req.socket.pause(), { timeouts: { headersMs: 200 } });
     const socket = connect(gate.port, "127.0.0.1");
     const read = readAll(socket);
@@ -382,18 +385,18 @@ describe("ends", () => {
     expect(await gate.metrics()).toContain('postern_sidecar_upstream_requests{state="active"} 0');
   });
 
-  test("an app that does not answer in time: 504", async () => {
+  test("gate responds 504 when the app does not respond in time", async () => {
     await openTo(() => {}, { timeouts: { headersMs: 100 } });
     const response = await call(gate.port);
     expect([response.status, kindOf(response)]).toEqual([504, "upstream_timeout"]);
   });
 
-  test("an answer that stops in the middle closes the connection", async () => {
+  test("gate closes the client connection when a response stalls", async () => {
     await openTo((_req, res) => void res.write("half"), { timeouts: { bodyIdleMs: 100 } });
     await expect(call(gate.port)).rejects.toThrow();
   });
 
-  test("a body that stops in the middle: 408, and the app is left", async () => {
+  test("gate responds 408 when a body stalls, and aborts the upstream request", async () => {
     await openTo((req) => void req.resume(), { timeouts: { requestBodyIdleMs: 100 } });
     const head = "POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\nhalf";
     expect((await sendRaw(gate.port, head)).status).toBe(408);

@@ -29,7 +29,7 @@ test.each([
   },
   { name: "without content", first: "HTTP/1.1 204 No Content\r\n\r\n" },
 ])(
-  "a response $name and what comes after it leave the next response to who waits for its place",
+  "surplus data after a response $name does not affect the next queued request",
   async ({ first, planted = respond("planted") }) => {
     const { asked } = await openToOnePlace();
     const one = call(gate.port, { path: "/one" });
@@ -47,7 +47,7 @@ test.each([
   },
 );
 
-test("after a second response to one request, each request gets a connection of its own", async () => {
+test("gate opens new upstream connections after an app sends two responses to one request", async () => {
   const { asked } = await openToOnePlace();
   const call1 = call(gate.port, { path: "/one" });
   await waitFor("the first request", () => asked.length === 1);
@@ -67,7 +67,7 @@ test("after a second response to one request, each request gets a connection of 
   expect(new Set(asked.map(({ socket }) => socket)).size).toBe(3);
 });
 
-test("an app that keeps to one response keeps its connection", async () => {
+test("gate reuses the upstream connection of an app with one response per request", async () => {
   const { asked } = await openToOnePlace();
   for (const path of ["/one", "/two"]) {
     const before = asked.length;

@@ -35,7 +35,7 @@ afterEach(async () => {
   await gate.close();
 });
 
-test("requests, bodies and WebSockets reach it, on connections that are used again", async () => {
+test("gate forwards requests and WebSockets to a TLS app on reused connections", async () => {
   setDefaultCACertificates([...before, cert]);
   gate = await openGate({ ...OPEN, config: { upstream: url } });
   let connections = 0;
@@ -54,7 +54,7 @@ test("requests, bodies and WebSockets reach it, on connections that are used aga
   socket.terminate();
 });
 
-test("one that is not trusted gets no request: 502", async () => {
+test("gate responds 502 when the TLS certificate of the app is untrusted", async () => {
   gate = await openGate({ ...OPEN, config: { upstream: url } });
   const response = await call(gate.port);
   expect([response.status, kindOf(response)]).toEqual([502, "upstream_unreachable"]);

@@ -93,7 +93,7 @@ const nothingIsUnderWay = () =>
   });
 
 describe("a WebSocket over HTTP/2", () => {
-  test("is announced, checked, and then speaks with the app in both directions, beside other requests", async () => {
+  test("gate accepts a WebSocket over HTTP/2 beside other streams", async () => {
     await openWith({ app: await startEcho() });
     expect(session.remoteSettings.enableConnectProtocol).toBe(true);
     const key = await gate.records.putKey({ keyId: "key_ws" });
@@ -119,7 +119,7 @@ describe("a WebSocket over HTTP/2", () => {
     expect(stream.rstCode).toBe(0);
   });
 
-  test("from a gateway that passes on its client's Sec-WebSocket-Key gets the answer to it", async () => {
+  test("gate answers the Sec-WebSocket-Key that a gateway forwards over HTTP/2", async () => {
     await openWith({ app: await startEcho() });
     const { response, stream } = await open(await gate.records.putKey(), {
       "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
@@ -133,7 +133,7 @@ describe("a WebSocket over HTTP/2", () => {
   test.each([
     { name: "without a key: 401", key: async () => "unknown", status: 401 },
     { name: "with a disabled key: 401", key: () => gate.records.putKey({ enabled: false }), status: 401 },
-  ])("$name, and nothing is sent to the app", async ({ key, status }) => {
+  ])("WebSocket over HTTP/2 $name, without calling the app", async ({ key, status }) => {
     await openWith({ app: await startEcho() });
     const stream = ask(withKey(await key()));
     const [response] = await once(stream, "response");
@@ -147,7 +147,7 @@ describe("a WebSocket over HTTP/2", () => {
     ["for another protocol", { ":protocol": "connect-udp" }, false],
     ["that ends with its head", {}, true],
     ["with the length of a body", { "content-length": "4" }, false],
-  ])("a CONNECT %s: 400", async (_name, headers, endStream) => {
+  ])("gate responds 400 to an extended CONNECT %s", async (_name, headers, endStream) => {
     await openWith({ app: await startEcho() });
     const key = await gate.records.putKey();
     const stream = session.request({ ...WEBSOCKET, ...withKey(key), ...headers }, { endStream });
@@ -157,7 +157,7 @@ describe("a WebSocket over HTTP/2", () => {
     expect(sockets?.clients.size).toBe(0);
   });
 
-  test("an app that declines is passed back, and the connection goes on", async () => {
+  test("gate forwards a declined WebSocket over HTTP/2 and keeps the connection", async () => {
     const app = await startApp((_req, res) => res.end("ok"));
     app.server.on("upgrade", (_req, socket: Socket) => {
       socket.end("HTTP/1.1 403 Forbidden\r\nContent-Length: 4\r\nX-Why: because\r\n\r\nnope");
@@ -178,7 +178,7 @@ describe("a WebSocket over HTTP/2", () => {
     await nothingIsUnderWay();
   });
 
-  test("an app whose answer belongs to another key: 502", async () => {
+  test("gate responds 502 over HTTP/2 when Sec-WebSocket-Accept is wrong", async () => {
     const app = await startApp();
     app.server.on("upgrade", (_req, socket: Socket) => {
       socket.on("error", () => {}).on("end", () => socket.end());
@@ -193,7 +193,7 @@ describe("a WebSocket over HTTP/2", () => {
     await nothingIsUnderWay();
   });
 
-  test("an app that cannot be reached: 502; one that does not answer: 504", async () => {
+  test("WebSocket over HTTP/2 gets 502 if the app is unreachable and 504 on timeout", async () => {
     await openWith({ config: { upstream: `http://127.0.0.1:${await freePort()}` } });
     const [first] = await once(ask(withKey(await gate.records.putKey())), "response");
     expect(first[":status"]).toBe(502);
@@ -206,7 +206,7 @@ describe("a WebSocket over HTTP/2", () => {
     expect(second[":status"]).toBe(504);
   });
 
-  test("a reset of the client's stream closes the app's connection, and the app's end that stream alone", async () => {
+  test("closing either side of a WebSocket over HTTP/2 closes the other side", async () => {
     await openWith({ app: await startEcho() });
     const key = await gate.records.putKey();
     const first = await open(key);
@@ -227,7 +227,7 @@ describe("a WebSocket over HTTP/2", () => {
     await nothingIsUnderWay();
   });
 
-  test("a client that is gone before the app answers leaves nothing behind", async () => {
+  test("client disconnect before a WebSocket upgrade over HTTP/2 leaks no resources", async () => {
     const app = await startApp();
     const asked = Promise.withResolvers<Socket>();
     app.server.on("upgrade", (_req, socket: Socket) => asked.resolve(socket.on("end", () => socket.end()).resume()));
@@ -239,7 +239,7 @@ describe("a WebSocket over HTTP/2", () => {
     await nothingIsUnderWay();
   });
 
-  test("each side is held back by the other one's reading", async () => {
+  test("each side of a WebSocket over HTTP/2 applies backpressure to the other", async () => {
     const app = await startApp();
     const atApp = Promise.withResolvers<Socket>();
     app.server.on("upgrade", (req, socket: Socket) => {
@@ -278,8 +278,8 @@ describe("a WebSocket over HTTP/2", () => {
   });
 });
 
-describe("while it is open", () => {
-  test("it is checked again, and closed when its key is no longer valid", async () => {
+describe("an open connection", () => {
+  test("WebSocket over HTTP/2 is closed when its key is revoked", async () => {
     await openWith({ app: await startEcho(), timeouts: { recheckMs: 50 } });
     const key = await gate.records.putKey();
     const stays = await open(await gate.records.putKey());
@@ -295,7 +295,7 @@ describe("while it is open", () => {
     await nothingIsUnderWay();
   });
 
-  test("it may be silent for as long as a WebSocket may", async () => {
+  test("silent WebSocket over HTTP/2 stays open up to the WebSocket idle timeout", async () => {
     await openWith({
       app: await startEcho(),
       timeouts: { requestBodyIdleMs: 50, bodyIdleMs: 50, tunnelIdleMs: 1_500 },
@@ -307,7 +307,7 @@ describe("while it is open", () => {
     expect(performance.now() - startedMs).toBeGreaterThan(1_400);
   });
 
-  test("the gate's end waits for it, and then cuts it", async () => {
+  test("gate shutdown waits for a WebSocket over HTTP/2, then closes it", async () => {
     await openWith({ app: await startEcho(), timeouts: { closeMs: 500 } });
     const { socket, stream, hello } = await open(await gate.records.putKey());
     await hello;

@@ -50,7 +50,7 @@ const handshake = (...headers: string[]): string =>
   ].join("\r\n")}\r\n\r\n`;
 
 describe("a WebSocket", () => {
-  test("is checked, then speaks with the app in both directions", async () => {
+  test("gate forwards WebSocket data in both directions after a decision", async () => {
     gate = await openGate({ app: await startEcho() });
     const socket = open(await gate.records.putKey({ keyId: "key_ws" }));
     const [hello] = await once(socket, "message");
@@ -70,7 +70,7 @@ describe("a WebSocket", () => {
   test.each([
     { name: "without a key: 401", key: async () => "unknown", status: 401 },
     { name: "with a disabled key: 401", key: () => gate.records.putKey({ enabled: false }), status: 401 },
-  ])("$name, and nothing is sent to the app", async ({ key, status }) => {
+  ])("WebSocket upgrade $name, without calling the app", async ({ key, status }) => {
     gate = await openGate({ app: await startEcho() });
     const socket = open(await key());
     const [, response] = await once(socket, "unexpected-response");
@@ -80,7 +80,7 @@ describe("a WebSocket", () => {
     response.destroy();
   });
 
-  test("bytes directly after the handshake are not lost, on either side", async () => {
+  test("bytes directly after the WebSocket handshake are kept on both sides", async () => {
     const app = await startApp();
     const got: string[] = [];
     app.server.on("upgrade", (_req, socket: Socket, head: Buffer) => {
@@ -102,7 +102,7 @@ describe("a WebSocket", () => {
     expect(read()).toMatch(/last word$/);
   });
 
-  test("an app that declines is passed back", async () => {
+  test("gate forwards the response of an app that declines a WebSocket", async () => {
     const app = await startApp();
     app.server.on("upgrade", (_req, socket: Socket) => {
       socket.end("HTTP/1.1 403 Forbidden\r\nContent-Length: 4\r\nX-Why: because\r\n\r\nnope");
@@ -114,7 +114,7 @@ describe("a WebSocket", () => {
     expect(text).toMatch(/\r\n\r\nnope$/);
   });
 
-  test("an app that cannot be reached: 502; one that does not answer: 504", async () => {
+  test("WebSocket upgrade gets 502 if the app is unreachable and 504 on timeout", async () => {
     gate = await openGate({ config: { upstream: `http://127.0.0.1:${await freePort()}` } });
     expect((await sendRaw(gate.port, handshake(`X-API-Key: ${await gate.records.putKey()}`))).status).toBe(502);
     await gate.close();
@@ -124,7 +124,7 @@ describe("a WebSocket", () => {
     expect((await sendRaw(gate.port, handshake(`X-API-Key: ${await gate.records.putKey()}`))).status).toBe(504);
   });
 
-  test("an error of either side closes the other", async () => {
+  test("an error on either side of a WebSocket closes the other", async () => {
     gate = await openGate({ app: await startEcho() });
     const key = await gate.records.putKey();
     const first = open(key);
@@ -140,7 +140,7 @@ describe("a WebSocket", () => {
   });
 });
 
-describe("when one side has ended, and the other does not", () => {
+describe("a half-closed WebSocket", () => {
   let atApp: Socket;
   let client: Socket;
   /** Opens a connection whose both sides the test ends. */
@@ -165,13 +165,16 @@ describe("when one side has ended, and the other does not", () => {
   const isOpen = async (): Promise<boolean> =>
     !(await gate.metrics()).includes('postern_sidecar_upstream_requests{state="upgraded"} 0');
 
-  test.each(["client", "app"] as const)("it is closed after a while, because the %s may be gone", async (which) => {
-    await openBoth();
-    (which === "client" ? client : atApp).end();
-    await waitFor("its place to be free", async () => !(await isOpen()));
-  });
+  test.each(["client", "app"] as const)(
+    "half-closed WebSocket is closed after a timeout because the %s may be disconnected",
+    async (which) => {
+      await openBoth();
+      (which === "client" ? client : atApp).end();
+      await waitFor("its place to be free", async () => !(await isOpen()));
+    },
+  );
 
-  test("it stays as long as the other sends", async () => {
+  test("half-closed WebSocket stays open while the other side sends data", async () => {
     await openBoth();
     const untilMs = performance.now() + 4_000;
     client.end();
@@ -185,8 +188,8 @@ describe("when one side has ended, and the other does not", () => {
   });
 });
 
-describe("while it is open, it is checked again", () => {
-  test("and closed when its key is no longer valid", async () => {
+describe("periodic checks of open connections", () => {
+  test("open WebSocket is closed when its key is revoked", async () => {
     gate = await openGate({ app: await startEcho(), timeouts: { recheckMs: 50 } });
     const key = await gate.records.putKey();
     const stays = open(await gate.records.putKey());
@@ -201,7 +204,7 @@ describe("while it is open, it is checked again", () => {
     await once(stays, "close");
   });
 
-  test("and so are streaming responses", async () => {
+  test("streaming response is aborted when its key is revoked", async () => {
     const app = await startApp((_req, res) => void res.write("more to come"));
     gate = await openGate({ app, timeouts: { recheckMs: 50 } });
     const key = await gate.records.putKey();
@@ -216,7 +219,7 @@ describe("while it is open, it is checked again", () => {
 });
 
 describe("other upgrades", () => {
-  test("h2c is ignored, and the request is served normally", async () => {
+  test("gate ignores an h2c upgrade and serves the request normally", async () => {
     gate = await openGate();
     const key = await gate.records.putKey();
     const request = `GET /a HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings, close\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQ\r\nX-API-Key: ${key}\r\n\r\n`;
@@ -225,14 +228,14 @@ describe("other upgrades", () => {
     expect(gate.app.seen[0]?.headers).not.toHaveProperty("upgrade");
   });
 
-  test("one of HTTP/1.0 is ignored, and the request is served normally", async () => {
+  test("gate ignores an HTTP/1.0 upgrade and serves the request normally", async () => {
     gate = await openGate();
     const request = handshake(`X-API-Key: ${await gate.records.putKey()}`).replace("HTTP/1.1", "HTTP/1.0");
     expect((await sendRaw(gate.port, request)).text).toMatch(/\r\n\r\nok$/);
     expect(gate.app.seen[0]?.headers).not.toHaveProperty("upgrade");
   });
 
-  test("one with a body: 400", async () => {
+  test("gate responds 400 to an upgrade request with a body", async () => {
     gate = await openGate({ app: await startEcho() });
     const key = await gate.records.putKey();
     const { status } = await sendRaw(gate.port, `${handshake(`X-API-Key: ${key}`, "Content-Length: 4")}body`);
@@ -240,7 +243,7 @@ describe("other upgrades", () => {
   });
 });
 
-test("an upgrade while the client is gone leaves nothing behind", async () => {
+test("client disconnect during an upgrade leaks no resources", async () => {
   const app = createServer();
   const asked = Promise.withResolvers<Socket>();
   app.on("upgrade", (_req, socket: Socket) => asked.resolve(socket.on("end", () => socket.end())));

@@ -32,7 +32,7 @@ async function openToHolding(
   return { held, paths, sockets };
 }
 
-test("a burst opens no more connections to the app than allowed, and all of it is answered", async () => {
+test("gate serves a burst of requests within the upstream connection limit", async () => {
   const { held, sockets } = await openToHolding({ config: { limits: { upstreamConnectionsMax: 5, addressShare: 1 } } });
   const responses = Array.from({ length: 60 }, (_, i) => call(gate.port, { path: `/${i}` }));
   for (let answered = 0; answered < 60; answered += 5) {
@@ -43,7 +43,7 @@ test("a burst opens no more connections to the app than allowed, and all of it i
   expect(sockets.size).toBeLessThanOrEqual(5);
 });
 
-test("a request without a place in the time to connect fails, and never reaches the app", async () => {
+test("queued request fails after the connect timeout without reaching the app", async () => {
   const { held, paths } = await openToHolding({
     config: { limits: { upstreamConnectionsMax: 1 } },
     timeouts: { connectMs: 200 },
@@ -65,7 +65,7 @@ test("a request without a place in the time to connect fails, and never reaches 
   expect(paths).toEqual(["/first", "/later"]);
 });
 
-test("a request that is aborted while it waits leaves the queue", async () => {
+test("aborted request leaves the upstream queue", async () => {
   const { held, paths } = await openToHolding({ config: { limits: { upstreamConnectionsMax: 1 } } });
   const first = call(gate.port, { path: "/first" });
   await waitFor("the first to arrive", () => held.length === 1);
