@@ -211,7 +211,7 @@ describe("with a root key at the terminal", () => {
     const { apply } = await open("guides/platform/rules.md");
     await apply("policy.yaml", "roles.yaml");
     await enforced();
-    const { line, lines } = await open("guides/platform/why-refused.md");
+    const { line, lines } = await open("explain.md");
     const [keyId, policyId] = await Promise.all(
       [
         ["apikeys.postern.dev", "orders-client", "{.status.keyId}"],

@@ -98,7 +98,7 @@ describe.each(pages.filter(({ blocks }) => stepsOf(blocks).some((step) => isOurs
 );
 
 test("each kind of refusal that a page names is one of a gate, with that status", () => {
-  const rows = [...readFileSync(join(FOLDER, "why-refused.md"), "utf8").matchAll(/^ *\| (\d{3}) \| ([^|]+) \|/gm)];
+  const rows = [...readFileSync(join(ROOT, "docs/explain.md"), "utf8").matchAll(/^ *\| (\d{3}) \| ([^|]+) \|/gm)];
   expect(rows.length).toBeGreaterThan(7);
   for (const [, status, kinds = ""] of rows) {
     for (const [, kind = ""] of kinds.matchAll(/`(\w+)`/g)) {
