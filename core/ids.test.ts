@@ -4,7 +4,7 @@ import { ID_PREFIXES, type IdKind, makeId } from "./ids.ts";
 
 const kinds = Object.keys(ID_PREFIXES) as IdKind[];
 
-test.each(kinds)("an id of %s is its prefix and 16 letters or digits", (kind) => {
+test.each(kinds)("generated id of kind %s is its prefix and 16 alphanumeric characters", (kind) => {
   fc.assert(
     fc.property(fc.uint8Array({ minLength: 16, maxLength: 24 }), (bytes) => {
       expect(makeId(kind, bytes)).toMatch(new RegExp(`^${ID_PREFIXES[kind]}_[a-zA-Z0-9]{16}$`));
@@ -13,16 +13,16 @@ test.each(kinds)("an id of %s is its prefix and 16 letters or digits", (kind) =>
   );
 });
 
-test("every prefix is of one kind", () => {
+test("every id prefix belongs to exactly one kind", () => {
   expect(new Set(Object.values(ID_PREFIXES)).size).toBe(kinds.length);
 });
 
-test("the lowest and the highest bytes make the first and the last character", () => {
+test("lowest and highest random bytes map to the first and last id character", () => {
   expect(makeId("key", new Uint8Array(16))).toBe(`key_${"0".repeat(16)}`);
   expect(makeId("key", new Uint8Array(16).fill(255))).toBe(`key_${"z".repeat(16)}`);
 });
 
-test("different upper 24 bits of any word make a different id, and bytes after the 16th are not used", () => {
+test("generated ids depend on the upper 24 bits of each of four words", () => {
   const bytes = Uint8Array.from({ length: 17 }, (_, i) => i * 15);
   const id = makeId("api", bytes);
   expect(makeId("api", bytes.with(16, 1))).toBe(id);
@@ -30,6 +30,6 @@ test("different upper 24 bits of any word make a different id, and bytes after t
     expect(makeId("api", bytes.with(at, (bytes[at] ?? 0) ^ 0x80))).not.toBe(id);
 });
 
-test("fewer than 16 bytes are an error of the caller", () => {
+test("id generation throws when it gets fewer than 16 bytes", () => {
   expect(() => makeId("key", new Uint8Array(15))).toThrow(RangeError);
 });

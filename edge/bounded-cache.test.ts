@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { BoundedCache } from "./bounded-cache.ts";
 
-test("an entry that was read recently is kept, one that was not is evicted", () => {
+test("BoundedCache evicts entries that were not read recently", () => {
   const cache = new BoundedCache<string, number>(3);
   for (const [i, key] of ["a", "b", "c"].entries()) cache.set(key, i);
   cache.get("a");
@@ -9,7 +9,7 @@ test("an entry that was read recently is kept, one that was not is evicted", () 
   expect(["a", "b", "c", "d"].map((key) => cache.get(key))).toEqual([0, undefined, 2, 3]);
 });
 
-test("it never holds more than `max` entries, also when all are in use", () => {
+test("BoundedCache never exceeds `max` entries, even if all are in use", () => {
   const cache = new BoundedCache<number, number>(10);
   for (let i = 0; i < 100; i++) {
     for (let j = 0; j < i; j++) cache.get(j);
@@ -19,7 +19,7 @@ test("it never holds more than `max` entries, also when all are in use", () => {
   }
 });
 
-test("an entry that is set again is replaced, and none is evicted", () => {
+test("BoundedCache replaces an existing entry without evicting another", () => {
   const cache = new BoundedCache<string, number>(1);
   cache.set("a", 1);
   expect(cache.set("a", 2)).toEqual([]);
@@ -28,7 +28,7 @@ test("an entry that is set again is replaced, and none is evicted", () => {
   expect(cache.size).toBe(0);
 });
 
-test("its entries together are not heavier than it may be; an entry that is heavier alone is kept alone", () => {
+test("BoundedCache limits the total weight and keeps one oversized entry alone", () => {
   const cache = new BoundedCache<string, string>(100, 10);
   for (const name of ["a", "b", "c"]) cache.set(name, name, 3);
   expect(cache.set("d", "d", 4)).toEqual(["a"]);
@@ -45,7 +45,7 @@ test("its entries together are not heavier than it may be; an entry that is heav
   expect(cache.set("j", "j", 10)).toEqual([]);
 });
 
-test("an entry that grows while it is held makes room for itself, too", () => {
+test("BoundedCache evicts other entries when a cached entry grows", () => {
   const cache = new BoundedCache<string, string>(100, 10);
   for (const name of ["a", "b", "c", "d", "e"]) cache.set(name, name, 2);
   expect(cache.set("b", "more of b", 7)).toEqual(["a", "c", "d"]);
@@ -61,7 +61,7 @@ test("an entry that grows while it is held makes room for itself, too", () => {
   expect(cache.get("b")).toBe("most of b");
 });
 
-test("its weight never exceeds the bound, however its entries are set, grow, shrink and go", () => {
+test("BoundedCache total weight never exceeds its limit under random operations", () => {
   const cache = new BoundedCache<number, number>(20, 50);
   const weights = new Map<number, number>();
   let seed = 7;

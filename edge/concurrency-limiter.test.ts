@@ -32,22 +32,22 @@ test.each([
   { share: 0.75, alone: 75 },
   { share: 0.1, alone: 10 },
   { share: 1, alone: 100 },
-])("a single address gets a share of $share: $alone of 100", ({ share, alone }) => {
+])("ConcurrencyLimiter gives a single address with share $share $alone of 100 slots", ({ share, alone }) => {
   expect(takeAll(new ConcurrencyLimiter({ ...OPTIONS, share }), "a")).toBe(alone);
 });
 
-test.each([1, 2, 3])("of %i places one can be taken", (max) => {
+test.each([1, 2, 3])("ConcurrencyLimiter with max %i lets a single address acquire at least one slot", (max) => {
   expect(takeAll(new ConcurrencyLimiter({ ...OPTIONS, max }), "a")).toBeGreaterThanOrEqual(1);
 });
 
-test("the more the others hold, the fewer an address gets, and a new one always finds a place", () => {
+test("ConcurrencyLimiter shrinks the share of one address under load and serves new addresses", () => {
   const limiter = new ConcurrencyLimiter(OPTIONS);
   const got = Array.from({ length: 5 }, (_, i) => takeAll(limiter, `greedy ${i}`));
   expect(got).toEqual([50, 25, 13, 6, 3]);
   expect(limiter.tryAcquire("new")).toBe(true);
 });
 
-test("never more than all places are taken, and a released one can be taken again", () => {
+test("ConcurrencyLimiter never exceeds its maximum and reuses released slots", () => {
   const limiter = new ConcurrencyLimiter({ ...OPTIONS, max: 3, share: 1 });
   expect(takeAll(limiter, "a")).toBe(3);
   expect(limiter.tryAcquire("b")).toBe(false);
@@ -55,7 +55,7 @@ test("never more than all places are taken, and a released one can be taken agai
   expect([limiter.tryAcquire("b"), limiter.tryAcquire("b"), limiter.taken]).toEqual([true, false, 3]);
 });
 
-test("waiting seekers are served in turns by address, and oldest first within one", () => {
+test("ConcurrencyLimiter serves waiters round-robin by address, oldest first within an address", () => {
   const limiter = new ConcurrencyLimiter({ ...OPTIONS, max: 1 });
   limiter.tryAcquire("x");
   const order: string[] = [];
@@ -74,7 +74,7 @@ test("waiting seekers are served in turns by address, and oldest first within on
   expect([limiter.taken, limiter.waiting]).toEqual([1, 0]);
 });
 
-test("an address over its share waits while places are free, and gets one when enough are", () => {
+test("ConcurrencyLimiter queues an address above its share although slots are free", () => {
   const limiter = new ConcurrencyLimiter(OPTIONS);
   takeAll(limiter, "greedy");
   for (let i = 0; i < 20; i++) expect(limiter.tryAcquire(`other ${i}`)).toBe(true);
@@ -89,7 +89,7 @@ test("an address over its share waits while places are free, and gets one when e
   expect(late.state).toBe("has a place");
 });
 
-test("a seeker that left is skipped", () => {
+test("ConcurrencyLimiter skips a canceled waiter", () => {
   const limiter = new ConcurrencyLimiter({ ...OPTIONS, max: 1 });
   limiter.tryAcquire("x");
   const [gone, next] = [acquire(limiter, "a"), acquire(limiter, "a")];
@@ -112,23 +112,26 @@ function fillLine(limiter: ConcurrencyLimiter, address: string, bytes: number): 
 test.each([
   { name: "by number", bytes: 0, waiting: { max: 10, bytesMax: 1_000 } },
   { name: "by bytes", bytes: 100, waiting: { max: 1_000, bytesMax: 1_000 } },
-])("what waits is bounded $name, shared by address, and who may not wait is told so at once", ({ bytes, waiting }) => {
-  const limiter = new ConcurrencyLimiter({ ...OPTIONS, max: 1, waiting });
-  limiter.tryAcquire("x");
-  const greedy = fillLine(limiter, "a", bytes);
-  expect([greedy.length, fillLine(limiter, "b", bytes).length, limiter.waiting]).toEqual([5, 3, 8]);
-  // One that leaves, and one that gets a place, make room.
-  expect(limiter.cancel(greedy[0] as Asking)).toBe(true);
-  expect(acquire(limiter, "c", bytes).state).toBe("waits");
-  limiter.release("x");
-  expect(greedy[1]?.state).toBe("has a place");
-  expect(acquire(limiter, "c", bytes).state).toBe("waits");
-  limiter.close();
-  expect([limiter.waiting, fillLine(limiter, "a", bytes).length]).toEqual([0, 5]);
-  limiter.close();
-});
+])(
+  "ConcurrencyLimiter limits the queue $name per address and rejects excess waiters immediately",
+  ({ bytes, waiting }) => {
+    const limiter = new ConcurrencyLimiter({ ...OPTIONS, max: 1, waiting });
+    limiter.tryAcquire("x");
+    const greedy = fillLine(limiter, "a", bytes);
+    expect([greedy.length, fillLine(limiter, "b", bytes).length, limiter.waiting]).toEqual([5, 3, 8]);
+    // One that leaves, and one that gets a place, make room.
+    expect(limiter.cancel(greedy[0] as Asking)).toBe(true);
+    expect(acquire(limiter, "c", bytes).state).toBe("waits");
+    limiter.release("x");
+    expect(greedy[1]?.state).toBe("has a place");
+    expect(acquire(limiter, "c", bytes).state).toBe("waits");
+    limiter.close();
+    expect([limiter.waiting, fillLine(limiter, "a", bytes).length]).toEqual([0, 5]);
+    limiter.close();
+  },
+);
 
-test("with a share of 1 addresses are ignored while waiting, and one that is too large never waits", () => {
+test("ConcurrencyLimiter with share 1 ignores addresses and rejects oversized waiters immediately", () => {
   const limiter = new ConcurrencyLimiter({ ...OPTIONS, share: 1, max: 1, waiting: { max: 10, bytesMax: 1_000 } });
   limiter.tryAcquire("x");
   expect(acquire(limiter, "a", 1_001).state).toBe("was told no");
@@ -137,12 +140,12 @@ test("with a share of 1 addresses are ignored while waiting, and one that is too
   limiter.close();
 });
 
-test("without bounds none waits", () => {
+test("ConcurrencyLimiter without a queue limit rejects all waiters", () => {
   const limiter = new ConcurrencyLimiter({ max: 1, share: 0.5, waitMs: 0 });
   expect([acquire(limiter, "a").state, acquire(limiter, "b").state]).toEqual(["has a place", "was told no"]);
 });
 
-test("a place that is released at once, ten thousand times, serves all waiting seekers", () => {
+test("ConcurrencyLimiter serves every waiter when slots are released immediately 10,000 times", () => {
   const limiter = new ConcurrencyLimiter({ ...OPTIONS, max: 1 });
   limiter.tryAcquire("x");
   let served = 0;
@@ -155,7 +158,7 @@ test("a place that is released at once, ten thousand times, serves all waiting s
   expect([served, limiter.taken, limiter.waiting]).toEqual([10_000, 0, 0]);
 });
 
-test("seekers that wait too long are notified, oldest first; at the end all are", () => {
+test("ConcurrencyLimiter times out waiters oldest first and rejects all on close", () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
   try {
     const limiter = new ConcurrencyLimiter({ ...OPTIONS, max: 1, waitMs: 1_000 });

@@ -19,6 +19,6 @@ test.each([
   { name: "COUNT_ALIVE", script: COUNT_ALIVE, sha: "fd32d801ebda61af80464a695f94650209ab5281" },
   { name: "APPEND", script: APPEND, sha: "c77a98d521a435bdcf40c583da62bf06a2315415" },
   { name: "TAKE_ROOM", script: TAKE_QUOTA, sha: "1f860286844d284d998e760975e53b33bbeeda57" },
-])("the script $name of pods is the one that the release before has", ({ script, sha }) => {
+])("script $name of pods keeps the SHA that older versions load", ({ script, sha }) => {
   expect(script.sha).toBe(sha);
 });

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { aKeyRecord } from "../test/builders/key-view.ts";
 import { REFERRED_KINDS, refsOfKey } from "./records.ts";
 
-test("a key refers to its workspace, API, identity and roles, in its own workspace", () => {
+test("key record references its workspace, API, identity and roles in one workspace", () => {
   expect(refsOfKey(aKeyRecord())).toEqual([
     { workspaceId: "ws_2", kind: "workspace", id: "ws_2" },
     { workspaceId: "ws_2", kind: "api", id: "api_9" },
@@ -12,6 +12,6 @@ test("a key refers to its workspace, API, identity and roles, in its own workspa
   ]);
 });
 
-test("whatever a key refers to keeps its tombstone, and nothing else does", () => {
+test("tombstones are kept only for records that a key references", () => {
   expect(new Set(refsOfKey(aKeyRecord()).map(({ kind }) => kind))).toEqual(REFERRED_KINDS);
 });

@@ -83,9 +83,9 @@ describe("the table of changes", () => {
     },
     { name: "increment null is refused", update: { operation: "increment", value: null }, to: refused },
     { name: "decrement without a value is refused", update: { operation: "decrement" }, to: refused },
-  ])("$name", ({ from = limited, update, to }) => expect(applyCreditsUpdate(from, update)).toEqual(to));
+  ])("credits update: $name", ({ from = limited, update, to }) => expect(applyCreditsUpdate(from, update)).toEqual(to));
 
-  test("the state before is not touched", () => {
+  test("credits update does not mutate the previous state", () => {
     const before = structuredClone(limited);
     applyCreditsUpdate(limited, { remaining: 1, refill: monthly });
     expect(limited).toEqual(before);
@@ -103,4 +103,4 @@ test.each([
     fine: false,
   },
   { name: "a daily refill has none", state: { remaining: 1, refill: { ...daily, refillDay: 1 } }, fine: false },
-])("$name", ({ state, fine }) => expect(checkRefill(state) === undefined).toBe(fine));
+])("credits update and refill: $name", ({ state, fine }) => expect(checkRefill(state) === undefined).toBe(fine));

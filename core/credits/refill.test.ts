@@ -52,7 +52,7 @@ describe("a monthly refill", () => {
     },
     { name: "is done 31 times at most after years", day: 1, last: "2020-01-01", today: "2026-01-01", due: 31 },
     { name: "is not due in the past", day: 1, last: "2026-05-01", today: "2026-01-01", due: 0 },
-  ])("$name", ({ day, last, today, due }) => expect(monthly(day, last, today)).toBe(due));
+  ])("monthly credit refill $name", ({ day, last, today, due }) => expect(monthly(day, last, today)).toBe(due));
 });
 
 describe("a daily refill", () => {
@@ -62,10 +62,10 @@ describe("a daily refill", () => {
     { name: "is done once for each missed day", last: "2026-02-26", today: "2026-03-01", due: 3 },
     { name: "is done 31 times at most", last: "2025-12-31", today: "2026-03-01", due: 31 },
     { name: "is not due in the past", last: "2026-03-02", today: "2026-03-01", due: 0 },
-  ])("$name", ({ last, today, due }) => expect(daily(last, today)).toBe(due));
+  ])("daily credit refill $name", ({ last, today, due }) => expect(daily(last, today)).toBe(due));
 });
 
-test("the number equals that of counting dates one by one, for any day and any dates", () => {
+test("number of refills between any two dates equals counting them day by day", () => {
   const dayMs = 86_400_000;
   const dateOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
   const isDue = (ms: number, refillDay: number | undefined): boolean => {
@@ -91,12 +91,15 @@ test("the number equals that of counting dates one by one, for any day and any d
   );
 });
 
-test.each(["2026-02-30", "2026-13-01", "2026-00-10", "2026-1-1", "", "yesterday"])("%j is not a date", (text) => {
-  expect(() => daily(text, "2026-01-01")).toThrow(RangeError);
-  expect(() => daily("2026-01-01", text)).toThrow(RangeError);
-});
+test.each(["2026-02-30", "2026-13-01", "2026-00-10", "2026-1-1", "", "yesterday"])(
+  "refill date parser rejects %j",
+  (text) => {
+    expect(() => daily(text, "2026-01-01")).toThrow(RangeError);
+    expect(() => daily("2026-01-01", text)).toThrow(RangeError);
+  },
+);
 
-test("what remains grows by the amount each time, and stops at 2^53 − 1", () => {
+test("credits grow by the refill amount each time, up to 2^53 − 1", () => {
   expect(refilledAmount({ remaining: 3, amount: 5, times: 2 })).toBe(13);
   expect(refilledAmount({ remaining: 3, amount: 5, times: 0 })).toBe(3);
   expect(refilledAmount({ remaining: 3, amount: Number.MAX_SAFE_INTEGER, times: 31 })).toBe(Number.MAX_SAFE_INTEGER);

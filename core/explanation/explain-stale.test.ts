@@ -12,11 +12,11 @@ test.each([
   { name: "past it, denied", policy: deny, ageMs: 30_001, result: "refused", saw: "31s, at most 30s" },
   { name: "past the last bound", policy: serve, ageMs: 900_001, result: "refused", saw: "15m1s, at most 30s" },
   { name: "never heard", policy: serve, ageMs: Infinity, result: "refused", saw: "unknown, at most 30s" },
-])("$name", ({ policy, ageMs, result, saw }) => {
+])("explanation of stale data: $name", ({ policy, ageMs, result, saw }) => {
   expect(explainStale(policy, ageMs)).toMatchObject({ step: "stale", result, saw });
 });
 
-test("what the policy says is told in any case, and that it is done when it is", () => {
+test("explanation of stale data always states the policy and whether it applies", () => {
   const served = "goes on with the keys that it knows until it is 15m old, answers 503 for others";
   expect(explainStale(serve, undefined).detail).toContain(
     `When it hears of no changes, a gate whose data is older than 30s ${served}`,

@@ -21,7 +21,7 @@ const aReview = (changes: object = {}) =>
 
 const { user } = aReview();
 
-test("the pod of a token is that which the Kubernetes API names", () => {
+test("gate credentials name the pod that the Kubernetes TokenReview returns", () => {
   expect(podOfToken(aReview())).toEqual({ namespace: "shop", name: "orders-1", uid: "pod-uid" });
 });
 
@@ -37,11 +37,11 @@ test.each([
   },
   { name: "is of no pod", review: aReview({ user: { ...user, extra: {} } }) },
   { name: "has an empty answer", review: TokenReviewStatus.parse({}) },
-])("a token that $name is of no pod", ({ review }) => {
+])("service account token that $name belongs to no pod", ({ review }) => {
   expect(podOfToken(review)).toBe(undefined);
 });
 
-test("the policy is one of the pod's namespace, whatever the request says", () => {
+test("gate credentials accept only a policy in the namespace of the pod", () => {
   const pod = { namespace: "shop", name: "orders-1", uid: "u" };
   const asked = { workspaceId: "ws_1", cluster: "east", policy: "orders" };
   expect(policyOfPod(asked, pod).manager).toBe("east/ApiKeyPolicy/shop/orders");
@@ -75,6 +75,6 @@ test.each([
   { name: "without a signature", token: aToken({}).replace("signature", ""), is: false },
   { name: "that is huge", token: aToken({ aud: ["postern", "x".repeat(9_000)] }), is: false },
   { name: "that is no token", token: "..", is: false },
-])("whether a text is worth asking about: one $name: $is", ({ token, is }) => {
+])("token pre-check of a token $name: $is", ({ token, is }) => {
   expect(mayBeGateToken(token, NOW_MS)).toBe(is);
 });

@@ -53,7 +53,7 @@ const run = (api: ImportingApi, taken: readonly Row[], report: (state: State) =>
     from,
   );
 
-test("rows go in portions, once each, and the state after each says where to go on", async () => {
+test("importKeys sends each row once in batches and saves state after each", async () => {
   const { api, sent } = anApi((hashes) => ({ migrated: hashes.length, failed: [] }));
   const states: State[] = [];
   await run(api, rows(450), (state) => states.push(state));
@@ -66,14 +66,14 @@ test("rows go in portions, once each, and the state after each says where to go 
   ]);
 });
 
-test("a key itself is not sent, but its hash", async () => {
+test("importKeys sends the hash of a key, never the key", async () => {
   const { api, sent } = anApi((hashes) => ({ migrated: hashes.length, failed: [] }));
   await run(api, [{ line: 2, secret: "the key", hash: undefined, key: { enabled: true } }], () => undefined);
   expect(sent.at(-1)?.hashes).toEqual(["hash of the key"]);
   expect(JSON.stringify(sent)).not.toContain('"the key"');
 });
 
-test("it goes on from a state with the same migration, and sends nothing that is settled", async () => {
+test("importKeys resumes a saved migration and skips completed rows", async () => {
   const { api, sent } = anApi((hashes) => ({ migrated: hashes.length, failed: [] }));
   const [first] = rows(1);
   if (first === undefined) throw new Error("there is no row");
@@ -91,7 +91,7 @@ test("it goes on from a state with the same migration, and sends nothing that is
   expect(last).toEqual({ migrationId: "mig_0", done: 450, made: 449, failed: from.failed });
 });
 
-test("rows that the server refuses are listed, the rest is sent again, existing ones are named", async () => {
+test("importKeys lists rejected rows, retries the rest and names existing keys", async () => {
   const { api } = anApi((hashes) => {
     const bad = ["hash_0", "hash_2"].filter((hash) => hashes.includes(hash));
     if (bad.length > 0) {
@@ -116,7 +116,7 @@ test.each([
   { name: "a refusal without faults", error: new Refusal(undefined) },
   { name: "a fault of something else", error: new Refusal([{ location: "body.apiId", message: "x" }]) },
   { name: "a fault beyond the portion", error: new Refusal([{ location: "body.keys[200].name", message: "x" }]) },
-])("what is no fault of a row stops it, and nothing of that portion counts as done: $name", async ({ error }) => {
+])("importKeys stops on an error and leaves its batch incomplete: $name", async ({ error }) => {
   const { api } = anApi((hashes, call) => {
     if (call === 3) throw error;
     return { migrated: hashes.length, failed: [] };
@@ -126,7 +126,7 @@ test.each([
   expect(last).toMatchObject({ migrationId: "mig_1", done: 200, made: 200 });
 });
 
-test("a field within a field is named", async () => {
+test("importKeys names the path of a nested invalid field", async () => {
   const { api } = anApi((hashes) => {
     if (hashes.length === 1) return { migrated: 1, failed: [] };
     throw new Refusal([{ location: "body.keys[1].credits.refill", message: "x" }]);

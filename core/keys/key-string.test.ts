@@ -20,9 +20,9 @@ describe("base58", () => {
     { hex: "636363", text: "aPEr" },
     { hex: "00eb15231dfceb60925886b67d065299925915aeb172c06647", text: "1NS17iag9jJgTHD1VXjvLCEnZuQ3rJDE9L" },
     { hex: "00000000000000000000", text: "1111111111" },
-  ])("$hex is written $text", ({ hex, text }) => expect(encodeBase58(bytesOf(hex))).toBe(text));
+  ])("base58 encodes hex $hex as $text", ({ hex, text }) => expect(encodeBase58(bytesOf(hex))).toBe(text));
 
-  test("a text decodes to the bytes that it was made of", () => {
+  test("base58 text decodes to the bytes that it encodes", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 255 }), (bytes) => {
         const text = encodeBase58(bytes);
@@ -40,31 +40,31 @@ describe("base58", () => {
 describe("a key's string", () => {
   const randomBytes = Uint8Array.from({ length: 16 }, (_, i) => 200 + i);
 
-  test("is the prefix, an underscore and the random part", () => {
+  test("generated key is the prefix, an underscore and the random part", () => {
     const { key, start } = makeKeyString({ prefix: "my_app", randomBytes });
     expect(key).toBe(`my_app_${encodeBase58(randomBytes)}`);
     expect(start).toBe(`my_app_${encodeBase58(randomBytes).slice(0, 4)}`);
   });
 
-  test.each([undefined, ""])("is the random part alone without a prefix (%j)", (prefix) => {
+  test.each([undefined, ""])("generated key without a prefix is only the random part (%j)", (prefix) => {
     const { key, start } = makeKeyString({ prefix, randomBytes });
     expect(key).toBe(encodeBase58(randomBytes));
     expect(key.startsWith(start)).toBe(true);
     expect(start).toHaveLength(4);
   });
 
-  test("of 16 random bytes has about 22 characters, of 64 about 87", () => {
+  test("generated key has about 22 characters for 16 bytes and 87 for 64", () => {
     expect(makeKeyString({ randomBytes }).key.length).toBe(22);
     expect(makeKeyString({ randomBytes: new Uint8Array(64).fill(255) }).key.length).toBe(88);
   });
 });
 
 describe("a key's hash", () => {
-  test("is SHA-256 in base64 with padding", () => {
+  test("key hash is SHA-256 in padded base64", () => {
     expect(hashKey("abc")).toBe("ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=");
   });
 
-  test("is over the UTF-8 bytes, of 44 characters, and of the string as it is", () => {
+  test("key hash covers the exact UTF-8 bytes and has 44 characters", () => {
     fc.assert(
       fc.property(anyText(), (key) => {
         expect(hashKey(key)).toBe(createHash("sha256").update(key, "utf8").digest("base64"));

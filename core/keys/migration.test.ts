@@ -11,23 +11,23 @@ test.each([
   { key: "a__secret", long: "secret", start: "a__sec" },
   { key: "__secret", long: "secret", start: "_sec" },
   { key: "ä_ß_ü", long: "ü", start: "ä_ß_ü" },
-])("$key is looked up by the hash of $long, and shows $start", ({ key, long, start }) => {
+])("migrated key $key is looked up by the hash of $long and displays $start", ({ key, long, start }) => {
   expect(readPrefixedKey(key)).toEqual({ hash: sha256(long), start });
 });
 
 test.each(["", "secret", "acme_secret", "acme_abcdefgh_", "_", "__", "acme-abcdefgh-secret"])(
-  "%j is no key of this form",
+  "migrated prefixed key format rejects %j",
   (key) => expect(readPrefixedKey(key)).toBeUndefined(),
 );
 
-test("hexadecimal is stored in lower case, base64 and anything else unchanged", () => {
+test("migrated hexadecimal hash is stored in lower case, other encodings unchanged", () => {
   const hex = sha256("secret");
   expect(storedHash("prefixed", hex.toUpperCase())).toBe(hex);
   expect(storedHash("sha256", hex.toUpperCase())).toBe(hex.toUpperCase());
   expect(storedHash("prefixed", "AbC")).toBe("AbC");
 });
 
-test("of entries with the same hash the last one is used, at the position of the first", () => {
+test("key migration keeps the last of several entries with one hash, at the first position", () => {
   const hex = sha256("secret");
   const entries = [
     { hash: hex, name: "first" },

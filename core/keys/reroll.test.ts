@@ -8,7 +8,7 @@ test.each([
   { start: "3Ab9", prefix: undefined },
   { start: "", prefix: undefined },
   { start: "_3Ab9", prefix: undefined },
-])("the successor of $start begins with $prefix", ({ start, prefix }) => expect(successorPrefix(start)).toBe(prefix));
+])("rerolled key of $start begins with $prefix", ({ start, prefix }) => expect(successorPrefix(start)).toBe(prefix));
 
 const nowMs = 90_001;
 test.each([
@@ -41,6 +41,6 @@ test.each([
     expected: 4_102_444_800_000,
   },
   { name: "a later expiry becomes earlier", gracePeriodMs: 1, expiresMs: 120_001, expected: 120_000 },
-])("$name", ({ gracePeriodMs, expiresMs, expected }) => {
+])("expiry of a rerolled key: $name", ({ gracePeriodMs, expiresMs, expected }) => {
   expect(expiryOfPredecessor({ nowMs, gracePeriodMs, expiresMs })).toBe(expected);
 });

@@ -26,7 +26,7 @@ const aRole = (spec: Fields = {}): Fields => aManifest("Role", { name: "orders.e
 const aNamespace = (spec: Fields = {}): Fields => aManifest("RatelimitNamespace", { name: "public-api", ...spec });
 const times = <T>(count: number, item: T): T[] => new Array<T>(count).fill(item);
 
-describe("a manifest that is right", () => {
+describe("a valid manifest", () => {
   const fullSpec = {
     selector: { matchLabels: { app: "orders" } },
     api: { name: "orders" },
@@ -63,9 +63,9 @@ describe("a manifest that is right", () => {
       name: "an object as Kubernetes gives it",
       manifest: { ...aRole(), metadata: { name: "a", uid: "1", generation: 3, managedFields: [] }, status: { x: 1 } },
     },
-  ])("$name", ({ manifest }) => expect(checkManifest(manifest)).toEqual([]));
+  ])("checkManifest accepts $name", ({ manifest }) => expect(checkManifest(manifest)).toEqual([]));
 
-  test("gets the defaults of its kind", () => {
+  test("checkManifest applies the defaults of the manifest kind", () => {
     const specOf = (manifest: Fields): unknown => {
       const parsed = parseManifest(manifest);
       return "manifest" in parsed ? parsed.manifest.spec : parsed.problems;
@@ -91,7 +91,7 @@ describe("a manifest that is right", () => {
   });
 });
 
-describe("a manifest that is wrong", () => {
+describe("an invalid manifest", () => {
   test.each<{ name: string; manifest: unknown; location: string; message: RegExp }>([
     { name: "no object", manifest: "text", location: "manifest", message: /expected object/ },
     {
@@ -394,12 +394,12 @@ describe("a manifest that is wrong", () => {
       location: "spec.name",
       message: /required/,
     },
-  ])("$name is reported with its location", ({ manifest, location, message }) => {
+  ])("checkManifest reports $name with its location", ({ manifest, location, message }) => {
     const problems = checkManifest(manifest);
     expect(problems).toContainEqual({ location, message: expect.stringMatching(message) });
   });
 
-  test("has all its problems reported at once", () => {
+  test("checkManifest reports all problems of a manifest together", () => {
     const problems = checkManifest(aPolicy({ mode: 1, a: 1, b: 2, rules: [{ c: 1 }, { credits: {} }] }));
     expect(problems.map(({ location }) => location).sort()).toEqual([
       "spec.a",
@@ -410,7 +410,7 @@ describe("a manifest that is wrong", () => {
     ]);
   });
 
-  test("never throws, whatever the value is", () => {
+  test("checkManifest never throws for any value", () => {
     fc.assert(
       fc.property(
         fc.anything(),
@@ -446,7 +446,7 @@ test.each([
     at: "metadata.name",
     manifest: (text: string) => ({ ...aRole(), metadata: { name: text } }),
   },
-])("$name of megabytes is a problem, and not an exception of the expression that reads it", ({ at, manifest }) => {
+])("checkManifest reports $name of several megabytes as a problem without a stack overflow", ({ at, manifest }) => {
   for (const part of ["a", "1", "a-", "1-", "a.", "/", "%41"]) {
     const problems = checkManifest(manifest(part.repeat(8_000_000 / part.length)));
     expect(problems.map(({ location }) => location.split('["')[0])).toContain(at);

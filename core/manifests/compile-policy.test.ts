@@ -9,7 +9,7 @@ const compile = (spec: ApiKeyPolicySpec, namespaceIds = new Map<string, string>(
   compilePolicy(spec, { apiId: "api_1", namespaceIds });
 
 describe("a compiled policy", () => {
-  test("has ids for names, milliseconds for durations, and every default", () => {
+  test("compiled policy has ids for names, milliseconds for durations and all defaults", () => {
     const spec = aSpec({
       credentials: [{ header: { name: "Authorization", scheme: "Bearer" } }, { query: { name: "key" } }],
       rules: [
@@ -72,13 +72,13 @@ describe("a compiled policy", () => {
     expect(PolicyInput.parse(policy)).toEqual(policy);
   });
 
-  test("of the smallest spec requires a valid key for every request", () => {
+  test("compiled policy of an empty spec requires a valid key for every request", () => {
     const policy = compile(aSpec({ clientAddress: { from: "Connection" } }));
     expect(PolicyInput.parse(policy)).toMatchObject({ rules: [], clientAddress: { from: "connection" } });
     expect(compile(aSpec())).not.toHaveProperty("clientAddress");
   });
 
-  test("is accepted by the API at every bound of the manifest", () => {
+  test("compiled policy at every manifest bound is accepted by the API", () => {
     const limit = { name: "n".repeat(255), limit: Number.MAX_SAFE_INTEGER, duration: "1s" };
     const ratelimits = Array.from({ length: 16 }, (_, i) => ({ ...limit, duration: 1000 + i }));
     const path = { prefix: `/${"a".repeat(1023)}` };
@@ -88,7 +88,7 @@ describe("a compiled policy", () => {
   });
 });
 
-test("a rate-limit namespace that does not exist is reported with its location", () => {
+test("policy compilation reports a missing rate limit namespace with its location", () => {
   const limit = { namespace: "gone", identifier: "key", limit: 1, duration: "1s" };
   const spec = aSpec({ rules: [{}, { ratelimits: [limit] }] });
   expect(compile(spec)).toEqual([
@@ -96,7 +96,7 @@ test("a rate-limit namespace that does not exist is reported with its location",
   ]);
 });
 
-test("the namespaces that a policy names are listed once each", () => {
+test("policy lists each referenced rate limit namespace once", () => {
   const limitOf = (namespace: string, limit: number) => ({ namespace, identifier: "key", limit, duration: "1s" });
   const spec = aSpec({
     rules: [

@@ -10,7 +10,7 @@ const ready = makeCondition({
   nowMs: 1_000,
 });
 
-test("a condition is one that Kubernetes takes", () => {
+test("status condition is valid for Kubernetes", () => {
   expect(Condition.parse(ready)).toEqual({
     type: "Ready",
     status: "True",
@@ -21,7 +21,7 @@ test("a condition is one that Kubernetes takes", () => {
   });
 });
 
-test("a message that is too long is cut", () => {
+test("status condition truncates a message that is too long", () => {
   const long = makeCondition({
     type: "Ready",
     status: "False",
@@ -33,12 +33,12 @@ test("a message that is too long is cut", () => {
 });
 
 describe("setting a condition", () => {
-  test("adds one of a new type at the end", () => {
+  test("setCondition appends a new condition type", () => {
     const stalled = { ...ready, type: "Stalled" };
     expect(setCondition([ready], stalled)).toEqual([ready, stalled]);
   });
 
-  test("keeps the time of the last transition while the status stays", () => {
+  test("setCondition keeps lastTransitionTime while the status is unchanged", () => {
     const later = makeCondition({
       type: "Ready",
       status: "True",
@@ -50,12 +50,12 @@ describe("setting a condition", () => {
     expect(setCondition([ready], later)).toEqual([{ ...later, lastTransitionTime: ready.lastTransitionTime }]);
   });
 
-  test("moves it when the status changes", () => {
+  test("setCondition updates lastTransitionTime when the status changes", () => {
     const later = makeCondition({ type: "Ready", status: "False", reason: "Conflict", message: "", nowMs: 9_000 });
     expect(setCondition([ready], later)[0]?.lastTransitionTime).toBe("1970-01-01T00:00:09Z");
   });
 
-  test("returns the same list when nothing changes, so that status is written only on a change", () => {
+  test("setCondition returns the same list when nothing changes", () => {
     const conditions = [ready];
     expect(setCondition(conditions, { ...ready, lastTransitionTime: "2026-01-01T00:00:00Z" })).toBe(conditions);
     expect(removeCondition(conditions, "Stalled")).toBe(conditions);

@@ -12,7 +12,7 @@ describe("a duration", () => {
     ["1m30s500ms", 90_500],
     [1500, 1500],
     [0, 0],
-  ])("%j is %d ms", (text, ms) => expect(parseDuration(text)).toBe(ms));
+  ])("duration %j is %d ms", (text, ms) => expect(parseDuration(text)).toBe(ms));
 
   test.each([
     "",
@@ -29,9 +29,9 @@ describe("a duration", () => {
     1.5,
     -1,
     Number.NaN,
-  ])("%j is none", (text) => expect(() => parseDuration(text)).toThrow(RangeError));
+  ])("duration parser rejects %j", (text) => expect(() => parseDuration(text)).toThrow(RangeError));
 
-  test("in parts is their sum", () => {
+  test("duration with several units is their sum", () => {
     fc.assert(
       fc.property(
         fc.nat({ max: 999 }),
@@ -46,7 +46,7 @@ describe("a duration", () => {
   });
 });
 
-test("a schema refuses what is shorter than its bound, and says what it wants", () => {
+test("duration schema rejects values below its minimum and names the minimum", () => {
   const schema = durationOf({ msMin: 1000 });
   for (const fine of ["1s", 1000, "1000ms", "2h"]) expect(schema.parse(fine)).toBe(fine);
   for (const bad of ["999ms", 999, "x", -1, true, null]) {

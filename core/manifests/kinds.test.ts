@@ -16,13 +16,13 @@ describe.each(KINDS)("$kind", ({ specSchema, statusSchema, plural, singular }) =
   const status = z.toJSONSchema(statusSchema) as Schema;
   const all = [...parts(spec, "spec"), ...parts(status, "status")];
 
-  test("has a description for every field, for the CRD and the reference", () => {
+  test("every manifest field has a description for the CRD and the reference", () => {
     const fields = all.filter(([place]) => place.includes(".") && !place.endsWith("[]"));
     const undescribed = fields.filter(([, schema]) => typeof schema.description !== "string").map(([place]) => place);
     expect(undescribed).toEqual([]);
   });
 
-  test("bounds every text and every list, so that the cost of its rules is bounded", () => {
+  test("every manifest text and list has a maximum, which bounds CEL cost", () => {
     const unbounded = all.filter(([, { type, format, maxLength, maxItems, ...schema }]) => {
       if (type === "string") return maxLength === undefined && schema.enum === undefined && format !== "date-time";
       return type === "array" && maxItems === undefined;
@@ -30,7 +30,7 @@ describe.each(KINDS)("$kind", ({ specSchema, statusSchema, plural, singular }) =
     expect(unbounded.map(([place]) => place)).toEqual([]);
   });
 
-  test("has only the unions that Kubernetes can express: an integer or a text, or a list of all values", () => {
+  test("manifest unions are limited to those that a Kubernetes schema can express", () => {
     const unions = all.filter(([, schema]) => "anyOf" in schema || "oneOf" in schema || "allOf" in schema);
     expect(
       unions
@@ -39,18 +39,18 @@ describe.each(KINDS)("$kind", ({ specSchema, statusSchema, plural, singular }) =
     ).toEqual([]);
   });
 
-  test("has names that kubectl accepts", () => {
+  test("manifest kind has names that kubectl accepts", () => {
     expect(plural).toMatch(/^[a-z]+$/);
     expect(singular).toMatch(/^[a-z]+$/);
   });
 });
 
-test("columns are one word each, as kubectl's own are", () => {
+test("printer column names are single words as in kubectl", () => {
   const names = KINDS.flatMap(({ printerColumns }) => printerColumns.map(({ name }) => name));
   expect(names.filter((name) => !/^[A-Z][A-Za-z-]*$/.test(name))).toEqual([]);
 });
 
-test("names and short names are of one kind each", () => {
+test("plural and short names of manifest kinds are unique", () => {
   const names = KINDS.flatMap(({ plural, singular, shortNames }) => [plural, singular, ...shortNames]);
   expect(new Set(names).size).toBe(names.length);
 });

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { GROUP, KINDS } from "./index.ts";
 import { editCommand, MANAGER, parseManager, resourceOf } from "./manager.ts";
 
-test("a manager's name has a cluster, a kind, a namespace and a name", () => {
+test("manager name consists of cluster, kind, namespace and name", () => {
   const manager = "prod-1/Role/shop/editor.v2";
   expect(parseManager(manager)).toEqual({ cluster: "prod-1", kind: "Role", namespace: "shop", name: "editor.v2" });
   expect(MANAGER.test(manager)).toBe(true);
@@ -16,18 +16,18 @@ test.each([
   "a/Role/shop/x y",
   "a/Role/shop/x;rm",
   `a/Role/shop/${"x".repeat(254)}`,
-])("%j is none", (text) => expect(parseManager(text)).toBeUndefined());
+])("manager name parser rejects %j", (text) => expect(parseManager(text)).toBeUndefined());
 
-test("kubectl finds every kind by its singular name and our group", () => {
+test("kubectl finds every manifest kind by its singular name and API group", () => {
   for (const { kind, singular } of KINDS) expect(resourceOf(kind)).toBe(`${singular}.${GROUP}`);
 });
 
-test("the command names the group, because RBAC has a Role too", () => {
+test("kubectl command for a manager names the API group because RBAC has Role", () => {
   const name = { cluster: "main", kind: "Role", namespace: "shop", name: "editor" };
   expect(editCommand(name)).toBe("kubectl edit -n shop role.postern.dev/editor");
 });
 
-test("there is no command for what no object in Kubernetes is called", () => {
+test("manager with an invalid Kubernetes name has no kubectl command", () => {
   for (const manager of ["main/Role/--all/x", "main/Role/shop/-x", "main/-n/shop/x", "main/Role/Shop/x"]) {
     expect(editCommand(parseManager(manager) ?? expect.fail(manager))).toBeUndefined();
   }
@@ -41,4 +41,4 @@ test.each([
   ["main/Role/shop/editor/more", false],
   ["main//shop/editor", false],
   ["main/Role/shop/ed itor", false],
-])("%s: a manager's name is %s", (name, isOne) => expect(MANAGER.test(name)).toBe(isOne));
+])("validity of manager name %s: %s", (name, isOne) => expect(MANAGER.test(name)).toBe(isOne));

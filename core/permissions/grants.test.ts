@@ -4,7 +4,7 @@ import { compileGrants, starsOf } from "./grants.ts";
 
 const satisfies = (grant: string, requested: string): boolean => compileGrants([grant]).satisfies(requested);
 
-describe("a slug that is held", () => {
+describe("a granted permission", () => {
   test.each([
     ["documents.*", "documents.read", true],
     ["documents.*", "documents.a.b", true],
@@ -41,10 +41,12 @@ describe("a slug that is held", () => {
     ["documents.read", "documents.read", true],
     ["documents.read", "documents.Read", false],
     ["a/*", "a/b", false],
-  ])("%s: is %s satisfied? %s", (grant, requested, expected) => expect(satisfies(grant, requested)).toBe(expected));
+  ])("granted %s satisfies required %s: %s", (grant, requested, expected) =>
+    expect(satisfies(grant, requested)).toBe(expected),
+  );
 });
 
-test("nothing held satisfies nothing", () => expect(compileGrants([]).satisfies("a")).toBe(false));
+test("an empty grant set satisfies no permission", () => expect(compileGrants([]).satisfies("a")).toBe(false));
 
 /** The same rules, written as a regular expression. */
 function regexOf(slug: string): RegExp {
@@ -54,7 +56,7 @@ function regexOf(slug: string): RegExp {
   return new RegExp(`^${source}$`);
 }
 
-test("any set of slugs agrees with the rules written as regular expressions", () => {
+test("grant matching agrees with equivalent regular expressions for any permissions", () => {
   const slug = fc
     .array(fc.constantFrom("a", "b", ".", ".", ":", "*", "*"), { minLength: 1, maxLength: 9 })
     .map((parts) => parts.join(""));
@@ -77,7 +79,7 @@ test.each([
   ["docs.*read", "literal"],
   ["docs.*.a*", "literal"],
   ["**", "literal"],
-])("the stars of %s: %s", (slug, stars) => {
+])("wildcard category of %s: %s", (slug, stars) => {
   expect(starsOf(slug)).toBe(stars);
   // A star that stands for itself grants nothing more.
   if (stars === "literal" && !slug.includes(".*.")) {

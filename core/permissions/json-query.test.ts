@@ -6,8 +6,10 @@ import { evaluateQuery, parseQuery } from "./query.ts";
 
 const GRANTS = compileGrants(["documents.*", "users.view"]);
 
-describe("a query of v1", () => {
-  test.each([undefined, null, ""])("%j asks for nothing", (value) => expect(readJsonQuery(value)).toBeUndefined());
+describe("a v1 permission query", () => {
+  test.each([undefined, null, ""])("v1 permission query %j requires no permission", (value) =>
+    expect(readJsonQuery(value)).toBeUndefined(),
+  );
 
   test.each([
     { query: "users.view", met: true },
@@ -21,7 +23,7 @@ describe("a query of v1", () => {
     { query: { or: ["users.view"], other: [1, null] }, met: true },
     // Text is one permission here, never a query of v2.
     { query: "users.view OR documents.read", met: false },
-  ])("$query is met: $met", ({ query, met }) => {
+  ])("v1 permission query $query is satisfied: $met", ({ query, met }) => {
     const tree = readJsonQuery(query);
     expect(tree && evaluateQuery(tree, GRANTS)).toBe(met);
   });
@@ -38,13 +40,13 @@ describe("a query of v1", () => {
     { query: { or: ["a", null] }, place: "or[1]" },
     { query: { or: ["a", { and: ["b", { or: [{}] }] }] }, place: "or[1].and[1].or[0]" },
     { query: Object.create({ and: ["a"] }), place: "" },
-  ])("$query is none: the fault is at '$place'", ({ query, place }) => {
+  ])("v1 permission query $query is invalid with the error at '$place'", ({ query, place }) => {
     const read = () => readJsonQuery(query);
     expect(read).toThrow(JsonQueryError);
     expect(read).toThrow(expect.objectContaining({ place }));
   });
 
-  test("means what the text of v2 means with the same words and parentheses", () => {
+  test("v1 permission query is equivalent to the v2 text with the same operators", () => {
     const slug = fc.constantFrom("documents.read", "users.view", "users.edit", "x");
     const { query } = fc.letrec((tie) => ({
       query: fc.oneof(

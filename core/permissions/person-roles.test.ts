@@ -8,22 +8,22 @@ const [viewer, operator, admin] = PERSON_ROLES.map((role) => new Set(grantsOfPer
   Set<string>,
 ];
 
-describe("roles of persons", () => {
-  test("each may do what the one before may", () => {
+describe("dashboard roles", () => {
+  test("each dashboard role includes the permissions of the lower role", () => {
     expect(viewer.isSubsetOf(operator)).toBe(true);
     expect(operator.isSubsetOf(admin)).toBe(true);
     expect(viewer.size).toBeLessThan(operator.size);
     expect(operator.size).toBeLessThan(admin.size);
   });
 
-  test("a viewer changes nothing, counts nothing and reads no plaintext", () => {
+  test("viewer role allows no changes, verification or plaintext keys", () => {
     expect([...viewer].filter((tuple) => !/\.(read_[a-z_]+|list_overrides|explain)$/.test(tuple))).toEqual([]);
     expect(viewer).toContain("workspace.*.read_audit");
     expect(viewer).not.toContain("api.*.verify_key");
     expect(viewer).not.toContain("ratelimit.*.limit");
   });
 
-  test("what only admins may", () => {
+  test("admin role allows procedures that no other role allows", () => {
     expect([...admin.difference(operator)].sort()).toEqual([
       "api.*.decrypt_key",
       "api.*.delete_api",
@@ -34,12 +34,12 @@ describe("roles of persons", () => {
     ]);
   });
 
-  test("no role in a workspace reaches beyond it", () => {
+  test("no dashboard role grants access outside its workspace", () => {
     expect([...admin].filter((tuple) => tuple.startsWith("installation."))).toEqual([]);
     expect(ALL_GRANTS.length).toBeGreaterThan(WORKSPACE_GRANTS.length);
   });
 
-  test("the higher of two", () => {
+  test("combining two dashboard roles returns the higher one", () => {
     expect(higherRole("viewer", "admin")).toBe("admin");
     expect(higherRole("operator", "viewer")).toBe("operator");
   });

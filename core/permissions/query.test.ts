@@ -33,7 +33,7 @@ describe("parsing", () => {
     ["ANDperm OR order", "(ANDperm or order)"],
     ["a.b_c-d:e*/F9 AND *", "(a.b_c-d:e*/F9 and *)"],
     ["and.x or or_1", "(and.x or or_1)"],
-  ])("%j is read as %s", (text, shown) => expect(show(parseQuery(text))).toBe(shown));
+  ])("permission query %j is parsed as %s", (text, shown) => expect(show(parseQuery(text))).toBe(shown));
 
   test.each([
     { text: "", position: 0, expected: 'a permission or "("' },
@@ -53,18 +53,18 @@ describe("parsing", () => {
     { text: "a AND \u{1f511}", position: 6, expected: 'a permission or "("' },
     { text: "and", position: 0, expected: 'a permission or "("' },
     { text: "a\u00a0AND b", position: 1, expected: "AND, OR or the end of the query" },
-  ])("$text is refused at $position", ({ text, position, expected }) => {
+  ])("permission query $text is rejected at position $position", ({ text, position, expected }) => {
     const error = failure(text);
     expect(error).toMatchObject({ position, expected });
     expect(error.message).toContain(`Position ${position}`);
     expect(error.message).toContain(expected);
   });
 
-  test("a character that is not allowed is named", () => {
+  test("permission query error names an invalid character", () => {
     expect(failure("a AND b & c").message).toContain('the character "&"');
   });
 
-  test("1000 nested parentheses are accepted; more are refused, and no number of them overflows the stack", () => {
+  test("permission query accepts 1000 nested parentheses and rejects more without overflow", () => {
     const nested = (depth: number): string => `${"(".repeat(depth)}a${")".repeat(depth)}`;
     expect(show(parseQuery(nested(1000)))).toBe("a");
     expect(failure(nested(1001)).position).toBe(1000);
@@ -82,7 +82,7 @@ describe("parsing", () => {
     fc.array(fc.constantFrom("a", "AND", "OR", "(", ")"), { maxLength: 40 }).map((parts) => parts.join(" ")),
   );
 
-  test("for any text, the only error thrown is a QuerySyntaxError with a position in the text", () => {
+  test("permission query parser throws only QuerySyntaxError with a valid position", () => {
     fc.assert(
       fc.property(noisy, (text) => {
         try {
@@ -131,7 +131,7 @@ const naive = (query: Model, held: ReadonlySet<string>): boolean => {
   return query.op === "AND" ? left && right : left || right;
 };
 
-test("evaluation agrees with a naive model, for every set of permissions", () => {
+test("permission query evaluation agrees with a naive model for every permission set", () => {
   fc.assert(
     fc.property(model, fc.subarray(["a", "b", "c", "d"]), (query, held) => {
       expect(evaluateQuery(parseQuery(write(query)), compileGrants(held))).toBe(naive(query, new Set(held)));

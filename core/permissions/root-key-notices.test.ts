@@ -24,7 +24,7 @@ const aKey = (of: Partial<NoticedRootKey> = {}): NoticedRootKey => ({
 });
 const kinds = (key: NoticedRootKey): string[] => noticesOf(key, NOW).map(({ kind }) => kind);
 
-describe("notices", () => {
+describe("findings", () => {
   test.each([
     { name: "nothing of one in use", key: {}, says: [] },
     { name: "90 days are not old", key: { createdAt: ago(90) }, says: [] },
@@ -38,7 +38,7 @@ describe("notices", () => {
     { name: "lives in the millisecond of its expiry", key: { expiresAt: NOW }, says: ["expiring"] },
     { name: "expires within 14 days", key: { expiresAt: ago(-14) - 1 }, says: ["expiring"] },
     { name: "expires in 14 days", key: { expiresAt: ago(-14) }, says: [] },
-  ])("$name", ({ key, says }) => expect(kinds(aKey(key))).toEqual(says));
+  ])("root key finding: $name", ({ key, says }) => expect(kinds(aKey(key))).toEqual(says));
 
   const twice = ["api.*.read_key", "api.*.create_key"];
   test.each([
@@ -53,20 +53,20 @@ describe("notices", () => {
       usesSince: Number.POSITIVE_INFINITY,
       unused: false,
     },
-  ])("a permission is unused: $name", ({ name: _name, unused, ...of }) => {
+  ])("root key permission counts as unused: $name", ({ name: _name, unused, ...of }) => {
     const key = aKey({ permissions: twice, ...of });
     const expected = unused ? [{ kind: "unused_permissions", permissions: ["api.*.create_key"] }] : [];
     expect(noticesOf(key, NOW)).toEqual(expected);
     expect(narrowedPermissions(key, NOW)).toEqual(unused ? ["api.*.read_key"] : undefined);
   });
 
-  test("a star that was asked for one id alone could be that id", () => {
+  test("root key wildcard used for a single id could be narrowed to that id", () => {
     const key = aKey({ uses: [use("api.*.read_key", 0, "api_1")] });
     expect(noticesOf(key, NOW)).toEqual([{ kind: "too_wide", permissions: ["api.*.read_key"] }]);
     expect(narrowedPermissions(key, NOW)).toEqual(["api.api_1.read_key"]);
   });
 
-  test("what is narrowed holds each tuple once, and a key that uses nothing is not narrowed to nothing", () => {
+  test("narrowed root key permissions are unique and never empty", () => {
     const permissions = ["api.*.read_key", "api.api_1.read_key"];
     const uses = [use("api.*.read_key", 0, "api_1"), use("api.api_1.read_key")];
     expect(narrowedPermissions(aKey({ permissions, uses }), NOW)).toEqual(["api.api_1.read_key"]);
@@ -74,7 +74,7 @@ describe("notices", () => {
   });
 });
 
-test("the last use is the latest day of any tuple", () => {
+test("last use of a root key is the latest day of all its permissions", () => {
   expect(lastUseOf([use("a", 3), use("", 1), use("b", 2)])).toBe(utcDate(ago(1)));
   expect(lastUseOf([])).toBeUndefined();
 });

@@ -36,11 +36,11 @@ describe("whether a permission is held", () => {
       id: undefined,
       holds: false,
     },
-  ])("$name", ({ held, id, holds }) => {
+  ])("root key authorization: $name", ({ held, id, holds }) => {
     expect(holdsPermission(createKey, id, new Set(held))).toBe(holds);
   });
 
-  test("where no form with an id exists, only the tuple for all is enough", () => {
+  test("permission without an id form requires the wildcard tuple", () => {
     expect(holdsPermission(createApi, "api_1", new Set(["api.api_1.create_api"]))).toBe(false);
     expect(holdsPermission(createApi, "api_1", new Set(["api.*.create_api"]))).toBe(true);
   });
@@ -50,7 +50,7 @@ test.each([
   { permission: createKey, id: "api_1", words: "api.*.create_key or api.api_1.create_key" },
   { permission: createKey, id: undefined, words: "api.*.create_key" },
   { permission: createApi, id: "api_1", words: "api.*.create_api" },
-])("enough is said in words: $words", ({ permission, id, words }) => {
+])("required root key permission is described as $words", ({ permission, id, words }) => {
   expect(enoughFor(permission, id)).toBe(words);
 });
 
@@ -59,7 +59,7 @@ test.each([
   { held: ["x.y.z", "api.api_9.verify_key"], holds: true },
   { held: ["api.*.read_key", "api.api_9.read_key"], holds: false },
   { held: ["api..verify_key", "api.a.b.verify_key", "api.verify_key", "ratelimit.a.verify_key"], holds: false },
-])("$held holds verify_key for some API: $holds", ({ held, holds }) => {
+])("root key tuple $held grants verify_key for some API: $holds", ({ held, holds }) => {
   const verifyKey: RootKeyPermission = { type: "api", action: "verify_key", tuple: "api.*.verify_key" };
   expect(holdsForSome(verifyKey, new Set(held))).toBe(holds);
 });
@@ -70,12 +70,12 @@ test.each([
   { held: ["api.*.read_key", "api.a1.read_key", "ratelimit.*.read_analytics", "ratelimit.n1.read_analytics"], ids: [] },
   { held: ["*", "api.*", "api.*.*", "api..read_analytics", "api.a.b.read_analytics", "api.read_analytics"], ids: [] },
   { held: [], ids: [] },
-])("$held holds read_analytics for these APIs: $ids", ({ held, ids }) => {
+])("root key tuple $held grants read_analytics for APIs: $ids", ({ held, ids }) => {
   const readAnalytics: RootKeyPermission = { type: "api", action: "read_analytics", tuple: "api.*.read_analytics" };
   expect(idsHeld(readAnalytics, new Set(held))).toEqual(ids);
 });
 
-test("ALL_GRANTS holds the `*` tuple of each action once", () => {
+test("ALL_GRANTS contains the `*` tuple of each action once", () => {
   expect(new Set(ALL_GRANTS).size).toBe(ALL_GRANTS.length);
   for (const grant of ALL_GRANTS)
     expect(grant).toMatch(/^(api|ratelimit|rbac|identity|workspace|installation)\.\*\.[a-z_]+$/);
@@ -89,7 +89,7 @@ test("ALL_GRANTS holds the `*` tuple of each action once", () => {
   );
 });
 
-test("by which held tuple another one is covered", () => {
+test("root key tuple is covered by an equal or wildcard tuple", () => {
   const held = new Set(["api.*.read_key", "api.api_1.read_key", "api.api_1.create_key"]);
   expect(tupleCovering("api.api_1.read_key", held)).toBe("api.api_1.read_key");
   expect(tupleCovering("api.api_2.read_key", held)).toBe("api.*.read_key");
@@ -98,7 +98,7 @@ test("by which held tuple another one is covered", () => {
   expect(tupleCovering("api.*.create_key", held)).toBeUndefined();
 });
 
-test("what goes beyond what is held", () => {
+test("root key check returns the requested tuples that exceed the held ones", () => {
   const held = new Set(["api.*.read_key", "api.api_1.create_key", "rbac.*.create_role"]);
   const wanted = [
     "api.*.read_key",
@@ -117,7 +117,7 @@ test("what goes beyond what is held", () => {
 });
 
 test.each(["api.*.verify_key", "ratelimit.rlns_1.limit", "rbac.*.create_role"])(
-  "%s is a tuple for a root key",
+  "%s is a valid root key permission",
   (tuple) => {
     expect(rootKeyPermissionProblem(tuple)).toBeUndefined();
   },
@@ -135,11 +135,13 @@ test.each([
   "api.a.b.verify_key",
   "api.*.verify_key.",
   "api.*.verify_key.x",
-])("%j is no tuple for a root key", (tuple) => expect(rootKeyPermissionProblem(tuple)).toEqual(expect.any(String)));
+])("%j is an invalid root key permission", (tuple) =>
+  expect(rootKeyPermissionProblem(tuple)).toEqual(expect.any(String)),
+);
 
 test.each([
   { given: "apis.*.create_key", stored: "api.*.create_key" },
   { given: "apis.api_1.read_key", stored: "api.api_1.read_key" },
   { given: "api.apis.read_key", stored: "api.apis.read_key" },
   { given: "rbac.*.create_role", stored: "rbac.*.create_role" },
-])("$given is stored as $stored", ({ given, stored }) => expect(storedTuple(given)).toBe(stored));
+])("root key permission $given is stored as $stored", ({ given, stored }) => expect(storedTuple(given)).toBe(stored));

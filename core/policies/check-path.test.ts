@@ -8,7 +8,7 @@ const closed = { allow: [], pathDecides: false };
 const open = { allow: [], pathDecides: true };
 const all = { allow: PathAllowance.options, pathDecides: true };
 
-describe("a target that passes", () => {
+describe("an accepted request target", () => {
   test.each([
     { target: "/", path: "/", query: "" },
     { target: "/orders/7", path: "/orders/7", query: "" },
@@ -32,17 +32,17 @@ describe("a target that passes", () => {
     { target: "http://xn--bcher-kva.example.:80/a", path: "/a", query: "" },
     { target: "http://example.test", path: "/", query: "" },
     { target: "http://example.test?b", path: "/", query: "?b" },
-  ])("$target is read as $path and $query", ({ target, path, query }) => {
+  ])("request target $target is parsed as path $path and query $query", ({ target, path, query }) => {
     expect(checkTarget(target, open)).toEqual({ path, query });
   });
 
   test.each(["/a;v=1/b", "/a%3Bb", "/a%0A", "/a%7F", "/a%FF", "/a%C3", "/token%3D%3D", "/%40me"])(
-    "%s passes as it is where requirements do not differ by path",
+    "target %s passes unchanged when all paths have the same requirements",
     (target) => expect(checkTarget(target, closed)).toEqual({ path: target, query: "" }),
   );
 });
 
-describe("a target that is refused", () => {
+describe("a rejected request target", () => {
   test.each([
     { target: "/a/../b", allowance: "DotSegments" },
     { target: "/..", allowance: "DotSegments" },
@@ -72,7 +72,7 @@ describe("a target that is refused", () => {
       target: `/admin${bytes}`,
       allowance: "InvalidUtf8",
     })),
-  ])("$target passes only when $allowance is allowed", ({ target, allowance }) => {
+  ])("request target $target passes only when $allowance is allowed", ({ target, allowance }) => {
     expect(checkTarget(target, open)).toHaveProperty("refused");
     expect(
       checkTarget(target, { ...open, allow: PathAllowance.options.filter((one) => one !== allowance) }),
@@ -108,7 +108,9 @@ describe("a target that is refused", () => {
     "http://[::1/c",
     "ftp://example.test/a",
     "?a",
-  ])("%j is refused, whatever is allowed", (target) => expect(checkTarget(target, all)).toHaveProperty("refused"));
+  ])("request target %j is rejected with all allowances", (target) =>
+    expect(checkTarget(target, all)).toHaveProperty("refused"),
+  );
 
   test.each([
     { target: "/public/..;/admin", allow: ["Semicolon"] as const },
@@ -119,11 +121,11 @@ describe("a target that is refused", () => {
     { target: "/public%2f%2e%2e/admin", allow: ["EncodedSlash"] as const },
     { target: "/public\\..\\admin", allow: ["Backslash"] as const },
     { target: "/public%5c..", allow: ["Backslash"] as const },
-  ])("$target hides a dot segment from a reader that decodes first", ({ target, allow }) => {
+  ])("request target $target hides a dot segment from early decoders", ({ target, allow }) => {
     expect(checkTarget(target, { allow, pathDecides: true })).toEqual({ refused: "the path has a dot segment" });
   });
 
-  test("the refusal does not repeat the path", () => {
+  test("rejection of a request target does not repeat the path", () => {
     for (const target of ["/secret//a", "/secret%00", "secret"]) {
       const checked = checkTarget(target, open);
       expect("refused" in checked && checked.refused).not.toContain("secret");
@@ -164,7 +166,7 @@ const targets = fc.oneof(
   anyText({ maxLength: 40 }),
 );
 
-test("a path that passes is normalized, and passes again unchanged, for any target", () => {
+test("an accepted path is normalized and passes again unchanged", () => {
   fc.assert(
     fc.property(targets, fc.subarray([...PathAllowance.options]), fc.boolean(), (target, allow, pathDecides) => {
       const checked = checkTarget(target, { allow, pathDecides });
@@ -176,7 +178,7 @@ test("a path that passes is normalized, and passes again unchanged, for any targ
   );
 });
 
-test("with nothing allowed, a path that passes stays the same in servers that decode and normalize", () => {
+test("strictly checked paths stay unchanged in servers that decode and normalize", () => {
   fc.assert(
     fc.property(targets, (target) => {
       const checked = checkTarget(target, open);
@@ -200,17 +202,17 @@ test.each([
   { path: "/a?b", canonical: { refused: expect.any(String) } },
   { path: "/a/../b", canonical: { refused: expect.any(String) } },
   { path: "/\ud800", canonical: { path: "/%EF%BF%BD" } },
-])("a rule's path $path is normalized to $canonical", ({ path, canonical }) => {
+])("path $path of a policy rule is normalized to $canonical", ({ path, canonical }) => {
   expect(canonicalRulePath(path, [])).toEqual(canonical);
 });
 
 describe("hosts", () => {
   test.each(["a", "A.b", "a.b.", "a:80", "a:", "127.0.0.1:1", "[::1]", "[fe80::1%25eth0]:443", "a_b", "a%41", ""])(
-    "%j can be one",
+    "%j is a valid Host header",
     (text) => expect(isHost(text)).toBe(true),
   );
   test.each(["a b", "a@b", "user:pw@a", "a/b", "a?b", "a#b", "a:b", "[::1", "::1", "a, b", "caf\u00e9", "a\\b", "[]"])(
-    "%j cannot",
+    "%j is an invalid Host header",
     (text) => expect(isHost(text)).toBe(false),
   );
 
@@ -222,5 +224,7 @@ describe("hosts", () => {
     { target: "//a/b", authority: undefined },
     { target: "/http://a", authority: undefined },
     { target: "*", authority: undefined },
-  ])("that of $target is $authority", ({ target, authority }) => expect(authorityOf(target)).toBe(authority));
+  ])("authority of request target $target is $authority", ({ target, authority }) =>
+    expect(authorityOf(target)).toBe(authority),
+  );
 });

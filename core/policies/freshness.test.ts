@@ -10,7 +10,7 @@ test.each([
   { stalenessMs: 900_000, Serve: "Departed", Deny: "Denied" },
   { stalenessMs: 900_001, Serve: "Denied", Deny: "Denied" },
   { stalenessMs: Number.POSITIVE_INFINITY, Serve: "Denied", Deny: "Denied" },
-])("knowledge that is $stalenessMs ms old is $Serve to Serve and $Deny to Deny", ({ stalenessMs, Serve, Deny }) => {
+])("freshness of data after $stalenessMs ms is $Serve for Serve and $Deny for Deny", ({ stalenessMs, Serve, Deny }) => {
   expect(checkFreshness({ ...bounds, action: "Serve" }, stalenessMs)).toBe(Serve);
   expect(checkFreshness({ ...bounds, action: "Deny" }, stalenessMs)).toBe(Deny);
 });

@@ -6,7 +6,7 @@ import { anyText } from "../../test/builders/text.ts";
 import type { KeyView } from "../verification/key-view.ts";
 import { headerValue, identityHeaders, isIdentityHeader } from "./identity-headers.ts";
 
-describe("a name that only the gate may send", () => {
+describe("a header name reserved for the gate", () => {
   test.each([
     "x-postern-key-id",
     "X-Postern-Key-Id",
@@ -17,9 +17,9 @@ describe("a name that only the gate may send", () => {
     "x~postern!key",
     "x-postern-",
     "x-postern",
-  ])("%s is one", (name) => expect(isIdentityHeader(name)).toBe(true));
+  ])("%s is a reserved identity header name", (name) => expect(isIdentityHeader(name)).toBe(true));
   test.each(["", "x", "x-posternx", "x--postern-a", "y-postern-a", "postern-a", "ax-postern-a", "x-request-id"])(
-    "%j is none",
+    "%j is not a reserved identity header name",
     (name) => expect(isIdentityHeader(name)).toBe(false),
   );
 });
@@ -35,7 +35,7 @@ const inPairs = (headers: readonly string[]): Record<string, string | undefined>
   Object.fromEntries(headers.flatMap((name, at) => (at % 2 === 0 ? [[name, headers[at + 1]]] : [])));
 
 describe("the headers of a key", () => {
-  test("tell who called, and leave out what is not set", () => {
+  test("identity headers describe the caller and omit unset values", () => {
     expect(identityHeaders(aView())).toEqual([
       ...["X-Postern-Key-Id", "key_7"],
       ...["X-Postern-Workspace-Id", "ws_2"],
@@ -43,7 +43,7 @@ describe("the headers of a key", () => {
     ]);
   });
 
-  test("list roles and permissions separated by spaces", () => {
+  test("identity headers list roles and permissions separated by spaces", () => {
     const headers = inPairs(
       identityHeaders(
         aView({ externalId: "user_1", permissions: ["b", "a.*"], roles: ["chief editor", "Zoë", "100%"] }),
@@ -57,12 +57,12 @@ describe("the headers of a key", () => {
     });
   });
 
-  test("are made once per view", () => {
+  test("identity headers are computed once per key view", () => {
     const view = aView();
     expect(identityHeaders(view)).toBe(identityHeaders(view));
   });
 
-  test("leave out a list that is too long for an app's header limit, and say so", () => {
+  test("identity headers omit lists that are too long and report the omission", () => {
     const permissions = Array.from({ length: 1000 }, (_, i) => `documents.${i}`);
     const headers = inPairs(identityHeaders(aView({ permissions, roles: ["editor"] })));
     expect(headers).not.toHaveProperty("X-Postern-Permissions");
@@ -70,7 +70,7 @@ describe("the headers of a key", () => {
   });
 });
 
-test("no text can end a header, and each can be decoded", () => {
+test("identity header values are encoded without line breaks and decodable", () => {
   fc.assert(
     fc.property(
       fc.oneof(anyText(), fc.string({ unit: "grapheme" }), fc.constantFrom("\r\nX: y", "\ud800", "%41")),

@@ -43,7 +43,7 @@ describe("a rule's path", () => {
     { path: { prefix: "//" }, asked: "/b", matches: false },
     { path: { prefix: "/a//" }, asked: "/a/b", matches: false },
     { path: { prefix: "/a;b/" }, asked: "/a;b/c", matches: true },
-  ])("$path matches $asked: $matches", ({ path, asked, matches }) => {
+  ])("rule path $path matches request path $asked: $matches", ({ path, asked, matches }) => {
     expect(indexOf([aRule(path === undefined ? {} : { path })], "GET", asked)).toBe(matches ? 0 : -1);
   });
 });
@@ -67,14 +67,16 @@ describe("rules", () => {
     { method: "get", path: "/healthz", index: -1 },
     { method: "DELETE", path: "/any", index: 3 },
     { method: "DELETE", path: "/orders", index: 2 },
-  ])("$method $path is for rule $index", ({ method, path, index }) => expect(indexOf(rules, method, path)).toBe(index));
+  ])("request $method $path matches rule $index", ({ method, path, index }) =>
+    expect(indexOf(rules, method, path)).toBe(index),
+  );
 
-  test("a request that no rule matches needs a valid key and costs one credit", () => {
+  test("a request without a matching rule needs a valid key and costs one credit", () => {
     const matched = ruleOf(compileRules({ rules: [], allowPaths: [] }), "GET", "/");
     expect(matched).toEqual({ index: -1, access: "Key", creditCost: 1, ratelimits: [] });
   });
 
-  test("a rule comes with its query parsed, once", () => {
+  test("matching rule includes its permission query, which is parsed once", () => {
     const matcher = compileRules({ rules, allowPaths: [] });
     const matched = ruleOf(matcher, "POST", "/orders");
     expect(matched.query).toMatchObject({ op: "or" });
@@ -144,15 +146,15 @@ describe("rules", () => {
       rules: [aRule({ methods: ["DELETE"], path: { prefix: "/admin" }, permissions: "a" })],
       decides: true,
     },
-  ])("$name: requirements differ by path: $decides", ({ rules: some, decides }) => {
+  ])("rules have different requirements by path: $name: $decides", ({ rules: some, decides }) => {
     expect(compileRules({ rules: some, allowPaths: [] }).pathDecides).toBe(decides);
   });
 
-  test("a query that does not parse is reported when the policy is compiled, not during a request", () => {
+  test("invalid permission query of a rule is reported at policy compilation", () => {
     expect(() => compileRules({ rules: [aRule({ permissions: "a AND" })], allowPaths: [] })).toThrow(QuerySyntaxError);
   });
 
-  test("the first that matches by segments and method wins, for any rules and any request", () => {
+  test("first rule that matches path segments and method applies to any request", () => {
     const segment = fc.constantFrom("a", "ab", "b");
     const path = fc.array(segment, { maxLength: 3 }).map((segments) => `/${segments.join("/")}`);
     const methods = fc.option(fc.subarray(["GET", "POST", "DELETE"] as const, { minLength: 1 }), { nil: undefined });
@@ -213,7 +215,9 @@ describe("a path that an app may read as that of another rule", () => {
     "/users/@me/",
     "/users/%40ME",
     "/users/@me.",
-  ])("%s is refused", (target) => expect(match(target)).toEqual({ refused: expect.stringContaining("another rule") }));
+  ])("near-match path %s is rejected", (target) =>
+    expect(match(target)).toEqual({ refused: expect.stringContaining("another rule") }),
+  );
 
   test.each([
     { target: "/Admin/users", index: 0 },
@@ -224,22 +228,24 @@ describe("a path that an app may read as that of another rule", () => {
     { target: "/ADMIN/userS-old", index: 2 },
     { target: "/users/@ME/settings", index: 2 },
     { target: "/Public/A%20B/", index: 2 },
-  ])("$target is for rule $index", ({ target, index }) => expect(match(target)).toMatchObject({ rule: { index } }));
+  ])("request target $target matches rule $index despite similar rule paths", ({ target, index }) =>
+    expect(match(target)).toMatchObject({ rule: { index } }),
+  );
 
-  test("passes where the other rule asks for the same", () => {
+  test("near-match path passes when the other rule has the same requirements", () => {
     const rules = [guarded, aRule({ path: { prefix: "/admin" }, permissions: "admin" }), open];
     expect(match("/admin/users", { rules })).toMatchObject({ rule: { index: 1 } });
     expect(match("/ADMIN", { rules })).toHaveProperty("refused");
   });
 
-  test("passes where NearMatch is allowed, and each rule then matches its own spelling", () => {
+  test("NearMatch allowance makes each rule match only its own spelling", () => {
     const rules = [guarded, aRule({ path: { prefix: "/admin/users" } }), open];
     expect(match("/admin/users", { rules, allowPaths: ["NearMatch"] })).toMatchObject({ rule: { index: 1 } });
     expect(match("/Admin/users", { rules, allowPaths: ["NearMatch"] })).toMatchObject({ rule: { index: 0 } });
     expect(match("/ADMIN/users", { rules, allowPaths: ["NearMatch"] })).toMatchObject({ rule: { index: 2 } });
   });
 
-  test("is decided by its own rule where the other rule is open", () => {
+  test("near-match path uses its own rule when the other rule is open", () => {
     const rules = [aRule({ path: { prefix: "/Healthz" }, access: "Anonymous" }), guarded];
     for (const target of ["/healthz", "/Healthz.html", "/HEALTHZ/"])
       expect(match(target, { rules }), target).toMatchObject({ rule: { index: -1 } });
@@ -254,11 +260,11 @@ describe("a path that an app may read as that of another rule", () => {
     "/Admin/users%252ejson",
     "/Admin/users..json",
     "/Admin/users.json%20",
-  ])("%s is refused, because a format may follow a path", (target) =>
+  ])("path %s with a format suffix is rejected", (target) =>
     expect(match(target)).toEqual({ refused: expect.stringContaining("suffix") }),
   );
 
-  test("passes with a suffix where a rule names exactly this path, under the prefix, or where Suffix is allowed", () => {
+  test("path with a format suffix passes by exact rule, prefix or Suffix allowance", () => {
     const asset = aRule({ path: { exact: "/users/@me.css" }, access: "Anonymous" });
     expect(match("/users/@me.css", { rules: [guarded, exact, asset, open] })).toMatchObject({ rule: { index: 2 } });
     expect(match("/Admin/users/7.json")).toMatchObject({ rule: { index: 0 } });
@@ -271,13 +277,13 @@ describe("a path that an app may read as that of another rule", () => {
     expect(match("/users/@ME.json", { allowPaths: ["NearMatch"] })).toMatchObject({ rule: { index: 2 } });
   });
 
-  test("is found among the rules of the request's method", () => {
+  test("near-match check considers only rules for the method of the request", () => {
     const rules = [aRule({ methods: ["DELETE"], path: { prefix: "/admin" }, permissions: "admin" }), open];
     expect(compileRules({ rules, allowPaths: [] }).match("DELETE", "/ADMIN")).toHaveProperty("refused");
     expect(compileRules({ rules, allowPaths: [] }).match("GET", "/ADMIN")).toMatchObject({ rule: { index: 1 } });
   });
 
-  test("takes time in proportion to the length of the path", () => {
+  test("near-match check takes time linear in the length of the path", () => {
     for (const unit of [".", "/.", "%20", "/..", "%25", "A;", "%E2%80%8B", "/a"]) {
       const startedMs = performance.now();
       match(`/Admin${unit.repeat(Math.floor(262_144 / unit.length))}`, {
@@ -290,7 +296,7 @@ describe("a path that an app may read as that of another rule", () => {
 });
 
 test.each(["!", "$", "&", "'", "(", ")", "+", ",", "=", ":", "@", "[", "]", "^", "|", '"', "`", "<", ">", "ü"])(
-  "a rule whose path has %s matches it encoded and not",
+  "rule path with %s matches its encoded and unencoded form",
   (character) => {
     const rules = [aRule({ path: { exact: `/a${character}b` }, permissions: "a" }), aRule({ access: "Anonymous" })];
     const upper = encodeURIComponent(character).replace(

@@ -36,11 +36,11 @@ function aView(options: { key?: RatelimitRecord[]; identity?: RatelimitRecord[];
 const plan = (view: KeyView, rule: CompiledRule, audit = false) => planRule(view, rule, { audit });
 
 describe("what a request is charged", () => {
-  test("nothing, where neither the key nor the rule has a limit", () => {
+  test("request plan is empty when key and rule have no limits", () => {
     expect(plan(aView(), aRule())).toEqual({ selected: [], limits: [], shared: [], credits: undefined });
   });
 
-  test("the limits that apply by themselves, each on its owner's counter", () => {
+  test("request plan contains auto-applied limits on the counter of each owner", () => {
     const view = aView({ key: [stored("own", 5), stored("manual", 5, false)], identity: [stored("shared", 7)] });
     expect(plan(view, aRule()).limits).toMatchObject([
       { scope: { kind: "name", value: "own" }, identifier: "key_7", limit: 5, cost: 1, accuracy: "strict" },
@@ -48,7 +48,7 @@ describe("what a request is charged", () => {
     ]);
   });
 
-  test("a rule's limit in place of the key's of that name", () => {
+  test("rule limit replaces the key limit of the same name", () => {
     const { limits } = plan(aView({ key: [stored("writes", 99)] }), aRule({ ratelimits: [ofRule()] }));
     expect(limits).toMatchObject([{ scope: { value: "writes" }, identifier: "key_7", limit: 10, cost: 2 }]);
   });
@@ -56,7 +56,7 @@ describe("what a request is charged", () => {
   test.each([
     { name: "the external id, where there is an identity", view: aView({ identity: [] }), identifier: "alice" },
     { name: "else the key's id", view: aView(), identifier: "key_7" },
-  ])("by identity: $name", ({ view, identifier }) => {
+  ])("request plan limit by identity: $name", ({ view, identifier }) => {
     const scope = { kind: "namespace", namespaceId: "rlns_1" } as const;
     const ratelimits = [
       ofRule({ identifier: "identity" }),
@@ -73,11 +73,11 @@ describe("what a request is charged", () => {
     { name: "a limited key pays what the rule costs", limited: true, creditCost: 3, cost: 3 },
     { name: "a rule that costs nothing asks for nothing", limited: true, creditCost: 0, cost: undefined },
     { name: "an unlimited key has no counter", limited: false, creditCost: 3, cost: undefined },
-  ])("$name", ({ limited, creditCost, cost }) => {
+  ])("request plan credits: $name", ({ limited, creditCost, cost }) => {
     expect(plan(aView({ limited }), aRule({ creditCost })).credits?.cost).toBe(cost);
   });
 
-  test("in Audit mode everything costs nothing", () => {
+  test("request plan in Audit mode has only zero costs", () => {
     const view = aView({ key: [stored("own", 5)], limited: true });
     const { limits, credits } = plan(view, aRule({ ratelimits: [ofRule()] }), true);
     expect([limits.map(({ cost }) => cost), credits]).toEqual([[0, 0], undefined]);

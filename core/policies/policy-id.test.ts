@@ -3,12 +3,12 @@ import { managerOfPolicy, parseNamedPolicy, policyIdOf } from "./policy-id.ts";
 
 const manager = managerOfPolicy({ cluster: "main", namespace: "shop", name: "orders" });
 
-test("the id of a policy never changes, because gates and databases of other releases know it", () => {
+test("policy id is stable because other versions and databases store it", () => {
   expect(manager).toBe("main/ApiKeyPolicy/shop/orders");
   expect(policyIdOf({ workspaceId: "ws_1", manager })).toBe("pol_97c8c5e543646f540a15c75fd9113e61");
 });
 
-test("another workspace, cluster, namespace or name has another id", () => {
+test("policy id changes with workspace, cluster, namespace and name", () => {
   const ids = [
     policyIdOf({ workspaceId: "ws_1", manager }),
     policyIdOf({ workspaceId: "ws_2", manager }),
@@ -32,4 +32,4 @@ test.each([
   ["main/shop/ord ers", undefined],
   [`main/shop/${"n".repeat(254)}`, undefined],
   ["main/shop/orders\n", undefined],
-])("%j is read as %j", (text, named) => expect(parseNamedPolicy(text)).toEqual(named));
+])("policy name %j is parsed as %j", (text, named) => expect(parseNamedPolicy(text)).toEqual(named));

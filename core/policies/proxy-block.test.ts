@@ -13,9 +13,11 @@ test.each([
   { text: "::ffff:10.0.0.0/104", address: "::ffff:10.0.0.0", bits: 104 },
   { text: "::ffff:10.0.0.0/8", address: "::ffff:10.0.0.0", bits: 8 },
   { text: "fe80::1%eth0", address: "fe80::1%eth0", bits: 128 },
-])("$text is a proxy, or a block of them", ({ text, ...block }) => expect(readProxyBlock(text)).toEqual(block));
+])("proxy setting $text is a valid address or CIDR block", ({ text, ...block }) =>
+  expect(readProxyBlock(text)).toEqual(block),
+);
 
 test.each([
   ...["", "/8", "10/8", "10.0.0.0/", "10.0.0.0/33", "10.0.0.0/-1", "10.0.0.0/8/8", "10.0.0.0/1e1", "10.0.0.0/0x8"],
   ...["10.0.0.0/0008", "::/129", "proxy.example", " 10.0.0.1", "010.0.0.1"],
-])("%j is neither", (text) => expect(readProxyBlock(text)).toBeUndefined());
+])("proxy setting %j is invalid", (text) => expect(readProxyBlock(text)).toBeUndefined());

@@ -83,17 +83,17 @@ function without(value: unknown, path: string, at = ""): unknown {
 }
 
 describe("a stored policy", () => {
-  test("that this release made is read as it was set", () => {
+  test("stored policy of this version is read unchanged", () => {
     expect(PolicyInput.parse(whole)).toEqual(whole);
     expect(readStoredPolicy(whole)).toEqual({ policy: whole });
   });
 
-  test("is read with any members that a later release added, and a caller may not send them", () => {
+  test("stored policy accepts unknown members, but API input does not", () => {
     expect(readStoredPolicy(withUnknown(whole)).policy).toMatchObject(whole);
     expect(PolicyInput.safeParse(withUnknown(whole)).success).toBe(false);
   });
 
-  test("of a later format is a problem, even if all of it could be read", () => {
+  test("stored policy of a newer format is invalid even if readable", () => {
     const { problem } = readStoredPolicy({ ...whole, formatVersion: 2 });
     expect(problem).toBe("format 2 is not known here, where 1 is the highest");
     expect(readStoredPolicy({ formatVersion: 2, entirely: "other" }).problem).toBe(problem);
@@ -110,13 +110,13 @@ describe("a stored policy", () => {
     },
     { name: "no format", change: { formatVersion: undefined } },
     { name: "a format that is no number", change: { formatVersion: "1" } },
-  ])("with $name is a problem, which shows no value", ({ change }) => {
+  ])("stored policy with $name is invalid, and the error hides values", ({ change }) => {
     const { problem } = readStoredPolicy({ ...whole, ...change });
     expect(problem).toEqual(expect.any(String));
     expect(problem).not.toMatch(/Shadow|cookie|regex\^/);
   });
 
-  test.each([null, undefined, 1, "policy", [], {}])("that is %j is a problem", (stored) => {
+  test.each([null, undefined, 1, "policy", [], {}])("stored policy that is %j is invalid", (stored) => {
     expect(readStoredPolicy(stored).problem).toEqual(expect.any(String));
   });
 
@@ -139,7 +139,7 @@ describe("a stored policy", () => {
   const OPTIONAL = ["clientAddress", "credentials[].scheme", "rules[].methods", "rules[].path", "rules[].permissions"];
 
   const members = [...new Set(membersOf(whole))];
-  test.each(members)("without %s has its default, or is a problem", (path) => {
+  test.each(members)("stored policy without %s uses its default or is invalid", (path) => {
     const stored = without(whole, path);
     const { policy, problem } = readStoredPolicy(stored);
     if (path in DEFAULTS) {
@@ -153,7 +153,7 @@ describe("a stored policy", () => {
     }
   });
 
-  test("every default is for an existing member, and equals that of a manifest without it", () => {
+  test("stored policy default equals the manifest default of an existing member", () => {
     expect([...Object.keys(DEFAULTS), ...OPTIONAL].filter((path) => !members.includes(path))).toEqual([]);
     const ratelimits = [{ name: "own", limit: 5, duration: "60s" }];
     const spec = ApiKeyPolicySpec.parse({ api: { name: "api" }, target: { port: 80 }, rules: [{ ratelimits }] });
@@ -173,7 +173,7 @@ function membersWith(value: unknown, path: string): unknown[] {
   return found;
 }
 
-test("the example of the test has every member of the schema", () => {
+test("stored policy fixture has every member of the schema", () => {
   const named = new Set(membersOf(whole));
   const inSchema = propertiesOf(z.toJSONSchema(PolicyInput) as JsonSchema);
   expect(inSchema.filter((path) => !named.has(path))).toEqual([]);

@@ -17,8 +17,8 @@ const holding =
   (key: string): WindowCounts | undefined =>
     counts[key] === undefined ? undefined : { window: 1000, current: counts[key], previous: 0 };
 
-describe("several limits at once", () => {
-  test("are all consumed when all pass", () => {
+describe("several limits together", () => {
+  test("decideLimits charges all limits when all pass", () => {
     const { passed, outcomes, updates } = decideLimits(
       [aCharge({}), aCharge({ counterKey: "b", cost: 4 })],
       holding({ b: 5 }),
@@ -30,7 +30,7 @@ describe("several limits at once", () => {
     expect(updates.get("b")?.current).toBe(9);
   });
 
-  test("consume nothing when one is refused, and those that pass say what is left without their own cost", () => {
+  test("decideLimits charges nothing when one limit denies", () => {
     const charges = [aCharge({ cost: 3 }), aCharge({ counterKey: "b" })];
     const { passed, outcomes, updates } = decideLimits(charges, holding({ a: 2, b: 10 }), nowMs);
     expect(passed).toBe(false);
@@ -40,7 +40,7 @@ describe("several limits at once", () => {
     expect(outcomes[1]?.retryAtMs).toBeGreaterThan(nowMs);
   });
 
-  test("of which one is refused say that nothing is left for it, and of the others what the window before has left them", () => {
+  test("decideLimits reports zero remaining for the denied limit and previous values for others", () => {
     const halfway = nowMs + hour / 2;
     const read = (): WindowCounts => ({ window: 1000, current: 2, previous: 8 });
     const { outcomes } = decideLimits([aCharge({ cost: 3 }), aCharge({ counterKey: "b", cost: 5 })], read, halfway);
@@ -48,7 +48,7 @@ describe("several limits at once", () => {
     expect(outcomes[1]).toMatchObject({ passed: false, remaining: 0 });
   });
 
-  test("of which 12 per minute and 200 per month: the 13th call is refused by the first, and the second keeps 188", () => {
+  test("decideLimits with 12 per minute and 200 per month keeps 188 per month", () => {
     const counts = new Map<string, WindowCounts>();
     const call = () => {
       const charges = [
@@ -65,7 +65,7 @@ describe("several limits at once", () => {
     expect(outcomes[1]).toMatchObject({ passed: true, remaining: 188 });
   });
 
-  test("on one counter see each other's cost", () => {
+  test("decideLimits adds up costs of several limits on one counter", () => {
     const charges = [aCharge({ cost: 6 }), aCharge({ cost: 5 })];
     expect(decideLimits(charges, holding({}), nowMs).outcomes.map(({ passed }) => passed)).toEqual([true, false]);
     const fitting = decideLimits([aCharge({ cost: 6 }), aCharge({ cost: 4 })], holding({}), nowMs);
@@ -73,29 +73,29 @@ describe("several limits at once", () => {
     expect(fitting.updates.get("a")?.current).toBe(10);
   });
 
-  test("on one counter may have different limits; the refused one adds nothing for those behind it", () => {
+  test("decideLimits skips a denied limit when others share its counter", () => {
     const { outcomes } = decideLimits([aCharge({ limit: 2, cost: 3 }), aCharge({ cost: 10 })], holding({}), nowMs);
     expect(outcomes.map(({ passed }) => passed)).toEqual([false, true]);
   });
 
-  test("tell a lone charge of the same cost when it could pass, whatever else the call had", () => {
+  test("decideLimits reports when a single charge of equal cost would pass", () => {
     const { outcomes } = decideLimits([aCharge({ cost: 6 }), aCharge({ cost: 5 })], holding({}), nowMs);
     expect(outcomes[1]?.retryAtMs).toBe(nowMs);
   });
 
-  test("a check stores nothing", () => {
+  test("decideLimits stores nothing for a check", () => {
     expect(decideLimits([aCharge({ cost: 0 })], holding({ a: 10 }), nowMs)).toMatchObject({
       passed: true,
       updates: new Map(),
     });
   });
 
-  test("no charge at all passes", () => {
+  test("decideLimits passes without any charge", () => {
     expect(decideLimits([], holding({}), nowMs)).toEqual({ passed: true, outcomes: [], updates: new Map() });
   });
 });
 
-test("never half consumes, and each charge is decided as the charges before it leave its counter", () => {
+test("decideLimits is atomic and applies charges in order for any input", () => {
   const charge = fc.record({
     counterKey: fc.constantFrom("a", "b", "c"),
     limit: fc.nat({ max: 12 }),

@@ -27,13 +27,13 @@ test.each([
     outcomes: [outcome(true, 0), outcome(false, 4), outcome(false, 5)],
     shown: 20,
   },
-])("of several limits: $name", ({ outcomes, shown }) => {
+])("rate limit headers for several limits: $name", ({ outcomes, shown }) => {
   const limits = outcomes.map((_, at) => charge(10 * (at + 1)));
   const tightest = showTightest(limits, { nowMs: NOW_MS, passed: true, limits: outcomes });
   expect(tightest?.limit).toBe(shown);
 });
 
-test("a limit has three headers; what is left of the window is rounded up to whole seconds", () => {
+test("rate limit headers are three per limit, with reset rounded up to seconds", () => {
   const shown = showTightest([charge(10)], { nowMs: NOW_MS, passed: true, limits: [outcome(true, 3)] });
   const headers = ["X-First", "1"];
   if (shown !== undefined) pushLimitHeaders(headers, shown);

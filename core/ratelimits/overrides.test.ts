@@ -32,9 +32,11 @@ describe("a pattern", () => {
     ["a**b", "ab", true],
     ["a.c*", "abc", false],
     ["(*", "(x", true],
-  ])("%j and %j: %s", (pattern, identifier, expected) => expect(matchesPattern(pattern, identifier)).toBe(expected));
+  ])("override pattern %j matches identifier %j: %s", (pattern, identifier, expected) =>
+    expect(matchesPattern(pattern, identifier)).toBe(expected),
+  );
 
-  test("agrees with a regular expression, for any pattern and identifier", () => {
+  test("override pattern agrees with a regular expression for any identifier", () => {
     const text = fc.array(fc.constantFrom("a", "b", "a", "\n", "\r", "\u2028", ".", "é"), { maxLength: 10 });
     const pattern = fc.array(fc.constantFrom("a", "b", "*", "*", "\n", ".", "é"), { maxLength: 8 });
     fc.assert(
@@ -48,14 +50,14 @@ describe("a pattern", () => {
     );
   });
 
-  test("of many stars is decided at once, also when it does not match", () => {
+  test("override pattern with many stars is decided in linear time", () => {
     const startedMs = performance.now();
     expect(matchesPattern(`${"a*".repeat(255)}b`, "a".repeat(512))).toBe(false);
     expect(performance.now() - startedMs).toBeLessThan(1000);
   });
 });
 
-describe("of several overrides", () => {
+describe("several overrides", () => {
   test.each([
     {
       name: "the one with most literal characters applies",
@@ -111,7 +113,7 @@ describe("of several overrides", () => {
       id: "1",
     },
     { name: "none applies when none matches", patterns: [["1", "a*"]], identifier: "b", id: undefined },
-  ])("$name", ({ patterns, identifier, id }) => {
+  ])("selectOverride: $name", ({ patterns, identifier, id }) => {
     const records = patterns.map(([key = "", pattern = ""]) => anOverride(key, pattern));
     expect(selectOverride(records, identifier)?.id).toBe(id);
     expect(selectOverride(records.toReversed(), identifier)?.id).toBe(id);
@@ -125,7 +127,7 @@ describe("an explanation", () => {
       identifier,
     ).map(({ override, literals, outdoneBy }) => [override.identifier, literals, outdoneBy]);
 
-  test("has the override that applies, and the others that match with why they do not", () => {
+  test("override explanation lists the applied override and why others lose", () => {
     expect(explained(["*", "b*", "premium_*", "*_42", "prem*", "*mium_"], "premium_42")).toEqual([
       ["premium_*", 8, undefined],
       ["prem*", 4, "moreLiterals"],
@@ -145,7 +147,7 @@ describe("an explanation", () => {
     expect(explained(["a*"], "b")).toEqual([]);
   });
 
-  test("begins with what selectOverride selects, and has exactly what matches", () => {
+  test("override explanation starts with the selectOverride result and lists all matches", () => {
     const text = fc.array(fc.constantFrom("a", "b", "*", "\n"), { maxLength: 5 }).map((parts) => parts.join(""));
     const property = fc.property(fc.uniqueArray(text, { maxLength: 12 }), text, (patterns, identifier) => {
       const overrides = patterns.map((pattern, i) => anOverride(`${(i * 7) % 13}`, pattern));
@@ -161,7 +163,7 @@ describe("an explanation", () => {
   });
 });
 
-test("an override replaces limit and duration, and can make a limit local, but never strict", () => {
+test("override replaces limit and duration and can only relax strict to local", () => {
   const charge: LimitCharge = {
     workspaceId: "ws_1",
     scope: { kind: "namespace", value: "rlns_1" },

@@ -8,9 +8,11 @@ test.each([
   { limit: 2, pods: 3, is: 1 },
   { limit: 0, pods: 3, is: 0 },
   { name: "no pod was ever heard of", limit: 100, pods: 0, is: 100 },
-])("$limit among $pods is $is", ({ limit, pods, is }) => expect(shareOfLimit(limit, pods)).toBe(is));
+])("share of limit $limit among $pods pods is $is", ({ limit, pods, is }) =>
+  expect(shareOfLimit(limit, pods)).toBe(is),
+);
 
-test("all shares together are at most the limit, or one for each pod", () => {
+test("pod shares of a limit sum up to at most the limit or one per pod", () => {
   fc.assert(
     fc.property(fc.nat(), fc.integer({ min: 1, max: 10_000 }), (limit, pods) => {
       expect(pods * shareOfLimit(limit, pods)).toBeLessThanOrEqual(Math.max(limit, pods));

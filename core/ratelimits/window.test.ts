@@ -9,7 +9,7 @@ describe("one decision", () => {
   const counts: WindowCounts = { window: 100, current: 3, previous: 8 };
   const question = { limit: 10, durationMs: minute, counts, cost: 1, nowMs: at(100, 0.25) };
 
-  test("the example of api-v2.md section 9.1: 3 + floor(8 × 0.75) + 1 = 10 passes with nothing left, the next is refused", () => {
+  test("sliding window matches the example of api-v2.md section 9.1", () => {
     const first = decideLimit(question);
     expect(first).toMatchObject({ passed: true, effective: 10, remaining: 0, resetMs: 101 * minute });
     expect(first.counts).toEqual({ window: 100, current: 4, previous: 8 });
@@ -73,20 +73,20 @@ describe("one decision", () => {
       passed: true,
       remaining: 8,
     },
-  ])("$name", ({ change, passed, remaining }) => {
+  ])("sliding window decision: $name", ({ change, passed, remaining }) => {
     expect(decideLimit({ ...question, ...change })).toMatchObject({ passed, remaining });
   });
 
-  test("a check without cost leaves the counts as they are", () => {
+  test("sliding window check without cost leaves counts unchanged", () => {
     expect(decideLimit({ ...question, cost: 0 }).counts).toBe(counts);
   });
 
-  test("windows are aligned to the epoch", () => {
+  test("sliding windows are aligned to the epoch", () => {
     expect(windowAt(125_000, minute)).toEqual({ seq: 2, startMs: 120_000, resetMs: 180_000 });
     expect(windowAt(120_000, minute).seq).toBe(2);
   });
 
-  test("counts are never rolled back", () => {
+  test("sliding window counts never decrease", () => {
     expect(rollCounts(counts, { durationMs: minute, nowMs: at(99, 0) })).toBe(counts);
     expect(rollCounts(counts, { durationMs: minute, nowMs: at(101, 0.5) })).toEqual({
       window: 101,
@@ -107,7 +107,7 @@ const durationMs = fc.oneof(
 );
 const small = fc.nat({ max: 40 });
 
-test("a strict counter never passes more than the limit in an aligned window, for any costs and times that go back by less than a minute", () => {
+test("strict sliding window never exceeds its limit despite small backward clock steps", () => {
   const step = fc.record({
     ahead: fc.oneof(fc.nat({ max: 3 }), fc.nat({ max: 1500 }), fc.integer({ min: -800, max: 4000 })),
     cost: fc.nat({ max: 6 }),
@@ -138,7 +138,7 @@ test("a strict counter never passes more than the limit in an aligned window, fo
   );
 });
 
-test("what is used is the sum in exact arithmetic, also where the product needs more than 2^53", () => {
+test("sliding window usage is exact even for products above 2^53", () => {
   const exact = (current: number, previous: number, duration: number, elapsed: number): number =>
     current + Number((BigInt(previous) * BigInt(duration - elapsed)) / BigInt(duration));
   fc.assert(
@@ -156,22 +156,22 @@ test("what is used is the sum in exact arithmetic, also where the product needs 
   );
 });
 
-describe("the moment at which a refused charge passes", () => {
+describe("the time at which a denied charge passes", () => {
   const passesAt = (question: Parameters<typeof admitsAt>[0], nowMs: number): boolean =>
     decideLimit({ ...question, nowMs }).passed;
 
   test.each([
     { name: "is never for a limit of 0", limit: 0, cost: 0 },
     { name: "is never for a cost beyond the limit", limit: 5, cost: 6 },
-  ])("$name", ({ limit, cost }) => {
+  ])("retry time of a denied charge $name", ({ limit, cost }) => {
     expect(admitsAt({ limit, cost, durationMs: minute, counts: undefined, nowMs: 1 })).toBe(Number.POSITIVE_INFINITY);
   });
 
-  test("is now when the charge passes now", () => {
+  test("retry time of a charge that passes is now", () => {
     expect(admitsAt({ limit: 5, cost: 5, durationMs: minute, counts: undefined, nowMs: 1 })).toBe(1);
   });
 
-  test("is exactly the first: refused in the millisecond before, passed in it, and refused at every moment between", () => {
+  test("retry time is the first millisecond in which the denied charge passes", () => {
     fc.assert(
       fc.property(
         fc.record({
@@ -200,7 +200,7 @@ describe("the moment at which a refused charge passes", () => {
     );
   });
 
-  test("is not brought forward by what others consume, so that a remembered refusal stays right", () => {
+  test("retry time stays valid when other requests consume the limit", () => {
     const step = fc.record({ ahead: fc.nat({ max: 700 }), cost: fc.nat({ max: 5 }) });
     fc.assert(
       fc.property(
@@ -226,7 +226,7 @@ describe("the moment at which a refused charge passes", () => {
   });
 });
 
-test("a full window that no clock can reach soon refuses no one", () => {
+test("a full window whose end lies far in the future denies nothing", () => {
   const nowMs = 1_800_000_000_000;
   for (const window of [Math.floor(nowMs / 1_000) + 3_600, Number.MAX_SAFE_INTEGER]) {
     const counts = { window, current: 5, previous: 5 };
@@ -236,7 +236,7 @@ test("a full window that no clock can reach soon refuses no one", () => {
   }
 });
 
-describe("at the edge of what a double holds", () => {
+describe("precision limits of a double", () => {
   const most = Number.MAX_SAFE_INTEGER;
   const amount = fc.oneof(
     fc.integer({ min: most - 5, max: most }),
@@ -249,7 +249,7 @@ describe("at the edge of what a double holds", () => {
     fc.integer({ min: 1_000, max: 10 ** 10 }),
   );
 
-  test("what a window carries over is exact", () => {
+  test("sliding window carry-over is exact at the precision limit of a double", () => {
     fc.assert(
       fc.property(
         amount,
@@ -267,7 +267,7 @@ describe("at the edge of what a double holds", () => {
   });
 
   test.each([1_000, 3_600_000, 86_400_000, 2_592_000_000])(
-    "a limit of 2^53 − 1 that is full passes a check without cost, in its window and in the first millisecond of the next (%d ms)",
+    "full limit of 2^53 − 1 passes a check without cost (%d ms)",
     (ms) => {
       const counts = { window: 100, current: most, previous: 0 };
       for (const nowMs of [100 * ms, 101 * ms - 1, 101 * ms]) {

@@ -15,26 +15,26 @@ test.each<{ name: string; of: Assignment[]; role: Assignment["role"] | undefined
   { name: "the highest, whichever comes last", of: [at("*", "viewer"), at("ws_1", "operator")], role: "operator" },
   { name: "a name that begins alike", of: [at("shop2", "admin"), at("sho", "admin")], role: undefined },
   { name: "a star within a name", of: [at("sh*", "admin"), at("**", "admin")], role: undefined },
-])("the role in a workspace: $name", ({ of, role }) => {
+])("dashboard role in a workspace: $name", ({ of, role }) => {
   expect(roleIn(of, shop)).toBe(role);
   expect(grantsIn(of, shop)).toEqual(role === undefined ? undefined : grantsOfPerson(role));
 });
 
-test("a workspace that is called like the id of another one is not entered by that one's people", () => {
+test("workspace named like another workspace's id does not admit that workspace's users", () => {
   const disguised = { id: "ws_2", name: "ws_1" };
   expect(roleIn([at("ws_1", "admin")], disguised)).toBeUndefined();
   expect(roleIn([at("ws_2", "viewer"), at("ws_1", "admin")], disguised)).toBe("viewer");
 });
 
-test("an admin of all workspaces administers the installation, whatever else the person is", () => {
+test("admin of all workspaces is always an installation administrator", () => {
   expect(grantsIn([at("shop", "viewer"), at("*", "admin")], shop)).toBe(GRANTS_OF_INSTALLATION_ADMIN);
 });
 
-test("an operator of all workspaces who is admin of this one does not", () => {
+test("operator of all workspaces with one admin role is not an installation administrator", () => {
   expect(grantsIn([at("shop", "admin"), at("*", "operator")], shop)).toEqual(grantsOfPerson("admin"));
 });
 
-test("the workspaces that a person may enter are named once, or all", () => {
+test("accessible workspaces of a user are unique, or all", () => {
   expect(namedWorkspaces([at("shop", "viewer"), at("ws_2", "admin"), at("shop", "admin")])).toEqual(["shop", "ws_2"]);
   expect(namedWorkspaces([at("shop", "viewer"), at("*", "viewer")])).toBe("all");
   expect(namedWorkspaces([])).toEqual([]);

@@ -7,7 +7,7 @@ import type { KeyView } from "./key-view.ts";
 
 const nowMs = 1_800_000_000_000;
 
-describe("what a key is refused for", () => {
+describe("why a key is rejected", () => {
   const write = parseQuery("orders.write");
   const listed = anApiRecord({ ipAllowList: ["192.0.2.1"] });
 
@@ -70,7 +70,7 @@ describe("what a key is refused for", () => {
     { name: "nothing, when the client's address is not looked at", view: aKeyView({ api: listed }), code: undefined },
     { name: "the client's address is not known", view: aKeyView({ api: listed }), clientIp: "", code: "FORBIDDEN" },
     { name: "a permission is missing", view: aKeyView(), query: write, code: "INSUFFICIENT_PERMISSIONS" },
-  ])("$name", ({ view, clientIp, apiId, query, code }) =>
+  ])("checkKey rejects: $name", ({ view, clientIp, apiId, query, code }) =>
     expect(checkKey({ view, nowMs, clientIp, apiId, query })).toBe(code),
   );
 
@@ -82,14 +82,14 @@ describe("what a key is refused for", () => {
     { first: "EXPIRED", view: aKeyView({ key: { expiresMs: 0 }, api: listed }) },
     { first: "FORBIDDEN", view: aKeyView({ api: listed }) },
     { first: "INSUFFICIENT_PERMISSIONS", view: aKeyView() },
-  ])("$first is said before all that comes after it", ({ first, view }) => {
+  ])("checkKey reports $first before later codes", ({ first, view }) => {
     const refusal = checkKey({ view, nowMs, clientIp: "198.51.100.1", query: write });
     expect(refusal).toBe(first);
   });
 });
 
 describe("an IP allow-list", () => {
-  test("that is empty allows all", () => expect(ipAllowed([], "anything")).toBe(true));
+  test("empty IP allow-list admits all addresses", () => expect(ipAllowed([], "anything")).toBe(true));
 
   test.each([
     { list: ["192.0.2.1", " 192.0.2.7 "], clientIp: "192.0.2.7", allowed: true },
@@ -108,13 +108,13 @@ describe("an IP allow-list", () => {
     { list: ["2001:db8::/33"], clientIp: "2001:db8:8000::", allowed: false },
     { list: ["192.0.2.0/33", "192.0.2.0/", "192.0.2.0/24/8", "/24"], clientIp: "192.0.2.1", allowed: false },
     { list: ["nonsense"], clientIp: "nonsense", allowed: false },
-  ])("$list allows $clientIp: $allowed", ({ list, clientIp, allowed }) => {
+  ])("IP allow-list $list admits client $clientIp: $allowed", ({ list, clientIp, allowed }) => {
     expect(ipAllowed(list, clientIp)).toBe(allowed);
     expect(ipAllowed(list, clientIp)).toBe(allowed);
   });
 });
 
-test("a query that is a function is read only when everything before it has passed", () => {
+test("checkKey evaluates a lazy permission query only after earlier checks pass", () => {
   const fault = () => {
     throw new Error("not a query");
   };

@@ -24,9 +24,9 @@ test.each([
     consumed: { passed: true, credits: { status: "unknown" } as const },
     code: "USAGE_EXCEEDED",
   },
-])("the code after counting: $name", ({ consumed, code }) => expect(codeAfterCounting(consumed)).toBe(code));
+])("verification code after counting: $name", ({ consumed, code }) => expect(codeAfterCounting(consumed)).toBe(code));
 
-describe("when a refused request may be tried again", () => {
+describe("when a denied request may be retried", () => {
   const NOON_MS = Date.UTC(2026, 1, 28, 12, 0, 0, 400);
   const passed: LimitOutcome = { passed: true, remaining: 3, resetMs: NOON_MS + 90_000 };
   const refused = (retryAtMs: number | undefined, resetMs = NOON_MS + 30_000): LimitOutcome => ({
@@ -60,5 +60,7 @@ describe("when a refused request may be tried again", () => {
     },
     { name: "so may one that does not say", code: "RATE_LIMITED", of: consumed(refused(undefined)), seconds: 30 },
     { name: "credits come back after midnight UTC", code: "USAGE_EXCEEDED", of: consumed(), seconds: 12 * 3600 },
-  ] as const)("$name", ({ code, of, seconds }) => expect(retryAfterS(code, of)).toBe(seconds));
+  ] as const)("retry time of a verification: $name", ({ code, of, seconds }) =>
+    expect(retryAfterS(code, of)).toBe(seconds),
+  );
 });

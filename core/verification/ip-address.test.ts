@@ -21,7 +21,7 @@ test.each([
   ["0:0:0:0:1:ffff:192.0.2.1", "0:0:0:0:1:ffff:c000:201"],
   ["1:1:1:1:1:ffff:192.0.2.1", "1:1:1:1:1:ffff:c000:201"],
   ["fe80::1%eth0", "fe80:0:0:0:0:0:0:1"],
-])("%s is canonically %s", (text, canonical) => expect(canonicalIp(text)).toBe(canonical));
+])("IP address %s has canonical form %s", (text, canonical) => expect(canonicalIp(text)).toBe(canonical));
 
 test.each([
   "",
@@ -43,7 +43,7 @@ test.each([
   ":",
   ":::",
   "localhost",
-])("%j is no address", (text) => expect(canonicalIp(text)).toBeUndefined());
+])("%j is an invalid IP address", (text) => expect(canonicalIp(text)).toBeUndefined());
 
 test.each([
   { text: "203.0.113.9:4711", address: "203.0.113.9" },
@@ -54,9 +54,9 @@ test.each([
   { text: "::1", address: "::1" },
   { text: "[", address: "" },
   { text: "", address: "" },
-])("$text without its port is $address", ({ text, address }) => expect(withoutPort(text)).toBe(address));
+])("IP address $text without its port is $address", ({ text, address }) => expect(withoutPort(text)).toBe(address));
 
-test("every address has one spelling, which is its own", () => {
+test("canonical form of every IP address is unique and stable", () => {
   fc.assert(
     fc.property(fc.oneof(fc.ipV4(), fc.ipV6()), (address) => {
       const canonical = canonicalIp(address);
@@ -66,7 +66,7 @@ test("every address has one spelling, which is its own", () => {
   );
 });
 
-test("any text is an address or none, and never a fault", () => {
+test("IP address parser never throws for any text", () => {
   fc.assert(
     fc.property(fc.string(), fc.array(fc.constantFrom(":", "::", "0", "ff", "1.2.3.4", "%")), (text, parts) => {
       canonicalIp(text);
@@ -84,7 +84,7 @@ test.each([
   "2001:db8::1/128",
   "::ffff:10.0.0.0/104",
   "::1",
-])("%s is a range", (text) => expect(parseIpRange(text)).toBeDefined());
+])("%s is a valid IP range", (text) => expect(parseIpRange(text)).toBeDefined());
 
 test.each([
   "",
@@ -97,9 +97,9 @@ test.each([
   "10/8",
   "::/129",
   "::ffff:1.2.3.4/95",
-])("%j is no range", (text) => expect(parseIpRange(text)).toBeUndefined());
+])("%j is an invalid IP range", (text) => expect(parseIpRange(text)).toBeUndefined());
 
-test("an address is in a range of n bits when its first n bits are those of the range", () => {
+test("IP address is in a range when its first n bits match", () => {
   const bitsOf = (address: number) => address.toString(2).padStart(32, "0");
   const textOf = (address: number) => [24, 16, 8, 0].map((shift) => (address >>> shift) & 255).join(".");
   const ipv4 = fc.integer({ min: 0, max: 2 ** 32 - 1 });
@@ -123,6 +123,6 @@ test.each([
   ["unknown", "unknown"],
   ["un:known", "un:known"],
   ["", ""],
-])("clients at %s are distinguished by %s", (address, network) => {
+])("client address %s is distinguished as %s", (address, network) => {
   expect(networkOf(address)).toBe(network);
 });

@@ -16,7 +16,7 @@ const GOOD: KeyDetails = {
   remainingCredits: undefined,
 };
 
-test("nothing stands against a key that is all right", () =>
+test("key state of a usable key has no problems", () =>
   expect(keyState(GOOD, nowMs)).toEqual({ code: "VALID", reasons: [] }));
 
 test.each<{ name: string; facts: Partial<KeyDetails>; expected: ReturnType<typeof keyState> }>([
@@ -41,13 +41,15 @@ test.each<{ name: string; facts: Partial<KeyDetails>; expected: ReturnType<typeo
       reasons: ["workspaceDisabled", "disabled", "expired", "limitReached", "noCredits"],
     },
   },
-])("$name", ({ facts: details, expected }) => expect(keyState({ ...GOOD, ...details }, nowMs)).toEqual(expected));
+])("key state: $name", ({ facts: details, expected }) =>
+  expect(keyState({ ...GOOD, ...details }, nowMs)).toEqual(expected),
+);
 
-describe("says of every combination what verification says", () => {
+describe("agrees with verification for every combination", () => {
   const bits = Array.from({ length: 2 ** 6 }, (_, n) => [0, 1, 2, 3, 4, 5].map((bit) => ((n >> bit) & 1) === 1));
 
   test.each(bits)(
-    "API deleted %s, workspace disabled %s, disabled %s, expired %s, limit %s, credits %s",
+    "key state: API deleted %s, workspace disabled %s, disabled %s, expired %s, limit %s, credits %s",
     (...against) => {
       const [isApiDeleted = false, isClosed = false, isDisabled = false, isExpired = false, isLimited, isSpent] =
         against;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { aKeyView } from "../../test/builders/key-view.ts";
 
-test("a view holds direct and inherited permissions once each, sorted, and answers for them", () => {
+test("key view merges direct and inherited permissions, unique and sorted", () => {
   const view = aKeyView({
     key: { permissions: ["z", "a"] },
     roles: [

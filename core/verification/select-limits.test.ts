@@ -16,11 +16,11 @@ const shared = aLimit("shared", { autoApply: true, limit: 50 });
 const onCall = aLimit("on-call");
 
 describe("the limits that are charged", () => {
-  test("none, when there are none and none is asked for", () => {
+  test("selectLimits is empty without stored or requested limits", () => {
     expect(select(aView([]))).toEqual({ limits: [] });
   });
 
-  test("those that apply by themselves, of key and identity, by name; the identity's on its own counter", () => {
+  test("selectLimits returns auto-applied limits of key and identity by name", () => {
     const selected = select(aView([onCall, own], [shared]));
     expect(selected).toEqual({
       limits: [
@@ -42,11 +42,11 @@ describe("the limits that are charged", () => {
     { name: "the key's alone", view: aView([own]), identifier: "key_7" },
     { name: "the key's, beside an identity without any", view: aView([own], []), identifier: "key_7" },
     { name: "the identity's alone", view: aView([], [own]), identifier: "id_5" },
-  ])("$name apply by themselves too", ({ view, identifier }) => {
+  ])("selectLimits returns auto-applied limits: $name", ({ view, identifier }) => {
     expect(select(view)).toMatchObject({ limits: [{ name: "own", identifier }] });
   });
 
-  test("they are sorted by name, whatever the order in which they are stored or asked for", () => {
+  test("selectLimits sorts limits by name for any stored or requested order", () => {
     const names = (selection: ReturnType<typeof select>) =>
       "limits" in selection && selection.limits.map(({ name }) => name);
     const stored = (...order: string[]) => aView(order.map((name) => aLimit(name, { autoApply: true })));
@@ -64,7 +64,7 @@ describe("the limits that are charged", () => {
     }
   });
 
-  test("a key's limit hides the identity's of its name, also when it does not apply by itself", () => {
+  test("key limit shadows an identity limit of the same name", () => {
     const view = aView([aLimit("shared")], [shared]);
     expect(select(view)).toEqual({ limits: [] });
     expect(select(view, { name: "shared" })).toMatchObject({ limits: [{ limit: 10, identifier: "key_7" }] });
@@ -107,7 +107,7 @@ describe("the limits that are charged", () => {
       requested: { name: "new", limit: 0, durationMs: 1000 },
       used: { id: "", limit: 0 },
     },
-  ])("$name", ({ requested, used }) => {
+  ])("selectLimits with a requested limit: $name", ({ requested, used }) => {
     const selected = select(aView([own, onCall], [shared]), requested);
     expect("limits" in selected && selected.limits.find(({ name }) => name === requested.name)).toMatchObject(used);
     expect("limits" in selected && selected.limits.map(({ name }) => name)).toEqual(
@@ -137,14 +137,16 @@ describe("the limits that are charged", () => {
       requested: [{ name: "x" }, { name: "x", limit: 1, durationMs: 1000 }],
       result: { limits: [{ name: "x", limit: 1 }] },
     },
-  ])("$name", ({ requested, result }) => expect(select(aView([]), ...requested)).toMatchObject(result));
+  ])("selectLimits rejects a request: $name", ({ requested, result }) =>
+    expect(select(aView([]), ...requested)).toMatchObject(result),
+  );
 
-  test("a deleted identity counts as none", () => {
+  test("selectLimits ignores the limits of a deleted identity", () => {
     expect(select(aView([]), { name: "shared" })).toEqual({ unknown: "shared" });
   });
 });
 
-test("the identity's limits that hold for a key are those that no limit of the key shadows", () => {
+test("identity limits of a key exclude those shadowed by key limits", () => {
   expect(effectiveIdentityLimits(aView([aLimit("shared")], [shared, onCall]))).toEqual([onCall]);
   expect(effectiveIdentityLimits(aView([], [shared]))).toEqual([shared]);
   expect(effectiveIdentityLimits(aView([own]))).toEqual([]);

@@ -48,7 +48,7 @@ const consume = async (...limits: LimitCharge[]) =>
   );
 const isComplete = (text: string | undefined) => /^\d{1,16}$/.test(text ?? "") && Number(text) <= MAX;
 
-describe("numbers at their ends", () => {
+describe("extreme and invalid numbers", () => {
   test.each([
     { what: "the largest cost of the largest limit", of: { limit: MAX, cost: MAX }, ends: ["passed", "refused"] },
     { what: "one more than the limit", of: { limit: MAX - 1, cost: MAX }, ends: ["refused", "refused"] },
@@ -56,7 +56,7 @@ describe("numbers at their ends", () => {
     { what: "no cost", of: { limit: 1, cost: 0 }, ends: ["passed", "passed"] },
     { what: "the shortest window", of: { durationMs: 1, limit: 1 }, ends: ["passed"] },
     { what: "the longest window", of: { durationMs: 2 ** 34, limit: 1 }, ends: ["passed", "refused"] },
-  ])("$what", async ({ of, ends }) => {
+  ])("counters handle extreme numbers: $what", async ({ of, ends }) => {
     const limit = aLimit(of);
     const seen: string[] = [];
     for (const _ of ends) seen.push(await consume(limit));
@@ -68,7 +68,7 @@ describe("numbers at their ends", () => {
   // The schemas of policies and of the API let none of these through: it is the last line that is attacked.
   const NONE = [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 2 ** 53, 1e308, -1, -MAX, 0.5];
   test.each(NONE.flatMap((value) => (["limit", "cost", "durationMs"] as const).map((member) => ({ member, value }))))(
-    "$member $value counts nothing and lets nothing through, alone and beside others",
+    "counters reject $member $value without charging any limit",
     async ({ member, value }) => {
       const limit = aLimit({ [member]: value });
       const bystander = aLimit();
@@ -95,7 +95,7 @@ const FOREIGN: { what: string; write: (key: string) => Promise<unknown> }[] = [
 ];
 
 describe.each(FOREIGN)("$what under the key", ({ write }) => {
-  test("of a limit is replaced: it is counted from zero, and no other limit is affected", async () => {
+  test("counters replace a foreign value at a limit key and start at zero", async () => {
     const [limit, other] = [aLimit({ limit: 2 }), aLimit({ limit: 1 })];
     expect(await consume(other)).toBe("passed");
     await write(keys.of(limit));
@@ -108,7 +108,7 @@ describe.each(FOREIGN)("$what under the key", ({ write }) => {
     expect(await redis.type(keys.of(limit))).toBe("hash");
   });
 
-  test("of one of several limits of a request lets it through no more often than the others", async () => {
+  test("a foreign value at one limit key never admits extra requests to other limits", async () => {
     const [good, bad] = [aLimit({ limit: 2 }), aLimit({ limit: 100 })];
     await write(keys.of(bad));
     const seen: string[] = [];
@@ -116,7 +116,7 @@ describe.each(FOREIGN)("$what under the key", ({ write }) => {
     expect(seen).toEqual(["passed", "passed", "refused"]);
   });
 
-  test("of what was admitted during an outage is replaced by it", async () => {
+  test("a foreign value at a limit key is replaced by charges from an outage", async () => {
     const [limit, other] = [aLimit(), aLimit()];
     await write(keys.of(limit));
     const { durationMs } = limit;
@@ -126,7 +126,7 @@ describe.each(FOREIGN)("$what under the key", ({ write }) => {
     expect(synced?.counts.map(({ current, previous }) => current + previous)).toEqual([3, 3]);
   });
 
-  test("of credits, or of the sets of their ids, is none of ours: they are not loaded, then loaded and spent", async () => {
+  test("a foreign value at a credits key is reloaded from the database and then spent", async () => {
     serial += 1;
     const keyId = `key_${serial}`;
     const credits: CreditCharge = { workspaceId: WORKSPACE, keyId, cost: 1 };
@@ -150,7 +150,7 @@ describe.each(FOREIGN)("$what under the key", ({ write }) => {
   });
 });
 
-describe("a Redis that refuses what a script does", () => {
+describe("a Redis that rejects what a script does", () => {
   let own: OwnRedis;
   let full: Redis;
   beforeAll(async () => {
@@ -162,7 +162,7 @@ describe("a Redis that refuses what a script does", () => {
     await own.stop();
   });
 
-  test("is told with its reason and the key, and nothing passes", async () => {
+  test("a Redis error in a counter script names reason and key and admits nothing", async () => {
     const user = ["reset", "on", "nopass", "~*", "+@all", "-hincrby"];
     await full.call("ACL", "SETUSER", "limited", ...user);
     const confined = new Redis(own.url.replace("//", "//limited:any@"));

@@ -49,7 +49,7 @@ const step = fc.record({
   isForeign: fc.boolean(),
 });
 
-test("it never refuses what the counters would admit, and never admits without asking them", async () => {
+test("denial cache never denies what the counters would admit, and never admits", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
       const { clock, inner, memory } = aMemory();
@@ -68,7 +68,7 @@ test("it never refuses what the counters would admit, and never admits without a
   );
 });
 
-test("a refusal is repeated without a call until the charge could pass", async () => {
+test("denial cache repeats a denial without a Redis call until the charge could pass", async () => {
   const { clock, memory, asked } = aMemory();
   const request = { limits: [aCharge({ limit: 1 })] };
   await memory.consume(request);
@@ -83,7 +83,7 @@ test("a refusal is repeated without a call until the charge could pass", async (
   expect(asked()).toBe(3);
 });
 
-test("beside a refusal the other limits are reported as they were, and credits of the same key", async () => {
+test("a cached denial reports the other limits and credits of the key unchanged", async () => {
   const { memory, asked } = aMemory();
   const credits = { workspaceId: "ws_1", keyId: "key_1", cost: 1 };
   const request = { limits: [aCharge({ limit: 0 }), aCharge({ identifier: "bob" })], credits };
@@ -94,7 +94,7 @@ test("beside a refusal the other limits are reported as they were, and credits o
   expect(asked()).toBe(2);
 });
 
-test("a limit that passed beside a refusal is only reported, and not decided from the memory when it comes alone", async () => {
+test("denial cache reports a passing limit but never decides from it alone", async () => {
   const { memory, asked } = aMemory();
   const passing = aCharge({ identifier: "bob" });
   await memory.consume({ limits: [aCharge({ limit: 0 }), passing] });
@@ -102,7 +102,7 @@ test("a limit that passed beside a refusal is only reported, and not decided fro
   expect(asked()).toBe(2);
 });
 
-test("a refusal cached without credits is decided again with them; one cached with credits serves a request without", async () => {
+test("denial cache re-evaluates a denial without credits if the request has credits", async () => {
   const { memory, asked } = aMemory();
   const request = { limits: [aCharge({ limit: 0 })] };
   const credits = { workspaceId: "ws_1", keyId: "key_1", cost: 1 };
@@ -113,7 +113,7 @@ test("a refusal cached without credits is decided again with them; one cached wi
   expect(asked()).toBe(2);
 });
 
-test("a refusal that lasts beyond its window reports the end of the current one", async () => {
+test("a cached denial that outlasts its window reports the end of the current one", async () => {
   const { clock, memory, asked } = aMemory();
   const request = { limits: [aCharge({ limit: 1 })] };
   await memory.consume(request);
@@ -123,7 +123,7 @@ test("a refusal that lasts beyond its window reports the end of the current one"
   expect(asked()).toBe(2);
 });
 
-test("after the store's clock went back by hours, what was refused before passes again", async () => {
+test("denial cache admits again after the Redis clock jumps back by hours", async () => {
   const store = { ms: 1_800_000_000_000 };
   const memory = new DenialCache(new MemoryCounters(new MemoryStore(() => store.ms)), { monotonicMs: () => 0 });
   const request = { limits: [aCharge({ limit: 1 })] };
@@ -136,7 +136,7 @@ test("after the store's clock went back by hours, what was refused before passes
   expect(await memory.consume(request)).toMatchObject({ passed: false });
 });
 
-test("a dry run calls the counters, consumes nothing, and is not cached", async () => {
+test("a dry run bypasses the denial cache and consumes nothing", async () => {
   const { memory, asked } = aMemory();
   const request = { limits: [aCharge({ limit: 1 })] };
   for (let i = 0; i < 3; i++) expect((await memory.consume(request, { dryRun: true })).passed).toBe(true);
@@ -147,7 +147,7 @@ test("a dry run calls the counters, consumes nothing, and is not cached", async 
   expect(asked()).toBe(5);
 });
 
-test("a changed limit or cost is decided again, and so is everything after forget()", async () => {
+test("denial cache re-evaluates after a changed limit, a changed cost or forget()", async () => {
   const { memory, asked } = aMemory();
   const charge = aCharge({ limit: 0 });
   await memory.consume({ limits: [charge] });
@@ -159,7 +159,7 @@ test("a changed limit or cost is decided again, and so is everything after forge
   expect(asked()).toBe(4);
 });
 
-test("it holds at most `max` entries", async () => {
+test("denial cache holds at most `max` entries", async () => {
   const { memory, asked } = aMemory(10);
   for (let round = 0; round < 2; round++) {
     for (let i = 0; i < 100; i++) await memory.consume({ limits: [aCharge({ limit: 0, identifier: `${i}` })] });

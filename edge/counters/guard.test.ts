@@ -10,12 +10,12 @@ const countersThat = (consume: () => Promise<Consumed>): StrictCounters => ({ co
 const consumed: Consumed = { nowMs: 0, limits: [], passed: true };
 const never = () => new Promise<Consumed>(() => {});
 
-test("a call without an answer in time fails", async () => {
+test("counter call fails after the response timeout", async () => {
   const guarded = new GuardedCounters(countersThat(never), { timeoutMs: 5, extraPoll: false });
   await expect(guarded.consume({ limits: [] })).rejects.toBeInstanceOf(CountersUnavailable);
 });
 
-test("a store that mostly fails is not called for a second, and then by one call", () => {
+test("counter circuit breaker opens for a second after mostly failures, then probes once", () => {
   const breaker = new Breaker();
   let nowMs = 1_000;
   for (let i = 0; i < 19; i++) breaker.failed(nowMs);
@@ -31,7 +31,7 @@ test("a store that mostly fails is not called for a second, and then by one call
   expect([breaker.admits(nowMs + 1_001), breaker.admits(nowMs + 1_001)]).toEqual([true, true]);
 });
 
-test("single failures among many successes do not open it, and old ones are forgotten", () => {
+test("counter circuit breaker stays closed with few failures and forgets old ones", () => {
   const breaker = new Breaker();
   for (let i = 0; i < 100; i++) {
     breaker.succeeded(i);
@@ -44,7 +44,7 @@ test("single failures among many successes do not open it, and old ones are forg
   expect(old.admits(11_000)).toBe(true);
 });
 
-describe("of the calls of the last 5 to 10 s", () => {
+describe("calls of the last 5 to 10 s", () => {
   const aBreaker = (successes: number, failures: number, nowMs = 0) => {
     const breaker = new Breaker();
     for (let i = 0; i < successes; i++) breaker.succeeded(nowMs);
@@ -52,7 +52,7 @@ describe("of the calls of the last 5 to 10 s", () => {
     return breaker;
   };
 
-  test("half must have failed", () => {
+  test("counter circuit breaker opens only when half of the recent calls failed", () => {
     expect(aBreaker(10, 10).admits(0)).toBe(false);
     expect(aBreaker(11, 10).admits(0)).toBe(true);
   });
@@ -62,13 +62,16 @@ describe("of the calls of the last 5 to 10 s", () => {
     { laterMs: 5_000, admits: false },
     { laterMs: 9_999, admits: false },
     { laterMs: 10_000, admits: true },
-  ])("19 failures and one $laterMs ms later: calls are admitted: $admits", ({ laterMs, admits }) => {
-    const breaker = aBreaker(0, 19, 1_000_000);
-    breaker.failed(1_000_000 + laterMs);
-    expect(breaker.admits(1_000_000 + laterMs)).toBe(admits);
-  });
+  ])(
+    "counter circuit breaker after 19 failures and one $laterMs ms later admits calls: $admits",
+    ({ laterMs, admits }) => {
+      const breaker = aBreaker(0, 19, 1_000_000);
+      breaker.failed(1_000_000 + laterMs);
+      expect(breaker.admits(1_000_000 + laterMs)).toBe(admits);
+    },
+  );
 
-  test("older ones are forgotten also while calls continue", () => {
+  test("counter circuit breaker forgets old failures while calls continue", () => {
     const breaker = aBreaker(0, 19, 1_000_000);
     breaker.succeeded(1_005_000);
     breaker.succeeded(1_010_000);
@@ -76,7 +79,7 @@ describe("of the calls of the last 5 to 10 s", () => {
     expect(breaker.admits(1_010_000)).toBe(true);
   });
 
-  test("none counts any more after the probing call has succeeded", () => {
+  test("a successful probe resets the failure count of the counter circuit breaker", () => {
     const breaker = aBreaker(0, 20);
     expect(breaker.admits(1_000)).toBe(true);
     breaker.succeeded(1_000);
@@ -86,7 +89,7 @@ describe("of the calls of the last 5 to 10 s", () => {
     expect(breaker.admits(1_000)).toBe(false);
   });
 
-  test("the failure of the probing call alone keeps it open for another second", () => {
+  test("a failed probe keeps the counter circuit breaker open for another second", () => {
     const breaker = aBreaker(0, 20);
     expect(breaker.admits(60_000)).toBe(true);
     breaker.failed(60_000);
@@ -94,7 +97,7 @@ describe("of the calls of the last 5 to 10 s", () => {
     expect(breaker.admits(61_000)).toBe(true);
   });
 
-  test("a call that was sent before it opened and succeeds late does not close it", () => {
+  test("a late success from before opening does not close the counter circuit breaker", () => {
     const breaker = aBreaker(0, 20);
     breaker.succeeded(500);
     expect(breaker.admits(999)).toBe(false);
@@ -102,7 +105,7 @@ describe("of the calls of the last 5 to 10 s", () => {
   });
 });
 
-test("a request is passed on with its caller's deadline", async () => {
+test("counter circuit breaker passes the caller's deadline on", async () => {
   const asked: (ConsumeOptions | undefined)[] = [];
   const inner: StrictCounters = {
     consume: async (_request, options) => {
@@ -121,7 +124,7 @@ test("a request is passed on with its caller's deadline", async () => {
   await guarded.close();
 });
 
-test("each of many callers gets the full timeout, and a late answer is ignored", async () => {
+test("counter circuit breaker gives each caller the full timeout and ignores late responses", async () => {
   const responses: Array<(response: Consumed) => void> = [];
   const late = () => new Promise<Consumed>((resolve) => responses.push(resolve));
   const guarded = new GuardedCounters(countersThat(late), { timeoutMs: 40, extraPoll: false });
@@ -152,12 +155,12 @@ describe("with an extra poll", () => {
       setTimeout(() => resolve(consumed), ms);
     });
 
-  test("an answer that arrives in the turn of the timeout is used", async () => {
+  test("counter circuit breaker accepts a response in the event loop turn of its timeout", async () => {
     const options = { timeoutMs: 20, extraPoll: true };
     expect(await new GuardedCounters(countersThat(after(20)), options).consume({ limits: [] })).toBe(consumed);
   });
 
-  test("a call without an answer by then fails", async () => {
+  test("counter call fails if the extra poll finds no response", async () => {
     const guarded = new GuardedCounters(countersThat(never), { timeoutMs: 20, extraPoll: true });
     const beganMs = performance.now();
     await expect(guarded.consume({ limits: [] })).rejects.toThrow(/no answer within 20 ms/);
@@ -169,7 +172,7 @@ describe("with an extra poll", () => {
     while (performance.now() < untilMs);
   };
 
-  test("the time starts again when this process was busy, and only once", async () => {
+  test("counter call timeout restarts once when the process was busy", async () => {
     const callers: Caller[] = [];
     const inner: StrictCounters = {
       consume: (_request, options) => {
@@ -192,7 +195,7 @@ describe("with an extra poll", () => {
   });
 });
 
-test("closing it closes the counters behind it", async () => {
+test("closing the counter circuit breaker closes the counters", async () => {
   let isClosed = false;
   const inner: StrictCounters = {
     consume: never,
@@ -204,7 +207,7 @@ test("closing it closes the counters behind it", async () => {
   expect(isClosed).toBe(true);
 });
 
-test("while it is open every call fails at once", async () => {
+test("open counter circuit breaker fails every call immediately", async () => {
   let asked = 0;
   const failing = countersThat(() => {
     asked += 1;
@@ -216,8 +219,8 @@ test("while it is open every call fails at once", async () => {
   expect(asked).toBe(20);
 });
 
-describe("a store that falls silent after many answers", () => {
-  test("opens the breaker when no call was answered for a second, and not before", () => {
+describe("a Redis that stops responding", () => {
+  test("counter circuit breaker opens after exactly one second without a response", () => {
     const breaker = new Breaker();
     for (let i = 0; i < 5_000; i++) breaker.succeeded(1_000);
     breaker.sent(1_000);
@@ -228,7 +231,7 @@ describe("a store that falls silent after many answers", () => {
     expect(breaker.admits(2_000)).toBe(false);
   });
 
-  test("keeps it closed as long as it answers some call, however late", () => {
+  test("counter circuit breaker stays closed while some responses arrive, however late", () => {
     const breaker = new Breaker();
     for (let i = 0; i < 5_000; i++) breaker.succeeded(1_000);
     for (let nowMs = 1_000; nowMs < 6_000; nowMs += 100) {
@@ -241,7 +244,7 @@ describe("a store that falls silent after many answers", () => {
     expect(breaker.admits(6_000)).toBe(true);
   });
 
-  test("is probed once a second, no call waits for that, and the first answer closes the breaker", async () => {
+  test("open counter circuit breaker probes once per second and closes on a response", async () => {
     let asked = 0;
     let isSilent = true;
     const inner = countersThat(() => {

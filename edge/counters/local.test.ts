@@ -65,13 +65,13 @@ const admit = async (counters: LocalCounters, times: number) => {
   return admitted;
 };
 
-test("alone it admits exactly the limit", async () => {
+test("a single process with local counters admits exactly the limit", async () => {
   const counters = aProcess(new SharedTotals());
   expect(await admit(counters, 30)).toBe(10);
   expect(counters.overAdmission.units).toBe(0);
 });
 
-test("identifiers that come during a long outage take no more room than others", async () => {
+test("local counters use bounded memory for new identifiers during a long outage", async () => {
   let tries = 0;
   let sent: number | undefined;
   let isThere = false;
@@ -94,7 +94,7 @@ test("identifiers that come during a long outage take no more room than others",
   expect(sent).toBe(100_000);
 });
 
-test("an amount in flight counts until the reply arrives, and once after it", async () => {
+test("local counters count an amount once before and after its sync reply", async () => {
   const shared = new SharedTotals();
   const reached = Promise.withResolvers<void>();
   const response = Promise.withResolvers<void>();
@@ -118,7 +118,7 @@ test("an amount in flight counts until the reply arrives, and once after it", as
   expect(counters.overAdmission.units).toBe(0);
 });
 
-test("amounts of other processes count after the next sync", async () => {
+test("local counters include amounts of other processes after the next sync", async () => {
   const shared = new SharedTotals();
   const [first, second] = [aProcess(shared), aProcess(shared)];
   expect(await admit(first, 6)).toBe(6);
@@ -128,7 +128,7 @@ test("amounts of other processes count after the next sync", async () => {
   expect(await admit(second, 10)).toBe(3);
 });
 
-test("amounts admitted while the store was unreachable are sent afterwards, once", async () => {
+test("local counters send amounts admitted during an outage once afterwards", async () => {
   const shared = new SharedTotals();
   shared.state = "away";
   const counters = aProcess(shared);
@@ -139,7 +139,7 @@ test("amounts admitted while the store was unreachable are sent afterwards, once
   await waitFor("the next sync", () => shared.total() === 8);
 });
 
-test("an amount whose reply was lost is never sent again, and still counts here", async () => {
+test("local counters never resend an amount whose reply was lost, but still count it", async () => {
   const shared = new SharedTotals();
   shared.state = "answers get lost";
   const counters = aProcess(shared);
@@ -150,7 +150,7 @@ test("an amount whose reply was lost is never sent again, and still counts here"
   await waitFor("the sync", () => shared.total() === 10);
 });
 
-test("closing sends the last amounts", async () => {
+test("closing local counters sends the last amounts", async () => {
   const shared = new SharedTotals();
   const counters = aProcess(shared);
   await admit(counters, 4);
@@ -158,7 +158,7 @@ test("closing sends the last amounts", async () => {
   expect(shared.total()).toBe(4);
 });
 
-test("the excess that all processes admitted between two syncs is measured", async () => {
+test("local counters measure how far all processes over-admitted between two syncs", async () => {
   const shared = new SharedTotals();
   shared.state = "away";
   const processes = [aProcess(shared), aProcess(shared), aProcess(shared)];
@@ -170,7 +170,7 @@ test("the excess that all processes admitted between two syncs is measured", asy
   await waitFor("the measure", () => over() === 20);
 });
 
-test("after the first sync, the clock is the shared store's", async () => {
+test("local counters use the Redis clock after the first sync", async () => {
   const aheadMs = 5 * HOUR_MS;
   const counters = new LocalCounters(new MemoryCounters(), {
     keyOf: counterName,
@@ -206,14 +206,14 @@ describe("beside strict limits and credits", () => {
     return { shared, counters };
   };
 
-  test("outcomes are in the order of the request", async () => {
+  test("outcomes of mixed local and strict limits keep the order of the request", async () => {
     const { counters } = mixed();
     const { passed, limits } = await counters.consume({ limits: [other, strict, charge] });
     expect(passed).toBe(true);
     expect(limits.map(({ remaining }) => remaining)).toEqual([2, 4, 9]);
   });
 
-  test("a local refusal takes nothing from the strict ones and no credits, and reports what is left of them", async () => {
+  test("a local denial charges no strict limits or credits and reports their remaining amounts", async () => {
     const { counters } = mixed();
     const refused = await counters.consume({ limits: [strict, { ...charge, limit: 0 }], credits });
     expect(refused).toMatchObject({ passed: false, limits: [{ passed: true, remaining: 5 }, { passed: false }] });
@@ -224,7 +224,7 @@ describe("beside strict limits and credits", () => {
     expect(passed.credits).toEqual({ status: "spent", remaining: 1 });
   });
 
-  test("a strict refusal takes nothing from the local ones, and reports what is left of them", async () => {
+  test("a strict denial charges no local limits and reports their remaining amounts", async () => {
     const { counters, shared } = mixed();
     const refused = await counters.consume({
       limits: [
@@ -238,14 +238,14 @@ describe("beside strict limits and credits", () => {
     await waitFor("the sync", () => shared.total() === 10);
   });
 
-  test("credits alone are spent beside a local limit, which stays consumed when they are refused", async () => {
+  test("a credit denial does not refund the local limit of the request", async () => {
     const { counters } = mixed();
     expect(await counters.consume({ limits: [charge], credits })).toMatchObject({ credits: { status: "spent" } });
     const refused = await counters.consume({ limits: [charge], credits });
     expect(refused).toMatchObject({ passed: true, limits: [{ remaining: 8 }], credits: { status: "refused" } });
   });
 
-  test("unreachable counters consume nothing from the local ones", async () => {
+  test("unreachable strict counters leave local limits uncharged", async () => {
     const { counters } = mixed({
       consume: () => Promise.reject(new CountersUnavailable("away")),
       close: async () => {},

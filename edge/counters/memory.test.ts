@@ -14,7 +14,7 @@ const aCharge = (charge: Partial<LimitCharge> = {}): LimitCharge => ({
   ...charge,
 });
 
-test("the windows slide as in the example of api-v2.md section 9.1", async () => {
+test("memory counters match the sliding window example of api-v2.md section 9.1", async () => {
   const clock = { ms: 0 };
   const counters = new MemoryCounters(new MemoryStore(() => clock.ms));
   await counters.consume({ limits: [aCharge({ cost: 8 })] });
@@ -26,7 +26,7 @@ test("the windows slide as in the example of api-v2.md section 9.1", async () =>
   expect(await counters.consume({ limits: [aCharge()] })).toMatchObject({ passed: true, limits: [{ remaining: 1 }] });
 });
 
-test("expired counters are removed", async () => {
+test("memory counters remove expired entries", async () => {
   const clock = { ms: 0 };
   const store = new MemoryStore(() => clock.ms);
   const counters = new MemoryCounters(store);
@@ -37,7 +37,7 @@ test("expired counters are removed", async () => {
   expect(store.limits.size).toBe(1);
 });
 
-test("it keeps at most the allowed number of counters", async () => {
+test("memory counters hold at most the configured number of entries", async () => {
   const store = new MemoryStore(() => 0, 10);
   const counters = new MemoryCounters(store);
   for (let i = 0; i < 100; i++) await counters.consume({ limits: [aCharge({ identifier: `${i}` })] });
@@ -45,7 +45,7 @@ test("it keeps at most the allowed number of counters", async () => {
   expect(store.limits.has("ws_1:name:1:n:60000:99")).toBe(true);
 });
 
-test("a dry run decides with the costs, consumes nothing, and reports what is left without them", async () => {
+test("a dry run of memory counters decides with costs but consumes nothing", async () => {
   const counters = new MemoryCounters(new MemoryStore(() => 0));
   const credits = { workspaceId: "ws_1", keyId: "key_1", cost: 1 };
   const request = { limits: [aCharge({ cost: 6 }), aCharge({ identifier: "bob", limit: 5, cost: 6 })], credits };
@@ -68,7 +68,7 @@ describe("credits", () => {
     return { store, spend };
   };
 
-  test("are spent to the last, and then refused; reading them spends nothing and marks nothing as dirty", async () => {
+  test("memory counters spend the last credit, then deny, and reads spend nothing", async () => {
     const { store, spend } = aStore({ open: true, granted: 5, spent: 1 });
     expect(await spend(0)).toEqual({ status: "spent", remaining: 4 });
     expect(store.dirty.size).toBe(0);
@@ -80,13 +80,13 @@ describe("credits", () => {
     expect(store.toLoad.size).toBe(0);
   });
 
-  test("are not spent after a limit that refuses, and reported if they are known", async () => {
+  test("memory counters report credits but do not spend them after a limit denial", async () => {
     const { spend } = aStore({ open: true, granted: 5, spent: 7 });
     expect(await spend(1, "key_1", 0)).toEqual({ status: "unreached", remaining: 0 });
     expect(await spend(1, "key_2", 0)).toEqual({ status: "unreached", remaining: undefined });
   });
 
-  test("that are closed or missing are unknown, and requested from the loader", async () => {
+  test("closed or missing credits are unknown and requested from the loader", async () => {
     const { store, spend } = aStore({ open: false, granted: 5, spent: 0 });
     for (const keyId of ["key_1", "key_2"]) expect(await spend(1, keyId)).toEqual({ status: "unknown" });
     expect(store.toLoad).toEqual(new Map([["ws_1", new Set(["key_1", "key_2"])]]));

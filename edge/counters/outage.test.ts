@@ -51,7 +51,7 @@ function open(totals: Totals): OutageCounts {
   return counts;
 }
 
-test("what each process admitted is added once the store is back, and each counts its own part of what is over", async () => {
+test("charges admitted during an outage are added to Redis after recovery", async () => {
   const totals = new Totals();
   const [here, there] = [open(totals), open(totals)];
   totals.counts.set(counterName(aCharge()), { window: 500_000, current: 4, previous: 0 });
@@ -72,7 +72,7 @@ test("what each process admitted is added once the store is back, and each count
   expect(totals.calls).toBe(calls);
 });
 
-test("an amount whose reply was lost is not added again, and not measured", async () => {
+test("an outage charge whose reply was lost is not added to Redis again", async () => {
   const totals = new Totals();
   const counts = open(totals);
   totals.state = "silent";
@@ -85,7 +85,7 @@ test("an amount whose reply was lost is not added again, and not measured", asyn
   await waitFor("its own part alone", () => counts.overAdmission.units === 1);
 });
 
-test("windows that are over are left out, and checks that cost nothing", async () => {
+test("outage tracking omits expired windows and charges without cost", async () => {
   const totals = new Totals();
   const counts = open(totals);
   counts.add([aCharge({ cost: 3 })], NOW - 2 * HOUR);
@@ -99,7 +99,7 @@ test("windows that are over are left out, and checks that cost nothing", async (
   expect(counts.overAdmission).toMatchObject({ units: 0, largestShare: 0 });
 });
 
-test("of a limit that is met now and then in a long outage no more than the last two windows are kept", async () => {
+test("outage tracking keeps only the last two windows per limit", async () => {
   let tries = 0;
   let isThere = false;
   const sent: SyncItem[] = [];

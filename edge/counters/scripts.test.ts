@@ -62,7 +62,7 @@ const counter = fc.record({
 });
 const charge = fc.record({ counter: fc.nat(2), limit: amount, cost: amount });
 
-test("the script decides, counts and reports exactly as core does", async () => {
+test("counter Lua script decides and counts exactly like the reference implementation", async () => {
   let round = 0;
   await fc.assert(
     fc.asyncProperty(
@@ -134,7 +134,7 @@ test("the script decides, counts and reports exactly as core does", async () => 
 const scriptAt = (nowMs: number): string =>
   CONSUME.lua.replaceAll("redis.call('TIME')", `{'${Math.floor(nowMs / 1000)}', '${(nowMs % 1000) * 1000}'}`);
 
-test("a single limit passes exactly where core lets it pass, whatever the numbers", async () => {
+test("counter Lua script admits a single limit exactly like the reference implementation", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.record({
@@ -167,7 +167,7 @@ test("a single limit passes exactly where core lets it pass, whatever the number
   );
 });
 
-test("a key's id that looks like a number is marked as it is", async () => {
+test("counter Lua script marks a numeric-looking key id as dirty unchanged", async () => {
   const ids = ["0012", "1e5", "0x10", "9007199254740993"];
   for (const keyId of ids) {
     const credits = { workspaceId: "ws_numbers", keyId, cost: 1 };
@@ -177,7 +177,7 @@ test("a key's id that looks like a number is marked as it is", async () => {
   expect((await redis.smembers(marked)).sort()).toEqual(ids.toSorted());
 });
 
-test("a request that cannot be decided does not affect others", async () => {
+test("a request that fails in the counter script does not affect other requests", async () => {
   const broken = { ...aBystander, identifier: "broken", cost: "no number" as unknown as number };
   const good = { ...aBystander, identifier: "good" };
   const [, failed, ...passed] = await Promise.allSettled(
@@ -190,14 +190,14 @@ test("a request that cannot be decided does not affect others", async () => {
   ]);
 });
 
-test("a key that should be a counter and is not one is ignored and replaced", async () => {
+test("counter Lua script replaces a key with a foreign value", async () => {
   const limit = { ...aBystander, identifier: "strange" };
   await redis.set(keys.of(limit), "no hash");
   expect(await counters.consume({ limits: [limit] })).toMatchObject({ passed: true, limits: [{ remaining: 4 }] });
   expect(await redis.hget(keys.of(limit), "current")).toBe("1");
 });
 
-test("a single request is sent at once; those that arrive before its reply are sent together", async () => {
+test("counter batcher sends a lone request immediately and batches later ones", async () => {
   await Promise.all(consume(1));
   const sent = vi.spyOn(redis, "sendCommand");
   const first = consume(1);
@@ -209,7 +209,7 @@ test("a single request is sent at once; those that arrive before its reply are s
   expect(sent).toHaveBeenCalledTimes(2);
 });
 
-test("under load, the requests of one turn of the event loop are sent together at its end", async () => {
+test("counter batcher sends requests of one event loop turn together under load", async () => {
   await Promise.all(consume(3));
   const sent = vi.spyOn(redis, "sendCommand");
   const all = consume(5);
@@ -224,7 +224,7 @@ test("under load, the requests of one turn of the event loop are sent together a
   await Promise.all(next);
 });
 
-test("many waiting requests are sent without waiting for the end of the turn or a reply", async () => {
+test("counter batcher sends a full batch without waiting", async () => {
   await Promise.all(consume(3));
   const sent = vi.spyOn(redis, "sendCommand");
   const all = consume(32 + 32 + 3);

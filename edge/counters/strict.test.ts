@@ -14,7 +14,7 @@ const aCharge = (charge: Partial<CounterCharge>): CounterCharge => ({
   ...charge,
 });
 
-test("in a refused request, a limit that passes reports what is left without its cost; a refused one is unchanged", () => {
+test("strict counters report a passing limit uncharged when another limit denies the request", () => {
   const charges = [aCharge({}), aCharge({ counterKey: "b", cost: 6 }), aCharge({ counterKey: "new" })];
   const outcomes = [
     { passed: true, remaining: 1, resetMs: 101 * minute },

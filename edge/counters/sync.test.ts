@@ -18,11 +18,14 @@ test.each([
     after: { window: 8, current: 1, previous: 5 },
   },
   { name: "of a later window leaves nothing to carry over", window: 9, after: { window: 9, current: 1, previous: 0 } },
-])("an amount $name", ({ window, after }) => expect(withAmounts(counts, [{ window, amount: 1 }])).toEqual(after));
+])("merging counter windows: an amount $name", ({ window, after }) =>
+  expect(withAmounts(counts, [{ window, amount: 1 }])).toEqual(after),
+);
 
-test("no amounts on no counts are no counts", () => expect(withAmounts(undefined, [])).toBeUndefined());
+test("merging no amounts into empty counters yields empty counters", () =>
+  expect(withAmounts(undefined, [])).toBeUndefined());
 
-test("in any order of amounts, only the newest window and the one before it count", () => {
+test("merged counters keep only the two newest windows in any order of amounts", () => {
   const amount = fc.record({ window: fc.integer({ min: 1, max: 6 }), amount: fc.nat(9) });
   fc.assert(
     fc.property(fc.array(amount, { minLength: 1, maxLength: 8 }), (amounts) => {

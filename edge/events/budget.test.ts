@@ -51,7 +51,7 @@ const aStep = fc.oneof(
   fc.record({ do: fc.constant("share" as const), writes: fc.array(fc.nat(7)) }),
 );
 
-test("however much room the writers use, and in any order, all streams together never exceed the total", () => {
+test("event stream budget never exceeds its total for any usage of writers", () => {
   fc.assert(
     fc.property(fc.array(aStep, { maxLength: 60 }), (steps) => {
       const world = new World();
@@ -72,7 +72,7 @@ test("however much room the writers use, and in any order, all streams together 
   );
 });
 
-test("a flooding stream gets the whole common half, and each other stream keeps its own part", () => {
+test("event stream budget gives a flooding stream the shared half without reducing others", () => {
   const world = new World();
   for (const id of ["ws_a", "ws_b", "ws_c", "ws_d"]) world.at(id);
   for (let round = 0; round < 20; round++) {
@@ -83,7 +83,7 @@ test("a flooding stream gets the whole common half, and each other stream keeps 
   for (const id of ["ws_b", "ws_c", "ws_d"]) expect(world.at(id).roomBytes).toBeGreaterThan(0.12 * TOTAL);
 });
 
-test("a second stream that needs more gets half of the common half while the first is read", () => {
+test("event stream budget splits the shared half between two busy streams", () => {
   const world = new World();
   for (const id of ["ws_a", "ws_b"]) world.at(id);
   for (let round = 0; round < 20; round++) {
@@ -102,7 +102,7 @@ test("a second stream that needs more gets half of the common half while the fir
   expect(world.at("ws_b").bytes).toBeGreaterThan(0.45 * TOTAL);
 });
 
-test("when no stream needs more nothing changes", () => {
+test("event stream budget stays unchanged when all streams fit", () => {
   const world = new World();
   for (const id of ["ws_a", "ws_b", "ws_c"]) world.at(id);
   world.share();
@@ -113,13 +113,13 @@ test("when no stream needs more nothing changes", () => {
   expect(shareQuota(TOTAL, world.uses()).size).toBe(0);
 });
 
-test("room is taken away after the total became smaller, and after a pod forged its room", () => {
+test("event stream budget shrinks after a smaller total or a forged reservation", () => {
   const changes = shareQuota(TOTAL, [aUse("ws_honest", 0, TOTAL / 4), aUse("ws_forged", 0, 1e12)]);
   expect(changes.get("ws_forged")).toBeLessThan(-0.99e12);
   expect(changes.get("ws_honest") ?? 0).toBe(0);
 });
 
-test("only the excess over the total is trimmed, and only from streams above their part", () => {
+test("event stream budget trims only the excess of streams above their share", () => {
   expect(trimOver(TOTAL, [aUse("ws_a", TOTAL, 0)])).toEqual([]);
   const trims = trimOver(TOTAL, [aUse("ws_a", 100_000, 0), aUse("ws_b", 1_900_000, 0)]);
   expect(trims).toHaveLength(1);

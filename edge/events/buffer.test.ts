@@ -26,7 +26,7 @@ function aStore() {
 let sink: BufferedSink;
 afterEach(() => sink.close());
 
-test("events that cannot be sent wait, and are sent once with later ones", async () => {
+test("event buffer keeps events while Redis is unavailable and sends them once later", async () => {
   const { store, send } = aStore();
   sink = new BufferedSink({ send });
   store.isUnavailable = true;
@@ -42,7 +42,7 @@ test("events that cannot be sent wait, and are sent once with later ones", async
   expect(sink.dropped()).toBe(0);
 });
 
-test("beyond the bound events are dropped and counted, and so are those that still wait at the end", async () => {
+test("event buffer drops and counts events above its limit and at shutdown", async () => {
   const { store, send } = aStore();
   store.isUnavailable = true;
   sink = new BufferedSink({ send, waitingMax: 10 });
@@ -52,7 +52,7 @@ test("beyond the bound events are dropped and counted, and so are those that sti
   expect(sink.dropped()).toBe(15);
 });
 
-test("many events are sent at once, in few batches, complete and in order, again and again", async () => {
+test("event buffer sends many events in few batches, complete and in order", async () => {
   const { store, send } = aStore();
   sink = new BufferedSink({ send });
   const events = Array.from({ length: 3_000 }, (_, i) => anEvent({ externalId: "é".repeat(i % 300) }));
@@ -67,7 +67,7 @@ test("many events are sent at once, in few batches, complete and in order, again
   expect(store.calls).toBeLessThan(60);
 });
 
-test("an event larger than a batch gets a batch of its own", async () => {
+test("event buffer sends an oversized event in its own batch", async () => {
   const { store, send } = aStore();
   sink = new BufferedSink({ send });
   const events = [anEvent(), anEvent({ externalId: "x".repeat(500_000) }), anEvent()];
@@ -76,7 +76,7 @@ test("an event larger than a batch gets a batch of its own", async () => {
   expect(store.stored).toEqual(events);
 });
 
-test("events without room in the store are dropped at once, counted, and not sent again", async () => {
+test("event buffer drops and counts events that exceed the Redis budget without a retry", async () => {
   const { store, send } = aStore();
   sink = new BufferedSink({ send });
   store.isFull = true;
@@ -91,7 +91,7 @@ test("events without room in the store are dropped at once, counted, and not sen
   expect(sink.dropped()).toBe(10);
 });
 
-test("a flooding workspace does not take the places of other waiting workspaces", async () => {
+test("event buffer reserves space so that one flooding workspace cannot displace others", async () => {
   const { store, send } = aStore();
   store.isUnavailable = true;
   sink = new BufferedSink({ send, waitingMax: 1_000 });

@@ -15,4 +15,6 @@ test.each([
   },
   { name: "nothing, when these leave nothing free", changes: { usedByOthersBytes: 1100 * MIB }, mib: 0 },
   { name: "three quarters of a server for events only", changes: { maxBytes: 200 * MIB, isShared: false }, mib: 150 },
-])("events may take $name", ({ changes, mib }) => expect(bytesForEvents({ ...given, ...changes })).toBe(mib * MIB));
+])("Redis memory for events is limited to $name", ({ changes, mib }) =>
+  expect(bytesForEvents({ ...given, ...changes })).toBe(mib * MIB),
+);

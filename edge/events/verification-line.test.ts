@@ -29,7 +29,7 @@ const happening = fc.record({
   latencyMs: fc.double({ min: 0, max: 1e6, noNaN: true }).map((ms) => Math.round(ms * 1000) / 1000),
 });
 
-test("a line has no line feed, and is parsed as the event that JSON.stringify would have written", () => {
+test("a verification event line equals JSON.stringify and contains no line feed", () => {
   fc.assert(
     fc.property(subject, decider, happening, (of, by, what) => {
       const line = verificationLine(subjectJson(of), deciderJson(by), what);

@@ -56,7 +56,7 @@ const CLUSTER = { cluster: true, args: ["--cluster-announce-ip", "127.0.0.1"] };
 test.each([
   { name: "one Redis", options: {}, search: "" },
   { name: "a Redis Cluster", options: CLUSTER, search: "?cluster=true" },
-])("a gate gets one user, whose last password is the valid one, on $name", async ({ options, search }) => {
+])("a gate has one Redis user and only its last password is valid on $name", async ({ options, search }) => {
   const { users, port, names } = await open(options, search);
   const first = await users.issue(aRef());
   expect(await signsIn(port, first)).toBe(true);
@@ -69,7 +69,7 @@ test.each([
   expect(await names()).toHaveLength(4);
 });
 
-test("users whose time is over are deleted, a hundred at a time, and lose their connections; others stay", async () => {
+test("expired Redis users of gates are deleted in batches of 100 and disconnected", async () => {
   const { raw, users, port, names } = await open();
   const kept = await users.issue(aRef());
   const gone = await Promise.all(Array.from({ length: 130 }, (_, i) => users.issue(aRef({ podUid: `gone-${i}` }))));
@@ -103,7 +103,7 @@ test.each([
     stays: true,
   },
   { name: "stays in the first minutes after an outage", agoMs: 5 * HOUR_MS, otherAgoMs: 60_000, stays: true },
-])("a user that was not renewed $name", async ({ agoMs, otherAgoMs, stays }) => {
+])("a Redis user of a gate that was not renewed $name", async ({ agoMs, otherAgoMs, stays }) => {
   const { raw, users, names } = await open();
   const [silent, other] = [await users.issue(aRef()), await users.issue(aRef({ podUid: "uid-2" }))];
   const validTo = Number(await raw.zscore(KEYS.gateUsers(), silent.username));
@@ -112,7 +112,7 @@ test.each([
   expect((await names()).sort()).toEqual((stays ? [silent, other] : [other]).map(({ username }) => username).sort());
 });
 
-test("users of a store that lost its data end all the same, and a user that is renewed does not", async () => {
+test("Redis users of gates expire even after Redis loses its data", async () => {
   const { raw, users, names } = await open();
   const { username } = await users.issue(aRef());
   await raw.call("ACL", "SETUSER", "somebody-else", "on", ">x");
@@ -127,7 +127,7 @@ test("users of a store that lost its data end all the same, and a user that is r
   expect(await names()).toEqual([username]);
 });
 
-test("a Redis that is hung fails an issue within its bound", async () => {
+test("issuing a Redis user fails within its timeout when Redis hangs", async () => {
   const own = await startOwnRedis();
   onTestFinished(() => own.stop());
   const edge = await openRedisEdge({ url: own.url, clientName: "users" });
@@ -138,7 +138,7 @@ test("a Redis that is hung fails an issue within its bound", async () => {
   process.kill(own.pid, "SIGCONT");
 });
 
-test("the report of a pod with a user of its own is listed beside others, and only under the name that the centre noted", async () => {
+test("a pod report is listed only under the pod name registered for its Redis user", async () => {
   const { raw, edge, users, port } = await open();
   await edge.loadScripts();
   const { username, password } = await users.issue(aRef());

@@ -37,7 +37,7 @@ test.each([
   { name: "a long name", podId: "bad".repeat(1000), report: REPORT },
   { name: "no JSON", podId: "bad", report: "{" },
   { name: "no report", podId: "bad", report: [] },
-])("$name is not listed, and the others are", async ({ podId, report }) => {
+])("pod report list excludes $name and includes valid reports", async ({ podId, report }) => {
   await put(podId, report);
   expect(await listed()).toEqual(["shop/honest"]);
 });
@@ -57,7 +57,7 @@ test.each([
   },
   { name: "another mode", refusals: { sinceMs: 1, mode: "Later", counts: [] } },
   { name: "no object", refusals: "many" },
-])("$name: the report stays without them", async ({ refusals }) => {
+])("pod report without invalid parts: $name", async ({ refusals }) => {
   await put("bad", { ...REPORT, refusals, release: "<script>", region: 7 });
   const [bad] = await edge.pods.list(REF);
   expect(bad).toMatchObject({ podId: "bad", ...REPORT });
@@ -70,27 +70,24 @@ test.each([
   { name: "no time", overshot: { units: 1, percent: 1, lastMs: null } },
   { name: "no number", overshot: { units: "1e999", percent: 1, lastMs: 1 } },
   { name: "a list", overshot: [] },
-])("an overshoot with $name: the report stays without it", async ({ overshot }) => {
+])("pod report without an invalid overshoot with $name", async ({ overshot }) => {
   await put("bad", { ...REPORT, overshot });
   const [bad] = await edge.pods.list(REF);
   expect(bad).toMatchObject({ podId: "bad", ...REPORT });
   expect(bad).not.toHaveProperty("overshot");
 });
 
-test.each([0, 65_536, 1.5, "8080", null])(
-  "an upstream port of %j: the report stays without it",
-  async (upstreamPort) => {
-    await put("bad", { ...REPORT, upstreamPort });
-    const [bad] = await edge.pods.list(REF);
-    expect(bad).toMatchObject({ podId: "bad", ...REPORT });
-    expect(bad).not.toHaveProperty("upstreamPort");
-  },
-);
+test.each([0, 65_536, 1.5, "8080", null])("pod report omits an invalid upstream port %j", async (upstreamPort) => {
+  await put("bad", { ...REPORT, upstreamPort });
+  const [bad] = await edge.pods.list(REF);
+  expect(bad).toMatchObject({ podId: "bad", ...REPORT });
+  expect(bad).not.toHaveProperty("upstreamPort");
+});
 
 test.each([
   { name: "a string", write: (key: string) => raw.set(key, "no hash") },
   { name: "a list", write: (key: string) => raw.rpush(key, "a") },
-])("$name in place of the reports hides no other policy's, and the next report replaces it", async ({ write }) => {
+])("an invalid value in the pod report key is replaced by the next report: $name", async ({ write }) => {
   const other = { ...REF, policyId: "pol_2" };
   await edge.pods.report({ ...other, podId: "shop/other", ...REPORT });
   await raw.del(KEY);
@@ -106,13 +103,13 @@ test.each([
   expect(await edge.pods.countAlive({ ...REF, podId: "shop/honest" })).toBe(1);
 });
 
-test("how far limits were overshot is listed as it was reported", async () => {
+test("pod report list includes by how much limits were exceeded", async () => {
   const overshot = { units: 40, percent: 134, lastMs: 1_700_000_000_000 };
   await edge.pods.report({ ...REF, podId: "shop/a", ...REPORT, overshot });
   expect((await edge.pods.list(REF))[0]).toMatchObject({ podId: "shop/a", overshot });
 });
 
-test("members of a later release are ignored, and those that an earlier one lacks are missing", async () => {
+test("pod reports of newer versions keep known members and those of older ones lack some", async () => {
   const counts = [{ rule: 0, code: "LATER_CODE", count: 5, more: true }];
   await put("later", {
     ...REPORT,
@@ -130,7 +127,7 @@ test("members of a later release are ignored, and those that an earlier one lack
   expect(reports[1]).not.toHaveProperty("refusals");
 });
 
-test("ten thousand forged names do not hide anything but each other", async () => {
+test("10,000 forged pod names hide no honest pod report", async () => {
   const names = Array.from({ length: 12_000 }, (_, i) => [`forged-${i}`, `${Date.now()} ${JSON.stringify(REPORT)}`]);
   await raw.hset(KEY, ...names.flat());
   const startedMs = performance.now();
@@ -138,7 +135,7 @@ test("ten thousand forged names do not hide anything but each other", async () =
   expect(performance.now() - startedMs).toBeLessThan(2_000);
 });
 
-test("of many forged reports no more than eight megabytes are read", async () => {
+test("reading forged pod reports stops at 8 MB", async () => {
   const longest = JSON.stringify({ ...REPORT, x: "x".repeat(8_000) });
   for (let at = 0; at < 3_000; at += 500) {
     const names = Array.from({ length: 500 }, (_, i) => [`forged-${at + i}`, `${Date.now()} ${longest}`]);
@@ -153,20 +150,17 @@ test.each([
   { name: "a hundred thousand fields", fill: () => fill(100_000, (i) => [`f${i}`, "1 {}"]) },
   { name: "names of a hundred megabytes", fill: () => fill(1_000, (i) => [`${i}`.padEnd(100_000, "n"), "1 {}"]) },
   { name: "reports of a hundred megabytes", fill: () => fill(1_000, (i) => [`r${i}`, "r".repeat(100_000)]) },
-])(
-  "$name are removed without being read, and honest pods are listed when they have reported again",
-  async ({ fill }) => {
-    await fill();
-    const before = await readBytes();
-    expect(await listed()).toEqual([]);
-    expect((await readBytes()) - before).toBeLessThan(100_000);
-    expect(await raw.exists(KEY)).toBe(0);
-    await edge.pods.report({ ...REF, podId: "shop/honest", ...REPORT });
-    expect(await listed()).toEqual(["shop/honest"]);
-  },
-);
+])("$name are removed from pod reports unread, and honest reports reappear", async ({ fill }) => {
+  await fill();
+  const before = await readBytes();
+  expect(await listed()).toEqual([]);
+  expect((await readBytes()) - before).toBeLessThan(100_000);
+  expect(await raw.exists(KEY)).toBe(0);
+  await edge.pods.report({ ...REF, podId: "shop/honest", ...REPORT });
+  expect(await listed()).toEqual(["shop/honest"]);
+});
 
-test("of a pod's own reports the one under its name is read, whatever else it has written there", async () => {
+test("a pod's report is read only under its own name", async () => {
   const keys = new RedisKeys();
   const podId = "shop/own";
   const own = keys.podsOwn(REF.workspaceId, REF.policyId, podId);

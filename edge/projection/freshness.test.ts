@@ -20,7 +20,7 @@ const now = (): number => storeMs ?? 0;
 const lagging = (...entries: [string, number][]) => new Map(entries);
 
 describe("the age of the data", () => {
-  test("is unknown before the first heartbeat, then grows from the time that it names", () => {
+  test("staleness is unknown before the first heartbeat, then grows from the heartbeat time", () => {
     expect(freshness.stalenessMs()).toBe(Number.POSITIVE_INFINITY);
     freshness.observe(now() - 300);
     pass(1_000);
@@ -28,13 +28,13 @@ describe("the age of the data", () => {
     expect(freshness.stalenessMs("ws_any")).toBe(1_300);
   });
 
-  test("does not grow by a heartbeat that names an older time", () => {
+  test("staleness ignores a heartbeat with an older time", () => {
     freshness.observe(now() - 300);
     freshness.observe(now() - 9_000);
     expect(freshness.stalenessMs()).toBe(300);
   });
 
-  test("is computed once the store's clock is known, and not before", () => {
+  test("staleness is computed only after the Redis clock is known", () => {
     const before = now();
     storeMs = undefined;
     expect(freshness.observe(before - 100)).toBe(true);
@@ -49,7 +49,7 @@ describe("the age of the data", () => {
 });
 
 describe("a clock that changes", () => {
-  test("set back while no heartbeat arrives does not make the data look fresher", () => {
+  test("staleness does not shrink when the clock is set back without heartbeats", () => {
     freshness.observe(now());
     storeMs = now() - 20_000;
     for (const sinceMs of [1_000, 10_000, 20_000, 40_000]) {
@@ -58,7 +58,7 @@ describe("a clock that changes", () => {
     }
   });
 
-  test("set back does not prevent heartbeats of the new clock from counting at once, although they name earlier times", () => {
+  test("heartbeats count immediately after the Redis clock is set back", () => {
     freshness.observe(now());
     storeMs = now() - 20_000;
     pass(3_000);
@@ -68,7 +68,7 @@ describe("a clock that changes", () => {
     expect(freshness.stalenessMs()).toBe(1_200);
   });
 
-  test("that is ahead makes earlier data look staler, never fresher", () => {
+  test("a Redis clock that runs ahead only increases staleness", () => {
     freshness.observe(now());
     storeMs = now() + 20_000;
     expect(freshness.stalenessMs()).toBe(20_000);
@@ -76,7 +76,7 @@ describe("a clock that changes", () => {
     expect(freshness.stalenessMs()).toBe(100);
   });
 
-  test("counts the time in which the machine slept and its monotonic clock stood still", () => {
+  test("staleness includes the time during which the machine was suspended", () => {
     freshness.observe(now());
     storeMs = now() + 600_000;
     expect(freshness.stalenessMs()).toBe(600_000);
@@ -84,7 +84,7 @@ describe("a clock that changes", () => {
 });
 
 describe("a heartbeat from the future", () => {
-  test("is refused, and the next true one counts", () => {
+  test("a heartbeat from the future is rejected, and the next valid one counts", () => {
     freshness.observe(now() - 4_000);
     expect(freshness.observe(now() + AHEAD_MAX_MS + 1)).toBe(false);
     expect(freshness.observe(now() + 1e12)).toBe(false);
@@ -93,7 +93,7 @@ describe("a heartbeat from the future", () => {
     expect(freshness.stalenessMs()).toBe(10);
   });
 
-  test("that is only a little ahead counts as of now, and no longer", () => {
+  test("a heartbeat slightly in the future counts as now", () => {
     expect(freshness.observe(now() + AHEAD_MAX_MS)).toBe(true);
     expect(freshness.stalenessMs()).toBe(0);
     pass(30_000);
@@ -102,7 +102,7 @@ describe("a heartbeat from the future", () => {
 });
 
 describe("workspaces that lag behind the others", () => {
-  test("have their own age; the overall age is the largest one, and the feed's is that of the others", () => {
+  test("lagging workspaces have their own staleness, and the overall staleness is the maximum", () => {
     freshness.observe(now(), lagging(["ws_a", now() - 50_000], ["ws_b", now() - 500]));
     pass(100);
     expect(["ws_a", "ws_b", "ws_c"].map((id) => freshness.stalenessMs(id))).toEqual([50_100, 600, 100]);
@@ -110,7 +110,7 @@ describe("workspaces that lag behind the others", () => {
     expect(freshness.ofStream()).toEqual({ ms: 100, laggingWorkspaces: 2 });
   });
 
-  test("keep the age from what was delivered before they lagged", () => {
+  test("a lagging workspace keeps its staleness from the last delivered change", () => {
     freshness.observe(now());
     pass(1_000);
     freshness.observe(now(), lagging(["ws_a", now() - 50_000]));
@@ -121,7 +121,7 @@ describe("workspaces that lag behind the others", () => {
     expect(freshness.stalenessMs("ws_b")).toBe(0);
   });
 
-  test("are like the others again with the first heartbeat that does not name them", () => {
+  test("a workspace stops lagging with the first heartbeat that omits it", () => {
     freshness.observe(now(), lagging(["ws_a", now() - 50_000], ["ws_b", now() - 40_000]));
     pass(1_000);
     freshness.observe(now(), lagging(["ws_b", now() - 41_000]));
@@ -132,7 +132,7 @@ describe("workspaces that lag behind the others", () => {
     expect(freshness.ofStream().laggingWorkspaces).toBe(0);
   });
 
-  test("are not forgotten because a heartbeat from the future does not name them", () => {
+  test("a heartbeat from the future does not end the lag of a workspace", () => {
     freshness.observe(now(), lagging(["ws_a", now() - 50_000]));
     freshness.observe(now() + 60_000);
     expect(freshness.stalenessMs("ws_a")).toBe(50_000);

@@ -10,13 +10,13 @@ beforeEach(() => {
 const ask = (projectionId: string, head: number, stream = "ws_b") =>
   rollbacks.evaluate(stream, { projectionId, head }, rollbacks.known(stream));
 
-test("a head may stay the same or grow, and heads from entries count like heads from marks", () => {
+test("RollbackDetector accepts equal or growing heads from both entries and states", () => {
   expect([ask("p9", 0), ask("p9", 4), ask("p9", 4)]).toEqual([true, true, true]);
   rollbacks.observe("ws_b", { projectionId: "p9", head: 7 });
   expect(ask("p9", 6)).toBe(false);
 });
 
-test("an entry that arrived while a request was in flight does not make its reply distrusted", () => {
+test("RollbackDetector accepts a reply older than an entry that arrived during the request", () => {
   ask("p9", 4);
   const before = rollbacks.known("ws_b");
   rollbacks.observe("ws_b", { projectionId: "p9", head: 5 });
@@ -24,7 +24,7 @@ test("an entry that arrived while a request was in flight does not make its repl
   expect(rollbacks.known("ws_b")).toEqual({ projectionId: "p9", head: 5 });
 });
 
-test("distrust does not end when the head grows past the known one, because entries in between are lost", () => {
+test("RollbackDetector stays rolled back when the head grows past the known one", () => {
   ask("p9", 10);
   expect(ask("p9", 3)).toBe(false);
   expect(ask("p9", 11)).toBe(false);
@@ -32,14 +32,14 @@ test("distrust does not end when the head grows past the known one, because entr
   expect(rollbacks.isRolledBack("ws_b", "p9")).toBe(true);
 });
 
-test("distrust ends with another projection, whose id may sort before the old one, and which begins at 0", () => {
+test("RollbackDetector recovers with a new projection that starts at 0", () => {
   ask("p9", 10);
   ask("p9", 3);
   expect(ask("p1", 0)).toBe(true);
   expect(ask("p1", 1)).toBe(true);
 });
 
-test("an earlier projection in place of a later one is distrusted, however high its head is", () => {
+test("RollbackDetector detects an earlier projection even with a higher head", () => {
   ask("p9", 10);
   ask("p1", 2);
   expect(ask("p9", 10)).toBe(false);
@@ -47,7 +47,7 @@ test("an earlier projection in place of a later one is distrusted, however high 
   expect(ask("p5", 0)).toBe(true);
 });
 
-test("a follower that is behind still delivers entries of the previous projection, which is not a step back", () => {
+test("RollbackDetector ignores entries of the previous projection from a slow reader", () => {
   ask("p9", 10);
   ask("p1", 2);
   rollbacks.observe("ws_b", { projectionId: "p9", head: 10 });
@@ -56,14 +56,14 @@ test("a follower that is behind still delivers entries of the previous projectio
   expect(ask("p1", 2)).toBe(true);
 });
 
-test("feeds are judged separately, also under one projection", () => {
+test("RollbackDetector tracks each change stream separately under one projection", () => {
   ask("p9", 10, "ws_b");
   ask("p9", 3, "ws_a");
   ask("p9", 1, "ws_b");
   expect([rollbacks.isRolledBack("ws_b", "p9"), rollbacks.isRolledBack("ws_a", "p9")]).toEqual([true, false]);
 });
 
-test("of a feed with ever new projections only the last ones are remembered", () => {
+test("RollbackDetector remembers only the latest projections of a stream", () => {
   for (let i = 0; i < 1_000; i++) expect(ask(`p${i}`, 5)).toBe(true);
   expect(ask("p998", 5)).toBe(false);
 });

@@ -8,7 +8,7 @@ const read = (fields: Record<string, string>, isGlobal = true) =>
 const place = { p: "prj_1", n: "12" };
 const placed = { projectionId: "prj_1", n: 12 };
 
-test("a change, a heartbeat and the beginning of a projection are read", () => {
+test("stream entry parser reads changes, heartbeats and projection starts", () => {
   expect(read({ ...place, k: "key", w: "ws_1", i: "hash+/=", v: "4" })).toEqual({
     ...placed,
     kind: "change",
@@ -25,11 +25,11 @@ test("a change, a heartbeat and the beginning of a projection are read", () => {
   expect(read({ ...place, k: "begin" })).toEqual({ ...placed, kind: "begin", forget: true });
 });
 
-test("a change on the feed of one workspace need not name the workspace", () => {
+test("stream entry parser accepts a change without a workspace on a workspace stream", () => {
   expect(read({ ...place, k: "role", i: "role_1" }, false)).toMatchObject({ kind: "change", recordKind: "role" });
 });
 
-test("a kind of record of a later release is skipped", () => {
+test("stream entry parser skips a record kind of a newer version", () => {
   expect(read({ ...place, k: "certificate", i: "c_1" })).toEqual({ ...placed, kind: "unknown" });
 });
 
@@ -47,23 +47,23 @@ test.each([
   { name: "a kind with a NUL", fields: { ...place, k: "key\0", i: "x" } },
   { name: "a change without an id", fields: { ...place, k: "key", w: "ws_1" } },
   { name: "a change of no workspace", fields: { ...place, k: "key", i: "x" } },
-])("an entry with $name cannot be read, and may have been a change", ({ fields }) => {
+])("stream entry with $name is unreadable and treated as a possible change", ({ fields }) => {
   expect(read(fields as Record<string, string>)).toMatchObject({ kind: "unreadable" });
 });
 
-test("fields without a value, and a hundred thousand of them, do no harm", () => {
+test("stream entry parser handles missing values and 100,000 fields", () => {
   const many = Array.from({ length: 200_001 }, (_, i) => `x${i}`);
   expect(readStreamEntry(["p"], { isGlobal: true })).toMatchObject({ kind: "unreadable" });
   expect(readStreamEntry(many, { isGlobal: true })).toMatchObject({ kind: "unreadable" });
 });
 
-describe("the workspaces that lag", () => {
+describe("workspaces that lag", () => {
   const lagging = (l: string, t = "1760000001000") => {
     const entry = read({ ...place, k: "heartbeat", t, l });
     return entry.kind === "heartbeat" ? entry.said && [...entry.said.lagging] : "no heartbeat";
   };
 
-  test("are named with their times", () => {
+  test("heartbeat entry lists lagging workspaces with their times", () => {
     expect(lagging("ws_a=1760000000000 ws_b=1760000000500")).toEqual([
       ["ws_a", 1_760_000_000_000],
       ["ws_b", 1_760_000_000_500],
@@ -83,15 +83,15 @@ describe("the workspaces that lag", () => {
     "ws_a=5 ws_a=6",
     "ws_a=1760000001001",
     "ws_a=5,ws_b=6",
-  ])("that cannot be read from %j make the heartbeat count for no workspace", (text) => {
+  ])("heartbeat with invalid lagging workspaces %j counts for no workspace", (text) => {
     expect(lagging(text)).toBeUndefined();
   });
 
-  test("make no sense on the feed of one workspace", () => {
+  test("heartbeat on a workspace stream cannot list lagging workspaces", () => {
     expect(read({ ...place, k: "heartbeat", t: "5", l: "ws_a=4" }, false)).toMatchObject({ said: undefined });
   });
 
-  test.each(["NaN", "1e400", "", "-5", "12 "])("do not count when the heartbeat's own time is %j", (t) => {
+  test.each(["NaN", "1e400", "", "-5", "12 "])("heartbeat with invalid time %j ignores its lagging workspaces", (t) => {
     expect(lagging("ws_a=1", t)).toBeUndefined();
   });
 });

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { controlPlaneAclRules, podAclRules } from "./acl.ts";
 
-test("a pod's user is confined to its workspace: records are read only, and no script of its own runs", () => {
+test("Redis ACL limits the user of a pod to reading its workspace and known scripts", () => {
   const rules = podAclRules({ workspaceId: "ws_1" });
   expect(rules.slice(0, 2)).toEqual(["reset", "on"]);
   const keys = rules.flatMap((rule) => rule.match(/\S*~[^\s)]+/g) ?? []);
@@ -16,7 +16,7 @@ test("a pod's user is confined to its workspace: records are read only, and no s
   expect(podAclRules({ workspaceId: "ws_1", mayEval: true })).toContain("+eval");
 });
 
-test("on a Redis for events a pod's user can access only its workspace's events", () => {
+test("Redis ACL for event streams limits the user of a pod to its workspace", () => {
   const rules = podAclRules({ workspaceId: "ws_1", store: "events", prefix: "p" });
   expect(rules.filter((rule) => rule.includes("~"))).toEqual([
     "~p:ws_1:events-room:{*",
@@ -26,7 +26,7 @@ test("on a Redis for events a pod's user can access only its workspace's events"
   ]);
 });
 
-test("special characters of patterns are matched literally, and a space is refused in a rule", () => {
+test("Redis ACL patterns escape special characters and reject spaces", () => {
   expect(podAclRules({ workspaceId: "ws_*", prefix: "a[b]?" })).toContain("~a\\[b\\]\\?:ws_\\*:cr-dirty");
   expect(controlPlaneAclRules({ prefix: "*" })).toContain("~\\*:*");
   for (const workspaceId of ["", "ws 1", "ws_1\n~*", "ws_1)", 'ws"1'])

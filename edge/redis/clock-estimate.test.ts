@@ -15,7 +15,7 @@ function measure(sentMs: number, { offsetMs = START_MS, thereMs = 1, backMs = 1 
 const errorMs = (monotonicMs: number, offsetMs = START_MS) =>
   (estimate.nowMs(monotonicMs) ?? 0) - monotonicMs - offsetMs;
 
-test("is unknown before the first measurement, then never behind, and ahead by at most the time of the request", () => {
+test("Redis clock estimate is never behind and ahead by at most one round trip", () => {
   expect(estimate.nowMs(5)).toBeUndefined();
   measure(100, { thereMs: 700, backMs: 200 });
   expect(errorMs(1_000)).toBe(700);
@@ -23,13 +23,13 @@ test("is unknown before the first measurement, then never behind, and ahead by a
   expect(errorMs(5_000)).toBe(3);
 });
 
-test("follows a clock that jumps ahead at once", () => {
+test("Redis clock estimate follows a forward jump immediately", () => {
   measure(0);
   measure(1_000, { offsetMs: START_MS + 60_000 });
   expect(errorMs(1_500, START_MS + 60_000)).toBe(1);
 });
 
-test.each([50, 4_000, 3_600_000])("goes back by %i ms only after everything sent before has arrived", (ms) => {
+test.each([50, 4_000, 3_600_000])("Redis clock estimate goes back by %i ms only after all earlier replies", (ms) => {
   measure(0);
   measure(1_000, { offsetMs: START_MS - ms });
   expect(errorMs(1_002)).toBe(1);
@@ -37,7 +37,7 @@ test.each([50, 4_000, 3_600_000])("goes back by %i ms only after everything sent
   expect(errorMs(1_002 + HELD_MS, START_MS - ms)).toBe(1);
 });
 
-test("a second step back, or another measurement meanwhile, does not end the first wait too early", () => {
+test("a second backward step does not shorten the wait of the Redis clock estimate", () => {
   measure(0);
   measure(1_000, { offsetMs: START_MS - 2_000 });
   measure(2_000, { offsetMs: START_MS - 2_000 });
@@ -47,7 +47,7 @@ test("a second step back, or another measurement meanwhile, does not end the fir
   expect(errorMs(3_002 + HELD_MS, START_MS - 3_000)).toBe(1);
 });
 
-test("a shorter round trip than before is not a clock that went back, and a longer one adds nothing", () => {
+test("Redis clock estimate does not mistake round trip variation for a clock change", () => {
   measure(0, { thereMs: 900, backMs: 5 });
   measure(2_000, { thereMs: 1, backMs: 1 });
   expect(errorMs(2_010)).toBe(1);
@@ -55,7 +55,7 @@ test("a shorter round trip than before is not a clock that went back, and a long
   expect(errorMs(14_000)).toBeLessThan(15);
 });
 
-test("follows a clock that runs faster or slower than ours, never behind it", () => {
+test("Redis clock estimate follows a faster or slower clock without falling behind", () => {
   for (const perSecond of [0.4, -0.4]) {
     for (let second = 0; second < 3_600; second += 10) {
       const offsetMs = START_MS + perSecond * second;

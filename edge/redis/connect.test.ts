@@ -26,7 +26,7 @@ const CLUSTER = { cluster: true, args: ["--cluster-announce-ip", "127.0.0.1"] };
 test.each([
   { name: "one Redis", options: {}, search: "" },
   { name: "a Redis Cluster", options: CLUSTER, search: "?cluster=true" },
-])("all connections to $name use the password of now when they connect again", async ({ options, search }) => {
+])("connections to $name reconnect with the current password", async ({ options, search }) => {
   const { own, raw } = await ownRedis(options);
   await setPassword(raw, "one");
   let password = "one";
@@ -49,7 +49,7 @@ test.each([
   });
 });
 
-test("with the files of an authority and of a client, a Redis that asks for certificates is used, and another one is not", async () => {
+test("Redis connection uses CA and client certificate files and rejects other servers", async () => {
   const certificates = openCertificateFolder();
   onTestFinished(() => certificates.remove());
   const { make } = certificates;
@@ -86,7 +86,7 @@ test("with the files of an authority and of a client, a Redis that asks for cert
   await expect(stranger.ping()).rejects.toThrow();
 });
 
-test("an address names sentinels or a cluster", () => {
+test("Redis URL selects Sentinel or Cluster mode", () => {
   const url = "redis://127.0.0.1:1?cluster=true&sentinel=postern";
   expect(() => connectRedis({ url, clientName: "both" })).toThrow("sentinels or a cluster, not both");
 });

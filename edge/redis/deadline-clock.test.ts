@@ -17,7 +17,7 @@ const roundTrip = fc.record({
 });
 const ahead = fc.integer({ min: 1.5 * 10 ** 12, max: 2 * 10 ** 12 });
 
-test("a deadline is never later than the moment at which the caller gives up, and at most one reply's time early", () => {
+test("Redis deadline is at most the caller's timeout and one reply time early", () => {
   fc.assert(
     fc.property(ahead, fc.array(roundTrip, { minLength: 1, maxLength: 20 }), (aheadMs, roundTrips) => {
       const clock = new DeadlineClock();
@@ -37,7 +37,7 @@ test("a deadline is never later than the moment at which the caller gives up, an
   );
 });
 
-test("the first reply shows that the clock was set, in either direction", () => {
+test("Redis deadline clock detects a clock change with the first reply", () => {
   fc.assert(
     fc.property(
       ahead,
@@ -66,7 +66,7 @@ test("the first reply shows that the clock was set, in either direction", () => 
   );
 });
 
-test("the clock is unknown at first, after 20 s without a reply, and on a new connection", () => {
+test("Redis deadline clock is unknown at start, after 20 s without replies and after reconnect", () => {
   const clock = new DeadlineClock();
   expect(clock.deadlineOf(100, 50)).toBeUndefined();
   clock.observe({ sentAtMs: 50, receivedAtMs: 60, storeMs: 1_000_060 });
@@ -77,7 +77,7 @@ test("the clock is unknown at first, after 20 s without a reply, and on a new co
   expect(clock.deadlineOf(30_300, 30_200)).toBeUndefined();
 });
 
-test("concurrent measurements share one request", async () => {
+test("concurrent Redis clock measurements share one request", async () => {
   const clock = new DeadlineClock();
   let asked = 0;
   const client = {
@@ -91,7 +91,7 @@ test("concurrent measurements share one request", async () => {
   expect(clock.deadlineOf(0, performance.now())).toBeLessThanOrEqual(1_700_000_000_250);
 });
 
-test("a command that was too late because the clock was set forward runs once more, with the clock measured again", async () => {
+test("a Redis command rejected after a clock jump is retried once with a new measurement", async () => {
   const clock = new DeadlineClock();
   let aheadMs = 1_700_000_000_000;
   const storeNowMs = () => Math.floor(performance.now() + aheadMs);

@@ -36,7 +36,7 @@ async function afterRestart(own: OwnRedis, client: RedisClient): Promise<ReturnT
 }
 
 describe("one Redis", () => {
-  test("says its version, its policy of eviction, its memory and its clients", async () => {
+  test("describeRedis reports version, eviction policy, memory and clients", async () => {
     const { client, raw } = await startRedis({
       args: ["--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru"],
     });
@@ -56,14 +56,14 @@ describe("one Redis", () => {
     expect(Math.abs(said.startedAt - startedAt)).toBeLessThan(2_000);
   });
 
-  test("has snapshots as soon as one was written, and none before", async () => {
+  test("describeRedis reports snapshots once one has been written", async () => {
     const { client, raw } = await startRedis();
     expect(await describeRedis(client)).toMatchObject({ persistence: "none", evictionPolicy: "noeviction" });
     await save(raw);
     expect((await describeRedis(client)).persistence).toBe("snapshots");
   });
 
-  test("has an append-only file, and both when a snapshot was written besides", async () => {
+  test("describeRedis reports an append-only file, and both when a snapshot exists", async () => {
     const { client, raw } = await startRedis({ args: ["--appendonly", "yes"] });
     expect((await describeRedis(client)).persistence).toBe("append-only file");
     await save(raw);
@@ -75,7 +75,7 @@ describe("a Redis that was killed", () => {
   test.each([
     { name: "one Redis", options: {} },
     { name: "a cluster", options: CLUSTER },
-  ])("is not described while it is away: $name", async ({ options }) => {
+  ])("describeRedis returns nothing while Redis is unreachable: $name", async ({ options }) => {
     const { own, client } = await startRedis(options);
     expect((await describeRedis(client)).nodes).toBe(1);
     await own.kill("SIGKILL");
@@ -83,7 +83,7 @@ describe("a Redis that was killed", () => {
     for (let look = 0; look < 50; look++) await expect(describeRedis(client)).rejects.toThrow();
   });
 
-  test("comes back empty when nothing is kept", async () => {
+  test("describeRedis reports an empty Redis after a restart without persistence", async () => {
     const { own, client, raw } = await startRedis();
     await raw.set("kept", "x".repeat(4_000_000));
     const before = await describeRedis(client);
@@ -95,7 +95,7 @@ describe("a Redis that was killed", () => {
   test.each([
     { name: "a snapshot", args: [], persistence: "snapshots" },
     { name: "an append-only file", args: ["--appendonly", "yes"], persistence: "append-only file" },
-  ])("that comes back out of $name says so", async ({ args, persistence }) => {
+  ])("describeRedis reports persistence of a Redis restored from $name", async ({ args, persistence }) => {
     const { own, client, raw } = await startRedis({ args });
     await raw.set("kept", "1");
     if (persistence === "snapshots") await save(raw);
@@ -109,7 +109,7 @@ describe("a Redis that was killed", () => {
   });
 });
 
-test("a cluster is described by its masters", async () => {
+test("describeRedis describes a cluster by its masters", async () => {
   const { client, raw } = await startRedis(CLUSTER);
   const said = await describeRedis(client);
   expect(said).toMatchObject({ nodes: 1, role: "master", evictionPolicy: "noeviction", persistence: "none" });

@@ -6,7 +6,7 @@ import { countedHash, RedisKeys } from "./keys.ts";
 const keys = new RedisKeys();
 const place = (kind: RecordKind, id: string) => keys.record({ workspaceId: "ws_1", kind, id });
 
-test("every key begins with the prefix and its workspace", () => {
+test("every Redis key begins with the prefix and its workspace", () => {
   const all = [
     place("key", "ha/sh+=").key,
     place("workspace", "ws_1").key,
@@ -25,7 +25,7 @@ test("every key begins with the prefix and its workspace", () => {
   expect(new Set(all).size).toBe(all.length);
 });
 
-test("the keys of one script are in one slot", () => {
+test("all Redis keys of one script are in one slot", () => {
   expect(keySlot(keys.changes("ws_1"))).toBe(keySlot(keys.mark("ws_1")));
   expect(keySlot(keys.history("ws_1"))).toBe(keySlot(keys.mark("ws_1")));
   expect(keySlot(keys.changes("_central"))).toBe(keySlot(keys.knownWorkspaces()));
@@ -34,7 +34,7 @@ test("the keys of one script are in one slot", () => {
   expect(keySlot("123456789")).toBe(12739);
 });
 
-test("an identifier that looks like another field has a field of its own", () => {
+test("a counter identifier that equals another field name gets a separate field", () => {
   const fields = ["*", "=*", "", "a/b"].map(
     (identifier) => place("override", overrideRecordId("rlns_1", identifier)).field,
   );
@@ -43,18 +43,18 @@ test("an identifier that looks like another field has a field of its own", () =>
   expect(place("override", "rlns_1/a/b")).toEqual({ key: "ps:ws_1:o:{rlns_1}", field: "=a/b" });
 });
 
-test("a root key has no place in Redis", () => {
+test("a root key has no Redis key", () => {
   expect(() => place("rootKey", "x")).toThrow("not kept in Redis");
 });
 
-test("a namespace is found by its name in a place of its own, whatever the name is", () => {
+test("a namespace name maps to its own Redis key for any name", () => {
   const keys = ["a", "}", "{a}", "a b", "*", "rlns_1"].map((name) => place("namespaceName", name).key);
   expect(new Set(keys).size).toBe(6);
   expect(keys).not.toContain(place("namespace", "a").key);
   expect(place("namespaceName", "a b")).toEqual({ key: "ps:ws_1:nn:{a b}" });
 });
 
-test("different triples have different hashes, even if their texts joined are equal", () => {
+test("hashes of different triples differ even if their concatenated texts are equal", () => {
   const hashes = [
     countedHash("name", "a", "b:c"),
     countedHash("name", "a:b", "c"),

@@ -11,7 +11,7 @@ import { connectRedis } from "./connect.ts";
 
 const LOST = { kind: "empty", response: "$-1\r\n" } as const;
 
-test("a connection that lost replies is closed, and the next one has those of its own", async () => {
+test("a Redis connection that lost replies is closed and replaced", async () => {
   const { url, prefix, close } = await createTestRedis();
   onTestFinished(close);
   const line = await openFaultLine(url);
@@ -34,7 +34,7 @@ test("a connection that lost replies is closed, and the next one has those of it
   await lost;
 });
 
-test("no key gets the record of another one meanwhile", async () => {
+test("lost Redis replies never assign a record to another key", async () => {
   const { url, prefix, close } = await createTestRedis();
   onTestFinished(close);
   const line = await openFaultLine(url);

@@ -72,7 +72,7 @@ const stepOf = ({ explained }: Awaited<ReturnType<typeof explain>>, name: string
   explained.steps.find(({ step }) => step === name);
 
 describe("where a value comes from", () => {
-  test("a permission is said with the role that gives it, by the name under which it is held", async () => {
+  test("explain names the role that grants a permission", async () => {
     const view = aKeyView();
     const explained = await explain(
       partsOf().parts,
@@ -98,14 +98,14 @@ describe("where a value comes from", () => {
     });
   });
 
-  test("roles that do not give what is asked for are no source", async () => {
+  test("explain omits roles that do not grant the requested permission", async () => {
     const explained = await explain(partsOf().parts, asking(aKeyView(), { readQuery: () => parseQuery("audit.read") }));
     expect(stepOf(explained, "permissions")?.sources).toMatchObject([{ kind: "role", id: "role_8" }]);
     const lacking = await explain(partsOf().parts, asking(aKeyView(), { readQuery: () => parseQuery("no.such") }));
     expect(stepOf(lacking, "permissions")?.sources).toMatchObject([{ kind: "key", id: "key_7" }]);
   });
 
-  test("an override is said with its pattern and with what it replaces, and the count as it stands", async () => {
+  test("explain shows the override pattern, the replaced limit and the current count", async () => {
     const override = { id: "rlor_1", identifier: "al*", limit: 3, durationMs: MINUTE, async: true };
     const { parts, counters } = partsOf({ overrides: { alice: { status: "found", value: override } } });
     await counters.consume({ limits: [{ ...NAMESPACE, limit: 3, cost: 2 }] });
@@ -134,7 +134,7 @@ describe("where a value comes from", () => {
     ]);
   });
 
-  test("a limit of the identity is said to be the identity's", async () => {
+  test("explain attributes a limit of the identity to the identity", async () => {
     const identity = anIdentityRecord({ ratelimits: [aRatelimitRecord("calls", { autoApply: true })] });
     const { explained } = await explain(partsOf().parts, asking(aKeyView({ identity })));
     expect(explained.limits).toMatchObject([{ name: "calls", source: "identity", identifier: "id_5" }]);
@@ -146,7 +146,7 @@ describe("where a value comes from", () => {
     });
   });
 
-  test("an entry of the allow-list is said, and an age that is not known is −1", async () => {
+  test("explain shows the matching allow-list entry and reports an unknown age as −1", async () => {
     const view = aKeyView({ api: { id: "api_9", name: "orders", ipAllowList: ["192.0.2.1", "10.0.0.0/8"] } });
     const { parts } = partsOf({ recordsAgeMs: () => Number.POSITIVE_INFINITY });
     const explained = await explain(parts, asking(view, { clientIp: "10.1.2.3" }));
@@ -158,7 +158,7 @@ describe("where a value comes from", () => {
   });
 });
 
-describe("while the counters do not answer", () => {
+describe("the counters are unavailable", () => {
   test.each<{ name: string; withoutStore: WithoutStore; code: string; decides: string[] }>([
     {
       name: "a policy that admits requests uncounted admits them",
@@ -184,7 +184,7 @@ describe("while the counters do not answer", () => {
       code: "VALID",
       decides: [],
     },
-  ])("$name", async ({ withoutStore, code, decides }) => {
+  ])("explain without counters: $name", async ({ withoutStore, code, decides }) => {
     const explained = await explain(partsOf(away).parts, asking(limited(), { withoutStore: () => withoutStore }));
     expect(explained.code).toBe(code);
     expect(explained.explained.steps.flatMap((step) => (step.decides ? [step.step] : []))).toEqual(decides);
@@ -201,27 +201,24 @@ describe("while the counters do not answer", () => {
     { done: "Deny", words: ["onCounterFailure is Deny", "503"] },
     { done: "Local", words: ["onCounterFailure is Local,", "known to it alone", "taken for nothing", "429"] },
     { done: "LocalShare", words: ["Local with the budget 1/pods", "share", "known to it alone", "429"] },
-  ])(
-    "the step of the limits says what a gate does by $done, and what of that is not known",
-    async ({ done, words }) => {
-      const explained = await explain(partsOf(away).parts, asking(limited(), without(done)), gate);
-      const step = stepOf(explained, "limits");
-      for (const said of ["The shared counters were not reached.", ...words]) expect(step?.detail).toContain(said);
-      expect(step?.sources).toEqual([
-        { kind: "policy", ...gate.policy },
-        { kind: "counter", id: "", ageMs: -1 },
-      ]);
-      expect(explained.explained.limits).toEqual([]);
-    },
-  );
+  ])("explain without counters describes what a gate does for $done and what is unknown", async ({ done, words }) => {
+    const explained = await explain(partsOf(away).parts, asking(limited(), without(done)), gate);
+    const step = stepOf(explained, "limits");
+    for (const said of ["The shared counters were not reached.", ...words]) expect(step?.detail).toContain(said);
+    expect(step?.sources).toEqual([
+      { kind: "policy", ...gate.policy },
+      { kind: "counter", id: "", ageMs: -1 },
+    ]);
+    expect(explained.explained.limits).toEqual([]);
+  });
 
-  test("a call of the API has no policy, and counts in the api-server", async () => {
+  test("explain of an API call without a policy counts in the api-server", async () => {
     const step = stepOf(await explain(partsOf(away).parts, asking(limited(), without("Local"))), "limits");
     expect(step?.detail).toContain("keys.verifyKey then counts in the process of the api-server");
     expect(step?.detail).not.toContain("policy");
   });
 
-  test("what costs more than a whole limit no pod lets through", async () => {
+  test("explain denies a cost above the whole limit even without counters", async () => {
     const plan = (view: KeyView): ChargePlan => ({ ...ownPlan(view), shared: [{ ...NAMESPACE, cost: 11 }] });
     const explained = await explain(partsOf(away).parts, asking(aKeyView(), { ...without("Local"), plan }), gate);
     expect(explained.code).toBe("RATE_LIMITED");
@@ -229,7 +226,7 @@ describe("while the counters do not answer", () => {
     expect(stepOf(explained, "limits")?.detail).toContain("costs more than a whole limit");
   });
 
-  test("limits that each gate counts by itself are not asked of the store, so onCounterFailure says nothing of them", async () => {
+  test("explain ignores onCounterFailure for limits that each gate counts locally", async () => {
     const plan = (view: KeyView): ChargePlan => ({
       ...ownPlan(view),
       shared: [{ ...NAMESPACE, accuracy: "local" }],
@@ -239,7 +236,7 @@ describe("while the counters do not answer", () => {
     expect(stepOf(explained, "limits")?.detail).toContain("in its own pod in any case (async)");
   });
 
-  test("of limits that pass without them and credits that do not, the credits decide", async () => {
+  test("explain names credits as decisive when limits pass and credits do not", async () => {
     const lost = { ...away, readCredits: () => Promise.reject(new CountersUnavailable("away")) };
     const view = aKeyView({ key: { ...limited().key, limited: true } });
     for (const done of ["Local", "Allow"] as const) {
@@ -251,14 +248,14 @@ describe("while the counters do not answer", () => {
     }
   });
 
-  test("an override that cannot be read is no limit that lets everything through", async () => {
+  test("explain treats an unreadable override as unknown, not as unlimited", async () => {
     const { parts } = partsOf({ overrides: { alice: { status: "unusable", reason: "nothing is projected" } } });
     const explained = await explain(parts, asking(aKeyView(), { ...without("Deny"), ...shared }), gate);
     expect(explained.code).toBe("UNKNOWN");
     expect(stepOf(explained, "limits")).toMatchObject({ result: "skipped", saw: "no answer", decides: true });
   });
 
-  test("they are asked once, also for a key that was refused before", async () => {
+  test("explain calls the counters once, even for a key with a cached denial", async () => {
     let asked = 0;
     const { parts } = partsOf({
       peekLimits: () => {
@@ -274,12 +271,12 @@ describe("while the counters do not answer", () => {
 });
 
 describe("what fails", () => {
-  test("a question that cannot be read is the caller's error, as in a verification", async () => {
+  test("explain rejects an invalid permission query as a client error", async () => {
     const verification = asking(aKeyView(), { readQuery: () => parseQuery("a AND") });
     await expect(explain(partsOf().parts, verification)).rejects.toThrow("Position 5");
   });
 
-  test("after the step that decided nothing fails any more: it is told why the step says nothing", async () => {
+  test("explain reports later errors as reasons once a step has decided", async () => {
     const verification = asking(aKeyView({ key: { enabled: false } }), {
       plan: () => {
         throw new Error("The rate limit none is not attached.");
@@ -293,7 +290,7 @@ describe("what fails", () => {
     });
   });
 
-  test("of a key that the caller may not see nothing is said, whatever is wrong with it", async () => {
+  test("explain shows nothing about a key that the caller may not read", async () => {
     const hidden: unknown[] = [];
     const view = aKeyView({ key: { enabled: false, keyId: "key_secret" } });
     const explained = await explain(partsOf().parts, asking(view, { maySee: () => false }), {
@@ -307,7 +304,7 @@ describe("what fails", () => {
     expect(hidden).toEqual(["key_secret"]);
   });
 
-  test("a key that cannot be looked up is neither there nor not there", async () => {
+  test("explain reports a failed key lookup as unknown rather than absent", async () => {
     const explained = await explain(partsOf().parts, asking({ status: "unusable", reason: "nothing is projected" }));
     expect(explained.code).toBe("UNKNOWN");
     expect(explained.explained.steps).toMatchObject([
@@ -316,7 +313,7 @@ describe("what fails", () => {
   });
 });
 
-test("credits that are not limited any more are no reason to refuse", async () => {
+test("explain does not deny a key whose credits are now unlimited", async () => {
   const view = aKeyView({ key: { limited: true } });
   const explained = await explain(partsOf({ readCredits: async () => undefined }).parts, asking(view));
   expect(explained).toMatchObject({ code: "VALID" });

@@ -26,7 +26,7 @@ function lineOf(of: KeyView, region = "eu"): string {
   return lines[0] ?? "";
 }
 
-it("an event is written as the ingester reads it, whatever the names in it", () => {
+it("a verification event is written as the ingester parses it, for any names", () => {
   const externalId = 'a "quoted"\n\\ name, ü';
   const line = lineOf(view({ id: "id_1", externalId }));
   expect(line).not.toContain("\n");
@@ -50,13 +50,13 @@ it("an event is written as the ingester reads it, whatever the names in it", () 
   });
 });
 
-it("without an identity the event names none", () => {
+it("a verification event without an identity has no identity members", () => {
   const event = readEvent(lineOf(view()), "ws_1");
   expect(event).toBeDefined();
   expect(event).not.toHaveProperty("externalId");
 });
 
-it("what is the same in all events of a key is written once, and each process says that it was the one that decided", () => {
+it("shared members of a key's events are cached, and each process adds its id", () => {
   const one = view();
   const [here, there] = [lineOf(one), lineOf(one, "us")].map((line) => readEvent(line, "ws_1"));
   expect([here, there]).toMatchObject([{ region: "eu" }, { region: "us" }]);

@@ -94,13 +94,13 @@ describe("the order of a verification", () => {
   test.each([
     { name: "a key that is not there", found: { status: "absent" } as const, asked: [] },
     { name: "a key of an API that was deleted", found: aKeyView({ api: undefined }), asked: ["maySee"] },
-  ])("$name is not found, and the question is not even read", async ({ found, asked }) => {
+  ])("verify returns NOT_FOUND before parsing the query for $name", async ({ found, asked }) => {
     const caller = new AnyCaller(found);
     expect(await verify(parts, caller)).toMatchObject({ kind: "decided", code: "NOT_FOUND", view: undefined });
     expect(caller.asked).toEqual(asked);
   });
 
-  test("a key that the caller may not see is not told from none, whatever is wrong with it or with the question", async () => {
+  test("verify returns NOT_FOUND alike for missing and forbidden keys", async () => {
     const caller = new AnyCaller(aKeyView({ key: { enabled: false, expiresMs: 0 } }), {
       maySee: ({ apiId }) => apiId !== "api_9",
       readQuery: () => parseQuery("AND"),
@@ -108,7 +108,7 @@ describe("the order of a verification", () => {
     expect(await verify(parts, caller)).toMatchObject({ code: "NOT_FOUND", view: undefined });
   });
 
-  test("a refused key is charged nothing, and a question that cannot be read comes before what is wrong with the key", async () => {
+  test("verify charges nothing for a rejected key and reports an invalid query first", async () => {
     const disabled = aKeyView({ key: { enabled: false, limited: true } });
     const caller = new AnyCaller(disabled);
     expect(await verify(parts, caller)).toMatchObject({ code: "DISABLED", view: disabled, counted: undefined });
@@ -117,14 +117,14 @@ describe("the order of a verification", () => {
     expect(() => verify(parts, mistaken)).toThrow();
   });
 
-  test("what cannot be looked up is unknown, neither valid nor absent", async () => {
+  test("verify returns unknown when a lookup fails", async () => {
     const found = { status: "unusable", reason: "the store is away" } as const;
     const expected = { kind: "unknown", reason: "the store is away" };
     expect(verify(parts, new AnyCaller(found))).toEqual(expected);
     expect(await verifyAgain(parts, new AnyCaller(found))).toEqual(expected);
   });
 
-  test("a cached key of which nothing is counted is decided without a promise, any other later", async () => {
+  test("verify decides synchronously for a cached key without limits or credits", async () => {
     const now = verify(parts, new AnyCaller(aKeyView()));
     expect(now).toMatchObject({ code: "VALID", counted: undefined });
     const late = verify(parts, new AnyCaller(Promise.resolve({ status: "found", value: aKeyView() } as const)));
@@ -132,7 +132,7 @@ describe("the order of a verification", () => {
     expect(await late).toMatchObject({ code: "VALID" });
   });
 
-  test("asked again, a key is checked and charged nothing", async () => {
+  test("a repeated verification check charges nothing", async () => {
     const consumed: ConsumeRequest[] = [];
     const consume = (one: ConsumeRequest) => {
       consumed.push(one);
@@ -145,7 +145,7 @@ describe("the order of a verification", () => {
 });
 
 describe("what is counted", () => {
-  test("limits are consumed until they refuse, and the outcome says which", async () => {
+  test("verify charges limits until one denies and reports which", async () => {
     const { parts } = partsOf();
     const caller = new AnyCaller(limited());
     expect(await verify(parts, caller)).toMatchObject({ code: "VALID", counted: { limits: [{ limit: 1 }] } });
@@ -155,7 +155,7 @@ describe("what is counted", () => {
     });
   });
 
-  test("limits of namespaces count with the overrides in force, after those by name", async () => {
+  test("verify charges namespace limits with active overrides after named limits", async () => {
     const override = { id: "rlor_3", identifier: "alice", limit: 7, durationMs: 5_000, async: false };
     const { parts } = partsOf({ overrides: { alice: { status: "found", value: override } } });
     const shared = (identifier: string): LimitCharge => ({
@@ -187,23 +187,20 @@ describe("what is counted", () => {
     { name: "spent", loaded: { status: "spent", remaining: 4 } as const, code: "VALID", spentCredits: 1 },
     { name: "too few", loaded: { status: "refused", remaining: 0 } as const, code: "USAGE_EXCEEDED", spentCredits: 0 },
     { name: "unlimited by now", loaded: undefined, code: "VALID", spentCredits: 0 },
-  ])(
-    "credits that are not loaded are loaded, and asked for once more: $name",
-    async ({ loaded, code, spentCredits }) => {
-      const charged: ConsumeRequest[] = [];
-      const { parts } = partsOf({
-        counters: {
-          consume: async (request) => {
-            charged.push(request);
-            return { nowMs: NOW_MS, limits: [], passed: true, credits: { status: "unknown" } };
-          },
+  ])("verify loads missing credits and charges again: $name", async ({ loaded, code, spentCredits }) => {
+    const charged: ConsumeRequest[] = [];
+    const { parts } = partsOf({
+      counters: {
+        consume: async (request) => {
+          charged.push(request);
+          return { nowMs: NOW_MS, limits: [], passed: true, credits: { status: "unknown" } };
         },
-        loadAndSpend: async (): Promise<CreditOutcome | undefined> => loaded,
-      });
-      expect(await verify(parts, new AnyCaller(withCredits()))).toMatchObject({ code, counted: { spentCredits } });
-      expect(charged.length).toBe(1);
-    },
-  );
+      },
+      loadAndSpend: async (): Promise<CreditOutcome | undefined> => loaded,
+    });
+    expect(await verify(parts, new AnyCaller(withCredits()))).toMatchObject({ code, counted: { spentCredits } });
+    expect(charged.length).toBe(1);
+  });
 });
 
 describe("credits that stay unknown", () => {
@@ -225,14 +222,14 @@ describe("credits that stay unknown", () => {
     return aKeyView({ key: { ...view.key, limited: true } });
   };
 
-  test("are not decided by Deny; the store did not fail, so there is no cause", async () => {
+  test("onCounterFailure Deny leaves unknown credits undecided without an error cause", async () => {
     const { parts, uncounted } = unloaded();
     const verdict = await verify(parts, new AnyCaller(withBoth()));
     expect(verdict).toEqual({ kind: "uncountable", what: "credits", cause: undefined });
     expect(uncounted).toEqual(["credits: Deny"]);
   });
 
-  test("are let through by Allow, unspent; the limits that were counted are still told", async () => {
+  test("onCounterFailure Allow admits unknown credits unspent and reports counted limits", async () => {
     const { parts, uncounted } = unloaded();
     const caller = new AnyCaller(withBoth(), {
       withoutStore: () => ({ onCounterFailure: "Deny", onCreditFailure: "Allow" }),
@@ -246,7 +243,7 @@ describe("credits that stay unknown", () => {
   });
 });
 
-test("credits that are loaded are spent in the same call as the limits", async () => {
+test("verify spends loaded credits in the same call as the limits", async () => {
   const requests: ConsumeRequest[] = [];
   const { parts } = partsOf({
     counters: {
@@ -261,33 +258,33 @@ test("credits that are loaded are spent in the same call as the limits", async (
   expect(requests).toMatchObject([{ credits: { keyId: "key_7", cost: 3 } }]);
 });
 
-test("counters that say nothing of credits that were charged are a fault, and no pass", async () => {
+test("verify fails with an internal error when counters omit charged credits", async () => {
   const { parts } = partsOf({ counters: { consume: async () => ({ nowMs: NOW_MS, limits: [], passed: true }) } });
   await expect(verify(parts, new AnyCaller(withCredits()))).rejects.toThrow("credits");
 });
 
-describe("while the shared counters are away", () => {
+describe("the shared counters are unavailable", () => {
   const caller = (
     view: KeyView,
     onCounterFailure: WithoutStore["onCounterFailure"],
     onCreditFailure = "Deny" as const,
   ) => new AnyCaller(view, { withoutStore: () => ({ onCounterFailure, onCreditFailure }) });
 
-  test("Deny does not decide, and says what the store failed with", async () => {
+  test("onCounterFailure Deny returns undecided with the Redis error as its cause", async () => {
     const { parts, uncounted } = partsOf({ counters: away });
     const verdict = await verify(parts, caller(limited(), "Deny"));
     expect(verdict).toEqual({ kind: "uncountable", what: "limits", cause: AWAY });
     expect(uncounted).toEqual(["limits: Deny"]);
   });
 
-  test("Allow lets through, uncounted", async () => {
+  test("onCounterFailure Allow admits requests uncounted", async () => {
     const { parts, uncounted } = partsOf({ counters: away });
     const verdict = await verify(parts, caller(limited(), "Allow"));
     expect(verdict).toMatchObject({ code: "VALID", counted: { consumed: undefined, spentCredits: 0 } });
     expect(uncounted).toEqual(["limits: Allow"]);
   });
 
-  test("Local counts in this process, and refuses by that", async () => {
+  test("onCounterFailure Local counts in the process and denies above the limit", async () => {
     const { parts, uncounted } = partsOf({ counters: away });
     const codes = [];
     for (let i = 0; i < 2; i++) codes.push(await verify(parts, caller(limited(), "Local")));
@@ -295,7 +292,7 @@ describe("while the shared counters are away", () => {
     expect(uncounted).toEqual(["limits: Local", "limits: Local"]);
   });
 
-  test("limits that Local refuses decide before credits that cannot be counted", async () => {
+  test("local limit denials take precedence over credits that cannot be counted", async () => {
     const { parts, uncounted } = partsOf({ counters: away });
     const { key } = limited();
     const view = aKeyView({ key: { ...key, limited: true } });
@@ -307,7 +304,7 @@ describe("while the shared counters are away", () => {
     expect(uncounted).toEqual(["limits: Local", "credits: Deny", "limits: Local"]);
   });
 
-  test("credits have a policy of their own, and limits that were counted stay counted", async () => {
+  test("credits follow their own failure policy, and counted limits stay counted", async () => {
     const { parts, uncounted } = partsOf({ counters: away });
     const [denied, allowed] = await Promise.all([
       verify(parts, new AnyCaller(withCredits())),
@@ -323,7 +320,7 @@ describe("while the shared counters are away", () => {
     expect(uncounted).toEqual(["credits: Deny", "credits: Allow"]);
   });
 
-  test("overrides that cannot be looked up are a store that is away: the limit counts as the plan has it", async () => {
+  test("verify uses the plan limit when override lookup fails", async () => {
     const { parts, uncounted } = partsOf({ overrides: { alice: { status: "unusable", reason: "away" } } });
     const plan = (view: KeyView): ChargePlan => ({
       ...ownPlan(view),
@@ -349,7 +346,7 @@ describe("while the shared counters are away", () => {
     expect(uncounted).toEqual(["limits: Local", "limits: Local"]);
   });
 
-  test("a fault that is no outage is not taken for one", async () => {
+  test("verify does not treat an internal error as an outage", async () => {
     const { parts } = partsOf({ counters: { consume: () => Promise.reject(new TypeError("a fault")) } });
     await expect(verify(parts, caller(limited(), "Allow"))).rejects.toThrow("a fault");
   });

@@ -10,7 +10,7 @@ test.each([
   [90_061_001, "25h1m1s1ms"],
   [86_400_000, "24h"],
   [876_000 * 3_600_000, "876000h"],
-])("%d ms is %s, and back", (ms, text) => {
+])("duration of %d ms is formatted as %s and parsed back", (ms, text) => {
   expect(formatDuration(ms)).toBe(text);
   expect(parseDuration(text)).toBe(ms);
 });

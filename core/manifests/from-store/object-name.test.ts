@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { ObjectName } from "../fields.ts";
 import { objectNameOf } from "./object-name.ts";
 
-test("a name that Kubernetes allows stays as it is", () => {
+test("manifest object name keeps a valid Kubernetes name unchanged", () => {
   for (const name of ["editor", "a", "2", "team-a", "x".repeat(63)]) expect(objectNameOf(name, "Role")).toBe(name);
 });
 
@@ -29,7 +29,7 @@ const OTHERS = [
   "İ",
 ];
 
-test("any other becomes one that is valid, not too long, and always the same", () => {
+test("manifest object name is derived deterministically from an invalid name", () => {
   for (const name of OTHERS) {
     const made = objectNameOf(name, "Role");
     expect(ObjectName.safeParse(made).success, `${JSON.stringify(name)}: ${made}`).toBe(true);
@@ -40,7 +40,7 @@ test("any other becomes one that is valid, not too long, and always the same", (
   expect(objectNameOf("日本", "Role")).toMatch(/^role-[0-9a-f]{8}$/);
 });
 
-test("different names become different ones", () => {
+test("manifest object names of different names differ", () => {
   const names = [...OTHERS, "editor", "EDITOR", "editor?", "日", "premium-*", "premium_**", "x".repeat(65)];
   expect(new Set(names.map((name) => objectNameOf(name, "Role"))).size).toBe(names.length);
 });

@@ -27,7 +27,7 @@ function manifestsIn(object: StoredObject): Manifest[] {
 const ROLE = { kind: "Role", name: "editor", description: "Edits.", permissions: ["docs.read", "docs.*"] } as const;
 const MANAGER = { cluster: "main", kind: "Role", namespace: "shop", name: "the-editor" };
 
-test("a role is written with what its manifest determines, and adopts what is in the store", () => {
+test("exported role manifest contains only declared fields and adopts the stored role", () => {
   expect(yamlOf(ROLE)).toBe(`apiVersion: postern.dev/v1alpha1
 kind: Role
 metadata:
@@ -42,7 +42,7 @@ spec:
 `);
 });
 
-test("what a manifest manages is written under its name and namespace, and need not be adopted", () => {
+test("exported manifest of a managed object keeps its name and namespace without adoption", () => {
   const [manifest] = manifestsIn({ ...ROLE, manager: MANAGER });
   expect(manifest).toMatchObject({ metadata: { name: "the-editor", namespace: "shop" } });
   expect(manifest?.spec).not.toHaveProperty("adopt");
@@ -60,7 +60,7 @@ describe("an override", () => {
     async: true,
   } as const;
 
-  test("comes with its namespace, which it names as that document is named", () => {
+  test("exported override includes its namespace manifest and references its name", () => {
     const [first, second] = manifestsIn(override);
     expect(first).toMatchObject({ kind: "RatelimitNamespace", spec: { name: "email.outbound", adopt: "match" } });
     expect(second).toMatchObject({
@@ -75,7 +75,7 @@ describe("an override", () => {
     });
   });
 
-  test("names the manifest of its namespace where that has one, and says what that must allow", () => {
+  test("exported override references an existing namespace manifest and its required settings", () => {
     const manager = { cluster: "main", kind: "RatelimitNamespace", namespace: "mail", name: "outbound" };
     const managed = { ...override, namespace: { ...namespace, manager } };
     expect(manifestsIn(managed)).toHaveLength(1);
@@ -151,7 +151,7 @@ test.each([
       allowPaths: [],
     } satisfies CompiledPolicy,
   },
-])("a policy with $name compiles to what it was made of", ({ policy }) => {
+])("exported policy with $name compiles to the original policy", ({ policy }) => {
   const [manifest] = manifestsIn({ ...API, policy });
   if (manifest?.kind !== "ApiKeyPolicy") throw new Error("expected a policy");
   const namespaceIds = new Map(
@@ -173,7 +173,7 @@ const KEY: StoredKey = {
   expires: Date.UTC(2027, 0, 31),
 };
 
-test("a key is one that would be issued again, as another, and its manifest says so", () => {
+test("exported key manifest states that it issues a different key", () => {
   expect(manifestsIn(KEY)[0]?.spec).toMatchObject({
     apiRef: { id: "api_12345678" },
     owner: "acme",
@@ -183,14 +183,14 @@ test("a key is one that would be issued again, as another, and its manifest says
   expect(yamlOf(KEY)).toContain("# Applied, it issues a new key");
 });
 
-test("what the CRD would refuse is said above the manifest", () => {
+test("exported manifest warns in a comment about values that the CRD rejects", () => {
   const text = yamlOf({ ...KEY, permissions: ["a"], name: "  " });
   expect(text).toContain("# Kubernetes would refuse this: spec.name ");
   expect(text).toContain("# Kubernetes would refuse this: spec.permissions[0] ");
   expect(yamlOf(KEY)).not.toContain("Kubernetes would refuse");
 });
 
-test("whatever texts an object has, they are read back as they were, and none ends a comment", () => {
+test("exported manifest text round-trips any strings and escapes comments", () => {
   const texts = fc.oneof(
     anyText(),
     fc.constantFrom("a\n- b", "x\r\ny", "# no", "---", "~", "yes", "1e3", "0x1", "a\u2028b", "\ufeffa", "\u0085"),
@@ -223,20 +223,20 @@ test("whatever texts an object has, they are read back as they were, and none en
   fc.assert(property, { numRuns: 60 });
 });
 
-test("a long text takes no longer than its length", () => {
+test("exporting a long text takes time linear in its length", () => {
   const description = `${"a".repeat(100_000)}!`;
   const startedMs = performance.now();
   expect(documentsOf({ ...ROLE, description })[0]).toMatchObject({ spec: { description } });
   expect(performance.now() - startedMs).toBeLessThan(5_000);
 });
 
-test("a snippet has the path of the field and its value", () => {
+test("manifest snippet contains the field path and its value", () => {
   expect(snippetOf(["spec", "limit"], 5)).toBe("spec:\n  limit: 5\n");
   expect(snippetOf(["spec"], { duration: "1h30m" })).toBe("spec:\n  duration: 1h30m\n");
   expect(parse(snippetOf(["spec", "permissions"], ["a", "*"]))).toEqual({ spec: { permissions: ["a", "*"] } });
 });
 
-test("a browser can load it: nothing that it imports is of Node alone", () => {
+test("manifest export module loads in a browser without Node modules", () => {
   const seen = new Set<string>();
   const visit = (path: string): void => {
     if (seen.has(path)) return;
