@@ -74,7 +74,7 @@ test("every alert has a case, and a severity", () => {
     expect(rule, rule.alert).toMatchObject({ labels: { severity: expect.stringMatching(/^(warning|critical)$/) } });
 });
 
-test("every alert leads to its part of the page, which says all five things; every part is of an alert", () => {
+test("every alert leads to its part of the page, which has its meaning, impact and action; every part is of an alert", () => {
   const page = readFileSync(join(import.meta.dirname, "../../docs/operations/alerts.md"), "utf8");
   const parts = new Map(
     page
@@ -87,6 +87,6 @@ test("every alert leads to its part of the page, which says all five things; eve
     // A relative path is no link in a message of Alertmanager.
     expect(new URL(annotations.runbook_url)).toMatchObject({ protocol: "https:", hash: `#${alert.toLowerCase()}` });
     const said = [...(parts.get(alert) ?? "").matchAll(/^- \*\*(.*?):\*\* (.{10,})$/gm)].map(([, what]) => what);
-    expect(said.join(), alert).toMatch(/^Means,Users notice,(Look at,Do|Look at and do),Over when$/);
+    expect(said.join(), alert).toMatch(/^Meaning,Impact,(Check,Action|Check and action)$/);
   }
 });
