@@ -25,7 +25,7 @@ function open(options: Partial<MetricsOptions> = {}) {
 const linesOf = async (registry: Registry, name: string): Promise<string[]> =>
   (await registry.metrics()).split("\n").filter((line) => line.startsWith(name));
 
-test("the depth of a queue is read when it is asked for", async () => {
+test("operator queue depth metric is read at scrape time", async () => {
   let depth = 0;
   const controllers = new Map([
     [
@@ -44,7 +44,7 @@ test("the depth of a queue is read when it is asked for", async () => {
   ]);
 });
 
-test("policies are counted by condition, and the pods without a gate are added up", async () => {
+test("operator metrics count policies by condition and unguarded pods", async () => {
   const policy = (name: string, status: unknown) => anObject("ApiKeyPolicy", {}, { name, status });
   const enforced = (status: string) => ({ type: "Enforced", status });
   const objects = [
@@ -69,7 +69,7 @@ test("policies are counted by condition, and the pods without a gate are added u
   ]);
 });
 
-test("of several namespaces the oldest watch counts, and one that was never listed is older than any", async () => {
+test("watch age metric is the maximum over namespaces, and unlisted ones are oldest", async () => {
   const state = { namespace: "a", failure: undefined };
   const { registry } = open({
     watchStates: () => [
@@ -85,7 +85,7 @@ test("of several namespaces the oldest watch counts, and one that was never list
   ]);
 });
 
-test("a reconcile that failed is a result and a retry", async () => {
+test("operator metrics count a failed reconcile as a result and a retry", async () => {
   const { registry, observe } = open();
   observe({ name: "Role", result: "success", durationMs: 5 });
   observe({ name: "Role", result: "error", durationMs: 5 });
@@ -98,7 +98,7 @@ test("a reconcile that failed is a result and a retry", async () => {
   ]);
 });
 
-test("a request without an answer is counted as an error", async () => {
+test("operator metrics count an API request without a response as an error", async () => {
   const { registry, observeKubernetes } = open();
   observeKubernetes({ method: "PATCH", resource: "roles/status", status: 403, durationMs: 5 });
   observeKubernetes({ method: "GET", resource: "leases", status: undefined, durationMs: 5 });
@@ -115,7 +115,7 @@ describe("the dashboard", () => {
   const shown = new Set(expressions.flatMap((expression) => expression.match(/postern_[a-z_]+/g) ?? []));
   const nameOf = (series: string) => series.replace(/_(bucket|sum|count)$/, "");
 
-  test("shows only metrics that there are, with labels that they have", async () => {
+  test("operator Grafana dashboard uses only existing metrics and labels", async () => {
     const metrics = open().registry.getMetricsAsArray();
     const known = new Map(metrics.map(({ name, ...rest }) => [name, (rest as { labelNames?: string[] }).labelNames]));
     for (const series of shown) expect([...known.keys()], series).toContain(nameOf(series));
@@ -127,7 +127,7 @@ describe("the dashboard", () => {
     }
   });
 
-  test("shows every metric of the operator", () => {
+  test("operator Grafana dashboard shows every operator metric", () => {
     const names = open()
       .registry.getMetricsAsArray()
       .map(({ name }) => name);

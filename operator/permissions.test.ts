@@ -27,7 +27,7 @@ function calledProcedures(): string[] {
   return [...new Set(called)].sort();
 }
 
-test("the operator's root key is allowed exactly what the procedures need that the operator calls", () => {
+test("operator root key has exactly the permissions of the procedures that it calls", () => {
   const required = calledProcedures().flatMap((procedure) => {
     const expected = EXPECTED[procedure];
     if (expected === undefined) throw new Error(`${procedure} is not in permissions-expected.ts`);
@@ -38,6 +38,6 @@ test("the operator's root key is allowed exactly what the procedures need that t
   expect([...OPERATOR_PERMISSIONS].sort()).toEqual([...new Set(required)].sort());
 });
 
-test("each of them is one that a root key can have", () => {
+test("each operator permission is valid for a root key", () => {
   expect(OPERATOR_PERMISSIONS.filter((tuple) => rootKeyPermissionProblem(tuple) !== undefined)).toEqual([]);
 });

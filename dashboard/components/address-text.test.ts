@@ -8,7 +8,7 @@ describe("textsIn", () => {
     { search: { search: 123, identity: 0 }, texts: { search: "123", identity: "0" } },
     { search: { search: ["acme"], identity: { of: 1 } }, texts: {} },
     { search: { search: null, identity: true }, texts: {} },
-  ])("reads $texts out of $search", ({ search, texts }) =>
+  ])("textsIn reads $texts from search parameters $search", ({ search, texts }) =>
     expect(textsIn(search, "search", "identity")).toEqual(texts),
   );
 });
@@ -16,8 +16,9 @@ describe("textsIn", () => {
 describe("withText", () => {
   const before: { readonly search?: string; readonly identity?: string } = { search: "acme", identity: "id_1" };
 
-  test("changes one text and keeps the others", () =>
+  test("withText changes one search parameter and keeps the others", () =>
     expect(withText("search", "shop")(before)).toEqual({ search: "shop", identity: "id_1" }));
 
-  test("takes an empty one away", () => expect(withText("search", "")(before)).toEqual({ identity: "id_1" }));
+  test("withText removes an empty search parameter", () =>
+    expect(withText("search", "")(before)).toEqual({ identity: "id_1" }));
 });

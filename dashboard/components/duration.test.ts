@@ -16,9 +16,9 @@ test.each([
   ["-5s", undefined],
   ["0.3ms", undefined],
   ["1h nonsense", undefined],
-])("%s is %s ms", (text, ms) => expect(parseDuration(text)).toBe(ms));
+])("duration %s is %s ms", (text, ms) => expect(parseDuration(text)).toBe(ms));
 
-test("what is written is read as the same", () => {
+test("formatted duration is parsed to the same value", () => {
   fc.assert(fc.property(fc.integer({ min: 0, max: 1e13 }), (ms) => parseDuration(formatDuration(ms)) === ms));
 });
 
@@ -31,4 +31,4 @@ test.each([
   ["-1", undefined],
   ["1e3", undefined],
   ["9999999999999999", undefined],
-])("%s counts %s", (text, count) => expect(parseCount(text)).toBe(count));
+])("number field %s is parsed as %s", (text, count) => expect(parseCount(text)).toBe(count));

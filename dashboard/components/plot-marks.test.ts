@@ -2,12 +2,12 @@ import { expect, test } from "vitest";
 import { OUTCOMES } from "../usage/series.ts";
 import { MARKS, markAt } from "./plot-marks.ts";
 
-test("each outcome of a verification has a pattern and a line of its own, so that no colour is needed to tell them apart", () => {
+test("each verification outcome has its own line and pattern, independent of color", () => {
   const marks = Object.keys(OUTCOMES).map((_, place) => markAt(place));
   expect(new Set(marks.map(({ pattern }) => pattern)).size).toBe(marks.length);
   expect(new Set(marks.map(({ dash }) => dash.join(" "))).size).toBe(marks.length);
 });
 
-test("places beyond the last mark begin again", () => {
+test("chart markers repeat after the last one", () => {
   expect(markAt(MARKS.length)).toBe(MARKS[0]);
 });

@@ -8,11 +8,11 @@ const printed = (argument: string): string =>
   execFileSync("/bin/sh", ["-c", `printf %s ${shellQuoted(argument)}`], { encoding: "utf8" });
 
 test.each(["plain", "with space", "it's", "$(reboot)", "`id`", 'say "no"', "line\nbreak", "ünï", "-n", "", "a;b|c>d"])(
-  "%j stays one argument",
+  "shell quoting keeps %j as one argument",
   (argument) => expect(printed(argument)).toBe(argument),
 );
 
-test("whatever it is", () => {
+test("shell quoting keeps any text as one argument", () => {
   const text = fc.string({ unit: "grapheme" }).filter((value) => !value.includes("\0"));
   fc.assert(
     fc.property(text, (argument) => printed(argument) === argument),
@@ -20,7 +20,7 @@ test("whatever it is", () => {
   );
 });
 
-test("a curl line quotes the body", () => {
+test("generated curl command quotes the request body", () => {
   const line = curlLine({
     origin: "http://127.0.0.1:8080",
     procedure: "apis.createApi",

@@ -11,7 +11,7 @@ test.each([
   [3_600_000, "1 h"],
   [3_601_000, "1 h"],
   [90_061_000, "1 d 1 h"],
-])("%d ms is %s", (ms, text) => expect(durationText(ms)).toBe(text));
+])("duration of %d ms is displayed as %s", (ms, text) => expect(durationText(ms)).toBe(text));
 
 test.each([
   [0, "now"],
@@ -22,10 +22,10 @@ test.each([
   [86_400_000 * 40, "40 d ago"],
   [-1000, "in 1 s"],
   [-86_400_000 * 3, "in 3 d"],
-])("what was %d ms before is %s", (before, text) => expect(agoText(NOW - before, NOW)).toBe(text));
+])("time %d ms ago is displayed as %s", (before, text) => expect(agoText(NOW - before, NOW)).toBe(text));
 
 test.each([500, 1500, 61_000, 3_599_999, 7_200_001, -1500, -61_000, -90_000_000])(
-  "the text about %d ms before lasts as long as it says, and no longer",
+  "relative time text for %d ms stays valid until its next update",
   (before) => {
     const at = NOW - before;
     const lasts = agoLastsMs(at, NOW);
@@ -35,4 +35,4 @@ test.each([500, 1500, 61_000, 3_599_999, 7_200_001, -1500, -61_000, -90_000_000]
   },
 );
 
-test("an exact time is UTC", () => expect(exactText(NOW)).toBe("2026-03-01 14:05:09 UTC"));
+test("exact time is displayed in UTC", () => expect(exactText(NOW)).toBe("2026-03-01 14:05:09 UTC"));

@@ -18,4 +18,4 @@ test.each([
   ["curl/8.0", "unknown browser"],
   ["<script>alert(1)</script>", "unknown browser"],
   [null, "unknown browser"],
-])("%s is %s", (userAgent, name) => expect(browserName(userAgent)).toBe(name));
+])("user agent %s is displayed as %s", (userAgent, name) => expect(browserName(userAgent)).toBe(name));

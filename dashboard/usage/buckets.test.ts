@@ -8,14 +8,14 @@ const inWords = (range: Range, visibleFromMs?: number) => {
   return [bucket, new Date(fromMs).toISOString().slice(0, 16), new Date(toMs).toISOString().slice(0, 16)];
 };
 
-describe("a preset", () => {
+describe("a time range preset", () => {
   test.each([
     ["1h", "minute", "2026-03-01T09:31", 60],
     ["6h", "minute", "2026-03-01T04:31", 360],
     ["24h", "hour", "2026-02-28T11:00", 24],
     ["7d", "hour", "2026-02-22T11:00", 168],
     ["30d", "day", "2026-01-31T00:00", 30],
-  ] as const)("%s is whole %ss with the running one as the last", (preset, bucket, from, count) => {
+  ] as const)("usage preset %s has complete %s buckets with the current one last", (preset, bucket, from, count) => {
     const window = windowOf(preset, NOW_MS);
     expect(inWords(preset).slice(0, 2)).toEqual([bucket, from]);
     expect(bucketStarts(window)).toHaveLength(count);
@@ -23,20 +23,20 @@ describe("a preset", () => {
     expect(window.toMs - BUCKET_MS[bucket]).toBeLessThanOrEqual(NOW_MS);
   });
 
-  test("of 30 days never begins before the 30 days that are kept, whenever in the day it is asked", () => {
+  test("usage preset of 30 days never starts before the retention period", () => {
     for (const nowMs of [at("2026-03-01T00:00:00"), at("2026-03-01T23:59:59.999")]) {
       expect(windowOf("30d", nowMs).fromMs).toBeGreaterThan(nowMs - 30 * BUCKET_MS.day);
     }
   });
 });
 
-describe("a part that somebody chose", () => {
+describe("a custom time range", () => {
   test.each([
     ["minutes up to six hours", "2026-02-01T00:00:30", "2026-02-01T06:00:30", "minute"],
     ["hours beyond that", "2026-02-01T00:00:00", "2026-02-01T06:00:01", "hour"],
     ["hours up to nine days", "2026-02-01T00:10:00", "2026-02-10T00:10:00", "hour"],
     ["days beyond that", "2026-02-01T00:00:00", "2026-02-11T00:00:00", "day"],
-  ])("has %s, all that it touches", (_, from, to, bucket) => {
+  ])("custom usage range has %s and all touched buckets", (_, from, to, bucket) => {
     const window = windowOf({ fromMs: at(from), toMs: at(to) }, NOW_MS);
     expect(window.bucket).toBe(bucket);
     expect(window.fromMs).toBeLessThanOrEqual(at(from));
@@ -45,19 +45,19 @@ describe("a part that somebody chose", () => {
     expect(window.toMs % BUCKET_MS[window.bucket]).toBe(0);
   });
 
-  test("may be written backwards, and is one bucket at least", () => {
+  test("reversed custom usage range is accepted and has at least one bucket", () => {
     const [fromMs, toMs] = [at("2026-02-01T00:00:00"), at("2026-02-01T00:05:00")];
     expect(windowOf({ fromMs: toMs, toMs: fromMs }, NOW_MS)).toEqual(windowOf({ fromMs, toMs }, NOW_MS));
     expect(bucketStarts(windowOf({ fromMs, toMs: fromMs }, NOW_MS))).toEqual([fromMs]);
   });
 
-  test("is bounded, whatever an address says", () => {
+  test("custom usage range from a URL is limited", () => {
     for (const preset of PRESET_NAMES) expect(bucketStarts(windowOf(preset, NOW_MS)).length).toBeLessThanOrEqual(360);
     expect(bucketStarts(windowOf({ fromMs: 0, toMs: 8.64e15 }, NOW_MS)).length).toBeLessThanOrEqual(401);
   });
 });
 
-test("begins with the first whole bucket that can be asked for", () => {
+test("custom usage range starts with the first complete bucket available", () => {
   expect(inWords("30d", at("2026-02-26T12:00:00"))).toEqual(["day", "2026-02-27T00:00", "2026-03-02T00:00"]);
   expect(inWords("1h", at("2026-03-01T10:00:00"))).toEqual(["minute", "2026-03-01T10:00", "2026-03-01T10:31"]);
   // Nothing of the chosen part can be seen: one bucket that can.

@@ -13,30 +13,33 @@ const SCHEMA: QuerySchema = {
 const labels = (text: string, isAsked = true) =>
   offersAt(text.replace("|", ""), text.indexOf("|"), SCHEMA, isAsked)?.options.map(({ label }) => label);
 
-describe("what is offered", () => {
-  test("after FROM and JOIN tables alone", () => {
+describe("completions", () => {
+  test("query editor suggests only tables after FROM and JOIN", () => {
     expect(labels("SELECT * FROM |")).toEqual(["key_verifications_v1", "ratelimits_v1"]);
     expect(labels("SELECT * FROM a JOIN ra|")).toEqual(["key_verifications_v1", "ratelimits_v1"]);
   });
 
-  test("elsewhere columns of the tables that are named, functions, and words", () => {
+  test("query editor suggests columns of named tables, functions and keywords", () => {
     const offered = labels("SELECT i| FROM ratelimits_v1");
     expect(offered).toEqual(expect.arrayContaining(["identifier", "sumIf", "INTERVAL"]));
     expect(offered).not.toContain("key_id");
     expect(labels("SELECT k|")).toContain("key_id");
   });
 
-  test("for the word before the cursor, and without a word only when asked", () => {
+  test("query editor completes the current word, or on request without one", () => {
     expect(offersAt("SELECT key", 10, SCHEMA, false)?.from).toBe(7);
     expect(labels("SELECT |", false)).toBeUndefined();
   });
 
-  test.each(["SELECT 'a|", "SELECT 'it\\'s |", "-- se|", "/* se|", 'SELECT "a|', "# a|"])("nothing in %s", (text) => {
-    expect(labels(text)).toBeUndefined();
-  });
+  test.each(["SELECT 'a|", "SELECT 'it\\'s |", "-- se|", "/* se|", 'SELECT "a|', "# a|"])(
+    "query editor suggests nothing in %s",
+    (text) => {
+      expect(labels(text)).toBeUndefined();
+    },
+  );
 
   test.each(["SELECT 'a', k|", "-- x\nSELECT k|", "/* x */ SELECT k|", "SELECT 'it''s', k|"])(
-    "again after it: %s",
+    "query editor suggests again after %s",
     (text) => {
       expect(labels(text)).toContain("key_id");
     },
@@ -48,16 +51,19 @@ test.each([
   ["-- FROM ratelimits_v1\nSELECT 1 FROM key_verifications_v1", "verifications"],
   ["with x as (select 1 from `ratelimits_per_day_v1`) select * from x", "ratelimits"],
   ["", "verifications"],
-] as const)("the procedure of %j is that of its tables: %s", (sql, of) => {
+] as const)("procedure of query %j follows from its tables: %s", (sql, of) => {
   expect(queryOf(sql)).toBe(of);
 });
 
 describe("a query in the fragment", () => {
-  test.each(["SELECT 1 -- 50% & more # = +\n\t'ü名🎉'", "", "a=b&q=c"])("%j comes back as it was", (sql) => {
-    expect(readFragment(`#${fragmentOf(sql)}`)).toBe(sql);
-  });
+  test.each(["SELECT 1 -- 50% & more # = +\n\t'ü名🎉'", "", "a=b&q=c"])(
+    "query %j in the URL fragment round-trips",
+    (sql) => {
+      expect(readFragment(`#${fragmentOf(sql)}`)).toBe(sql);
+    },
+  );
 
-  test.each(["", "#", "#main", "#of=verifications", "#q=%E0%A4%A"])("there is none in %j", (fragment) => {
+  test.each(["", "#", "#main", "#of=verifications", "#q=%E0%A4%A"])("URL fragment %j contains no query", (fragment) => {
     expect(readFragment(fragment)).toBeUndefined();
   });
 });

@@ -9,7 +9,7 @@ const rows = [
 const columns = ["time", "outcome", "n", "ratio"];
 
 describe("columns", () => {
-  test("are told apart by what all rows hold", () => {
+  test("query result column types follow from the values of all rows", () => {
     expect(plotColumns(columns, rows)).toEqual({ x: ["time", "n", "ratio"], y: ["n", "ratio"], by: ["outcome"] });
     expect(
       plotColumns(
@@ -22,13 +22,13 @@ describe("columns", () => {
     ).toEqual({ x: [], y: [], by: [] });
   });
 
-  test("by default a time, a number and what tells series apart", () => {
+  test("default chart has a time column, a number column and a series column", () => {
     expect(defaultChoice(columns, rows)).toEqual({ x: "time", y: "n", by: "outcome" });
     expect(defaultChoice(["n"], [{ n: 1 }, { n: 2 }])).toBeUndefined();
     expect(defaultChoice(columns, rows.slice(0, 1))).toBeUndefined();
   });
 
-  test("the raw time in Unix ms is a time too", () => {
+  test("raw time in Unix ms is recognized as a time column", () => {
     const raw = [
       { time: 1_700_000_000_000, n: 1 },
       { time: 1_700_000_001_000, n: 2 },
@@ -39,8 +39,8 @@ describe("columns", () => {
   });
 });
 
-describe("what is plotted", () => {
-  test("is in order of x, with nothing where no row is", () => {
+describe("plotted data", () => {
+  test("chart data is sorted by x, with gaps for missing rows", () => {
     expect(plotted(rows, { x: "time", y: "n", by: "outcome" })).toEqual({
       xs: [Date.parse("2026-03-01"), Date.parse("2026-03-02")],
       isTime: true,
@@ -52,7 +52,7 @@ describe("what is plotted", () => {
     });
   });
 
-  test("adds up rows that share a place, and shows the largest series alone", () => {
+  test("chart data sums up rows of one point and shows the largest series", () => {
     const many = Array.from({ length: 30 }, (_, n) => ({ x: n % 3, y: n, by: `s${n % 15}` }));
     const { series, omitted, xs, isTime } = plotted(many, { x: "x", y: "y", by: "by" });
     expect([xs, isTime, series.length, omitted]).toEqual([[0, 1, 2], false, SERIES_MAX, 15 - SERIES_MAX]);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { type PastQuery, readHistory, withQuery } from "./query-history.ts";
 
-test("a query that is run again moves to the front, and the oldest are forgotten", () => {
+test("rerun query moves to the front of the history, which drops old entries", () => {
   let history: PastQuery[] = [];
   for (let n = 0; n < 60; n++) history = withQuery(history, { sql: `SELECT ${n}`, atMs: n });
   history = withQuery(history, { sql: "SELECT 30", atMs: 99 });
@@ -14,7 +14,7 @@ test("a query that is run again moves to the front, and the oldest are forgotten
 });
 
 test.each([null, "", "{", "7", "null", '[1,null,{"sql":1,"atMs":2},{"sql":"x"}]'])(
-  "%j is an empty history",
+  "invalid query history %j is read as empty",
   (stored) => {
     expect(readHistory(stored)).toEqual([]);
   },

@@ -14,12 +14,12 @@ const row = (hour: number, outcome: string, verifications: number, credits = 0) 
   credits,
 });
 
-test("every outcome has its words", () => {
+test("every verification outcome has a label", () => {
   expect(Object.keys(OUTCOMES).sort()).toEqual([...Code.options].sort());
 });
 
 describe("outcomes over time", () => {
-  test("have a value for each bucket, and totals", () => {
+  test("outcome series have a value for each bucket, and totals", () => {
     const rows = [row(2, "RATE_LIMITED", 3), row(0, "VALID", 5, 7), row(2, "VALID", 1, 2)];
     const { series, credits, total, creditsTotal, times } = outcomesOverTime(rows, WINDOW, ALL);
     expect(times).toEqual([0, 1, 2, 3].map((hour) => FROM_MS + hour * HOUR_MS));
@@ -30,19 +30,19 @@ describe("outcomes over time", () => {
     expect([credits, total, creditsTotal]).toEqual([[7, 0, 2, 0], 9, 9]);
   });
 
-  test("are a gap where nothing was counted yet, and what is there already shows", () => {
+  test("outcome series have gaps for uncounted buckets and show partial ones", () => {
     const { series } = outcomesOverTime([row(0, "VALID", 1), row(3, "VALID", 2)], WINDOW, FROM_MS + 2 * HOUR_MS);
     expect(series[0]?.counts).toEqual([1, 0, null, 2]);
   });
 
-  test("keep outcomes that this build does not know, last and by name, and leave out what lies outside", () => {
+  test("outcome series put unknown outcomes last and drop rows outside the range", () => {
     const rows = [row(0, "ZZZ", 1), row(0, "constructor", 1), row(0, "VALID", 1), row(9, "VALID", 100)];
     const { series, total } = outcomesOverTime(rows, WINDOW, ALL);
     expect(series.map(({ outcome }) => outcome)).toEqual(["VALID", "ZZZ", "constructor"]);
     expect(total).toBe(3);
   });
 
-  test("stack up to the whole, with gaps only where nothing is known", () => {
+  test("stacked outcome series add up to the total and have gaps for unknown data", () => {
     const tops = stacked([{ counts: [1, null, null] }, { counts: [2, 4, null] }]);
     expect(tops).toEqual([
       [1, null, null],
@@ -51,8 +51,8 @@ describe("outcomes over time", () => {
   });
 });
 
-describe("rows of an answer", () => {
-  test("are read, dates and date-times alike", () => {
+describe("result rows", () => {
+  test("outcome rows are parsed with dates and with date-times", () => {
     const response = [
       { time: "2026-03-01T10:00:00Z", outcome: "VALID", verifications: 1, credits: 0 },
       { time: "2026-03-02", outcome: "VALID", verifications: 1, credits: 0 },
@@ -68,7 +68,7 @@ describe("rows of an answer", () => {
     { time: "2026-03-02", outcome: null, verifications: 1, credits: 0 },
     { time: "2026-03-02", outcome: "VALID", verifications: null, credits: 0 },
     {},
-  ])("of another shape are refused: %j", (response) => {
+  ])("outcome row of another shape is rejected: %j", (response) => {
     expect(() => readOutcomeRows([response])).toThrow("the answer has no");
     expect(() => readTopRows([response], "key_id")).toThrow("the answer has no");
     expect(() => readLimitRows([response])).toThrow("the answer has no");

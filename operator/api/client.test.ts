@@ -49,7 +49,7 @@ async function serve(replies: Reply[], options: { timeoutMs?: number } = {}) {
 
 const create = { name: "editor" };
 
-test("a call carries the root key, the body and who manages what it makes", async () => {
+test("operator API client sends the root key, the body and the manager", async () => {
   const { api, requests } = await serve([done]);
   const management = { manager: "test/Role/shop/editor", adopt: true };
   expect(await api.call("permissions.createRole", create, management)).toEqual({ data: { roleId: "role_1" } });
@@ -71,13 +71,13 @@ test.each([
   { status: 404, kind: "role_not_found" },
   { status: 409, kind: "managed_by_manifest" },
   { status: 412, kind: "protected_resource" },
-])("$status $kind is a value, and is not tried again", async ({ status, kind }) => {
+])("operator API client returns $status $kind as a value without a retry", async ({ status, kind }) => {
   const { api, requests } = await serve([failure(status, kind)]);
   expect(await api.call("permissions.createRole", create)).toEqual({ refusal: { status, kind, detail: "It is so." } });
   expect(requests).toHaveLength(1);
 });
 
-test("invalid input tells each fault with its place", async () => {
+test("operator API client reports each invalid input with its location", async () => {
   const reply = failure(400, "invalid_input");
   const errors = [{ location: "body.name", message: "expected a string" }];
   const body = reply.body as { error: object };
@@ -85,19 +85,19 @@ test("invalid input tells each fault with its place", async () => {
   expect((await api.call("permissions.createRole", create)).refusal).toMatchObject({ status: 400, faults: errors });
 });
 
-test("a failure of the server is tried again", async () => {
+test("operator API client retries server errors", async () => {
   const { api, requests } = await serve([failure(500, "service_unavailable"), failure(503, ""), done]);
   expect(await api.call("permissions.createRole", create)).toEqual({ data: { roleId: "role_1" } });
   expect(requests).toHaveLength(3);
 });
 
-test("and given up after three attempts", async () => {
+test("operator API client gives up after three attempts", async () => {
   const { api, requests } = await serve([failure(500, "unexpected_error")]);
   await expect(api.call("permissions.createRole", create)).rejects.toThrow(ApiUnavailable);
   expect(requests).toHaveLength(3);
 });
 
-test("a wait that the server asks for is not spent in a worker when it is long", async () => {
+test("operator API client returns a long Retry-After instead of waiting", async () => {
   const { api, requests } = await serve([
     { ...failure(429, "workspace_rate_limited"), headers: { "retry-after": "30" } },
   ]);
@@ -105,36 +105,33 @@ test("a wait that the server asks for is not spent in a worker when it is long",
   expect(requests).toHaveLength(1);
 });
 
-test.each([401, 403])(
-  "%d is the operator's own trouble: not tried again, and without the key in its message",
-  async (status) => {
-    const { api, requests } = await serve([failure(status, "forbidden", "rbac.*.create_role is missing.")]);
-    const error = await api.call("permissions.createRole", create).catch((thrown: unknown) => thrown);
-    expect(error).toBeInstanceOf(ApiUnavailable);
-    expect(String(error)).toContain("rbac.*.create_role is missing");
-    expect(String(error)).not.toContain("root_secret");
-    expect(requests).toHaveLength(1);
-  },
-);
+test.each([401, 403])("operator API client fails on %d without a retry or the key in its message", async (status) => {
+  const { api, requests } = await serve([failure(status, "forbidden", "rbac.*.create_role is missing.")]);
+  const error = await api.call("permissions.createRole", create).catch((thrown: unknown) => thrown);
+  expect(error).toBeInstanceOf(ApiUnavailable);
+  expect(String(error)).toContain("rbac.*.create_role is missing");
+  expect(String(error)).not.toContain("root_secret");
+  expect(requests).toHaveLength(1);
+});
 
-test("a 404 that is not the API's own is no answer of it", async () => {
+test("operator API client rejects a 404 that does not come from the API", async () => {
   const { api } = await serve([{ status: 404, body: "not here" }]);
   await expect(api.call("permissions.createRole", create)).rejects.toThrow(ApiUnavailable);
 });
 
-test("a procedure that the API does not know is not an object that is not there", async () => {
+test("operator API client distinguishes an unknown procedure from a missing object", async () => {
   const { api, requests } = await serve([failure(404, "not_found")]);
   const call = api.call("managed.findObject", { kind: "role", manager: "test/Role/shop/editor" });
   await expect(call).rejects.toThrow("the API does not know managed.findObject: it is older than this operator");
   expect(requests).toHaveLength(1);
 });
 
-test("a server that does not answer in time is given up", async () => {
+test("operator API client times out when the server does not respond", async () => {
   const { api } = await serve([], { timeoutMs: 50 });
   await expect(api.call("permissions.createRole", create)).rejects.toThrow("the API is not reachable");
 });
 
-test("a server that is not there is given up", async () => {
+test("operator API client fails when the server is unreachable", async () => {
   const api = createStoreApi({ url: "http://127.0.0.1:9", rootKey: () => "root_secret" });
   await expect(api.call("permissions.createRole", create)).rejects.toThrow(ApiUnavailable);
 });

@@ -22,7 +22,7 @@ const containerOf = (pod: Pod, name: string) => pod.spec.containers.find((one) =
 /** What `postern sidecar` reads, by its reference. */
 const SIDECAR_VARIABLES = readFileSync(new URL("../../docs/reference/cli.md", import.meta.url), "utf8");
 
-describe("a pod of a hostile size", () => {
+describe("a pod of extreme size", () => {
   const app = (more: object) => aPod({ app: more });
   const numbered = (count: number) => Array.from({ length: count }, (_, i) => ({ containerPort: 1_024 + i }));
   const msOf = (work: () => void) => {
@@ -32,19 +32,19 @@ describe("a pod of a hostile size", () => {
   };
 
   // Without a bound the search for a free port never ends, and the operator with it.
-  test("is refused when it lists every port, and no port is left for the gate", () => {
+  test("injection rejects a pod that lists every port and leaves none for the gate", () => {
     const everyPort = app({ ports: [{ name: "http", containerPort: 8_080 }, ...numbered(64_512)] });
     expect(refusal(everyPort)).toContain("list 64513 ports, and those of a guarded pod list at most 2000");
   });
 
-  test("is refused when it has more containers than the bound, init containers too", () => {
+  test("injection rejects a pod with too many containers, including init containers", () => {
     const helpers = Array.from({ length: 249 }, (_, i) => ({ name: `helper-${i}` }));
     const { containers } = aPod().spec;
     expect(refusal(aPod({ spec: { containers, initContainers: helpers } }))).toContain("251 containers");
     expect(refusal(aPod({ spec: { containers, initContainers: helpers.slice(1) } }))).toBe("admitted");
   });
 
-  test("is decided within three seconds at the bounds, with names and an annotation that are compared with all ports", () => {
+  test("injection decides about a pod of maximum size within three seconds", () => {
     const half = Array.from({ length: 999 }, (_, i) => i);
     const ports = [
       ...half.map((i) => ({ name: `a${i}`, containerPort: 8_080 })),
@@ -65,7 +65,7 @@ describe("a pod of a hostile size", () => {
 });
 
 describe("the gate", () => {
-  test("is the first init container, restarts always, and is as restricted as Kubernetes can make it", () => {
+  test("injected gate is the first init container, restarts always and is fully restricted", () => {
     const first = { name: "setup", image: "x" };
     const { gate, others } = inject(aPod({ spec: { ...aPod().spec, initContainers: [first] } }));
     expect(others).toEqual([first]);
@@ -87,7 +87,7 @@ describe("the gate", () => {
     });
   });
 
-  test("is told its policy, its workspace, its app, its pod and where its secrets are", () => {
+  test("injected gate is configured with its policy, workspace, app, pod and secret paths", () => {
     const { env, gate, pod } = inject(aPod(), { config: aConfig({ env: { POSTERN_REGION: "eu" } }) });
     expect(env).toMatchObject({
       POSTERN_POLICY: "main/shop/orders",
@@ -112,7 +112,7 @@ describe("the gate", () => {
     expect(bare.gate).not.toHaveProperty("envFrom");
   });
 
-  test("speaks HTTP/2 to the app, and takes TLS with a Secret's certificate, when the pod says so", () => {
+  test("injected gate uses HTTP/2 upstream and TLS from a Secret when the pod requests it", () => {
     const told = { "postern.dev/upstream-protocol": "h2c", "postern.dev/tls-secret": "orders-tls" };
     const { gate, env, pod } = inject(aPod({ metadata: { annotations: told } }));
     expect(env.POSTERN_UPSTREAM_PROTOCOL).toBe("h2c");
@@ -138,7 +138,7 @@ describe("the gate", () => {
     expect(untold.pod.spec.volumes?.map(({ name }) => name)).not.toContain("postern-tls");
   });
 
-  test("speaks HTTP/1.1 to the app and takes no TLS, when the pod says nothing", () => {
+  test("injected gate uses HTTP/1.1 upstream without TLS by default", () => {
     const { gate, env, pod } = inject(aPod());
     const other = inject(aPod({ metadata: { annotations: { "postern.dev/upstream-protocol": "http1" } } }));
     for (const one of [env, other.env]) {
@@ -147,7 +147,7 @@ describe("the gate", () => {
     expect(JSON.stringify([gate, pod.spec.volumes])).not.toContain("postern-tls");
   });
 
-  test("is on a pod whose label names the policy, so that a NetworkPolicy can select it, as far as a label can", () => {
+  test("injection labels the pod with its policy for NetworkPolicy selectors", () => {
     const labelOf = (name: string, given = aPod()) => {
       const { policy } = anInjection();
       const injected = injectGate(given, anInjection({ policy: { ...policy, name } }));
@@ -170,7 +170,7 @@ describe("the gate", () => {
     for (const value of values) expect(value).toMatch(/^(?=.{1,63}$)[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/);
   });
 
-  test("hears from kubelet alone that its pod ends", () => {
+  test("injected gate accepts the pod termination request only from kubelet", () => {
     const { gate, env } = inject(aPod());
     expect(gate.lifecycle?.preStop?.httpGet).toMatchObject({
       path: "/pod-ends",
@@ -180,7 +180,7 @@ describe("the gate", () => {
     expect(env.POSTERN_HOOK_TOKEN).toBe("token-of-the-hook");
   });
 
-  test("has scratch space of a bounded size that no other container mounts, and a key for it", () => {
+  test("injected gate has a size-limited private volume and a key for it", () => {
     const { gate, env, pod } = inject(aPod());
     expect(pod.spec.volumes).toContainEqual({ name: "postern-snapshot", emptyDir: { sizeLimit: "40Mi" } });
     expect(gate.volumeMounts).toContainEqual({ name: "postern-snapshot", mountPath: env.POSTERN_SNAPSHOT_DIR });
@@ -191,7 +191,7 @@ describe("the gate", () => {
     }
   });
 
-  test("takes other ports where the pod uses its own", () => {
+  test("injection chooses other gate ports when the pod uses the default ones", () => {
     const taken = [19_080, 19_081, 19_082].map((containerPort) => ({ containerPort }));
     const pod = aPod({ app: { ports: [{ name: "http", containerPort: 8080 }, ...taken] } });
     const { gate, env } = inject(pod);
@@ -217,7 +217,7 @@ describe("the gate", () => {
       resources: { requests: { memory: "64Mi" }, limits: { memory: "64Mi" } },
     },
     { annotations: { "cpu-limit": "5m" }, resources: { requests: { cpu: "5m" }, limits: { cpu: "5m" } } },
-  ])("has the resources that the annotations say: $annotations", ({ annotations, resources }) => {
+  ])("injected gate has the resources of the annotations: $annotations", ({ annotations, resources }) => {
     const written = Object.fromEntries(
       Object.entries(annotations).map(([name, value]) => [`postern.dev/gate-${name}`, value]),
     );
@@ -243,7 +243,7 @@ describe("the gate", () => {
       resources: { requests: { cpu: "0", memory: "64Mi" }, limits: { memory: "320Mi" } },
       heap: "80",
     },
-  ])("stays within $name of the whole pod, and its heap too", ({ of, resources, heap }) => {
+  ])("injected gate and its heap stay within $name of the pod", ({ of, resources, heap }) => {
     const { gate, env } = inject(aPod({ spec: { ...aPod().spec, resources: of } }));
     expect(gate.resources).toEqual(resources);
     expect(env.NODE_OPTIONS).toContain(`--max-old-space-size=${heap} `);
@@ -251,7 +251,7 @@ describe("the gate", () => {
 });
 
 describe("interception Port", () => {
-  test("gives the port's name to the gate, and leaves the app its number", () => {
+  test("interception Port moves the port name to the gate and keeps the app's number", () => {
     const { pod, gate } = inject(aPod());
     expect(gate.ports).toEqual([
       { name: "http", containerPort: 19_080, protocol: "TCP" },
@@ -260,7 +260,7 @@ describe("interception Port", () => {
     expect(containerOf(pod, "app")?.ports).toEqual([{ containerPort: 8080, protocol: "TCP" }]);
   });
 
-  test("takes every name of the port's number from every container, because a Service may use any, and not for UDP", () => {
+  test("interception Port takes over all TCP names of the port from all containers", () => {
     const containers = [
       { name: "app", ports: [{ name: "web", containerPort: 8080 }] },
       {
@@ -287,7 +287,7 @@ describe("interception Port", () => {
     }
   });
 
-  test("finds a port by its number, and says when it has no name to take over", () => {
+  test("interception Port finds a port by number and warns when it has no name", () => {
     const byNumber = inject(aPod(), policy({ port: 8080 }));
     expect(byNumber.gate.ports?.[0]?.name).toBe("http");
     expect(byNumber.warnings).toEqual([]);
@@ -299,7 +299,7 @@ describe("interception Port", () => {
     }
   });
 
-  test("sends probes of the guarded port through the gate, and no others", () => {
+  test("interception Port routes only probes of the guarded port through the gate", () => {
     const pod = aPod({
       app: {
         ports: [
@@ -350,7 +350,7 @@ describe("interception Port", () => {
     expect(gate.env?.find(({ name }) => name === "POSTERN_PROBES")?.value).toContain("live/$$(POD_NAME)");
   });
 
-  test("leaves probes that run a program or name a host", () => {
+  test("interception Port leaves exec probes and probes with a host unchanged", () => {
     const kept = {
       livenessProbe: { exec: { command: ["true"] } },
       readinessProbe: { httpGet: { path: "/", port: "http", host: "10.0.0.1" } },
@@ -361,7 +361,7 @@ describe("interception Port", () => {
     expect(probes).toEqual([]);
   });
 
-  test("gives hooks that named the port its number", () => {
+  test("interception Port replaces the port name by its number in lifecycle hooks", () => {
     const lifecycle = {
       postStart: { httpGet: { port: "http", path: "/warm" } },
       preStop: { tcpSocket: { port: "http" } },
@@ -373,7 +373,7 @@ describe("interception Port", () => {
   });
 });
 
-test("Redirect sends the port's packets to the gate, also those of IPv6, and leaves the port its name", () => {
+test("interception Redirect redirects IPv4 and IPv6 packets and keeps the port name", () => {
   const { pod, gate, others, probes } = inject(aPod(), policy({ interception: "Redirect" }));
   const [redirect] = others;
   expect(redirect).toMatchObject({
@@ -393,7 +393,7 @@ test("Redirect sends the port's packets to the gate, also those of IPv6, and lea
   expect(probes.map(({ path }) => path).sort()).toEqual(["/probes/app/livenessProbe", "/probes/app/readinessProbe"]);
 });
 
-test("None changes nothing of the app but its end", () => {
+test("interception None changes only the termination of the app", () => {
   const { pod, probes, gate } = inject(aPod(), policy({ interception: "None" }));
   const { lifecycle, ...app } = containerOf(pod, "app") ?? { name: "" };
   expect(app).toEqual(aPod().spec.containers[0]);
@@ -402,13 +402,13 @@ test("None changes nothing of the app but its end", () => {
   expect(gate.ports?.[0]?.name).toBe("postern");
 });
 
-describe("a sleep before the end", () => {
+describe("preStop sleep", () => {
   test.each([
     { name: "5 s by default", spec: {}, seconds: 5 },
     { name: "half of a short grace period", spec: { terminationGracePeriodSeconds: 7 }, seconds: 3 },
     { name: "nothing where there is no time", spec: { terminationGracePeriodSeconds: 1 }, seconds: undefined },
     { name: "nothing where there is none at all", spec: { terminationGracePeriodSeconds: 0 }, seconds: undefined },
-  ])("is $name", ({ spec, seconds }) => {
+  ])("injected preStop sleep is $name", ({ spec, seconds }) => {
     const { pod } = inject(aPod({ spec: { ...aPod().spec, ...spec } }));
     const sleeps = pod.spec.containers.map(
       ({ lifecycle }) => (lifecycle?.preStop as { sleep?: { seconds: number } })?.sleep?.seconds,
@@ -416,7 +416,7 @@ describe("a sleep before the end", () => {
     expect(sleeps).toEqual([seconds, seconds]);
   });
 
-  test("is left out where the app has a hook of its own, and where the cluster has no such action", () => {
+  test("injection adds no preStop sleep beside an existing hook or without cluster support", () => {
     const preStop = { exec: { command: ["drain"] } };
     expect(containerOf(inject(aPod({ app: { lifecycle: { preStop } } })).pod, "app")?.lifecycle).toEqual({ preStop });
     const none = inject(aPod(), { config: aConfig({ preStopSeconds: 0 }) });
@@ -424,18 +424,21 @@ describe("a sleep before the end", () => {
   });
 });
 
-test.each(["Redirect", "None"] as const)("a hostPort is left as it is with interception %s", (interception) => {
-  const ports = [{ name: "http", containerPort: 8080, hostPort: 80 }];
-  const { pod } = inject(aPod({ app: { ports } }), policy({ interception }));
-  expect(containerOf(pod, "app")?.ports).toEqual(ports);
-});
+test.each(["Redirect", "None"] as const)(
+  "injection leaves a hostPort unchanged with interception %s",
+  (interception) => {
+    const ports = [{ name: "http", containerPort: 8080, hostPort: 80 }];
+    const { pod } = inject(aPod({ app: { ports } }), policy({ interception }));
+    expect(containerOf(pod, "app")?.ports).toEqual(ports);
+  },
+);
 
-test.each(["True", "yes", ""])("the value %j of the label counts as true, and a warning says so", (value) => {
+test.each(["True", "yes", ""])("injection accepts label value %j as true and warns about it", (value) => {
   const { warnings } = inject(aPod({ metadata: { labels: { "postern.dev/guarded": value } } }));
   expect(warnings.join()).toContain(`postern.dev/guarded has the value "${value}"`);
 });
 
-test("two policies for one pod: a warning names the one that is not enforced", () => {
+test("injection warns which policy is not enforced when two policies select a pod", () => {
   expect(inject(aPod(), policy({ overridden: ["younger"] })).warnings.join()).toContain(
     "ApiKeyPolicy younger selects this pod too; orders is older",
   );
@@ -535,7 +538,9 @@ test.each<{ name: string; pod?: Pod; injection?: Partial<Injection>; says: strin
     pod: aPod({ metadata: { annotations: { "postern.dev/tls-secret": secret } } }),
     says: "tls-secret is not the name",
   })),
-])("refuses $name", ({ pod = aPod(), injection = {}, says }) => expect(refusal(pod, injection)).toContain(says));
+])("injection rejects $name", ({ pod = aPod(), injection = {}, says }) =>
+  expect(refusal(pod, injection)).toContain(says),
+);
 
 /** Pods with ports, probes and hooks that concern the guarded port, or do not. */
 const pods = (() => {
@@ -584,7 +589,7 @@ const pods = (() => {
     );
 })();
 
-test("injecting again changes nothing, also after other webhooks have added containers", () => {
+test("repeated injection changes nothing, even after other webhooks add containers", () => {
   let admitted = 0;
   fc.assert(
     fc.property(pods, fc.constantFrom("Port", "Redirect", "None"), (pod, interception) => {
@@ -617,7 +622,7 @@ test("injecting again changes nothing, also after other webhooks have added cont
   expect(admitted).toBeGreaterThan(100);
 });
 
-test("no Service and no probe reaches the guarded port by name past the gate", () => {
+test("no Service or probe bypasses the gate through a port name", () => {
   fc.assert(
     fc.property(pods, (pod) => {
       const once = injectGate(pod, anInjection(policy({ port: "http" })));

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { applyPatch } from "../test/pods.ts";
 import { patchOf } from "./json-patch.ts";
 
-test("a patch makes the one of the other, whatever the two are", () => {
+test("JSON patch transforms any object into any other", () => {
   fc.assert(
     fc.property(fc.jsonValue(), fc.jsonValue(), (before, after) => {
       expect(applyPatch(before, patchOf(before, after))).toEqual(after);
@@ -12,7 +12,7 @@ test("a patch makes the one of the other, whatever the two are", () => {
   );
 });
 
-test("only what differs is in it, with names escaped", () => {
+test("JSON patch contains only differences and escapes names", () => {
   const before = { a: { "x/y~z": 1, same: [1, 2] }, list: [{ n: 1 }, { n: 2 }], gone: 0 };
   const after = { a: { "x/y~z": 2, same: [1, 2] }, list: [{ n: 1 }, { n: 3, m: 4 }], new: {} };
   expect(patchOf(before, after)).toEqual([

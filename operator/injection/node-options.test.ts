@@ -7,6 +7,6 @@ test.each([
   { limit: "1Gi", heapMib: 256 },
   { limit: "512M", heapMib: 122 },
   { limit: "64Mi", heapMib: 40 },
-])("a gate of $limit has a heap of $heapMib MiB", ({ limit, heapMib }) => {
+])("gate with memory limit $limit has a heap of $heapMib MiB", ({ limit, heapMib }) => {
   expect(nodeOptionsFor(limit)).toBe(`--max-old-space-size=${heapMib} --max-semi-space-size=1`);
 });

@@ -15,7 +15,7 @@ const older = aPolicy("z-older", { app: "orders" }, "2026-01-01T00:00:00Z", { in
 const younger = aPolicy("a-younger", { app: "orders" }, "2026-02-01T00:00:00Z");
 const other = aPolicy("other", { app: "others" }, "2025-01-01T00:00:00Z");
 
-test("the policy that selects the pod is found, and of two the older one", () => {
+test("injection chooses the oldest policy that selects the pod", () => {
   expect(policyOfPod(aPod(), "shop", [other, younger])).toEqual({
     name: "a-younger",
     port: "http",
@@ -29,7 +29,7 @@ test("the policy that selects the pod is found, and of two the older one", () =>
   });
 });
 
-test("a pod that no policy selects is refused; one that is selected by a policy without a port, too", () => {
+test("injection rejects a pod without a matching policy or with one without a port", () => {
   expect(policyOfPod(aPod(), "shop", [other])).toMatchObject({
     refused: expect.stringContaining("no ApiKeyPolicy selects this pod"),
   });
@@ -39,7 +39,7 @@ test("a pod that no policy selects is refused; one that is selected by a policy 
   });
 });
 
-test("a fault elsewhere in a policy does not keep its pods from starting", () => {
+test("injection accepts a pod although unrelated parts of its policy are invalid", () => {
   const broken = aPolicy("broken", { app: "orders" }, "2026-01-01T00:00:00Z", { rules: "none", later: 1 });
   expect(policyOfPod(aPod(), "shop", [broken])).toMatchObject({ name: "broken", port: "http" });
 });
@@ -47,7 +47,7 @@ test("a fault elsewhere in a policy does not keep its pods from starting", () =>
 const named = (annotations: Record<string, string>, containers?: object[]) =>
   aPod({ metadata: { annotations }, ...(containers === undefined ? {} : { spec: { containers } }) });
 
-test("the annotation wins over selectors, and may name a policy that is to come", () => {
+test("policy annotation of a pod overrides selectors and may name a future policy", () => {
   const policies = [older, other];
   expect(policyOfPod(named({ "postern.dev/policy": "other" }), "shop", policies)).toMatchObject({
     name: "other",
@@ -73,7 +73,7 @@ test("the annotation wins over selectors, and may name a policy that is to come"
 });
 
 test.each(["", "../bank/orders", "Orders", "a_b", "$(REDIS_URL)", "a".repeat(254)])(
-  "a pod whose annotation %j cannot name a policy is refused, because its gate would wait for ever",
+  "injection rejects a pod with the invalid policy annotation %j",
   (name) => {
     expect(policyOfPod(named({ "postern.dev/policy": name }), "shop", [older])).toEqual({
       refused: "the annotation postern.dev/policy is not the name of an ApiKeyPolicy.",
@@ -81,7 +81,7 @@ test.each(["", "../bank/orders", "Orders", "a_b", "$(REDIS_URL)", "a".repeat(254
   },
 );
 
-test("of several that select a pod, that one's gate is injected whose status counts the pod as its own", () => {
+test("injection uses the policy whose status already counts the pod", () => {
   const january = "2026-01-01T00:00:00Z";
   const at = (name: string, uid: string, creationTimestamp = january) => {
     const policy = aPolicy(name, { app: "orders" }, creationTimestamp);

@@ -21,7 +21,7 @@ test.each([
   { name: "one that leaves the types out", of: { policyTypes: undefined }, is: true },
   { name: "one for what pods send", of: { policyTypes: ["Egress"] }, is: false },
   { name: "one for other pods", of: { podSelector: { matchLabels: { app: "billing" } } }, is: false },
-])("a pod is isolated by $name: $is", ({ of, is }) => {
+])("pod is isolated by NetworkPolicy $name: $is", ({ of, is }) => {
   expect(isolating([policy(of as Partial<NetworkPolicySpec>)], { app: "orders" })).toHaveLength(is ? 1 : 0);
 });
 
@@ -38,7 +38,7 @@ test.each<{ name: string; ingress: NetworkPolicySpec["ingress"]; is: boolean }>(
   { name: "the name of the port", ingress: [{ ports: [{ port: "web" }] }], is: true },
   { name: "another port's name", ingress: [{ ports: [{ port: "metrics" }] }], is: false },
   { name: "it in the second rule", ingress: [{ ports: [{ port: 1 }] }, { ports: [{ port: 8080 }] }], is: true },
-])("$name lets someone in: $is", ({ ingress, is }) => {
+])("NetworkPolicy with $name admits traffic: $is", ({ ingress, is }) => {
   const one = policy(ingress === undefined ? {} : { ingress });
   expect(admitting([one], { ports }, 8080)).toHaveLength(is ? 1 : 0);
 });
@@ -48,7 +48,7 @@ test.each([
   { operator: "NotIn", values: ["a", "b"], is: [false, true, true] },
   { operator: "Exists", values: undefined, is: [true, true, false] },
   { operator: "DoesNotExist", values: undefined, is: [false, false, true] },
-])("an expression with $operator", ({ operator, values, is }) => {
+])("label selector expression with $operator", ({ operator, values, is }) => {
   const selector = { matchExpressions: [{ key: "tier", operator, ...(values === undefined ? {} : { values }) }] };
   expect(
     [{ tier: "a" }, { tier: "c" }, {}].map((labels) => matches(selector, labels as Record<string, string>)),
@@ -60,7 +60,7 @@ test.each([
   { closed: [1], listed: [] },
   { closed: [65_535], listed: [65_535, 80] },
   { closed: [9090, 8080, 8081, 8080], listed: [19_080, 8080, 19_081] },
-])("all but $closed: exactly those are closed, whether or not a plugin knows ranges", ({ closed, listed }) => {
+])("NetworkPolicy that allows all ports except $closed closes exactly those ports", ({ closed, listed }) => {
   const spec = allowAllExcept({ matchLabels: { l: "v" } }, { closed, listed });
   const isOpen = (port: number) => admitting([policy(spec)], { ports: [] }, port).length > 0;
   for (let port = 1; port <= 65_535; port++) {

@@ -22,7 +22,7 @@ const aPod = (more: { spec?: object; status?: object; metadata?: object } = {}):
   status: { phase: "Running", containerStatuses: [{}], ...more.status },
 });
 
-test("of a pod so little is kept that 10,000 of them take a few megabytes, and no value of its environment", () => {
+test("pod summaries of 10,000 pods use a few megabytes and hold no environment values", () => {
   const text = JSON.stringify(trimPod(aPod()));
   expect(text.length).toBeLessThan(400);
   expect(text).not.toContain("secret");
@@ -33,7 +33,7 @@ test.each([
   { name: "a sidecar", spec: { initContainers: [{ name: "postern-gate" }] }, has: true },
   { name: "a container", spec: { containers: [{ name: "app" }, { name: "postern-gate" }] }, has: true },
   { name: "none", spec: { initContainers: [{ name: "postern-gate-2" }] }, has: false },
-])("a gate is found that is $name", ({ spec, has }) => {
+])("pod summary detects a gate that is $name", ({ spec, has }) => {
   expect(toPod(trimPod(aPod({ spec }))).gate !== undefined).toBe(has);
 });
 
@@ -44,11 +44,11 @@ test.each([
   { name: "has no phase yet", status: { phase: undefined }, is: false },
   { name: "is done", status: { phase: "Succeeded" }, is: false },
   { name: "is being deleted", metadata: { deletionTimestamp: "2026-01-01T00:00:00Z" }, is: false },
-])("a pod that $name serves: $is", ({ is, ...more }) => {
+])("pod that $name is serving: $is", ({ is, ...more }) => {
   expect(toPod(trimPod(aPod(more))).isRunning).toBe(is);
 });
 
-test("what is kept is read as it was, and again after it was kept", () => {
+test("pod summary is stable when it is summarized again", () => {
   const once = trimPod(aPod({ spec: { initContainers: [{ name: "postern-gate" }] } }));
   expect(toPod(trimPod(once))).toEqual(toPod(once));
   expect(toPod(once)).toEqual({
@@ -63,7 +63,7 @@ test("what is kept is read as it was, and again after it was kept", () => {
   });
 });
 
-test("of a gate it is kept what a NetworkPolicy is made of: the app's port, the ports of the pod, and what the kernel does", () => {
+test("pod summary keeps the ports and redirection that a NetworkPolicy depends on", () => {
   const gate = {
     name: "postern-gate",
     env: [
@@ -101,7 +101,7 @@ test.each([
   { upstream: "http://orders.shop.svc:8080", guards: undefined },
   { upstream: "127.0.0.1:8080", guards: undefined },
   { upstream: undefined, guards: undefined },
-])("a gate with the upstream $upstream guards the port $guards", ({ upstream, guards }) => {
+])("gate with upstream $upstream guards port $guards", ({ upstream, guards }) => {
   const env = [{ name: "POSTERN_UPSTREAM", ...(upstream === undefined ? {} : { value: upstream }) }];
   const containers = [{ name: "postern-gate", env }];
   expect(toPod(trimPod(aPod({ spec: { containers } }))).gate?.guards).toBe(guards);

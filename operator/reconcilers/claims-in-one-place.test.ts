@@ -15,12 +15,12 @@ const sources = readdirSync(import.meta.dirname, { recursive: true, encoding: "u
   .map((name) => ({ name, text: readFileSync(join(import.meta.dirname, name), "utf8") }));
 const naming = (word: RegExp) => sources.filter(({ text }) => word.test(text)).map(({ name }) => name);
 
-test("is decided in one place: no kind compares ages, or makes a conflict of its own", () => {
+test("claim conflicts are decided in one module only", () => {
   expect(naming(/stalled\(\s*"Conflict"/).sort()).toEqual(DECIDING);
   expect(naming(/creationTimestamp|olderRival\(/)).toEqual(["claims.ts"]);
 });
 
-test("is asked of it by every kind", () => {
+test("every reconciler uses the shared claim decision", () => {
   const kinds = sources.filter(({ name }) => name.endsWith("/plan.ts"));
   expect(kinds).toHaveLength(KINDS.length);
   expect(kinds.filter(({ text }) => !/\bconflictOf\(/.test(text)).map(({ name }) => name)).toEqual([]);

@@ -6,7 +6,7 @@ import { anObject } from "../test/builders.ts";
 import { type ConflictTerms, claimOf, competitorsOf, conflictOf, olderCompetitor, reservedFor } from "./claims.ts";
 import { INDEXES } from "./indexes.ts";
 
-describe("of two that claim one name", () => {
+describe("two objects claim one name", () => {
   const at = (name: string, creationTimestamp: string) => anObject("Role", {}, { name, creationTimestamp });
   // Their uids sort otherwise than their times.
   const old = at("b-old", "2026-01-01T00:00:00Z");
@@ -30,7 +30,9 @@ describe("of two that claim one name", () => {
       among: [young, old, twin],
       competitor: undefined,
     },
-  ])("$name", ({ object, among, competitor }) => expect(olderCompetitor(object, among)).toBe(competitor));
+  ])("claim decision: $name", ({ object, among, competitor }) =>
+    expect(olderCompetitor(object, among)).toBe(competitor),
+  );
 });
 
 const among = (objects: readonly ManifestObject[]) => {
@@ -76,7 +78,7 @@ describe.each(KINDS.map(({ kind }) => kind))("%s", (kind) => {
   ];
   const world = objects.map(({ one }, index) => anObject(kind, one, { name: `object-${index}` }));
 
-  test("rivals claim the same, be their specs valid or not", () => {
+  test("competitors claim the same name even if a spec is invalid", () => {
     const competitors = competitorsOf(world[0] as (typeof world)[0], among(world));
     expect(competitors).toEqual(world.filter((_, index) => objects[index]?.isCompetitor));
   });
@@ -88,14 +90,14 @@ describe.each(KINDS.map(({ kind }) => kind))("%s", (kind) => {
     { identifier: "acme" },
     { name: "", identifier: "", api: {} },
     { name: 7, identifier: [], api: "orders" },
-  ])("%o claims nothing, and is no rival of others that claim nothing", (empty) => {
+  ])("object with spec %o claims nothing and has no competitors", (empty) => {
     const nothing = anObject(kind, empty);
     expect(claimOf(nothing)).toBeUndefined();
     expect(competitorsOf(nothing, among([nothing, anObject(kind, empty, { name: "another" })]))).toEqual([]);
   });
 });
 
-test("policies of two Kubernetes namespaces may each make an API of one name; roles of two are rivals", () => {
+test("policies may share an API name across Kubernetes namespaces, but roles may not", () => {
   const inTwo = (kind: Kind, spec: object) =>
     ["shop", "bank"].map((namespace) => claimOf(anObject(kind, spec, { namespace })));
   expect(new Set(inTwo("ApiKeyPolicy", { api: { name: "orders" } })).size).toBe(2);
@@ -193,13 +195,13 @@ describe("what an object claims", () => {
       claimed: { ...alone, claimants: [elder, object] },
       with: {},
     },
-  ])("$name", ({ claimed, with: said = terms(), says }) => {
+  ])("claim of an object $name", ({ claimed, with: said = terms(), says }) => {
     const expected = says === undefined ? undefined : { state: "Stalled", reason: "Conflict", message: says };
     expect(conflictOf(claimed, said)).toEqual(expected);
   });
 });
 
-test("what is in the store without a manager is reserved for the namespace that left it", () => {
+test("unmanaged stored object is reserved for the namespace that released it", () => {
   const us = "test/ApiKey/shop/billing";
   const of = (lastManager: string | undefined) => reservedFor({ lastManager }, us);
   expect(of(undefined)).toBeUndefined();

@@ -6,11 +6,11 @@ import { anObject } from "../test/builders.ts";
 import { INDEXES } from "./indexes.ts";
 import { RECONCILERS } from "./registry.ts";
 
-test("every kind of manifest has its reconciler", () => {
+test("every manifest kind has a reconciler", () => {
   expect(RECONCILERS.map(({ kind }) => kind).sort()).toEqual(KINDS.map(({ kind }) => kind).sort());
 });
 
-describe("what a change concerns besides the changed object", () => {
+describe("which objects a change affects", () => {
   const of = (kind: Kind, name: string, spec: object, namespace = "shop") => anObject(kind, spec, { name, namespace });
   const limiting = (name: string) => [{ ratelimits: [{ namespace: name, limit: 1, duration: "1s" }] }];
 
@@ -103,5 +103,5 @@ describe("what a change concerns besides the changed object", () => {
       change: { kind: "Role", before: of("Role", "broken", {}), after: of("Role", "broken", { name: "" }) },
       objects: [],
     },
-  ])("$name", ({ change, objects }) => expect(concerned(change)).toEqual(objects));
+  ])("objects affected by a change: $name", ({ change, objects }) => expect(concerned(change)).toEqual(objects));
 });

@@ -8,7 +8,7 @@ import { unknownFields } from "./unknown-fields.ts";
 const SPEC = { api: { name: "orders" }, target: { port: 80 } };
 const parse = (more: object) => parseSpec(ApiKeyPolicySpec, anObject("ApiKeyPolicy", { ...SPEC, ...more }));
 
-test("fields that a later release added are left out and listed, at every level", () => {
+test("parseSpec ignores and lists unknown fields at every level", () => {
   const { spec, unknown } = parse({
     strictness: "Normal",
     target: { port: 80, tls: { mode: "Off" } },
@@ -18,11 +18,11 @@ test("fields that a later release added are left out and listed, at every level"
   expect(spec).toEqual(parse({ rules: [{ ratelimits: [{ name: "a", limit: 1, duration: "1m" }] }] }).spec);
 });
 
-test("an object that this release knows whole lists nothing", () => {
+test("parseSpec lists no fields for a fully known object", () => {
   expect(parse({})).not.toHaveProperty("unknown");
 });
 
-test("what else is wrong is told beside them, also by rules over several fields", () => {
+test("parseSpec reports invalid values beside unknown fields, including cross-field rules", () => {
   expect(parse({ strictness: "x", api: { name: "orders", id: "api_12345678" } }).problems).toMatchObject([
     { location: "spec.api", message: "exactly one of name and id is needed" },
   ]);
@@ -37,11 +37,11 @@ test.each([
     rule: { access: "Anonymous", match: { headers: [{ name: "X-Internal" }] } },
   },
   { name: "deep in it", rule: { match: { path: { prefix: "/", regex: "x" } } } },
-])("an unknown field in the match $name is a problem: without it the rule would apply to more requests", ({ rule }) => {
+])("parseSpec rejects an unknown field in the match $name, which would widen the rule", ({ rule }) => {
   expect(parse({ rules: [rule] }).problems?.[0]?.message).toBe("is not a known field");
 });
 
-test("who may refer to an object does not depend on fields that are not known", () => {
+test("parseSpec evaluates access references independently of unknown fields", () => {
   const target = anObject(
     "RatelimitNamespace",
     { name: "n", allowedNamespaces: ["dev"], later: 1 },
@@ -51,13 +51,13 @@ test("who may refer to an object does not depend on fields that are not known", 
   expect(mayRefer(RatelimitNamespaceSpec, target, "lab")).toBe(false);
 });
 
-test("the object is not changed by being read", () => {
+test("parseSpec does not mutate the object", () => {
   const object = anObject("ApiKeyPolicy", { ...SPEC, strictness: "x" });
   parseSpec(ApiKeyPolicySpec, object);
   expect(object.spec).toHaveProperty("strictness");
 });
 
-test("the warning names a few of many, and ends when they are gone", () => {
+test("UnknownFields condition names a few fields and ends when they are removed", () => {
   const many = Object.fromEntries(Array.from({ length: 9 }, (_, i) => [`field${i}`, 1]));
   const told = unknownFields(anObject("ApiKeyPolicy", { ...SPEC, ...many }), []);
   expect(told).toMatchObject({ status: "True", reason: "NewerSchema", alerts: true });

@@ -10,7 +10,7 @@ import { expect, test } from "vitest";
 /** They write statuses, and read an object's own for its conditions: what was told already. */
 const WRITERS = new Set(["status.ts", "reconcile-object.ts"]);
 
-test("no reconciler reads a status, its own or another object's", () => {
+test("reconcilers never read the status of any object", () => {
   const files = readdirSync(import.meta.dirname, { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".ts") && !name.endsWith(".test.ts"))
     .filter((name) => !WRITERS.has(name));
@@ -30,4 +30,4 @@ test.each([
   "const { namespaceId } = parseStatus(RatelimitNamespaceStatus, target);",
   "function of({ spec, status }: ManifestObject) {",
   "const { spec, status } = target;",
-])("which would be seen in %s", (text) => expect(readsStatus(text)).toBe(true));
+])("status check detects a status read in %s", (text) => expect(readsStatus(text)).toBe(true));

@@ -14,7 +14,7 @@ const input = (verdict: Verdict, status?: unknown, generation = 1) => ({
 });
 const typesOf = (status: unknown) => (status as { conditions: Condition[] }).conditions.map(({ type }) => type);
 
-test("Ready is always there; Reconciling and Stalled only while they hold", () => {
+test("Ready condition always exists, and Reconciling and Stalled only while True", () => {
   const first = statusOf(input(progressing("DependencyNotReady", "waits"))).status;
   expect(typesOf(first)).toEqual(["Ready", "Reconciling"]);
   const second = statusOf(input(stalled("Conflict", "taken"), first)).status;
@@ -24,53 +24,53 @@ test("Ready is always there; Reconciling and Stalled only while they hold", () =
   expect(third).toMatchObject({ roleId: "role_1", observedGeneration: 1 });
 });
 
-test("nothing is written while nothing changes", () => {
+test("status is written only when it changes", () => {
   const { status } = statusOf(input(ready("done")));
   expect(statusOf({ ...input(ready("done"), status), nowMs: NOW_MS + 86_400_000 })).toEqual({ events: [] });
 });
 
-test("what an older release wrote, and this one does not know, leaves the status", () => {
+test("status fields unknown to this version are removed", () => {
   const { status } = statusOf(input(ready("done")));
   const older = { ...status, lastSyncTime: "2026-03-01T11:00:00Z" };
   expect(statusOf(input(ready("done"), older))).toEqual({ status, events: [] });
 });
 
-test("the time of the transition moves with the condition's status alone", () => {
+test("lastTransitionTime changes only with the status of the condition", () => {
   const { status } = statusOf(input(stalled("Conflict", "one")));
   const later = statusOf({ ...input(stalled("InvalidSpec", "two"), status), nowMs: NOW_MS + 60_000 }).status;
   const ready = (later as { conditions: Condition[] }).conditions[0];
   expect(ready).toMatchObject({ reason: "InvalidSpec", lastTransitionTime: "2026-03-01T12:00:00Z" });
 });
 
-test("an Event tells of a transition, and not of what is known already", () => {
+test("Event is emitted for a condition transition and not for a repeated status", () => {
   const first = statusOf(input(stalled("Conflict", "taken")));
   expect(first.events).toMatchObject([{ type: "Warning", reason: "Conflict", note: "taken" }]);
   expect(statusOf(input(stalled("Conflict", "taken by another"), first.status)).events).toEqual([]);
   expect(statusOf(input(ready("done"), first.status)).events).toMatchObject([{ type: "Normal", reason: "Succeeded" }]);
 });
 
-test("a new generation is observed even when all else stays", () => {
+test("observedGeneration is updated even if all conditions are unchanged", () => {
   const { status } = statusOf(input(ready("done")));
   const next = statusOf(input(ready("done"), status, 2)).status;
   expect(next).toMatchObject({ observedGeneration: 2, conditions: [{ observedGeneration: 2 }] });
 });
 
-test("ids that are not known any more leave the status", () => {
+test("ids that are no longer known are removed from the status", () => {
   const { status } = statusOf(input(ready("done")));
   expect(statusOf({ ...input(ready("done"), status), own: { roleId: undefined } }).status).not.toHaveProperty("roleId");
 });
 
-test("an invalid status is written again", () => {
+test("invalid status is rewritten", () => {
   expect(typesOf(statusOf(input(ready("done"), { conditions: "broken" })).status)).toEqual(["Ready"]);
 });
 
-test("an object was Ready only for the generation that it was Ready at", () => {
+test("Ready condition applies only to its observed generation", () => {
   const { status } = statusOf(input(ready("done")));
   expect(wasReady(anObject("Role", {}, { status }))).toBe(true);
   expect(wasReady(anObject("Role", {}, { status, generation: 2 }))).toBe(false);
 });
 
-test("while the API is away Reconciling is added once, and Ready is left alone", () => {
+test("unavailable API adds Reconciling once and leaves Ready unchanged", () => {
   const { status } = statusOf(input(ready("done")));
   const object = anObject("Role", {}, { status });
   const away = progressing("ApiUnavailable", "not reachable");
@@ -80,7 +80,7 @@ test("while the API is away Reconciling is added once, and Ready is left alone",
   expect(withReconciling(anObject("Role", {}, { status: added }), away, NOW_MS)).toBeUndefined();
 });
 
-test("an Event tells when a condition that alerts begins to hold and when it ends, and is silent in between", () => {
+test("Event is emitted at the start and end of an alerting condition only", () => {
   const { status: before } = statusOf(input(ready("done")));
   const look = (holds: boolean, status: unknown, message = "late") =>
     statusOf({

@@ -52,7 +52,7 @@ function startWatch(client: OpenKubeClient) {
 const getNamespaces = { method: "GET", path: "/api/v1/namespaces", query: { limit: "1" } } as const;
 
 test(
-  "two connections carry a hundred requests and twelve watches",
+  "two Kubernetes API connections carry 100 requests and 12 watches",
   async () => {
     const { line, client } = await overLine();
     const watches = Array.from({ length: 12 }, () => startWatch(client));
@@ -72,7 +72,7 @@ test(
 );
 
 test(
-  "a connection that the network forgot is replaced after the deadline of a request",
+  "Kubernetes API connection is replaced after a request times out",
   async () => {
     const { line, client } = await overLine();
     const quick = { ...getNamespaces, deadlineMs: 500 };
@@ -89,7 +89,7 @@ test(
 );
 
 test(
-  "another certificate takes another connection, and a watch on the old one goes on",
+  "new client certificate opens a new Kubernetes API connection while watches continue",
   async () => {
     let ca: string | undefined;
     const { line, client } = await overLine((signIn) => ({
@@ -114,7 +114,7 @@ test(
   KUBERNETES_START_MS,
 );
 
-test("over HTTP/1.1 requests share four connections, however many watches are open", async () => {
+test("Kubernetes API requests over HTTP/1.1 share four connections beside any number of watches", async () => {
   const server = createServer((request, response) => {
     response.writeHead(200, { "content-type": "application/json" });
     if (request.url?.includes("watch=true")) response.write(`${JSON.stringify({ type: "BOOKMARK", object: {} })}\n`);
@@ -139,7 +139,7 @@ test("over HTTP/1.1 requests share four connections, however many watches are op
   expect(line.openMax).toBe(12 + 4);
 });
 
-test("what the server does not accept any more is asked for again", async () => {
+test("rejected Kubernetes API credentials are loaded again", async () => {
   const { access } = await readKubeconfig((await startKubernetes()).kubeconfigPath, {});
   let isStale = true;
   const client = openClient({

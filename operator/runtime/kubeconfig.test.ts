@@ -53,7 +53,7 @@ async function kubeconfig({ user = {}, cluster = {}, context = {} }: Deps): Prom
 const open = async (deps: Deps) => await readKubeconfig(await kubeconfig(deps), { PATH: "/bin:/usr/bin" });
 const signedIn = async (deps: Deps) => await (await open(deps)).access.signIn();
 
-test("the current context decides about cluster, user and namespace", async () => {
+test("kubeconfig current context selects cluster, user and namespace", async () => {
   const path = await kubeconfig({
     user: { token: "t" },
     cluster: {
@@ -72,13 +72,13 @@ test("the current context decides about cluster, user and namespace", async () =
   });
 });
 
-test("without a namespace it is default, and without a user there is nothing to sign in with", async () => {
+test("kubeconfig without namespace uses default, and without user has no credentials", async () => {
   const { access, namespace } = await open({ user: null });
   expect(namespace).toBe("default");
   expect((await access.signIn()).headers).toEqual({});
 });
 
-test("certificates and a token come from files beside the kubeconfig; as text they have precedence", async () => {
+test("kubeconfig certificates and tokens come from relative files, but inline data wins", async () => {
   for (const name of ["ca.pem", "cert.pem", "key.pem"]) await writeFile(join(dir, name), `file ${name}`);
   await writeFile(join(dir, "token"), "from the file\n");
   const user = { "client-certificate": "cert.pem", "client-key": "key.pem", token: "t", tokenFile: "token" };
@@ -91,17 +91,17 @@ test("certificates and a token come from files beside the kubeconfig; as text th
   expect(asText.tls).toMatchObject({ cert: "cert", key: "key" });
 });
 
-test("a name and a password are sent as Basic, and the user to act as is named", async () => {
+test("kubeconfig sends username and password as Basic authentication and impersonates users", async () => {
   const { headers } = await signedIn({ user: { username: "ada", password: "s3:cret", as: "bob" } });
   expect(headers).toEqual({ authorization: `Basic ${base64("ada:s3:cret")}`, "impersonate-user": "bob" });
 });
 
-test("the certificate is checked unless the cluster says otherwise", async () => {
+test("kubeconfig verifies the server certificate unless disabled", async () => {
   expect((await signedIn({})).tls.rejectUnauthorized).toBeUndefined();
   expect((await signedIn({ cluster: { "insecure-skip-tls-verify": true } })).tls.rejectUnauthorized).toBe(false);
 });
 
-test("a file is read again after a minute, or when the server refused what it had", async () => {
+test("kubeconfig files are reread after a minute or a rejection", async () => {
   vi.useFakeTimers({ toFake: ["Date"] });
   const token = join(dir, "token");
   await writeFile(token, "one");
@@ -132,7 +132,7 @@ async function plugin(status: string): Promise<object> {
 }
 const printed = (status: string) => `printf '{"kind":"ExecCredential","status":${status}}' $n`;
 
-test("a plugin's credential is used until shortly before it expires", async () => {
+test("exec plugin credential is used until shortly before it expires", async () => {
   vi.useFakeTimers({ toFake: ["Date"] });
   vi.setSystemTime(Date.parse("2026-01-01T00:00:00Z"));
   const status =
@@ -147,7 +147,7 @@ test("a plugin's credential is used until shortly before it expires", async () =
   expect((await access.signIn()).headers.authorization).toBe("Bearer t2");
 });
 
-test("a plugin's credential without an expiry is used until the server refuses it", async () => {
+test("exec plugin credential without expiry is used until the server rejects it", async () => {
   const { access } = await open({ user: { exec: await plugin(printed('{"token":"t%d"}')) } });
   await access.signIn();
   expect((await access.signIn()).headers.authorization).toBe("Bearer t1");
@@ -155,7 +155,7 @@ test("a plugin's credential without an expiry is used until the server refuses i
   expect((await access.signIn()).headers.authorization).toBe("Bearer t2");
 });
 
-test("a plugin gets its arguments, its environment and what is asked for", async () => {
+test("exec plugin receives its arguments, environment and ExecCredential request", async () => {
   const exec = await plugin(
     `printf '%s|%s|%s' "$1" "$ZONE" "$KUBERNETES_EXEC_INFO" > ${dir}/given\n${printed('{"token":"t"}')}`,
   );
@@ -173,13 +173,13 @@ test("a plugin gets its arguments, its environment and what is asked for", async
 test.each([
   { name: "fails", status: "echo 'log in first' >&2; exit 3", says: /plugin .* failed \(3\): log in first/ },
   { name: "prints something else", status: "echo secret", says: /printed no ExecCredential/ },
-])("a plugin that $name is named, and nothing that it printed on its output", async ({ status, says }) => {
+])("exec plugin that $name is named in the error without its output", async ({ status, says }) => {
   const failing = signedIn({ user: { exec: await plugin(status) } });
   await expect(failing).rejects.toThrow(says);
   await expect(failing).rejects.not.toThrow(/secret/);
 });
 
-test("a plugin that is not installed says how to get it", async () => {
+test("missing exec plugin error contains the install hint", async () => {
   const exec = { apiVersion: "v1", command: "no-such-plugin-here", installHint: "Install it from the cloud." };
   await expect(signedIn({ user: { exec } })).rejects.toThrow(/ENOENT.*Install it from the cloud/);
 });
@@ -188,6 +188,6 @@ test.each([
   { name: "an auth-provider", parts: { user: { "auth-provider": { name: "gcp" } } }, says: /use an exec plugin/ },
   { name: "a cluster without a server", parts: { cluster: { server: null } }, says: /server/ },
   { name: "a context whose user is missing", parts: { context: { user: "gone" } }, says: /no user named gone/ },
-])("$name is refused with a reason", async ({ parts: deps, says }) => {
+])("kubeconfig with $name is rejected with a reason", async ({ parts: deps, says }) => {
   await expect(open(deps)).rejects.toThrow(says);
 });

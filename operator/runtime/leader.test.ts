@@ -121,7 +121,7 @@ const refuse = () => {
 };
 
 describe("a follower", () => {
-  test("does not take a Lease for 15 s after the last change that it saw, and takes it exactly then", async () => {
+  test("follower takes an expired Lease exactly 15 s after its last change", async () => {
     const api = new LeaseApi();
     api.put(specOf("other"));
     const { election, clock } = aReplica(api, "me");
@@ -142,14 +142,14 @@ describe("a follower", () => {
     expect(api.spec?.acquireTime).not.toBe(specOf("other").acquireTime);
   });
 
-  test("takes a released one at once", async () => {
+  test("follower takes a released Lease immediately", async () => {
     const api = new LeaseApi();
     api.put(specOf(""));
     const { election } = aReplica(api, "me");
     await waitFor("the Lease to be taken", () => election.leading);
   });
 
-  test("creates a missing one, and of two replicas that do so one leads", async () => {
+  test("one of two followers that create a missing Lease becomes leader", async () => {
     const api = new LeaseApi();
     const read = Promise.withResolvers<void>();
     // Both have read that there is none before either writes.
@@ -176,7 +176,7 @@ describe("a leader", () => {
     return leader;
   }
 
-  test("keeps the time of its election and the count of transitions when it renews", async () => {
+  test("leader renewal keeps acquireTime and leaseTransitions", async () => {
     const api = new LeaseApi();
     api.put({ ...specOf("me"), renewTime: "2026-01-01T00:00:01.000000Z" });
     const { told } = await aLeader(api);
@@ -188,7 +188,7 @@ describe("a leader", () => {
   test.each([
     { name: "are refused", fault: refuse },
     { name: "hang", fault: hang },
-  ])("stays the leader for exactly 10 s after the last renewal when all further ones $name", async ({ fault }) => {
+  ])("leader stays leader for exactly 10 s after renewals start to $name", async ({ fault }) => {
     const api = new LeaseApi();
     const { election, clock, told } = await aLeader(api);
     clock.ms = 7_000;
@@ -204,7 +204,7 @@ describe("a leader", () => {
     expect(told).toEqual(["started", "stopped"]);
   });
 
-  test("counts its term from when a renewal was sent, because the others count from its arrival, not from its reply", async () => {
+  test("leader term starts when the renewal is sent, not when it returns", async () => {
     const api = new LeaseApi();
     const { election, clock } = await aLeader(api);
     const respond = await api.holdRenewal();
@@ -217,7 +217,7 @@ describe("a leader", () => {
     await waitFor("it to follow", () => !election.leading);
   });
 
-  test("does not lead after a renewal whose reply came after the end of its term", async () => {
+  test("leader steps down when a renewal returns after the end of its term", async () => {
     const api = new LeaseApi();
     const { election, clock, told } = await aLeader(api);
     const respond = await api.holdRenewal();
@@ -229,7 +229,7 @@ describe("a leader", () => {
     expect(told).toEqual(["started", "stopped"]);
   });
 
-  test("becomes a follower when the Lease names another holder", async () => {
+  test("leader becomes a follower when the Lease names another holder", async () => {
     const api = new LeaseApi();
     const { election, told } = await aLeader(api);
     api.put(specOf("other"));
@@ -239,7 +239,7 @@ describe("a leader", () => {
     expect(api.spec?.holderIdentity).toBe("other");
   });
 
-  test("releases the Lease when it closes, after it has reported that it stopped leading", async () => {
+  test("closing leader reports the end of leadership, then releases the Lease", async () => {
     const api = new LeaseApi();
     const { election, told } = await aLeader(api);
     let leadingAtRelease: boolean | undefined;
@@ -259,7 +259,7 @@ describe("a leader", () => {
   const passes = () => new Promise((resolve) => setTimeout(resolve, 50));
 });
 
-test("a replica that closes does not change the Lease of another", async () => {
+test("closing follower does not change the Lease of the leader", async () => {
   const api = new LeaseApi();
   api.put(specOf("other"));
   const { election, told } = aReplica(api, "me");
@@ -269,22 +269,22 @@ test("a replica that closes does not change the Lease of another", async () => {
   expect(told).toEqual([]);
 });
 
-test("a leader that checks the clock every 2 s stops before another may start", () => {
+test("leader that checks the clock every 2 s stops before another starts", () => {
   const { leaseMs, renewMs, giveUpMs } = LEASE_TIMING;
   expect(giveUpMs + renewMs).toBeLessThan(leaseMs);
   expect({ leaseMs, renewMs, giveUpMs }).toEqual({ leaseMs: 15_000, renewMs: 2_000, giveUpMs: 10_000 });
 });
 
-test("a MicroTime has six digits after the point", () => {
+test("MicroTime has six fractional digits", () => {
   expect(microTime()).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
 });
 
-describe("what keeps any replica from leading is a problem", () => {
+describe("problems that prevent leadership", () => {
   const failing = (error: Error) => () => {
     throw error;
   };
 
-  test("at once when the right to the Lease is missing, until it is granted", async () => {
+  test("leader election reports a missing Lease permission until it is granted", async () => {
     const api = new LeaseApi();
     api.before = failing(new KubeError(403, "Forbidden", "no rights"));
     const replica = aReplica(api, "a");
@@ -296,7 +296,7 @@ describe("what keeps any replica from leading is a problem", () => {
     await waitFor("it to be over", () => replica.election.problem === undefined);
   });
 
-  test("after the time of a Lease when the API does not answer", async () => {
+  test("leader election reports an unreachable API after one Lease duration", async () => {
     const api = new LeaseApi();
     const replica = aReplica(api, "a");
     await waitFor("it to lead", () => replica.election.leading);

@@ -79,7 +79,7 @@ async function follow(script: Script[]) {
   return { watching, asked, changes, until, clock, state };
 }
 
-test("a list of several pages is one list; then it watches from the list's version", async () => {
+test("list-watch joins pages of a list and watches from its resourceVersion", async () => {
   const { watching, asked, changes, until } = await follow([
     list(5, [object("a", 1)], "more"),
     list(5, [object("b", 2)]),
@@ -90,7 +90,7 @@ test("a list of several pages is one list; then it watches from the list's versi
   expect(watching.get("shop", "a")?.metadata.name).toBe("a");
 });
 
-test("a list that breaks between two pages starts again", async () => {
+test("list-watch restarts a list that fails between two pages", async () => {
   const { asked, changes, until } = await follow([
     list(5, [object("a", 1)], "more"),
     { status: 500 },
@@ -101,7 +101,7 @@ test("a list that breaks between two pages starts again", async () => {
   expect(changes).toEqual(["+a", "+b"]);
 });
 
-test("a watch that ends or stays silent continues from the last event or bookmark", async () => {
+test("list-watch resumes an ended or silent watch from the last event or bookmark", async () => {
   const { asked, changes, until } = await follow([
     list(5, [object("a", 1)]),
     { watch: [event("MODIFIED", object("a", 7))] },
@@ -115,22 +115,19 @@ test("a watch that ends or stays silent continues from the last event or bookmar
 test.each([
   { name: "an event says so", script: { watch: [event("ERROR", { code: 410, reason: "Expired" })] } },
   { name: "the answer says so", script: { status: 410 } },
-])(
-  "a version that is too old leads to a new list, when $name; what is gone by then is reported",
-  async ({ script }) => {
-    const { watching, asked, changes, until } = await follow([
-      list(5, [object("a", 1), object("b", 2)]),
-      script,
-      list(9, [object("b", 2), object("c", 8)]),
-    ]);
-    await until(4);
-    expect(asked).toEqual(["list", "watch from 5", "list", "watch from 9"]);
-    expect(changes).toEqual(["+a", "+b", "-a", "+c"]);
-    expect(watching.list()).toHaveLength(2);
-  },
-);
+])("list-watch relists and reports deletions when its version is too old: $name", async ({ script }) => {
+  const { watching, asked, changes, until } = await follow([
+    list(5, [object("a", 1), object("b", 2)]),
+    script,
+    list(9, [object("b", 2), object("c", 8)]),
+  ]);
+  await until(4);
+  expect(asked).toEqual(["list", "watch from 5", "list", "watch from 9"]);
+  expect(changes).toEqual(["+a", "+b", "-a", "+c"]);
+  expect(watching.list()).toHaveLength(2);
+});
 
-test("an own write is not undone by an earlier event, nor a new object by the deletion of an older one with its name", async () => {
+test("list-watch never lets an older event undo a local write or delete a new object", async () => {
   const { watching, changes, until } = await follow([
     list(5, [object("a", 1), object("b", 2, "new")]),
     { watch: [event("MODIFIED", object("a", 6)), event("DELETED", object("b", 7, "old"))] },
@@ -143,7 +140,7 @@ test("an own write is not undone by an earlier event, nor a new object by the de
   expect(changes).toEqual(["+a", "+b", "~a"]);
 });
 
-test("an open watch is heard of with each event, and a closed one is not among the states any more", async () => {
+test("list-watch reports the age of open watches and removes closed ones", async () => {
   const { watching, until, clock, state } = await follow([
     list(5, []),
     { watch: [event("BOOKMARK", { metadata: { resourceVersion: "9" } })], hold: true },
@@ -158,7 +155,7 @@ test("an open watch is heard of with each event, and a closed one is not among t
   expect(state()).toBeUndefined();
 });
 
-test("a watch that fails gets older, and keeps the reason until it works again", async () => {
+test("failing list-watch ages and keeps its error until it recovers", async () => {
   const { until, clock, state } = await follow([list(5, []), { status: 403 }, { status: 403 }, { hold: true }]);
   await until(2);
   clock.ms = 1_000;
@@ -168,7 +165,7 @@ test("a watch that fails gets older, and keeps the reason until it works again",
   expect(state()?.ageMs).toBe(0);
 });
 
-test("a list that is refused is a failure before anything was heard", async () => {
+test("list-watch reports a rejected initial list as a failure", async () => {
   const { until, state } = await follow([{ status: 403 }, { status: 403 }]);
   await until(2);
   expect(state()).toMatchObject({ ageMs: undefined, failure: expect.objectContaining({ status: 403 }) });

@@ -15,19 +15,19 @@ afterEach(() => rm(mount, { recursive: true }));
 
 const env = { KUBERNETES_SERVICE_HOST: "10.96.0.1", KUBERNETES_SERVICE_PORT: "443" };
 
-test("a pod signs in with its ServiceAccount", async () => {
+test("pod access uses the ServiceAccount token", async () => {
   const { access, namespace } = await podAccess(env, mount);
   expect(namespace).toBe("postern");
   expect(access.server).toBe("https://10.96.0.1:443");
   expect(await access.signIn()).toEqual({ headers: { authorization: "Bearer one" }, tls: { ca: "ca" } });
 });
 
-test("an IPv6 address is put in brackets", async () => {
+test("pod access puts an IPv6 address in brackets", async () => {
   const { access } = await podAccess({ ...env, KUBERNETES_SERVICE_HOST: "fd00::1" }, mount);
   expect(access.server).toBe("https://[fd00::1]:443");
 });
 
-test("a token that the server refused is read again", async () => {
+test("pod access rereads a rejected ServiceAccount token", async () => {
   const { access } = await podAccess(env, mount);
   await access.signIn();
   await writeFile(join(mount, "token"), "two");
@@ -36,6 +36,6 @@ test("a token that the server refused is read again", async () => {
   expect((await access.signIn()).headers.authorization).toBe("Bearer two");
 });
 
-test("outside of a pod it says what to do", async () => {
+test("pod access outside a pod fails with instructions", async () => {
   await expect(podAccess({}, mount)).rejects.toThrow(/give a kubeconfig file/);
 });

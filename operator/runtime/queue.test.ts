@@ -37,7 +37,7 @@ function heldWork() {
   return { work, running, started, end };
 }
 
-test("a key that is added many times is queued once, and never has two workers", async () => {
+test("reconcile queue deduplicates keys and processes each key in one worker only", async () => {
   const { work, running, started, end } = heldWork();
   const queue = open({ work });
   queue.add("a");
@@ -52,7 +52,7 @@ test("a key that is added many times is queued once, and never has two workers",
   expect(queue.depth).toBe(0);
 });
 
-test("at most `concurrency` keys are processed at a time", async () => {
+test("reconcile queue processes at most `concurrency` keys concurrently", async () => {
   const { work, running, end } = heldWork();
   const queue = open({ work, concurrency: 2 });
   for (const key of ["a", "b", "c"]) queue.add(key);
@@ -63,7 +63,7 @@ test("at most `concurrency` keys are processed at a time", async () => {
   await end("c");
 });
 
-test("a failure is retried after a wait that doubles; success resets the count of failures", async () => {
+test("reconcile queue retries with exponential backoff, which success resets", async () => {
   vi.useFakeTimers();
   const waits: number[] = [];
   let failing = true;
@@ -88,7 +88,7 @@ test("a failure is retried after a wait that doubles; success resets the count o
   expect(waits.at(-1)).toBe(100);
 });
 
-test("a key that adds itself while it fails is not retried in a hot loop", async () => {
+test("reconcile queue backs off a key that re-adds itself while failing", async () => {
   vi.useFakeTimers();
   let runs = 0;
   const queue: WorkQueue = open({
@@ -103,7 +103,7 @@ test("a key that adds itself while it fails is not retried in a hot loop", async
   expect(runs).toBe(1);
 });
 
-test("requeueAfterMs processes the key again then; an earlier time wins, and an event does not wait for it", async () => {
+test("reconcile queue honors requeueAfterMs, the earliest time wins, events run immediately", async () => {
   vi.useFakeTimers();
   const at: number[] = [];
   const begin = Date.now();
@@ -126,7 +126,7 @@ test("requeueAfterMs processes the key again then; an earlier time wins, and an 
   expect(at).toEqual([0, 1000, 1300, 1400]);
 });
 
-test("a paused queue collects keys and processes them when it is resumed", () => {
+test("paused reconcile queue collects keys until it is resumed", () => {
   const { work, running, end } = heldWork();
   const queue = open({ work, paused: true });
   queue.add("a");
@@ -137,7 +137,7 @@ test("a paused queue collects keys and processes them when it is resumed", () =>
   return Promise.all([end("a"), end("b")]);
 });
 
-test("closing waits for running work and starts no more", async () => {
+test("closing reconcile queue waits for running work and starts no more", async () => {
   const { work, started, end } = heldWork();
   const queue = open({ work, concurrency: 1 });
   queue.add("a");
@@ -154,7 +154,7 @@ test("closing waits for running work and starts no more", async () => {
   expect(started).toEqual(["a"]);
 });
 
-test("ten thousand objects of one namespace delay another's by one each, and the order within a namespace stays", async () => {
+test("reconcile queue alternates between namespaces despite 10,000 objects in one", async () => {
   const { work, started, end } = heldWork();
   const queue = open({ work, concurrency: 1 });
   for (let i = 0; i < 10_000; i++) queue.add(`busy/${i}`);

@@ -10,4 +10,6 @@ test.each([
   ["/api/v1/pods", "pods", undefined],
   ["/api/v1/namespaces", "namespaces", undefined],
   ["/api/v1/namespaces/shop", "namespaces", undefined],
-])("%s is %s, in %s", (path, resource, namespace) => expect(readResourcePath(path)).toEqual({ resource, namespace }));
+])("resource path %s has resource %s and namespace %s", (path, resource, namespace) =>
+  expect(readResourcePath(path)).toEqual({ resource, namespace }),
+);

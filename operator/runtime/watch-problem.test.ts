@@ -35,4 +35,4 @@ test.each<{ name: string; state: Partial<WatchState>; problem: string | undefine
     state: { ageMs: undefined, failure: forbidden },
     problem: "roles may not be watched: 403 Forbidden: no rights",
   },
-])("$name", ({ state, problem }) => expect(watchProblem({ ...watching, ...state })).toBe(problem));
+])("watch problem: $name", ({ state, problem }) => expect(watchProblem({ ...watching, ...state })).toBe(problem));

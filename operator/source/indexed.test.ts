@@ -12,7 +12,7 @@ const aRole = (name: string, words: string[], more: Partial<ManifestObject["meta
   anObject("Role", { words }, { name, ...more });
 const namesOf = (objects: readonly ManifestObject[]) => objects.map(({ metadata }) => metadata.name).sort();
 
-test("finds each object by every value that it has, and by no value that it had before it changed", () => {
+test("object index finds objects by all current values and no former values", () => {
   const index = createIndex(INDEXES);
   const before = aRole("a", ["x", "y", "y"]);
   index.take({ kind: "Role", after: before });
@@ -27,7 +27,7 @@ test("finds each object by every value that it has, and by no value that it had 
   expect(namesOf(index.having("Role", "namespace", "shop"))).toEqual(["b"]);
 });
 
-test("keeps kinds, indexes and namespaces apart, also where values look alike", () => {
+test("object index separates kinds, indexes and namespaces with equal values", () => {
   const index = createIndex(INDEXES);
   index.take({ kind: "Role", after: aRole("a", ["shop", "namespace shop", ""]) });
   index.take({ kind: "ApiKey", after: anObject("ApiKey", { words: ["shop"] }, { name: "a", namespace: "bank" }) });
@@ -40,7 +40,7 @@ test("keeps kinds, indexes and namespaces apart, also where values look alike", 
   expect(index.having("RatelimitOverride", "word", "shop")).toEqual([]);
 });
 
-test("a listener is told of a change when the index has it", async () => {
+test("object index is updated before its listeners are called", async () => {
   let report: (change: ManifestChange) => void = () => undefined;
   const start: ManifestSource["start"] = async (onChange) => {
     report = onChange;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { trimObject } from "./kubernetes.ts";
 
-test("of an object's metadata so little is kept that its annotations and labels, which have no bound, fill no memory", () => {
+test("Kubernetes source drops annotations and labels to bound memory", () => {
   const kept = {
     name: "orders",
     namespace: "shop",

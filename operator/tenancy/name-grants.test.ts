@@ -12,7 +12,7 @@ nameGrants:
 const may = (use: Partial<NameUse>): boolean =>
   mayUseName(nameGrants, { kind: "Role", name: "free", namespace: "dev", workspace: "team-shop", ...use });
 
-describe("within a workspace a name", () => {
+describe("names within a workspace", () => {
   test.each<{ name: string; use: Partial<NameUse> }>([
     { name: "that no grant lists", use: { name: "order" } },
     { name: "of a kind that the grant does not mean", use: { kind: "RatelimitNamespace", name: "orders.read" } },
@@ -24,7 +24,7 @@ describe("within a workspace a name", () => {
       name: "that is granted in another workspace than the only one",
       use: { name: "team.editor", workspace: undefined },
     },
-  ])("$name may be used", ({ use }) => expect(may(use)).toBe(true));
+  ])("name $name may be used", ({ use }) => expect(may(use)).toBe(true));
 
   test.each<{ name: string; use: Partial<NameUse> }>([
     { name: "that is granted to others", use: { name: "orders.read" } },
@@ -32,7 +32,7 @@ describe("within a workspace a name", () => {
     { name: "whose grant names a longer namespace", use: { name: "admin", namespace: "pro" } },
     { name: "that is granted to nobody", use: { kind: "RatelimitNamespace", name: "closed", namespace: "prod" } },
     { name: "that is granted to others in this workspace", use: { name: "team.editor" } },
-  ])("$name may not be used", ({ use }) => expect(may(use)).toBe(false));
+  ])("name $name may not be used", ({ use }) => expect(may(use)).toBe(false));
 });
 
 test.each([
@@ -41,10 +41,10 @@ test.each([
   { text: "workspaces: [{ workspace: a, namespaces: ['*-prod'] }]", says: /workspaces\.0\.namespaces\.0/ },
   { text: "namespaceLabels: Maybe", says: /namespaceLabels/ },
   { text: "just a text", says: /file/ },
-])("settings such as `$text` are refused, with the place", ({ text, says }) =>
+])("invalid tenancy settings `$text` are rejected with the location", ({ text, says }) =>
   expect(() => parseSettings(text)).toThrow(says),
 );
 
-test("an empty file of settings means the defaults", () => {
+test("empty tenancy settings file uses the defaults", () => {
   expect(parseSettings("")).toEqual({ namespaceLabels: "Follow", workspaces: [], nameGrants: [] });
 });

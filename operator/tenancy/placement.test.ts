@@ -35,7 +35,7 @@ test.each<{ name: string; namespace: string; known?: Partial<Known>; workspace: 
     known: { byDefault: "shared", settings: ignoringLabels },
     workspace: "shared",
   },
-])("a namespace acts in a workspace: $name", ({ namespace, known, workspace }) =>
+])("namespace resolves to a workspace: $name", ({ namespace, known, workspace }) =>
   expect(placementOf(namespace, aCluster(known))).toEqual({ workspace }),
 );
 
@@ -69,6 +69,6 @@ test.each<{ name: string; namespace: string; known?: Partial<Known>; reason: str
     reason: "none",
     says: /"gone"/,
   },
-])("a namespace $name acts in no workspace", ({ namespace, known, reason, says }) =>
+])("namespace $name resolves to no workspace", ({ namespace, known, reason, says }) =>
   expect(placementOf(namespace, aCluster(known))).toEqual({ reason, message: expect.stringMatching(says) }),
 );

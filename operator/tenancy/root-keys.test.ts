@@ -20,7 +20,7 @@ async function follow(dir: string) {
   return { changes, now: () => Object.fromEntries(keys.current()) };
 }
 
-test("a file that is added, changed or removed is taken over, and nothing else is told", async () => {
+test("root key folder reports only added, changed and removed files", async () => {
   const dir = await aFolder();
   await writeFile(join(dir, "team-a"), "root_a1\n");
   const { now, changes } = await follow(dir);
@@ -34,7 +34,7 @@ test("a file that is added, changed or removed is taken over, and nothing else i
   expect(changes).toEqual([["team-b"], ["team-a"], ["team-b"]]);
 });
 
-test("a mounted Secret, whose files are links into a folder that is replaced, is followed", async () => {
+test("root key folder follows symbolic links of a mounted Secret", async () => {
   const dir = await aFolder();
   const version = async (name: string, keys: Readonly<Record<string, string>>) => {
     await mkdir(join(dir, name));
@@ -51,7 +51,7 @@ test("a mounted Secret, whose files are links into a folder that is replaced, is
   await waitFor("the key of the new version", async () => now()["team-a"] === "root_a2", { deadlineMs: 15_000 });
 });
 
-test("what is not a root key of a workspace is left out, and the others hold", async () => {
+test("invalid root key file is skipped while other keys stay valid", async () => {
   const dir = await aFolder();
   await writeFile(join(dir, "team-a"), "root_a");
   await writeFile(join(dir, "empty"), "\n");
@@ -64,12 +64,12 @@ test("what is not a root key of a workspace is left out, and the others hold", a
   expect(now()).toEqual({ "team-a": "root_a" });
 });
 
-test("a folder that is not there at the start is an error, not an operator without workspaces", async () => {
+test("missing root key folder at startup is an error", async () => {
   const dir = await aFolder();
   await expect(follow(join(dir, "missing"))).rejects.toThrow(/ENOENT/);
 });
 
-test("a folder that goes away for a moment takes no key away", async () => {
+test("root key folder that disappears briefly keeps its keys", async () => {
   const dir = await aFolder();
   const keys = join(dir, "keys");
   await mkdir(keys);

@@ -13,7 +13,7 @@ const hosts = ["postern-webhook.postern.svc", "postern-webhook", "127.0.0.1"];
 const at = (days: number, current?: CertificateSet) =>
   renewed(current, { hosts, lifetimes, nowMs: nowMs + days * DAY_MS });
 
-test("the first set is an authority and a certificate by it, for all hosts, valid already for clocks that are behind", () => {
+test("first webhook CA and certificate cover all hosts and tolerate clock skew", () => {
   const made = at(0);
   const [authority = ""] = splitPem(made.bundle);
   const [issuer, serving] = [new X509Certificate(authority), new X509Certificate(made.cert)];
@@ -29,7 +29,7 @@ test("the first set is an authority and a certificate by it, for all hosts, vali
   for (let i = 0; i < 20; i++) expect(new X509Certificate(at(0).cert).serialNumber).not.toMatch(/^-/);
 });
 
-test("nothing changes until a third of the time is left, then another certificate comes from the same authority", () => {
+test("webhook certificate is renewed by the same CA after two thirds of its lifetime", () => {
   const made = at(0);
   expect(at(19, made)).toBe(made);
   const next = at(21, made);
@@ -39,7 +39,7 @@ test("nothing changes until a third of the time is left, then another certificat
   expect(new X509Certificate(next.cert).verify(new X509Certificate(made.bundle).publicKey)).toBe(true);
 });
 
-test("an authority that is soon over is replaced, and trusted until it is over; no certificate outlives its own", () => {
+test("expiring webhook CA is replaced, stays trusted and outlives its certificates", () => {
   let set = at(0);
   const first = splitPem(set.bundle)[0] ?? "";
   for (let day = 1; day < 200; day++) set = at(day, set);
@@ -58,7 +58,7 @@ test("an authority that is soon over is replaced, and trusted until it is over; 
   }
 });
 
-test("other hosts get another certificate; a set that contradicts itself is replaced", () => {
+test("webhook certificate is replaced for other hosts or an inconsistent Secret", () => {
   const made = at(0);
   const moved = renewed(made, { hosts: ["elsewhere.postern.svc"], lifetimes, nowMs });
   expect(moved.bundle).toBe(made.bundle);
@@ -78,7 +78,7 @@ test("other hosts get another certificate; a set that contradicts itself is repl
   }
 });
 
-test("a TLS client that trusts the bundle accepts the server, and one that trusts another does not", async () => {
+test("TLS client accepts the webhook certificate only with its CA bundle", async () => {
   const made = renewed(undefined, { hosts, lifetimes, nowMs: Date.now() });
   const server = createServer({ key: made.key, cert: made.cert });
   server.listen(0, "127.0.0.1");

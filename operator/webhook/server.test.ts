@@ -79,7 +79,7 @@ const review = (object: unknown, more: object = {}) =>
     },
   });
 
-test("a review is answered with its uid, and a refusal says why", async () => {
+test("webhook response repeats the review uid and explains a rejection", async () => {
   const { status, body } = await post("/mutate", review(aPod()));
   expect(status).toBe(200);
   expect(JSON.parse(body)).toMatchObject({
@@ -115,14 +115,17 @@ test.each([
     status: 400,
   },
   { name: "nine mebibytes", body: "x".repeat(9 * 1024 * 1024), status: 413 },
-])("$name is $status, and the server goes on", async ({ path = "/mutate", method, body = review(aPod()), status }) => {
-  const reply = await post(path, body, method === undefined ? {} : { method });
-  // A client that is still sending may see the connection end before the answer.
-  expect(status === 413 ? [413, 0] : [status]).toContain(reply.status);
-  expect((await post("/mutate", review(aPod()))).status).toBe(200);
-});
+])(
+  "webhook responds to $name with $status and keeps serving",
+  async ({ path = "/mutate", method, body = review(aPod()), status }) => {
+    const reply = await post(path, body, method === undefined ? {} : { method });
+    // A client that is still sending may see the connection end before the answer.
+    expect(status === 413 ? [413, 0] : [status]).toContain(reply.status);
+    expect((await post("/mutate", review(aPod()))).status).toBe(200);
+  },
+);
 
-test("objects of any shape are refused, or admitted with a patch; none breaks the server", async () => {
+test("webhook survives objects of any shape and admits or rejects them", async () => {
   const odd = fc.oneof(
     fc.jsonValue(),
     fc.record({ metadata: fc.jsonValue(), spec: fc.jsonValue() }),
@@ -140,26 +143,26 @@ test("objects of any shape are refused, or admitted with a patch; none breaks th
   );
 });
 
-test("a decision that throws refuses the object, and says nothing of the reason", async () => {
+test("webhook rejects an object without details when its decision throws", async () => {
   const { body } = await post("/broken", review({}));
   expect(JSON.parse(body).response).toMatchObject({ allowed: false });
   expect(body).not.toContain("on purpose");
 });
 
-test("a decision that takes too long refuses the object, before the API server gives up", async () => {
+test("webhook rejects an object before the API server times out", async () => {
   const started = performance.now();
   const { body } = await post("/never", review({}));
   expect(JSON.parse(body).response).toMatchObject({ allowed: false });
   expect(performance.now() - started).toBeLessThan(5_000);
 });
 
-test("before the manifests are known no pod is decided on", async () => {
+test("webhook decides about no pod before manifests are loaded", async () => {
   isReady = false;
   expect((await post("/mutate", review(aPod()))).status).toBe(503);
   isReady = true;
 });
 
-test("an idle connection is kept for longer than API servers keep theirs", async () => {
+test("webhook keep-alive timeout exceeds that of Kubernetes API servers", async () => {
   const agent = new Agent({ keepAlive: true });
   const call = request({ port: server.port, host: "127.0.0.1", path: "/", method: "POST", ca: set.bundle, agent });
   call.end();
@@ -170,7 +173,7 @@ test("an idle connection is kept for longer than API servers keep theirs", async
   agent.destroy();
 });
 
-test("another certificate is served to new connections, and an open one goes on", async () => {
+test("webhook serves a renewed certificate to new connections without closing open ones", async () => {
   const open = connect({ port: server.port, host: "127.0.0.1", ca: set.bundle });
   await once(open, "secureConnect");
   const next = renewed(undefined, desired);
@@ -184,7 +187,7 @@ test("another certificate is served to new connections, and an open one goes on"
   open.destroy();
 });
 
-test("a server that closes still answers on a connection that is kept, and ends it with that answer", async () => {
+test("closing webhook responds on a kept connection and then closes it", async () => {
   const options = { host: "127.0.0.1", port: 0, handlers: { "/validate": validatePolicy }, isReady: () => true };
   const own = await startWebhookServer({ ...options, observe: () => undefined, log: pino({ level: "silent" }) }, set);
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
@@ -211,7 +214,7 @@ test("a server that closes still answers on a connection that is kept, and ends 
   agent.destroy();
 });
 
-test("a handshake that never comes ends in the time of a call, so that it takes the place of no call for long", async () => {
+test("webhook closes stalled TLS handshakes within the call timeout", async () => {
   const silent = connectSocket({ port: server.port, host: "127.0.0.1" }).on("error", () => undefined);
   silent.resume();
   const startedMs = performance.now();

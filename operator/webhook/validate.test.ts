@@ -15,7 +15,7 @@ const request = (spec: object, kind = "ApiKeyPolicy") => ({
   },
 });
 
-test("queries that do not parse are refused with their places, at most five of them", () => {
+test("webhook rejects invalid permission queries with up to five locations", () => {
   const rules = [{ permissions: "a AND b" }, ...Array.from({ length: 7 }, () => ({ permissions: "a AND" }))];
   const admission = validatePolicy(request({ rules }));
   expect(admission).toMatchObject({ allowed: false });
@@ -24,7 +24,7 @@ test("queries that do not parse are refused with their places, at most five of t
   expect(message).toContain("(and 2 more)");
 });
 
-test("everything else passes: what the schema says the API server has checked, by a CRD that may be newer", () => {
+test("webhook validation accepts fields that the CRD schema already checks", () => {
   for (const spec of [{ rules: [{ permissions: "a OR b" }] }, { ofALaterRelease: 1 }, { rules: "none" }]) {
     expect(validatePolicy(request(spec))).toEqual({ allowed: true });
   }
@@ -32,7 +32,7 @@ test("everything else passes: what the schema says the API server has checked, b
 });
 
 // The API server bounds neither labels nor what a newer CRD knows, and anything in the cluster can send what it does not check.
-test("a body of 4 MB is decided within two seconds, however its labels, fields and rules are spelled", () => {
+test("webhook validates a 4 MB object within two seconds", () => {
   const many = (count: number, name: (i: number) => string) =>
     Object.fromEntries(Array.from({ length: count }, (_, i) => [name(i), "x"]));
   const { object, ...rest } = request({ rules: [{ permissions: "a AND" }] });

@@ -27,7 +27,7 @@ function open(places: Record<string, Place>) {
   return { ids, confirmed, warnings };
 }
 
-test("the id of a workspace is asked for once, also by pods that come together and in several namespaces", async () => {
+test("workspace id is requested once for concurrent pods of several namespaces", async () => {
   const { workspace, asked } = aWorkspace("team", "ws_1");
   const { ids, confirmed } = open({ a: { workspace }, b: { workspace } });
   ids.prepare("a");
@@ -37,7 +37,7 @@ test("the id of a workspace is asked for once, also by pods that come together a
   expect(confirmed).toEqual(["a", "b", "a"]);
 });
 
-test("while no api-server answers pods are refused, and the next one asks again", async () => {
+test("workspace id lookup rejects pods while api-servers are unavailable, then retries", async () => {
   const { workspace } = aWorkspace("team", new Error("away"), new Error("away"), "ws_1");
   const { ids, warnings } = open({ a: { workspace } });
   ids.prepare("a");
@@ -47,7 +47,7 @@ test("while no api-server answers pods are refused, and the next one asks again"
   expect(warnings).toHaveLength(2);
 });
 
-test("a workspace whose root key changed is asked again, and the key may be one of another workspace", async () => {
+test("workspace id is requested again after its root key changes", async () => {
   const places: Record<string, Place> = { a: { workspace: aWorkspace("team", "ws_1").workspace } };
   const { ids } = open(places);
   expect(await ids.of("a")).toEqual({ workspaceId: "ws_1" });
@@ -55,7 +55,7 @@ test("a workspace whose root key changed is asked again, and the key may be one 
   expect(await ids.of("a")).toEqual({ workspaceId: "ws_2" });
 });
 
-test("a namespace without a workspace is refused with the reason", async () => {
+test("namespace without a workspace is rejected with a reason", async () => {
   const { ids } = open({});
   expect(await ids.of("b")).toEqual({ refused: "b acts in no workspace." });
   expect(() => ids.prepare("b")).not.toThrow();

@@ -10,10 +10,13 @@ test.each([
   },
   { name: "the id of a key", text: "key_4fGh7Jk2LmN8pQrS", subject: { kind: "key", keyId: "key_4fGh7Jk2LmN8pQrS" } },
   { name: "nothing", text: "  ", subject: undefined },
-])("$name is known by its form", async ({ text, subject }) => {
+])("explain page recognizes $name by its format", async ({ text, subject }) => {
   expect(await readSubject(text)).toEqual(subject);
 });
 
-test.each(["prod_5Kd3NBUAdUnhyzen", "key_with_another_form", "ключ 🙂"])("of %s only the hash is left", async (key) => {
-  expect(await readSubject(`\n${key}\n`)).toEqual({ kind: "secret", keyHash: hashKey(key) });
-});
+test.each(["prod_5Kd3NBUAdUnhyzen", "key_with_another_form", "ключ 🙂"])(
+  "explain page replaces key %s by its hash",
+  async (key) => {
+    expect(await readSubject(`\n${key}\n`)).toEqual({ kind: "secret", keyHash: hashKey(key) });
+  },
+);

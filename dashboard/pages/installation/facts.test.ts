@@ -10,7 +10,7 @@ test.each([
   ["outboxMarks", 100_000, "outbox marks", "100,000"],
   ["complete", true, "complete", "yes"],
   ["key-2026", "7 keys, encrypts", "key-2026", "7 keys, encrypts"],
-])("%s is told with its unit", (name, value, label, text) => {
+])("installation page shows fact %s with its unit", (name, value, label, text) => {
   expect([labelOf(name), factText(name, value)]).toEqual([label, text]);
 });
 
@@ -19,4 +19,4 @@ test.each([
   [1023, "1,023 B"],
   [1536, "1.5 KiB"],
   [2 ** 60, "1,048,576 TiB"],
-])("%d bytes", (bytes, text) => expect(bytesText(bytes)).toBe(text));
+])("size of %d bytes is displayed as %s", (bytes, text) => expect(bytesText(bytes)).toBe(text));

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { readFilters, searchBody } from "./filters.ts";
 
-test("an address that somebody wrote by hand narrows by what is a filter, and by nothing else", () => {
+test("key list applies only known filters from the URL", () => {
   expect(
     readFilters({
       api: "api_1",
@@ -35,4 +35,4 @@ test.each([
     { credits: "no", managed: "yes", role: "editor", permission: "a.b" },
     { limited: false, managed: true, role: "editor", permission: "a.b" },
   ],
-] as const)("%j asks for %j", (filters, body) => expect(searchBody(filters)).toEqual(body));
+] as const)("key list filter %j requests %j", (filters, body) => expect(searchBody(filters)).toEqual(body));

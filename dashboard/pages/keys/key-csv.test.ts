@@ -6,7 +6,7 @@ import { readCsv } from "./read-csv.ts";
 const HASH = `${"a".repeat(43)}=`;
 
 describe("CSV", () => {
-  test("has quotes, commas, both ends of lines and empty lines, and each row knows its line", () =>
+  test("CSV parser handles quotes, commas, line endings, empty lines and line numbers", () =>
     expect(readCsv('\uFEFFa,"b,""c"\r\n\r\n1,"two\nlines"\n,\n3,4\r5')).toEqual([
       { line: 1, cells: ["a", 'b,"c'] },
       { line: 3, cells: ["1", "two\nlines"] },
@@ -18,13 +18,15 @@ describe("CSV", () => {
     ["a;b;c\n1;2,5;3", ["1", "2,5", "3"]],
     ["a\tb\n1\t2", ["1", "2"]],
     ['"a,b,c";d\n1;2', ["1", "2"]],
-  ])("%j is separated as its first line says", (text, cells) => expect(readCsv(text)[1]?.cells).toEqual(cells));
+  ])("CSV parser detects the separator of %j from its first line", (text, cells) =>
+    expect(readCsv(text)[1]?.cells).toEqual(cells),
+  );
 
-  test("an open quote ends with the file", () => expect(readCsv('a\n"b')[1]?.cells).toEqual(["b"]));
+  test("CSV parser ends an open quote at the end of the file", () => expect(readCsv('a\n"b')[1]?.cells).toEqual(["b"]));
 });
 
 describe("an import", () => {
-  test("reads every column", () => {
+  test("key import reads every CSV column", () => {
     const head =
       "key,name,external_id,enabled,expires,credits,refill_interval,refill_amount,refill_day,roles,permissions,ratelimits,meta";
     const limit = { name: "requests", limit: 10, duration: 60000, autoApply: true };
@@ -66,20 +68,20 @@ describe("an import", () => {
     ["key,meta", "x,{", "a JSON object"],
     ["key,roles", 'x,"[1]"', "array of texts"],
     ["name", "x", "must name a column key or hash"],
-  ])("%s / %s: %s", (head, row, problem) => {
+  ])("key import of %s / %s: %s", (head, row, problem) => {
     const text = row === "," ? '"","  x"'.replace("  x", "") : row;
     const { rows, problems } = readImport(`${head},name\n${text},n`);
     expect(rows).toEqual([]);
     expect(problems[0]?.problem).toContain(problem);
   });
 
-  test("a key that stands there twice is taken once, and the second says where the first is", () =>
+  test("key import keeps one of two equal keys and names the first line", () =>
     expect(readImport("key\na\nb\na")).toMatchObject({
       rows: [{ line: 2 }, { line: 3 }],
       problems: [{ line: 4, problem: "is the same key as in line 2" }],
     }));
 
-  test("more than 10,000 rows are refused, and 10,000 are not", () => {
+  test("key import accepts 10,000 rows and rejects more", () => {
     const rows = (n: number) => `key\n${Array.from({ length: n }, (_, i) => `k${i}`).join("\n")}`;
     expect(readImport(rows(10_000)).rows).toHaveLength(10_000);
     expect(readImport(rows(10_001))).toMatchObject({
@@ -90,7 +92,7 @@ describe("an import", () => {
 });
 
 test.each(["=1+1", "+x", "-x", "@SUM(A1)", "'quoted", '"; DROP', "a,b;c", "line\nbreak", "名前 🎉", "＝1"])(
-  "the name %j comes back as it was, and no cell of it is a formula",
+  "CSV import report escapes formulas and restores name %j",
   (name) => {
     const csv = csvOf(EXPORT_COLUMNS, [
       exportRow({ keyId: "key_1", start: "s", enabled: true, createdAt: 0, name, meta: { name } }),

@@ -14,12 +14,12 @@ const KEY = {
   ratelimits: [{ id: "rl_1", name: "requests", limit: 10, duration: 90_000, autoApply: true }],
 };
 
-test("an empty form makes a key with nothing but its API", () => {
+test("empty key form creates a key with only its API", () => {
   expect(faultsOf(EMPTY_DRAFT)).toEqual({});
   expect(createBody("api_1", EMPTY_DRAFT)).toEqual({ apiId: "api_1", enabled: true, recoverable: false });
 });
 
-test("a full form sends all of it", () => {
+test("complete key form sends all of its fields", () => {
   const draft: KeyDraft = {
     ...draftOf(KEY),
     roles: "editor\n\n viewer \neditor",
@@ -63,7 +63,7 @@ test.each<[Partial<KeyDraft>, object]>([
   [{ refill: "daily" }, { credits: { refill: { interval: "daily", amount: 10 } } }],
   [{ refillDay: "1" }, { credits: { refill: { interval: "monthly", amount: 10, refillDay: 1 } } }],
   [{ limits: [] }, { ratelimits: [] }],
-])("of a change by %j only that is sent", (change, body) => {
+])("key form changed by %j sends only %j", (change, body) => {
   const before = draftOf(KEY);
   expect(updateBody("key_1", before, { ...before, ...change })).toEqual({ keyId: "key_1", ...body });
 });
@@ -79,6 +79,6 @@ test.each<[Partial<KeyDraft>, keyof KeyDraft]>([
   [{ limits: [{ name: "abc", limit: "0", duration: "1m", autoApply: false }] }, "limits"],
   [{ limits: [{ name: "abc", limit: "1", duration: "10ms", autoApply: false }] }, "limits"],
   [{ byteLength: "15" }, "byteLength"],
-])("%j is a fault of %s", (change, field) =>
+])("key form value %j is invalid in field %s", (change, field) =>
   expect(Object.keys(faultsOf({ ...EMPTY_DRAFT, ...change }))).toEqual([field]),
 );

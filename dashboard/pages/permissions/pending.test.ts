@@ -9,7 +9,7 @@ const cell = (roleId: string, slug: string, isGranted = false) => ({
 });
 
 describe("pending changes", () => {
-  test("are by role, and a cell that is toggled twice is as it was", () => {
+  test("pending permission changes are grouped by role, and toggling twice removes one", () => {
     let pending = toggled(NOTHING_PENDING, cell("r2", "b"));
     pending = toggled(pending, cell("r1", "a", true));
     pending = toggled(pending, cell("r1", "c"));
@@ -24,14 +24,14 @@ describe("pending changes", () => {
     expect(without(pending, "r1")).toEqual(NOTHING_PENDING);
   });
 
-  test("are applied on top of what others did meanwhile", () => {
+  test("pending permission changes apply on top of concurrent changes", () => {
     const change = { roleId: "r", roleName: "r", added: ["b", "C"], removed: ["a", "gone"] };
     expect(applied(["A", "c", "others"], change)).toEqual(["c", "others", "b"]);
     expect(applied([], change)).toEqual(["b", "C"]);
   });
 });
 
-test("what others did is what differs between two readings, in whatever order and case", () => {
+test("concurrent permission changes are the differences between two reads in any order", () => {
   expect(meanwhile(["a", "b"], ["B", "A"])).toBeUndefined();
   expect(meanwhile(["a", "b"], ["b", "c"])).toEqual({ added: ["c"], removed: ["a"] });
 });

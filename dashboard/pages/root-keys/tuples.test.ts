@@ -9,26 +9,28 @@ test.each([
   [["ratelimit.rlns_1.limit", "rbac.*.read_role"], "limit on the namespace rlns_1; read role on roles and permissions"],
   [["api.*.a", "api.*.b", "api.*.c"], "3 actions on all APIs and their keys"],
   [ALL_GRANTS, "everything, in all workspaces"],
-] as const)("%j is: %s", (permissions, words) => expect(inWords(permissions)).toBe(words));
+] as const)("root key permissions %j are described as: %s", (permissions, words) =>
+  expect(inWords(permissions)).toBe(words),
+);
 
-test("each action can be chosen, and what is about no object not for one", () => {
+test("every root key action is selectable, and global ones not for a single id", () => {
   const chosen = RESOURCES.flatMap(({ type }) => actionsOf(type, "*").map((action) => `${type}.*.${action}`));
   expect(chosen.toSorted()).toEqual(ALL_GRANTS.toSorted());
   expect(actionsOf("api", "api_1")).not.toContain("create_api");
 });
 
-test.each(PRESETS)("$label gives what a root key can hold", ({ tuples }) => {
+test.each(PRESETS)("root key preset $label contains only valid permissions", ({ tuples }) => {
   expect(tuples("api_1").map(rootKeyPermissionProblem).filter(Boolean)).toEqual([]);
   expect(tuples("api_1").length).toBeGreaterThan(0);
 });
 
-test("warns of what is for all, and of what makes root keys", () => {
+test("root key form warns of wildcards and of permissions to create root keys", () => {
   expect(warningsOf(["api.api_1.verify_key", "api.*.create_api"])).toEqual([]);
   expect(warningsOf(["api.*.verify_key"])).toEqual([expect.stringContaining("for all APIs or namespaces")]);
   expect(warningsOf(["workspace.*.create_root_key"])).toEqual([expect.stringContaining("make or change root keys")]);
   expect(warningsOf(["api.api_1.decrypt_key", "installation.*.read_workspace"])).toHaveLength(2);
 });
 
-test("a difference is what goes and what comes", () => {
+test("root key permission difference lists removed and added permissions", () => {
   expect(differenceOf(["b", "a"], ["c", "a"])).toEqual({ goes: ["b"], comes: ["c"] });
 });

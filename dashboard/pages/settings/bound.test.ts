@@ -11,7 +11,7 @@ const aBound = (more: Partial<Bound> = {}): Bound => ({
   ...more,
 });
 
-describe("the form of bounds", () => {
+describe("the query limits form", () => {
   test.each([
     { name: "what is as it was is not sent", text: "500", changes: [] },
     { name: "the same number in another spelling is not sent", text: " 5 00", changes: [] },
@@ -19,30 +19,33 @@ describe("the form of bounds", () => {
     { name: "the least is sent", text: "0", changes: [0] },
     { name: "the most is sent", text: "100000", changes: [100_000] },
     { name: "nothing is the default", text: " ", changes: [null] },
-  ])("$name", ({ text, changes }) => {
+  ])("query limits form: $name", ({ text, changes }) => {
     const read = readBounds([aBound()], { queriesPerHour: text });
     expect(read.changes.map(({ to }) => to)).toEqual(changes);
     expect(read.faults.size).toBe(0);
   });
 
-  test.each(["-1", "1.5", "100001", "many", "1e3", "٣"])("%s is a fault that says what is possible", (text) => {
-    const { changes, faults } = readBounds([aBound()], { queriesPerHour: text });
-    expect(changes).toEqual([]);
-    expect(faults.get("queriesPerHour")).toBe("A whole number from 0 to 100,000, or nothing for the default.");
-  });
+  test.each(["-1", "1.5", "100001", "many", "1e3", "٣"])(
+    "query limit %s is invalid, and the error states the valid range",
+    (text) => {
+      const { changes, faults } = readBounds([aBound()], { queriesPerHour: text });
+      expect(changes).toEqual([]);
+      expect(faults.get("queriesPerHour")).toBe("A whole number from 0 to 100,000, or nothing for the default.");
+    },
+  );
 
-  test("nothing in the place of the default changes nothing", () => {
+  test("clearing a query limit that has its default sends no change", () => {
     expect(readBounds([aBound({ value: 1000 })], { queriesPerHour: "" }).changes).toEqual([]);
   });
 
-  test("a value that nobody could type, of another release, is left as it is", () => {
+  test("query limits form keeps an out-of-range value from another version", () => {
     const read = readBounds([aBound({ value: 4.5 }), aBound({ name: "queryRows" })], { queryRows: "7" });
     expect(read.changes.map(({ bound: { name }, to }) => [name, to])).toEqual([["queryRows", 7]]);
     expect(read.faults.size).toBe(0);
   });
 });
 
-test("a bound has words, and one that is not known those of the server", () => {
+test("query limit has a label, or its server description if unknown", () => {
   expect(boundText(aBound(), 1000)).toBe("1,000 queries");
   expect(["queriesPerHour", "querySecondsPerHour"].map((name) => fieldLabel(aBound({ name })))).toEqual([
     "Queries per hour",

@@ -14,11 +14,11 @@ test.each<{ name: string; matchLabels: unknown; is: boolean }>([
   { name: "no pod by an empty selector", matchLabels: {}, is: false },
   { name: "no pod without a selector", matchLabels: undefined, is: false },
   { name: "no pod by one that is no selector", matchLabels: "app=orders", is: false },
-])("selects $name", ({ matchLabels, is }) => {
+])("policy selector matches $name", ({ matchLabels, is }) => {
   expect(selects(policy(matchLabels), pod({ app: "orders", more: "1" }))).toBe(is);
 });
 
-test("a policy of another namespace, one that is being deleted and one without a spec is never chosen by labels", () => {
+test("label selection ignores policies of other namespaces, deleted ones and ones without spec", () => {
   const labels = { app: "orders" };
   const others = [
     policy(labels, { namespace: "bank" }),
@@ -29,14 +29,14 @@ test("a policy of another namespace, one that is being deleted and one without a
   expect(selectorOf(anObject("ApiKeyPolicy", null))).toBeUndefined();
 });
 
-test("a policy that the pod names is chosen by its name in the pod's own namespace, and need not exist", () => {
+test("policy named by the pod is chosen in the pod's namespace even if missing", () => {
   const elsewhere = policy({ app: "x" }, { name: "named", namespace: "bank" });
   const here = policy({ app: "x" }, { name: "named" });
   expect(choosePolicy(pod({}, "named"), [elsewhere, here])).toEqual({ policy: here, name: "named", overridden: [] });
   expect(choosePolicy(pod({}, "named"), [elsewhere])).toEqual({ policy: undefined, name: "named", overridden: [] });
 });
 
-describe("of policies that select one pod", () => {
+describe("several policies select one pod", () => {
   const at = (creationTimestamp: string, name: string, uid: string) =>
     policy({ app: "orders" }, { name, uid, creationTimestamp });
   const january = "2026-01-01T00:00:00Z";
@@ -53,7 +53,7 @@ describe("of policies that select one pod", () => {
     return items.flatMap((item, i) => orders(items.toSpliced(i, 1)).map((rest) => [item, ...rest]));
   }
 
-  test("the oldest is chosen, and of two of one time that with the smaller uid, in whatever order they are listed", () => {
+  test("oldest policy that selects a pod is chosen, ties by smaller uid", () => {
     for (const policies of orders(all)) {
       const choice = choosePolicy(pod({ app: "orders" }), policies);
       expect(choice?.policy).toBe(oldest);

@@ -35,7 +35,7 @@ function observe(stored: StoredPolicy | undefined, more: Partial<ObservedPolicy>
 const enforcedOf = (observed?: ObservedPolicy) =>
   heldConditions(verdict, observed).find(({ type }) => type === "Enforced");
 
-test("names the generation that stays in force, and where it is not", () => {
+test("Enforced condition of a rejected spec names the generation that stays active and where", () => {
   expect(enforcedOf(observe(aStored()))).toMatchObject({
     status: "False",
     reason: "NotAllowed",
@@ -46,13 +46,13 @@ test("names the generation that stays in force, and where it is not", () => {
   expect(enforcedOf({ ...bare, selected })?.message).toContain("accepted, though not at all pods (UnguardedPods).");
 });
 
-test("tells the generation of a former object from one of this", () => {
+test("Enforced condition of a rejected spec distinguishes generations of a recreated object", () => {
   expect(enforcedOf(observe(aStored({ uid: "uid-of-the-former", generation: 4 })))?.message).toBe(
     "What a former object of this name set (version 12) stays in force until this generation is accepted.",
   );
 });
 
-test("goes by the reports while this generation itself is what is in force, as with a reference that broke", () => {
+test("Enforced condition of a rejected spec relies on gate reports when this generation is still active", () => {
   expect(enforcedOf(observe(aStored({ generation: 4 })))).toMatchObject({
     status: "True",
     message: expect.stringContaining("as it was set before (version 12)"),
@@ -61,7 +61,7 @@ test("goes by the reports while this generation itself is what is in force, as w
   expect(enforcedOf(observe(behind))).toMatchObject({ status: "False", reason: "Progressing" });
 });
 
-test("is not True of this generation while an older policy guards some of its pods", () => {
+test("Enforced condition of a rejected spec mentions pods that an older policy guards", () => {
   const one = observe(aStored({ generation: 4 }));
   const older = anObject("ApiKeyPolicy", spec, { name: "older", creationTimestamp: "2025-01-01T00:00:00Z" });
   const theirs = aPodSummary("b", { policy: "older" });
@@ -69,13 +69,13 @@ test("is not True of this generation while an older policy guards some of its po
   expect(enforcedOf({ ...one, selected })).toMatchObject({ status: "False", reason: "NotAllowed" });
 });
 
-test("says that nothing was set, also where another manager's policy has the name", () => {
+test("Enforced condition of a rejected spec reports a missing policy", () => {
   for (const stored of [undefined, aStored({ manager: "other/ApiKeyPolicy/shop/it" })]) {
     expect(enforcedOf(observe(stored))?.message).toBe("Nothing was ever set for this policy.");
   }
 });
 
-test("says no more than it knows when the store was not read", () => {
+test("Enforced condition of a rejected spec makes no claim when the API was not read", () => {
   expect(heldConditions(verdict).map(({ type, status }) => [type, status])).toEqual([
     ["Accepted", "False"],
     ["Enforced", "False"],

@@ -8,7 +8,7 @@ const exceeded = (lastAgoMs: number) => ({ ...fine, overshot: { units: 40, perce
 const earlier = { type: "LimitsExceeded", status: "True", reason: "CountersUnavailable", message: "" } as const;
 const previous = [{ ...earlier, lastTransitionTime: "2026-01-01T00:00:00Z" }];
 
-test("a policy whose limits were exceeded in the last hour is LimitsExceeded, and says by how much", () => {
+test("policy that exceeded limits in the last hour has the LimitsExceeded condition", () => {
   const condition = overshot(exceeded(HOUR_MS), { previous: [] });
   expect(condition).toMatchObject({
     type: "LimitsExceeded",
@@ -23,13 +23,13 @@ test("a policy whose limits were exceeded in the last hour is LimitsExceeded, an
   );
 });
 
-test("the status keeps the numbers after that hour, and the condition ends", () => {
+test("LimitsExceeded condition ends after an hour while the numbers remain in the status", () => {
   const later = exceeded(HOUR_MS + 1);
   expect(overshot(later, { previous })).toMatchObject({ type: "LimitsExceeded", status: "False", alerts: true });
   expect(toDataPlaneStatus(later)).toMatchObject({ overshotUnits: 40, overshotPercent: 134 });
 });
 
-test("most policies never have the condition, and what is not known changes none", () => {
+test("LimitsExceeded condition is absent by default and unchanged when reports are unknown", () => {
   expect(overshot(fine, { previous: [] })).toBeUndefined();
   expect(overshot(exceeded(HOUR_MS + 1), { previous: [] })).toBeUndefined();
   expect(overshot(undefined, { previous })).toBeUndefined();

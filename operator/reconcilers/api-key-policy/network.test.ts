@@ -47,7 +47,7 @@ function ours(one: Case = {}): NetworkPolicy {
 }
 
 describe("the NetworkPolicy", () => {
-  test("closes the app's port of the pods with a gate of the policy, and nothing else", () => {
+  test("managed NetworkPolicy closes only the app port of the policy's pods", () => {
     expect(networkActions(observe())).toEqual([
       {
         type: "writeNetworkPolicy",
@@ -77,7 +77,7 @@ describe("the NetworkPolicy", () => {
     ]);
   });
 
-  test("is as wanted, and nothing is done; is changed or gone, and is written", () => {
+  test("managed NetworkPolicy is written only when missing or different", () => {
     const found = ours();
     expect(networkActions(observe({ network: [found] }))).toEqual([]);
     const changed = { ...found, spec: { ...found.spec, ingress: [{}] } };
@@ -87,7 +87,7 @@ describe("the NetworkPolicy", () => {
     expect(networkActions(observe({ network: [] }))).toMatchObject([{ type: "writeNetworkPolicy", found: undefined }]);
   });
 
-  test("closes the ports of all its pods, when a name means another one in some of them", () => {
+  test("managed NetworkPolicy closes all port numbers that a port name has in its pods", () => {
     const pods = [
       aPodSummary("a"),
       aPodSummary("b", { gate: { ...aGate, guards: 9090, ports: [] }, isRunning: false }),
@@ -97,7 +97,7 @@ describe("the NetworkPolicy", () => {
     expect(ports).toContainEqual({ protocol: "TCP", port: 8081, endPort: 9089 });
   });
 
-  test("does not close the port at which the gate of another pod serves", () => {
+  test("managed NetworkPolicy keeps the gate ports of other pods open", () => {
     const pods = [aPodSummary("a"), aPodSummary("b", { gate: { ...aGate, guards: 19_080, own: [19_082, 19_083] } })];
     const found = { ...ours({ pods }) };
     expect(found.spec.ingress?.[0]?.ports).toContainEqual({ protocol: "TCP", port: 8081, endPort: 65_535 });
@@ -105,7 +105,7 @@ describe("the NetworkPolicy", () => {
     expect(bypassable(observe({ pods, network: [found] }))).toMatchObject({ status: "True", reason: "PodsNotCovered" });
   });
 
-  test("waits for a pod that says which port a name means; a number is known before", () => {
+  test("managed NetworkPolicy waits until a pod resolves a named port", () => {
     expect(desiredNetworkPolicy(observe({ pods: [] }))).toBeUndefined();
     expect(desiredNetworkPolicy(observe({ pods: [], of: { target: { port: 8080 } } }))).toBeDefined();
   });
@@ -114,7 +114,7 @@ describe("the NetworkPolicy", () => {
     { name: "networkPolicy None", of: { networkPolicy: "None" } },
     { name: "interception Redirect and no pod from before", of: { interception: "Redirect" }, pods: [] },
     { name: "interception None and no pod from before", of: { interception: "None" }, pods: [] },
-  ])("is deleted with $name", ({ of, pods }) => {
+  ])("managed NetworkPolicy is deleted with $name", ({ of, pods }) => {
     const found = ours();
     const now = { of, ...(pods === undefined ? {} : { pods }) };
     expect(networkActions(observe({ ...now, network: [found] }))).toEqual([{ type: "deleteNetworkPolicy", found }]);
@@ -129,7 +129,7 @@ describe("the NetworkPolicy", () => {
     });
 
   test.each(["Redirect", "None"])(
-    "stays after a change to %s until the last pod with Port has ended",
+    "managed NetworkPolicy remains after a change to %s until the last Port pod ends",
     (interception) => {
       const of = { interception };
       const found = ours();
@@ -145,7 +145,7 @@ describe("the NetworkPolicy", () => {
     },
   );
 
-  test("is left to the pods with Port when the selector is removed, and deleted when they have ended", () => {
+  test("managed NetworkPolicy without a selector remains until its Port pods have ended", () => {
     const found = ours();
     const bare = (formerPods: readonly PodSummary[] | "unknown", of: object = {}) =>
       networkActions({
@@ -162,7 +162,7 @@ describe("the NetworkPolicy", () => {
     expect(bare(pods, { networkPolicy: "None" })).toEqual([{ type: "deleteNetworkPolicy", found }]);
   });
 
-  test("never concerns pods whose packets are redirected, or that have no interception", () => {
+  test("managed NetworkPolicy ignores pods with interception Redirect or None", () => {
     const { podSelector } = ours().spec;
     const closes = (pod: PodSummary) => isolating([other("x", { podSelector })], pod.labels).length > 0;
     expect([made("Port"), aPodSummary("before-the-label"), made("Redirect"), made("None")].map(closes)).toEqual([
@@ -170,7 +170,7 @@ describe("the NetworkPolicy", () => {
     ]);
   });
 
-  test("stays as it is while the spec, the pods or the NetworkPolicies cannot be read", () => {
+  test("managed NetworkPolicy is unchanged while spec, pods or NetworkPolicies are unreadable", () => {
     const network = [ours()];
     expect(networkActions(observe({ of: { target: {} }, network }))).toEqual([]);
     expect(networkActions({ ...observe({ network }), selected: "unknown" })).toEqual([]);
@@ -178,7 +178,7 @@ describe("the NetworkPolicy", () => {
     expect(networkActions({ ...observe(), network: undefined })).toEqual([]);
   });
 
-  test("does not open what another one keeps closed", () => {
+  test("managed NetworkPolicy never opens ports that another NetworkPolicy closes", () => {
     const denied = other("default-deny");
     expect(networkActions(observe({ network: [denied] }))).toEqual([]);
     expect(networkActions(observe({ network: [denied, ours()] }))).toMatchObject([{ type: "deleteNetworkPolicy" }]);
@@ -192,7 +192,7 @@ describe("the NetworkPolicy", () => {
   test.each([
     { name: "nobody's", controllerUid: undefined },
     { name: "that of a former object of the name", controllerUid: "uid-of-the-former" },
-  ])("that has the name and is $name is neither overwritten nor deleted", ({ controllerUid }) => {
+  ])("NetworkPolicy with the managed name that is $name is left untouched", ({ controllerUid }) => {
     const network = [other("postern-it", {}, controllerUid)];
     expect(networkActions(observe({ network }))).toEqual([]);
     expect(networkActions(observe({ network, of: { networkPolicy: "None" } }))).toEqual([]);
@@ -201,7 +201,7 @@ describe("the NetworkPolicy", () => {
     expect(networkConflict(observe({ network, of: { networkPolicy: "None" } }))).toBeUndefined();
   });
 
-  test("has a name that Kubernetes allows, and that is the policy's alone, however long the policy's is", () => {
+  test("managed NetworkPolicy has a valid, unique name for any policy name", () => {
     const named = (name: string) => networkPolicyName(anObject("ApiKeyPolicy", spec, { name }));
     expect(named("orders")).toBe("postern-orders");
     const long = [`${"a".repeat(228)}.${"b".repeat(24)}`, `${"a".repeat(228)}.${"b".repeat(23)}c`].map(named);
@@ -362,13 +362,13 @@ describe("Bypassable", () => {
       status: "False",
       reason: "Succeeded",
     },
-  ])("is $status, $reason, with $name", ({ name: _, status, reason, ...one }) => {
+  ])("Bypassable condition is $status, $reason, with $name", ({ name: _, status, reason, ...one }) => {
     // `observe` has defaults for what is left out, and undefined is a case of its own.
     const observed = { ...observe(one), ...("network" in one ? { network: one.network } : {}) };
     expect(bypassable(observed)).toMatchObject({ type: "Bypassable", status, reason });
   });
 
-  test("is True while one isolates some of the pods alone, because ours would open those", () => {
+  test("Bypassable is True when another NetworkPolicy isolates only some of the pods", () => {
     const tier = aPodSummary("tier", { labels: { app: "orders", tier: "x", "postern.dev/gated-by": "it" } });
     const some = other("some", { podSelector: { matchLabels: { tier: "x" } } });
     const condition = bypassable(observe({ pods: [aPodSummary("a"), tier], network: [some] }));
@@ -376,11 +376,11 @@ describe("Bypassable", () => {
     expect(condition.message).toContain("The app's port of one pod is open.");
   });
 
-  test("says that it depends on the cluster's network plugin", () => {
+  test("Bypassable message mentions the dependency on the cluster network plugin", () => {
     expect(bypassable(observe({ network: [managed] })).message).toContain("network plugin");
   });
 
-  test("is told without pods where a policy selects none", () => {
+  test("Bypassable condition is set even if a policy selects no pods", () => {
     expect(bypassable({ ...observe(), selected: undefined })).toMatchObject({
       status: "True",
       reason: "SelectorMissing",
@@ -396,7 +396,7 @@ describe("Bypassable", () => {
     const of = (services: readonly ServiceSummary[], one: Case = { network: [managed] }) =>
       bypassable({ ...observe(one), services });
 
-    test("counts the first port of a name alone, as Kubernetes does", () => {
+    test("Bypassable check uses the first port of a name, as Kubernetes does", () => {
       const twice = (numbers: readonly number[]) =>
         aPodSummary("a", { gate: { ...aGate, ports: numbers.map((number) => ({ name: "web", number })) } });
       const direct = [service("direct", { targets: ["web"] })];
@@ -410,7 +410,7 @@ describe("Bypassable", () => {
       { name: "the gate's number", targets: [19_080], is: false },
       { name: "another port and the app's", targets: ["http", 8080], is: true },
       { name: "a name that no container has", targets: ["web"], is: false },
-    ])("is True with the Service's name for one to $name: $is", ({ targets, is }) => {
+    ])("Bypassable is True with the name of a Service that targets $name: $is", ({ targets, is }) => {
       const condition = of([service("fine"), service("direct", { targets })]);
       expect(condition).toMatchObject(is ? { status: "True", reason: "ServicePastGate" } : { status: "False" });
       if (!is) return;
@@ -418,7 +418,7 @@ describe("Bypassable", () => {
       expect(condition.note).toBe(condition.message);
     });
 
-    test("of other pods, without a selector, or to pods that redirect: is False", () => {
+    test("Bypassable is False for Services of other pods or of pods with Redirect", () => {
       const others = [
         service("other", { selector: { app: "billing" }, targets: [8080] }),
         service("bare", { selector: {}, targets: [8080] }),
@@ -428,7 +428,7 @@ describe("Bypassable", () => {
       expect(of([service("direct", { targets: [8080] })], redirecting)).toMatchObject({ reason: "Redirected" });
     });
 
-    test("names a headless one, whose clients choose the port, and a bounded number", () => {
+    test("Bypassable message names headless Services and lists a limited number", () => {
       expect(of([service("peers", { isHeadless: true })])).toMatchObject({
         status: "False",
         message: expect.stringContaining("Clients of the headless Service peers choose the port themselves"),
@@ -439,7 +439,7 @@ describe("Bypassable", () => {
   });
 
   // Who may write in one namespace decides how many there are, and the operator admits the pods of all namespaces meanwhile.
-  test("is decided within eight seconds of thousands of Services and NetworkPolicies with a hundred named ports each", () => {
+  test("Bypassable is computed in eight seconds for thousands of Services and NetworkPolicies", () => {
     const listed = Array.from({ length: 100 }, (_, i) => ({ name: `p${i}`, number: 9_100 + i }));
     const gate = { ...aGate, ports: [...listed, ...aGate.ports] };
     const pods = Array.from({ length: 100 }, (_, i) => aPodSummary(`pod-${i}`, { gate }));
@@ -457,7 +457,7 @@ describe("Bypassable", () => {
   });
 });
 
-test("one that a former object of the name left to its pods is taken over, and is no conflict", () => {
+test("managed NetworkPolicy left by a deleted policy is adopted by a new one", () => {
   const left = { ...other("postern-it"), isOrphaned: true };
   expect(networkActions(observe({ network: [left] }))).toMatchObject([{ type: "writeNetworkPolicy", found: left }]);
   expect(networkConflict(observe({ network: [left] }))).toBeUndefined();
@@ -465,7 +465,7 @@ test("one that a former object of the name left to its pods is taken over, and i
   expect(networkActions(observe({ network: [other("postern-it")] }))).toEqual([]);
 });
 
-test("none is written while another isolates a pod that has the label without a gate, because it would open that pod", () => {
+test("managed NetworkPolicy is withheld while it would open an isolated pod without a gate", () => {
   const closed = other("db", { podSelector: { matchLabels: { app: "db" } } });
   const labelled = aPodSummary("db", {
     ...{ labels: { app: "db", "postern.dev/gated-by": "it" }, gate: undefined, policy: undefined },

@@ -69,14 +69,14 @@ function observed(more: Partial<ObservedPolicy> & { spec?: unknown } = {}): Obse
 const condition = (plan: ReturnType<typeof planPolicy>, type: string) =>
   plan.conditions?.find((one) => one.type === type);
 
-test("the API is made first, then the policy for it", () => {
+test("ApiKeyPolicy plan creates the API before its policy", () => {
   expect(planPolicy(observed()).actions).toEqual([{ type: "createApi", name: "orders" }]);
   expect(planPolicy(observed({ api })).actions).toEqual([
     { type: "setPolicy", apiId: api.apiId, name: "test/shop/it", uid: "uid-of-it", generation: 1, policy: compiled() },
   ]);
 });
 
-test("a policy that is as written needs nothing, and says what it knows of the sidecars", () => {
+test("ApiKeyPolicy plan has no actions when the stored policy matches, and reports gates", () => {
   const plan = planPolicy(observed({ api, stored: aPolicy({ dataPlane: { pods: 2, current: 2, oldestLagMs: 120 } }) }));
   expect(plan).toMatchObject({
     actions: [],
@@ -97,38 +97,38 @@ test.each([
   { name: "another object of the same name", more: { uid: "of-a-former-one" } },
   { name: "another policy", more: { policy: { ...compiled(), mode: "Audit" as const } } },
   { name: "no manager", more: { manager: undefined } },
-])("a stored policy of $name is set again", ({ more }) => {
+])("ApiKeyPolicy plan rewrites a stored policy of $name", ({ more }) => {
   expect(planPolicy(observed({ api, stored: aPolicy(more) })).actions).toMatchObject([
     { type: "setPolicy", generation: 1 },
   ]);
 });
 
-test("a changed name renames the API", () => {
+test("ApiKeyPolicy plan renames the API when its name changes", () => {
   const plan = planPolicy(observed({ api: { ...api, name: "old" }, stored: aPolicy() }));
   expect(plan.actions).toEqual([{ type: "renameApi", apiId: api.apiId, name: "orders" }]);
 });
 
-test("a query that does not parse is told with its place before anything is made for it", () => {
+test("ApiKeyPolicy plan reports an invalid query before creating resources", () => {
   const plan = planPolicy(observed({ spec: { ...spec, rules: [{ permissions: "a AND" }] } }));
   expect(plan).toMatchObject({ actions: [], verdict: { state: "Stalled", reason: "PermissionQueryInvalid" } });
   expect(plan.verdict.message).toContain("spec.rules[0].permissions");
   expect(condition(plan, "Accepted")).toMatchObject({ status: "False", reason: "PermissionQueryInvalid" });
 });
 
-test("the last good generation is said to stay in force", () => {
+test("ApiKeyPolicy plan reports that the last valid generation stays active", () => {
   const broken = anObject("ApiKeyPolicy", { ...spec, rules: "none" }, { generation: 2 });
   const plan = planPolicy(observed({ object: broken, api, stored: aPolicy() }));
   expect(plan).toMatchObject({ actions: [], verdict: { reason: "InvalidSpec" }, status: { policyId: "pol_1" } });
   expect(condition(plan, "Enforced")?.message).toContain("Generation 1 (version 3) stays in force");
 });
 
-describe("rate-limit namespaces", () => {
+describe("rate limit namespaces", () => {
   const limited = {
     ...spec,
     rules: [{ ratelimits: [{ namespace: "public", identifier: "key", limit: 1, duration: "60s" }] }],
   };
 
-  test("are put in by their ids", () => {
+  test("ApiKeyPolicy plan refers to rate limit namespaces by id", () => {
     const namespaces = new Map([["public", { namespaceId: "rlns_1" }]]);
     const [action] = planPolicy(observed({ spec: limited, api, namespaces })).actions;
     expect(action).toMatchObject({
@@ -139,7 +139,7 @@ describe("rate-limit namespaces", () => {
   test.each([
     { verdict: progressing("DependencyNotReady", "There is no rate-limit namespace public.") },
     { verdict: stalled("NotAllowed", "It does not allow that.") },
-  ])("that cannot be used keep the policy waiting: $verdict.reason", (resolved) => {
+  ])("ApiKeyPolicy waits for an unusable rate limit namespace: $verdict.reason", (resolved) => {
     const plan = planPolicy(observed({ spec: limited, api, namespaces: new Map([["public", resolved]]) }));
     expect(plan).toMatchObject({ actions: [], verdict: resolved.verdict });
   });
@@ -148,16 +148,16 @@ describe("rate-limit namespaces", () => {
 describe("an API by its id", () => {
   const byId = { ...spec, api: { id: api.apiId } };
 
-  test("must be there", () => {
+  test("ApiKeyPolicy plan requires that an API referenced by id exists", () => {
     expect(planPolicy(observed({ spec: byId })).verdict).toMatchObject({ reason: "DependencyNotReady" });
   });
 
-  test("is used without being managed when it has no manager", () => {
+  test("ApiKeyPolicy plan uses an unmanaged API without taking ownership", () => {
     const plan = planPolicy(observed({ spec: byId, api: { ...api, manager: undefined } }));
     expect(plan.actions).toMatchObject([{ type: "setPolicy", apiId: api.apiId }]);
   });
 
-  test("of another namespace's policy needs its permission", () => {
+  test("ApiKeyPolicy plan uses an API of another namespace only with permission", () => {
     const foreign = { ...api, manager: "test/ApiKeyPolicy/platform/it" };
     const owner = (allowedNamespaces: string[]) =>
       anObject("ApiKeyPolicy", { ...spec, allowedNamespaces }, { namespace: "platform" });
@@ -168,25 +168,25 @@ describe("an API by its id", () => {
     expect(planPolicy(observed({ spec: byId, api: foreign })).verdict).toMatchObject({ reason: "NotAllowed" });
   });
 
-  test("cannot be exchanged", () => {
+  test("ApiKeyPolicy plan rejects a change of the referenced API", () => {
     const moved = planPolicy(observed({ spec: { ...spec, api: { id: "api_another1" } }, api }));
     expect(moved.verdict).toMatchObject({ state: "Stalled", reason: "InvalidSpec" });
   });
 });
 
-test("two policies of one namespace do not make an API of one name each", () => {
+test("equally named policies of one namespace create only one API", () => {
   const elder = anObject("ApiKeyPolicy", spec, { name: "elder", creationTimestamp: "2025-01-01T00:00:00Z" });
   const plan = planPolicy(observed({ claimants: [elder, observed().object] }));
   expect(plan.verdict).toMatchObject({ state: "Stalled", reason: "Conflict" });
 });
 
-describe("when the object is deleted", () => {
+describe("the object is deleted", () => {
   const deleted = (deletionPolicy: string | undefined, more: Partial<ObservedPolicy> = {}) => {
     const object = aDeletedObject("ApiKeyPolicy", { ...spec, ...(deletionPolicy ? { deletionPolicy } : {}) });
     return planPolicy(observed({ object, api, stored: aPolicy(), ...more }));
   };
 
-  test("its policy goes and its API stays, unless the spec says otherwise", () => {
+  test("deleting an ApiKeyPolicy removes its policy and keeps its API by default", () => {
     expect(deleted(undefined).actions).toEqual([
       { type: "deletePolicy", policyId: "pol_1" },
       { type: "releaseApi", apiId: api.apiId },
@@ -208,17 +208,17 @@ describe("when the object is deleted", () => {
     const ended = aPodSummary("ended", { isRunning: false, hasEnded: true });
     const redirects = aPodSummary("redirects", { gate: { ...aGate, redirects: true } });
 
-    test("that one is left to the pods that run, whose gates have no policy any more", () => {
+    test("deleting an ApiKeyPolicy hands its NetworkPolicy over to running pods", () => {
       expect(withPods([runs, ended, redirects]).actions.at(-1)).toEqual({
         ...{ type: "orphanNetworkPolicy", found: own, pods: [runs] },
       });
     });
 
-    test("that one is deleted when no pod needs it", () => {
+    test("deleting an ApiKeyPolicy deletes its NetworkPolicy when no pod uses it", () => {
       expect(withPods([ended, redirects]).actions.at(-1)).toEqual({ type: "deleteNetworkPolicy", found: own });
     });
 
-    test("that one is left to its pods when the selector was removed before", () => {
+    test("deleting an ApiKeyPolicy hands over its NetworkPolicy after the selector was removed", () => {
       const selected = undefined;
       const without = (formerPods: readonly PodSummary[] | "unknown") =>
         deleted(undefined, { selected, formerPods, network: [own] }).actions.at(-1);
@@ -226,43 +226,43 @@ describe("when the object is deleted", () => {
       expect(without("unknown")).toBeUndefined();
     });
 
-    test("nothing is decided before the pods were listed", () => {
+    test("deleting an ApiKeyPolicy waits until the pods are listed", () => {
       expect(withPods("unknown")).toMatchObject({ actions: [], verdict: { state: "Progressing" } });
       expect(withPods("unknown").released).toBeUndefined();
     });
 
-    test("the object is released once that one belongs to its pods", () => {
+    test("ApiKeyPolicy finalizer is removed after its NetworkPolicy belongs to the pods", () => {
       const orphaned = { ...own, controllerUid: undefined, isOrphaned: true };
       const plan = withPods([runs], orphaned);
       expect(plan.actions.map(({ type }) => type)).toEqual(["deletePolicy", "releaseApi"]);
     });
   });
 
-  test("an API that has keys is not deleted, and the policy stays with it", () => {
+  test("deleting an ApiKeyPolicy keeps its policy while its API has keys", () => {
     const plan = deleted("Delete", { hasKeys: true });
     expect(plan).toMatchObject({ actions: [], verdict: { state: "Stalled", reason: "HasKeys" } });
     expect(plan.released).toBeUndefined();
   });
 
-  test("an API of somebody else is left alone", () => {
+  test("deleting an ApiKeyPolicy leaves an API of another manager unchanged", () => {
     expect(deleted("Delete", { api: { ...api, manager: undefined } }).actions).toEqual([
       { type: "deletePolicy", policyId: "pol_1" },
     ]);
   });
 
-  test("with nothing left it is released", () => {
+  test("ApiKeyPolicy finalizer is removed when no resources remain", () => {
     expect(deleted("Delete", { api: undefined, stored: undefined })).toMatchObject({ released: true });
   });
 });
 
-describe("sidecars of an older release", () => {
+describe("gates of an older version", () => {
   const condition = (plan: ReturnType<typeof planPolicy>, type: string) =>
     plan.conditions?.find((one) => one.type === type);
   const refusing = { pods: 3, current: 2, oldestLagMs: 10, refused: { pods: 1, reason: "format 2 is not known here" } };
   const planned = (dataPlane: DataPlane | undefined, previous: Condition[] = []) =>
     planPolicy(observed({ api, stored: aPolicy({ dataPlane }), previous }));
 
-  test("make the policy Refused, which an Event tells, and say what to do", () => {
+  test("gates that do not support a policy set its Unsupported condition and an Event", () => {
     const refused = condition(planned(refusing), "Unsupported");
     expect(refused).toMatchObject({ status: "True", reason: "UnsupportedFormat", alerts: true });
     expect(refused?.message).toContain("1 of 3 sidecars cannot enforce this generation");
@@ -271,7 +271,7 @@ describe("sidecars of an older release", () => {
     expect(planned(refusing).status).toMatchObject({ dataPlane: { pods: 3, current: 2, refused: 1 } });
   });
 
-  test("are no word in the status of a policy that none ever refused, and one that ends where one did", () => {
+  test("Unsupported condition is absent by default and ends when gates are updated", () => {
     const { refused: _, ...fine } = refusing;
     expect(condition(planned(fine), "Unsupported")).toBeUndefined();
     const before = { type: "Unsupported", status: "True", reason: "UnsupportedFormat", message: "" } as const;
@@ -287,11 +287,11 @@ test.each([
   { name: "some follow", dataPlane: { pods: 3, current: 2, oldestLagMs: 10 }, status: "False", reason: "Progressing" },
   { name: "all enforce it", dataPlane: { pods: 3, current: 3, oldestLagMs: 10 }, status: "True", reason: "Succeeded" },
   { name: "reports cannot be read", dataPlane: undefined, status: "Unknown", reason: "ReportsUnavailable" },
-])("Enforced is $status when $name", ({ dataPlane, status, reason }) => {
+])("Enforced condition is $status when $name", ({ dataPlane, status, reason }) => {
   expect(enforced(dataPlane)).toMatchObject({ type: "Enforced", status, reason });
 });
 
-describe("sidecars that serve by old knowledge", () => {
+describe("gates with stale data", () => {
   const withLag = (oldestLagMs: number, onStale = {}) =>
     planPolicy(
       observed({
@@ -301,7 +301,7 @@ describe("sidecars that serve by old knowledge", () => {
       }),
     );
 
-  test("make the policy Stale past spec.onStale.after, and not before", () => {
+  test("Stale condition becomes True only after spec.onStale.after", () => {
     expect(condition(withLag(30_000), "Stale")).toMatchObject({ status: "False", reason: "Succeeded", alerts: true });
     const late = condition(withLag(30_001), "Stale");
     expect(late).toMatchObject({ status: "True", reason: "DataStale", alerts: true });
@@ -309,7 +309,7 @@ describe("sidecars that serve by old knowledge", () => {
     expect(condition(withLag(30_001, { after: "45s" }), "Stale")).toMatchObject({ status: "False" });
   });
 
-  test("are told of with what they do then", () => {
+  test("Stale condition message states how gates act on stale data", () => {
     expect(condition(withLag(40_000), "Stale")?.message).toContain(
       "goes on serving the keys that it knows, up to 900 s",
     );
@@ -317,7 +317,7 @@ describe("sidecars that serve by old knowledge", () => {
     expect(denied?.message).toContain("refuses every request");
   });
 
-  test("have a while to hear anything at all when they start", () => {
+  test("Stale condition allows starting gates time for their first data", () => {
     const never = { pods: 1, current: 1, oldestLagMs: Number.MAX_SAFE_INTEGER };
     const lookedAt = (previous: ObservedPolicy["previous"]) =>
       planPolicy(observed({ api, stored: aPolicy({ dataPlane: never }), previous }));
@@ -333,13 +333,13 @@ describe("sidecars that serve by old knowledge", () => {
     expect(() => ApiKeyPolicyStatus.parse(lookedAt([]).status)).not.toThrow();
   });
 
-  test("are told of also while a new spec is not accepted", () => {
+  test("Stale condition is reported even while a new spec is rejected", () => {
     const object = anObject("ApiKeyPolicy", { ...spec, rules: "none" }, { generation: 2 });
     const stored = aPolicy({ dataPlane: { pods: 1, current: 1, oldestLagMs: 60_000 } });
     expect(condition(planPolicy(observed({ object, api, stored })), "Stale")).toMatchObject({ status: "True" });
   });
 
-  test("leave the condition as it was while their reports cannot be read; of none there is nothing old", () => {
+  test("Stale condition is unchanged while reports are unreadable and absent without gates", () => {
     expect(
       condition(planPolicy(observed({ api, stored: aPolicy({ dataPlane: undefined }) })), "Stale"),
     ).toBeUndefined();
@@ -347,7 +347,7 @@ describe("sidecars that serve by old knowledge", () => {
   });
 });
 
-describe("the policies are polled", () => {
+describe("polling of policies", () => {
   const NO_PODS = { pods: 0, current: 0, oldestLagMs: 0 };
   const pollMs = (dataPlane: StoredPolicy["dataPlane"], lastedS?: number, reason = "NoPods") => {
     const lastTransitionTime = new Date(NOW_MS - (lastedS ?? 0) * 1000).toISOString();
@@ -357,34 +357,34 @@ describe("the policies are polled", () => {
     return pollAfterMs([undefined, pace, undefined], { nowMs: NOW_MS });
   };
 
-  test("every two seconds in the first minute without pods, then ever less often", () => {
+  test("policy without pods is polled every 2 s for a minute, then less often", () => {
     expect([undefined, 0, 59, 120, 3600].map((lastedS) => pollMs(NO_PODS, lastedS))).toEqual([
       2000, 2000, 2000, 4000, 15_000,
     ]);
   });
 
-  test("every second while the first sidecars follow, but not for ever", () => {
+  test("policy is polled every second for a limited time while its first gates update", () => {
     const some = { pods: 3, current: 2, oldestLagMs: 10 };
     expect(pollMs(some, 3600)).toBe(1000);
     expect(pollMs(some, 20, "Progressing")).toBe(1000);
     expect(pollMs(some, 3600, "Progressing")).toBe(15_000);
   });
 
-  test("now and then when all enforce it, and at the pace of the one in the greatest hurry otherwise", () => {
+  test("policy is polled rarely when enforced, else at its most urgent rate", () => {
     expect(pollMs({ pods: 3, current: 3, oldestLagMs: 10 }, 10)).toBe(15_000);
     const pace = (soonMs: number, ageMs: number) => ({ soonMs, sinceMs: NOW_MS - ageMs });
     expect(pollAfterMs([pace(2000, 0), pace(1000, 0), pace(2000, 90_000)], { nowMs: NOW_MS })).toBe(1000);
     expect(pollAfterMs([], { nowMs: NOW_MS, restMs: 2000 })).toBe(2000);
   });
 
-  test("and soon as long as it is open whether a sidecar is stale", () => {
+  test("policy is polled soon while staleness of a gate is uncertain", () => {
     const never = { pods: 1, current: 1, oldestLagMs: Number.MAX_SAFE_INTEGER };
     expect(pollMs(never)).toBe(2000);
     expect(planPolicy(observed({ api, stored: aPolicy({ dataPlane: never }) })).requeueAfterMs).toBe(2000);
   });
 });
 
-test("the wavering of a lag is no change of the status", () => {
+test("fluctuating staleness does not change the policy status", () => {
   const at = (oldestLagMs: number) => toDataPlaneStatus({ pods: 1, current: 1, oldestLagMs })?.oldestLagMs;
   expect([at(1), at(700), at(4999), at(5001)]).toEqual([5000, 5000, 5000, 10_000]);
 });

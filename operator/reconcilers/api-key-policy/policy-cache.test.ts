@@ -57,7 +57,7 @@ function remembered() {
   return { looks, object };
 }
 
-test("what was seen is recalled with the newest reports of the sidecars", () => {
+test("PolicyCache returns the last read with the newest gate reports", () => {
   const { looks, object } = remembered();
   expect(looks.get(object)?.stored?.dataPlane).toEqual(REPORTS);
   const reports = { pods: 3, current: 2, oldestLagMs: 12 };
@@ -70,7 +70,7 @@ test.each([
   { name: "another generation", metadata: { generation: 2 } },
   { name: "another object of the same name", metadata: { uid: "uid-2" } },
   { name: "an object that is being deleted", metadata: { deletionTimestamp: "2026-01-02T00:00:00Z" } },
-])("of $name nothing is recalled", ({ metadata }) => {
+])("PolicyCache returns nothing for $name", ({ metadata }) => {
   expect(remembered().looks.get(anObject("ApiKeyPolicy", SPEC, metadata))).toBeUndefined();
 });
 
@@ -84,19 +84,19 @@ test.each<{ name: string; change: Partial<Picture> }>([
   { name: "an API of another name", change: { api: { name: "renamed", manager } } },
   { name: "an API without a manager", change: { api: { name: "orders" } } },
   { name: "a deleted API", change: { api: undefined } },
-])("a poll that shows $name makes a whole look due", ({ change }) => {
+])("PolicyCache requires a full read after a poll with $name", ({ change }) => {
   const { looks, object } = remembered();
   expect(looks.show(KEY, aPicture(change), 2000)).toBe(true);
   expect(looks.get(object)).toBeUndefined();
 });
 
-test("a policy that is not in the list makes a whole look due", () => {
+test("PolicyCache requires a full read when the policy is missing from the list", () => {
   const { looks, object } = remembered();
   expect(looks.show(KEY, undefined, 2000)).toBe(true);
   expect(looks.get(object)).toBeUndefined();
 });
 
-test("a poll that began before the look shows what is older than the look, and is ignored", () => {
+test("PolicyCache ignores a poll that started before the last full read", () => {
   const { looks, object } = remembered();
   expect(looks.show(KEY, aPicture({ version: 2 }), 999)).toBe(false);
   expect(looks.get(object)?.stored?.version).toBe(3);
@@ -109,12 +109,12 @@ test.each([
   { name: "a pod is behind", dataPlane: { ...REPORTS, current: 1 }, isNew: true },
   { name: "a pod refuses", dataPlane: { ...REPORTS, refused: { pods: 1, reason: "format 2" } }, isNew: true },
   { name: "the reports cannot be read", dataPlane: undefined, isNew: true },
-])("when $name, the status is made again: $isNew", ({ dataPlane, isNew }) => {
+])("PolicyCache recomputes the status when $name: $isNew", ({ dataPlane, isNew }) => {
   const { looks } = remembered();
   expect(looks.show(KEY, aPicture({ dataPlane }), 2000)).toBe(isNew);
 });
 
-test("a lag that passes the policy's own bound is seen, whatever the steps of the status are", () => {
+test("PolicyCache detects staleness above the policy bound between status steps", () => {
   const looks = createPolicyCache();
   const { observed } = lookAt(looks);
   const stored = { ...observed.stored, policy: { onStale: { ...onStale, afterMs: 7000 } } };
@@ -124,8 +124,8 @@ test("a lag that passes the policy's own bound is seen, whatever the steps of th
   expect(looks.show(KEY, aPicture({ dataPlane: { ...REPORTS, oldestLagMs: 9000 } }), 4000)).toBe(false);
 });
 
-describe("what was forgotten", () => {
-  test("while a look was under way is not remembered when it ends: it may have missed the change", () => {
+describe("a forgotten policy", () => {
+  test("PolicyCache discards a full read if the policy was forgotten meanwhile", () => {
     const looks = createPolicyCache();
     const { object, observed } = lookAt(looks);
     looks.forget(KEY);
@@ -133,7 +133,7 @@ describe("what was forgotten", () => {
     expect(looks.get(object)).toBeUndefined();
   });
 
-  test("after a status was made from it is not remembered again by that", () => {
+  test("PolicyCache entry stays forgotten after a status was computed from it", () => {
     const { looks, object } = remembered();
     const recalled = looks.get(object);
     looks.forget(KEY);
@@ -142,7 +142,7 @@ describe("what was forgotten", () => {
   });
 });
 
-test("a pace is told when a policy is not at rest", () => {
+test("PolicyCache reports a poll interval for an unsettled policy", () => {
   const paces: Pace[] = [];
   const looks = createPolicyCache((pace) => paces.push(pace));
   looks.remember({ observed: lookAt(looks).observed, pace: { soonMs: 1000, sinceMs: 5 } });
@@ -150,7 +150,7 @@ test("a pace is told when a policy is not at rest", () => {
   expect(paces).toEqual([{ soonMs: 1000, sinceMs: 5 }]);
 });
 
-test("whole looks are repeated in the order of the last ones, and no more than allowed", () => {
+test("PolicyCache repeats full reads in order and at a limited rate", () => {
   const looks = createPolicyCache();
   for (const [name, seenAtMs] of [
     ["z", 100],
@@ -169,7 +169,7 @@ test("whole looks are repeated in the order of the last ones, and no more than a
   expect(names(1000, 0)).toEqual([]);
 });
 
-test("when each gate last reported is known after it fell silent, of a bounded number, until the policy is deleted", () => {
+test("PolicyCache remembers the last report time of a limited number of silent gates", () => {
   const looks = createPolicyCache();
   const dataPlane = (podIds: string[]) => ({ pods: podIds.length, current: 0, oldestLagMs: 0, podIds });
   const show = (podIds: string[], atMs: number) => looks.show(KEY, { dataPlane: dataPlane(podIds) } as Picture, atMs);

@@ -67,7 +67,7 @@ function aPoll(lists: Readonly<Record<string, (body: { cursor?: string }) => Pro
 
 const respond = (data: readonly Picture[], next?: string) => ({ data, next });
 
-test("only policies of which the list shows something new are reconciled", async () => {
+test("policy poll reconciles only policies with changes in the list", async () => {
   const { poll, added, asked } = aPoll({
     same: async () => respond([pictureOf("same", 1)]),
     other: async () => respond([pictureOf("other", 2)]),
@@ -79,7 +79,7 @@ test("only policies of which the list shows something new are reconciled", async
   expect(asked.sort()).toEqual(["gone", "other", "same"]);
 });
 
-test("every page of a list is read, and a policy of the last one is found", async () => {
+test("policy poll reads every page of the list", async () => {
   const pages = [respond([pictureOf("elsewhere", 1)], "p2"), respond([], "p3"), respond([pictureOf("paged", 2)])];
   const cursors: Array<string | undefined> = [];
   const { poll, added } = aPoll({
@@ -93,7 +93,7 @@ test("every page of a list is read, and a policy of the last one is found", asyn
   expect(cursors).toEqual([undefined, "p2", "p3"]);
 });
 
-test("a workspace that does not answer delays no other, and is not asked twice at once", async () => {
+test("policy poll of a hanging workspace delays no other and has no concurrent request", async () => {
   const hung = Promise.withResolvers<unknown>();
   const { poll, added, asked, policies } = aPoll({
     hangs: () => hung.promise,
@@ -109,7 +109,7 @@ test("a workspace that does not answer delays no other, and is not asked twice a
   hung.resolve(respond([]));
 });
 
-test("policies whose list cannot be had are looked at whole once, and not in each round", async () => {
+test("policy poll reads a policy in full once, not every round, if its list fails", async () => {
   const { poll, added, asked, looks, policies } = aPoll({
     fails: async () => {
       throw new ApiUnavailable("away");
@@ -123,7 +123,7 @@ test("policies whose list cannot be had are looked at whole once, and not in eac
   expect(added).toEqual(["fails"]);
 });
 
-test("a follower asks nothing", async () => {
+test("policy poll sends no requests on a follower", async () => {
   const { poll, asked } = aPoll({ one: async () => respond([]) });
   poll.hurry({ soonMs: 0, sinceMs: Date.now() });
   poll.resume();

@@ -20,7 +20,7 @@ const pod = (name: string, more: Partial<PodSummary> = {}): PodSummary => ({
   ...more,
 });
 
-test("pods are counted by gate, label and policy, those that do not run left out", () => {
+test("policy selection counts running pods by gate, label and policy", () => {
   const pods = [
     pod("b-bare", { gate: undefined, policy: undefined }),
     pod("a-of-another", { policy: "former" }),
@@ -44,24 +44,24 @@ describe("a pod that two policies select", () => {
   const younger = policy({ tier: "x" }, { name: "younger", creationTimestamp: "2026-01-03T00:00:00Z" });
   const shared = pod("shared", { labels: { app: "orders", tier: "x" }, gate: undefined, policy: undefined });
 
-  test("is its own all the same when the pod names it", () => {
+  test("pod selected by two policies counts for the one that its annotation names", () => {
     expect(selectedBy(own, [{ ...shared, gate: aGate, policy: "it" }], [own, older])).toMatchObject({
       guarded: 1,
       contested: 0,
     });
   });
 
-  test("is its own when the pod names it, and it does not select the pod", () => {
+  test("pod counts for the policy that it names even without a selector match", () => {
     const named = pod("named", { labels: { app: "other" } });
     expect(selectedBy(own, [named], [own, older])).toMatchObject({ guarded: 1, unguarded: [] });
   });
 
-  test("has no gate of it when the pod names a younger one", () => {
+  test("pod has no gate of the older policy when it names a younger one", () => {
     const named = pod("named", { policy: "younger" });
     expect(selectedBy(own, [named], [own, younger])).toMatchObject({ unguarded: ["named"], contested: 0 });
   });
 
-  test("is the older one's, and no pod of the other", () => {
+  test("pod selected by two policies counts for the older one only", () => {
     expect(selectedBy(own, [shared, pod("mine")], [own, older])).toMatchObject({
       guarded: 1,
       unguarded: [],
@@ -71,14 +71,14 @@ describe("a pod that two policies select", () => {
     expect(selectedBy(own, [shared], [own, younger])).toMatchObject({ unguarded: ["shared"], contested: 0 });
   });
 
-  test("is no longer that of a policy that is being deleted, or of another namespace", () => {
+  test("pod stops counting for a deleted policy or one of another namespace", () => {
     const deleted = { ...older, metadata: { ...older.metadata, deletionTimestamp: "2026-02-01T00:00:00Z" } };
     const elsewhere = { ...older, metadata: { ...older.metadata, namespace: "bank" } };
     for (const other of [deleted, elsewhere])
       expect(selectedBy(own, [shared], [own, other])).toMatchObject({ contested: 0 });
   });
 
-  test("can be there only if no label is asked for with two values", () => {
+  test("two policies can overlap unless they require different values of one label", () => {
     expect(mayShare(own, older)).toBe(true);
     expect(mayShare(own, policy({ app: "billing", tier: "x" }))).toBe(false);
     expect(mayShare(own, policy({}))).toBe(false);
@@ -92,7 +92,7 @@ test.each([
   { name: "the name that the gate took over", port: "http", outdated: false },
   { name: "the name of another port", port: "metrics", outdated: true },
   { name: "a name that the pod does not have", port: "grpc", outdated: true },
-])("a pod is outdated when the policy's port is $name: $outdated", ({ port, outdated }) => {
+])("pod is outdated when the policy port is $name: $outdated", ({ port, outdated }) => {
   const one = anObject("ApiKeyPolicy", { selector: { matchLabels: { app: "orders" } }, target: { port } });
   const pods = [pod("a"), pod("unknown", { gate: { ...aGate, guards: undefined } })];
   expect(selectedBy(one, pods, []).outdated).toEqual(outdated ? ["a"] : []);
@@ -101,7 +101,7 @@ test.each([
   expect(selectedBy(one, [byHand], []).outdated).toEqual(port === 9090 ? ["by-hand"] : []);
 });
 
-test("a policy without a selector knows the gates that were injected for it", () => {
+test("policy without a selector counts the gates injected for it", () => {
   const pods = [
     pod("b"),
     pod("a"),
@@ -136,7 +136,7 @@ describe("Enforced", () => {
     { name: "a pod has none", of: { unguarded: ["x"] }, status: "False", reason: "UnguardedPods" },
     { name: "a gate has not reported", of: { guarded: 3 }, status: "False", reason: "Progressing" },
     { name: "pods lack the label", of: { unlabelled: 2 }, status: "True", reason: "Succeeded" },
-  ])("is $status when $name", ({ of, status, reason }) => {
+  ])("Enforced condition is $status when $name", ({ of, status, reason }) => {
     expect(enforced(reports, { selected: { ...selected, ...of } })).toMatchObject({ status, reason });
   });
 
@@ -150,21 +150,21 @@ describe("Enforced", () => {
     },
     { name: "another pod reports too", podIds: ["shop/a", "shop/b", "shop/gone"], status: "True", says: "All 3" },
     { name: "another namespace's pods report", podIds: ["bank/a", "bank/b"], status: "False", says: "0 of the 2" },
-  ])("goes by the names of pods: $status when $name", ({ podIds, status, says }) => {
+  ])("Enforced condition matches reports by pod name: $status when $name", ({ podIds, status, says }) => {
     const dataPlane = { pods: podIds.length, current: podIds.length, oldestLagMs: 1, podIds };
     const condition = enforced(dataPlane, { selected });
     expect(condition.status).toBe(status);
     expect(condition.message).toContain(says);
   });
 
-  describe("tells of a gate that reported once and no longer does", () => {
+  describe("a gate that has stopped reporting", () => {
     const heard = new Map([
       ["shop/a", Date.parse("2026-03-01T10:00:00Z")],
       ["shop/b", Date.parse("2026-03-01T10:05:00Z")],
     ]);
     const one = { pods: 1, current: 1, oldestLagMs: 1, podIds: ["shop/b"] };
 
-    test("by its name and the time of its last report, before anything that the others report", () => {
+    test("Enforced condition first names a silent gate and its last report time", () => {
       const condition = enforced({ ...one, current: 0 }, { selected, heard });
       expect(condition).toMatchObject({ status: "False", reason: "PodsSilent" });
       expect(condition.message).toContain(
@@ -173,14 +173,14 @@ describe("Enforced", () => {
       expect(toDataPlaneStatus(one, { selected, heard })).toMatchObject({ silent: 1 });
     });
 
-    test("also when no gate is left that reports", () => {
+    test("Enforced condition names a silent gate even without other reports", () => {
       const none = { pods: 0, current: 0, oldestLagMs: 0 };
       expect(enforced(none, { selected, heard })).toMatchObject({ reason: "PodsSilent" });
       expect(enforced(none, { selected })).toMatchObject({ reason: "NoPods" });
       expect(toDataPlaneStatus(none, { selected })).toMatchObject({ silent: 2 });
     });
 
-    test("of a policy without a selector, by the pods that name it", () => {
+    test("Enforced condition of a policy without selector names silent gates by annotation", () => {
       const named = ["shop/a", "shop/b"];
       expect(enforced(one, { selected: undefined, named, heard })).toMatchObject({ reason: "PodsSilent" });
       expect(
@@ -190,14 +190,14 @@ describe("Enforced", () => {
       });
     });
 
-    test("but not of a pod that is gone", () => {
+    test("Enforced condition ignores silent gates of deleted pods", () => {
       const gone = new Map([...heard, ["shop/gone", 1]]);
       const both = { pods: 2, current: 2, oldestLagMs: 1, podIds: ["shop/a", "shop/b"] };
       expect(enforced(both, { selected, heard: gone })).toMatchObject({ status: "True" });
     });
   });
 
-  test("is False, PodsOutdated, for gates that guard another port, by the pods or else by the reports", () => {
+  test("Enforced is False with PodsOutdated when gates guard another port", () => {
     const old = enforced(reports, { selected: { ...selected, outdated: ["a", "b"] } });
     expect(old).toMatchObject({ status: "False", reason: "PodsOutdated" });
     expect(old.message).toContain(
@@ -219,7 +219,7 @@ describe("Enforced", () => {
     expect(enforced({ ...reports, upstreamPorts }, { object, selected })).toMatchObject({ status: "True" });
   });
 
-  test("goes by the number of reports for gates by hand, and names a bounded number of pods", () => {
+  test("Enforced condition counts reports of manually started gates and names few pods", () => {
     const dataPlane = { pods: 1, current: 1, oldestLagMs: 1, podIds: ["orders-host"] };
     expect(enforced(dataPlane, { selected: { ...selected, guarded: 1, expected: [] } })).toMatchObject({
       status: "True",
@@ -236,30 +236,33 @@ describe("Enforced", () => {
   test.each([
     { isNamespaceGuarded: undefined, says: "Unless their Namespace has it, pods like them start without a gate." },
     { isNamespaceGuarded: false, says: "and neither does their Namespace: pods like them start without a gate." },
-  ])("tells of pods without the label, in a Namespace that has it: $isNamespaceGuarded", ({ says, ...namespace }) => {
-    const { message } = enforced(reports, { selected: { ...selected, ...namespace, unlabelled: 2 } });
-    expect(message).toContain(`2 of the pods do not have the label postern.dev/guarded: "true"`);
-    expect(message).toContain(says);
-  });
+  ])(
+    "Enforced condition mentions pods without the label in a guarded Namespace: $isNamespaceGuarded",
+    ({ says, ...namespace }) => {
+      const { message } = enforced(reports, { selected: { ...selected, ...namespace, unlabelled: 2 } });
+      expect(message).toContain(`2 of the pods do not have the label postern.dev/guarded: "true"`);
+      expect(message).toContain(says);
+    },
+  );
 
-  test("does not miss the label at pods whose Namespace has it", () => {
+  test("Enforced condition requires no pod label in a guarded Namespace", () => {
     const pods = [pod("a"), pod("b")];
     const unlabelled = (is?: boolean) => selectedBy(policy({ app: "orders" }), pods, [], is).unlabelled;
     expect([unlabelled(), unlabelled(false), unlabelled(true)]).toEqual([2, 2, 0]);
   });
 
-  test("is False for pods without a gate also while no report can be read", () => {
+  test("Enforced is False for pods without a gate even when reports are unreadable", () => {
     expect(enforced(undefined, { selected: { ...selected, unguarded: ["x"] } })).toMatchObject({
       reason: "UnguardedPods",
     });
   });
 
-  test("is never True while it is not known which pods there are", () => {
+  test("Enforced is never True while the pods are unknown", () => {
     expect(enforced(reports, { selected: "unknown" })).toMatchObject({ status: "Unknown", reason: "PodsUnavailable" });
     expect(enforced(reports)).toMatchObject({ status: "True" });
   });
 
-  test("names a bounded number of pods, in the Event alone", () => {
+  test("Enforced condition lists a limited number of pods, only in the Event", () => {
     const unguarded = Array.from({ length: 50 }, (_, i) => `pod-${i}`);
     const condition = enforced(reports, { selected: { ...selected, unguarded } });
     expect(condition.message).not.toContain("pod-0");

@@ -57,16 +57,16 @@ test.each([
   { name: "nothing", found: { state: "absent" } as const, is: true },
   { name: "another owner's", found: { state: "foreign" } as const, is: true },
   { name: "no right to look", found: { state: "refused", message: "no" } as const, is: true },
-])("a Secret with $name is unexpected: $is", ({ found, is }) => {
+])("Secret with $name is unexpected: $is", ({ found, is }) => {
   expect(isUnexpected(found, "key_a")).toBe(is);
 });
 
-test("at the first look any key of its own is expected", () => {
+test("first Secret poll accepts any key of the object itself", () => {
   expect(isUnexpected(ours("key_a"), undefined)).toBe(false);
   expect(isUnexpected({ state: "absent" }, undefined)).toBe(true);
 });
 
-test("only what is in use is looked at, by the leader, and one that fails stops no other", async () => {
+test("Secret polling by the leader covers only Secrets in use and continues after errors", async () => {
   const objects = [
     aKey("broken"),
     aKey("gone"),

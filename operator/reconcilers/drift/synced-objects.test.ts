@@ -17,13 +17,13 @@ function aSyncedRole() {
   return { synced, one };
 }
 
-test("an object that was found as its manifest says is not read again within a resync period", () => {
+test("SyncedObjects skips a read of an unchanged object within the resync period", () => {
   const { synced } = aSyncedRole();
   expect(synced.recall(role, 1_099)?.plan).toBe(plan);
   expect(synced.recall(role, 1_100)).toBeUndefined();
 });
 
-test("a list with its digest counts as a look, from the time when it was asked for", () => {
+test("SyncedObjects treats a matching list digest as a read at request time", () => {
   const { synced, one } = aSyncedRole();
   expect(synced.show(one, "d1", 900)).toBe(false);
   expect(synced.recall(role, 1_899)).toMatchObject({ seenAtMs: 900 });
@@ -33,7 +33,7 @@ test("a list with its digest counts as a look, from the time when it was asked f
 test.each([
   { name: "another digest", digest: "d2" },
   { name: "none, as of an object that was deleted or has another manager", digest: undefined },
-])("a list with $name makes a look due", ({ digest }) => {
+])("SyncedObjects requires a read after a list with $name", ({ digest }) => {
   const { synced, one } = aSyncedRole();
   expect(synced.show(one, digest, 200)).toBe(true);
   expect(synced.recall(role, 201)).toBeUndefined();
@@ -45,11 +45,11 @@ test.each([
   { name: "a new object of the same name", object: anObject("Role", {}, { uid: "another" }) },
   { name: "its deletion", object: anObject("Role", {}, { deletionTimestamp: "2026-01-02T00:00:00Z" }) },
   { name: "an object of another kind and the same name", object: anObject("RatelimitNamespace", {}) },
-])("nothing is recalled for $name", ({ object }) => {
+])("SyncedObjects returns nothing for $name", ({ object }) => {
   expect(aSyncedRole().synced.recall(object, 101)).toBeUndefined();
 });
 
-test("a look during which its object changed is not remembered, nor one that another overtook", () => {
+test("SyncedObjects discards a read that overlaps a change or a newer read", () => {
   const synced = createSyncedObjects(RESYNC_MS);
   const overtaken = synced.begin(role);
   synced.forget("Role", role.metadata);
@@ -63,14 +63,14 @@ test("a look during which its object changed is not remembered, nor one that ano
   expect(synced.list("Role")).toMatchObject([{ digest: "new" }]);
 });
 
-test("a list that was asked for before the last look says nothing", () => {
+test("SyncedObjects ignores a list requested before the last read", () => {
   const { synced, one } = aSyncedRole();
   synced.settle(asSeen({ digest: "d2", seenAtMs: 300 }), synced.begin(role));
   expect(synced.show(one, "d1", 200)).toBe(false);
   expect(synced.recall(role, 301)).toMatchObject({ digest: "d2", seenAtMs: 300 });
 });
 
-test("it is read again after some hours, whatever the digests say, and not all objects at once", () => {
+test("SyncedObjects requires a read after a few hours at staggered times", () => {
   const hoursOf = (random: number): number => {
     const synced = createSyncedObjects(300_000, () => random);
     synced.settle(asSeen({ seenAtMs: 0 }), synced.begin(role));

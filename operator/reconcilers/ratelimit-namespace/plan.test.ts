@@ -15,7 +15,7 @@ function observed(more: Partial<ObservedNamespace> & { spec?: unknown } = {}): O
   return { object, parsed, manager, stored: undefined, claimants: [object], ...more };
 }
 
-test("a namespace that is missing is made; one that is there needs nothing", () => {
+test("RatelimitNamespace plan creates a missing namespace and leaves an existing one unchanged", () => {
   expect(planNamespace(observed()).actions).toEqual([{ type: "create", name: "public" }]);
   expect(planNamespace(observed({ stored: own }))).toMatchObject({
     actions: [],
@@ -24,12 +24,12 @@ test("a namespace that is missing is made; one that is there needs nothing", () 
   });
 });
 
-test("a namespace cannot be renamed, and stays what it was", () => {
+test("RatelimitNamespace plan rejects a rename and keeps the stored name", () => {
   const plan = planNamespace(observed({ spec: { name: "other" }, stored: own }));
   expect(plan).toMatchObject({ actions: [], verdict: { reason: "InvalidSpec" }, status: { namespaceId: "rlns_1" } });
 });
 
-test("one that was made elsewhere is taken over only when the spec says so", () => {
+test("RatelimitNamespace plan adopts an unmanaged namespace only when requested", () => {
   expect(planNamespace(observed({ stored: unmanaged })).verdict).toMatchObject({
     state: "Stalled",
     reason: "Conflict",
@@ -40,7 +40,7 @@ test("one that was made elsewhere is taken over only when the spec says so", () 
   }
 });
 
-test("one of another manager, or of an older manifest, is a conflict and lends no id", () => {
+test("RatelimitNamespace of another manager is a conflict and provides no id", () => {
   const elder = anObject(
     "RatelimitNamespace",
     { name: "public" },
@@ -59,12 +59,15 @@ test.each([
   { deletionPolicy: "Orphan", stored: own, actions: [{ type: "release", namespaceId: "rlns_1" }] },
   { deletionPolicy: "Delete", stored: unmanaged, actions: [] },
   { deletionPolicy: "Delete", stored: undefined, actions: [] },
-])("deleted with $deletionPolicy and $stored it does $actions", ({ deletionPolicy, stored, actions }) => {
-  const object = aDeletedObject("RatelimitNamespace", {
-    name: "public",
-    ...(deletionPolicy ? { deletionPolicy } : {}),
-  });
-  const plan = planNamespace(observed({ object, stored }));
-  expect(plan.actions).toEqual(actions);
-  expect(plan.released).toBe(actions.length === 0 ? true : undefined);
-});
+])(
+  "deleting a RatelimitNamespace with $deletionPolicy and stored $stored does $actions",
+  ({ deletionPolicy, stored, actions }) => {
+    const object = aDeletedObject("RatelimitNamespace", {
+      name: "public",
+      ...(deletionPolicy ? { deletionPolicy } : {}),
+    });
+    const plan = planNamespace(observed({ object, stored }));
+    expect(plan.actions).toEqual(actions);
+    expect(plan.released).toBe(actions.length === 0 ? true : undefined);
+  },
+);

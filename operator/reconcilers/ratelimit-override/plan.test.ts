@@ -33,7 +33,7 @@ function observed(more: Partial<ObservedOverride> & { spec?: unknown } = {}): Ob
   };
 }
 
-test("an override is set with its duration in milliseconds, and left alone once it is as written", () => {
+test("RatelimitOverride plan stores its duration in milliseconds and skips equal overrides", () => {
   const { overrideId: _, manager: __, ...desired } = own;
   expect(planOverride(observed()).actions).toEqual([{ type: "set", ...desired }]);
   expect(planOverride(observed({ stored: own }))).toMatchObject({
@@ -44,7 +44,7 @@ test("an override is set with its duration in milliseconds, and left alone once 
 });
 
 test.each([{ limit: 6 }, { durationMs: 1000 }, { async: true }])(
-  "one that differs in %o is set again",
+  "RatelimitOverride plan rewrites an override that differs in %o",
   (difference) => {
     expect(planOverride(observed({ stored: { ...own, ...difference } })).actions).toMatchObject([
       { type: "set", limit: 5 },
@@ -52,14 +52,14 @@ test.each([{ limit: 6 }, { durationMs: 1000 }, { async: true }])(
   },
 );
 
-test("without its namespace it waits, and what is in the store stays", () => {
+test("RatelimitOverride plan waits for its namespace and keeps the stored override", () => {
   const namespace = { verdict: progressing("DependencyNotReady", "There is no RatelimitNamespace shop/public.") };
   const plan = planOverride(observed({ namespace, stored: own }));
   expect(plan).toMatchObject({ actions: [], verdict: { state: "Progressing", reason: "DependencyNotReady" } });
   expect(plan.status).toEqual({ overrideId: "rlor_1", namespaceId: "rlns_1" });
 });
 
-test("after its identifier changed the former one goes first: a manager has one override", () => {
+test("RatelimitOverride plan deletes the former override first after an identifier change", () => {
   const former = { ...own, identifier: "before" };
   const plan = planOverride(observed({ former }));
   expect(plan.actions).toMatchObject([
@@ -68,7 +68,7 @@ test("after its identifier changed the former one goes first: a manager has one 
   ]);
 });
 
-test("an override of another manager, without a manager, or of an older manifest is a conflict", () => {
+test("RatelimitOverride of another manager, or without one, is a conflict", () => {
   const elder = anObject("RatelimitOverride", spec, { name: "elder", creationTimestamp: "2025-01-01T00:00:00Z" });
   for (const more of [
     { stored: { ...own, manager: "x/RatelimitOverride/shop/it" } },
@@ -92,7 +92,7 @@ test.each([
     difference: { lastManager: "x/RatelimitOverride/shop/it" },
     isTaken: false,
   },
-])("of overrides without a manager, $name", ({ adopt, difference, isTaken }) => {
+])("RatelimitOverride plan for an unmanaged override: $name", ({ adopt, difference, isTaken }) => {
   const plan = planOverride(
     observed({ spec: { ...spec, adopt }, stored: { ...own, manager: undefined, ...difference } }),
   );
@@ -100,7 +100,7 @@ test.each([
   else expect(plan).toMatchObject({ actions: [], verdict: { state: "Stalled", reason: "Conflict" } });
 });
 
-test("deleted, it takes its override and a former one with it, by its deletion policy", () => {
+test("deleting a RatelimitOverride deletes current and former overrides by deletion policy", () => {
   const former = { ...own, overrideId: "rlor_0", identifier: "before" };
   for (const [deletionPolicy, type] of [
     ["Delete", "delete"],
@@ -142,7 +142,7 @@ describe("a reference to a RatelimitNamespace", () => {
       from: "shop",
       refused: { state: "Progressing", reason: "DependencyNotReady" },
     },
-  ])("$name", ({ of, from, refused }) => {
+  ])("reference to a RatelimitNamespace $name", ({ of, from, refused }) => {
     const refusal = refusalOf(of, from);
     if (refused === undefined) expect(refusal).toBeUndefined();
     else expect(refusal).toMatchObject(refused);

@@ -22,14 +22,14 @@ function observed(more: Partial<ObservedRole> & { spec?: unknown } = {}): Observ
   return { object, parsed: parseSpec(RoleSpec, object), manager, stored: undefined, claimants: [object], ...more };
 }
 
-test("a role that is missing is made", () => {
+test("Role plan creates a missing role", () => {
   expect(planRole(observed())).toMatchObject({
     actions: [{ type: "create", name: "editor", description: "Edits.", permissions: ["a.read", "a.write"] }],
     verdict: { state: "Progressing" },
   });
 });
 
-test("a role that is as written needs nothing, in whatever order and spelling its permissions are", () => {
+test("Role plan ignores order and spelling of equal permissions", () => {
   const plan = planRole(observed({ stored: aRole({ permissions: ["A.Write", "a.read"] }) }));
   expect(plan).toMatchObject({ actions: [], verdict: { state: "Ready" }, status: { roleId: "role_1" } });
 });
@@ -55,13 +55,13 @@ test.each([
     stored: aRole({ name: "old", permissions: [] }),
     actions: [{ type: "update" }, { type: "setPermissions" }],
   },
-])("a role that differs in $name is changed, and in nothing else", ({ stored, actions }) => {
+])("Role plan updates only $name when it differs", ({ stored, actions }) => {
   const plan = planRole(observed({ stored }));
   expect(plan.actions).toHaveLength(actions.length);
   expect(plan.actions).toMatchObject(actions);
 });
 
-test("a description that was removed, or is empty, is removed in the store", () => {
+test("Role plan removes a stored description that is empty or omitted", () => {
   const { description: _, ...bare } = spec;
   expect(planRole(observed({ spec: bare, stored: aRole() })).actions).toMatchObject([
     { type: "update", description: null },
@@ -71,7 +71,7 @@ test("a description that was removed, or is empty, is removed in the store", () 
   ).toEqual([]);
 });
 
-test("a spec that does not parse stalls with the places, and touches nothing", () => {
+test("Role plan of an invalid spec stalls with locations and without actions", () => {
   const plan = planRole(observed({ spec: { name: "editor", permissions: ["a b"], colour: "red" }, stored: aRole() }));
   expect(plan).toMatchObject({
     actions: [],
@@ -81,21 +81,21 @@ test("a spec that does not parse stalls with the places, and touches nothing", (
   expect(plan.verdict.message).toContain("spec.permissions[0]");
 });
 
-describe("a role that is not this object's own", () => {
+describe("a role that belongs to another object", () => {
   const elder = anObject("Role", spec, { name: "elder", creationTimestamp: "2025-01-01T00:00:00Z" });
   const unmanaged = aRole({ manager: undefined });
 
-  test("belongs to the older of two manifests", () => {
+  test("Role plan assigns a role to the older of two manifests", () => {
     const plan = planRole(observed({ claimants: [elder, observed().object] }));
     expect(plan).toMatchObject({ actions: [], verdict: { state: "Stalled", reason: "Conflict" } });
     expect(plan.verdict.message).toContain("Role shop/elder");
   });
 
-  test("is not taken away from its owner, although an older manifest claims it by now", () => {
+  test("Role plan keeps the current owner when an older manifest claims the role later", () => {
     expect(planRole(observed({ stored: aRole(), claimants: [elder, observed().object] })).verdict.state).toBe("Ready");
   });
 
-  test("belongs to its manager", () => {
+  test("Role plan respects the manager of a stored role", () => {
     const plan = planRole(observed({ stored: aRole({ manager: "other/Role/shop/it" }) }));
     expect(plan).toMatchObject({
       actions: [],
@@ -125,7 +125,7 @@ describe("a role that is not this object's own", () => {
       stored: { ...unmanaged, permissions: [] },
       actions: [{ type: "update", adopt: true }, { type: "setPermissions" }],
     },
-  ])("$name", ({ adopt, stored, actions }) => {
+  ])("Role plan for an unmanaged role: $name", ({ adopt, stored, actions }) => {
     const plan = planRole(observed({ spec: { ...spec, ...(adopt ? { adopt } : {}) }, stored }));
     expect(plan.actions).toHaveLength(actions.length);
     expect(plan.actions).toMatchObject(actions);
@@ -133,7 +133,7 @@ describe("a role that is not this object's own", () => {
   });
 });
 
-describe("when the object is deleted", () => {
+describe("the object is deleted", () => {
   const deleted = (more: object, stored: StoredRole | undefined) =>
     planRole(observed({ object: aDeletedObject("Role", { ...spec, ...more }), stored }));
 
@@ -157,11 +157,11 @@ describe("when the object is deleted", () => {
       more: { permissions: 7, deletionPolicy: "Orphan" },
       type: "release",
     },
-  ])("$name", ({ name: _, more, ...action }) =>
+  ])("deleting a Role: $name", ({ name: _, more, ...action }) =>
     expect(deleted(more, aRole()).actions).toEqual([{ ...action, roleId: "role_1" }]),
   );
 
-  test("a role of somebody else is none of its business", () => {
+  test("deleting a Role leaves a role of another manager unchanged", () => {
     expect(deleted({}, aRole({ manager: undefined }))).toMatchObject({ actions: [], released: true });
     expect(deleted({}, undefined)).toMatchObject({ actions: [], released: true });
   });

@@ -13,7 +13,7 @@ const summary = (text: string) =>
     problems: problems.map(({ document, line, location }) => `${document}:${line} ${location}`),
   }));
 
-test("each document is an object; a missing namespace is the default one", () => {
+test("manifest file documents are separate objects in a default namespace", () => {
   expect(readDocuments("a.yaml", `${role("one")}---\n${role("two")}`)).toMatchObject([
     { id: "Role default/one", desired: { kind: "Role", namespace: "default", name: "one", spec: { name: "one" } } },
     { id: "Role default/two" },
@@ -25,9 +25,9 @@ test.each([
   { name: "comments", text: "# later\n---\n# much later\n" },
   { name: "markers alone", text: "---\n---\n" },
   { name: "a directive alone", text: "%YAML 1.2\n" },
-])("$name is not a document", ({ text }) => expect(summary(text)).toEqual([]));
+])("manifest file with $name is not a document", ({ text }) => expect(summary(text)).toEqual([]));
 
-test("an unclosed document does not include the following ones", () => {
+test("unterminated YAML document does not include following documents", () => {
   expect(summary(`${role("one")}---\nkind: Role\nmetadata: [\n---\n${role("two")}`)).toEqual([
     { id: "Role default/one", isGood: true, problems: [] },
     { id: undefined, isGood: false, problems: [expect.stringMatching(/^2:\d+ yaml$/)] },
@@ -35,7 +35,7 @@ test("an unclosed document does not include the following ones", () => {
   ]);
 });
 
-test("an unknown field and a wrong type are reported with location and object", () => {
+test("manifest file error for unknown fields and wrong types has location and object", () => {
   expect(summary(role("one", ", colour: red, permissions: 7"))).toEqual([
     {
       id: "Role default/one",
@@ -45,16 +45,16 @@ test("an unknown field and a wrong type are reported with location and object", 
   ]);
 });
 
-test("a key that is given twice is refused, and its object is still known", () => {
+test("manifest with a duplicate YAML key is rejected and its object identified", () => {
   const text = role("one").replace("kind: Role", "kind: Role\nkind: Role");
   expect(summary(text)).toEqual([{ id: "Role default/one", isGood: false, problems: ["1:3 yaml"] }]);
 });
 
-test("a problem is reported with its line in the file", () => {
+test("manifest file problem is reported with its line number", () => {
   expect(summary(`${role("one")}---\n\n${role("two", ", x: 1")}`)[1]?.problems).toEqual(["2:10 spec.x"]);
 });
 
-test("references that would expand without end are refused", () => {
+test("manifest file with excessive YAML alias expansion is rejected", () => {
   const bomb = [
     "a: &a [x,x,x,x,x,x,x,x,x]",
     ..."bcdefghi".split("").map((name, i) => `${name}: &${name} [${`*${"abcdefghi"[i]},`.repeat(9)}]`),
@@ -63,11 +63,11 @@ test("references that would expand without end are refused", () => {
 });
 
 test.each(["just text", "- a\n- list", "kind: [1]\n", "apiVersion: v1\nkind: Secret\nmetadata: { name: x }\n"])(
-  "what is no manifest of ours is a problem, not a crash: %j",
+  "manifest file reports a foreign document as a problem: %j",
   (text) => expect(summary(text)).toMatchObject([{ isGood: false }]),
 );
 
-test("Windows line ends are read like others", () => {
+test("manifest file with Windows line endings is parsed", () => {
   expect(summary(`${role("one")}---\n${role("two")}`.replaceAll("\n", "\r\n"))).toMatchObject([
     { isGood: true },
     { isGood: true },
@@ -75,13 +75,13 @@ test("Windows line ends are read like others", () => {
 });
 
 // A key that is a mapping is turned into text once for each mapping around it: 400 took 12 s, and 3,000 in a broken document 240 s.
-test.each([400, 3_000])("a key within %i keys is a problem, which is found at once", (depth) => {
+test.each([400, 3_000])("duplicate YAML key among %i keys is found quickly", (depth) => {
   const startMs = performance.now();
   expect(summary("? ".repeat(depth))).toMatchObject([{ isGood: false, problems: [expect.stringContaining("yaml")] }]);
   expect(performance.now() - startMs).toBeLessThan(8_000);
 });
 
-test("the object of a broken document is known when its namespace is a number or its metadata a list", () => {
+test("invalid manifest is identified despite a numeric namespace or list metadata", () => {
   const broken = (metadata: string) => summary(`kind: Role\nkind: Role\nmetadata: ${metadata}\n`)[0]?.id;
   expect(broken("{ name: one, namespace: two }")).toBe("Role two/one");
   expect(broken("{ name: one, namespace: 2 }")).toBeUndefined();

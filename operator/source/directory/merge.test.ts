@@ -19,7 +19,7 @@ const one = (objects: Objects, id = "Role default/one") => {
   return object;
 };
 
-test("a new object has its own uid and the time of loading as its generation", () => {
+test("loaded object gets its own uid and the load time as generation", () => {
   const { objects } = merge({ "a.yaml": role("one") });
   expect(one(objects)).toMatchObject({
     generation: 1_000,
@@ -29,38 +29,38 @@ test("a new object has its own uid and the time of loading as its generation", (
   });
 });
 
-test("an object that did not change is the same object by identity", () => {
+test("unchanged object keeps its object identity after a reload", () => {
   const before = merge({ "a.yaml": role("one") }).objects;
   const after = merge({ "a.yaml": `# a comment\n${role("one")}` }, before, 2_000).objects;
   expect(one(after)).toBe(one(before));
 });
 
-test("a changed spec is a new generation of the same object", () => {
+test("changed spec increases the generation of the loaded object", () => {
   const before = merge({ "a.yaml": role("one") }).objects;
   const after = merge({ "a.yaml": role("one", "b") }, before, 2_000).objects;
   expect(one(after)).toMatchObject({ uid: one(before).uid, generation: 2_000, spec: { permissions: ["b"] } });
 });
 
-test("generations increase even when the clock goes back", () => {
+test("generation of a loaded object increases even when the clock goes back", () => {
   const before = merge({ "a.yaml": role("one") }, new Map(), 5_000).objects;
   expect(one(merge({ "a.yaml": role("one", "b") }, before, 10).objects).generation).toBe(5_001);
 });
 
-test("an object without a document is listed as missing, and is kept", () => {
+test("object without a document is listed as missing and kept", () => {
   const before = merge({ "a.yaml": role("one") }).objects;
   const { objects, missing } = merge({}, before);
   expect(missing).toEqual(["Role default/one"]);
   expect(one(objects)).toBe(one(before));
 });
 
-test("an object that moves to another file is the same object", () => {
+test("object that moves to another file stays the same object", () => {
   const before = merge({ "a.yaml": role("one") }).objects;
   const { objects, missing, problems } = merge({ "b.yaml": role("one") }, before);
   expect({ missing, problems }).toEqual({ missing: [], problems: [] });
   expect(one(objects)).toMatchObject({ uid: one(before).uid, generation: 1_000, file: "b.yaml" });
 });
 
-test("the last good version of a broken document stays in force", () => {
+test("last valid version of an invalid document stays active", () => {
   const before = merge({ "a.yaml": role("one") }).objects;
   const broken = role("one").replace("permissions: [a]", "permissions: 7");
   const { objects, missing, problems } = merge({ "a.yaml": broken }, before, 2_000);
@@ -69,12 +69,12 @@ test("the last good version of a broken document stays in force", () => {
   expect(one(objects)).toBe(one(before));
 });
 
-test("while a file has a document without an identity, no object of that file is missing", () => {
+test("objects of a file with an unidentifiable document are not missing", () => {
   const before = merge({ "a.yaml": `${role("one")}---\n${role("two")}`, "b.yaml": role("three") }).objects;
   expect(merge({ "a.yaml": `${role("one")}---\n{ [` }, before).missing).toEqual(["Role default/three"]);
 });
 
-test("of two documents for one object the first file's is used, unless the other one is in force", () => {
+test("first file wins for duplicate documents unless the other is active", () => {
   const both = { "a.yaml": role("one", "a"), "b.yaml": role("one", "b") };
   const fresh = merge(both);
   expect(one(fresh.objects)).toMatchObject({ file: "a.yaml" });
@@ -84,7 +84,7 @@ test("of two documents for one object the first file's is used, unless the other
   expect(later.problems).toMatchObject([{ file: "a.yaml" }]);
 });
 
-test("an object that is being deleted is not changed by its document's return", () => {
+test("object that is being deleted ignores the return of its document", () => {
   const before = merge({ "a.yaml": role("one") }).objects;
   const deleted = { ...one(before), deletionTimestamp: "2026-01-01T00:00:00Z", finalizers: ["x"] };
   const { objects, missing } = merge({ "a.yaml": role("one", "b") }, new Map([["Role default/one", deleted]]));
