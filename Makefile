@@ -8,8 +8,9 @@ NODE_AT_LEAST := 20
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-setup: node_modules/.package-lock.json ## Install what package-lock.json names, and build the dashboard, where that is not done yet
+setup: node_modules/.package-lock.json ## Install what package-lock.json names, and build the dashboard and the OpenAPI documents, where that is not done yet
 	@node_modules/.bin/node scripts/build-dashboard.ts --if-stale
+	@node_modules/.bin/node scripts/generate.ts --ignored
 
 demo: setup ## Walk through the main job with real requests, and end
 	@npm run -s demo

@@ -10,11 +10,14 @@ import { crds } from "./generate/crds.ts";
 import { knownVariables } from "./generate/known-variables.ts";
 import { manifestReference } from "./generate/manifest-reference.ts";
 import { metricsPage } from "./generate/metrics-page.ts";
-import { openApi } from "./generate/openapi.ts";
+import { openApi, openApiDigests } from "./generate/openapi.ts";
 import { rolesFileSchema } from "./generate/roles-file-schema.ts";
 import { tenancySchema } from "./generate/tenancy-schema.ts";
 
-/** Writes every derived file. With `--check` it only compares, lists the stale ones and ends with exit code 1. */
+/*
+ * Writes every generated file. With `--check` it only compares those of the repository, lists the stale ones and exits with code 1.
+ * With `--ignored` it writes only those that git ignores, as `make setup` does.
+ */
 
 /** A derived document: the contents of its files by path from the root of the project. */
 export interface Target {
@@ -22,6 +25,8 @@ export interface Target {
   readonly files: () => Promise<ReadonlyMap<string, string>>;
   /** A folder that holds only generated files: a file that the target does not name is stale too. */
   readonly ownsFolder?: string;
+  /** Whether git ignores the files, so that a checkout does not have them. */
+  readonly isIgnored?: true;
 }
 
 export const targets: readonly Target[] = [
@@ -33,6 +38,7 @@ export const targets: readonly Target[] = [
   metricsPage,
   analyticsReference,
   openApi,
+  openApiDigests,
   apiTypes,
   chart,
   chartCrds,
@@ -42,10 +48,11 @@ export const targets: readonly Target[] = [
 
 const ROOT = resolve(import.meta.dirname, "..");
 
-/** Returns the paths of the files that differ from what would be written, or should not exist. */
+/** Returns the paths of the files of the repository that differ from their generated text, or should not exist. */
 export async function findStale(): Promise<string[]> {
   const stale: string[] = [];
   for (const target of targets) {
+    if (target.isIgnored) continue;
     const files = await target.files();
     for (const [path, text] of files) if ((await findText(path)) !== text) stale.push(path);
     stale.push(...(await findLeftOver(target, files)));
@@ -53,8 +60,8 @@ export async function findStale(): Promise<string[]> {
   return stale.sort();
 }
 
-async function write(): Promise<void> {
-  for (const target of targets) {
+async function write(written: readonly Target[]): Promise<void> {
+  for (const target of written) {
     const files = await target.files();
     for (const [path, text] of files) {
       if ((await findText(path)) === text) continue;
@@ -85,9 +92,10 @@ async function findLeftOver({ ownsFolder }: Target, files: ReadonlyMap<string, s
 }
 
 if (import.meta.main) {
-  const { values } = parseArgs({ options: { check: { type: "boolean", default: false } } });
+  const flag = { type: "boolean", default: false } as const;
+  const { values } = parseArgs({ options: { check: flag, ignored: flag } });
   if (!values.check) {
-    await write();
+    await write(values.ignored ? targets.filter(({ isIgnored }) => isIgnored) : targets);
   } else {
     const stale = await findStale();
     for (const path of stale) console.error(`stale: ${path}`);

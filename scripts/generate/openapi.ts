@@ -1,17 +1,37 @@
+import { createHash } from "node:crypto";
 import { buildOpenApi } from "../../api-server/plugins/openapi.ts";
 import { buildV1OpenApi } from "../../api-server/plugins/openapi-v1.ts";
 import { v1Procedures } from "../../api-server/v1/index.ts";
 import { procedures } from "../../api-server/v2/index.ts";
 import type { Target } from "../generate.ts";
 
+const FOLDER = "docs/reference";
+
 const toText = (document: object): string => `${JSON.stringify(document, null, 2)}\n`;
 
-/** The documents that the api-server serves at `/openapi.json` and `/v1/openapi.json`, for readers and for clients in other languages. */
+const documents = (): ReadonlyMap<string, string> =>
+  new Map([
+    ["openapi.json", toText(buildOpenApi(procedures))],
+    ["openapi-v1.json", toText(buildV1OpenApi(v1Procedures))],
+  ]);
+
+/**
+ * The documents that the api-server serves at `/openapi.json` and `/v1/openapi.json`, for readers and for generators of clients. They are
+ * not in the repository.
+ */
 export const openApi: Target = {
   name: "OpenAPI documents",
-  files: async () =>
-    new Map([
-      ["docs/reference/openapi.json", toText(buildOpenApi(procedures))],
-      ["docs/reference/openapi-v1.json", toText(buildV1OpenApi(v1Procedures))],
-    ]),
+  isIgnored: true,
+  files: async () => new Map([...documents()].map(([name, text]) => [`${FOLDER}/${name}`, text])),
+};
+
+/** The digests of the documents (`sha256sum --check` in their folder), so that each change of the API shows in a diff. */
+export const openApiDigests: Target = {
+  name: "digests of the OpenAPI documents",
+  files: async () => {
+    const lines = [...documents()].map(
+      ([name, text]) => `${createHash("sha256").update(text).digest("hex")}  ${name}\n`,
+    );
+    return new Map([[`${FOLDER}/openapi.sha256`, lines.join("")]]);
+  },
 };

@@ -1,8 +1,10 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { buildOpenApi } from "../../../api-server/plugins/openapi.ts";
+import { procedures } from "../../../api-server/v2/index.ts";
 import { Code } from "../../../core/verification/codes.ts";
 import { type RunningProcess, startProcess } from "../../harness/process.ts";
 import { callFunction, type Page, readPages, runSteps, type Shell, writeResponses } from "./page.ts";
@@ -84,7 +86,7 @@ test.each(others)("$name: each command does what the page says, with the permiss
 });
 
 type Responses = Readonly<Record<string, { readonly $ref?: string }>>;
-const openApi = JSON.parse(readFileSync(join(ROOT, "docs/reference/openapi.json"), "utf8")) as {
+const openApi = buildOpenApi(procedures) as unknown as {
   paths: Readonly<Record<string, { post?: { responses: Responses } }>>;
   components: { responses: Readonly<Record<string, unknown>> };
 };

@@ -6,7 +6,7 @@ import type { Copy, Part, Recipe } from "./recipe.ts";
 
 const fixture = (name: string): string => readFileSync(join(import.meta.dirname, "add-a-v1-procedure", name), "utf8");
 
-const OPENAPI = "docs/reference/openapi-v1.json";
+const OPENAPI_DIGESTS = "docs/reference/openapi.sha256";
 const REQUIRED_PERMISSIONS = "api-server/test/required-permissions.test.ts";
 const PUBLISHED_CLIENT = "test/conformance/published-client-v1.test.ts";
 
@@ -86,8 +86,8 @@ export const addAV1Procedure: Recipe = {
     },
     {
       what: "generating",
-      leaveOut: (copy) => copy.restore(OPENAPI),
-      noticedBy: { file: "scripts/generate.test.ts", says: /docs\/reference\/openapi-v1\.json/ },
+      leaveOut: (copy) => copy.restore(OPENAPI_DIGESTS),
+      noticedBy: { file: "scripts/generate.test.ts", says: /docs\/reference\/openapi\.sha256/ },
     },
   ],
 };
