@@ -38,7 +38,7 @@ export const REFILL_METRICS = defineMetrics({
     type: "counter",
     help: "Keys that a run could not refill; the next run retries them",
     unit: "keys",
-    bad: "Rising for hours: these keys have too few credits. The log says which; `postern refill` does it by hand.",
+    bad: "Rising for hours: these keys have too few credits. See the log, or run `postern refill run`.",
   },
 });
 

@@ -16,7 +16,7 @@ export const LOOP_METRICS = defineMetrics({
   failures: {
     name: "postern_background_failures_total",
     type: "counter",
-    help: "Turns of a background loop that failed",
+    help: "Failed runs of a background loop",
     unit: "turns",
     labels: {
       loop: [
@@ -38,7 +38,7 @@ export const LOOP_METRICS = defineMetrics({
         "usage-store",
       ],
     },
-    bad: "Some during an outage are normal. More than 3 in 15 minutes while the stores are well (PosternBackgroundLoopFailing): the log line `failed; retrying` with this `loop` has the reason.",
+    bad: "More than 3 in 15 minutes without an outage (PosternBackgroundLoopFailing): see the log line `failed; retrying` with this `loop`.",
   },
 });
 

@@ -143,7 +143,7 @@ export const HEALTH_METRICS = defineMetrics({
   degraded: {
     name: "postern_degraded",
     type: "gauge",
-    help: "1 while there is a problem that does not prevent this replica from serving, by reason",
+    help: "1 while a dependency has failed but this replica still serves, by reason",
     unit: "1 or 0",
     labels: { reason: REASONS },
     bad: '1 (PosternApiDegraded): `/readyz?verbose` and docs/architecture.md, "When something is down", say what each reason means.',
@@ -153,14 +153,14 @@ export const HEALTH_METRICS = defineMetrics({
     type: "gauge",
     help: "1 while this replica can serve requests",
     unit: "1 or 0",
-    bad: "0: Postgres has not answered for 30 seconds, so no request can be answered. `/readyz` says why.",
+    bad: "0: Postgres has not responded for 30 s.",
   },
   redisConnections: {
     name: "postern_redis_connection_ratio",
     type: "gauge",
-    help: "Connections of the fullest Redis server as a part of its maxclients",
+    help: "Connections of the fullest Redis server divided by its maxclients",
     unit: "ratio",
-    bad: "Above 0.8 (PosternRedisConnectionsNearLimit): soon no gate that starts gets a connection. `CLIENT LIST` of Redis says whose they are.",
+    bad: "Above 0.8 (PosternRedisConnectionsNearLimit): new gates will not get a connection.",
   },
 });
 

@@ -64,17 +64,17 @@ export const RETENTION_METRICS = defineMetrics({
   removed: {
     name: "postern_retention_removed_total",
     type: "counter",
-    help: "Rows removed after their retention time",
+    help: "Rows removed after their retention period",
     unit: "rows",
     labels: { kind: "what they were, such as `audit`, `keys`, `sign-ins` or a table of usage" },
-    bad: "It has no bad value.",
+    bad: "Informational.",
   },
   finished: {
     name: "postern_retention_finished_timestamp_seconds",
     type: "gauge",
-    help: "When a run last found nothing more to remove; 0 before the first time",
+    help: "Time of the last run that found nothing more to remove; 0 before the first",
     unit: "Unix seconds",
-    bad: 'The newest of all api-servers more than some hours ago: removal does not keep up or fails; see `postern_background_failures_total{loop="retention"}` and `postern_outbox_depth`.',
+    bad: 'Hours ago on all api-servers: see `postern_background_failures_total{loop="retention"}` and `postern_outbox_depth`.',
   },
 });
 

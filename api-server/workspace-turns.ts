@@ -72,10 +72,10 @@ export const REFUSAL_METRICS = defineMetrics({
   refused: {
     name: "postern_store_invalid_values_total",
     type: "counter",
-    help: "Values in the shared store under a workspace's prefix that we did not write; they were removed",
+    help: "Invalid values under the Redis prefix of a workspace, which were removed",
     unit: "values",
     labels: { kind: ["credit-loads", "credit-marks"] },
-    bad: "Any increase: a pod of the workspace that the log names writes what a gate does not write. It may be compromised.",
+    bad: "Any increase: a pod of the workspace that the log names may be compromised.",
   },
 });
 

@@ -9,14 +9,14 @@ export const QUERY_METRICS = defineMetrics({
     help: "Queries of analytics.getVerifications and getRatelimits, by outcome",
     unit: "queries",
     labels: { outcome: "`answered`, `abandoned` by its caller, or the kind of an error" },
-    bad: "Many errors of one kind: `analytics_connection_failed` means that the store of usage is away, `server_busy` that queries waited 15 s for others to end: add replicas, or narrow the slow ones; the others are mistakes of callers, or limits of their workspaces.",
+    bad: "`analytics_connection_failed`: the database is down. `server_busy`: queries waited 15 s; add replicas or narrow slow queries. Others: errors of callers, or workspace limits.",
   },
   seconds: {
     name: "postern_analytics_query_duration_seconds",
     type: "histogram",
-    help: "How long the analytics store worked on a query of a caller",
+    help: "Execution time of callers' queries",
     unit: "seconds",
-    bad: "The 99th percentile near what the workspaces allow: queries are ended by their limit. Ask for less time at once, or keep usage in ClickHouse.",
+    bad: "p99 near the workspace limits: queries time out. Query shorter periods, or use ClickHouse.",
   },
 });
 

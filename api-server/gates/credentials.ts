@@ -45,10 +45,10 @@ export const CREDENTIAL_METRICS = defineMetrics({
   requests: {
     name: "postern_gate_credentials_total",
     type: "counter",
-    help: "Requests of gates for a user of Redis, by outcome",
+    help: "Requests of gates for a Redis user, by outcome",
     unit: "requests",
     labels: { outcome: "`issued`, or the kind of an error" },
-    bad: "Errors that go on: gates get no user of Redis and do not become ready. `unauthorized`: the token of the pod was not accepted; see the log of the gate.",
+    bad: "Persistent errors: gates do not become ready. `unauthorized`: the pod's token was rejected; see the gate's log.",
   },
 });
 
