@@ -41,13 +41,13 @@ async function ended(name: string): Promise<void> {
 
 const settle = () => vi.advanceTimersByTimeAsync(0);
 
-test("a workspace gets its part, and leaves the rest to others", async () => {
+test("query slots limit one workspace and leave the rest to others", async () => {
   for (const name of ["a1", "a2", "a3", "b1", "c1"]) void run(name).catch(() => undefined);
   await settle();
   expect(started).toEqual(["a1", "a2", "b1"]);
 });
 
-test("the first that may run follows, also past one whose workspace has its part", async () => {
+test("query slots skip a workspace at its limit and start the next waiter", async () => {
   for (const name of ["a1", "a2", "b1", "a3", "c1", "c2"]) void run(name).catch(() => undefined);
   await settle();
   await ended("b1");
@@ -58,7 +58,7 @@ test("the first that may run follows, also past one whose workspace has its part
   expect(started.at(-1)).toBe("c2");
 });
 
-test("one that has waited takes a slot like any other", async () => {
+test("queued query occupies a workspace slot like any other", async () => {
   for (const name of ["a1", "a2", "b1", "a3"]) void run(name);
   await settle();
   await ended("a1");
@@ -69,7 +69,7 @@ test("one that has waited takes a slot like any other", async () => {
   expect(started).toEqual(["a1", "a2", "b1", "a3", "c1"]);
 });
 
-test("returns what the work returns; work that fails gives its slot back as well", async () => {
+test("query slots return the work's result and release the slot on failure", async () => {
   const first = run("a1");
   await ended("a1");
   expect(await first).toBe("a1");
@@ -80,7 +80,7 @@ test("returns what the work returns; work that fails gives its slot back as well
   expect(started).toEqual(["a1", "a2", "a3", "b1"]);
 });
 
-test("waiting ends in time, and a slot that becomes free later goes to one that still waits", async () => {
+test("query slots time out a waiter and give a later slot to another", async () => {
   for (const name of ["a1", "a2", "b1"]) void run(name);
   const late = expect(run("a3")).rejects.toMatchObject(BUSY);
   await vi.advanceTimersByTimeAsync(WAIT_MS - 1);
@@ -91,7 +91,7 @@ test("waiting ends in time, and a slot that becomes free later goes to one that 
   expect(started).toEqual(["a1", "a2", "b1", "b2"]);
 });
 
-test("a caller that has gone waits no more and takes no slot", async () => {
+test("query slots remove a waiter whose client has disconnected", async () => {
   for (const name of ["a1", "a2", "b1"]) void run(name);
   const gone = new AbortController();
   const waiting = expect(run("a3", gone.signal)).rejects.toBe("gone");
@@ -104,7 +104,7 @@ test("a caller that has gone waits no more and takes no slot", async () => {
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test("a caller that goes while its query runs changes nothing for the others", async () => {
+test("query slots are unaffected by a client that disconnects during its query", async () => {
   const gone = new AbortController();
   void run("a1", gone.signal);
   for (const name of ["a2", "b1", "b2"]) void run(name).catch(() => undefined);
@@ -116,7 +116,7 @@ test("a caller that goes while its query runs changes nothing for the others", a
   expect(started.at(-1)).toBe("b2");
 });
 
-test("workspaces that wait take turns, in whatever order and number their waiters came", async () => {
+test("query slots alternate between waiting workspaces in any arrival order", async () => {
   for (const name of ["a1", "a2", "c1", "a3", "a4", "a5", "b1", "d1", "b2"]) void run(name);
   await settle();
   expect(started).toEqual(["a1", "a2", "c1"]);
@@ -124,7 +124,7 @@ test("workspaces that wait take turns, in whatever order and number their waiter
   expect(started.slice(3)).toEqual(["b1", "a3", "d1", "b2", "a4"]);
 });
 
-test("more waiters than a workspace may have are refused at once, and the others go on waiting", async () => {
+test("query slots reject waiters above the workspace limit immediately", async () => {
   for (const name of ["a1", "a2", "a3", "a4", "a5", "a6", "a7"]) void run(name);
   await settle();
   await expect(run("a8")).rejects.toMatchObject(BUSY);
@@ -133,7 +133,7 @@ test("more waiters than a workspace may have are refused at once, and the others
   expect(started).toEqual(["a1", "a2", "b1", "a3"]);
 });
 
-test("a slot that is given back twice is given back once", async () => {
+test("query slot released twice is free only once", async () => {
   const release = await limiter.acquire("a");
   await limiter.acquire("a");
   release();

@@ -72,7 +72,7 @@ const givenUp = (reason: string) => queue.metric(`postern_key_queue_given_up_tot
 const migrationErrors = () => t.logs.filter((line) => line.includes("migration error")).map((line) => JSON.parse(line));
 
 describe("a key that cannot be created yet", () => {
-  test("is created when what it names is there; the others of its call do not wait for it", async () => {
+  test("queued key is created when its references exist, without delaying others", async () => {
     const [bad, good] = [newSecret(), newSecret()];
     await accepted([{ plaintext: bad, roles: ["Späte"], permissions: ["late.slug"] }, { plaintext: good }]);
     await queue.work();
@@ -91,7 +91,7 @@ describe("a key that cannot be created yet", () => {
     expect(migrationErrors()).toEqual([]);
   });
 
-  test("is tried again after 2 s, and twice as long each time; after ten retries it is given up, logged and counted", async () => {
+  test("queued key is retried with doubling delay from 2 s and dropped after ten retries", async () => {
     const secret = newSecret();
     const reply = await enqueue([{ plaintext: newSecret() }, { plaintext: secret, roles: ["nobody"] }]);
     const waits: number[] = [];
@@ -131,7 +131,7 @@ describe("a key that cannot be created yet", () => {
     expect(await codeOf(secret)).toBe("NOT_FOUND");
   });
 
-  test("has a hash that is taken: by a deleted key, by another workspace's, by the one before it in its call", async () => {
+  test("queued key whose hash is taken fails with key_already_exists and is retried", async () => {
     const [deleted, foreign, twice] = [newSecret(), newSecret(), newSecret()];
     const other = await apiOf(await t.makeWorkspace());
     const { keyIds } = await ask("v1/migrations.createKeys", [{ apiId, plaintext: deleted }]);
@@ -156,7 +156,7 @@ describe("a key that cannot be created yet", () => {
     expect(await waiting()).toMatchObject([{ failures: 2 }, { failures: 2 }]);
   });
 
-  test("is given up at once when its API, or its workspace, was deleted", async () => {
+  test("queued key is dropped immediately when its API or workspace was deleted", async () => {
     const other = await t.makeWorkspace();
     await accepted([{ plaintext: newSecret() }]);
     await accepted([{ plaintext: newSecret() }], await apiOf(other));
@@ -173,7 +173,7 @@ describe("a key that cannot be created yet", () => {
     expect([await keysOf(mine), await keysOf(other)]).toEqual([[], []]);
   });
 
-  test("is given up like the others when its row cannot be read, and delays none", async () => {
+  test("queued key with an unreadable row is dropped without delaying others", async () => {
     const good = newSecret();
     await accepted([{ plaintext: newSecret() }, { plaintext: good }]);
     await query(`update queued_keys set definition = '{"roles": 7}', asked = '[]' where position = 0`);
@@ -189,7 +189,7 @@ describe("a key that cannot be created yet", () => {
   });
 });
 
-test("members that another release wrote are ignored, and what it did not write is filled", async () => {
+test("queued key ignores unknown members and fills missing ones of other versions", async () => {
   const secret = newSecret();
   await accepted([{ plaintext: secret, name: "old" }]);
   await query(`update queued_keys set definition = '{"name": "old", "later": 1}',
@@ -202,7 +202,7 @@ test("members that another release wrote are ignored, and what it did not write 
 });
 
 describe("several api-servers", () => {
-  test("create each key once, and share the work", async () => {
+  test("several api-servers share the key queue and create each key once", async () => {
     const secrets = Array.from({ length: 60 }, newSecret);
     await accepted(secrets.map((plaintext) => ({ plaintext, externalId: "unused", ownerId: "one_owner" })));
     const queues = [queue, openKeyQueue(t.deps), openKeyQueue(t.deps)];
@@ -218,7 +218,7 @@ describe("several api-servers", () => {
   });
 });
 
-test("a key that another process has tried meanwhile is neither postponed twice nor given up", async () => {
+test("queued key retried by another process is neither postponed twice nor dropped", async () => {
   await accepted([{ plaintext: newSecret(), roles: ["nobody"] }]);
   const workspaceId = mine.id;
   const [row] = await lockDueKeys(t.deps.db, { workspaceId, nowMs: clockMs, max: 1 });
@@ -254,8 +254,8 @@ const waiter = () =>
     return row?.pid as number | undefined;
   });
 
-describe("while a key's transaction is under way", () => {
-  test("a process that dies leaves the key to the next try, which creates it once", async () => {
+describe("while a key's transaction is in progress", () => {
+  test("queued key is created once after its process crashes in the transaction", async () => {
     const secret = newSecret();
     const holder = await holdHash(secret);
     await accepted([{ plaintext: secret, ownerId: "owner_of_it" }]);
@@ -275,7 +275,7 @@ describe("while a key's transaction is under way", () => {
     expect((await t.audit(mine.id)).filter(({ event }) => event === "key.create")).toHaveLength(1);
   });
 
-  test("other workspaces, and other keys at another api-server, do not wait for it; it waits for two seconds at most", async () => {
+  test("queued key in a blocked transaction delays no other key or workspace", async () => {
     const [held, beside, elsewhere] = [newSecret(), newSecret(), newSecret()];
     const holder = await holdHash(held);
     await accepted([{ plaintext: held }]);
@@ -296,7 +296,7 @@ describe("while a key's transaction is under way", () => {
   });
 });
 
-test("thousands of keys of one workspace do not delay another's", async () => {
+test("thousands of queued keys of one workspace do not delay another workspace", async () => {
   const other = await apiOf(await t.makeWorkspace());
   for (let calls = 0; calls < 5; calls++) {
     await accepted(Array.from({ length: 100 }, () => ({ plaintext: newSecret() })));
@@ -308,14 +308,14 @@ test("thousands of keys of one workspace do not delay another's", async () => {
   expect((await waiting()).length).toBeGreaterThanOrEqual(250);
 });
 
-test("a closed queue takes no other key", async () => {
+test("closed key queue takes no further keys", async () => {
   await accepted([{ plaintext: newSecret() }]);
   queue.queue.close();
   await queue.work();
   expect(await waiting()).toHaveLength(1);
 });
 
-test("no table, log or answer has a plaintext: while a key waits, when it is created, and when it is given up", async () => {
+test("key queue exposes no plaintext key in tables, logs or responses", async () => {
   const { apiId: vaulted } = await ask("apis.createApi", { name: "vaulted" });
   await query("update apis set key_encryption = true where id = $1", [vaulted]);
   const secrets = Array.from({ length: 4 }, newSecret);
@@ -356,7 +356,7 @@ test("no table, log or answer has a plaintext: while a key waits, when it is cre
   expect(await found()).toEqual([]);
 });
 
-test("the keys of a workspace that wait have a bound; a call that does not fit is 429, and none of it is accepted", async () => {
+test("key queue limit of a workspace rejects a whole call with 429", async () => {
   const other = await apiOf(await t.makeWorkspace());
   await query(
     `insert into queued_keys (key_id, workspace_id, api_id, migration_id, position, hash, definition, asked, enqueued_at, due_at)
@@ -377,7 +377,7 @@ test("the keys of a workspace that wait have a bound; a call that does not fit i
   await accepted(keys(2));
 });
 
-test("metrics tell how many wait, and for how long the oldest does", async () => {
+test("key queue metrics report its length and the age of its oldest entry", async () => {
   const measured = async () => {
     await queue.queue.measure();
     return [await queue.metric("postern_key_queue_waiting"), await queue.metric("postern_key_queue_oldest_seconds")];

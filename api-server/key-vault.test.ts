@@ -10,20 +10,20 @@ const vault = createKeyVault([current, old], { randomBytes });
 const owner = { workspaceId: "ws_1", keyId: "key_1" };
 const KEY = "prod_5Kd3NBUAdUnhyzenEwVLy9pBKxSwXvE9FMPyR4UKZvpe";
 
-test("any string can be encrypted and decrypted", () => {
+test("key vault encrypts and decrypts any string", () => {
   for (const key of [KEY, "x", "schlüssel 🗝", "k".repeat(512)]) {
     expect(vault.open(owner, vault.seal(owner, key))).toEqual({ key });
   }
 });
 
-test("the same string is never encrypted to the same bytes", () => {
+test("key vault never encrypts one string to the same bytes twice", () => {
   const [one, other] = [vault.seal(owner, KEY), vault.seal(owner, KEY)];
   expect(one.nonce).not.toEqual(other.nonce);
   expect(one.ciphertext).not.toEqual(other.ciphertext);
   expect(Buffer.from(one.ciphertext).includes(KEY.slice(0, 8))).toBe(false);
 });
 
-test("the first encryption key encrypts, and all of them decrypt", () => {
+test("key vault encrypts with the first encryption key and decrypts with all", () => {
   const before = createKeyVault([old], { randomBytes });
   expect(vault.seal(owner, KEY).encryptionKeyId).toBe("2026");
   expect(vault.sealingKeyId).toBe("2026");
@@ -31,7 +31,7 @@ test("the first encryption key encrypts, and all of them decrypt", () => {
   expect(before.open(owner, vault.seal(owner, KEY))).toEqual({ problem: "the encryption key 2026 is not configured" });
 });
 
-describe("what cannot be decrypted", () => {
+describe("ciphertext that cannot be decrypted", () => {
   const sealed = vault.seal(owner, KEY);
   const flip = (bytes: Uint8Array, at: number): Uint8Array =>
     Uint8Array.from(bytes, (byte, i) => (i === (at + bytes.length) % bytes.length ? byte ^ 1 : byte));
@@ -47,19 +47,19 @@ describe("what cannot be decrypted", () => {
     { name: "empty", is: { ciphertext: new Uint8Array() } },
     { name: "under another encryption key's id", is: { encryptionKeyId: "2025" } },
     { name: "with a nonce of another length", is: { nonce: new Uint8Array() } },
-  ])("$name", ({ of, is }) => {
+  ])("key vault fails to decrypt a ciphertext: $name", ({ of, is }) => {
     const opened = vault.open({ ...owner, ...of }, { ...sealed, ...is });
     expect(opened).toEqual({ problem: expect.stringContaining("not authentic") });
     expect(JSON.stringify(opened)).not.toContain(KEY.slice(0, 8));
   });
 
-  test("under an encryption key of the same id and another secret", () => {
+  test("key vault fails to decrypt with another secret of the same key id", () => {
     const other = createKeyVault([anEncryptionKey("2026")], { randomBytes });
     expect(other.open(owner, sealed)).toHaveProperty("problem");
   });
 });
 
-test("the stored form is as described in docs/decisions/0008: another implementation decrypts it", async () => {
+test("key vault format matches ADR 0008, checked by an independent implementation", async () => {
   const { nonce, ciphertext } = vault.seal(owner, KEY);
   const text = (value: string) => new TextEncoder().encode(value);
   const encryptionKey = await subtle.importKey("raw", Uint8Array.from(current.secret), "HKDF", false, ["deriveKey"]);

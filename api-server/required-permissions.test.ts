@@ -21,7 +21,7 @@ const procedure = {
   data: Body,
 } as const;
 
-test("a handler requires what its procedure declares, and nothing else compiles", () => {
+test("handler must declare the permissions that it requires in order to compile", () => {
   const handle = async (call: Call<object, typeof required>) => {
     call.require(required.updateKey, "api_1");
     // The same permission under another name is the same one.
@@ -44,7 +44,7 @@ test("a handler requires what its procedure declares, and nothing else compiles"
   onApi("update_kye");
 });
 
-test("a helper is given only calls whose procedure declares what it requires", () => {
+test("helper accepts only calls whose procedure declares its required permissions", () => {
   const helper = (call: CallNeeding<object, typeof required.encryptKey>) => call.require;
   const pass = (call: Call<object, typeof required>, other: Call<object, { updateKey: typeof required.updateKey }>) => {
     helper(call);

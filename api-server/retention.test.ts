@@ -72,7 +72,7 @@ const addKey = (id: string, ws: string, given: { apiId: string; identityId?: str
     [id, ws, given.apiId, given.identityId ?? null, given.deletedAt ?? null],
   );
 
-test("deleted rows are removed after their time; live and recently deleted ones are kept, in every workspace", async () => {
+test("deleted rows are removed after the retention period in every workspace", async () => {
   for (const ws of ["ws_a", "ws_b"]) {
     await addApi(`api_live_${ws}`, ws, null);
     await addKey(`key_live_${ws}`, ws, { apiId: `api_live_${ws}` });
@@ -87,7 +87,7 @@ test("deleted rows are removed after their time; live and recently deleted ones 
   expect(metrics).toContain(`postern_retention_finished_timestamp_seconds ${NOW_MS / 1000}`);
 });
 
-test("a row that is referred to is kept until the reference is gone: an API by a key, an identity by a key, a namespace by a policy", async () => {
+test("referenced deleted row is kept until its last reference is removed", async () => {
   await addApi("api_named", "ws_a", OLD_MS);
   await addApi("api_free", "ws_a", OLD_MS);
   await addApi("api_live", "ws_a", null);
@@ -125,7 +125,7 @@ test("a row that is referred to is kept until the reference is gone: an API by a
   expect(await ids("apis")).toBe("api_live");
 });
 
-test("the audit log is removed in batches, oldest first, and a locked row does not block others", async () => {
+test("audit log retention deletes in batches, oldest first, and skips locked rows", async () => {
   const add = (ws: string, count: number, ms: number) =>
     db.query(
       `insert into audit_log (id, workspace_id, time, event, description, actor, targets)
@@ -147,7 +147,7 @@ test("the audit log is removed in batches, oldest first, and a locked row does n
   expect((await left()).rowCount).toBe(10);
 });
 
-test("with 0 days nothing is ever removed", async () => {
+test("retention of 0 days removes nothing", async () => {
   await addApi("api_1", "ws_a", 1);
   await db.query(
     "insert into audit_log (id, workspace_id, time, event, description, actor, targets) values ('a', 'ws_a', 1, 'e', 'd', '{}', '[]')",
@@ -156,7 +156,7 @@ test("with 0 days nothing is ever removed", async () => {
   expect([await ids("apis"), await ids("audit_log")]).toEqual(["api_1", "a"]);
 });
 
-describe("usage of a workspace that keeps it for a shorter time than others", () => {
+describe("usage of a workspace with a shorter retention", () => {
   const HOUR_MS = 3_600_000;
   const eventAt = (timeMs: number) => anEvent({ timeMs });
 
@@ -180,7 +180,7 @@ describe("usage of a workspace that keeps it for a shorter time than others", ()
     return (await db.query<{ ms: number }>(text, [ws])).rows.map(({ ms }) => (NOW_MS - ms) / HOUR_MS);
   };
 
-  test("is removed row by row: events by their time, and a bucket when all of it is past", async () => {
+  test("shorter usage retention deletes events and expired buckets row by row", async () => {
     await db.query(
       "insert into analytics_settings (workspace_id, verifications_days) values ('ws_a', 3), ('ws_b', 60)",
     );
@@ -204,7 +204,7 @@ describe("usage of a workspace that keeps it for a shorter time than others", ()
     expect(metrics).toContain('postern_retention_removed_total{kind="verification_events"} 3');
   });
 
-  test("keeps raw events for two days, because they may be delivered again", async () => {
+  test("shorter usage retention keeps raw events for two days because of redelivery", async () => {
     await db.query("insert into analytics_settings (workspace_id, verifications_days) values ('ws_a', 1)");
     await use("ws_a", [NOW_MS - 47 * HOUR_MS, NOW_MS - HOUR_MS]);
     await run();
@@ -213,7 +213,7 @@ describe("usage of a workspace that keeps it for a shorter time than others", ()
   });
 });
 
-test("while the outbox is deep it waits, and a failure of one kind does not affect the others", async () => {
+test("retention waits while the outbox is deep, and failures affect one kind only", async () => {
   await addApi("api_1", "ws_a", OLD_MS);
   await db.query(
     "insert into outbox (workspace_id, kind, id) select 'ws_a', 'api', n::text from generate_series(1, 2500) n",

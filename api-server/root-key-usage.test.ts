@@ -30,8 +30,8 @@ async function aRootKey(permissions: readonly string[], workspaceId = api.worksp
 }
 const store = () => api.deps.rootKeyUsage.store(api.deps.db);
 
-describe("what a root key is asked for", () => {
-  test("is known when it is stored: the tuple by which it was allowed, and the id while it is one alone", async () => {
+describe("usage of a root key", () => {
+  test("root key usage stores the granting tuple and the id if unique", async () => {
     const [one, two] = [
       await api.data("apis.createApi", { name: "one" }),
       await api.data("apis.createApi", { name: "two" }),
@@ -53,7 +53,7 @@ describe("what a root key is asked for", () => {
     expect((await stored())["api.*.read_api"]).toEqual([today(), null]);
   });
 
-  test("a question about all objects is none about one", async () => {
+  test("root key usage of a list request has no single id", async () => {
     const { rootKey, stored } = await aRootKey(["identity.*.read_identity", "ratelimit.*.read_namespace"]);
     await api.data("identities.listIdentities", {}, { rootKey });
     await api.data("ratelimit.listNamespaces", {}, { rootKey });
@@ -64,7 +64,7 @@ describe("what a root key is asked for", () => {
     });
   });
 
-  test("what it gives to other root keys it needs, and a refusal is no use of what it lacks", async () => {
+  test("root key usage includes granted permissions but no rejected ones", async () => {
     const { rootKey, stored } = await aRootKey(["workspace.*.create_root_key", "api.*.read_api", "api.*.read_key"]);
     const body = { name: "child", permissions: ["api.api_1.read_api"] };
     await api.data("admin.createRootKey", body, { rootKey });
@@ -73,14 +73,14 @@ describe("what a root key is asked for", () => {
     expect(Object.keys(await stored()).sort()).toEqual(["", "api.*.read_api", "workspace.*.create_root_key"]);
   });
 
-  test("a refused call, too, was a use of the root key", async () => {
+  test("root key usage includes a rejected call", async () => {
     const { rootKey, stored } = await aRootKey([]);
     expect((await api.call("apis.createApi", { name: "not allowed" }, { rootKey })).status).toBe(403);
     await store();
     expect(await stored()).toEqual({ "": [today(), null] });
   });
 
-  test("of two api-servers both are known, and one id each are two", async () => {
+  test("root key usage of two api-servers is merged", async () => {
     const other = createRootKeyUsage({ nowMs: api.deps.nowMs });
     const there = await buildApp({ ...api.deps, rootKeyUsage: other });
     const [one, two] = [
@@ -102,7 +102,7 @@ describe("what a root key is asked for", () => {
     await there.close();
   });
 
-  test("does not make any api-server read the root key again", async () => {
+  test("root key usage does not invalidate cached root keys", async () => {
     const { rootKey, rootKeyId } = await aRootKey(["rbac.*.read_role"]);
     await api.data("permissions.listRoles", {}, { rootKey });
     const marks = async () =>
@@ -116,7 +116,7 @@ describe("what a root key is asked for", () => {
 });
 
 describe("storing", () => {
-  test("waits for a database that fails, and is then complete", async () => {
+  test("root key usage is stored completely after a database failure", async () => {
     const uses = createRootKeyUsage({ nowMs: api.deps.nowMs });
     const { rootKeyId, stored } = await aRootKey([]);
     const notes = uses.of(rootKeyId);
@@ -129,7 +129,7 @@ describe("storing", () => {
     expect(await stored()).toEqual({ "api.*.read_api": [today(), null], "api.*.read_key": [today(), null] });
   });
 
-  test("notes the same use again on the next day, and keeps the later one", async () => {
+  test("root key usage is stored again on the next day with the later time", async () => {
     let nowMs = Date.UTC(2026, 0, 1, 23, 59);
     const uses = createRootKeyUsage({ nowMs: () => nowMs });
     const { rootKeyId, stored } = await aRootKey([]);
@@ -150,7 +150,7 @@ describe("storing", () => {
     expect(await stored()).toEqual({ "api.*.read_api": ["2026-01-02", "api_1"] });
   });
 
-  test("takes no more than 20,000 at a time, and the others when they come again", async () => {
+  test("root key usage stores at most 20,000 entries per write", async () => {
     const uses = createRootKeyUsage({ nowMs: api.deps.nowMs });
     const { rootKeyId } = await aRootKey([]);
     const notes = uses.of(rootKeyId);
@@ -163,7 +163,7 @@ describe("storing", () => {
     expect(await uses.store(api.deps.db)).toBe(100);
   });
 
-  test("passes over root keys that are not there", async () => {
+  test("root key usage of deleted root keys is skipped", async () => {
     const uses = createRootKeyUsage({ nowMs: api.deps.nowMs });
     const { rootKeyId, stored } = await aRootKey([]);
     uses.of("rk_of_another_database").note("api.*.read_api");
@@ -173,7 +173,7 @@ describe("storing", () => {
   });
 });
 
-test("admin.getRootKey says what it was asked for, and after 30 days what would have been enough", async () => {
+test("admin.getRootKey returns used permissions and suggests narrower ones after 30 days", async () => {
   const { id: workspaceId } = await api.makeWorkspace();
   const admin = { rootKey: await api.rootKey(["workspace.*.read_root_key"], { workspaceId }) };
   const { rootKey, rootKeyId } = await aRootKey(
@@ -208,7 +208,7 @@ test("admin.getRootKey says what it was asked for, and after 30 days what would 
   api.advance(-32 * DAY_MS);
 });
 
-test("uses are removed with what was revoked, and when a tuple is long not held", async () => {
+test("root key usage is deleted after revocation or removal of the permission", async () => {
   const { id: workspaceId } = await api.makeWorkspace();
   const [revoked, holder] = [
     await aRootKey(["api.*.read_api"], workspaceId),

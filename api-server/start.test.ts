@@ -103,7 +103,7 @@ async function connections(): Promise<number> {
   }
 }
 
-test("it has no degradation when everything is projected, and closes in time with no connection left", async () => {
+test("api-server has no degradation after projection and closes in time without open connections", async () => {
   const api = await started(aMemoryEdge(), { rootKey: ROOT_KEY });
   await waitFor("it to be whole", () => isComplete(api));
   expect((await call(api, "apis.createApi", ROOT_KEY, { name: "payments" })).status).toBe(200);
@@ -112,7 +112,7 @@ test("it has no degradation when everything is projected, and closes in time wit
   await waitFor("the connections to be gone", async () => (await connections()) === 0);
 });
 
-test("a configured root key is registered at each start, with every grant of this version, and keeps its id", async () => {
+test("configured root key is registered at each start with all permissions and its id", async () => {
   const edge = aMemoryEdge();
   const first = await startOn(edge, { rootKey: ROOT_KEY });
   await first.close();
@@ -124,7 +124,7 @@ test("a configured root key is registered at each start, with every grant of thi
   expect((await db.query("select id from root_keys")).rowCount).toBe(1);
 });
 
-test("a root key that is too short is refused, and the refusal does not repeat it", async () => {
+test("configured root key that is too short is rejected without repeating it", async () => {
   const short = "twenty-one-characters";
   expect(short).toHaveLength(21);
   const failure = await startOn(aMemoryEdge(), { rootKey: short }).catch((error: Error) => error);
@@ -134,7 +134,7 @@ test("a root key that is too short is refused, and the refusal does not repeat i
   await waitFor("the connections to be gone", async () => (await connections()) === 0);
 });
 
-test("each start of dev makes a root key and revokes that of the previous start", async () => {
+test("each dev server start creates a root key and revokes the previous one", async () => {
   const edge = aMemoryEdge();
   const first = await startOn(edge);
   const { rootKey: old } = await first.devRootKey(undefined);
@@ -146,7 +146,7 @@ test("each start of dev makes a root key and revokes that of the previous start"
   expect((await call(second, "apis.createApi", old, { name: "payments" })).status).toBe(401);
 });
 
-test("revoking a root key reaches every replica at once", async () => {
+test("revoking a root key takes effect on every replica immediately", async () => {
   const edge = aMemoryEdge();
   const replicas = [await started(edge, { rootKey: ROOT_KEY }), await started(edge)] as const;
   const status = async (api: ApiServer) => (await call(api, "apis.getApi", ROOT_KEY, { apiId: "api_none" })).status;
@@ -157,7 +157,7 @@ test("revoking a root key reaches every replica at once", async () => {
   });
 });
 
-test("a Redis that evicts keys is a degradation", async () => {
+test("Redis with an eviction policy is reported as a degradation", async () => {
   const { edge } = await aRedisEdge(["--maxmemory-policy", "allkeys-lru"]);
   const api = await started(edge);
   await waitFor("the complaint to be the only one", async () => {
@@ -166,7 +166,7 @@ test("a Redis that evicts keys is a degradation", async () => {
   });
 });
 
-test("it starts without Redis, recovers when Redis is back, and closes in time without it", async () => {
+test("api-server starts without Redis, recovers with it and closes in time", async () => {
   const { edge, redis } = await aRedisEdge();
   await redis.kill();
   const api = await started(edge, { rootKey: ROOT_KEY });
@@ -182,7 +182,7 @@ test("it starts without Redis, recovers when Redis is back, and closes in time w
   expect(await closeMs(api)).toBeLessThan(CLOSE_MS_MAX);
 });
 
-test("it closes in time while Redis hangs", async () => {
+test("api-server closes in time while Redis hangs", async () => {
   const { edge, redis } = await aRedisEdge();
   const api = await started(edge);
   await waitFor("it to be whole", () => isComplete(api));
@@ -194,13 +194,13 @@ test("it closes in time while Redis hangs", async () => {
   }
 });
 
-test("a database that cannot be reached fails the start and leaves nothing running", async () => {
+test("api-server start fails without leaks when the database is unreachable", async () => {
   const url = new URL(database.url);
   url.port = "1";
   await expect(startOn(aMemoryEdge(), { databaseUrl: url.href })).rejects.toThrow();
 });
 
-test("its metrics show the progress of the relay", async () => {
+test("api-server metrics show the progress of the relay", async () => {
   const api = await started(aMemoryEdge());
   await waitFor("the first heartbeat", async () => {
     const text = await (await fetch(`${api.url}/metrics`)).text();
@@ -213,7 +213,7 @@ test("its metrics show the progress of the relay", async () => {
   });
 });
 
-test("a recoverable key is recovered after a restart with the same encryption key, and not without", async () => {
+test("recoverable key is decrypted after a restart only with the same encryption key", async () => {
   const encryptionKeys = [{ id: "one", secret: randomBytes(32) }] as const;
   const db = createPool(database.url, { connectionsMax: 1 });
   closers.push(() => db.end());

@@ -94,7 +94,7 @@ describe("a key with 3 credits and a refill of 10", () => {
       today: "2041-03-31",
       left: 23,
     },
-  ])("$name", async ({ day, last, today, left }) => {
+  ])("credit refill of 10 on 3 credits: $name", async ({ day, last, today, left }) => {
     const keyId = await aKey({ day, last });
     await api.refill(today);
     expect(await remaining(keyId)).toBe(left);
@@ -107,7 +107,7 @@ describe("a key with 3 credits and a refill of 10", () => {
   });
 });
 
-test("a run on a day without a due date does not skip the next due date", async () => {
+test("credit refill on a day without a due date keeps the next due date", async () => {
   const keyId = await aKey({ day: 15, last: "2042-04-01" });
   for (const today of ["2042-04-10", "2042-04-14", "2042-04-15", "2042-04-16", "2042-05-14"]) await api.refill(today);
   expect(await remaining(keyId)).toBe(13);
@@ -116,7 +116,7 @@ test("a run on a day without a due date does not skip the next due date", async 
   await db.query("delete from keys where id = $1", [keyId]);
 });
 
-test("disabled and expired keys are refilled, deleted and unlimited ones and those without a refill are not", async () => {
+test("credit refill includes disabled and expired keys and excludes deleted and unlimited ones", async () => {
   const last = "2042-06-01";
   const [disabled, expired] = [await aKey({ last, enabled: false }), await aKey({ last, expiresAt: 1 })];
   const [deleted, plain] = [await aKey({ last, deletedAt: 1 }), await aKey({ last })];
@@ -129,7 +129,7 @@ test("disabled and expired keys are refilled, deleted and unlimited ones and tho
   await db.query("delete from keys where id = any($1)", [[disabled, expired, deleted, plain]]);
 });
 
-test("says when it was, and a run that finds nothing due says nothing", async () => {
+test("credit refill records its time, and a run without due keys records nothing", async () => {
   const lastRefillAt = async (keyId: string) =>
     (await db.query("select last_refill_at, updated_at from keys where id = $1", [keyId])).rows[0];
   const [due, idle] = [await aKey({ last: "2042-06-10" }), await aKey({ day: 15, last: "2042-06-10" })];
@@ -141,14 +141,14 @@ test("says when it was, and a run that finds nothing due says nothing", async ()
   await db.query("delete from keys where id = any($1)", [[due, idle]]);
 });
 
-test("what remains stops at 2^53 − 1", async () => {
+test("refilled credits stop at 2^53 − 1", async () => {
   const keyId = await aKey({ remaining: 5, amount: Number.MAX_SAFE_INTEGER, last: "2042-07-01" });
   await api.refill("2042-07-03");
   expect(await remaining(keyId)).toBe(Number.MAX_SAFE_INTEGER);
   await db.query("delete from keys where id = $1", [keyId]);
 });
 
-test("spending in the shared counter that is not in Postgres yet counts; the next spender starts from the new number", async () => {
+test("credit refill includes unsynced spending, and the next spender starts from its result", async () => {
   const keyId = await aKey({ remaining: 8, last: "2042-08-01" });
   const ref = { workspaceId, keyId };
   await api.deps.credits.load([ref]);
@@ -159,7 +159,7 @@ test("spending in the shared counter that is not in Postgres yet counts; the nex
   await db.query("delete from keys where id = $1", [keyId]);
 });
 
-test("a key that cannot be refilled does not affect later ones, is counted, and gets its credits from the next run", async () => {
+test("key whose refill fails is counted, delays no other and is retried", async () => {
   const last = "2042-09-01";
   const [first, unlucky, later] = [await aKey({ last }), await aKey({ last, remaining: 7 }), await aKey({ last })];
   // Postgres refuses the number that only this key would get.
@@ -176,7 +176,7 @@ test("a key that cannot be refilled does not affect later ones, is counted, and 
   await db.query("delete from keys where id = any($1)", [[first, unlucky, later]]);
 });
 
-test("keys that differ in the date of their last refill, and whose number is not a multiple of a batch, are each refilled for their own days", async () => {
+test("credit refill handles partial batches with different last refill dates", async () => {
   const amount = 1_100;
   await db.query(
     `insert into keys (id, workspace_id, api_id, hash, start, created_at)
@@ -207,7 +207,7 @@ test("keys that differ in the date of their last refill, and whose number is not
   await db.query("delete from keys where id like 'key_mixed_%'");
 });
 
-test("of a batch, counters that are in use are opened again, and none is created for unused keys", async () => {
+test("credit refill reopens counters in use and creates none for unused keys", async () => {
   const last = "2042-11-01";
   const [used, unused] = [await aKey({ last }), await aKey({ last })];
   await api.deps.credits.load([{ workspaceId, keyId: used }]);
@@ -219,7 +219,7 @@ test("of a batch, counters that are in use are opened again, and none is created
   await db.query("delete from keys where id = any($1)", [[used, unused]]);
 });
 
-test("more keys than fit into one page are all refilled, and by two concurrent runs once each", async () => {
+test("credit refill pages through all keys once, even in two concurrent runs", async () => {
   const amount = 1203;
   await db.query(
     `insert into keys (id, workspace_id, api_id, hash, start, created_at)
@@ -245,7 +245,7 @@ test("more keys than fit into one page are all refilled, and by two concurrent r
   await db.query("delete from keys where id like 'key_many_%'");
 });
 
-test("a refill leaves no marks for the pods, because credits are not in a key's record", async () => {
+test("credit refill writes no outbox entries because key records exclude credits", async () => {
   const keyId = await aKey({ last: "2043-02-01" });
   const depth = async () =>
     (await db.query("select count(*) as n from outbox where kind in ('key', 'keyId')")).rows[0].n;

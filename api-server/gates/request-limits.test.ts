@@ -22,7 +22,7 @@ async function refusedFor(ask: () => unknown): Promise<number | undefined> {
 const hang = () => new Promise<never>(() => undefined);
 const review = async () => "reviewed";
 
-test("an address gets a share of the questions at once, and leaves places to those that come later", async () => {
+test("concurrent requests of one gate address are limited, leaving slots for others", async () => {
   const { bounds } = open();
   const told: (number | undefined)[] = [];
   for (let i = 0; i < 50; i++) void refusedFor(() => bounds.ask("a", hang)).then((seconds) => told.push(seconds));
@@ -31,7 +31,7 @@ test("an address gets a share of the questions at once, and leaves places to tho
   for (const other of ["b", "c", "d"]) expect(await bounds.ask(other, review)).toBe("reviewed");
 });
 
-test("a question that fails gives its place back", async () => {
+test("failed gate request releases its slot", async () => {
   const { bounds } = open();
   for (let i = 0; i < 30; i++) {
     await expect(bounds.ask("a", () => Promise.reject(new Error("no answer")))).rejects.toThrow("no answer");
@@ -39,7 +39,7 @@ test("a question that fails gives its place back", async () => {
   expect(await bounds.ask("a", review)).toBe("reviewed");
 });
 
-test("an address that sends tokens that are not valid is told to wait until its minute is over; others are not", async () => {
+test("address that sends invalid gate tokens is throttled for a minute, others are not", async () => {
   const { bounds, clock } = open();
   let reviews = 0;
   const sendForged = () =>
@@ -56,13 +56,13 @@ test("an address that sends tokens that are not valid is told to wait until its 
   expect(await sendForged()).toBe(undefined);
 });
 
-test("all gates of a large node may come from one address, and ask again and again for policies to come", async () => {
+test("all gates of a large node may repeat requests from one address", async () => {
   const { bounds } = open();
   // 80 gates, each every 5 s.
   for (let i = 0; i < 80 * 12; i++) expect(await refusedFor(() => bounds.ask("node", review))).toBe(undefined);
 });
 
-test("a pod that asks in a loop is told to wait, and its address soon is not listened to", async () => {
+test("pod that requests credentials in a loop is throttled, then its address", async () => {
   const { bounds } = open();
   const loop = () =>
     refusedFor(async () => {

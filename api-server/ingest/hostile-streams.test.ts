@@ -84,14 +84,14 @@ async function metric(name: string): Promise<number> {
 const line = (changes: object) =>
   JSON.stringify({ ...anEvent({ workspaceId: ATTACKER, timeMs: Date.now() }), ...changes });
 
-describe("the stream's key is of another type", () => {
+describe("a stream key with another type", () => {
   test.each<[string, () => Promise<unknown>]>([
     ["string", () => raw.set(stream, "no stream")],
     ["list", () => raw.lpush(stream, "a")],
     ["hash", () => raw.hset(stream, "e", "a")],
     ["set", () => raw.sadd(stream, "a")],
     ["sorted set", () => raw.zadd(stream, 1, "a")],
-  ])("%s: the others continue, it is removed, counted and logged, and its own events work again", async (_, write) => {
+  ])("ingester removes a stream key of type %s, logs it and continues", async (_, write) => {
     const before = await metric("postern_events_invalid_streams_total");
     await write();
     await expectStored(VICTIM);
@@ -102,7 +102,7 @@ describe("the stream's key is of another type", () => {
   });
 });
 
-describe("entries that cannot be stored", () => {
+describe("invalid entries", () => {
   test.each<[string, () => (string | Buffer)[][]]>([
     ["other fields", () => [["x", "y"], ["x", "y", "e", line({})], Array.from({ length: 5_000 }, (_, i) => `${i}`)]],
     ["an empty field", () => [["e", ""]]],
@@ -146,7 +146,7 @@ describe("entries that cannot be stored", () => {
     ["the other workspace's name", () => [["e", line({ workspaceId: VICTIM })]]],
     ["ten megabytes, many times", () => Array.from({ length: 8 }, () => ["e", "x".repeat(10_000_000)])],
     ["ids as long as they like", () => [["e", line({ id: "i".repeat(60_000) })]]],
-  ])("%s", async (_, entries) => {
+  ])("ingester handles stream entries with %s", async (_, entries) => {
     for (const fields of entries()) await raw.xadd(stream, "*", ...fields);
     await expectStored(VICTIM);
     await expectStored(ATTACKER);
@@ -154,14 +154,14 @@ describe("entries that cannot be stored", () => {
   });
 });
 
-test("the same event many times is stored once", async () => {
+test("ingester stores an event that repeats many times once", async () => {
   const event = anEvent({ workspaceId: ATTACKER, timeMs: Date.now() });
   for (let i = 0; i < 50; i++) await raw.xadd(stream, "*", "e", JSON.stringify(event));
   await expectStored(VICTIM);
   await waitFor("it to be stored", () => isStored(event.id));
 });
 
-test("a group that is destroyed repeatedly", async () => {
+test("ingester recovers when its consumer group is destroyed repeatedly", async () => {
   const until = performance.now() + 1_500;
   const destroying = (async () => {
     while (performance.now() < until) {
@@ -176,7 +176,7 @@ test("a group that is destroyed repeatedly", async () => {
   await expectStored(ATTACKER);
 });
 
-test("the highest possible id does not block the attacker's own events for ever", async () => {
+test("ingester recovers from a stream with the highest possible entry id", async () => {
   await raw.xadd(stream, "18446744073709551615-18446744073709551614", "e", line({}));
   await raw.xadd(stream, "18446744073709551615-18446744073709551615", "e", line({}));
   await expectStored(VICTIM);
@@ -184,7 +184,7 @@ test("the highest possible id does not block the attacker's own events for ever"
   await expectStored(ATTACKER);
 });
 
-test("a flood: the other workspace gets its turn long before the flood is stored", async () => {
+test("ingester serves other workspaces during a flood of events from one", async () => {
   const event = line({});
   const flood = raw.pipeline();
   for (let i = 0; i < 50_000; i++) flood.xadd(stream, "*", "e", event.replace("ev_", `ev_${i}_`));
@@ -194,7 +194,7 @@ test("a flood: the other workspace gets its turn long before the flood is stored
   await waitForEmpty();
 }, 90_000);
 
-test("a row of the attacker's that another transaction holds locked", async () => {
+test("ingester serves other workspaces while a row of one is locked", async () => {
   const [apiId, keyId] = [`api_${randomUUID()}`, `key_${randomUUID()}`];
   await db.query(
     "insert into apis (id, workspace_id, key_space_id, name, created_at) values ($1, $2, 'ks_' || $1, 'x', 1)",

@@ -6,9 +6,9 @@ test.each([
   { name: "after the end of the list comes its beginning", ids: ["a", "b", "c"], last: "c", order: ["a", "b", "c"] },
   { name: "without a last one the list is unchanged", ids: ["b", "a"], last: undefined, order: ["b", "a"] },
   { name: "a last one that is gone skips none of the others", ids: ["a", "c"], last: "b", order: ["a", "c"] },
-])("$name", ({ ids, last, order }) => expect(startingAfter(ids, last)).toEqual(order));
+])("ingester schedule: $name", ({ ids, last, order }) => expect(startingAfter(ids, last)).toEqual(order));
 
-test("a workspace with entries is due at once, one without them later each time, up to a second", () => {
+test("ingester polls a workspace with events immediately and idle ones up to a second later", () => {
   const turns = new IngestTurns();
   turns.ended("ws_full", "stored", 0);
   for (let nowMs = 0; nowMs <= 10_000; nowMs += 100) {
@@ -18,7 +18,7 @@ test("a workspace with entries is due at once, one without them later each time,
   expect(turns.due(["ws_empty"], 11_000)).toEqual(["ws_empty"]);
 });
 
-test("failing delays a turn up to half a minute, and one success resets the delay", () => {
+test("ingester backs off a failing workspace up to half a minute until a success", () => {
   let turn = nextTurn(undefined, "failed", 0);
   expect(turn).toEqual({ dueAtMs: 200, delayMs: 200, failures: 1 });
   for (let i = 0; i < 20; i++) turn = nextTurn(turn, "failed", 0);
@@ -27,7 +27,7 @@ test("failing delays a turn up to half a minute, and one success resets the dela
   expect(nextTurn(turn, "stored", 5)).toEqual({ dueAtMs: 5, delayMs: 0, failures: 0 });
 });
 
-test("the state of deleted workspaces is dropped", () => {
+test("ingester drops the state of deleted workspaces", () => {
   const turns = new IngestTurns();
   for (let i = 0; i < 1_000; i++) turns.ended(`ws_${i}`, "failed", 0);
   turns.due(["ws_1"], 0);

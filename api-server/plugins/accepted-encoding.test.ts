@@ -12,8 +12,9 @@ test.each([
   ["*", "br"],
   ["br;q=nonsense", "identity"],
   ["identity;q=0", "identity"],
-])("%s takes %s", (header, encoding) => {
+])("`Accept-Encoding: %s` selects %s", (header, encoding) => {
   expect(acceptedEncoding(header, ["br", "gzip", "identity"])).toBe(encoding);
 });
 
-test("what is not there is not sent", () => expect(acceptedEncoding("br, gzip", ["gzip", "identity"])).toBe("gzip"));
+test("static file encoding that does not exist is not selected", () =>
+  expect(acceptedEncoding("br, gzip", ["gzip", "identity"])).toBe("gzip"));

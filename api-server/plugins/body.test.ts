@@ -17,12 +17,12 @@ test.each([
   { text: '{"a,b[{":"\\",[{\\\\","c":","}', values: 3 },
   { text: '["\\\\","\\"",","]', values: 4 },
   { text: '["\\u005b,[é{\u2028,"]', values: 2 },
-])("$text has $values values", ({ text, values }) => {
+])("JSON text $text has $values values", ({ text, values }) => {
   const bytes = Buffer.from(text + PADDING);
   expect(hasMoreValues(bytes, values - 1)).toBe(true);
   expect(hasMoreValues(bytes, values)).toBe(false);
 });
 
-test("a text that ends within a string, or right after a backslash, is read to its end and no further", () => {
+test("JSON value counter stops at the end of an unterminated string", () => {
   for (const text of ['["never ends, [', '["\\']) expect(hasMoreValues(Buffer.from(PADDING + text), 2)).toBe(false);
 });

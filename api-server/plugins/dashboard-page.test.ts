@@ -28,7 +28,7 @@ afterAll(async () => {
 
 const get = (url: string, headers: Record<string, string> = {}) => app.inject({ method: "GET", url, headers });
 
-test("a checkout without a build says which command makes one", async () => {
+test("dashboard without a build shows the build command", async () => {
   const page = await get("/dashboard/");
   expect(page.statusCode).toBe(503);
   expect(page.payload).toContain("npm run build:dashboard");
@@ -51,13 +51,13 @@ describe("a built dashboard", () => {
     for (const [name, content] of Object.entries(files)) await writeFile(join(folder, "dist", name), content);
   });
 
-  test("is below /dashboard/, also when the slash is left out", async () => {
+  test("dashboard without a trailing slash redirects to /dashboard/", async () => {
     const { statusCode, headers } = await get("/dashboard");
     expect([statusCode, headers.location]).toEqual([308, "dashboard/"]);
   });
 
   test.each(["", "keys", "apis/api_1/keys/key_2?tab=usage", "a/name.with.dots", "assetsof"])(
-    "/dashboard/%s is the page, which is asked for again each time",
+    "/dashboard/%s serves the page with revalidation",
     async (path) => {
       const page = await get(`/dashboard/${path}`);
       expect([page.statusCode, page.payload]).toEqual([200, PAGE]);
@@ -65,7 +65,7 @@ describe("a built dashboard", () => {
     },
   );
 
-  test("a file with a hash in its name is kept for good, in the smallest form that the browser takes", async () => {
+  test("hashed dashboard file is immutable and sent in the smallest accepted encoding", async () => {
     const of = (encodings: string) => get("/dashboard/assets/main-Ab12.js", { "accept-encoding": encodings });
     const [brotli, gzip, plain] = [await of("gzip, br"), await of("gzip"), await of("")];
     expect(brotliDecompressSync(brotli.rawPayload).toString()).toBe(SCRIPT);
@@ -82,7 +82,7 @@ describe("a built dashboard", () => {
     }
   });
 
-  test("a file that is missing is no page, which a browser would take for a script", async () => {
+  test("missing dashboard file is 404 rather than the page", async () => {
     for (const path of ["assets/main-old.js", "assets/", "assets/main-Ab12.js.br"]) {
       expect((await get(`/dashboard/${path}`)).statusCode, path).toBe(404);
     }
@@ -103,45 +103,48 @@ describe("a built dashboard", () => {
     "made-from%00.html",
     "%c0%ae%c0%ae/secret.js",
     "%",
-  ])("%s leads to no file of the machine", async (path) => {
+  ])("dashboard path %s reaches no file outside the build", async (path) => {
     const response = await get(`/dashboard/${path}`);
     expect(response.payload).not.toMatch(/outside|root:|0123/);
     expect([200, 400, 404]).toContain(response.statusCode);
     if (response.statusCode === 200) expect(response.payload).toBe(PAGE);
   });
 
-  test("what is no file of a page is not sent", async () => {
+  test("dashboard serves only files of the page", async () => {
     expect((await get("/dashboard/made-from")).payload).toBe(PAGE);
   });
 
-  test.each(["", "assets/main-Ab12.js", "assets/missing.js"])("/dashboard/%s carries the policy", async (path) => {
-    const { headers } = await get(`/dashboard/${path}`);
-    const policy = new Map(
-      String(headers["content-security-policy"])
-        .split("; ")
-        .map((directive) => [directive.split(" ")[0], directive.split(" ").slice(1).join(" ")]),
-    );
-    expect(policy.get("default-src")).toBe("'none'");
-    for (const name of ["script-src", "style-src", "img-src", "connect-src"]) expect(policy.get(name)).toBe("'self'");
-    for (const name of ["frame-ancestors", "base-uri", "trusted-types"]) expect(policy.get(name)).toBe("'none'");
-    expect(String(headers["content-security-policy"])).not.toMatch(/unsafe|data:|https?:|\*/);
-    expect(headers).toMatchObject({
-      "x-content-type-options": "nosniff",
-      "referrer-policy": "no-referrer",
-      "cross-origin-opener-policy": "same-origin",
-      "x-frame-options": "DENY",
-    });
-    expect(headers["permissions-policy"]).toContain("camera=()");
-  });
+  test.each(["", "assets/main-Ab12.js", "assets/missing.js"])(
+    "/dashboard/%s has the content security policy",
+    async (path) => {
+      const { headers } = await get(`/dashboard/${path}`);
+      const policy = new Map(
+        String(headers["content-security-policy"])
+          .split("; ")
+          .map((directive) => [directive.split(" ")[0], directive.split(" ").slice(1).join(" ")]),
+      );
+      expect(policy.get("default-src")).toBe("'none'");
+      for (const name of ["script-src", "style-src", "img-src", "connect-src"]) expect(policy.get(name)).toBe("'self'");
+      for (const name of ["frame-ancestors", "base-uri", "trusted-types"]) expect(policy.get(name)).toBe("'none'");
+      expect(String(headers["content-security-policy"])).not.toMatch(/unsafe|data:|https?:|\*/);
+      expect(headers).toMatchObject({
+        "x-content-type-options": "nosniff",
+        "referrer-policy": "no-referrer",
+        "cross-origin-opener-policy": "same-origin",
+        "x-frame-options": "DENY",
+      });
+      expect(headers["permissions-policy"]).toContain("camera=()");
+    },
+  );
 
-  test("a browser that has a file already is told so", async () => {
+  test("dashboard file already cached by the browser is 304", async () => {
     const headers = { "accept-encoding": "br" };
     const first = await get("/dashboard/", headers);
     const again = await get("/dashboard/", { ...headers, "if-none-match": String(first.headers.etag) });
     expect([again.statusCode, again.payload]).toEqual([304, ""]);
   });
 
-  test("a build beside the running server is seen", async () => {
+  test("new dashboard build is served without a restart", async () => {
     await writeFile(join(folder, "dist/assets/main-Ef56.js"), "new");
     await writeFile(join(folder, "dist/index.html"), "the next page");
     const later = new Date(Date.now() + 5000);

@@ -101,8 +101,8 @@ describe.each([
   { responses: "later", isTls: false },
   { responses: "at once", isTls: true },
   { responses: "later", isTls: true },
-] as const)("a client that reads nothing, of answers that come $answers, by TLS: $isTls", ({ responses, isTls }) => {
-  test("has no more requests served than one beyond what its socket takes", async () => {
+] as const)("a client that leaves responses unread, $answers, by TLS: $isTls", ({ responses, isTls }) => {
+  test("direct front stops serving requests when responses fill the socket", async () => {
     const { socket, atServer } = await open(responses, { isTls });
     socket.write(requests(400));
     await settled(atServer);
@@ -115,7 +115,7 @@ describe.each([
     await waitFor("all answers", () => served === 400 && received > 400 * RESPONSE.length);
   });
 
-  test("is not read from, either", async () => {
+  test("direct front stops reading from a client that leaves responses unread", async () => {
     const { socket, atServer } = await open(responses, { isTls });
     for (let i = 0; i < 400; i += 1) socket.write(requests(400));
     await settled(atServer);
@@ -127,13 +127,13 @@ describe.each([
 test.each([
   { name: "with others after it", sent: requests(400) },
   { name: "that is the last of its connection", sent: requests(1, "/last") },
-])("a client that takes no byte of an answer for too long is closed: $name", async ({ sent }) => {
+])("direct front closes a client whose response stays unread too long: $name", async ({ sent }) => {
   const { socket, atServer } = await open("at once");
   socket.write(sent);
   await waitFor("the end", () => atServer.destroyed);
 });
 
-test("a client that took its time to read has the whole time for its next request", async () => {
+test("direct front gives a slow reader the full timeout for its next request", async () => {
   const { socket, atServer } = await open("at once", { readMs: 60_000 });
   socket.write(requests(1, "/large"));
   await waitFor("the answer to be there", () => atServer.writableLength > 0);

@@ -19,7 +19,7 @@ async function linked(): Promise<URL[]> {
 }
 
 describe("/docs", () => {
-  test("is a page that refers to this server alone", async () => {
+  test("/docs page refers to this server only", async () => {
     const page = await get("/docs");
     expect(page.statusCode).toBe(200);
     expect(page.headers["content-type"]).toBe("text/html; charset=utf-8");
@@ -27,7 +27,7 @@ describe("/docs", () => {
     expect((await linked()).map(({ origin }) => origin)).toEqual(Array(5).fill("http://here.test"));
   });
 
-  test("holds no script and no style of its own, which its policy would refuse", async () => {
+  test("/docs page contains no inline script or style", async () => {
     const { payload } = await get("/docs");
     expect(payload).not.toMatch(/<style|style=|\son\w+=|javascript:/i);
     expect(payload.match(/<script[^>]*>[^<]/)).toBeNull();
@@ -38,7 +38,7 @@ describe("/docs", () => {
     { url: "/docs/swagger-ui.css", type: "text/css; charset=utf-8", says: ".swagger-ui" },
     { url: "/docs/start.js", type: "text/javascript; charset=utf-8", says: 'url: "openapi.json"' },
     { url: "/docs/favicon-32x32.png", type: "image/png", says: "PNG" },
-  ])("$url is there", async ({ url, type, says }) => {
+  ])("/docs asset $url is available", async ({ url, type, says }) => {
     expect((await linked()).map(({ pathname }) => pathname)).toContain(url);
     const asset = await get(url);
     expect(asset.statusCode).toBe(200);
@@ -47,14 +47,14 @@ describe("/docs", () => {
     expect(asset.payload).toContain(says);
   });
 
-  test("the styles load nothing from elsewhere", async () => {
+  test("/docs styles load nothing from other hosts", async () => {
     const { payload } = await get("/docs/swagger-ui.css");
     const urls = [...payload.matchAll(/url\(([^)]*)\)/g)].map(([, url]) => (url ?? "").replaceAll(/["']/g, ""));
     expect(urls.filter((url) => !url.startsWith("data:"))).toEqual([]);
     expect(payload).not.toContain("@import");
   });
 
-  test("nothing else of the package is served", async () => {
+  test("/docs serves no other files of the package", async () => {
     for (const name of [
       "package.json",
       "index.html",
@@ -66,7 +66,7 @@ describe("/docs", () => {
     }
   });
 
-  test("its policy forbids other hosts, inline code and frames", async () => {
+  test("/docs content security policy forbids other hosts, inline code and frames", async () => {
     const policy = new Map(
       String((await get("/docs")).headers["content-security-policy"])
         .split("; ")
@@ -78,7 +78,7 @@ describe("/docs", () => {
     for (const name of ["frame-ancestors", "base-uri", "form-action"]) expect(policy.get(name)).toEqual(["'none'"]);
   });
 
-  test("a browser that has a file already is told so", async () => {
+  test("/docs asset already cached by the browser is 304", async () => {
     const first = await get("/docs/swagger-ui.css");
     const etag = String(first.headers.etag);
     expect(first.headers["cache-control"]).toBe("no-cache");

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createV1Front } from "./front-v1.ts";
 
-test("without settings an answer says that v1 is deprecated, and what takes its place by its path", () => {
+test("v1 response has Deprecation and a successor link by path by default", () => {
   const headers = createV1Front({ isServed: true }).headersOf("keys.createKey");
   expect(headers).toEqual({
     Deprecation: "@1767225600",
@@ -11,7 +11,7 @@ test("without settings an answer says that v1 is deprecated, and what takes its 
   });
 });
 
-test("with them it says until when, and the whole address", () => {
+test("v1 response has Sunset and the full successor URL when configured", () => {
   const sunsetMs = Date.parse("2027-06-30T00:00:00Z");
   const front = createV1Front({ isServed: true, sunsetMs, apiUrl: "https://api.example.com" });
   expect(front.headersOf("keys.createKey")).toMatchObject({
@@ -20,11 +20,11 @@ test("with them it says until when, and the whole address", () => {
   });
 });
 
-test("what is no procedure has no successor", () => {
+test("unknown v1 path has no successor", () => {
   expect(createV1Front({ isServed: true }).headersOf()).not.toHaveProperty("Link");
 });
 
-test("only a generation that is switched off refuses, and names the successor", () => {
+test("disabled v1 API rejects requests and names the successor", () => {
   expect(createV1Front({ isServed: true }).refusalOf("keys.createKey")).toBeUndefined();
   const refusal = createV1Front({ isServed: false }).refusalOf("keys.createKey");
   expect(refusal?.()).toMatchObject({ kind: "api_v1_disabled", detail: expect.stringContaining("/v2/keys.createKey") });

@@ -6,7 +6,7 @@ import { createGrants } from "./grants.ts";
 const updateKey = onApi("update_key");
 const encryptKey = onApi("encrypt_key");
 
-test("what is missing is named, what is held is not", () => {
+test("granting permissions lists only those that the root key lacks", () => {
   const { require, holds, holdsForSome, idsHeld } = createGrants(new Set(["api.api_1.update_key", "rbac.*.read_role"]));
   const refusalOf = (run: () => void): PublicError => {
     try {
@@ -29,7 +29,7 @@ test("what is missing is named, what is held is not", () => {
   expect([idsHeld(updateKey), idsHeld(encryptKey), idsHeld(onRbac("read_role"))]).toEqual([["api_1"], [], "all"]);
 });
 
-test("what is given to another root key is noted as used, by the tuple that covers it", () => {
+test("granting a permission records use of the tuple that covers it", () => {
   const noted: string[] = [];
   const held = new Set(["api.*.update_key", "api.api_1.update_key", "api.api_1.encrypt_key"]);
   const { beyond } = createGrants(held, "The root key", (tuple) => noted.push(tuple));

@@ -40,13 +40,13 @@ async function lint(document: object): Promise<Findings> {
 test.each([
   { generation: "v2", document: buildOpenApi(procedures) },
   { generation: "v1", document: buildV1OpenApi(v1Procedures) },
-])("the linter of OpenAPI documents has nothing to say about that of $generation", async ({ document }) => {
+])("OpenAPI linter finds no problem in the $generation document", async ({ document }) => {
   const { totals, problems } = await lint(document);
   expect(problems.map(({ ruleId, message, location }) => ({ ruleId, message, location }))).toEqual([]);
   expect(totals).toEqual({ errors: 0, warnings: 0, ignored: 0 });
 });
 
-test("the linter would say so if an example did not fit, or a description were missing", async () => {
+test("OpenAPI linter detects an invalid example and a missing description", async () => {
   const broken = structuredClone(buildOpenApi(procedures)) as {
     tags: { description?: string }[];
     components: { examples: Record<string, { value: object }> };

@@ -51,13 +51,13 @@ describe.each(operations)("$path", ({ procedure, operation }) => {
   const request = operation.requestBody?.content["application/json"];
   const success = operation.responses[status]?.content["application/json"];
 
-  test("is deprecated, and has an id by which clients can call it", () => {
+  test("v1 operation is deprecated and has an operationId", () => {
     expect(operation.deprecated).toBe(true);
     expect(operation.operationId).toBe(operationIdOf(path));
     expect(operation.operationId).toMatch(/^[a-zA-Z.]+$/);
   });
 
-  test("takes a body or a query, and describes each field", () => {
+  test("v1 operation has a body or query and describes each field", () => {
     expect(request !== undefined).toBe(method === "POST");
     expect(operation.parameters !== undefined).toBe(method === "GET");
     const gaps = (operation.parameters ?? []).flatMap(({ name, description, schema }) =>
@@ -68,11 +68,11 @@ describe.each(operations)("$path", ({ procedure, operation }) => {
     );
   });
 
-  test("refuses no unknown field", () => {
+  test("v1 operation accepts unknown fields", () => {
     expect(JSON.stringify(request?.schema ?? {})).not.toContain('"additionalProperties":false');
   });
 
-  test("has examples that fit", () => {
+  test("v1 operation has valid examples", () => {
     for (const { value } of Object.values(request?.examples ?? {})) {
       const isRequest = validator(request?.schema ?? {});
       expect([value, isRequest(value), isRequest.errors]).toEqual([value, true, null]);
@@ -81,7 +81,7 @@ describe.each(operations)("$path", ({ procedure, operation }) => {
     expect([success?.example, isResponse(success?.example), isResponse.errors]).toEqual([success?.example, true, null]);
   });
 
-  test("shows each of its errors under its status, and the headers of v1 on each answer", () => {
+  test("v1 operation documents its errors by status and the v1 headers", () => {
     for (const kind of errors) {
       const { status, code } = v1FailureOf(kind);
       const media = operation.responses[status]?.content["application/json"];
@@ -95,12 +95,12 @@ describe.each(operations)("$path", ({ procedure, operation }) => {
   });
 });
 
-test("operations have different ids", () => {
+test("v1 operations have different ids", () => {
   const ids = operations.map(({ operation }) => operation.operationId);
   expect(ids).toEqual([...new Set(ids)]);
 });
 
-test("the examples of errors are as the server sends them", () => {
+test("v1 error examples match the server responses", () => {
   const isError = validator({ $ref: "#/components/schemas/ErrorResponse" });
   expect(Object.keys(V1_CODES)).toEqual(expect.arrayContaining(Object.keys(document.components.examples)));
   for (const [code, { value }] of Object.entries(document.components.examples)) {

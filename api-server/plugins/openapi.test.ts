@@ -55,8 +55,8 @@ const responseOf = ({ responses }: (typeof operations)[number]["operation"], sta
   return shared;
 };
 
-describe("every field is described, and every scalar has an example", () => {
-  test.each(operations)("of $path", ({ request, operation }) => {
+describe("every field has a description, and every scalar an example", () => {
+  test.each(operations)("v2 operation $path has descriptions and examples", ({ request, operation }) => {
     const response = responseOf(operation, 200).content["application/json"].schema;
     const { data, ...envelope } = response.properties as Record<string, JsonSchema>;
     expect([
@@ -66,7 +66,7 @@ describe("every field is described, and every scalar has an example", () => {
     ]).toEqual([]);
   });
 
-  test.each(Object.keys(schemas))("of the shared schema %s", (name) => {
+  test.each(Object.keys(schemas))("shared v2 schema %s has descriptions and examples", (name) => {
     expect(findGaps(schemas[name] ?? {}, name)).toEqual([]);
   });
 });
@@ -74,7 +74,7 @@ describe("every field is described, and every scalar has an example", () => {
 describe("examples", () => {
   const validator = schemaValidator(schemas);
 
-  test.each(operations)("of $path fit its schemas", ({ request, operation }) => {
+  test.each(operations)("v2 examples of $path match their schemas", ({ request, operation }) => {
     const isRequest = validator(request.schema);
     const examples = Object.values(request.examples ?? {});
     expect(examples).not.toEqual([]);
@@ -84,7 +84,7 @@ describe("examples", () => {
     expect([response.example, isResponse(response.example), isResponse.errors]).toEqual([response.example, true, null]);
   });
 
-  test("of errors are as the server sends them", () => {
+  test("v2 error examples match the server responses", () => {
     const isError = validator({ $ref: "#/components/schemas/ErrorResponse" });
     for (const [kind, { value }] of Object.entries(document.components.examples)) {
       expect([kind, isError(value), isError.errors]).toEqual([kind, true, null]);
@@ -92,15 +92,15 @@ describe("examples", () => {
   });
 });
 
-describe("answers", () => {
-  test.each(operations)("of $path show each of its errors under its status", ({ errors, operation }) => {
+describe("responses", () => {
+  test.each(operations)("v2 operation $path documents its errors by status", ({ errors, operation }) => {
     for (const kind of [...errors, "invalid_input", "workspace_rate_limited"] as ErrorKind[]) {
       const media = responseOf(operation, ERROR_KINDS[kind].status).content["application/json"];
       expect(media.examples?.[kind]).toEqual({ $ref: `#/components/examples/${kind}` });
     }
   });
 
-  test.each(operations)("of $path name the headers of the quota", ({ operation }) => {
+  test.each(operations)("v2 operation $path documents the quota headers", ({ operation }) => {
     for (const status of [200, 429]) {
       const names = Object.keys(responseOf(operation, status).headers ?? {});
       expect(names).toEqual(expect.arrayContaining(["RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"]));
@@ -109,7 +109,7 @@ describe("answers", () => {
   });
 });
 
-test("the headers of a manager are parameters of what changes objects, and of nothing else", () => {
+test("only v2 operations that change objects have the manager headers", () => {
   const takes = (path: string) => document.paths[`/v2/${path}`]?.post?.parameters !== undefined;
   expect(takes("apis.createApi")).toBe(true);
   expect(takes("keys.updateKey")).toBe(true);
@@ -118,7 +118,7 @@ test("the headers of a manager are parameters of what changes objects, and of no
   expect(takes("apis.getApi")).toBe(false);
 });
 
-test("schemas that several procedures share stand once, under names that clients can use", () => {
+test("shared v2 schemas are defined once under names usable by clients", () => {
   expect(Object.keys(schemas)).toEqual(
     expect.arrayContaining(["ErrorResponse", "Identity", "Key", "Pagination", "Permission", "Ratelimit", "Role"]),
   );

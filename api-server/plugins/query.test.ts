@@ -42,13 +42,13 @@ test.each([
   { query: { tags: ["a", "b"] }, content: { tags: ["a", "b"] } },
   { query: { numbers: ["1", "x"] }, content: { numbers: [1, "x"] } },
   { query: { order: "asc" }, content: { order: "asc" } },
-])("$query is read as $content", ({ query, content }) => expect(readQuery(query)).toEqual(content));
+])("query string $query is parsed as $content", ({ query, content }) => expect(readQuery(query)).toEqual(content));
 
-test("parameters of the path are members, and a query cannot replace them", () => {
+test("path parameters are members that a query string cannot override", () => {
   expect(readQuery({ text: "query" }, { text: "path" })).toEqual({ text: "path" });
 });
 
-test("a member that no query can hold is refused when the server starts", () => {
+test("procedure with a member that a query string cannot express fails at startup", () => {
   expect(() => compileQuery(z.object({ meta: z.object({}) }), "/v1/x")).toThrow(
     "a query cannot hold what /v1/x?meta is",
   );

@@ -38,11 +38,11 @@ test.each([
   { name: "a version that Postgres draws only now", state: { version: 10 }, reason: RESTORED },
   { name: "another timeline of Postgres", known: { timeline: "sys/2" }, reason: RESTORED },
   { name: "no reason, when Postgres does not report its timeline", known: { timeline: undefined }, reason: undefined },
-])("the reason for a new projection: $name", async ({ state, known, reason }) => {
+])("reason for a new projection: $name", async ({ state, known, reason }) => {
   expect(await whyRebuild(db, { ...STATE, ...state }, { ...KNOWN, ...known })).toBe(reason);
 });
 
-describe("a relay that crashes while it begins a projection after a restore", () => {
+describe("a relay that crashes while starting a projection after a restore", () => {
   const log = pino({ level: "silent" });
   const writer: RecordWriter = createMemoryEdge().writer;
   const newer = { ...STATE, version: 5_000 };
@@ -62,7 +62,7 @@ describe("a relay that crashes while it begins a projection after a restore", ()
     );
   };
 
-  test("is followed by one that begins a projection, wherever it crashed", async () => {
+  test("relay starts a new projection after a crash at any step", async () => {
     let statements = 0;
     for (let failAt = 1; ; failAt++) {
       // As restored: the setting and the sequence of before, while the store goes on with what it has.
@@ -79,7 +79,7 @@ describe("a relay that crashes while it begins a projection after a restore", ()
     expect(statements).toBeGreaterThan(4);
   });
 
-  test("leaves versions of policies and credits that the lost history cannot have had", async () => {
+  test("relay increases policy and credit versions beyond the lost history after a restore", async () => {
     await db.query("insert into workspaces (id, name, created_at) values ('ws_1', 'one', 1)");
     await db.query(
       "insert into apis (id, workspace_id, key_space_id, name, created_at) values ('api_1', 'ws_1', 'ks_1', 'one', 1)",
@@ -101,7 +101,7 @@ describe("a relay that crashes while it begins a projection after a restore", ()
   });
 });
 
-test("the timeline of a Postgres is the same on each connection", async () => {
+test("Postgres timeline is the same on each connection", async () => {
   const timeline = await findTimeline(db);
   expect(timeline).toMatch(/^\d+\/[0-9A-F]{8}$/);
   const other = createPool(database.url);

@@ -145,7 +145,7 @@ async function currentVersion(): Promise<number> {
 }
 
 describe("a change", () => {
-  test("made by a direct UPDATE in psql is projected", async () => {
+  test("relay projects a direct UPDATE in psql", async () => {
     const key = await insertKey("direct");
     await aReadyRelay();
     expect((await untilKey(key, "the key", () => true)).enabled).toBe(true);
@@ -158,7 +158,7 @@ describe("a change", () => {
     });
   });
 
-  test("is projected at once, not at the next second", async () => {
+  test("relay projects a change immediately", async () => {
     const key = await insertKey("quick");
     await aReadyRelay();
     await untilKey(key, "the key", () => true);
@@ -182,7 +182,7 @@ describe("a change", () => {
     expect(tookMs.toSorted((a, b) => a - b)[5]).toBeLessThan(300);
   });
 
-  test("of one key by two transactions, of other rows, that commit in the other order: both are in the record", async () => {
+  test("relay keeps both changes of one key when transactions commit in reverse order", async () => {
     const key = await insertKey("two");
     await aReadyRelay();
     await untilKey(key, "the key", () => true);
@@ -205,7 +205,7 @@ describe("a change", () => {
     await waitFor("an empty outbox", async () => (await outboxDepth()) === 0);
   });
 
-  test("of a role rewrites the role's record and none of its keys'", async () => {
+  test("relay rewrites only the role record when a role changes", async () => {
     const key = await insertKey("member");
     await db.query("insert into key_roles values ($1, $2, $3)", [key.id, ROLE, WORKSPACE]);
     await aReadyRelay();
@@ -219,7 +219,7 @@ describe("a change", () => {
     expect(await read(key.ref)).toEqual(before);
   });
 
-  test("that creates a workspace gives it a feed at once, and its records", async () => {
+  test("relay creates a change stream and records for a new workspace immediately", async () => {
     await aReadyRelay();
     await db.query("insert into workspaces (id, name, created_at) values ('ws_new', 'new', 1)");
     await waitFor(
@@ -232,7 +232,7 @@ describe("a change", () => {
     );
   });
 
-  test("of ten thousand rows that a relay finds when it takes over arrives, and no heartbeat claims it before that", async () => {
+  test("relay sends no heartbeat before it has relayed a backlog of 10,000 rows", async () => {
     await (await aReadyRelay()).close();
     const last = await insertManyKeys(10_000);
     const committedAtMs = await edge.writer.nowMs();
@@ -270,7 +270,7 @@ describe("the name of a namespace", () => {
       [id, name, deletedAt],
     );
 
-  test("leads to it in every projection, and follows its changes", async () => {
+  test("relay projects namespace names into each projection and follows renames", async () => {
     await insert("rlns_1", "edge");
     await insert("rlns_0", "edge", 5);
     await insert("rlns_2", "gone", 5);
@@ -286,7 +286,7 @@ describe("the name of a namespace", () => {
     await waitFor("the name to be another's", () => isKnown("edge", "rlns_3"));
   });
 
-  test("is written when the relay of the release before, which did not write it, made the projection", async () => {
+  test("relay adds namespace names to a projection of the previous version", async () => {
     for (let at = 0; at < 300; at++) await insert(`rlns_${at}`, `edge ${at}`);
     const relay = await aReadyRelay();
     const state = () => edge.writer.state();
@@ -306,8 +306,8 @@ describe("the name of a namespace", () => {
   });
 });
 
-describe("a key that is gone", () => {
-  test("stays gone when a slow relay writes what it read before", async () => {
+describe("a deleted key", () => {
+  test("deleted key stays deleted when a slow relay writes older data", async () => {
     const key = await insertKey("deleted");
     await aReadyRelay();
     const record = await untilKey(key, "the key", () => true);
@@ -319,7 +319,7 @@ describe("a key that is gone", () => {
     expect((await read(key.ref)).state).toBe("gone");
   });
 
-  test("because it has another hash now, leaves a tombstone under the old one", async () => {
+  test("key with a changed hash leaves a tombstone at the old hash", async () => {
     const key = await insertKey("before");
     await aReadyRelay();
     const record = await untilKey(key, "the key", () => true);
@@ -333,7 +333,7 @@ describe("a key that is gone", () => {
     expect((await read(key.ref)).state).toBe("gone");
   });
 
-  test("because it was deleted softly, is gone, and back when that is undone", async () => {
+  test("soft-deleted key disappears and returns when restored", async () => {
     const key = await insertKey("soft");
     await aReadyRelay();
     await untilKey(key, "the key", () => true);
@@ -344,8 +344,8 @@ describe("a key that is gone", () => {
   });
 });
 
-describe("of two relays", () => {
-  test("one leads; when its connection is cut the other continues, and nothing committed meanwhile is lost", async () => {
+describe("two relays", () => {
+  test("second relay takes over without losing changes when the leader loses its connection", async () => {
     const key = await insertKey("passed");
     aRelay();
     aRelay();
@@ -368,7 +368,7 @@ describe("of two relays", () => {
     expect((await edge.writer.state()).projectionId).toBe(projectionId);
   });
 
-  test("the other takes over when the leader closes", async () => {
+  test("second relay takes over when the leader closes", async () => {
     const first = await aReadyRelay();
     await waitFor("the leader", () => first.isLeading());
     const second = aRelay();
@@ -379,8 +379,8 @@ describe("of two relays", () => {
   });
 });
 
-describe("everything is projected again, under another id,", () => {
-  test("when Postgres was restored from an older state: the earlier versions do not block new ones", async () => {
+describe("a new projection", () => {
+  test("relay starts a new projection when Postgres was restored to an older state", async () => {
     const key = await insertKey("restored");
     const relay = await aReadyRelay();
     await untilKey(key, "the key", () => true);
@@ -398,7 +398,7 @@ describe("everything is projected again, under another id,", () => {
     await untilKey(key, "a later change", ({ name }) => name === "later");
   });
 
-  test("when another database's projection is in the store, and its records are not used", async () => {
+  test("relay starts a new projection when Redis contains another database's projection", async () => {
     const stranger: RecordRef = { workspaceId: WORKSPACE, kind: "key", id: hashKey("stranger") };
     await edge.writer.begin("another", [WORKSPACE]);
     await edge.writer.write({
@@ -415,7 +415,7 @@ describe("everything is projected again, under another id,", () => {
     expect((await read(stranger)).state).toBe("missing");
   });
 
-  test("and changes made meanwhile are there at the end", async () => {
+  test("new projection includes changes made during its creation", async () => {
     const last = await insertManyKeys(3000);
     await db.query("delete from outbox");
     aRelay();

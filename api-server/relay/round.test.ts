@@ -49,7 +49,7 @@ function noting(deps: Part[], between: () => Promise<void>): RecordWriter {
   });
 }
 
-test("large records are relayed a few at a time, all from one snapshot and with one version, referred records first", async () => {
+test("relay batch reads large records a few at a time from one snapshot", async () => {
   await db.query("insert into workspaces (id, name, created_at) values ($1, 'round', 1)", [WORKSPACE]);
   // The key refers to an API whose mark comes after its own.
   await db.query("set session_replication_role = replica");
@@ -91,7 +91,7 @@ test("large records are relayed a few at a time, all from one snapshot and with 
   await other.end();
 });
 
-test("a truncated table is noticed also behind more marks than fit into a round", async () => {
+test("relay detects a truncated table behind more entries than one batch holds", async () => {
   await db.query("delete from outbox");
   await db.query(
     "insert into outbox (workspace_id, kind, id) select $1, 'api', 'api_' || i from generate_series(1, $2::integer) as i",
@@ -103,7 +103,7 @@ test("a truncated table is noticed also behind more marks than fit into a round"
   await expect(carry()).rejects.toMatchObject({ name: "TableEmptied", seqs: [expect.any(Number)] });
 });
 
-test("workspaces take turns, and small transactions are relayed before the rest of large ones", async () => {
+test("relay alternates between workspaces and sends small transactions first", async () => {
   await db.query("delete from outbox");
   const add = (workspaceId: string, count: number, bulk: boolean) =>
     db.query(

@@ -7,18 +7,18 @@ const said = (watermark: Watermark, marks: Record<string, number> = {}): Record<
   return until === undefined ? undefined : { asOfMs: until.asOfMs, ...Object.fromEntries(until.lagging) };
 };
 
-test("nothing is known before the first scan", () => {
+test("relay watermark is unknown before the first scan", () => {
   expect(said(new Watermark())).toBeUndefined();
 });
 
-test("a mark from after the scan delays nothing", () => {
+test("outbox entry written after the scan does not delay the watermark", () => {
   const watermark = new Watermark();
   watermark.scanned({ asOfMs: 1000, newest: 10 });
   expect(said(watermark, { ws_a: 11 })).toEqual({ asOfMs: 1000 });
 });
 
-describe("a workspace with a mark that the scan saw", () => {
-  test("is delivered up to the last scan before that mark, and all others up to the newest", () => {
+describe("a workspace with an entry in the scan", () => {
+  test("watermark of a workspace with an entry is the last scan before the entry", () => {
     const watermark = new Watermark();
     watermark.scanned({ asOfMs: 1000, newest: 10 });
     expect(said(watermark)).toEqual({ asOfMs: 1000 });
@@ -31,13 +31,13 @@ describe("a workspace with a mark that the scan saw", () => {
     expect(said(watermark)).toEqual({ asOfMs: 3000 });
   });
 
-  test("without an earlier scan has no known time", () => {
+  test("watermark of a workspace without an earlier scan is unknown", () => {
     const watermark = new Watermark();
     watermark.scanned({ asOfMs: 1000, newest: 10 });
     expect(said(watermark, { ws_a: 10 })).toEqual({ asOfMs: 1000, ws_a: 0 });
   });
 
-  test("never goes back, also when a transaction that began long ago commits with a low number", () => {
+  test("watermark never goes back, even after a late commit of an old transaction", () => {
     const watermark = new Watermark();
     watermark.scanned({ asOfMs: 1000, newest: 10 });
     expect(said(watermark)).toEqual({ asOfMs: 1000 });
@@ -47,7 +47,7 @@ describe("a workspace with a mark that the scan saw", () => {
     expect(said(watermark, { ws_a: 5 })).toEqual({ asOfMs: 3000, ws_a: 2000 });
   });
 
-  test("keeps its time until it has caught up, however many scans there are meanwhile", () => {
+  test("watermark of a lagging workspace is constant until it has caught up", () => {
     const watermark = new Watermark();
     watermark.scanned({ asOfMs: 1000, newest: 10 });
     watermark.until(oldest());

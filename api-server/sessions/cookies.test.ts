@@ -18,4 +18,4 @@ test.each([
   [";;;=;", undefined],
   ["", undefined],
   [undefined, undefined],
-])("%s", (header, value) => expect(readTokenCookie(header, SESSION_COOKIE)).toBe(value));
+])("session cookie is parsed from %s", (header, value) => expect(readTokenCookie(header, SESSION_COOKIE)).toBe(value));

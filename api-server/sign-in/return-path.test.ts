@@ -6,7 +6,7 @@ test.each([
   "/dashboard/keys",
   "/dashboard/keys?search=a%20b&workspace=ws_1",
   "/dashboard/apis/api_1/keys",
-])("%s is come back to", (path) => expect(returnPath(path)).toBe(path));
+])("sign-in returns to path %s", (path) => expect(returnPath(path)).toBe(path));
 
 test.each([
   ["another host", "https://evil.test/dashboard/"],
@@ -33,4 +33,6 @@ test.each([
   ["nothing", ""],
   ["no text", undefined],
   ["two", ["/dashboard/a", "/dashboard/b"]],
-])("%s leads to the first page", (_, requested) => expect(returnPath(requested)).toBe("/dashboard/"));
+])("sign-in returns to the start page instead of %s", (_, requested) =>
+  expect(returnPath(requested)).toBe("/dashboard/"),
+);

@@ -11,7 +11,7 @@ const FILE = `groups:
     ws_1: viewer
 `;
 
-test("a person has what all of its groups have", () => {
+test("roles file combines the roles of all groups of a user", () => {
   const roles = parseRolesFile(FILE);
   expect(roles(["payments", "platform", "unknown"])).toEqual([
     { workspace: "payments-prod", role: "viewer" },
@@ -21,7 +21,7 @@ test("a person has what all of its groups have", () => {
 });
 
 test.each(["unknown", "Payments", "payments ", "__proto__", "constructor", "toString", ""])(
-  "the group %j has nothing",
+  "roles file grants nothing to group %j",
   (group) => expect(parseRolesFile(FILE)([group])).toEqual([]),
 );
 
@@ -39,18 +39,18 @@ test.each([
   ["groups: {a: {b: admin}", /^line 1, column \d+: /],
   ["- a", /./],
   ["just text", /./],
-])("%j is refused with its place", (text, message) => {
+])("roles file %j is rejected with its position", (text, message) => {
   expect(() => parseRolesFile(text)).toThrow(message);
 });
 
-test("as many groups as a file holds are read in time", () => {
+test("roles file with the maximum number of groups is parsed quickly", () => {
   const text = `groups:\n${Array.from({ length: 25_000 }, (_, i) => `  group-${i}: {shop-${i}: viewer}\n`).join("")}`;
   const startedMs = performance.now();
   expect(parseRolesFile(text)(["group-24999"])).toEqual([{ workspace: "shop-24999", role: "viewer" }]);
   expect(performance.now() - startedMs).toBeLessThan(10_000);
 });
 
-test("a text that changes is read again, and only then", () => {
+test("roles file is parsed again only when its text changes", () => {
   let text = FILE;
   const roles = followRoles(() => text);
   expect(roles(["payments"])).toHaveLength(2);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { changeOf } from "./audit-change.ts";
 
-test("only the fields that differ are named, null where one side has none", () => {
+test("audit change lists only differing fields, with null for a missing side", () => {
   expect(changeOf({ name: "a", enabled: true }, { name: "b", enabled: true, expires: 5 })).toEqual({
     before: { name: "a", expires: null },
     after: { name: "b", expires: 5 },
@@ -9,7 +9,7 @@ test("only the fields that differ are named, null where one side has none", () =
   expect(changeOf({ name: "a", expires: null }, { name: "a" })).toEqual({});
 });
 
-test("lists and objects are compared by their content", () => {
+test("audit change compares lists and objects by content", () => {
   expect(changeOf({ roles: ["a", "b"], refill: { amount: 1 } }, { roles: ["a", "b"], refill: { amount: 1 } })).toEqual(
     {},
   );
@@ -19,11 +19,11 @@ test("lists and objects are compared by their content", () => {
   });
 });
 
-test("the order of an object's members, and members that are undefined, are no change", () => {
+test("audit change ignores member order and undefined members", () => {
   expect(changeOf({ onStale: { a: 1, b: 2 } }, { onStale: { b: 2, a: 1, c: undefined } })).toEqual({});
 });
 
-test("of meta only the size is kept, also when the size stays the same", () => {
+test("audit change stores only the size of meta", () => {
   const { before, after } = changeOf({ meta: { mail: "ann@example.com" } }, { meta: { mail: "bob@example.com" } });
   expect({ before, after }).toEqual({
     before: { meta: { members: 1, bytes: 26 } },
@@ -40,7 +40,7 @@ test.each([
     name: "many long members",
     value: Object.fromEntries(Array.from({ length: 500 }, (_, i) => [`${i}`.repeat(400), "y".repeat(400)])),
   },
-])("$name is cut", ({ value }) => {
+])("audit change truncates $name", ({ value }) => {
   const { after } = changeOf({}, { value });
   expect(JSON.stringify(after).length).toBeLessThan(5_000);
   expect(JSON.stringify(after)).toContain("…");

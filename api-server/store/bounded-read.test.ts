@@ -18,12 +18,12 @@ afterAll(async () => {
 const sleep = (ms: number, msMax: number) =>
   inBoundedRead(db, msMax, async (tx) => (await tx.query("select pg_sleep($1)", [ms / 1000])).rowCount);
 
-test("a statement that takes too long is given up", async () => {
+test("bounded read aborts a statement that takes too long", async () => {
   expect(await sleep(5_000, 100)).toBe("TOO_SLOW");
   expect(await sleep(1, 1_000)).toBe(1);
 });
 
-test("many that take long leave half of the connections to others, and end in bounded time", async () => {
+test("bounded reads leave half of the connections to others and time out", async () => {
   const startedMs = performance.now();
   const many = Promise.all(Array.from({ length: 20 }, () => sleep(60_000, 3_000)));
   for (let i = 0; i < 10; i++) {
@@ -35,7 +35,7 @@ test("many that take long leave half of the connections to others, and end in bo
   expect(performance.now() - startedMs).toBeLessThan(15_000);
 });
 
-test("those that wait have their turn, also after one that failed", async () => {
+test("bounded reads are served in order, even after one fails", async () => {
   const failing = () => inBoundedRead(db, 5_000, () => Promise.reject(new Error("fails")));
   const replies = await Promise.allSettled([
     ...Array.from({ length: 5 }, failing),

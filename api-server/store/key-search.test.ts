@@ -97,17 +97,19 @@ describe("is answered by an index:", () => {
     { name: "a common role", filter: { roleId: "role_common" }, indexes: ["keys_newest"] },
     { name: "a rare permission", filter: { permissionId: "perm" }, indexes: [] },
     { name: "a common permission", filter: { permissionId: "perm_common" }, indexes: ["keys_newest"] },
-  ])("$name", async ({ filter, indexes }) => expect(await indexesOf(filter)).toEqual(indexes));
+  ])("key search uses an index: $name", async ({ filter, indexes }) =>
+    expect(await indexesOf(filter)).toEqual(indexes),
+  );
 });
 
-test("of a beginning that no name has, the planner knows that it is rare", async () => {
+test("key search statistics recognize a rare name prefix", async () => {
   const { rows } = await db.query(
     `explain (format json) select from keys k where k.workspace_id = 'ws' and lower(k.name) like 'zz%'`,
   );
   expect(rows[0]["QUERY PLAN"][0].Plan["Plan Rows"]).toBeLessThan(10);
 });
 
-test("roles are counted by the index of the role, however few roles there are", async () => {
+test("key search counts role members by the role index", async () => {
   let plan = "";
   const explaining: Queryable = {
     query: async ({ text, values }: { text: string; values: unknown[] }) => {
@@ -168,13 +170,13 @@ describe("finds", () => {
       where: "true",
     },
     { name: "no key with a permission that is none", filter: { permissionId: "perm_none" }, where: "false" },
-  ])("$name", async ({ filter, where }) => {
+  ])("key search finds $name", async ({ filter, where }) => {
     const ids = await idsOf(filter);
     expect(new Set(ids)).toEqual(await expected(where));
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  test("page after page, the newest first, nothing twice and nothing left out, where many are of one millisecond", async () => {
+  test("key search pages newest first without duplicates or gaps", async () => {
     await db.query("update keys set created_at = 1000000 + (created_at % 5) where api_id = 'api_small'");
     const filter = search({ apiIds: ["api_small"] });
     const whole = await searchKeys(db, filter, { after: undefined, rowsMax: 100_000 });

@@ -41,20 +41,20 @@ describe("a change of the externalId through v2", () => {
     { name: "to none clears the owner", body: { externalId: null }, owner: null },
     { name: "to the same one keeps the owner", body: { externalId: "user_1" }, owner: "user_1" },
     { name: "that is none keeps the owner", body: { name: "renamed", credits: { remaining: 3 } }, owner: "user_1" },
-  ])("$name, and never touches the environment", async ({ body, owner }) => {
+  ])("updateKey of externalId $name and keeps the environment", async ({ body, owner }) => {
     const { keyId } = await aKey({ ownerId: "user_1", environment: "staging" }, { externalId: "user_1" });
     await t.data("keys.updateKey", { keyId, ...body });
     expect(await row(keyId)).toMatchObject({ owner_id: owner, environment: "staging" });
   });
 });
 
-test("the owner outlives the identity", async () => {
+test("key owner is kept after its identity is deleted", async () => {
   const { keyId } = await aKey({ ownerId: "leaver" }, { externalId: "leaver" });
   await t.data("identities.deleteIdentity", { identity: "leaver" });
   expect(await row(keyId)).toMatchObject({ owner_id: "leaver", external_id: null });
 });
 
-test("a successor has the owner, the environment and the last refill of the old key", async () => {
+test("rerolled key keeps owner, environment and last refill", async () => {
   const credits = { remaining: 5, refill: { interval: "daily", amount: 5 } };
   const { keyId } = await aKey({ ownerId: "Zoë ✓", environment: "prod" }, { credits });
   t.advance(60_000);
@@ -68,7 +68,7 @@ test("a successor has the owner, the environment and the last refill of the old 
   expect(old?.last_refill_at).toBe(old?.created_at);
 });
 
-test("the api-server's record has owner and environment, that of the pods has neither", async () => {
+test("api-server key record includes owner and environment, the gate record excludes them", async () => {
   const { keyId, key } = await aKey();
   // Cached before the change, which psql makes: its mark names the key.
   await t.data("keys.verifyKey", { key });
@@ -91,7 +91,7 @@ describe("the last refill", () => {
   const daily = { interval: "daily", amount: 5 };
   const lastRefillAt = async (keyId: string) => (await row(keyId))?.last_refill_at;
 
-  test("of a key without one is unknown, and begins when a refill is set", async () => {
+  test("last refill of a key is unknown until a refill is configured", async () => {
     const { keyId } = await aKey({}, { credits: { remaining: 1 } });
     expect(await lastRefillAt(keyId)).toBeNull();
     t.advance(1000);
@@ -112,7 +112,7 @@ describe("the keys of an owner", () => {
   const ask = (asked: object) =>
     listKeyIdsOfOwner(t.deps.db, { workspaceId: t.workspace.id, cursor: "", rowsMax: 100, ownerId: "own", ...asked });
 
-  test("are those that name it and those of its identity, each once, in the order of their ids, page by page", async () => {
+  test("keys of an owner include keys of its identity once, ordered by id", async () => {
     const { apiId: other } = await t.data("apis.createApi", { name: "other" });
     const named = await aKey({ ownerId: "own" });
     const linked = await aKey({}, { externalId: "own" });
@@ -138,7 +138,7 @@ describe("the keys of an owner", () => {
     expect(await ask({})).toEqual([named, both].map(({ keyId }) => keyId).sort());
   });
 
-  test("are found by indexes among thousands of keys", async () => {
+  test("keys of an owner are found by indexes among thousands of keys", async () => {
     const tx = await t.deps.db.connect();
     try {
       await tx.query("begin");

@@ -77,14 +77,14 @@ async function fill(name: string): Promise<{ of: RowsOfWorkspace; keyIds: string
 describe.each([
   { state: "of no key", analyze: false },
   { state: "of other workspaces alone", analyze: true },
-])("while Postgres has statistics $state", ({ state, analyze }) => {
+])("Postgres has statistics $state", ({ state, analyze }) => {
   let filled: Awaited<ReturnType<typeof fill>>;
   beforeAll(async () => {
     if (analyze) await db.query("analyze");
     filled = await fill(state);
   });
 
-  test("a page of keys is read by as many rows as it has", async () => {
+  test("key list reads as many rows as its page holds", async () => {
     const { of, keyIds, identityId } = filled;
     const { workspaceId } = of;
     const page = { ...of, cursor: "", rowsMax: PAGE };
@@ -98,7 +98,7 @@ describe.each([
     expect(tooMany, JSON.stringify(read)).toEqual([]);
   });
 
-  test("and it is the page", async () => {
+  test("key list returns the correct page", async () => {
     const { of, keyIds, identityId } = filled;
     const page = { ...of, cursor: "", rowsMax: KEYS };
     const all = await listKeyIds(db, page);
@@ -113,7 +113,7 @@ describe.each([
   });
 });
 
-test("another workspace lists none of them, and deleted keys are in no list", async () => {
+test("key list of another workspace is empty and excludes deleted keys", async () => {
   const { of, keyIds, identityId } = await fill("whose keys are asked for");
   const { workspaceId } = await insertWorkspace(db, "that asks");
   const lists = async (asking: string) => {

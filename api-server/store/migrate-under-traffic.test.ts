@@ -57,7 +57,7 @@ async function waitingMigration(db: pg.Client): Promise<number> {
   return waitFor("the migration to wait", async () => (await db.query<{ pid: number }>(text)).rows[0]?.pid);
 }
 
-test("while a long transaction blocks it, it retries with short waits, traffic continues in between, and it ends when the lock is free", async () => {
+test("blocked migration retries with short waits so that traffic continues", async () => {
   const { url, db, connect } = await openDatabase();
   const folder = await folderOf({ "9001-a-column.sql": "alter table keys add column probe text" });
   const long = await connect();
@@ -90,7 +90,7 @@ test("while a long transaction blocks it, it retries with short waits, traffic c
   expect((await db.query("select probe from keys")).rowCount).toBe(2);
 });
 
-test("it gives up after a time, names the transactions that may block it, and leaves nothing half done", async () => {
+test("blocked migration times out, names blocking transactions and rolls back", async () => {
   const { url, db, connect } = await openDatabase();
   const folder = await folderOf({
     "9001-a-table.sql": "create table made_before (id text); alter table keys add column probe text",
@@ -103,7 +103,7 @@ test("it gives up after a time, names the transactions that may block it, and le
   expect((await db.query("select from schema_migrations where version = 9001")).rowCount).toBe(0);
 });
 
-test("an index is created while its table is written, and one that an interrupted run left is created again", async () => {
+test("migration creates an index concurrently and recreates an invalid one", async () => {
   const { url, db, connect } = await openDatabase();
   const sql = `-- The first is there already when it is begun again.
                create index concurrently probe_first on keys (start);
@@ -129,7 +129,7 @@ test("an index is created while its table is written, and one that an interrupte
   expect((await db.query("select from schema_migrations where version = 9001")).rowCount).toBe(1);
 });
 
-test("an index is dropped while its table is read, and dropping one that is gone succeeds", async () => {
+test("migration drops an index concurrently and accepts a missing one", async () => {
   const { url, db } = await openDatabase();
   await db.query("create index probe on keys (start)");
   const sql = "drop index concurrently probe; drop index concurrently if exists never_there;";
@@ -137,7 +137,7 @@ test("an index is dropped while its table is read, and dropping one that is gone
   expect(await indexes(db, "probe")).toEqual([]);
 });
 
-test("several processes that start at once do not block one another because of such an index", async () => {
+test("concurrent index migrations of several processes do not block each other", async () => {
   const { url, db } = await openDatabase();
   const folder = await folderOf({ "9001-p.concurrently.sql": "create index concurrently probe on keys (start)" });
   await Promise.all(Array.from({ length: 4 }, () => migrate(url, { folder })));
@@ -152,7 +152,7 @@ test.each([
   { name: "that stops writes", sql: "create index probe on keys (start)" },
   { name: "without a name to look for", sql: "create index concurrently on keys (start)" },
   { name: "that is no index", sql: "create index concurrently probe on keys (start); update keys set start = ''" },
-])("a statement $name is refused outside of a transaction", async ({ sql }) => {
+])("migration statement $name is rejected outside a transaction", async ({ sql }) => {
   const { url, db } = await openDatabase();
   const folder = await folderOf({ "9001-p.concurrently.sql": sql });
   await expect(migrate(url, { folder })).rejects.toThrow("9001-p.concurrently.sql may only hold");

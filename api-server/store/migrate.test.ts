@@ -22,7 +22,7 @@ async function versionsOf(url: string): Promise<number[]> {
   }
 }
 
-test("an empty database gets every migration once, also when several processes start at once", async () => {
+test("empty database gets every migration once despite concurrent starts", async () => {
   const database = await createEmptyDatabase();
   await Promise.all([migrate(database.url), migrate(database.url), migrate(database.url)]);
   await migrate(database.url);
@@ -31,7 +31,7 @@ test("an empty database gets every migration once, also when several processes s
   await database.drop();
 });
 
-test("it tells of each migration before it applies it, in order, and of none on a database that has them", async () => {
+test("migration reports each step before it runs, in order, or nothing", async () => {
   const database = await createEmptyDatabase();
   onTestFinished(() => database.drop());
   const told: { fileName: string; done: number; total: number }[] = [];
@@ -42,7 +42,7 @@ test("it tells of each migration before it applies it, in order, and of none on 
   expect(told).toHaveLength(all.length);
 });
 
-test("a user that may make no tables starts on a database that is migrated, and is told what one lacks that is not", async () => {
+test("database user without CREATE starts only on a migrated database", async () => {
   const database = await createEmptyDatabase();
   const owner = new pg.Client({ connectionString: database.url });
   await owner.connect();
@@ -66,7 +66,7 @@ test("a user that may make no tables starts on a database that is migrated, and 
   await expect(demandMigrated(url)).rejects.toThrow(new SchemaBehind(`the database lacks the migration ${fileName}`));
 });
 
-test("the schema of a later release stays as it is: going back takes nothing from the database", async () => {
+test("migration leaves the schema of a newer version unchanged", async () => {
   const database = await createEmptyDatabase();
   const folder = await mkdtemp(join(tmpdir(), "postern-later-release-"));
   onTestFinished(() => rm(folder, { recursive: true }));
@@ -80,7 +80,7 @@ test("the schema of a later release stays as it is: going back takes nothing fro
   await database.drop();
 });
 
-test("a connection that is lost fails the migration and nothing else", async () => {
+test("lost connection fails the migration without further effects", async () => {
   const database = await createEmptyDatabase();
   const line = await openLine(database.url);
   const holder = new pg.Client({ connectionString: database.url });

@@ -75,11 +75,11 @@ async function watched(database: Promise<TestDatabase>): Promise<TestDatabase> {
   return made;
 }
 
-test("no migration of this release blocks the traffic of an existing table", async () => {
+test("no migration of this version blocks traffic of an existing table", async () => {
   expect(await faultsOf(await watched(createEmptyDatabase()))).toEqual([]);
 });
 
-test("one that does is detected, wherever its statement is", async () => {
+test("blocking migration is detected wherever its statement is", async () => {
   const folder = await mkdtemp(join(tmpdir(), "postern-migrations-"));
   onTestFinished(() => rm(folder, { recursive: true }));
   const files: Record<string, string> = {

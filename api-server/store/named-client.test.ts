@@ -11,7 +11,7 @@ beforeEach(async () => {
 });
 afterEach(() => database.drop());
 
-test("one connection runs two texts under one name, and prepares each text once", async () => {
+test("named Postgres statement with two texts prepares each text once", async () => {
   const db = createPool(database.url, { connectionsMax: 1 });
   try {
     for (let time = 0; time < 2; time++) {
@@ -27,13 +27,13 @@ test("one connection runs two texts under one name, and prepares each text once"
   }
 });
 
-test("a long name is cut to Postgres's limit, its hash is not", () => {
+test("named Postgres statement truncates its name but not the hash", () => {
   const [one, other] = [preparedName("x".repeat(80), "select 1"), preparedName("x".repeat(80), "select 2")];
   expect(one).toHaveLength(63);
   expect(one).not.toBe(other);
 });
 
-test("every connection of the api-server names its statements in this way", async () => {
+test("every api-server connection names its prepared statements", async () => {
   const folder = join(import.meta.dirname, "..");
   const files = (await readdir(folder, { recursive: true })).filter((name) => /(?<!\.test)\.ts$/.test(name));
   const opening: string[] = [];

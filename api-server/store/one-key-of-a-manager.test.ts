@@ -6,7 +6,7 @@ import { createTestDatabase } from "../../test/harness/postgres.ts";
 
 const MIGRATION = join(import.meta.dirname, "migrations", "0005-one-key-of-a-manager.sql");
 
-test("of several live keys of a manager without a name, from before this was forbidden, the oldest keeps its manager", async () => {
+test("migration keeps the manager of only the oldest of several managed keys", async () => {
   const database = await createTestDatabase();
   const db = new pg.Client({ connectionString: database.url });
   await db.connect();

@@ -153,7 +153,7 @@ function otherValues(column: string, type: string, ids: readonly string[]): stri
 }
 
 describe("the columns that feed records", () => {
-  test("are found: tables and columns of each kind", () => {
+  test("outbox triggers cover the columns of each record kind", () => {
     const tables = new Set(columns.map(({ table }) => table));
     expect([...tables].sort()).toEqual(
       ["apis", "identities", "key_credits", "key_permissions", "key_roles", "keys", "permissions", "policies"].concat([
@@ -168,7 +168,7 @@ describe("the columns that feed records", () => {
     expect(columns.length).toBeGreaterThan(60);
   });
 
-  test("leave a mark when a column is changed, in any row", async () => {
+  test("outbox trigger writes an entry when a column changes in any row", async () => {
     const { rows: references } = await db.query<{ table: string; column: string; target: string }>(
       `select c.conrelid::regclass::text as table, a.attname as column, c.confrelid::regclass::text as target
          from pg_constraint c
@@ -203,7 +203,7 @@ describe("the columns that feed records", () => {
     ]);
   }, 300_000);
 
-  test("leave a mark when a row is deleted, and when it is inserted", async () => {
+  test("outbox trigger writes an entry when a row is inserted or deleted", async () => {
     for (const table of new Set(columns.map((column) => column.table))) {
       let changed = 0;
       const { rows } = await db.query<{ ctid: string }>(`select ctid::text from ${table}`);
@@ -230,7 +230,7 @@ describe("the columns that feed records", () => {
     }
   }, 120_000);
 
-  test("send no notification in the transaction, because that would serialize all commits", async () => {
+  test("outbox trigger sends no NOTIFY, which would serialize all commits", async () => {
     const { rows } = await db.query<{ name: string }>(
       `select p.proname as name
          from pg_proc p
@@ -241,7 +241,7 @@ describe("the columns that feed records", () => {
     expect(all.length).toBeGreaterThan(5);
   });
 
-  test("request a full projection when their table is truncated", async () => {
+  test("outbox trigger requests a full projection when a table is truncated", async () => {
     for (const table of new Set([...columns.map((column) => column.table), "root_keys"])) {
       const tx = await db.connect();
       try {

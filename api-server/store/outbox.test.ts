@@ -15,7 +15,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-test("a permission that is renamed in psql marks the roles and keys that hold it", async () => {
+test("permission renamed in psql writes outbox entries for its roles and keys", async () => {
   await db.query(`
     insert into workspaces (id, name, created_at) values ('ws_1', 'one', 1);
     insert into apis (id, workspace_id, key_space_id, name, created_at) values ('api_1', 'ws_1', 'ks_1', 'a', 1);

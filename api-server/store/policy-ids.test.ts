@@ -9,7 +9,7 @@ import { listRecordRefs, readSomeRecords } from "./records.ts";
 
 const MIGRATION = join(import.meta.dirname, "migrations", "0025-policy-ids.sql");
 
-test("policies from before their ids followed from their managers get such ids, and are projected under both", async () => {
+test("migration projects older policies under both former and new ids", async () => {
   const database = await createTestDatabase();
   const db = new pg.Client({ connectionString: database.url });
   await db.connect();

@@ -10,7 +10,7 @@ beforeEach(async () => {
 });
 afterEach(() => database.drop());
 
-test("a connection that is lost while its transaction waits for something else fails only that transaction", async () => {
+test("lost connection fails only the transaction that was waiting on it", async () => {
   const db = createPool(database.url, { connectionsMax: 1 });
   const other = createPool(database.url, { connectionsMax: 1 });
   const tx = await db.connect();
@@ -27,7 +27,7 @@ test("a connection that is lost while its transaction waits for something else f
 
 // Only for the harness's own server, whose processes can be stopped from here.
 test.skipIf(process.env.TEST_DATABASE_URL)(
-  "a Postgres that stands still holds a statement, and a transaction, no longer than it may; the pool is whole again after it",
+  "frozen Postgres delays statements up to a timeout, and the pool recovers",
   async () => {
     const db = createPool(database.url, { connectionsMax: 2, responseMsMax: 300, connectMsMax: 2000 });
     const pidOf = async (client: { query: typeof db.query }): Promise<number> =>

@@ -103,7 +103,7 @@ const aKey = (row: Record<string, unknown> = {}) =>
   insert("keys", { id: "key_1", api_id: "api_1", hash: "h1", start: "s", ...row });
 
 describe("a key's record", () => {
-  test("of a key without optional parts has only the required members", async () => {
+  test("key record without optional parts has only required members", async () => {
     await aKey();
     expect(await read("key", "h1")).toEqual({
       keyId: "key_1",
@@ -118,7 +118,7 @@ describe("a key's record", () => {
     });
   });
 
-  test("of a key with all parts has all members, and its meta unchanged", async () => {
+  test("key record with all parts has all members and unmodified meta", async () => {
     await insert("identities", { id: "id_1", external_id: "user" });
     await aKey({
       name: `a "name" ✓`,
@@ -160,7 +160,7 @@ describe("a key's record", () => {
     });
   });
 
-  test("is kept when its API or identity is deleted, whose own records are gone; it is gone when the key is deleted", async () => {
+  test("key record survives deletion of its API or identity, but not its own", async () => {
     await insert("identities", { id: "id_1", external_id: "user" });
     await aKey({ identity_id: "id_1" });
     await db.query("update apis set deleted_at = 5");
@@ -172,7 +172,7 @@ describe("a key's record", () => {
   });
 });
 
-test("a tombstone says whether its row was removed too, so that nothing can refer to it", async () => {
+test("tombstone states whether its row was removed", async () => {
   await insert("identities", { id: "id_1", external_id: "one", deleted_at: 5 });
   await insert("roles", { id: "role_1", name: "r" });
   const refs = [
@@ -192,7 +192,7 @@ test("a tombstone says whether its row was removed too, so that nothing can refe
   expect(writes.filter(({ data }) => data !== undefined).map(({ ref }) => ref.id)).toEqual(["role_1"]);
 });
 
-test("an identity's record has its limits, and its meta unchanged", async () => {
+test("identity record has its limits and unmodified meta", async () => {
   await insert("identities", { id: "id_1", external_id: "user.1", meta: JSON.stringify(META) });
   await insert("identities", { id: "id_2", external_id: "user.2" });
   await insert("ratelimits", {
@@ -212,7 +212,7 @@ test("an identity's record has its limits, and its meta unchanged", async () => 
   expect(await read("identity", "id_2")).toEqual({ id: "id_2", externalId: "user.2", ratelimits: [] });
 });
 
-test("a role's record has its permissions, none as an empty list, and is gone with the role", async () => {
+test("role record has its permissions or an empty list and is deleted with the role", async () => {
   await insert("roles", { id: "role_1", name: `r"1"` });
   expect(await read("role", "role_1")).toEqual({ id: "role_1", name: `r"1"`, permissions: [] });
   await insert("permissions", { id: "perm_1", slug: "a.read", name: "a" });
@@ -222,13 +222,13 @@ test("a role's record has its permissions, none as an empty list, and is gone wi
   expect(await read("role", "role_1")).toBeUndefined();
 });
 
-test("an API's record has its list of addresses, if it has one", async () => {
+test("API record has its IP allow list if set", async () => {
   await insert("apis", { id: "api_2", key_space_id: "ks_2", name: "2", ip_allow_list: ["10.0.0.1", "::1"] });
   expect(await read("api", "api_1")).toEqual({ id: "api_1", name: `the "api"` });
   expect(await read("api", "api_2")).toEqual({ id: "api_2", name: "2", ipAllowList: ["10.0.0.1", "::1"] });
 });
 
-test("a workspace's record says whether it is enabled, and is gone when it is deleted", async () => {
+test("workspace record has its enabled state and is deleted with the workspace", async () => {
   await db.query("update workspaces set enabled = false where id = $1", [OTHER]);
   expect(await read("workspace", WORKSPACE)).toEqual({ id: WORKSPACE, enabled: true });
   expect(await read("workspace", OTHER, OTHER)).toEqual({ id: OTHER, enabled: false });
@@ -236,7 +236,7 @@ test("a workspace's record says whether it is enabled, and is gone when it is de
   expect(await read("workspace", WORKSPACE)).toBeUndefined();
 });
 
-test("a name maps to the live namespace of that name, else to the one deleted last; each has a record by id", async () => {
+test("namespace name maps to the live namespace or the last deleted one", async () => {
   await insert("ratelimit_namespaces", { id: "rlns_1", name: "public api/'1'", deleted_at: 5 });
   await insert("ratelimit_namespaces", { id: "rlns_2", name: "public api/'1'", deleted_at: 7 });
   const deleted = (id: string) => ({ id, name: "public api/'1'", deleted: true });
@@ -249,7 +249,7 @@ test("a name maps to the live namespace of that name, else to the one deleted la
   ]);
 });
 
-test("overrides: each exact identifier is a record of its own; all with a star are one record; deleted ones are none", async () => {
+test("exact overrides have separate records, pattern overrides share one", async () => {
   await insert("ratelimit_namespaces", { id: "rlns_1", name: "one" });
   const of = (id: string, identifier: string, more: object = {}) =>
     insert("ratelimit_overrides", { id, namespace_id: "rlns_1", identifier, max_count: 0, duration_ms: MAX, ...more });
@@ -269,7 +269,7 @@ test("overrides: each exact identifier is a record of its own; all with a star a
   expect(await read("overridePatterns", "rlns_1")).toBeUndefined();
 });
 
-test("a policy's record is the policy as it was stored", async () => {
+test("policy record equals the stored policy", async () => {
   const policy = {
     formatVersion: 1,
     apiId: "api_1",
@@ -296,7 +296,7 @@ test("a policy's record is the policy as it was stored", async () => {
   expect(await read("policy", "pol_1")).toBeUndefined();
 });
 
-test("everything of a key and an identity is projected, except their meta", async () => {
+test("projected key and identity records contain everything except meta", async () => {
   await insert("identities", { id: "id_1", external_id: "user", meta: JSON.stringify(META) });
   await aKey({ identity_id: "id_1", name: "one", meta: JSON.stringify(META) });
   const refs = [
@@ -310,7 +310,7 @@ test("everything of a key and an identity is projected, except their meta", asyn
 });
 
 describe("every read", () => {
-  test("is limited to the requested workspace", async () => {
+  test("record read is limited to the requested workspace", async () => {
     await aKey();
     await insert("roles", { id: "role_1", name: "one" });
     await insert("identities", { id: "id_1", external_id: "user" });
@@ -343,7 +343,7 @@ describe("every read", () => {
     }
   });
 
-  test("is in the order of the refs, with several kinds mixed, and what is not there is gone for certain", async () => {
+  test("record read keeps the order of mixed references and reports missing records", async () => {
     await aKey();
     const ref = (kind: RecordKind, id: string): RecordRef => ({ workspaceId: WORKSPACE, kind, id });
     const batch = await createPostgresSource(db).read([
@@ -358,7 +358,7 @@ describe("every read", () => {
     expect(states).toEqual(["gone", "found", "gone", "found", "found"]);
   });
 
-  test("lists each record once, over pages of any size, with referred records before the keys", async () => {
+  test("record listing returns each record once with referenced records before keys", async () => {
     const [own, other] = [await insertWorkspace(db, "own"), await insertWorkspace(db, "other")];
     // A policy of each workspace is listed by its former id, too.
     const expected: Record<string, number> = { workspace: 4, api: 33, key: 59, policy: 32, role: 30, identity: 30 };

@@ -32,7 +32,7 @@ async function indexesOf(db: pg.Client, statement: string, values: readonly unkn
   return [...new Set(Array.from(text.matchAll(/"Index Name":"(\w+)"/g), ([, name = ""]) => name))];
 }
 
-test("a rare part of an external id is found by its trigrams, a page without a search by the ids", async () => {
+test("external id search uses trigrams, and lists without a search use ids", async () => {
   const database = await createTestDatabase();
   await withClient(database, async (db) => {
     await db.query("insert into workspaces (id, name, created_at) values ('ws', 'ws', 0)");
@@ -51,7 +51,7 @@ test("a rare part of an external id is found by its trigrams, a page without a s
   await database.drop();
 });
 
-test("trigrams are used where their extension is in a schema of its own", async () => {
+test("external id search uses the trigram extension from any schema", async () => {
   const database = await createEmptyDatabase();
   await withClient(database, (db) => db.query("create schema extensions; create extension pg_trgm schema extensions"));
   await migrate(database.url);
@@ -59,7 +59,7 @@ test("trigrams are used where their extension is in a schema of its own", async 
   await database.drop();
 });
 
-test("a user that may not install extensions can still migrate, without that index", async () => {
+test("migration without permission to install extensions skips the trigram index", async () => {
   const database = await createEmptyDatabase();
   const role = `postern_test_${randomBytes(6).toString("hex")}`;
   const url = new URL(database.url);
@@ -80,7 +80,7 @@ test("a user that may not install extensions can still migrate, without that ind
   }
 });
 
-test("the few patterns among many overrides are found by an index of their own", async () => {
+test("pattern overrides are found by a separate index", async () => {
   const database = await createTestDatabase();
   await withClient(database, async (db) => {
     await db.query("insert into workspaces (id, name, created_at) values ('ws', 'ws', 0)");

@@ -34,7 +34,7 @@ const rename = (id: string, name: string) => (tx: { query(text: string, values: 
   tx.query("update apis set name = $2 where id = $1", [id, name]);
 const nameOf = async (id: string) => (await db.query("select name from apis where id = $1", [id])).rows[0]?.name;
 
-test("forgets exactly what the triggers marked, after the commit", async () => {
+test("transaction invalidates exactly the records marked by triggers after its commit", async () => {
   await db.query("delete from outbox");
   await rename("api_2", "by someone else")(db);
   const result = await inTransaction(deps(), async (tx) => {
@@ -48,7 +48,7 @@ test("forgets exactly what the triggers marked, after the commit", async () => {
   expect(await nameOf("api_1")).toBe("second");
 });
 
-test("forgets everything when it changed too many records to list, also when it deleted what it changed", async () => {
+test("transaction with too many changed records invalidates the whole cache", async () => {
   let forgotten = 0;
   const forgetAll = () => {
     forgotten += 1;
@@ -64,7 +64,7 @@ test("forgets everything when it changed too many records to list, also when it 
   expect(forgotten).toBe(1);
 });
 
-test("a throw rolls everything back and forgets nothing", async () => {
+test("transaction that throws is rolled back and invalidates nothing", async () => {
   const failed = inTransaction(deps(), async (tx) => {
     await rename("api_1", "undone")(tx);
     throw new Error("no");
@@ -74,7 +74,7 @@ test("a throw rolls everything back and forgets nothing", async () => {
   expect(dropped).toEqual([]);
 });
 
-test("a failure that was swallowed cannot be committed", async () => {
+test("transaction with a swallowed error cannot be committed", async () => {
   const failed = inTransaction(deps(), async (tx) => {
     await rename("api_1", "half")(tx);
     await tx.query("select 1 / 0").catch(() => {});
@@ -83,7 +83,7 @@ test("a failure that was swallowed cannot be committed", async () => {
   expect(await nameOf("api_1")).not.toBe("half");
 });
 
-test("the loser of a deadlock is retried", async () => {
+test("transaction that loses a deadlock is retried", async () => {
   const attempts = { one: 0, other: 0 };
   let meet = () => {};
   let waiting = 0;
@@ -107,7 +107,7 @@ test("the loser of a deadlock is retried", async () => {
   expect(await nameOf("api_1")).toBe(await nameOf("api_2"));
 });
 
-test("an existing id is drawn again", async () => {
+test("transaction draws a new id when the id exists", async () => {
   const ids = ["api_1", "api_1", "api_3"];
   await inTransaction(deps(), (tx) => {
     const id = ids.shift();
@@ -120,7 +120,7 @@ test("an existing id is drawn again", async () => {
 });
 
 describe("values are returned with their types", () => {
-  test("bigint as a number, dates as text", async () => {
+  test("Postgres bigint is returned as a number and date as text", async () => {
     const { rows } = await db.query(
       "select 9007199254740991::bigint as big, '{1,2}'::bigint[] as bigs, '{}'::bigint[] as none, '2026-02-28'::date as day",
     );

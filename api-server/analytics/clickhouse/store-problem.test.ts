@@ -17,9 +17,12 @@ test.each([
   },
   { error: anError("VIOLATED_CONSTRAINT"), trouble: "access_denied", forAll: false },
   { error: anError("constructor"), trouble: "access_denied", forAll: false },
-])("$error.message ($error.type) means: $trouble, for all: $forAll", ({ error, ...meaning }) => {
-  expect(meaningOf(error)).toEqual(meaning);
-});
+])(
+  "ClickHouse error $error.message ($error.type) means $trouble, for all workspaces: $forAll",
+  ({ error, ...meaning }) => {
+    expect(meaningOf(error)).toEqual(meaning);
+  },
+);
 
 const seen = (changes: Partial<Seen> = {}): Seen => ({
   noResponse: undefined,
@@ -58,4 +61,4 @@ test.each([
     }),
     trouble: "access_denied",
   },
-])("$name: $trouble", ({ of, trouble: problem }) => expect(evaluateProblem(of)).toBe(problem));
+])("ClickHouse state $name: $trouble", ({ of, trouble: problem }) => expect(evaluateProblem(of)).toBe(problem));

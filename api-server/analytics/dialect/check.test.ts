@@ -220,12 +220,12 @@ describe("each rule and its kind", () => {
       `select constructor(1), __proto__(1) from ${RAW}`,
       "invalid_analytics_function: Line 1, column 8:",
     ],
-  ])("%s", (_, text, expected) => {
+  ])("analytics query rule is enforced: %s", (_, text, expected) => {
     expect(respond(text).slice(0, expected.length)).toBe(expected);
   });
 });
 
-describe("the order of the rules decides, not that of the text", () => {
+describe("precedence of rules", () => {
   test.each([
     ["no table before no function", "select sleep(1) from keys", "invalid_analytics_table"],
     [
@@ -264,12 +264,12 @@ describe("the order of the rules decides, not that of the text", () => {
       "select 1 from b, a",
       "invalid_analytics_table: Line 1, column 15: there is no table `b`",
     ],
-  ])("%s", (_, text, expected) => {
+  ])("analytics rule order decides which error is reported: %s", (_, text, expected) => {
     expect(respond(text).slice(0, expected.length)).toBe(expected);
   });
 });
 
-test("a table of the other procedure is refused with the procedure that reads it", () => {
+test("query of a table of another procedure is rejected with that procedure's name", () => {
   expect(respond("select 1 from ratelimits_v1")).toBe(
     "invalid_analytics_table: Line 1, column 15: `ratelimits_v1` is read by analytics.getRatelimits",
   );
@@ -278,7 +278,7 @@ test("a table of the other procedure is refused with the procedure that reads it
   );
 });
 
-describe("what WITH defines is seen", () => {
+describe("CTEs", () => {
   test.each([
     ["by the select", `with a as (select 1 from ${RAW}) select 1 from a`],
     [
@@ -300,7 +300,7 @@ describe("what WITH defines is seen", () => {
       `select 1 from ((with a as (select 1 from ${RAW}) select 1 from a) union all select 1 from a)`,
     ],
     ["in quotes or without", `with "a" as (select 1 from ${RAW}) select 1 from a`],
-  ])("%s", (_, text) => {
+  ])("analytics CTE is visible %s", (_, text) => {
     expect(respond(text)).toMatch(/^(SELECT|WITH)/);
   });
 
@@ -310,13 +310,13 @@ describe("what WITH defines is seen", () => {
     ["by a branch before it", `select 1 from a union all with a as (select 1 from ${RAW}) select 1 from a`],
     ["in other letters", `with A as (select 1 from ${RAW}) select 1 from a`],
     ["when it is an expression", `with (select 1 from ${RAW}) as a select 1 from a`],
-  ])("but not %s", (_, text) => {
+  ])("analytics CTE is not visible %s", (_, text) => {
     expect(respond(text)).toContain("invalid_analytics_table: Line 1");
     expect(respond(text)).toContain("there is no table `a`");
   });
 });
 
-test("functions are found in any case of letters, and keep what the caller wrote", () => {
+test("analytics functions are case-insensitive and keep the caller's spelling", () => {
   expect(
     respond(
       `select COUNTIF(passed), TOSTARTOFHOUR("TODATE"(time)), Date_Trunc('day', now()) from ratelimits_v1`,
@@ -409,7 +409,7 @@ describe("rule 12: 30 days are kept, the clock says 2026-11-22 13:45:10.500", ()
     [`toStartOfHour(fromUnixTimestamp64Milli(spent_credits)) >= '2026-10-01 00:00:00'`, true],
     [`now() >= '2026-10-01 00:00:00'`, true],
   ] as const;
-  test.each(inRaw)("raw rows: %s", (where, allowed) => {
+  test.each(inRaw)("analytics retention bound for raw rows: %s", (where, allowed) => {
     expect(respond(`select count() from ${RAW} where ${where}`).startsWith("SELECT")).toBe(allowed);
   });
 
@@ -451,7 +451,7 @@ describe("rule 12: 30 days are kept, the clock says 2026-11-22 13:45:10.500", ()
     ["month", "toStartOfQuarter(time) >= '2026-10-01'", true],
     ["month", "toStartOfYear(time) >= '2026-01-01'", true],
     ["month", "toStartOfYear(time) >= '2025-12-30'", false],
-  ])("the table of each %s: %s", (bucket, where, allowed) => {
+  ])("analytics retention bound for the table per %s: %s", (bucket, where, allowed) => {
     expect(respond(`select count() from key_verifications_per_${bucket}_v1 where ${where}`).startsWith("SELECT")).toBe(
       allowed,
     );
@@ -515,17 +515,17 @@ describe("rule 12: 30 days are kept, the clock says 2026-11-22 13:45:10.500", ()
       false,
     ],
     ["in HAVING", `select time from ${RAW} group by time having time >= 5`, true],
-  ])("a bound %s", (_, text, allowed) => {
+  ])("analytics time bound %s", (_, text, allowed) => {
     expect(/^(SELECT|WITH)/.test(respond(text))).toBe(allowed);
   });
 
-  test("the caller learns which table, from when on, and the place", () => {
+  test("analytics retention error names the table, the earliest time and the position", () => {
     expect(respond(`select count() from ${HOURS}\nwhere time >= '2020-01-01 00:00:00'`)).toBe(
       "query_range_exceeds_retention: Line 2, column 15: the rows of key_verifications_per_hour_v1 are kept from 2026-10-23T13:45:10.500Z on, and this asks for older ones",
     );
   });
 
-  test("each table has its own retention", () => {
+  test("each analytics table has its own retention", () => {
     const visibleFrom = { ...clock.visibleFrom, day: 0 };
     const query = (bucket: string): string => `select 1 from ratelimits_per_${bucket}_v1 where time >= '2026-01-01'`;
     expect(() => readQuery(query("day"), { of: "ratelimits", nowMs: NOW_MS, visibleFrom })).not.toThrow();

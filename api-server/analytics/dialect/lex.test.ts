@@ -17,7 +17,7 @@ const problemOf = (text: string): string => {
   return "no problem";
 };
 
-describe("strings, as ClickHouse's engine reads them", () => {
+describe("string literals as in ClickHouse", () => {
   test.each([
     ["'a\\'b'", "a'b"],
     ["'a''b'", "a'b"],
@@ -40,7 +40,7 @@ describe("strings, as ClickHouse's engine reads them", () => {
     ["‘it's \\’", "it's \\"],
     ["‘a‘b’", "a‘b"],
     ["'a’b'", "a’b"],
-  ])("%j is the string %j", (text, value) => {
+  ])("analytics SQL literal %j is string %j", (text, value) => {
     expect(lex(text)[0]).toMatchObject({ kind: "string", text: value, span: { start: 0, end: text.length } });
   });
 
@@ -56,11 +56,11 @@ describe("strings, as ClickHouse's engine reads them", () => {
     ["select x'41'", "strings written as x'…' are not served; write the text itself", 8],
     ["select B'01'", "strings written as B'…' are not served; write the text itself", 8],
     ["select '\ud800'", "the query is not valid Unicode", 1],
-  ])("%j is refused", (text, detail, column) => {
+  ])("analytics SQL literal %j is rejected", (text, detail, column) => {
     expect(problemOf(text)).toBe(`invalid_analytics_query: Line 1, column ${column}: ${detail}`);
   });
 
-  test("a prefix of other databases is a word before a string, which the grammar refuses", () => {
+  test("string prefix of other SQL databases is lexed as a separate word", () => {
     expect(shown("E'a' N'b'")).toEqual(["word E", "string a", "word N", "string b"]);
     expect(problemOf("U&'a'")).toBe("invalid_analytics_query: Line 1, column 2: the character `&` has no meaning here");
   });
@@ -75,19 +75,19 @@ describe("names", () => {
     ["“a'b”", "a'b"],
     ['"\\x41"', "A"],
     [`"${"é".repeat(100)}"`, "é".repeat(100)],
-  ])("%s is the name %s", (text, name) => {
+  ])("analytics SQL identifier %s has name %s", (text, name) => {
     expect(shown(text)).toEqual([`quotedName ${name}`]);
   });
 
-  test("a word has letters, digits, underscores and dollar signs", () => {
+  test("unquoted analytics SQL identifier has letters, digits, underscores and dollar signs", () => {
     expect(shown("a$b _1 $a Zz9")).toEqual(["word a$b", "word _1", "word $a", "word Zz9"]);
   });
 
-  test.each(['""', "``", "“”"])("%s is empty and refused", (text) => {
+  test.each(['""', "``", "“”"])("empty analytics SQL identifier %s is rejected", (text) => {
     expect(problemOf(text)).toBe("invalid_analytics_query: Line 1, column 1: a name cannot be empty");
   });
 
-  test("other letters than ASCII need quotes", () => {
+  test("analytics SQL identifier with non-ASCII letters requires quotes", () => {
     expect(problemOf("a,\n b é")).toBe(
       "invalid_analytics_query: Line 2, column 4: the character `é` has no meaning here",
     );
@@ -106,40 +106,43 @@ describe("numbers", () => {
     ["1.e3", "1.e3"],
     ["1_0.0_1e1_0", "10.01e10"],
     ["18446744073709551616", "18446744073709551616"],
-  ])("%s is %s", (text, digits) => {
+  ])("analytics SQL number %s is %s", (text, digits) => {
     expect(shown(text)).toEqual([`number ${digits}`]);
   });
 
   test.each(["1a", "1_", "1__0", "0x", "0xg", "0x1p4", "0b102", "1e", "1e400", "1._1", "1.a", "9".repeat(400)])(
-    "%s is refused",
+    "analytics SQL number %s is rejected",
     (text) => expect(problemOf(text)).toContain("is not a number that is served"),
   );
 });
 
-describe("what stands between the words", () => {
+describe("whitespace, comments and symbols", () => {
   test.each([
     ["comments of all kinds", "1 -- a\n, 2 /* b /* c */ d */ , 3 # e\n, 4 // f\n , 5 #! g"],
     ["Unicode's blanks", "\ufeff1\u00a0,\u20032\u3000, 3\u2060,\u180e4\v,\u00855\f"],
-  ])("%s", (_, text) => {
+  ])("analytics SQL lexer handles %s", (_, text) => {
     expect(shown(text).filter((token) => token.startsWith("number"))).toEqual(
       [1, 2, 3, 4, 5].map((n) => `number ${n}`),
     );
   });
 
-  test("a typographic minus is a minus, a dash is not", () => {
+  test("analytics SQL lexer accepts a typographic minus but no dash", () => {
     expect(shown("3−1")).toEqual(["number 3", "sign -", "number 1"]);
     expect(problemOf("3–1")).toContain("the character `–` has no meaning here");
   });
 
-  test.each(["1 #a", "1 @a", "!1", "a & b", "1 ^ 2", "a \\ b", "a ~ b", "1\0"])("%j is refused", (text) => {
-    expect(problemOf(text)).toContain("has no meaning here");
-  });
+  test.each(["1 #a", "1 @a", "!1", "a & b", "1 ^ 2", "a \\ b", "a ~ b", "1\0"])(
+    "analytics SQL lexer rejects %j",
+    (text) => {
+      expect(problemOf(text)).toContain("has no meaning here");
+    },
+  );
 
-  test.each(["/* a", "/* a /* b */"])("%s is not closed", (text) => {
+  test.each(["/* a", "/* a /* b */"])("analytics SQL comment %s is unclosed", (text) => {
     expect(problemOf(text)).toContain("the comment is not closed");
   });
 
-  test("signs of several characters are one", () => {
+  test("analytics SQL lexer reads multi-character operators as one token", () => {
     expect(shown("a->b::c==d!=e<>f<=g>=h||i<=>j").filter((token) => token.startsWith("sign"))).toEqual(
       ["->", "::", "==", "!=", "<>", "<=", ">=", "||", "<=>"].map((sign) => `sign ${sign}`),
     );

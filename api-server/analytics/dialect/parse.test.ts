@@ -16,18 +16,18 @@ function problemOf(text: string): string {
   }
 }
 
-describe("what is served", () => {
-  test.each(PARSED_QUERIES)("%s", (text, printed) => {
+describe("supported queries", () => {
+  test.each(PARSED_QUERIES)("analytics SQL parser accepts %s", (text, printed) => {
     const { query, refused } = parse(text);
     expect(printQuery(query)).toBe(printed);
     expect(refused).toEqual([]);
   });
 
-  test.each(PARSED_QUERIES)("what is printed of it is read as the same: %s", (_, printed) => {
+  test.each(PARSED_QUERIES)("printed analytics query parses to the same tree: %s", (_, printed) => {
     expect(printQuery(parse(printed).query)).toBe(printed);
   });
 
-  test("each node knows its place", () => {
+  test("each analytics syntax node has its source position", () => {
     const { query } = parse("select\n  sum(a) over (order by b) as c\nfrom t");
     expect(query).toMatchObject({
       span: { start: 0, end: 45 },
@@ -39,7 +39,7 @@ describe("what is served", () => {
   });
 });
 
-describe("what ClickHouse has and we do not is refused with its place", () => {
+describe("unsupported ClickHouse syntax", () => {
   test.each([
     ["select a from t array join x", 17, "ARRAY JOIN is not served"],
     ["select a from t left array join x", 22, "ARRAY JOIN is not served"],
@@ -127,7 +127,7 @@ describe("what ClickHouse has and we do not is refused with its place", () => {
     ["select a from t)", 16, "the end of the query is expected, not `)`"],
     ["select E'a' from t", 9, "the end of the query is expected, not `a`"],
     ["select a from t where a = 'x' or 1 = 1 --' ", 44, "no problem"],
-  ])("%s", (text, column, detail) => {
+  ])("analytics SQL parser rejects with a position: %s", (text, column, detail) => {
     const expected = detail === "no problem" ? detail : `invalid_analytics_query: Line 1, column ${column}: ${detail}`;
     expect(problemOf(text)).toBe(expected);
   });
@@ -142,7 +142,7 @@ describe("what ClickHouse has and we do not is refused with its place", () => {
     "system shutdown;",
     "set a = 1",
     "kill query where 1",
-  ])("another statement: %s", (text) => {
+  ])("analytics SQL parser rejects another statement: %s", (text) => {
     expect(problemOf(text)).toMatch(/^invalid_analytics_query_type: .*only SELECT can be run$/);
   });
 
@@ -176,7 +176,7 @@ describe("what ClickHouse has and we do not is refused with its place", () => {
       "invalid_analytics_query: Line 1, column 13: after IN, a list of literals or a subquery in parentheses is expected",
     ],
     ["select 1", "invalid_analytics_query: Line 1, column 9: each SELECT needs a FROM"],
-  ])("of a later rule: %s", (text, problem) => {
+  ])("analytics SQL parser defers to a later rule: %s", (text, problem) => {
     expect(problemOf(text)).toBe(problem);
   });
 });
@@ -227,8 +227,8 @@ const HOSTILE: readonly (readonly [string, string])[] = [
   ["\n", "select a"],
 ];
 
-describe("no text harms the parser", () => {
-  test.each(HOSTILE)("16 KiB of %j", (part, prefix) => {
+describe("hostile texts", () => {
+  test.each(HOSTILE)("analytics SQL parser handles 16 KiB of %j", (part, prefix) => {
     const text = prefix + part.repeat(16_384 / part.length);
     const startedMs = performance.now();
     problemOf(text);
@@ -237,7 +237,7 @@ describe("no text harms the parser", () => {
 
   const words = PARSED_QUERIES.flatMap(([text]) => text.match(/\w+|\s+|[^\w\s]/g) ?? []);
 
-  test("words in any order are parsed or refused as a problem of the query", () => {
+  test("analytics SQL parser parses or rejects words in any order without crashing", () => {
     const soup = fc.array(fc.constantFrom(...words, "'", '"', "`", "$$", "--", "/*", "\\", "\0", "é"), {
       maxLength: 60,
     });
@@ -249,7 +249,7 @@ describe("no text harms the parser", () => {
     );
   });
 
-  test("so are queries in which a part was changed, and what is read of them is read again as the same", () => {
+  test("analytics SQL parser handles mutated queries, and accepted ones round-trip", () => {
     const change = fc.record({
       query: fc.constantFrom(...PARSED_QUERIES.map(([text]) => text)),
       at: fc.nat(400),

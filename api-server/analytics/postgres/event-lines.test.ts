@@ -38,7 +38,7 @@ async function ids(): Promise<string[]> {
   return rows.map(({ id }) => id.replace(/^ws_1\//, "")).sort();
 }
 
-test("lines are stored unchanged and once, and the last use of the key is noted to the minute", async () => {
+test("event lines are stored once and unchanged, and lastUsedAt is set by the minute", async () => {
   const events = [anEvent({ timeMs: NOW_MS }), anEvent({ timeMs: NOW_MS, externalId: "ü\n" })];
   const lines = [...events, ...events].map((event) => JSON.stringify(event)).join("\n");
   await insertEventLines(db, { workspaceId: "ws_1", lines, ...times });
@@ -47,7 +47,7 @@ test("lines are stored unchanged and once, and the last use of the key is noted 
   expect(rows).toEqual([{ at: NOW_MS - (NOW_MS % 60_000) }]);
 });
 
-test("events of another workspace or outside of the time range are left out", async () => {
+test("event lines of another workspace or outside the time range are excluded", async () => {
   const kept = anEvent({ timeMs: NOW_MS });
   const others = [anEvent({ timeMs: NOW_MS, workspaceId: "ws_2" }), anEvent({ timeMs: 1 }), anEvent({ timeMs: 9e15 })];
   const lines = [kept, ...others].map((event) => JSON.stringify(event)).join("\n");
@@ -62,7 +62,7 @@ test.each([
   JSON.stringify(anEvent({ timeMs: NOW_MS, tags: ["a\u0000"] })),
   JSON.stringify({ ...anEvent({ timeMs: NOW_MS }), spentCredits: 1e300 }),
   JSON.stringify({ ...anEvent({ timeMs: NOW_MS }), tags: [["x"]], keyId: null }),
-])("a line that cannot be stored does not prevent the others: %s", async (line) => {
+])("invalid event line does not affect other lines: %s", async (line) => {
   const stream = new MemoryEventStream();
   const good = [anEvent({ timeMs: NOW_MS }), anEvent({ timeMs: NOW_MS })];
   const [first, second] = good.map((event) => JSON.stringify(event));

@@ -247,7 +247,7 @@ async function found(table: string): Promise<string[]> {
     .sort();
 }
 
-test("whatever is delivered twice, late, by several ingesters, or interrupted anywhere: each event is counted once, in every table", async () => {
+test("events are counted exactly once despite duplicates, delays, crashes and several ingesters", async () => {
   await fc.assert(
     fc.asyncProperty(runs, async (run) => {
       for (const table of TABLES) await db.query(`delete from ${table}`);

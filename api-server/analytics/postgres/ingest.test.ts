@@ -89,7 +89,7 @@ describe.each([
   }
 
   describe("an event", () => {
-    test("is stored with all its members", async () => {
+    test("ingester stores an event with all its members", async () => {
       const event = aVerification({
         identityId: "id_1",
         externalId: "user-1",
@@ -131,14 +131,14 @@ describe.each([
       ]);
     });
 
-    test("that comes twice, in one batch or in two, counts once", async () => {
+    test("ingester counts a duplicate event once, in one batch or in two", async () => {
       const events = [aVerification(), aRatelimit()];
       await ingest([...events, ...events]);
       await ingest(events);
       expect(await stored(events)).toHaveLength(2);
     });
 
-    test("whose ingester died between the commit and the acknowledgement counts once", async () => {
+    test("ingester counts an event once after a crash between commit and acknowledgement", async () => {
       const stream = new MemoryEventStream();
       const events = [aVerification(), aVerification(), aRatelimit()];
       const lines = Buffer.from(events.map((event) => `${JSON.stringify(event)}\n`).join(""));
@@ -154,7 +154,7 @@ describe.each([
       expect((await take(stream)).entries).toBe(0);
     });
 
-    test("of up to a day ago is stored; an older one is late, and one from more than an hour ahead is left out", async () => {
+    test("ingester stores events up to a day old and drops those from the future", async () => {
       const edges = {
         oldest: NOW_MS - DAY_MS + 1,
         late: NOW_MS - DAY_MS,
@@ -175,7 +175,7 @@ describe.each([
       expect(await ingest([...others, ...kept])).toEqual([{ stored: 0, late: 2, omitted: 4 }]);
     });
 
-    test("finds its partition when the job that makes them has not run for long", async () => {
+    test("ingester finds the partition of an event when partition maintenance is late", async () => {
       await keepPartitions(db, NOW_MS + 90 * DAY_MS);
       const event = aVerification();
       expect(await ingest([event])).toEqual([{ stored: 1, late: 0, omitted: 0 }]);
@@ -206,7 +206,7 @@ describe.each([
         "that is an empty object",
         Object.fromEntries(Object.keys(aVerification()).map((member) => [member, undefined])),
       ],
-    ])("%s is left out, in one statement with the others", async (_, changes) => {
+    ])("ingester drops an event %s and stores the others of its statement", async (_, changes) => {
       const [strange, good] = [{ ...aVerification(), ...changes }, aVerification()];
       const lines = [strange, good].map((event) => JSON.stringify(event)).join("\n");
       expect(await ingestBatch(db, new EventLines("ws_a", lines), { nowMs: NOW_MS, noted: noted() })).toEqual({
@@ -217,7 +217,7 @@ describe.each([
     });
 
     test.each(["limit", "remaining", "resetMs", "cost"])(
-      "of a limit with a negative %s is left out",
+      "ingester drops a rate limit event with negative %s",
       async (member) => {
         const lines = JSON.stringify({ ...aRatelimit(), [member]: -1 });
         expect(await ingestBatch(db, new EventLines("ws_a", lines), { nowMs: NOW_MS, noted: noted() })).toEqual({
@@ -229,7 +229,7 @@ describe.each([
     );
   });
 
-  test("events that cannot be stored do not affect the others", async () => {
+  test("ingester stores valid events beside invalid ones", async () => {
     const good = [aVerification(), aVerification({ workspaceId: "ws_b", keyId: "key_ws_b" })];
     const strange = [
       aVerification({ tags: ["a\u0000b"] }),
@@ -244,7 +244,7 @@ describe.each([
   });
 
   describe("lastUsedAt", () => {
-    test("follows the newest event, to the minute, and never goes back", async () => {
+    test("lastUsedAt follows the newest event by the minute and never goes back", async () => {
       const minute = NOW_MS - (NOW_MS % 60_000);
       await ingest([aVerification({ timeMs: NOW_MS - DAY_MS / 2 }), aVerification()]);
       expect(await lastUsed("key_ws_a")).toBe(minute);
@@ -252,7 +252,7 @@ describe.each([
       expect(await lastUsed("key_ws_a")).toBe(minute);
     });
 
-    test("is not changed by another workspace's event, and leaves no marks for the pods", async () => {
+    test("lastUsedAt ignores events of other workspaces and writes no outbox entries", async () => {
       await db.query("delete from outbox");
       const before = await lastUsed("key_ws_a");
       const event = aVerification({ workspaceId: "ws_b", keyId: "key_ws_a", timeMs: NOW_MS + HOUR_MS - 1 });

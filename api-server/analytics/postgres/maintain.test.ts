@@ -26,7 +26,7 @@ const names = async (table: string): Promise<string[]> =>
 const days = async (table: string): Promise<string[]> =>
   (await names(table)).map((name) => name.slice(table.length + 1));
 
-test("partitions of every table come and go with time, also when two processes make them at once", async () => {
+test("analytics partitions are created and dropped over time by concurrent processes", async () => {
   await Promise.all([keepPartitions(db, NOW_MS), keepPartitions(db, NOW_MS)]);
   expect(await days("verification_events")).toEqual(["20420614", "20420615", "20420616", "20420617"]);
   expect(await days("ratelimit_counts_month")).toEqual(["204206"]);
@@ -37,7 +37,7 @@ test("partitions of every table come and go with time, also when two processes m
   expect((await listPartitions(db)).every(({ state }) => state === "attached")).toBe(true);
 });
 
-test("a workspace that keeps its usage longer keeps the partitions", async () => {
+test("longer retention of one workspace keeps analytics partitions", async () => {
   await keepPartitions(db, NOW_MS);
   await db.query("insert into analytics_settings (workspace_id, verifications_days) values ('ws_1', 90), ('ws_2', 3)");
   await keepPartitions(db, LATER_MS);
@@ -45,8 +45,8 @@ test("a workspace that keeps its usage longer keeps the partitions", async () =>
   expect(await days("ratelimit_events")).not.toContain("20420614");
 });
 
-describe("a query that runs", () => {
-  test("is not waited for by events, nor by the partitions of the next days", async () => {
+describe("a running query", () => {
+  test("running analytics query blocks neither events nor new partitions", async () => {
     await keepPartitions(db, NOW_MS);
     const reader = await db.connect();
     try {
@@ -70,7 +70,7 @@ describe("a query that runs", () => {
   });
 });
 
-test("dropping that was interrupted is continued, after the detaching and before it was complete", async () => {
+test("interrupted partition drop continues after the detach or before its end", async () => {
   await keepPartitions(db, NOW_MS);
   await db.query("alter table verification_events detach partition verification_events_20420614");
   const reader = await db.connect();

@@ -14,7 +14,7 @@ const tableOf = (name: string) => {
   return found;
 };
 
-test("there are partitions for yesterday, today and the next two days, and for their months", () => {
+test("analytics partitions exist for yesterday through the next two days and their months", () => {
   const { create, drop } = plan([]);
   const of = (table: string) =>
     create.filter(({ name }) => name.startsWith(`${table}_2`)).map(({ name, from, to }) => [name, from, to]);
@@ -32,12 +32,12 @@ test("there are partitions for yesterday, today and the next two days, and for t
   expect(drop).toEqual([]);
 });
 
-test("a partition that is there is not created again", () => {
+test("existing analytics partition is not created again", () => {
   const names = plan([]).create.map(({ name }) => name);
   expect(plan(names)).toEqual({ create: [], drop: [] });
 });
 
-describe("a partition is dropped when its last moment is no longer kept", () => {
+describe("a partition is dropped after its retention", () => {
   test.each([
     { table: "verification_events", days: 30 },
     { table: "verification_counts_minute", days: 30 },
@@ -49,21 +49,21 @@ describe("a partition is dropped when its last moment is no longer kept", () => 
     { table: "ratelimit_counts_hour", days: 30 },
     { table: "ratelimit_counts_day", days: 100 },
     { table: "ratelimit_counts_month", days: 1095 },
-  ])("$table: $days days", ({ table, days }) => {
+  ])("analytics partitions of $table are dropped after $days days", ({ table, days }) => {
     const partition = partitionAt(tableOf(table), NOW_MS);
     const endMs = Date.parse(partition.to);
     expect(plan([partition.name], endMs + days * DAY_MS - 1).drop).toEqual([]);
     expect(plan([partition.name], endMs + days * DAY_MS).drop).toEqual([partition]);
   });
 
-  test("a longer retention of a workspace keeps it longer, and only of its kind", () => {
+  test("longer workspace retention keeps only partitions of its kind", () => {
     const names = ["verification_events_20410101", "ratelimit_events_20410101"];
     const retention = { ...DEFAULT_RETENTION, verifications: 1000 };
     expect(plan(names, NOW_MS, retention).drop.map(({ name }) => name)).toEqual(["ratelimit_events_20410101"]);
   });
 });
 
-test("tables that we did not make are left alone", () => {
+test("partition maintenance ignores foreign tables", () => {
   const names = [
     "verification_events_2041",
     "verification_events_20411301",

@@ -47,7 +47,7 @@ test.each([
   { name: "any texts", of: text },
   { name: "texts without an escape", of: bareText },
 ])(
-  "$name are stored and counted in the same way, copied or by the statement",
+  "$name are stored and counted alike by COPY and by INSERT",
   async ({ of }) => {
     const event = fc.record({
       keyId: of,
@@ -87,19 +87,19 @@ test.each<[string, object]>([
   ["is of another workspace", { workspaceId: "ws_2" }],
   ["has a number for a text", { keyId: 5 }],
   ["lacks a member", { outcome: undefined }],
-])("a portion with an event that %s is not plain", (_, changes) => {
+])("event batch with an event that %s is not copied", (_, changes) => {
   const plain = { ...anEvent({ timeMs: NOW_MS }), workspaceId: "ws_1" };
   const line = (event: object) => JSON.stringify(event);
   expect(readPlainBatch(line(plain), times)?.events).toBe(1);
   expect(readPlainBatch(`${line(plain)}\n${line({ ...plain, id: "ev_other", ...changes })}`, times)).toBeUndefined();
 });
 
-test.each(["", "no JSON", "null", "5", "[]", "{}"])("nor is one with the line %j", (other) => {
+test.each(["", "no JSON", "null", "5", "[]", "{}"])("event batch with line %j is not copied", (other) => {
   const line = JSON.stringify({ ...anEvent({ timeMs: NOW_MS }), workspaceId: "ws_1" });
   expect(readPlainBatch(`${line}\n${other}`, times)).toBeUndefined();
 });
 
-test("a latency that no number of JSON can be is left out, copied or by the statement", async () => {
+test("latency that JSON cannot represent is omitted by COPY and by INSERT", async () => {
   const line = JSON.stringify({ ...anEvent({ timeMs: NOW_MS, latencyMs: 7.5 }), workspaceId: "ws_1" });
   const endless = line.replace('"latencyMs":7.5', '"latencyMs":1e400');
   expect(JSON.parse(endless).latencyMs).toBe(Number.POSITIVE_INFINITY);
@@ -108,7 +108,7 @@ test("a latency that no number of JSON can be is left out, copied or by the stat
   expect(copied).toMatchObject({ ingested: { stored: 0, omitted: 1 } });
 });
 
-test("an event that is there twice is stored and counted once, though its rows cannot be copied", async () => {
+test("duplicate events are counted once although their rows cannot be copied", async () => {
   const line = (id: string) => JSON.stringify({ ...anEvent({ timeMs: NOW_MS }), id, workspaceId: "ws_1" });
   const [once, twice] = [`${line("ev_a")}\n${line("ev_b")}`, `${line("ev_a")}\n${line("ev_b")}\n${line("ev_a")}`];
   expect(await stored(twice, new Map())).toEqual(await stored(once, undefined));

@@ -63,7 +63,7 @@ async function rows(text: string): Promise<unknown[]> {
   return (await db.query({ text, rowMode: "array" })).rows;
 }
 
-test("events are counted per minute, hour, day and month, also where an hour begins a month", async () => {
+test("roll-up counts events per minute, hour, day and month, including month boundaries", async () => {
   await ingest([
     aVerification({ spentCredits: 3 }),
     aVerification({ timeMs: NOW_MS + 5_000, spentCredits: 4 }),
@@ -104,7 +104,7 @@ test("events are counted per minute, hour, day and month, also where an hour beg
   ]);
 });
 
-test("what differs in any column is counted apart, and tags are compared without their order", async () => {
+test("roll-up separates rows that differ in any column and ignores tag order", async () => {
   const different: Partial<VerificationEvent>[] = [
     {},
     { keySpaceId: "ks_2" },
@@ -134,7 +134,7 @@ test("what differs in any column is counted apart, and tags are compared without
   }
 });
 
-test("limits: what passed, all of them, and their tokens", async () => {
+test("roll-up counts allowed rate limit requests, all requests and their tokens", async () => {
   const late = { timeMs: NOW_MS - 24 * HOUR_MS + 1 };
   await ingest([
     aRatelimit({ cost: 5 }),
@@ -163,7 +163,7 @@ test("limits: what passed, all of them, and their tokens", async () => {
   ]);
 });
 
-test("sums that are too large stay at the largest number, and stop neither these nor others", async () => {
+test("roll-up caps overflowing sums without affecting other rows", async () => {
   const huge = () => aVerification({ spentCredits: COUNT_MAX });
   const hugeLimit = () => aRatelimit({ cost: COUNT_MAX });
   for (let i = 0; i < 3; i++) {
@@ -174,7 +174,7 @@ test("sums that are too large stay at the largest number, and stop neither these
   expect(await rows("select total, total_tokens from ratelimit_counts_month")).toEqual([[4500, COUNT_MAX]]);
 });
 
-test("tags as long as an event may be, and any text", async () => {
+test("roll-up supports tags of maximum length and any text", async () => {
   const tags = [...Array.from({ length: 20 }, (_, n) => `${n}${"ü".repeat(500)}`), "", "😀", "'\\\"\n"];
   await ingest([aVerification({ tags, externalId: "e".repeat(4096) }), aRatelimit({ identifier: "i".repeat(4096) })]);
   await rollUp();
@@ -189,7 +189,7 @@ const total = async (workspaceId: string): Promise<number> => {
   return Number((await db.query<{ total: string }>(text, [workspaceId])).rows[0]?.total);
 };
 
-test("roll-ups of several processes at the same time neither fail nor count twice", async () => {
+test("concurrent roll-ups neither fail nor count twice", async () => {
   const stores = Array.from({ length: 4 }, () => open());
   const keys = Array.from({ length: 300 }, (_, n) => `key_${(n * 7919) % 1009}`);
   for (let round = 0; round < 5; round++) {
@@ -201,7 +201,7 @@ test("roll-ups of several processes at the same time neither fail nor count twic
   expect(logs).toEqual([]);
 });
 
-test("a workspace with a flood waits for its turns; another one's few events are in the next batch", async () => {
+test("roll-up alternates between workspaces during a flood of events", async () => {
   for (let batch = 0; batch < 20; batch++) {
     await ingest(Array.from({ length: 200 }, (_, n) => aVerification({ keyId: `key_${batch}_${n}` })));
   }
@@ -213,7 +213,7 @@ test("a workspace with a flood waits for its turns; another one's few events are
   expect([await total("ws_a"), await total("ws_b")]).toEqual([4_000, 1]);
 });
 
-test("a workspace whose events cannot be rolled up delays no other one; it is logged, counted and tried again", async () => {
+test("failing roll-up of one workspace is logged, counted, retried and delays no other", async () => {
   // A trigger that refuses simulates any refusal.
   await db.query(`create function refuse() returns trigger language plpgsql as $$ begin raise 'refused'; end $$`);
   await db.query(`create trigger refuse before insert on verification_counts_month
@@ -238,7 +238,7 @@ test("a workspace whose events cannot be rolled up delays no other one; it is lo
   });
 });
 
-test("rows that another transaction holds locked delay only their own workspace, and not for long", async () => {
+test("locked roll-up rows delay only their own workspace for a limited time", async () => {
   await ingest([aVerification({ workspaceId: "ws_b" })]);
   await rollUp();
   const holder = await db.connect();
@@ -260,7 +260,7 @@ test("rows that another transaction holds locked delay only their own workspace,
   });
 }, 60_000);
 
-test("when Postgres is away the roll-up fails as a whole, and blames no workspace", async () => {
+test("roll-up fails as a whole when Postgres is unavailable", async () => {
   await ingest([aVerification()]);
   const away = createPool("postgres://postgres@127.0.0.1:1/none", { connectMsMax: 500 });
   const log = pino({ level: "info" }, { write: (line: string) => void logs.push(line) });
@@ -270,7 +270,7 @@ test("when Postgres is away the roll-up fails as a whole, and blames no workspac
   expect(logs).toEqual([]);
 });
 
-test("a patient roll-up leaves events for a second, and then takes all of them", async () => {
+test("patient roll-up leaves events for a second and then takes all of them", async () => {
   await ingest([aVerification()]);
   expect(await store.rollUp({ patient: true })).toBe(false);
   expect(await total("ws_a")).toBe(0);
@@ -283,7 +283,7 @@ test("a patient roll-up leaves events for a second, and then takes all of them",
   expect(await metrics.metrics()).toContain("postern_rollup_lag_seconds 0\n");
 });
 
-test("what waited so long that its partitions are gone is not added any more, and stops nothing", async () => {
+test("roll-up discards events whose partitions are dropped", async () => {
   await ingest([aVerification(), aRatelimit()]);
   const laterMs = NOW_MS + 200 * 24 * HOUR_MS;
   const log = pino({ level: "info" }, { write: (line: string) => void logs.push(line) });

@@ -132,7 +132,7 @@ async function refusalOf(asked: Promise<unknown>): Promise<{ reason: string; det
 
 const REQUESTS = "select request_id from analytics.key_verifications_v1 order by 1";
 
-describe("what a query sees", () => {
+describe("the visible rows of a query", () => {
   test.each<[string, Partial<QueryScope>, string[]]>([
     ["its workspace's rows from the bound on", {}, ["edge", "now", "second api"]],
     [
@@ -145,11 +145,11 @@ describe("what a query sees", () => {
     ["another workspace's rows in its own scope", { workspaceId: "ws_b" }, ["theirs"]],
     ["nothing of a key space of another workspace", { workspaceId: "ws_b", within: ["ks_2"] }, []],
     ["nothing in a workspace that has none", { workspaceId: `ws'"\\{}\n` }, []],
-  ])("%s", async (_, scope, expected) => {
+  ])("analytics query on Postgres reads only %s", async (_, scope, expected) => {
     expect(valuesOf(await ask(REQUESTS, { scope }))).toEqual(expected);
   });
 
-  test("rate limits are restricted by namespace", async () => {
+  test("analytics query of rate limits is restricted by namespace", async () => {
     const text = "select request_id from analytics.ratelimits_v1 order by 1";
     expect(valuesOf(await ask(text))).toEqual(["l1", "l2"]);
     expect(valuesOf(await ask(text, { scope: { within: ["rl_2", "rl_3"] } }))).toEqual(["l2"]);
@@ -160,7 +160,7 @@ describe("what a query sees", () => {
     ["hour", ["2042-06-10 10:00:00", "2042-06-15 00:00:00"]],
     ["day", ["2042-06-10", "2042-06-15"]],
     ["month", ["2042-06-01"]],
-  ])("buckets per %s from the one on in which the bound lies", async (bucket, expected) => {
+  ])("analytics buckets per %s start with the bucket that contains the retention bound", async (bucket, expected) => {
     for (const workspaceId of ["ws_a", "ws_b"]) {
       for (const at of [
         "2042-05-31 23:59:00",
@@ -195,7 +195,7 @@ describe("what a query sees", () => {
     }
   });
 
-  test("totals per key are bounded like the days that they sum up", async () => {
+  test("analytics totals per key have the same time bound as daily buckets", async () => {
     for (const [date, workspaceId] of [
       ["2042-06-01", "ws_a"],
       ["2042-06-10", "ws_a"],
@@ -214,7 +214,7 @@ describe("what a query sees", () => {
     expect(valuesOf(await ask(text, { scope: { within: ["ks_2"], visibleFrom: bounds } }))).toEqual([]);
   });
 
-  test("the views have the columns of the public tables, in their order and types", async () => {
+  test("analytics views have the columns of the public tables in order and type", async () => {
     const { rows } = await db.query<{ name: string; columns: string }>(
       `select c.relname as name, string_agg(a.attname || ' ' || format_type(a.atttypid, null) || coalesce(' ' || co.collname, ''), ', ' order by a.attnum) as columns
          from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
@@ -239,38 +239,35 @@ describe("what a query sees", () => {
     ["ratelimits_v1", "time >= 2287612800000 and time < 2287616400000", /_workspace_id_time_idx/],
     ["key_verifications_per_minute_v1", "time >= timestamp '2042-06-15' and time < timestamp '2042-06-16'", /_pkey/],
     ["ratelimits_per_day_v1", "time >= date '2042-06-29' and time < date '2042-06-30'", /_pkey/],
-  ])(
-    "the caller's bounds of time reach the index of %s, together with those of the view",
-    async (view, bounds, index) => {
-      await ask("select 'prepared'");
-      const client = await db.connect();
-      try {
-        await client.query("begin; set local role postern_analytics; set local enable_seqscan = off");
-        const text = `explain (costs off) select count(*) from analytics.${view} where ${bounds}`;
-        const { rows } = await client.query<Record<"QUERY PLAN", string>>(text);
-        const plan = rows.map((row) => row["QUERY PLAN"]).join("\n");
-        expect(plan).toMatch(index);
-        expect(plan).toMatch(/Index Cond: .*workspace_id = .*"?time"? >= \(InitPlan.*"?time"? >= '.*"?time"? < '/);
-      } finally {
-        await client.query("rollback");
-        client.release();
-      }
-    },
-  );
+  ])("analytics query uses caller and view time bounds in the index of %s", async (view, bounds, index) => {
+    await ask("select 'prepared'");
+    const client = await db.connect();
+    try {
+      await client.query("begin; set local role postern_analytics; set local enable_seqscan = off");
+      const text = `explain (costs off) select count(*) from analytics.${view} where ${bounds}`;
+      const { rows } = await client.query<Record<"QUERY PLAN", string>>(text);
+      const plan = rows.map((row) => row["QUERY PLAN"]).join("\n");
+      expect(plan).toMatch(index);
+      expect(plan).toMatch(/Index Cond: .*workspace_id = .*"?time"? >= \(InitPlan.*"?time"? >= '.*"?time"? < '/);
+    } finally {
+      await client.query("rollback");
+      client.release();
+    }
+  });
 
-  test("one query's scope does not last for the next on the same connection", async () => {
+  test("analytics query scope ends before the next query on the connection", async () => {
     await ask(REQUESTS, { scope: { workspaceId: "ws_b" } });
     const { rows } = await asRole("select count(*) as n from analytics.key_verifications_v1");
     expect(rows).toEqual([{ n: 0 }]);
   });
 
-  test("a scope that the query sets itself shows nothing: it has no seal", async () => {
+  test("analytics scope set by the query itself shows no rows without a seal", async () => {
     const forged = JSON.stringify({ workspaceId: "ws_b", within: null, visibleFrom: { raw: 0 } });
     const before = `with s as materialized (select set_config('postern.analytics_scope', repeat('0', 64) || '${forged}', true)) select request_id from s, analytics.key_verifications_v1`;
     expect(valuesOf(await ask(before)).includes("theirs")).toBe(false);
   });
 
-  test("a seal of another transaction shows nothing", async () => {
+  test("seal of another transaction shows no analytics rows", async () => {
     const client = await db.connect();
     try {
       await client.query("begin");
@@ -302,7 +299,7 @@ async function asRole(text: string): Promise<pg.QueryResult> {
   }
 }
 
-describe("what the role may not do", () => {
+describe("permissions of the query role", () => {
   test.each([
     "select hash from public.keys",
     "select key from analytics.seal_key",
@@ -329,11 +326,11 @@ describe("what the role may not do", () => {
     "create table public.mine (a int)",
     "create schema mine",
     "set temp_file_limit = -1",
-  ])("%s", async (text) => {
+  ])("analytics query role is denied %s", async (text) => {
     await expect(asRole(text)).rejects.toMatchObject({ code: "42501" });
   });
 
-  test("row-level security bounds it to its scope beneath the views too", async () => {
+  test("row-level security restricts the analytics query role below the views", async () => {
     const text = "select request_id from public.verification_events order by 1";
     expect(valuesOf(await ask(text, { scope: { within: ["ks_2"] } }))).toEqual(["second api"]);
     expect((await asRole("select request_id from public.verification_events")).rows).toEqual([]);
@@ -342,7 +339,7 @@ describe("what the role may not do", () => {
     }
   });
 
-  test("rights of a role that is granted to it are not its own", async () => {
+  test("analytics query role does not inherit permissions of granted roles", async () => {
     const other = `reporting_${randomBytes(4).toString("hex")}`;
     await db.query(
       `create role ${other} nologin; grant usage on schema public to ${other};
@@ -360,7 +357,7 @@ describe("what the role may not do", () => {
     expect(valuesOf(await ask("select current_user::text"))).toEqual(["postern_analytics"]);
   });
 
-  test("what Postgres refuses for lack of a right is logged, and the caller learns nothing of it", async () => {
+  test("denied Postgres permission is logged and hidden from the caller", async () => {
     expect(await refusalOf(ask("select nextval('public.outbox_seq_seq')::text"))).toEqual({
       reason: "query",
       detail: "The query cannot be run.",
@@ -368,20 +365,20 @@ describe("what the role may not do", () => {
     expect(logged.pop()).toMatchObject({ err: { code: "42501" } });
   });
 
-  test("whatever the database's own settings are, times are in UTC", async () => {
+  test("analytics query times are in UTC for any database settings", async () => {
     await db.query(`alter database "${new URL(database.url).pathname.slice(1)}" set timezone = 'Asia/Tokyo'`);
     const own = openPostgresReader({ databaseUrl: database.url, log });
     onTestFinished(() => own.close());
     expect(valuesOf(await ask("select current_setting('timezone')", { of: own }))).toEqual(["UTC"]);
   });
 
-  test("it reads only, and runs one statement", async () => {
+  test("analytics query role is read-only and runs a single statement", async () => {
     expect(valuesOf(await ask("select current_setting('transaction_read_only')"))).toEqual(["on"]);
     expect((await refusalOf(ask("select 'a'; select 'b'"))).reason).toBe("query");
     expect(logged.pop()).toMatchObject({ err: { code: "42601" } });
   });
 
-  test("others who were granted a table of events read it as before", async () => {
+  test("other roles granted on event tables still read all rows", async () => {
     await ask("select 'prepared'");
     const name = `reports_${randomBytes(4).toString("hex")}`;
     await db.query(`create role ${name}; grant select on verification_events to ${name}`);
@@ -433,18 +430,18 @@ describe("JSON of a value", () => {
     ["array[date '2024-02-29']", "Array(Date)", '["2024-02-29T00:00:00Z"]'],
     ["array[timestamp '2024-02-29 12:00:00']", "Array(DateTime)", '["2024-02-29T12:00:00Z"]'],
     ["null", "Nothing", "null"],
-  ])("%s as %s is %s", async (expression, type, json) => {
+  ])("analytics result %s of type %s is %s in JSON", async (expression, type, json) => {
     expect((await ask(`select ${expression}`, { types: [type] })).rowsJson).toBe(`[{"c1":${json}}]`);
   });
 
-  test("what is no number is no answer", async () => {
+  test("non-finite number in an analytics result is an error", async () => {
     expect((await refusalOf(ask("select 'VALID'", { types: ["Int64"] }))).reason).toBe("query");
     expect(logged.pop()).toMatchObject({ err: { message: expect.stringContaining("whole number") } });
     expect((await refusalOf(ask("select 1.5", { types: ["UInt8"] }))).reason).toBe("query");
     logged.pop();
   });
 
-  test("names are any text, and of two with the same name the last one stays", async () => {
+  test("analytics result names may be any text, and the last duplicate wins", async () => {
     const response = await ask("select 1, 2, 3, 4", {
       types: ["Int64", "Int64", "Int64", "Int64"],
       names: ["__proto__", 'a"b', "count()", "count()"],
@@ -453,7 +450,7 @@ describe("JSON of a value", () => {
     expect(response.rows).toBe(1);
   });
 
-  test("tags come as they were stored", async () => {
+  test("analytics result returns tags as stored", async () => {
     const response = await ask("select tags from analytics.key_verifications_v1 where request_id = $1", {
       values: ["now"],
       types: ["Array(String)"],
@@ -463,20 +460,20 @@ describe("JSON of a value", () => {
 });
 
 describe("limits", () => {
-  test("as many rows as allowed, and not one more", async () => {
+  test("analytics query returns exactly the maximum number of rows", async () => {
     const text = "select generate_series(1, $1::int)";
     expect((await ask(text, { values: [1_000], types: ["Int64"] })).rows).toBe(1_000);
     expect((await refusalOf(ask(text, { values: [1_001], types: ["Int64"] }))).reason).toBe("rows");
   });
 
-  test("as many bytes as allowed, and not one more", async () => {
+  test("analytics query returns exactly the maximum number of bytes", async () => {
     const ofBytes = (bytes: number) =>
       ask("select repeat('x', $1::int)", { values: [bytes - '[{"c1":""}]'.length], limits: { answerBytesMax: 5_000 } });
     expect((await ofBytes(5_000)).rowsJson).toHaveLength(5_000);
     expect((await refusalOf(ofBytes(5_001))).reason).toBe("memory");
   });
 
-  test("one huge row is not read to its end", async () => {
+  test("analytics query aborts while reading a huge row", async () => {
     const before = process.memoryUsage().rss;
     const asked = ask("select repeat('x', 100000000)", { limits: { answerBytesMax: 1_000_000 } });
     expect(await refusalOf(asked)).toEqual({ reason: "memory", detail: "The answer is larger than its limit." });
@@ -484,7 +481,7 @@ describe("limits", () => {
     expect(valuesOf(await ask(REQUESTS))).toHaveLength(3);
   });
 
-  test("time", async () => {
+  test("analytics query is aborted after its time limit", async () => {
     const endless = "select count(*) from generate_series(1, 1e9::bigint) a, generate_series(1, 1e9::bigint) b";
     expect(await refusalOf(ask(endless, { types: ["Int64"], limits: { timeoutMs: 100 } }))).toEqual({
       reason: "timeout",
@@ -492,16 +489,16 @@ describe("limits", () => {
     });
   });
 
-  test("files of sorts", async () => {
+  test("analytics query is aborted when its temporary files exceed the limit", async () => {
     const sort = "select a::text from generate_series(1, 300000) a order by a::text desc limit 1 offset 299999";
     expect((await refusalOf(ask(sort, { limits: { memoryBytesMax: 1_000_000 } }))).reason).toBe("memory");
   });
 
-  test("a value beyond what Postgres holds", async () => {
+  test("analytics query fails on a value that overflows Postgres types", async () => {
     expect((await refusalOf(ask("select repeat('x', 2000000000)"))).reason).toBe("memory");
   });
 
-  test("a workspace has two slots, the others stay free, and waiting ends", async () => {
+  test("analytics queries of one workspace use two slots and time out while waiting", async () => {
     const slow = (workspaceId: string) =>
       refusalOf(
         ask("select count(*) from generate_series(1, 1e9::bigint) a", {
@@ -520,7 +517,7 @@ describe("limits", () => {
     expect(valuesOf(await ask(REQUESTS))).toHaveLength(3);
   });
 
-  test("a caller that has gone: the query ends in Postgres too", async () => {
+  test("analytics query is canceled in Postgres when its client disconnects", async () => {
     const mark = `gone_${randomBytes(4).toString("hex")}`;
     const gone = new AbortController();
     const asked = ask(`select count(*) as ${mark} from generate_series(1, 1e9::bigint) a`, { signal: gone.signal });
@@ -538,7 +535,7 @@ describe("limits", () => {
   });
 });
 
-describe("errors tell of the query alone", () => {
+describe("error messages describe the query only", () => {
   test.each<[string, string, string]>([
     ["select (1 / 0)::text", "query", "Division by zero."],
     ["select (9223372036854775807 + 1::bigint)::text", "query", "A number is out of the range of its type."],
@@ -548,11 +545,11 @@ describe("errors tell of the query alone", () => {
     ["select chr(-1)", "query", "A value is outside of what an operation of the query accepts."],
     ["select hash from public.keys", "query", "The query cannot be run."],
     ["select missing from analytics.key_verifications_v1", "query", "The query cannot be run."],
-  ])("%s", async (text, reason, detail) => {
+  ])("analytics query error: %s", async (text, reason, detail) => {
     expect(await refusalOf(ask(text))).toEqual({ reason, detail });
   });
 
-  test("a Postgres that is away", async () => {
+  test("analytics query fails with an unavailable error when Postgres is down", async () => {
     const away = openPostgresReader({ databaseUrl: "postgres://user:secret@127.0.0.1:1/db", log });
     onTestFinished(() => away.close());
     expect(await refusalOf(ask(REQUESTS, { of: away }))).toEqual({
@@ -562,7 +559,7 @@ describe("errors tell of the query alone", () => {
   });
 });
 
-describe("a database user that is no superuser", () => {
+describe("a database user that is not a superuser", () => {
   /** Migrates an empty database as its owner, a user with these rights. */
   async function ownedBy(rights: string): Promise<{ url: string; admin: Pool; user: string }> {
     const empty = await createEmptyDatabase();
@@ -588,7 +585,7 @@ describe("a database user that is no superuser", () => {
     return made;
   };
 
-  test("without the right to make roles: says what its administrator runs, and works once that is done", async () => {
+  test("analytics setup without CREATEROLE prints the required SQL and works after it", async () => {
     await ask("select 'prepared'");
     const { url, admin, user } = await ownedBy("nocreaterole");
     const own = readerOf(url);

@@ -10,7 +10,7 @@ const UNSET = {
   runMsPerHour: null,
 };
 
-test("what is not set has its default", () => {
+test("analytics query limits have defaults", () => {
   expect(completeLimits(UNSET)).toEqual({
     rowsMax: 10_000,
     timeoutMs: 10_000,
@@ -21,14 +21,14 @@ test("what is not set has its default", () => {
   });
 });
 
-test("what is set stands, 0 too, and nothing runs for longer than 30 s, whatever is stored", () => {
+test("stored analytics query limits apply, including 0, with at most 30 s runtime", () => {
   expect(completeLimits({ ...UNSET, queriesPerHour: 0, rowsMax: 5 })).toMatchObject({ queriesPerHour: 0, rowsMax: 5 });
   expect(completeLimits({ ...UNSET, timeoutMs: 60_000 }).timeoutMs).toBe(30_000);
   expect(completeLimits({ ...UNSET, rowsMax: -1 }).rowsMax).toBe(1);
 });
 
 test.each(Object.entries(ANALYTICS_LIMITS))(
-  "the default of %s lies within its bounds",
+  "default of analytics query limit %s is within its bounds",
   (_name, { byDefault, min, max }) => {
     expect(byDefault).toBeGreaterThanOrEqual(min);
     expect(byDefault).toBeLessThanOrEqual(max);

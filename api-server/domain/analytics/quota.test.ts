@@ -28,7 +28,7 @@ const refusalOf = (charging: Promise<void>): Promise<PublicError> =>
     (error: unknown) => (error instanceof PublicError ? error : Promise.reject(error)),
   );
 
-test("as many queries as the limit says, then 429 with the seconds after which one passes again", async () => {
+test("analytics quota admits the configured number of queries, then responds 429 with Retry-After", async () => {
   const { clock, deps } = aReplica();
   const of = { workspaceId: "ws_1", limits: LIMITS };
   for (let query = 0; query < 3; query++) await chargeQuery(deps, of);
@@ -44,7 +44,7 @@ test("as many queries as the limit says, then 429 with the seconds after which o
   await chargeQuery(deps, of);
 });
 
-test("one workspace uses nothing of another's, and a raised limit lets through at once", async () => {
+test("analytics quota is separate per workspace, and an increase applies immediately", async () => {
   const { deps } = aReplica();
   const of = { workspaceId: "ws_1", limits: { ...LIMITS, queriesPerHour: 1 } };
   await chargeQuery(deps, of);
@@ -53,7 +53,7 @@ test("one workspace uses nothing of another's, and a raised limit lets through a
   await chargeQuery(deps, { ...of, limits: LIMITS });
 });
 
-test("time that was run is used up, also when it was more than was left", async () => {
+test("analytics quota charges the full runtime of a query, even above the remainder", async () => {
   const { clock, deps } = aReplica();
   const of = { workspaceId: "ws_1", limits: { queriesPerHour: 1_000_000, runMsPerHour: 10_000 } };
   await chargeQuery(deps, of);
@@ -70,7 +70,7 @@ test("time that was run is used up, also when it was more than was left", async 
   await chargeQuery(deps, of);
 });
 
-test("a refusal for the time costs no query", async () => {
+test("query rejected by the runtime quota does not count as a query", async () => {
   const { deps } = aReplica();
   const of = { workspaceId: "ws_1", limits: { queriesPerHour: 2, runMsPerHour: 1 } };
   await chargeQuery(deps, of);
@@ -78,7 +78,7 @@ test("a refusal for the time costs no query", async () => {
   await chargeQuery(deps, { ...of, limits: { queriesPerHour: 2, runMsPerHour: 2 } });
 });
 
-test("a limit of 0 refuses, and says when it is worth asking again", async () => {
+test("analytics quota of 0 rejects every query with a Retry-After", async () => {
   const { deps } = aReplica();
   for (const limits of [
     { ...LIMITS, queriesPerHour: 0 },
@@ -89,7 +89,7 @@ test("a limit of 0 refuses, and says when it is worth asking again", async () =>
   }
 });
 
-test("all replicas count together", async () => {
+test("analytics quota is shared by all replicas", async () => {
   const { url, prefix, close } = await createTestRedis();
   const edges = await Promise.all(
     ["one", "two"].map((clientName) => openRedisEdge({ url, prefix: prefix.slice(0, -1), clientName })),
@@ -110,7 +110,7 @@ test("all replicas count together", async () => {
   }
 });
 
-test("while the counters are away, each replica counts alone", async () => {
+test("analytics quota is counted per replica while counters are unavailable", async () => {
   const { deps: local } = aReplica();
   const counters: Counters = {
     consume: (request) =>

@@ -48,7 +48,7 @@ async function ask(question: UsageQuestion, rows: readonly UsageCount[] = []) {
   return { usage, asked };
 }
 
-describe("what the store is asked", () => {
+describe("the usage query", () => {
   test.each([
     {
       name: "the whole hours of both ends",
@@ -71,7 +71,7 @@ describe("what the store is asked", () => {
       from: "2026-03-04T00:00",
       to: "2026-03-05T13:00",
     },
-  ])("$name", async ({ start, end, from, to }) => {
+  ])("usage query to the analytics database: $name", async ({ start, end, from, to }) => {
     const { asked } = await ask(aQuestion({ startMs: at(start), endMs: at(end) }));
     expect(asked).toMatchObject([{ fromMs: at(from), toMs: at(to), workspaceId: "ws_1", keySpaceId: "ks_1" }]);
   });
@@ -79,7 +79,7 @@ describe("what the store is asked", () => {
   test.each([
     { start: "2020-01-01T00:00", end: "2020-02-01T00:00" },
     { start: "2030-01-01T00:00", end: "2030-02-01T00:00" },
-  ])("nothing at all about $start to $end, which no event can have", async ({ start, end }) => {
+  ])("usage query is skipped for $start to $end, outside any event", async ({ start, end }) => {
     const { asked, usage } = await ask(aQuestion({ startMs: at(start), endMs: at(end), by: ["key"] }));
     expect([asked, usage]).toEqual([[], { kind: "counted", rows: [] }]);
   });
@@ -89,26 +89,26 @@ describe("what the store is asked", () => {
     { question: { by: ["key"] }, order: { by: "total", descending: true } },
     { question: { by: ["key"], slice: "day" }, order: { by: "time", descending: false } },
     { question: { by: ["key"], order: { by: "VALID", descending: false } }, order: { by: "VALID", descending: false } },
-  ] as const)("$question is asked for in the order $order", async ({ question, order }) => {
+  ] as const)("usage query $question is ordered by $order", async ({ question, order }) => {
     const { asked } = await ask(aQuestion(question));
     expect(asked[0]?.order).toEqual(order);
   });
 
-  test("no more rows than the limit", async () => {
+  test("usage query requests no more rows than the limit", async () => {
     expect((await ask(aQuestion({ by: ["key"], limit: 10 }))).asked[0]?.rowsMax).toBe(10);
     expect((await ask(aQuestion({ by: ["key"], limit: COUNTED_MAX + 5 }))).asked[0]?.rowsMax).toBe(COUNTED_MAX + 1);
   });
 });
 
-describe("the answer", () => {
-  test("is one row of zeros when nothing was counted, and what was counted else", async () => {
+describe("the usage response", () => {
+  test("usage response is one row, with zeros if nothing was counted", async () => {
     const { usage } = await ask(aQuestion());
     expect(usage).toEqual({ kind: "counted", rows: [aRow({})] });
     const counted = aRow({ total: 3, valid: 2 });
     expect((await ask(aQuestion(), [counted])).usage).toEqual({ kind: "counted", rows: [counted] });
   });
 
-  test("has each hour from that of the start to that of the end, with data or without", async () => {
+  test("usage response has each hour from start to end with or without data", async () => {
     const end = at("2026-03-04T15:05");
     const { usage } = await ask(aQuestion({ slice: "hour", endMs: end }), [
       aRow({ timeMs: at("2026-03-04T10:00"), total: 4 }),
@@ -119,14 +119,14 @@ describe("the answer", () => {
     expect(rows.filter(({ total }) => total > 0)).toEqual([aRow({ timeMs: at("2026-03-04T10:00"), total: 4 })]);
   });
 
-  test("is ordered after it is filled, and cut after it is ordered", async () => {
+  test("usage response is filled, then ordered, then limited", async () => {
     const most = aRow({ timeMs: at("2026-03-03T10:00"), total: 4, valid: 4 });
     const order = { by: "VALID", descending: true } as const;
     const { usage } = await ask(aQuestion({ slice: "hour", order, limit: 2 }), [most]);
     expect(usage).toEqual({ kind: "counted", rows: [most, aRow({ timeMs: at("2026-03-03T09:00") })] });
   });
 
-  test("with as many slices as are allowed is given, with one more it is not", async () => {
+  test("usage response is rejected above the maximum number of slices", async () => {
     const startMs = at("2026-03-03T09:05");
     const { usage } = await ask(aQuestion({ slice: "hour", startMs, endMs: startMs + (FILLED_MAX - 1) * HOUR_MS }));
     expect(usage.kind === "counted" && usage.rows.length).toBe(FILLED_MAX);
@@ -135,19 +135,19 @@ describe("the answer", () => {
     expect((await ask(aQuestion({ slice: "hour", startMs: 0, endMs: 8.64e15 }))).usage.kind).toBe("tooMany");
   });
 
-  test("with more targets than are allowed is not given", async () => {
+  test("usage response is rejected above the maximum number of targets", async () => {
     const rows = Array.from({ length: COUNTED_MAX + 1 }, (_, index) => aRow({ keyId: `key_${index}` }));
     expect((await ask(aQuestion({ by: ["key"] }), rows)).usage).toEqual({ kind: "tooMany", rowsMax: COUNTED_MAX });
     expect((await ask(aQuestion({ by: ["key"] }), rows.slice(1))).usage.kind).toBe("counted");
   });
 });
 
-test("slices without data are filled, and no others", () => {
+test("usage response fills only slices without data", () => {
   const counted = [aRow({ timeMs: 20, total: 1 }), aRow({ timeMs: 15, total: 9 })];
   expect(fillSlices([10, 20], counted)).toEqual([aRow({ timeMs: 10 }), aRow({ timeMs: 20, total: 1 })]);
 });
 
-test("equal rows are in the order of time, whatever the direction", () => {
+test("usage rows with equal values are ordered by time in both directions", () => {
   const rows = [aRow({ timeMs: 3, total: 1 }), aRow({ timeMs: 1, total: 1 }), aRow({ timeMs: 2, total: 2 })];
   const times = (descending: boolean) => inOrder(rows, { by: "total", descending }).map(({ timeMs }) => timeMs);
   expect([times(false), times(true)]).toEqual([

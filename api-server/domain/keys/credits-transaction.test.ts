@@ -33,14 +33,14 @@ async function withFailing(fail: "suspend" | "load") {
   return { t, keyId, key, mend };
 }
 
-test("a counter that cannot be suspended undoes the whole change", async () => {
+test("failure to suspend a credit counter rolls back the whole change", async () => {
   const { t: app, keyId } = await withFailing("suspend");
   const reply = await app.call("keys.updateKey", { keyId, name: "changed", credits: { remaining: 50 } });
   expect(reply.status).toBe(500);
   expect(await app.data("keys.getKey", { keyId })).not.toHaveProperty("name");
 });
 
-test("a counter that cannot be opened again is opened by the next spender; the change was made and is answered so", async () => {
+test("change succeeds if a credit counter cannot be reopened, and the next spender reopens it", async () => {
   const { t: app, keyId, key, mend } = await withFailing("load");
   expect((await app.call("keys.updateKey", { keyId, credits: { remaining: 50 } })).status).toBe(200);
   expect(app.logs.join()).toContain("credit counters stay closed until a spender requests them");

@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => t.close());
 
-test("a request may name more identities than a function call can have arguments", async () => {
+test("key import may name more identities than a function call has arguments", async () => {
   const count = 135_000;
   const tx = await t.deps.db.connect();
   try {
@@ -33,7 +33,7 @@ test("a request may name more identities than a function call can have arguments
   }
 });
 
-test("who makes the same role, and then the same permission, is waited for and not locked out", async () => {
+test("concurrent creation of equal roles and permissions waits without a deadlock", async () => {
   const { apiId } = await t.data("apis.createApi", { name: "orders" });
   const { id: workspaceId } = t.workspace;
   const migrationId = "mig_order";

@@ -76,25 +76,28 @@ test.each([
     noun: "policy pol_1",
     targets: ["policy pol_1 main/shop/orders", "api api_1 -"],
   },
-] as const)("the audit log tells what was released and deleted of kind $kind", ({ kind, events, noun, targets }) => {
-  const recorded = RECORDED[kind];
-  expect(recorded.map(({ event }) => event)).toEqual(events);
-  expect(recorded.map(({ description }) => description)).toEqual([`Released ${noun}`, `Deleted ${noun}`]);
-  expect(recorded[1]?.targets.map(({ type, id, name = "-" }) => `${type} ${id} ${name}`)).toEqual(targets);
-});
+] as const)(
+  "audit log describes release and deletion of an object of kind $kind",
+  ({ kind, events, noun, targets }) => {
+    const recorded = RECORDED[kind];
+    expect(recorded.map(({ event }) => event)).toEqual(events);
+    expect(recorded.map(({ description }) => description)).toEqual([`Released ${noun}`, `Deleted ${noun}`]);
+    expect(recorded[1]?.targets.map(({ type, id, name = "-" }) => `${type} ${id} ${name}`)).toEqual(targets);
+  },
+);
 
-test("every kind is in the list above", () => {
+test("audit tests cover every managed kind", () => {
   expect(Object.keys(RECORDED).sort()).toEqual([...MANAGED_KINDS].sort());
 });
 
-test("a key without a name leaves the name out", () => {
+test("audit log omits the name of a key without a name", () => {
   expect(JSON.parse(JSON.stringify(RECORDED.key[0]?.targets))).toEqual([
     { type: "key", id: "key_1" },
     { type: "api", id: "api_1" },
   ]);
 });
 
-test("what was made, changed and adopted has its words too, and a description of one's own keeps the name of the event", () => {
+test("audit log describes managed creations, changes and adoptions and keeps custom texts", () => {
   const role = { id: "role_1", name: "editor" };
   const words = (["Created", "Updated", "Adopted"] as const).map((done) => auditEvent(MANAGED.role, role, done));
   expect(words.map(({ event, description }) => `${event}: ${description}`)).toEqual([

@@ -14,7 +14,7 @@ const ADOPT = { adopt: true };
 const RELEASE = { release: true };
 const us = { manager: US };
 
-describe("the manager that a row has after a change", () => {
+describe("the manager of a row after a change", () => {
   test.each<{ name: string; stored: string | null; headers: Partial<Management>; after: string | null }>([
     { name: "none, of an unmanaged one without the headers", stored: null, headers: {}, after: null },
     { name: "none, of an unmanaged one that was not to be adopted", stored: null, headers: us, after: null },
@@ -29,12 +29,12 @@ describe("the manager that a row has after a change", () => {
       headers: { ...us, ...ADOPT, ...RELEASE },
       after: null,
     },
-  ])("$name", ({ stored, headers, after }) => {
+  ])("manager of a row after a change: $name", ({ stored, headers, after }) => {
     expect(guardManaged(management(headers), resource, { id: "role_1", manager: stored })).toBe(after);
   });
 
   test.each([{}, us, { ...us, ...ADOPT }, { ...us, ...RELEASE }, ADOPT, RELEASE])(
-    "another's is not changed with %o, and the refusal names the manifest",
+    "change with %o of an object of another manager is rejected with the manifest name",
     (headers) => {
       const change = () => guardManaged(management(headers), resource, { id: "role_1", manager: THEM });
       expect(change).toThrow(expect.objectContaining({ kind: "managed_by_manifest" }));
@@ -45,7 +45,7 @@ describe("the manager that a row has after a change", () => {
   );
 });
 
-test("a delete removes, unless a manager releases", () => {
+test("delete removes an object unless its manager releases it", () => {
   expect(isRemoval(management({}))).toBe(true);
   expect(isRemoval(management(us))).toBe(true);
   expect(isRemoval(management({ ...us, ...RELEASE }))).toBe(false);
@@ -53,7 +53,7 @@ test("a delete removes, unless a manager releases", () => {
   expect(isRemoval(management(RELEASE))).toBe(true);
 });
 
-test("what is created is the caller's; what is there is its only when it adopts", () => {
+test("created object belongs to its caller, an existing one only when adopted", () => {
   expect(creatingManager(management(us))).toBe(US);
   expect(creatingManager(management(ADOPT))).toBeNull();
   expect(adoptingManager(management({ ...us, ...ADOPT }))).toBe(US);
@@ -66,13 +66,13 @@ describe("a statement that may write a manager", () => {
     throw Object.assign(new Error("duplicate key"), { code: "23505", constraint });
   };
 
-  test("is refused with the manager when that has another object of the kind", async () => {
+  test("statement is rejected when the manager already has another object of the kind", async () => {
     const refused = adopting(management(us), resource, breaking("roles_manager"));
     await expect(refused).rejects.toMatchObject({ kind: "managed_exists", cause: { constraint: "roles_manager" } });
     await expect(refused).rejects.toThrow(`${US} already manages another object of this kind`);
   });
 
-  test("fails as it does when something else is wrong with it, and gives what it returns", async () => {
+  test("statement that may write a manager returns its result or original error", async () => {
     await expect(adopting(management(us), resource, breaking("roles_name"))).rejects.not.toThrow(PublicError);
     await expect(adopting(management(us), resource, async () => 7)).resolves.toBe(7);
   });

@@ -49,13 +49,13 @@ const DAYS = "key_verifications_per_day_v1";
 // Columns by their places: 0 time, 3 key_id, 5 outcome, 9 spent_credits, 10 count.
 
 describe("an alias", () => {
-  test("hides the column of the same name, in WHERE and in other columns too", () => {
+  test("analytics alias shadows the column of the same name in every clause", () => {
     const { columns, where } = select(`select spent_credits as count, count + 1 from ${DAYS} where count > 2`);
     expect(columns.map(shape)).toEqual(["t0.9", "plus(t0.9, 1)"]);
     expect(shape(where)).toBe("greater(t0.9, 2)");
   });
 
-  test("means the column within its own definition", () => {
+  test("analytics alias refers to the column inside its own definition", () => {
     expect(columnsOf(`select sum(count) as count from ${DAYS}`)).toEqual(["sum(t0.10)"]);
     expect(columnsOf(`select lower(key_id) as key_id, key_id || 'x' as k from ${DAYS}`)).toEqual([
       "lower(t0.3)",
@@ -63,16 +63,16 @@ describe("an alias", () => {
     ]);
   });
 
-  test("is known before its definition, and within an expression that defines it", () => {
+  test("analytics alias is usable before and within the expression that defines it", () => {
     expect(columnsOf(`select x + 1, count as x from ${DAYS}`)).toEqual(["plus(t0.10, 1)", "t0.10"]);
     expect(columnsOf(`select (count as x) + 1, x from ${DAYS}`)).toEqual(["plus(t0.10, 1)", "t0.10"]);
   });
 
-  test("does not hide a column that is named with its table", () => {
+  test("analytics alias does not shadow a column qualified by its table", () => {
     expect(columnsOf(`select spent_credits as count, ${DAYS}.count from ${DAYS}`)).toEqual(["t0.9", "t0.10"]);
   });
 
-  test("of WITH is known in the SELECT and, when constant, in its subqueries", () => {
+  test("analytics WITH alias is visible in SELECT, and in subqueries if constant", () => {
     expect(columnsOf(`with count * 2 as twice select twice from ${DAYS}`)).toEqual(["multiply(t0.10, 2)"]);
     const inside = select(`with 7 as n select x from (select n as x from ${DAYS})`).from;
     expect(inside.kind === "derived" && inside.body.kind === "select" && inside.body.columns.map(shape)).toEqual(["7"]);
@@ -91,16 +91,16 @@ describe("an alias", () => {
       `select sum(count) as count, avg(count) from ${DAYS}`,
       "an aggregate function cannot be used within another «sum(count)»",
     ],
-  ])("%s is refused", (text, problem) => expect(problemOf(text)).toBe(problem));
+  ])("analytics alias cycle %s is rejected", (text, problem) => expect(problemOf(text)).toBe(problem));
 
-  test("that doubles each time is refused, without taking long", () => {
+  test("exponentially growing analytics aliases are rejected quickly", () => {
     const doubled = Array.from({ length: 60 }, (_, index) => `a${index} + a${index} as a${index + 1}`);
     expect(problemOf(`select count as a0, ${doubled.join(", ")} from ${DAYS}`)).toMatch(/more than 10000 expressions/);
   });
 });
 
 describe("positions", () => {
-  test("in GROUP BY and ORDER BY are columns", () => {
+  test("numbers in analytics GROUP BY and ORDER BY refer to columns", () => {
     const { groupBy, orderBy } = select(`select key_id, sum(count) from ${DAYS} group by 1 order by 2 desc`);
     expect(groupBy.map(shape)).toEqual(["t0.3"]);
     expect(orderBy.map(({ expression }) => shape(expression))).toEqual(["sum(t0.10)"]);
@@ -112,7 +112,7 @@ describe("positions", () => {
       `select key_id, count() from ${DAYS} group by 2`,
       "an aggregate function cannot be used in WHERE, GROUP BY or arrayJoin «count()»",
     ],
-  ])("%s is refused", (text, problem) => expect(problemOf(text)).toBe(problem));
+  ])("analytics column position %s is rejected", (text, problem) => expect(problemOf(text)).toBe(problem));
 });
 
 describe("types", () => {
@@ -136,7 +136,9 @@ describe("types", () => {
       "Array(Int16) Array(Nullable(String)) Array(Nullable(Nothing)) String Array(String)",
     ],
     ["round(count), round(1.5), abs(count), length(key_id), toString(count)", "Int64 Float64 UInt64 UInt64 String"],
-  ])("of %s", (columns, types) => expect(typesOf(`select ${columns} from ${DAYS}`).join(" ")).toBe(types));
+  ])("analytics types of %s", (columns, types) =>
+    expect(typesOf(`select ${columns} from ${DAYS}`).join(" ")).toBe(types),
+  );
 
   test.each([
     [
@@ -145,7 +147,7 @@ describe("types", () => {
     ],
     ["count(), uniq(key_id), groupArray(count), quantile(0.5)(count)", "UInt64 UInt64 Array(Int64) Float64"],
     ["sum(if(count = 1, count, null)), groupArray(if(count = 1, count, null))", "Nullable(Int64) Array(Int64)"],
-  ])("of the aggregates %s", (columns, types) =>
+  ])("analytics types of aggregates %s", (columns, types) =>
     expect(typesOf(`select ${columns} from ${DAYS}`).join(" ")).toBe(types),
   );
 
@@ -162,7 +164,7 @@ describe("types", () => {
     ["nothing", "there is no column nothing here"],
     ["tags[0]", "the elements of an array are counted from 1"],
     ["toDate(now(), 'Asia/Tokyo')", "times are in UTC; other time zones are not supported"],
-  ])("%s is refused", (column, problem) =>
+  ])("analytics expression %s has a type error", (column, problem) =>
     expect(problemOf(`select ${column} from ${DAYS}`)).toContain(`${problem} «`),
   );
 });
@@ -171,7 +173,7 @@ describe("time of a raw table", () => {
   const where = (condition: string, table = "key_verifications_v1") =>
     shape(select(`select 1 from ${table} where ${condition}`).where);
 
-  test("is compared in ms with dates, date-times and their texts", () => {
+  test("raw analytics time compares in ms with dates, date-times and strings", () => {
     const ms = (date: string) => `toUnixTimestamp64Milli(toDateTime64(${date}))`;
     expect(where("time >= now()")).toBe(`greaterOrEquals(t0.0, ${ms("now()")})`);
     expect(where("today() < time")).toBe(`less(${ms("today()")}, t0.0)`);
@@ -183,14 +185,14 @@ describe("time of a raw table", () => {
     );
   });
 
-  test("is a number elsewhere, and a bucket's time is no number", () => {
+  test("raw analytics time is numeric elsewhere, but bucket time is not", () => {
     expect(where("time > 5")).toBe("greater(t0.0, 5)");
     expect(where("time > '2042-01-02'", DAYS)).toBe("greater(t0.0, 2042-01-02)");
   });
 });
 
 describe("grouping", () => {
-  test("a column is aggregated or within a key", () => {
+  test("ungrouped analytics column must be aggregated", () => {
     expect(columnsOf(`select upper(key_id) as k, count() from ${DAYS} group by key_id`)).toEqual([
       "upper(t0.3)",
       "count()",
@@ -202,7 +204,7 @@ describe("grouping", () => {
     expect(problemOf(`select key_id, count() from ${DAYS}`)).toContain("«key_id»");
   });
 
-  test("the same arrayJoin is one", () => {
+  test("equal arrayJoin expressions in an analytics query are one expression", () => {
     const body = select(`select arrayJoin(tags) as tag, arrayJoin(tags), arrayJoin([1]) from ${DAYS} where tag = 'a'`);
     expect(body.columns.map(shape)).toEqual(["arrayJoin 0", "arrayJoin 0", "arrayJoin 1"]);
     expect(body.arrayJoins).toHaveLength(2);
@@ -212,13 +214,13 @@ describe("grouping", () => {
 describe("joins", () => {
   const JOINED = `${DAYS} a join key_verifications_per_hour_v1 b on a.key_id = b.key_id`;
 
-  test("a name without a table is the first table's, and the answer names the second's in full", () => {
+  test("unqualified analytics column refers to the first joined table", () => {
     const { body, names } = resolved(`select key_id, a.count, b.count, b.count + 1 from ${JOINED}`);
     expect(body.kind === "select" && body.columns.map(shape)).toEqual(["t0.3", "t0.10", "t1.10", "plus(t1.10, 1)"]);
     expect(names).toEqual(["key_id", "count", "b.count", "plus(b.count, 1)"]);
   });
 
-  test("of three tables a name that several have is qualified for the first as well", () => {
+  test("ambiguous analytics column of three tables is qualified by the first table", () => {
     const days = `(select key_id, count from ${DAYS})`;
     const three = `${days} a join (select key_id, 2 as m from ${DAYS}) b on a.key_id = b.key_id join ${days} c on b.key_id = c.key_id`;
     expect(resolved(`select a.key_id, a.count, b.m, c.count from ${three}`).names).toEqual([
@@ -229,20 +231,20 @@ describe("joins", () => {
     ]);
   });
 
-  test("USING makes one column of two", () => {
+  test("analytics USING merges the columns of two tables into one", () => {
     const { names } = resolved(
       `select * from (select key_id, count from ${DAYS}) a left join (select key_id, time from ${DAYS}) b using (key_id)`,
     );
     expect(names).toEqual(["key_id", "count", "time"]);
   });
 
-  test("two tables of one name are refused", () => {
+  test("two analytics tables with one name are rejected", () => {
     expect(problemOf(`select 1 from ${DAYS} join ${DAYS} on 1 = 1`)).toContain("give them aliases");
   });
 });
 
 describe("CTEs", () => {
-  test("are resolved once, in an order in which each reads those before it", () => {
+  test("analytics CTEs are resolved once in dependency order", () => {
     const { common, body } = resolved(
       `with x as (select count as c from ${DAYS}), y as (select c + 1 as d from x) select a.d from y a join y b on a.d = b.d`,
     );
@@ -253,12 +255,12 @@ describe("CTEs", () => {
     ]);
   });
 
-  test("do not see themselves", () => {
+  test("analytics CTE cannot refer to itself", () => {
     expect(problemOf("with x as (select * from x) select * from x")).toBe("there is no table x «x»");
   });
 });
 
-test("an expression is named as ClickHouse names it", () => {
+test("unnamed analytics expression is named as in ClickHouse", () => {
   const names = (columns: string, rest = "") => resolved(`select ${columns} from ${DAYS} ${rest}`).names;
   expect(
     names("SUM(count), COUNT(*), count(distinct key_id), sum(count) filter (where count > 1), quantile(0.5)(count)"),

@@ -18,9 +18,11 @@ async function answerTo(expression: string): Promise<unknown> {
 }
 
 const responds = (cases: readonly (readonly [string, unknown])[]) =>
-  test.each(cases)("%s is %j", async (expression, expected) => expect(await answerTo(expression)).toEqual(expected));
+  test.each(cases)("analytics query %s returns %j", async (expression, expected) =>
+    expect(await answerTo(expression)).toEqual(expected),
+  );
 
-test("the keys with the most usage of 30 days", async () => {
+test("analytics query returns the most used keys of 30 days", async () => {
   const top = `SELECT key_id, SUM(count) AS total FROM key_verifications_per_day_v1
                 WHERE time >= now() - INTERVAL 30 DAY AND outcome = 'VALID' GROUP BY key_id ORDER BY total DESC LIMIT 10`;
   expect(await usage.rows(top)).toEqual([
@@ -29,13 +31,13 @@ test("the keys with the most usage of 30 days", async () => {
   ]);
 });
 
-test.each([" 42", "0x1F", "1_000", "4.0", "", "4x"])("toInt64 of a column's text %j is refused", async (text) => {
+test.each([" 42", "0x1F", "1_000", "4.0", "", "4x"])("toInt64 rejects column text %j", async (text) => {
   await expect(answerTo(`toInt64(concat('${text}', substring(identifier, 100)))`)).rejects.toThrow(
     "A text is not a value of the type",
   );
 });
 
-test("toInt64 of a column's text of digits", async () => {
+test("toInt64 converts column text of digits", async () => {
   expect(await answerTo("toInt64(concat('-042', substring(identifier, 100)))")).toBe(-42);
 });
 
@@ -46,13 +48,15 @@ describe("over no rows", () => {
     ["avg(count), quantile(0.5)(count)", [null, null]],
     ["groupArray(key_id), uniq(key_id)", [[], 0]],
     ["sum(if(count > 1, count, null))", [null]],
-  ])("%s", async (columns, expected) => expect(await usage.values(`select ${columns} ${none}`)).toEqual([expected]));
+  ])("analytics aggregate without rows: %s", async (columns, expected) =>
+    expect(await usage.values(`select ${columns} ${none}`)).toEqual([expected]),
+  );
 
-  test("a group has no row at all", async () => {
+  test("analytics GROUP BY without rows returns no group", async () => {
     expect(await usage.rows(`select key_id, sum(count) ${none} group by key_id`)).toEqual([]);
   });
 
-  test("a subquery that is a value is null", async () => {
+  test("scalar analytics subquery without rows is null", async () => {
     expect(await answerTo(`(select max(count) ${none})`)).toBe(0);
     expect(await answerTo(`(select count ${none})`)).toBe(null);
   });
@@ -88,7 +92,7 @@ describe("numbers", () => {
   );
 });
 
-describe("truth", () => {
+describe("booleans", () => {
   responds([
     ["tokens > 2", 1],
     ["sum(tokens > 2)", 1],
@@ -177,7 +181,7 @@ describe("texts", () => {
     [`JSONExtractString('{"a":"x\\\\u0000y"}', 'a')`, ""],
   ]);
 
-  test("are ordered by bytes", async () => {
+  test("analytics query orders text by bytes", async () => {
     const values = await usage.values("select external_id from key_verifications_per_day_v1 order by external_id");
     expect(values.flat()).toEqual(["user_B", "user_a", "ünal"]);
     expect(await usage.values("select min(identifier), max(identifier) from ratelimits_v1")).toEqual([["Bob", "é"]]);
@@ -196,7 +200,7 @@ describe("arrays", () => {
     ["[1.5, 2]", [1.5, 2]],
   ]);
 
-  test("arrayJoin drops empty arrays, and the same expression is expanded once", async () => {
+  test("arrayJoin drops empty arrays and expands equal expressions once", async () => {
     const text =
       "select key_id, arrayJoin(tags) as tag, arrayJoin(tags) from key_verifications_per_day_v1 order by key_id, tag";
     expect(await usage.values(text)).toEqual([
@@ -206,7 +210,7 @@ describe("arrays", () => {
     ]);
   });
 
-  test("tags are grouped by", async () => {
+  test("analytics query groups rows by tags", async () => {
     const text =
       "select arrayJoin(tags) as tag, sum(count) from key_verifications_per_day_v1 group by tag order by tag";
     expect(await usage.values(text)).toEqual([
@@ -226,7 +230,7 @@ describe("aggregates", () => {
     ["count(if(tokens > 3, 1, null)), groupArray(if(tokens > 4, tokens, null))", [2, [5]]],
     ["max(if(tokens > 4, nan, latency)), sum(if(tokens > 4, nan, latency))", [2.5, null]],
     ["count() - 5, sum(tokens) * 2", [-2, 24]],
-  ])("%s", async (columns, expected) => {
+  ])("analytics aggregates %s", async (columns, expected) => {
     expect(await usage.values(`select ${columns} from ratelimits_v1`)).toEqual([expected]);
   });
 });
@@ -234,7 +238,7 @@ describe("aggregates", () => {
 describe("order", () => {
   const values = async (text: string) => (await usage.values(text)).flat();
 
-  test("null and NaN are last in both directions", async () => {
+  test("analytics ORDER BY puts null and NaN last in both directions", async () => {
     const ofNull = "select if(tokens = 4, null, tokens) as x from ratelimits_v1 order by x";
     expect(await values(ofNull)).toEqual([3, 5, null]);
     expect(await values(`${ofNull} desc`)).toEqual([5, 3, null]);
@@ -244,7 +248,7 @@ describe("order", () => {
     expect(await values(`${ofNaN} desc`)).toEqual([1.5, 0.5, null]);
   });
 
-  test("DISTINCT rows are ordered by expressions of their columns", async () => {
+  test("analytics SELECT DISTINCT allows ORDER BY expressions of its columns", async () => {
     expect(await values("select distinct passed from ratelimits_v1 order by passed desc")).toEqual([true, false]);
     expect(await values("select distinct tokens from ratelimits_v1 order by -tokens")).toEqual([5, 4, 3]);
   });
@@ -254,21 +258,21 @@ describe("WITH FILL", () => {
   const DAYS = "select time, sum(count) as n from key_verifications_per_day_v1 group by time order by time";
   const day = (date: number, n: number) => [`2042-06-0${date}T00:00:00Z`, n];
 
-  test("adds the days between the rows", async () => {
+  test("analytics WITH FILL adds rows for missing days", async () => {
     expect(await usage.values(`${DAYS} with fill`)).toEqual([day(1, 1), day(2, 2), day(3, 0), day(4, 0), day(5, 4)]);
   });
 
-  test("TO is exclusive, and rows outside stay", async () => {
+  test("analytics WITH FILL excludes TO and keeps rows outside the range", async () => {
     const text = `${DAYS} with fill from toDate('2042-06-02') to toDate('2042-06-04')`;
     expect(await usage.values(text)).toEqual([day(1, 1), day(2, 2), day(3, 0), day(5, 4)]);
   });
 
-  test("goes downwards, and keeps rows that are off the step", async () => {
+  test("analytics WITH FILL works downwards and keeps rows between steps", async () => {
     const text = "select tokens from ratelimits_v1 order by tokens desc with fill from 8 to 0 step -3";
     expect((await usage.values(text)).flat()).toEqual([8, 5, 4, 3, 2]);
   });
 
-  test("works without rows, has defaults in other columns, and comes before LIMIT", async () => {
+  test("analytics WITH FILL works without rows, uses defaults and precedes LIMIT", async () => {
     const none = `select toStartOfMonth(time) as m, groupArray(key_id), count() > 0 from key_verifications_per_day_v1
                    where count > 5000 group by m order by m with fill from toDate('2042-01-31') to toDate('2042-05-01') step interval 1 month limit 2`;
     expect(await usage.values(none)).toEqual([
@@ -277,7 +281,7 @@ describe("WITH FILL", () => {
     ]);
   });
 
-  test("fills each part by itself, where something is ordered by before", async () => {
+  test("analytics WITH FILL fills each group of a preceding sort column separately", async () => {
     const text = `select key_id, time, count from key_verifications_per_day_v1 order by key_id, time with fill to toDate('2042-06-04')`;
     expect(await usage.values(text)).toEqual([
       ["key_a", ...day(1, 1)],
@@ -289,7 +293,7 @@ describe("WITH FILL", () => {
     ]);
   });
 
-  test("is part of a subquery, and of DISTINCT rows", async () => {
+  test("analytics WITH FILL works in subqueries and with DISTINCT", async () => {
     expect(await usage.values(`select count(), sum(n) from (${DAYS} with fill)`)).toEqual([[5, 7]]);
     expect(
       (await usage.values("select distinct tokens from ratelimits_v1 order by tokens with fill to 7")).flat(),
@@ -302,7 +306,7 @@ describe("joins", () => {
     usage.values(`select a.key_id, a.n, b.key_id, b.n from (select key_id, sum(count) as n from key_verifications_per_day_v1 where key_id = 'key_a' group by key_id) a
       ${type} join (select key_id, sum(count) as n from key_verifications_per_hour_v1 where key_id = 'key_b' group by key_id) b on a.key_id = b.key_id order by a.key_id`);
 
-  test("fill the empty side with defaults", async () => {
+  test("analytics outer join fills the empty side with defaults", async () => {
     expect(await pairs("left")).toEqual([["key_a", 5, "", 0]]);
     expect(await pairs("right")).toEqual([["", 0, "key_b", 2]]);
     expect(await pairs("full")).toEqual([
@@ -312,7 +316,7 @@ describe("joins", () => {
     expect(await pairs("inner")).toEqual([]);
   });
 
-  test("USING has one column", async () => {
+  test("analytics join with USING returns one column", async () => {
     const text = `select key_id, n, m from (select key_id, count() as n from key_verifications_per_day_v1 group by key_id) a
       full join (select 'other' as key_id, 7 as m from ratelimits_v1 limit 1) b using (key_id) order by key_id`;
     expect(await usage.values(text)).toEqual([
@@ -327,25 +331,25 @@ describe("sets and CTEs", () => {
   const values = async (text: string) => (await usage.values(text)).map((row) => row[0]).sort();
   const KEYS = "select key_id from key_verifications_per_day_v1";
 
-  test("EXCEPT takes away as many rows as the other side has", async () => {
+  test("analytics EXCEPT removes as many rows as the other side has", async () => {
     expect(await values(`${KEYS} except select 'key_a' from ratelimits_v1 limit 1`)).toEqual(["key_a", "key_b"]);
     expect(await values(`${KEYS} except distinct select 'key_b' from ratelimits_v1`)).toEqual(["key_a"]);
     expect(await values(`${KEYS} union distinct select 'key_b' from ratelimits_v1`)).toEqual(["key_a", "key_b"]);
   });
 
-  test("a UNION has the type that holds both sides", async () => {
+  test("analytics UNION has a type that holds both sides", async () => {
     expect(await values("select 1 from ratelimits_v1 limit 1 union all select 1.5 from ratelimits_v1 limit 1")).toEqual(
       [1, 1.5],
     );
   });
 
-  test("a CTE is read twice", async () => {
+  test("analytics CTE can be used twice", async () => {
     const text = `with days as (select key_id, sum(count) as n from key_verifications_per_day_v1 group by key_id)
       select a.n + b.n from days a join days b on a.key_id = b.key_id order by 1`;
     expect((await usage.values(text)).flat()).toEqual([4, 10]);
   });
 
-  test("IN asks a subquery, in which null is no member", async () => {
+  test("analytics IN subquery ignores null", async () => {
     expect(
       await values(
         "select tokens from ratelimits_v1 where tokens in (select count + 1 from key_verifications_per_day_v1)",
@@ -356,7 +360,7 @@ describe("sets and CTEs", () => {
   });
 });
 
-test("windows have frames, and beyond the partition a default", async () => {
+test("analytics window functions have frames and default values outside the partition", async () => {
   const text = `select tokens, lag(tokens) over w, lead(tokens, 1, 9) over w, row_number() over w, sum(tokens) over (order by tokens rows between 1 preceding and current row),
       max(tokens) over (order by tokens rows between unbounded preceding and 1 preceding), first_value(identifier) over w, avg(tokens) over ()
     from ratelimits_v1 window w as (order by tokens) order by tokens`;
@@ -367,7 +371,7 @@ test("windows have frames, and beyond the partition a default", async () => {
   ]);
 });
 
-describe("what Postgres cannot answer with the same numbers", () => {
+describe("what Postgres cannot compute identically", () => {
   test.each([
     "1.5 % 2",
     "18446744073709551615",
@@ -381,7 +385,7 @@ describe("what Postgres cannot answer with the same numbers", () => {
     "toDateTime64(now(), 6)",
     "uniq(tokens) over ()",
     "'a\\0b'",
-  ])("%s is refused with its place", async (expression) => {
+  ])("analytics expression %s is rejected with its position on Postgres", async (expression) => {
     await expect(usage.rows(`select ${expression} from ratelimits_v1`)).rejects.toMatchObject({
       name: "QueryProblem",
       kind: "invalid_analytics_query",
@@ -389,7 +393,7 @@ describe("what Postgres cannot answer with the same numbers", () => {
     });
   });
 
-  test("a format within a format does not become a text without end", async () => {
+  test("nested analytics format calls are limited in size", async () => {
     const nested = Array.from({ length: 5 }).reduce<string>(
       (timestamp) => `toDateTime(toInt64(formatDateTime(${timestamp}, '${"%S".repeat(200)}')))`,
       "now()",
@@ -397,7 +401,7 @@ describe("what Postgres cannot answer with the same numbers", () => {
     await expect(usage.rows(`select ${nested} from ratelimits_v1`)).rejects.toThrow("this formatDateTime is too long");
   });
 
-  test("a text that is no number is an error of the query", async () => {
+  test("converting non-numeric text to a number is an analytics query error", async () => {
     await expect(usage.rows("select toInt64(identifier) from ratelimits_v1")).rejects.toMatchObject({
       reason: "query",
     });

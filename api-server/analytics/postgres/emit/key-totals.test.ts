@@ -15,7 +15,7 @@ function viewsOf(text: string): string[] {
 
 const DAYS = "key_verifications_per_day_v1";
 
-describe("the totals per key answer", () => {
+describe("queries on totals per key", () => {
   test.each([
     `SELECT key_id, SUM(count) AS total FROM ${DAYS} WHERE time >= now() - INTERVAL 30 DAY GROUP BY key_id ORDER BY total DESC LIMIT 10`,
     `SELECT time, sum(spent_credits) / 2, uniq(key_id), uniqExact(key_id), count(distinct key_id) FROM ${DAYS} GROUP BY time`,
@@ -24,10 +24,10 @@ describe("the totals per key answer", () => {
     `SELECT key_id FROM ${DAYS} GROUP BY key_id HAVING sum(count) > 100`,
     `SELECT key_id, sum(sum(count)) OVER () FROM ${DAYS} GROUP BY key_id`,
     `SELECT toStartOfWeek(time) AS week, SUM(count) FROM ${DAYS} GROUP BY week ORDER BY week WITH FILL STEP 7`,
-  ])("%s", (text) => expect(viewsOf(text)).toEqual(["key_totals_per_day"]));
+  ])("totals per key serve the analytics query %s", (text) => expect(viewsOf(text)).toEqual(["key_totals_per_day"]));
 });
 
-describe("the table itself is read where its rows can be told apart", () => {
+describe("queries that need the table itself", () => {
   test.each([
     ["a column that the totals lack", `SELECT key_id, sum(count) FROM ${DAYS} WHERE outcome = 'VALID' GROUP BY key_id`],
     ["in a condition of an aggregate", `SELECT sumIf(count, outcome = 'VALID') FROM ${DAYS}`],
@@ -56,19 +56,21 @@ describe("the table itself is read where its rows can be told apart", () => {
       `SELECT sum(count) FROM ${DAYS} WHERE time > (SELECT min(time) FROM ${DAYS} WHERE outcome = 'VALID')`,
     ],
     ["a list of another query", `SELECT sum(count) FROM ${DAYS} WHERE time IN (SELECT time FROM ${DAYS})`],
-  ])("%s", (_, text) => expect(new Set(viewsOf(text))).toEqual(new Set([DAYS])));
+  ])("analytics query with %s reads the table itself", (_, text) =>
+    expect(new Set(viewsOf(text))).toEqual(new Set([DAYS])),
+  );
 
-  test("a join", () => {
+  test("analytics query with a join reads the table itself", () => {
     expect(viewsOf(`SELECT sum(a.count) FROM ${DAYS} a JOIN ${DAYS} b ON a.key_id = b.key_id`)).toEqual([DAYS, DAYS]);
   });
 
-  test("each SELECT of a query for itself", () => {
+  test("each analytics SELECT chooses the totals per key separately", () => {
     const text = `SELECT key_id, sum(count) AS n FROM ${DAYS} GROUP BY key_id
                   UNION ALL SELECT key_id, count() FROM ${DAYS} GROUP BY key_id`;
     expect(viewsOf(text)).toEqual(["key_totals_per_day", DAYS]);
   });
 
-  test("a table of another time", () => {
+  test("analytics query of another time unit reads the table itself", () => {
     expect(viewsOf("SELECT sum(count) FROM key_verifications_per_hour_v1")).toEqual(["key_verifications_per_hour_v1"]);
   });
 });
