@@ -11,7 +11,7 @@ import { pythonWith } from "../harness/parts/python-package.ts";
 import { issuerOf } from "./keys.ts";
 
 /*
- * docs/guides/api/generated-clients.md as written, on a real api-server: generators make clients of the document that it serves, and a call
+ * examples/clients/README.md as written, on a real api-server: generators make clients of the document that it serves, and a call
  * by each is type-checked and sent. Only what installs packages is done by the harness, once; the versions are those of the page.
  */
 
