@@ -32,7 +32,7 @@ describe("the header", () => {
     { name: "the token alone", header: (key: string) => key, status: 401 },
     { name: "several spaces", header: (key: string) => `  Bearer    ${key}  `, status: 404 },
     { name: "as it should be", header: (key: string) => `Bearer ${key}`, status: 404 },
-  ])("$name: $status", async ({ header, status }) => {
+  ])("Authorization header $name: $status", async ({ header, status }) => {
     const reply = await ask(header(t.workspace.rootKey));
     expect(reply.status).toBe(status);
     if (status === 401) {
@@ -43,7 +43,7 @@ describe("the header", () => {
 });
 
 describe("the root key", () => {
-  test("unknown, revoked, an ordinary key, disabled and expired get the same response", async () => {
+  test("invalid root keys of any kind get the same response", async () => {
     const { apiId } = await t.data("apis.createApi", { name: "abc" });
     const { key } = await t.data("keys.createKey", { apiId });
     const revoked = await t.rootKey(["api.*.read_api"]);
@@ -60,7 +60,7 @@ describe("the root key", () => {
     expect(new Set(bodies.map((body) => JSON.stringify(body))).size).toBe(1);
   });
 
-  test("is still valid in the millisecond of its expiry, and needs no change to expire", async () => {
+  test("root key is valid through the exact millisecond of its expiry", async () => {
     const fixed = Date.now() + 1_000_000;
     let nowMs = fixed;
     const clock = await buildTestApp({ deps: () => ({ nowMs: () => nowMs }) });
@@ -72,7 +72,7 @@ describe("the root key", () => {
     await clock.close();
   });
 
-  test("of a deleted workspace is 401, of a disabled one 403", async () => {
+  test("root key of a deleted workspace is 401 and of a disabled one 403", async () => {
     const workspace = await t.makeWorkspace();
     const set = async (text: string) => {
       await t.deps.db.query(`update workspaces set ${text} where id = $1`, [workspace.id]);
@@ -89,7 +89,7 @@ describe("the root key", () => {
     expect((await ask(`Bearer ${workspace.rootKey}`)).status).toBe(401);
   });
 
-  test("is cached, absence too, until the change stream drops it", async () => {
+  test("root key and its absence are cached until a change arrives", async () => {
     const rootKey = await t.rootKey(["api.*.read_api"]);
     expect((await ask(`Bearer ${rootKey}`)).status).toBe(404);
     await t.deps.db.query("update root_keys set deleted_at = 1 where hash = $1", [hashKey(rootKey)]);
@@ -102,7 +102,7 @@ describe("the root key", () => {
     expect((await ask(`Bearer ${rootKey}`)).status).toBe(404);
   });
 
-  test("is read again after a new projection", async () => {
+  test("root key is reloaded after a new projection", async () => {
     const other = await buildTestApp();
     const status = async () => (await other.call("apis.getApi", { apiId: "api_missing0" })).status;
     expect(await status()).toBe(404);
@@ -113,7 +113,7 @@ describe("the root key", () => {
     await other.close();
   });
 
-  test("is read again while the change stream is more than 30 s behind", async () => {
+  test("root key is reloaded while the change stream is over 30 s behind", async () => {
     const stale = await buildTestApp();
     const status = async () => (await stale.call("apis.getApi", { apiId: "api_missing0" })).status;
     expect(await status()).toBe(404);
@@ -125,7 +125,7 @@ describe("the root key", () => {
     await stale.close();
   });
 
-  test("being used leaves no mark: no event, no time of last use", async () => {
+  test("using a root key records no event and no last use", async () => {
     const rootKey = await t.rootKey(["api.*.read_api"]);
     const before = await t.deps.db.query("select * from root_keys where hash = $1", [hashKey(rootKey)]);
     await ask(`Bearer ${rootKey}`);
@@ -134,7 +134,7 @@ describe("the root key", () => {
   });
 
   test.each([["*"], ["api.*.*"], ["api.*"], ["API.*.read_api"], ["api.*.read_apis"]])(
-    "a grant of %s grants nothing",
+    "invalid root key permission %s grants nothing",
     async (grant) => {
       const rootKey = await t.rootKey([grant]);
       const reply = await ask(`Bearer ${rootKey}`);

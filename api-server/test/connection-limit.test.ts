@@ -93,7 +93,7 @@ describe("at the limit", () => {
   test.each([
     { name: "at the direct front", isDirect: true },
     { name: "at Node's server", isDirect: false },
-  ])("the client that has been awaited longest is closed, $name", async ({ isDirect }) => {
+  ])("connection limit closes the client that has been idle longest, $name", async ({ isDirect }) => {
     await start({ maxConnections: 3, trustedProxies: ["127.0.0.1"] });
     const request = isDirect ? call("keys.verifyKey", { key: "k" }) : SIMPLE;
     const [first, second, third] = [await openOne(), await openOne(), await openOne()];
@@ -105,7 +105,7 @@ describe("at the limit", () => {
     expect([await openConnections(), await counted("evicted"), await counted("rejected")]).toEqual([3, 1, 0]);
   });
 
-  test("a body that does not come makes room", async () => {
+  test("connection limit evicts a connection whose body does not arrive", async () => {
     await start({ maxConnections: 1, trustedProxies: ["127.0.0.1"] });
     const uploading = await openOne();
     await begun(uploading, HALF_A_BODY);
@@ -117,7 +117,7 @@ describe("at the limit", () => {
   test.each([
     { name: "at the direct front", path: "keys.verifyKey", body: { key: "k" } },
     { name: "at Node's server", path: "apis.getApi", body: { apiId: "api_missing0" } },
-  ])("what the server works on stays, and the new connection is closed, $name", async ({ path, body }) => {
+  ])("connection limit rejects a new connection when all others are in use, $name", async ({ path, body }) => {
     await start({ maxConnections: 2, trustedProxies: ["127.0.0.1"] });
     const blocker = await t.deps.db.connect();
     await blocker.query("begin");
@@ -134,7 +134,7 @@ describe("at the limit", () => {
     await answered(open(), SIMPLE);
   });
 
-  test("an address has half of the connections, and makes room for its own", async () => {
+  test("connection limit gives one address half of the connections and evicts its own", async () => {
     await start({ maxConnections: 4 });
     const own = [await openOne(), await openOne()];
     const closed = closing(own[0]?.socket as Socket);
@@ -147,7 +147,7 @@ describe("at the limit", () => {
 });
 
 describe("with TLS", () => {
-  test("handshakes count, and make room", async () => {
+  test("connection limit counts and evicts TLS handshakes", async () => {
     await start({ maxConnections: 2, certificate, trustedProxies: ["127.0.0.1"] });
     const silent = await openOne();
     const secured = await openOne({ isTls: true });

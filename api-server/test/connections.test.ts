@@ -118,15 +118,15 @@ describe("an invalid request", () => {
     },
     { name: "a tunnel", sent: "CONNECT example.com:443 HTTP/1.1\r\nHost: a\r\n\r\n", kind: "405 method_not_allowed" },
     { name: "half a head", sent: "GET /v2/liveness HTTP/1.1\r\nHo", kind: "408 request_timeout" },
-  ])("$name: $kind", async ({ sent, kind }) => {
+  ])("invalid HTTP request $name: $kind", async ({ sent, kind }) => {
     expect(kindsOf(await send(sent))).toEqual([kind]);
   });
 
-  test("a connection without a request gets no response", async () => {
+  test("connection closed without a request gets no response", async () => {
     expect(await send()).toBe("");
   });
 
-  test("a connection without a further request gets no further response", async () => {
+  test("connection closed after a request gets no further response", async () => {
     const { socket, received } = open();
     socket.write(good());
     await waitFor("the answer", () => received().includes("req_"));
@@ -152,7 +152,7 @@ describe("several requests on one connection", () => {
     { name: "no Host", behind: "GET /v2/liveness HTTP/1.1\r\nConnection: close\r\n\r\n", last: "400 invalid_input" },
     { name: "a tunnel", behind: "CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n", last: "405 method_not_allowed" },
     { name: "half a request", behind: "GET /v2/liveness HTTP/1.1\r\nHo", last: "408 request_timeout" },
-  ])("$name after valid ones does not affect their responses", async ({ behind, last }) => {
+  ])("invalid request $name after valid ones does not affect their responses", async ({ behind, last }) => {
     expect(kindsOf(await send(`${good()}${slow()}${good()}${behind}`))).toEqual([
       "200",
       "404 api_not_found",
@@ -163,12 +163,12 @@ describe("several requests on one connection", () => {
     expect(kindsOf(await send(slow(), behind))).toEqual(["404 api_not_found", last]);
   });
 
-  test("bytes after a request that closes the connection are ignored", async () => {
+  test("bytes after a request with `Connection: close` are ignored", async () => {
     expect(kindsOf(await send(`${good("Connection: close\r\n")}garbage\r\n\r\n`))).toEqual(["200"]);
   });
 });
 
-describe("a client that closes its direction at once", () => {
+describe("a client that half-closes its connection", () => {
   test.each([
     { name: "after one request", sent: () => slow(), kinds: ["404 api_not_found"] },
     {
@@ -182,7 +182,7 @@ describe("a client that closes its direction at once", () => {
       kinds: ["404 api_not_found", "400 request_body_unreadable"],
     },
     { name: "before anything", sent: () => "", kinds: [] },
-  ])("$name gets its responses", async ({ sent, kinds }) => {
+  ])("half-closed client $name gets its responses", async ({ sent, kinds }) => {
     const { socket, received, closed } = open();
     socket.end(sent());
     await closed;
@@ -221,13 +221,13 @@ describe("a body that is too large", () => {
   }
 
   test.each(["length", "chunks"] as const)(
-    "is 413 also for one that writes 30 MB before it reads (%s)",
+    "oversized body is 413 even if the client writes 30 MB before reading (%s)",
     async (framing) => {
       expect(kindsOf(await writeThenRead(30 * MIB, framing))).toEqual(["413 request_body_too_large"]);
     },
   );
 
-  test("one that waits for 100 Continue gets 413 instead", async () => {
+  test("oversized body with Expect gets 413 instead of 100 Continue", async () => {
     const { socket, received } = open(patientPort);
     socket.write(head(`Content-Length: ${30 * MIB}`, "Expect: 100-continue\r\n"));
     await waitFor("an answer", () => received().includes("requestId"));
@@ -235,7 +235,7 @@ describe("a body that is too large", () => {
     socket.destroy();
   });
 
-  test("one that is small enough gets 100 Continue", async () => {
+  test("body within the limit gets 100 Continue", async () => {
     const { socket, received } = open(patientPort);
     socket.write(head("Content-Length: 2", "Expect: 100-continue\r\n"));
     await waitFor("the word", () => received() === "HTTP/1.1 100 Continue\r\n\r\n");
@@ -244,7 +244,7 @@ describe("a body that is too large", () => {
     socket.destroy();
   });
 
-  test("none of it is kept in memory, and an endless one ends with a closed connection", async () => {
+  test("oversized body is discarded, and an endless one ends with a closed connection", async () => {
     const before = heldBytes();
     const uploads = Array.from({ length: 8 }, () => open(patientPort));
     for (const { socket } of uploads) socket.write(head(`Content-Length: ${1e12}`));

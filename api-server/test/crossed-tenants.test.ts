@@ -92,26 +92,30 @@ describe.each([
   "a root key with all of this workspace",
   "a root key with tuples that name their ids",
 ])("%s", (caller) => {
-  test.each(ofAdmins)("sees and changes nothing of theirs with $path", async ({ path, permissions }) => {
-    const call = callers[caller] as (path: string, body: unknown) => Promise<Reply>;
-    for (const makeCall of Object.values(sampleCallsOf(path))) {
-      const { body } = await makeCall(resourcesOf(ours));
-      const plain = await call(path, body);
-      expectNothingOfTheirs(plain, body);
-      if (permissions.some(({ type }) => type === "installation")) expect(plain.status).toBe(403);
-      let naming = body;
-      for (const reference of references.get(path) ?? []) {
-        const [value] = reference.values(theirs, body);
-        if (value !== undefined && valueIn(body, reference) !== undefined) naming = withValue(naming, reference, value);
+  test.each(ofAdmins)(
+    "caller cannot see or change another workspace's objects with $path",
+    async ({ path, permissions }) => {
+      const call = callers[caller] as (path: string, body: unknown) => Promise<Reply>;
+      for (const makeCall of Object.values(sampleCallsOf(path))) {
+        const { body } = await makeCall(resourcesOf(ours));
+        const plain = await call(path, body);
+        expectNothingOfTheirs(plain, body);
+        if (permissions.some(({ type }) => type === "installation")) expect(plain.status).toBe(403);
+        let naming = body;
+        for (const reference of references.get(path) ?? []) {
+          const [value] = reference.values(theirs, body);
+          if (value !== undefined && valueIn(body, reference) !== undefined)
+            naming = withValue(naming, reference, value);
+        }
+        const reply = await call(path, naming);
+        expectNothingOfTheirs(reply, naming);
       }
-      const reply = await call(path, naming);
-      expectNothingOfTheirs(reply, naming);
-    }
-    expect(await dumpWorkspace(t.deps.db, theirId)).toBe(before);
-  });
+      expect(await dumpWorkspace(t.deps.db, theirId)).toBe(before);
+    },
+  );
 });
 
-test("what is counted here does not grow with theirs", async () => {
+test("usage totals of a workspace exclude other workspaces", async () => {
   const counts = async () => {
     const ask = (path: string, body: object = {}) => t.data(`admin.${path}`, body, { rootKey: ours.rootKey });
     return {
@@ -149,7 +153,7 @@ describe("the header Postern-Workspace", () => {
     other = await signIn(t, { workspaceId: theirId, role: "viewer" });
   });
 
-  test("leads where its id says, and not to the workspace that has this id as its name", async () => {
+  test("Postern-Workspace selects a workspace by id before one with that name", async () => {
     const at = async (who: PersonAtPage, workspace: string) =>
       (await who.call("workspaces.getWorkspace", {}, { "postern-workspace": workspace })).body;
     expect((await at(person, ours.id)).data.id).toBe(ours.id);

@@ -148,7 +148,7 @@ describe.each(KINDS)("%s", (of) => {
   beforeAll(() => start(of));
   afterAll(() => t.close());
 
-  describe("both fronts answer alike", () => {
+  describe("both fronts respond alike", () => {
     const limit = { namespace: "direct", identifier: "a", limit: 1000, duration: 3_600_000 };
     test.each<{ name: string; status: number; sent: () => Sent }>([
       { name: "a valid key", status: 200, sent: () => ({ body: JSON.stringify({ key }) }) },
@@ -177,7 +177,7 @@ describe.each(KINDS)("%s", (of) => {
         status: 200,
         sent: () => ({ body: JSON.stringify({ key }), contentType: "application/json; charset=utf-8" }),
       },
-    ])("$name", async ({ status, sent }) => {
+    ])("direct front and Node front respond alike: $name", async ({ status, sent }) => {
       let direct: HttpResponse[] = [];
       let usual: HttpResponse[] = [];
       const request = sent();
@@ -190,7 +190,7 @@ describe.each(KINDS)("%s", (of) => {
     });
   });
 
-  describe("both fronts find the same address of the client", () => {
+  describe("both fronts find the same client address", () => {
     test.each<{ name: string; said: string[]; code: "VALID" | "FORBIDDEN"; isDirect?: false }>([
       { name: "no proxy says one", said: [], code: "FORBIDDEN" },
       { name: "one proxy", said: [CLIENT], code: "VALID" },
@@ -202,7 +202,7 @@ describe.each(KINDS)("%s", (of) => {
       { name: "nothing", said: [""], code: "FORBIDDEN" },
       { name: "commas", said: [`${CLIENT},, ,`], code: "VALID" },
       { name: "two headers", said: [CLIENT, "198.51.100.9"], code: "VALID", isDirect: false },
-    ])("$name", async ({ said, code, isDirect = true }) => {
+    ])("direct front and Node front find the same client address: $name", async ({ said, code, isDirect = true }) => {
       const lines = said.map((value) => `x-forwarded-for: ${value}\r\n`).join("");
       const ask = async (more: string) => {
         const [response] = await exchange(1, verifying(addressKey, lines + more));
@@ -216,7 +216,7 @@ describe.each(KINDS)("%s", (of) => {
     });
   });
 
-  describe("what is unusual is left to Node", () => {
+  describe("unusual requests are left to Node", () => {
     const body = () => JSON.stringify({ key });
     test.each<{ name: string; status: number; sent: () => Buffer }>([
       { name: "an expectation", status: 100, sent: () => verifying(key, "Expect: 100-continue\r\n") },
@@ -245,7 +245,7 @@ describe.each(KINDS)("%s", (of) => {
             `POST /v2/keys.verifyKey HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${t.workspace.rootKey}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${body().length.toString(16)}\r\n${body()}\r\n0\r\n\r\n`,
           ),
       },
-    ])("$name: $status", async ({ status, sent }) => {
+    ])("direct front passes an unusual request to Node: $name: $status", async ({ status, sent }) => {
       let responses: HttpResponse[] = [];
       expect(await servedDirectly(async () => (responses = await exchange(1, sent())))).toBe(false);
       expect(responses[0]?.status).toBe(status);
@@ -257,7 +257,7 @@ describe.each(KINDS)("%s", (of) => {
   });
 
   describe("awkward clients", () => {
-    test("many requests in one write are answered in their order", async () => {
+    test("direct front responds to pipelined requests in order", async () => {
       const some = [verifying(key), verifying(limitedKey), verifying("no"), requestOf({ body: "{" })];
       const responses = await exchange(40, Buffer.concat(Array.from({ length: 10 }, () => some).flat()));
       expect(statuses(responses)).toEqual(Array.from({ length: 10 }, () => [200, 200, 200, 400]).flat());
@@ -266,7 +266,7 @@ describe.each(KINDS)("%s", (of) => {
       expect(JSON.parse(responses[1]?.text ?? "").data.ratelimits).toHaveLength(1);
     });
 
-    test("requests of both fronts take turns on one connection", async () => {
+    test("direct front and Node front alternate on one connection", async () => {
       const other = requestOf({ path: "apis.getApi", body: `{"apiId":"api_missing0"}` });
       const responses = await exchange(
         5,
@@ -275,7 +275,7 @@ describe.each(KINDS)("%s", (of) => {
       expect(statuses(responses)).toEqual([200, 200, 404, 200, 404]);
     });
 
-    test("a request may come in any two pieces", async () => {
+    test("direct front accepts a request split at any byte", async () => {
       const request = verifying(key);
       const cuts = [1, 5, 20, request.indexOf("\r\n\r\n") + 3, request.indexOf("\r\n\r\n") + 4, request.length - 1];
       for (const cut of cuts) {
@@ -286,7 +286,7 @@ describe.each(KINDS)("%s", (of) => {
       }
     });
 
-    test("a body that follows its head soon is served directly, as are further requests", async () => {
+    test("direct front serves a request whose body follows soon", async () => {
       const request = verifying(key);
       const cut = request.indexOf("\r\n\r\n") + 4;
       const pieces = [
@@ -298,7 +298,7 @@ describe.each(KINDS)("%s", (of) => {
       expect(await servedDirectly(() => exchange(2, ...pieces))).toBe(true);
     });
 
-    test("a body that is slow is left to Node", async () => {
+    test("direct front passes a request with a slow body to Node", async () => {
       const request = verifying(key);
       const { socket, responds } = open();
       socket.write(request.subarray(0, -3));
@@ -317,7 +317,7 @@ describe.each(KINDS)("%s", (of) => {
       { name: "after its requests", cut: 0, expected: [200, 200, 200] },
       { name: "in the middle of a body", cut: 3, expected: [200, 200, 400] },
       { name: "in the middle of a head", cut: 150, expected: [200, 200, 400] },
-    ])("a client that ends its direction $name gets its answers", async ({ cut, expected }) => {
+    ])("half-closed client $name gets its responses from the direct front", async ({ cut, expected }) => {
       const { socket, responds, closed } = open();
       const last = verifying(key);
       socket.end(Buffer.concat([verifying(key), verifying(limitedKey), last.subarray(0, last.length - cut)]));
@@ -331,7 +331,7 @@ describe.each(KINDS)("%s", (of) => {
       // Node's own server of TLS breaks off a connection of many requests that are not read.
       ...(of === "by TLS" ? [] : [{ name: "and its connection becomes Node's meanwhile", last: "Trailer: none\r\n" }]),
     ])(
-      "one that reads nothing for a while gets all its answers, $name",
+      "slow reader gets all responses of the direct front, $name",
       async ({ last }) => {
         let served: Socket | undefined;
         t.app.server.once(of === "by TLS" ? "secureConnection" : "connection", (one: Socket) => {
@@ -355,7 +355,7 @@ describe.each(KINDS)("%s", (of) => {
       120_000,
     );
 
-    test("one that is gone before its answer does no harm", async () => {
+    test("client disconnect before a direct front response has no further effect", async () => {
       for (let round = 0; round < 20; round += 1) {
         const { socket, closed } = open();
         socket.on("connect", () => {
@@ -371,8 +371,8 @@ describe.each(KINDS)("%s", (of) => {
     });
   });
 
-  describe("an end", () => {
-    test("while draining, each response is the last of its connection; then idle connections are closed", async () => {
+  describe("shutdown", () => {
+    test("draining direct front closes each connection after its next response", async () => {
       const app = await buildTestApp(optionsOf());
       const drain = prepareDrain(app.app.server, app.app.direct);
       const to = await listen(app);

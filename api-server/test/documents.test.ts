@@ -23,7 +23,7 @@ describe("health", () => {
     expect(response.json()).toEqual({ data: { message: "OK" }, meta: { requestId: expect.stringMatching(/^req_/) } });
   });
 
-  test("/readyz says whether to send traffic, and with `verbose` what is wrong; /livez is always ok", async () => {
+  test("/readyz reports readiness, with problems if `verbose`, and /livez is always ok", async () => {
     expect((await get("/readyz")).json()).toEqual({ status: "ready" });
     expect((await get("/readyz?verbose")).json()).toEqual({ status: "ready", degradations: [] });
     health = { ready: true, degradations: ["redis_unavailable"] };
@@ -50,7 +50,7 @@ describe("health", () => {
 });
 
 describe("error pages", () => {
-  test.each(Object.keys(ERROR_KINDS))("%s has one", async (kind) => {
+  test.each(Object.keys(ERROR_KINDS))("error kind %s has a documentation page", async (kind) => {
     const response = await get(`/errors/${kind}`);
     expect(response.statusCode).toBe(200);
     expect(response.headers["content-type"]).toContain("text/html");
@@ -58,7 +58,7 @@ describe("error pages", () => {
     expect(response.payload).not.toMatch(/(?:src|href)="https?:/);
   });
 
-  test("the list leads to each, and to no other", async () => {
+  test("error index links to every error page and no other", async () => {
     const { payload } = await get("/errors");
     const linked = [...payload.matchAll(/href="errors\/([^"]+)"/g)].map(([, kind]) => kind);
     expect(linked).toEqual(Object.keys(ERROR_KINDS));
@@ -67,13 +67,13 @@ describe("error pages", () => {
 });
 
 describe("the pages of v1's error.docs", () => {
-  test.each(Object.keys(V1_CODES))("%s has one", async (code) => {
+  test.each(Object.keys(V1_CODES))("v1 error code %s has a documentation page", async (code) => {
     const page = await get(`/api-reference/errors/code/${code}`);
     expect(page.headers["content-type"]).toContain("text/html");
     expect(page.payload).toContain(code);
   });
 
-  test("a code that is not there is 404", async () => {
+  test("documentation page of an unknown v1 error code is 404", async () => {
     expect((await get("/api-reference/errors/code/TEAPOT")).statusCode).toBe(404);
   });
 });
@@ -87,7 +87,7 @@ test.each([
   expect(digests).toContain(`${createHash("sha256").update(text).digest("hex")}  ${file}\n`);
 });
 
-test("/docs is a page about /openapi.json", async () => {
+test("/docs is a page for /openapi.json", async () => {
   const page = await get("/docs");
   expect(page.headers["content-type"]).toContain("text/html");
   expect((await get("/docs/start.js")).payload).toContain("openapi.json");
@@ -109,14 +109,14 @@ describe("/openapi.json", () => {
     document = (await get("/openapi.json")).json();
   });
 
-  test("is OpenAPI 3.1 and has every procedure, and liveness", () => {
+  test("/openapi.json is OpenAPI 3.1 with every procedure and liveness", () => {
     expect(document.openapi).toBe("3.1.0");
     const expected = [...procedures.map(({ path }) => `/v2/${path}`), "/v2/liveness"].sort();
     expect(Object.keys(document.paths).sort()).toEqual(expected);
   });
 
   test.each(procedures.map((procedure) => ({ path: procedure.path, procedure })))(
-    "$path tells all of its errors",
+    "/openapi.json lists all errors of $path",
     ({ procedure }) => {
       const operation = document.paths[`/v2/${procedure.path}`]?.post;
       const statuses = new Set(Object.keys(operation?.responses ?? {}).map(Number));
@@ -126,7 +126,7 @@ describe("/openapi.json", () => {
     },
   );
 
-  test.each(procedures.map(({ path }) => path))("%s describes every field of its request", (path) => {
+  test.each(procedures.map(({ path }) => path))("/openapi.json describes every request field of %s", (path) => {
     const schema = document.paths[`/v2/${path}`]?.post?.requestBody.content["application/json"].schema;
     const undescribed = Object.entries(schema?.properties ?? {}).filter(([, field]) => field.description === undefined);
     expect(undescribed.map(([name]) => name)).toEqual([]);

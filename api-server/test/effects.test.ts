@@ -27,16 +27,19 @@ async function traces(workspaceId: string): Promise<{ audit: number; marks: numb
 const MAKES_WHAT_IT_NAMES = "newNamespace";
 
 describe.each(everyProcedure)("$path ($effect)", ({ path, effect }) => {
-  test.each(Object.entries(sampleCallsOf(path)))("%s", async (circumstance, makeCall) => {
-    const { id: workspaceId, rootKey } = await api.makeWorkspace(ALL_GRANTS);
-    const ask = (called: string, body: unknown) => api.data(called, body, { rootKey });
-    const { body } = await makeCall(makeResources(api.deps.db, { workspaceId, ask }));
-    const before = await traces(workspaceId);
-    expect(isSuccess(await api.call(path, body, { rootKey }))).toBe(true);
-    const after = await traces(workspaceId);
-    if (effect === "read" && circumstance !== MAKES_WHAT_IT_NAMES) expect(after).toEqual(before);
-    else expect(after.audit).toBeGreaterThan(before.audit);
-  });
+  test.each(Object.entries(sampleCallsOf(path)))(
+    "procedure has exactly its declared effect when called %s",
+    async (circumstance, makeCall) => {
+      const { id: workspaceId, rootKey } = await api.makeWorkspace(ALL_GRANTS);
+      const ask = (called: string, body: unknown) => api.data(called, body, { rootKey });
+      const { body } = await makeCall(makeResources(api.deps.db, { workspaceId, ask }));
+      const before = await traces(workspaceId);
+      expect(isSuccess(await api.call(path, body, { rootKey }))).toBe(true);
+      const after = await traces(workspaceId);
+      if (effect === "read" && circumstance !== MAKES_WHAT_IT_NAMES) expect(after).toEqual(before);
+      else expect(after.audit).toBeGreaterThan(before.audit);
+    },
+  );
 });
 
 const MANAGED_TABLES = Object.values(MANAGED).map(({ index }) => index.replace(/_manager$/, ""));
@@ -91,21 +94,26 @@ const MIND_NO_MANAGER: Readonly<
 describe.each(everyProcedure.filter(({ effect }) => effect === "change").map(({ path }) => path))("%s", (path) => {
   const why = MIND_NO_MANAGER[path];
 
-  test(why === undefined ? "refuses to change an object of another manager" : `ignores managers: ${why}`, async () => {
-    const { id: workspaceId, rootKey } = await api.makeWorkspace(ALL_GRANTS);
-    const ask = (called: string, body: unknown) => api.data(called, body, { rootKey });
-    const { body } = await sampleCallsOf(path).always(makeResources(api.deps.db, { workspaceId, ask }));
-    for (const table of MANAGED_TABLES) {
-      await api.deps.db.query(`update ${table} set manager = 'main/Kind/shop/' || id where workspace_id = $1`, [
-        workspaceId,
-      ]);
-    }
-    const reply = await api.call(path, body, { rootKey });
-    if (why !== undefined) {
-      expect(isSuccess(reply), JSON.stringify(reply.body)).toBe(true);
-      return;
-    }
-    expect(reply.status).toBe(409);
-    expect(reply.body.error.detail ?? reply.body.error.message).toMatch(/is managed by main\/Kind\/shop\//);
-  });
+  test(
+    why === undefined
+      ? "procedure rejects changes of an object of another manager"
+      : `procedure ignores managers: ${why}`,
+    async () => {
+      const { id: workspaceId, rootKey } = await api.makeWorkspace(ALL_GRANTS);
+      const ask = (called: string, body: unknown) => api.data(called, body, { rootKey });
+      const { body } = await sampleCallsOf(path).always(makeResources(api.deps.db, { workspaceId, ask }));
+      for (const table of MANAGED_TABLES) {
+        await api.deps.db.query(`update ${table} set manager = 'main/Kind/shop/' || id where workspace_id = $1`, [
+          workspaceId,
+        ]);
+      }
+      const reply = await api.call(path, body, { rootKey });
+      if (why !== undefined) {
+        expect(isSuccess(reply), JSON.stringify(reply.body)).toBe(true);
+        return;
+      }
+      expect(reply.status).toBe(409);
+      expect(reply.body.error.detail ?? reply.body.error.message).toMatch(/is managed by main\/Kind\/shop\//);
+    },
+  );
 });

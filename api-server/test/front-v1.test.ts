@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => t.close());
 
-describe("each answer", () => {
+describe("each response", () => {
   test.each([
     { name: "a success", path: "v1/apis.createApi", body: { name: "orders" }, status: 200 },
     { name: "one that is JSON already", path: "v1/liveness", body: {}, status: 200 },
@@ -25,20 +25,23 @@ describe("each answer", () => {
     { name: "a body that does not fit", path: "v1/apis.createApi", body: {}, status: 400 },
     { name: "a body that is too large", path: "v1/apis.createApi", body: "x".repeat(10_485_761), status: 413 },
     { name: "no such object", path: "v1/apis.getApi", body: { apiId: "api_none" }, status: 404 },
-  ])("$name: is deprecated, and names its successor and its request", async ({ path, body, status, ...options }) => {
-    const reply = await t.call(path, body, options);
-    expect(reply.status).toBe(status);
-    expect(reply.headers).toMatchObject({
-      deprecation: `@${DEPRECATED_SINCE}`,
-      link: `</v2/${path.replace("v1/", "")}>; rel="successor-version"`,
-      "access-control-allow-origin": "*",
-      "x-request-id": expect.stringMatching(/^req_/),
-    });
-    expect(reply.headers.sunset).toBeUndefined();
-    if (status !== 200) expect(reply.headers["x-request-id"]).toBe(reply.body.error.requestId);
-  });
+  ])(
+    "v1 response for $name has Deprecation, a successor link and a request id",
+    async ({ path, body, status, ...options }) => {
+      const reply = await t.call(path, body, options);
+      expect(reply.status).toBe(status);
+      expect(reply.headers).toMatchObject({
+        deprecation: `@${DEPRECATED_SINCE}`,
+        link: `</v2/${path.replace("v1/", "")}>; rel="successor-version"`,
+        "access-control-allow-origin": "*",
+        "x-request-id": expect.stringMatching(/^req_/),
+      });
+      expect(reply.headers.sunset).toBeUndefined();
+      if (status !== 200) expect(reply.headers["x-request-id"]).toBe(reply.body.error.requestId);
+    },
+  );
 
-  test("of a path that is not there, and of a wrong method, has them without a successor", async () => {
+  test("v1 response for an unknown path or wrong method has no successor link", async () => {
     for (const url of ["/v1/keys.explode", "/v1/%"]) {
       const { headers } = await t.app.inject({ url });
       expect(headers).toMatchObject({ deprecation: `@${DEPRECATED_SINCE}`, "access-control-allow-origin": "*" });
@@ -47,7 +50,7 @@ describe("each answer", () => {
     }
   });
 
-  test("of v2 has none of them", async () => {
+  test("v2 responses have no deprecation headers", async () => {
     const { headers } = await t.call("apis.createApi", { name: "orders" });
     for (const name of ["deprecation", "link", "access-control-allow-origin", "x-request-id"]) {
       expect(headers[name]).toBeUndefined();
@@ -55,13 +58,13 @@ describe("each answer", () => {
   });
 });
 
-test("every successor is a procedure of v2", () => {
+test("every v1 successor is a v2 procedure", () => {
   const paths = [...procedures.map(({ path }) => path as string), "liveness"];
   const unknown = v1Procedures.filter(({ successor }) => !paths.includes(successor));
   expect(unknown.map(({ path, successor }) => `${path}: ${successor}`)).toEqual([]);
 });
 
-test("a browser may call it from any origin", async () => {
+test("v1 allows browser calls from any origin", async () => {
   const preflight = await t.app.inject({
     method: "OPTIONS",
     url: "/v1/apis.createApi",
@@ -81,7 +84,7 @@ test("a browser may call it from any origin", async () => {
   expect((await t.app.inject({ method: "OPTIONS", url: "/v2/apis.createApi" })).statusCode).toBe(405);
 });
 
-test("a parameter of a path does not hide a wrong method", async () => {
+test("v1 path with a parameter still reports a wrong method", async () => {
   const wrong = await t.app.inject({ method: "POST", url: "/errors/not_found" });
   expect([wrong.statusCode, wrong.headers.allow]).toEqual([405, "GET, HEAD"]);
 });
@@ -96,7 +99,7 @@ describe("with other settings", () => {
     }
   };
 
-  test("a date of the end, and an address of v2, are in each answer", async () => {
+  test("v1 responses include the configured Sunset date and v2 URL", async () => {
     const v1 = { isServed: true, sunsetMs: Date.UTC(2027, 1, 3), apiUrl: "https://api.example/postern" };
     await serving(v1, async (other) => {
       for (const reply of [await other.call("v1/liveness", {}), await other.call("v1/apis.createApi", {})]) {
@@ -107,7 +110,7 @@ describe("with other settings", () => {
     });
   });
 
-  test("switched off, each call is 410 GONE and says where to go; v2, the document and preflights are served", async () => {
+  test("disabled v1 responds 410 GONE except for the document and preflights", async () => {
     await serving({ isServed: false, apiUrl: "https://api.example" }, async (other) => {
       for (const { path, successor } of v1Procedures) {
         const { method, url } = requestOf(`v1/${path}`, { apiId: "api_1" });
@@ -128,7 +131,7 @@ describe("with other settings", () => {
   });
 });
 
-test("the metrics count the calls of each procedure", async () => {
+test("metrics count v1 calls by procedure", async () => {
   await t.call("v1/apis.getApi", { apiId: "api_none" });
   const { payload } = await t.app.inject({ url: "/metrics" });
   expect(payload).toMatch(/postern_api_requests_total\{procedure="\/v1\/apis.getApi",status="404"\} [1-9]/);
@@ -146,7 +149,7 @@ describe("which root keys call v1", () => {
   const untilUses = (workspaceId: string, count: number) =>
     waitFor(`${count} rows`, async () => (await uses(workspaceId)).length === count);
 
-  test("is in the audit log once for each root key and UTC date", async () => {
+  test("v1 use is audited once per root key and UTC date", async () => {
     const { id, rootKey } = await t.makeWorkspace();
     const second = await t.rootKey([], { workspaceId: id });
     const call = (key: string) => t.call("v1/apis.getApi", { apiId: "api_none" }, { rootKey: key });
@@ -164,7 +167,7 @@ describe("which root keys call v1", () => {
     expect(rows).toHaveLength(3);
   });
 
-  test("is not noted of v2, nor of a call without a valid root key", async () => {
+  test("v1 use audit excludes v2 calls and calls without a valid root key", async () => {
     const { id, rootKey } = await t.makeWorkspace();
     await t.call("apis.createApi", { name: "orders" }, { rootKey });
     await t.call("v1/liveness", {}, { rootKey });
@@ -176,7 +179,7 @@ describe("which root keys call v1", () => {
     expect(await uses(id)).toEqual([]);
   });
 
-  test("is said once when two api-servers are called", async () => {
+  test("v1 use is audited once across two api-servers", async () => {
     const { id, rootKey } = await t.makeWorkspace();
     const second = await buildApp({ ...t.deps });
     const call = { url: "/v1/apis.getApi?apiId=api_none", headers: { authorization: `Bearer ${rootKey}` } };

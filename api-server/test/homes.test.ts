@@ -18,7 +18,7 @@ const aboutAll = read(import.meta.dirname);
 /** Managed objects are of all kinds, so that their procedures are tried beside those of the kinds. */
 const OF_ALL_KINDS = ["managed.findObject", "managed.getObject"];
 
-test.each(procedures.map(({ path }) => path))("%s", (path) => {
+test.each(procedures.map(({ path }) => path))("tests of procedure %s are beside its handler", (path) => {
   const [folder = "", name = ""] = path.split(".");
   const describes = new RegExp(`^(?:describe|test)\\("(?:${folder}\\.)?${name}"`, "m");
   expect(aboutAll.filter((text) => describes.test(text)).length, "described in api-server/test").toBe(0);

@@ -60,7 +60,7 @@ function heldBytes(): number {
 test.each([
   { name: "without a header", headers: [], status: "401 Unauthorized" },
   { name: "of an unknown root key", headers: ["Authorization: Bearer nobody"], status: "401 Unauthorized" },
-])("eight megabytes $name are refused at their end, and not kept until then", async ({ headers, status }) => {
+])("8 MB body $name is rejected at its end without buffering it", async ({ headers, status }) => {
   const before = heldBytes();
   const uploads = await Promise.all(Array.from({ length: 10 }, () => upload(headers, 8 * MIB)));
   await waitFor("nothing to be held but beginnings", async () => heldBytes() - before < 20 * MIB);
@@ -68,17 +68,17 @@ test.each([
   expect(new Set(responses)).toEqual(new Set([`HTTP/1.1 ${status}`]));
 });
 
-test("more than ten megabytes are 413 also for a stranger", async () => {
+test("body above 10 MB is 413 even without authentication", async () => {
   const { end } = await upload(["Authorization: Bearer nobody"], 11 * MIB);
   expect(await end()).toBe("HTTP/1.1 413 Payload Too Large");
 });
 
-test("a root key's are read to their end", async () => {
+test("large body with a valid root key is read completely", async () => {
   const { end } = await upload([`Authorization: Bearer ${t.rootKey}`], 8 * MIB);
   expect(await end()).toBe("HTTP/1.1 400 Bad Request");
 });
 
-test("of a workspace's large bodies two are read at once, others wait, and a third workspace need not", async () => {
+test("large bodies are read two at a time per workspace without delaying others", async () => {
   const other = await t.makeWorkspace();
   const mine = [`Authorization: Bearer ${t.rootKey}`];
   const first = await Promise.all([1, 2].map(() => upload(mine, MIB)));
@@ -92,7 +92,7 @@ test("of a workspace's large bodies two are read at once, others wait, and a thi
   expect(await late).toBe("HTTP/1.1 400 Bad Request");
 });
 
-test("a client that goes away while its large body is read or waits gives its slot back", async () => {
+test("client that disconnects during its large body releases the slot", async () => {
   const mine = [`Authorization: Bearer ${t.rootKey}`];
   for (let i = 0; i < 4; i++) (await upload(mine, MIB)).abort();
   const reading = await Promise.all([1, 2].map(() => upload(mine, MIB)));
@@ -116,12 +116,12 @@ test.each([
   { path: "v1/apis.createApi", count: 250_000, rootKey: undefined, status: 200, text: "apiId" },
   { path: "v1/apis.createApi", count: 250_001, rootKey: undefined, status: 400, text: "at most 250,000" },
   { path: "v1/keys.verifyKey", count: 2_501, rootKey: null, status: 400, text: "at most 2,500" },
-])("$count values to $path are answered $status", async ({ path, count, rootKey, status, text }) => {
+])("body of $count values to $path gets status $status", async ({ path, count, rootKey, status, text }) => {
   const reply = await t.call(path, values(count), rootKey === undefined ? {} : { rootKey });
   expect([reply.status, JSON.stringify(reply.body)]).toEqual([status, expect.stringContaining(text)]);
 });
 
-test("what a validator has refused is not kept", async () => {
+test("rejected values are not retained in memory", async () => {
   const before = process.memoryUsage().heapUsed;
   for (const path of ["apis.getApi", "apis.deleteApi", "keys.getKey", "keys.deleteKey", "permissions.getRole"]) {
     expect((await t.call(path, `[${"{},".repeat(120_000)}0]`)).status).toBe(400);

@@ -23,14 +23,14 @@ describe("the database", () => {
   });
   afterAll(() => api.close());
 
-  test("has a column `manager` in the tables of the kinds, and in no others", async () => {
+  test("tables of managed kinds have a `manager` column, and no others do", async () => {
     const text = `select c.table_name as name from information_schema.columns c
                    where c.table_schema = 'public' and c.column_name = 'manager'`;
     const { rows } = await api.deps.db.query<{ name: string }>(text);
     expect(rows.map(({ name }) => name).sort()).toEqual(resources.map(tableOf).sort());
   });
 
-  test.each(resources)("keeps a manager to one $noun by the index $index", async ({ index, kind }) => {
+  test.each(resources)("unique index $index allows one $noun per manager", async ({ index, kind }) => {
     const text = "select i.indexdef as definition from pg_indexes i where i.indexname = $1";
     const { rows } = await api.deps.db.query<{ definition: string }>(text, [index]);
     const ofEachName = kind === "key" ? /\(workspace_id, manager, COALESCE\(name/ : /\(workspace_id, manager\)/;
@@ -39,7 +39,7 @@ describe("the database", () => {
   });
 });
 
-test("an entry is that of its kind, and no two speak of one thing", () => {
+test("managed kind table has one entry per kind", () => {
   expect(Object.keys(MANAGED).sort()).toEqual([...MANAGED_KINDS].sort());
   for (const [kind, resource] of Object.entries(MANAGED)) expect(resource.kind).toBe(kind);
   for (const field of ["noun", "index"] as const) {
@@ -47,13 +47,13 @@ test("an entry is that of its kind, and no two speak of one thing", () => {
   }
 });
 
-test("managed.getObject and managed.findObject declare the 404 of every kind that they can be asked for", () => {
+test("managed.getObject and managed.findObject declare the 404 of every kind", () => {
   const notFound = (kinds: readonly ManagedKind[]) => kinds.map((kind) => MANAGED[kind].notFound("x").kind).sort();
   expect([...getObject.errors].sort()).toEqual(notFound(MANAGED_KINDS));
   expect([...findObject.errors].sort()).toEqual(notFound(ClaimedKind.options));
 });
 
-describe("nothing else decides who may change a managed thing", () => {
+describe("only the table decides who may change a managed object", () => {
   const ROOT = join(import.meta.dirname, "..");
   const sources = ["v2", "domain"]
     .flatMap((folder) =>
@@ -63,7 +63,7 @@ describe("nothing else decides who may change a managed thing", () => {
     .map((name) => ({ name: relative(".", name), text: readFileSync(join(ROOT, name), "utf8") }));
   const matching = (pattern: RegExp) => sources.filter(({ text }) => pattern.test(text)).map(({ name }) => name);
 
-  test("reads the headers of a manager, or refuses with an error of theirs", () => {
+  test("only the managed table module reads the manager headers", () => {
     expect(sources.length).toBeGreaterThan(80);
     expect(matching(/\bmanagement\b(?!: UNMANAGED)/)).toEqual([]);
     // A manager's keys are told apart by their names, so that a second one of a name is refused.
@@ -77,7 +77,7 @@ describe("nothing else decides who may change a managed thing", () => {
   /** What they change is no part of what a manifest says. */
   const NOT_OF_A_MANIFEST = ["domain/administration/apis.ts", "v2/keys/rerollKey.ts"];
 
-  test("changes one without asking the table", () => {
+  test("every change of a managed object consults the managed table", () => {
     const changing = matching(CHANGES);
     expect(changing.length).toBeGreaterThan(8);
     const asking = new Set(matching(/\bMANAGED\.\w+/));

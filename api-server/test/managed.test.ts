@@ -149,27 +149,27 @@ const make = async ({ create, idField }: Case, manager?: string): Promise<Made> 
   return { id: (await api.data(path, body, as(manager)))[idField], name };
 };
 
-test("every kind that a manifest can manage is here", () => {
+test("managed tests cover every kind that a manifest can manage", () => {
   expect([...new Set(CASES.map(({ kind }) => kind))].sort()).toEqual([...MANAGED_KINDS].sort());
 });
 
 describe.each(CASES)("$title", (one) => {
   const { kind, create, idField, change, remove, createIsChange } = one;
 
-  test("a create with the header makes it managed, one without does not", async () => {
+  test("create with the manager header makes the object managed, otherwise unmanaged", async () => {
     const manager = aManager();
     expect(await managerOf(kind, (await make(one, manager)).id)).toBe(manager);
     expect(await managerOf(kind, (await make(one)).id)).toBeUndefined();
   });
 
-  test("the audit row of a managed create names the manager", async () => {
+  test("audit entry of a managed create names the manager", async () => {
     const manager = aManager();
     const { id } = await make(one, manager);
     const [row] = (await api.audit()).filter(({ targets }) => targets.some((target) => target.id === id));
     expect(row?.actor.meta).toEqual({ manager });
   });
 
-  test("a create is safe to repeat: the manager's own is named again, nothing is made", async () => {
+  test("repeated create by one manager returns the existing object", async () => {
     const manager = aManager();
     const { id, name } = await make(one, manager);
     const rows = (await api.audit()).length;
@@ -191,7 +191,7 @@ describe.each(CASES)("$title", (one) => {
   });
 
   if (kind !== "key")
-    test("twenty creates at once by one manager make one", async () => {
+    test("20 concurrent creates by one manager create one object", async () => {
       const manager = aManager();
       const name = unique();
       const replies = await Promise.all(Array.from({ length: 20 }, () => send(create(name), as(manager))));
@@ -201,7 +201,7 @@ describe.each(CASES)("$title", (one) => {
 
   for (const [what, request] of Object.entries({ change, delete: remove })) {
     if (request === undefined) continue;
-    test(`a ${what} by anybody else is 409, names the manager and does nothing`, async () => {
+    test(`${what} of a managed object by another caller is 409 and names the manager`, async () => {
       const manager = aManager();
       const made = await make(one, manager);
       const rows = (await api.audit()).length;
@@ -222,14 +222,14 @@ describe.each(CASES)("$title", (one) => {
       expect(await managerOf(kind, made.id)).toBe(manager);
     });
 
-    test(`a ${what} by its manager goes through`, async () => {
+    test(`${what} of a managed object by its manager succeeds`, async () => {
       const manager = aManager();
       const made = await make(one, manager);
       expect((await send(request(made), as(manager))).status).toBe(200);
       if (what === "change") expect(await managerOf(kind, made.id)).toBe(manager);
     });
 
-    test(`a ${what} of an unmanaged one goes through, with the header and without`, async () => {
+    test(`${what} of an unmanaged object succeeds with and without the manager header`, async () => {
       for (const options of [undefined, as(aManager()), as(undefined, ADOPT)]) {
         const made = await make(one);
         expect((await send(request(made), options)).status).toBe(200);
@@ -237,7 +237,7 @@ describe.each(CASES)("$title", (one) => {
       }
     });
 
-    test(`a ${what} with release leaves it, unmanaged`, async () => {
+    test(`${what} with release makes a managed object unmanaged`, async () => {
       const manager = aManager();
       const made = await make(one, manager);
       expect((await send(request(made), as(manager, RELEASE))).status).toBe(200);
@@ -251,7 +251,7 @@ describe.each(CASES)("$title", (one) => {
   }
 
   if (remove !== undefined)
-    test("a delete with release of an unmanaged one leaves it, and writes nothing", async () => {
+    test("delete with release of an unmanaged object changes nothing", async () => {
       const made = await make(one);
       const rows = (await api.audit()).length;
       expect((await send((remove as NonNullable<typeof remove>)(made), as(aManager(), RELEASE))).status).toBe(200);
@@ -260,7 +260,7 @@ describe.each(CASES)("$title", (one) => {
     });
 
   if (change !== undefined)
-    test("a change with adopt takes an unmanaged one over", async () => {
+    test("change with adopt makes an unmanaged object managed", async () => {
       const made = await make(one);
       const manager = aManager();
       expect((await send((change as NonNullable<typeof change>)(made), as(manager, ADOPT))).status).toBe(200);
@@ -270,7 +270,7 @@ describe.each(CASES)("$title", (one) => {
     });
 
   if (change !== undefined && kind !== "key")
-    test("a manager cannot adopt a second one", async () => {
+    test("manager cannot adopt a second object of one kind", async () => {
       const manager = aManager();
       await make(one, manager);
       const second = await make(one);
@@ -281,7 +281,7 @@ describe.each(CASES)("$title", (one) => {
     });
 
   if (remove !== undefined)
-    test("after its object is deleted a manager may make another", async () => {
+    test("manager may create another object after deleting its first", async () => {
       const manager = aManager();
       const made = await make(one, manager);
       await send((remove as NonNullable<typeof remove>)(made), as(manager));
@@ -291,7 +291,7 @@ describe.each(CASES)("$title", (one) => {
     });
 
   if (remove !== undefined)
-    test("a released one remembers its last manager until it is managed again, or deleted", async () => {
+    test("released object remembers its last manager until it is managed or deleted", async () => {
       const manager = aManager();
       const made = await make(one, manager);
       const read = () => api.data("managed.getObject", { kind, id: made.id });
@@ -328,13 +328,13 @@ describe.each(CASES)("$title", (one) => {
     });
 
   if (createIsChange)
-    test("setting what another made without a manager leaves it unmanaged", async () => {
+    test("update of an unmanaged object without adopt leaves it unmanaged", async () => {
       const { id, name } = await make(one);
       expect((await send(create(name), as(aManager()))).body.data[idField]).toBe(id);
       expect(await managerOf(kind, id)).toBeUndefined();
     });
 
-  test("managed.getObject says 404 before 403, and the same of a missing and of a foreign one", async () => {
+  test("managed.getObject reports 404 before 403, alike for missing and foreign objects", async () => {
     const { id } = await make(one, aManager());
     const other = await api.makeWorkspace();
     const ask = async (asked: string, rootKey: string) => {
@@ -354,7 +354,7 @@ describe.each(CASES.filter(({ kind }) => kind !== "key"))("managed.findObject of
   const { kind, remove } = one;
   const find = (manager: string, options?: object) => api.call("managed.findObject", { kind, manager }, options);
 
-  test("finds what the manager has, and nothing once that is released or deleted", async () => {
+  test("managed.findObject returns the object of a manager until release or deletion", async () => {
     const manager = aManager();
     const made = await make(one, manager);
     // Another manager's, and one without a manager, so that the first row of the table is not the right one.
@@ -374,7 +374,7 @@ describe.each(CASES.filter(({ kind }) => kind !== "key"))("managed.findObject of
     expect((await find(manager)).status).toBe(404);
   });
 
-  test("says 404 before 403, and the same of a missing and of a foreign one", async () => {
+  test("managed.findObject reports 404 before 403, alike for missing and foreign objects", async () => {
     const manager = aManager();
     await make(one, manager);
     const other = await api.makeWorkspace();
@@ -391,7 +391,7 @@ describe.each(CASES.filter(({ kind }) => kind !== "key"))("managed.findObject of
   });
 });
 
-test("managed.findObject tells an override's namespace and whether it is counted in each process", async () => {
+test("managed.findObject returns namespace and async of an override", async () => {
   const manager = aManager();
   const body = { namespace: "overrides", identifier: unique(), limit: 1, duration: 1000, async: true };
   const { overrideId } = await api.data("ratelimit.setOverride", body, as(manager));
@@ -412,14 +412,14 @@ test.each([
   { kind: "role", manager: "main/Role/shop/a/b" },
   { kind: "role", manager: "main/Role//a" },
   { kind: "role", manager: "main/Role/shop/a b" },
-])("managed.findObject refuses $kind of $manager", async (body) => {
+])("managed.findObject rejects $kind of $manager", async (body) => {
   expect((await api.call("managed.findObject", body)).status).toBe(400);
 });
 
-describe("a namespace of a name that is taken", () => {
+describe("a namespace with an existing name", () => {
   const createNamespace = (name: string, options?: object) => api.call("ratelimit.createNamespace", { name }, options);
 
-  test("adopts an unmanaged namespace of the name", async () => {
+  test("managed createNamespace adopts an unmanaged namespace of the same name", async () => {
     const name = unique();
     const { namespaceId } = (await createNamespace(name)).body.data;
     const manager = aManager();
@@ -430,7 +430,7 @@ describe("a namespace of a name that is taken", () => {
     expect(await managerOf("namespace", namespaceId)).toBe(manager);
   });
 
-  test("does not adopt what another manages, and names the manager", async () => {
+  test("managed createNamespace rejects a namespace of another manager", async () => {
     const name = unique();
     const manager = aManager();
     await createNamespace(name, as(manager));
@@ -439,7 +439,7 @@ describe("a namespace of a name that is taken", () => {
     expect(reply.body.error.detail).toContain(manager);
   });
 
-  test("limiting ignores the header", async () => {
+  test("ratelimit.limit ignores the manager header", async () => {
     const namespace = unique();
     const body = { namespace, identifier: "i", limit: 1, duration: 1000 };
     await api.data("ratelimit.limit", body, as(aManager()));
@@ -448,7 +448,7 @@ describe("a namespace of a name that is taken", () => {
   });
 });
 
-test("permissions that come into being beside a managed role are not managed", async () => {
+test("permissions created with a managed role are unmanaged", async () => {
   const slug = unique();
   const body = { name: unique(), permissions: [slug] };
   const { roleId } = await api.data("permissions.createRole", body, as(aManager()));
@@ -460,11 +460,11 @@ test.each([
   { kind: "role", id: "" },
   { kind: "identity", id: "id_1" },
   { kind: "role", id: "r".repeat(256) },
-])("managed.getObject refuses $kind $id", async (body) => {
+])("managed.getObject rejects $kind $id", async (body) => {
   expect((await api.call("managed.getObject", body)).status).toBe(400);
 });
 
-test("of twenty keys without a name that one manager creates at once, one is made", async () => {
+test("20 concurrent creates of unnamed keys by one manager create one key", async () => {
   const manager = aManager();
   const create = () => api.call("keys.createKey", { apiId }, as(manager));
   // So that all of them have a connection, and none begins much later than the others.

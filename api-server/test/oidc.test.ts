@@ -94,7 +94,7 @@ function refusedWith(reply: Answered, word: string): void {
   expect(cookieOf(reply)).toBeUndefined();
 }
 
-test("a person signs in, and is who the provider says", async () => {
+test("OIDC sign-in creates a session for the provider's user", async () => {
   const reply = await signIn("/dashboard/keys?search=a");
   expect([reply.status, reply.location]).toEqual([303, "/dashboard/keys?search=a"]);
   const lines = reply.headers["set-cookie"] as unknown as string[];
@@ -117,7 +117,7 @@ test("a person signs in, and is who the provider says", async () => {
   ]);
 });
 
-test("asks with PKCE, a state and a nonce, none of which comes twice; the cookie is for this alone", async () => {
+test("OIDC sign-in uses unique PKCE, state and nonce values and its own cookie", async () => {
   const reply = await get("/dashboard/auth/start", { "sec-fetch-site": "same-origin" });
   expect(reply.headers["set-cookie"]).toMatch(
     /^__Host-postern-sign-in=[\w-]{43}; Path=\/; Max-Age=600; Secure; HttpOnly; SameSite=Lax$/,
@@ -137,12 +137,12 @@ test("asks with PKCE, a state and a nonce, none of which comes twice; the cookie
 });
 
 test.each(["https://evil.test/", "//evil.test", "/dashboard/../v2", "/dashboard/\\evil.test", "javascript:alert(1)"])(
-  "comes back to the first page instead of %s",
+  "OIDC sign-in redirects to the start page instead of %s",
   async (to) => expect((await signIn(to)).location).toBe("/dashboard/"),
 );
 
-describe("what comes back is refused", () => {
-  test("with another state; the sign-in that was begun can still end", async () => {
+describe("rejected callbacks", () => {
+  test("OIDC callback with an unknown state is rejected, and the original sign-in continues", async () => {
     const { url, cookie } = await begin();
     const back = await idp.follow(url);
     const forged = new URL(back);
@@ -156,14 +156,14 @@ describe("what comes back is refused", () => {
     ["with two states", (url: URL) => url.searchParams.append("state", "other")],
     ["with nothing", (url: URL) => [...url.searchParams.keys()].forEach((name) => void url.searchParams.delete(name))],
     ["with a null in it", (url: URL) => url.searchParams.set("state", "a\0b")],
-  ])("%s", async (_, forge) => {
+  ])("OIDC callback is rejected: %s", async (_, forge) => {
     const { url, cookie } = await begin();
     const back = await idp.follow(url);
     forge(back);
     refusedWith(await comeBack(back, cookie), "state");
   });
 
-  test("in another browser: one without the cookie, one with a sign-in of its own", async () => {
+  test("OIDC callback in another browser is rejected", async () => {
     const [mine, other] = [await begin(), await begin()];
     const back = await idp.follow(mine.url);
     refusedWith(await comeBack(back, ""), "state");
@@ -171,7 +171,7 @@ describe("what comes back is refused", () => {
     expect(cookieOf(await comeBack(back, mine.cookie))).toBeDefined();
   });
 
-  test("a second time, and of twenty at once all but one", async () => {
+  test("OIDC callback works once, even with 20 concurrent calls", async () => {
     const { url, cookie } = await begin();
     const back = await idp.follow(url);
     const replies = await Promise.all(Array.from({ length: 20 }, () => comeBack(back, cookie)));
@@ -179,28 +179,28 @@ describe("what comes back is refused", () => {
     refusedWith(await comeBack(back, cookie), "state");
   });
 
-  test("after ten minutes", async () => {
+  test("OIDC callback after ten minutes is rejected", async () => {
     const { url, cookie } = await begin();
     const back = await idp.follow(url);
     await t.deps.db.query("update sign_in_flows set expires_at = $1", [Date.now() - 1]);
     refusedWith(await comeBack(back, cookie), "state");
   });
 
-  test("with the nonce of another sign-in", async () => {
+  test("OIDC callback with the nonce of another sign-in is rejected", async () => {
     const { url, cookie } = await begin();
     const back = await idp.follow(url);
     await t.deps.db.query("update sign_in_flows set nonce = 'other'");
     refusedWith(await comeBack(back, cookie), "token");
   });
 
-  test("with another code verifier", async () => {
+  test("OIDC callback with another code verifier is rejected", async () => {
     const { url, cookie } = await begin();
     const back = await idp.follow(url);
     await t.deps.db.query("update sign_in_flows set code_verifier = $1", ["v".repeat(43)]);
     refusedWith(await comeBack(back, cookie), "token");
   });
 
-  test("with a code that was used before", async () => {
+  test("OIDC callback with a used code is rejected", async () => {
     const first = await begin();
     const used = await idp.follow(first.url);
     await comeBack(used, first.cookie);
@@ -210,7 +210,7 @@ describe("what comes back is refused", () => {
     refusedWith(await comeBack(back, second.cookie), "token");
   });
 
-  test("with a code that has expired", async () => {
+  test("OIDC callback with an expired code is rejected", async () => {
     idp.codeLivesS = 1;
     onTestFinished(() => {
       idp.codeLivesS = 60;
@@ -222,22 +222,25 @@ describe("what comes back is refused", () => {
     refusedWith(await comeBack(back, cookie), "token");
   });
 
-  test.each(["https://evil.test", "", "http://127.0.0.1:1"])("by the issuer %j, or by none", async (issuer) => {
-    const { url, cookie } = await begin();
-    const back = await idp.follow(url);
-    expect(back.searchParams.get("iss")).toBe(idp.issuer);
-    if (issuer === "") back.searchParams.delete("iss");
-    else back.searchParams.set("iss", issuer);
-    refusedWith(await comeBack(back, cookie), "token");
-  });
+  test.each(["https://evil.test", "", "http://127.0.0.1:1"])(
+    "OIDC callback with issuer %j or without one is rejected",
+    async (issuer) => {
+      const { url, cookie } = await begin();
+      const back = await idp.follow(url);
+      expect(back.searchParams.get("iss")).toBe(idp.issuer);
+      if (issuer === "") back.searchParams.delete("iss");
+      else back.searchParams.set("iss", issuer);
+      refusedWith(await comeBack(back, cookie), "token");
+    },
+  );
 
-  test("because the person said no; the provider's words are not passed on", async () => {
+  test("OIDC callback after user denial is rejected without the provider's text", async () => {
     idp.person = "refuses";
     refusedWith(await signIn(), "denied");
     expect(t.logs.join("\n")).not.toContain("<script>");
   });
 
-  test("by a page that the provider made up by itself", async () => {
+  test("OIDC callback without a started sign-in is rejected", async () => {
     for (const query of [
       "error=access_denied",
       "code=x&state=y&iss=z",
@@ -310,7 +313,7 @@ describe("an ID token", () => {
     };
   }
 
-  test("that is no JSON is refused, and no part of it is in the log", async () => {
+  test("invalid OIDC ID token is rejected, and the log contains no part of it", async () => {
     const liar = await lying(() => ({}), "unquoted");
     const of = await buildWith(liar);
     onTestFinished(() => of.close());
@@ -385,7 +388,7 @@ describe("an ID token", () => {
       "known",
       "token",
     ],
-  ])("%s", async (_, claims, kid, word) => {
+  ])("OIDC ID token %s", async (_, claims, kid, word) => {
     const liar = await lying(claims, kid);
     const of = await buildWith(liar);
     onTestFinished(() => of.close());
@@ -396,7 +399,7 @@ describe("an ID token", () => {
 });
 
 describe("the provider", () => {
-  test("that is away gets a page that says so, and is asked again when it is back", async () => {
+  test("unavailable OIDC provider shows an error page and is retried later", async () => {
     const own = await startIdentityProvider({ redirectUri: REDIRECT_URI });
     const of = await buildWith(own);
     onTestFinished(() => of.close());
@@ -420,7 +423,7 @@ describe("the provider", () => {
     ["/token", "leads elsewhere", "token"],
     ["/jwks", "leads elsewhere", "token"],
     ["/.well-known/openid-configuration", "leads elsewhere", "provider"],
-  ] as const)("whose %s %s is refused soon, without keeping what it sends", async (path, fault, word) => {
+  ] as const)("OIDC provider whose %s %s is rejected quickly without buffering", async (path, fault, word) => {
     let sent = 0;
     let led = 0;
     function* endless(): Generator<string> {
@@ -470,7 +473,7 @@ describe("the provider", () => {
     expect(led).toBe(0);
   });
 
-  test("that names itself differently is not believed", async () => {
+  test("OIDC provider with another issuer name is rejected", async () => {
     const of = await buildWith({ ...idp, issuer: idp.issuer.replace("127.0.0.1", "localhost") });
     onTestFinished(() => of.close());
     refusedWith(await get("/dashboard/auth/start", {}, of), "provider");
@@ -480,7 +483,7 @@ describe("the provider", () => {
     { groupsIn: "userinfo" },
     { method: "client_secret_post" },
     { method: "none" },
-  ])("may have another way: %j", async (options) => {
+  ])("OIDC provider variant is supported: %j", async (options) => {
     const own = await startIdentityProvider({ redirectUri: REDIRECT_URI, ...options });
     own.person = { sub: "grace", claims: { preferred_username: "grace", groups: ["platform"] } };
     const of = await buildWith(own, options.method === "none" ? { clientSecret: undefined } : {});
@@ -490,14 +493,14 @@ describe("the provider", () => {
     expect((await call(reply, "workspaces.getWorkspace", {}, of)).status).toBe(200);
   });
 
-  test("with a wrong secret refuses, and the secret is in no log", async () => {
+  test("OIDC provider rejects a wrong client secret without logging it", async () => {
     const of = await buildWith({ ...idp, clientSecret: "wrong-secret-of-the-client" });
     onTestFinished(() => of.close());
     refusedWith(await signIn(undefined, of), "token");
     expect(of.logs.join("\n")).not.toContain("wrong-secret");
   });
 
-  test("is not asked by a page of another site", async () => {
+  test("cross-site page cannot start an OIDC sign-in", async () => {
     for (const site of ["cross-site", "same-site"]) {
       const reply = await get("/dashboard/auth/start", { "sec-fetch-site": site });
       expect([reply.location, reply.headers["set-cookie"]]).toEqual(["/dashboard/sign-in", undefined]);
@@ -505,7 +508,7 @@ describe("the provider", () => {
   });
 });
 
-test("an address that comes back with nonsense is told to wait; another one signs in", async () => {
+test("address with invalid OIDC callbacks is throttled while others sign in", async () => {
   const of = await buildTestApp({
     trustedProxies: ["127.0.0.1"],
     signIn: {
@@ -525,7 +528,7 @@ test("an address that comes back with nonsense is told to wait; another one sign
   expect(rowCount).toBeLessThanOrEqual(1);
 });
 
-test("sign-ins that are begun and never ended leave few rows: each start removes some that are over", async () => {
+test("unfinished OIDC sign-ins are removed by later ones", async () => {
   await t.deps.db.query(
     "insert into sign_in_flows select 'hash' || i, 's', 'n', 'v', '/dashboard/', $1 from generate_series(1, 100) i",
     [Date.now() - 1],
@@ -539,7 +542,7 @@ describe("a page of another site", () => {
   const STRANGE = { host: "postern.example.com", origin: "https://evil.test", "sec-fetch-site": "cross-site" };
   const from = (address: string) => ({ "x-forwarded-for": address });
 
-  test("uses up nothing of what its reader's address may try, by any way to sign in", async () => {
+  test("cross-site requests do not consume the sign-in limit of an address", async () => {
     const of = await buildTestApp({
       trustedProxies: ["127.0.0.1"],
       signIn: {
@@ -570,8 +573,8 @@ describe("a page of another site", () => {
   });
 });
 
-describe("the groups of a person", () => {
-  test("are worth what the file in force says, at once, without signing in again", async () => {
+describe("the groups of a user", () => {
+  test("roles file changes apply to signed-in users immediately", async () => {
     const { id } = await t.makeWorkspace();
     const reply = await signIn();
     const asked = async () => {
@@ -599,7 +602,7 @@ describe("the groups of a person", () => {
     ]);
   });
 
-  test("give a role for each of two workspaces, and none elsewhere", async () => {
+  test("OIDC groups grant a role per workspace and none elsewhere", async () => {
     const [shop, bank, other] = [await t.makeWorkspace(), await t.makeWorkspace(), await t.makeWorkspace()];
     await t.deps.db.query("update workspaces set name = 'bank' where id = $1", [bank.id]);
     rolesFile = `groups: {a: {${shop.id}: viewer, bank: viewer}, b: {bank: admin}}`;
@@ -623,7 +626,7 @@ describe("the groups of a person", () => {
     expect(await events(other.id)).toEqual([]);
   });
 
-  test("change with the next sign-in", async () => {
+  test("OIDC groups change with the next sign-in", async () => {
     rolesFile = `groups: {platform: {"*": admin}, none: {}}`;
     const before = await signIn();
     idp.person = { sub: "ada", claims: { name: "Ada Lovelace", groups: ["none"] } };
@@ -644,7 +647,7 @@ describe("the groups of a person", () => {
       Array.from({ length: 3000 }, (_, i) => `group-${i}`),
       Array.from({ length: 1000 }, (_, i) => `group-${i}`),
     ],
-  ])("may be %s", async (_, groups, seen) => {
+  ])("OIDC groups claim may be %s", async (_, groups, seen) => {
     idp.person = { sub: "groups", claims: { name: "Groups", groups } };
     const reply = await signIn();
     const { rows } = await t.deps.db.query("select groups from sessions where token_hash = $1", [
@@ -654,7 +657,7 @@ describe("the groups of a person", () => {
   });
 });
 
-test("a person without a name has the best that the provider says", async () => {
+test("OIDC user without a name gets the best available identifier", async () => {
   for (const [claims, name] of [
     [{ preferred_username: "ada", email: "a@b" }, "ada"],
     [{ name: " ", email: "a@b" }, "a@b"],
@@ -670,14 +673,14 @@ test("a person without a name has the best that the provider says", async () => 
   }
 });
 
-test("begins again from a session that is there: that one ends", async () => {
+test("OIDC sign-in ends the previous session of the browser", async () => {
   const before = await signIn();
   const cookie = `__Host-postern=${cookieOf(before)}`;
   await get("/dashboard/auth/start", { cookie, "sec-fetch-site": "same-origin" });
   expect(kindOf(await call(before, "workspaces.getWorkspace"))).toBe("session_ended");
 });
 
-test("signing out everywhere ends the sessions of the person at this issuer, not those of a link with the same name", async () => {
+test("signing out everywhere ends OIDC sessions but no link sessions", async () => {
   idp.person = { sub: "same", claims: { name: "same", groups: ["platform"] } };
   const [one, other] = [await signIn(), await signIn()];
   const { browserWith, followLink, makeLink } = await import("./people.ts");
@@ -692,7 +695,7 @@ test("signing out everywhere ends the sessions of the person at this issuer, not
   expect((await browserWith(t, cookieOf(byLink) ?? "").call("workspaces.getWorkspace")).status).toBe(200);
 });
 
-test("no secret is in a log, in the audit log or in an address that a page sees", async () => {
+test("OIDC secrets never appear in logs, audit log or page URLs", async () => {
   const { url, cookie } = await begin();
   const back = await idp.follow(url);
   const reply = await comeBack(back, cookie);

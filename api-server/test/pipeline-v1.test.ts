@@ -14,7 +14,7 @@ afterAll(() => t.close());
 const UNKNOWN_ROOT_KEY = "root_doesnotexist";
 const LARGE = { name: "x".repeat(300_000) };
 
-describe("the first failing step answers", () => {
+describe("the first failing step responds", () => {
   const tooLarge = JSON.stringify({ name: "x".repeat(10_485_760) });
   test.each([
     {
@@ -54,7 +54,7 @@ describe("the first failing step answers", () => {
       status: 400,
       code: "BAD_REQUEST",
     },
-  ])("$name: $status $code", async ({ rootKey, body, status, code }) => {
+  ])("v1 request with $name: $status $code", async ({ rootKey, body, status, code }) => {
     const reply = await t.call("v1/apis.createApi", body, rootKey === undefined ? {} : { rootKey });
     expect(reply.status).toBe(status);
     expect(Object.keys(reply.body)).toEqual(["error"]);
@@ -66,7 +66,7 @@ describe("the first failing step answers", () => {
     });
   });
 
-  test("a permission that is missing is 403 INSUFFICIENT_PERMISSIONS, and the message names it", async () => {
+  test("v1 request with a missing permission is 403 INSUFFICIENT_PERMISSIONS naming it", async () => {
     const rootKey = await t.rootKey(["api.*.read_api"]);
     const reply = await t.call("v1/apis.createApi", { name: "abc" }, { rootKey });
     expect(reply.status).toBe(403);
@@ -76,14 +76,14 @@ describe("the first failing step answers", () => {
     });
   });
 
-  test("a workspace that is disabled is 403 FORBIDDEN", async () => {
+  test("v1 request to a disabled workspace is 403 FORBIDDEN", async () => {
     const { id, rootKey } = await t.makeWorkspace();
     await t.deps.db.query("update workspaces set enabled = false where id = $1", [id]);
     const reply = await t.call("v1/apis.createApi", { name: "abc" }, { rootKey });
     expect([reply.status, reply.body.error.code]).toEqual([403, "FORBIDDEN"]);
   });
 
-  test("a root key that is disabled is 401 UNAUTHORIZED", async () => {
+  test("v1 request with a disabled root key is 401 UNAUTHORIZED", async () => {
     const rootKey = await t.rootKey(["api.*.create_api"], { name: "disabled" });
     await t.deps.db.query("update root_keys set enabled = false where name = 'disabled'");
     const reply = await t.call("v1/apis.createApi", { name: "abc" }, { rootKey });
@@ -112,15 +112,15 @@ describe("a body", () => {
       body: { name: "a\0b" },
       message: "name: expected text without U+0000 and without half surrogate pairs",
     },
-  ])("$name: $message", async ({ body, message }) => {
+  ])("v1 body with $name: $message", async ({ body, message }) => {
     expect(await messageOf(body)).toBe(message);
   });
 
-  test("that is not announced as JSON is read as an empty one", async () => {
+  test("v1 body without a JSON content type is read as empty", async () => {
     expect(await messageOf({ name: "payments" }, { "content-type": "text/plain" })).toBe("name: is required");
   });
 
-  test("may have fields that are not known", async () => {
+  test("v1 body may have unknown fields", async () => {
     expect((await t.call("v1/apis.createApi", { name: "payments", colour: "red" })).status).toBe(200);
   });
 });
@@ -129,7 +129,7 @@ describe("a query", () => {
   const get = (query: string) =>
     t.app.inject({ url: `/v1/apis.getApi${query}`, headers: { authorization: `Bearer ${t.workspace.rootKey}` } });
 
-  test("may have parameters that are not known", async () => {
+  test("v1 query string may have unknown parameters", async () => {
     expect((await get(`?apiId=${apiId}&colour=red&colour=blue`)).statusCode).toBe(200);
   });
 
@@ -137,7 +137,7 @@ describe("a query", () => {
     { query: "", message: "apiId: is required" },
     { query: "?apiId=a&apiId=b", message: "apiId: expected a string, got an array" },
     { query: "?apiId=a%00b", message: "apiId: expected text without U+0000 and without half surrogate pairs" },
-  ])("'$query': $message", async ({ query, message }) => {
+  ])("v1 query string '$query': $message", async ({ query, message }) => {
     const response = await get(query);
     expect(response.statusCode).toBe(400);
     expect(response.json().error.message).toBe(message);
@@ -145,7 +145,7 @@ describe("a query", () => {
 });
 
 describe("a procedure without a root key", () => {
-  test("ignores an Authorization header", async () => {
+  test("v1 keys.verifyKey ignores an Authorization header", async () => {
     for (const rootKey of [null, UNKNOWN_ROOT_KEY, t.workspace.rootKey]) {
       const reply = await t.call("v1/liveness", {}, { rootKey });
       expect(reply.status).toBe(200);
@@ -154,7 +154,7 @@ describe("a procedure without a root key", () => {
   });
 });
 
-test("what v1 has not is 404 NOT_FOUND, a wrong method 405 METHOD_NOT_ALLOWED", async () => {
+test("unknown v1 path is 404 NOT_FOUND and wrong method 405 METHOD_NOT_ALLOWED", async () => {
   const unknown = await t.app.inject({ url: "/v1/keys.explode" });
   expect([unknown.statusCode, unknown.json().error.code]).toEqual([404, "NOT_FOUND"]);
   for (const method of ["POST", "HEAD", "DELETE"] as const) {

@@ -15,7 +15,7 @@ afterAll(() => t.close());
 const UNKNOWN_ROOT_KEY = "root_doesnotexist";
 const LARGE = { name: "x".repeat(300_000) };
 
-describe("the first failing step answers", () => {
+describe("the first failing step responds", () => {
   const tooLarge = JSON.stringify({ name: "x".repeat(10_485_760) });
   test.each([
     { name: "a body over 10 MiB before a missing header", rootKey: null, body: tooLarge, status: 413 },
@@ -26,20 +26,20 @@ describe("the first failing step answers", () => {
     { name: "over 256 KiB, an unknown root key before the body", rootKey: UNKNOWN_ROOT_KEY, body: LARGE, status: 401 },
     { name: "over 256 KiB, the body after a good root key", rootKey: undefined, body: LARGE, status: 400 },
     { name: "the body before the permission", rootKey: undefined, body: { name: "ab" }, status: 400 },
-  ])("$name: $status", async ({ rootKey, body, status }) => {
+  ])("v2 request with $name: $status", async ({ rootKey, body, status }) => {
     const reply = await t.call("apis.createApi", body, rootKey === undefined ? {} : { rootKey });
     expect(reply.status).toBe(status);
     expect(reply.body.error.status).toBe(status);
   });
 
-  test("a body of exactly 10 MiB is read", async () => {
+  test("body of exactly 10 MiB is accepted", async () => {
     const frame = JSON.stringify({ name: "" }).length;
     const reply = await t.call("apis.createApi", { name: "x".repeat(10_485_760 - frame) });
     expect(reply.status).toBe(400);
     expect(reply.body.error.errors[0]).toMatchObject({ location: "body.name" });
   });
 
-  test("a chunked body over 10 MiB is 413, whatever its header", async () => {
+  test("chunked body over 10 MiB is 413 even with an invalid header", async () => {
     const response = await t.app.inject({
       method: "POST",
       url: "/v2/apis.createApi",
@@ -54,7 +54,7 @@ describe("the first failing step answers", () => {
   });
 });
 
-describe("what is wrong with a body is named", () => {
+describe("body validation errors", () => {
   const at = async (path: string, body: unknown) => {
     const reply = await t.call(path, body);
     expect(reply.status, JSON.stringify(reply.body)).toBe(400);
@@ -133,15 +133,15 @@ describe("what is wrong with a body is named", () => {
       body: { apiId: "api_1234", meta: Object.fromEntries(Array.from({ length: 101 }, (_, i) => [`m${i}`, i])) },
       locations: ["body.meta"],
     },
-  ])("$name", async ({ path, body, locations }) => {
+  ])("body validation reports $name", async ({ path, body, locations }) => {
     expect(await at(path, body)).toEqual(locations);
   });
 
-  test("an integer may be written 16.0", async () => {
+  test("body validation accepts 16.0 as an integer", async () => {
     expect((await t.call("keys.createKey", `{"apiId":"${apiId}","byteLength":16.0}`)).status).toBe(200);
   });
 
-  test("a body nested deeper than can be stored is refused", async () => {
+  test("body nested too deeply to be stored is rejected", async () => {
     const reply = await t.call(
       "keys.createKey",
       `{"apiId":"${apiId}","meta":{"a":${"[".repeat(100_000)}${"]".repeat(100_000)}}}`,
@@ -149,18 +149,18 @@ describe("what is wrong with a body is named", () => {
     expect(reply.status).toBe(400);
   });
 
-  test("at most 50 entries are sent", async () => {
+  test("body validation reports at most 50 errors", async () => {
     const unknown = Object.fromEntries(Array.from({ length: 80 }, (_, i) => [`unknown${i}`, i]));
     expect(await at("apis.createApi", { name: "abc", ...unknown })).toHaveLength(50);
   });
 
-  test("a value is never repeated in a message", async () => {
+  test("body validation messages never repeat a value", async () => {
     const reply = await t.call("keys.verifyKey", { key: `secret${"x".repeat(600)}` });
     expect(reply.status).toBe(400);
     expect(JSON.stringify(reply.body)).not.toContain("secret");
   });
 
-  test("a body that is not UTF-8 cannot be read", async () => {
+  test("body that is not UTF-8 is rejected", async () => {
     const response = await t.app.inject({
       method: "POST",
       url: "/v2/apis.createApi",
@@ -180,7 +180,7 @@ describe("what is wrong with a body is named", () => {
     { contentType: "not a type", ok: false },
     { contentType: "application/json; charset=utf-8", ok: true },
     { contentType: "Application/JSON", ok: true },
-  ])("content type $contentType: $ok", async ({ contentType, ok }) => {
+  ])("request content type $contentType is accepted: $ok", async ({ contentType, ok }) => {
     const reply = await t.call("apis.createApi", { name: "abc" }, { headers: { "content-type": contentType } });
     expect(reply.status).toBe(ok ? 200 : 400);
     if (!ok) expect(reply.body.error.errors[0].location).toBe("header.Content-Type");
@@ -190,20 +190,20 @@ describe("what is wrong with a body is named", () => {
     { contentEncoding: "gzip", ok: false },
     { contentEncoding: "identity, br", ok: false },
     { contentEncoding: "identity", ok: true },
-  ])("content encoding $contentEncoding: $ok", async ({ contentEncoding, ok }) => {
+  ])("request content encoding $contentEncoding is accepted: $ok", async ({ contentEncoding, ok }) => {
     const reply = await t.call("apis.createApi", { name: "abc" }, { headers: { "content-encoding": contentEncoding } });
     expect(reply.status).toBe(ok ? 200 : 400);
     if (!ok) expect(reply.body.error.errors[0].location).toBe("header.Content-Encoding");
   });
 
-  test("an unreadable content type comes after the header", async () => {
+  test("missing header is reported before an unsupported content type", async () => {
     const reply = await t.call("apis.createApi", {}, { rootKey: null, headers: { "content-type": "not a type" } });
     expect(reply.status).toBe(401);
   });
 });
 
 describe("error bodies", () => {
-  test("have these members and no others", async () => {
+  test("v2 error body has exactly the documented members", async () => {
     const { body, headers } = await t.call("apis.getApi", { apiId: "api_missing0" });
     expect(body).toEqual({
       meta: { requestId: expect.stringMatching(/^req_[a-zA-Z0-9]{16}$/) },
@@ -222,13 +222,13 @@ describe("error bodies", () => {
     { accept: "text/html, application/*;q=0.8", type: "application/problem+json" },
     { accept: "*/*", type: "application/json" },
     { accept: "application/json", type: "application/json" },
-  ])("Accept $accept gives $type", async ({ accept, type }) => {
+  ])("v2 error for `Accept: $accept` has content type $type", async ({ accept, type }) => {
     const reply = await t.call("apis.getApi", { apiId: "api_missing0" }, { headers: { accept } });
     expect(reply.headers["content-type"]).toMatch(new RegExp(`^${type.replace("+", "\\+")}(;|$)`));
     expect(reply.body.error.status).toBe(404);
   });
 
-  test("an unknown path is 404, a wrong method 405, both as JSON and without a root key", async () => {
+  test("unknown v2 path is 404 and wrong method 405 without a root key", async () => {
     const missing = await t.app.inject({ method: "POST", url: "/v2/keys.nope", payload: {} });
     expect([missing.statusCode, missing.json().error.type]).toEqual([404, "https://docs.test/errors/not_found"]);
     const wrong = await t.app.inject({ method: "GET", url: "/v2/keys.getKey?x=1" });
@@ -240,14 +240,14 @@ describe("error bodies", () => {
     expect([unreadable.statusCode, unreadable.json().error.type]).toEqual([404, "https://docs.test/errors/not_found"]);
   });
 
-  test("a request id of the client is not used, and no two are equal", async () => {
+  test("request ids are unique and ignore client headers", async () => {
     const one = await t.call("apis.getApi", { apiId }, { headers: { "x-request-id": "mine", "request-id": "mine" } });
     const other = await t.call("apis.getApi", { apiId });
     expect(one.body.meta.requestId).toMatch(/^req_/);
     expect(one.body.meta.requestId).not.toBe(other.body.meta.requestId);
   });
 
-  test("what is not HTTP gets an answer in the same form", async () => {
+  test("invalid HTTP gets a v2 error response", async () => {
     const address = new URL(await t.app.listen({ port: 0, host: "127.0.0.1" }));
     const socket = connect(Number(address.port), "127.0.0.1");
     socket.end("this is no request\r\n\r\n");
@@ -258,7 +258,7 @@ describe("error bodies", () => {
   });
 });
 
-test("a body that does not arrive in time is answered with 408, on a connection that was used before too", async () => {
+test("body that does not arrive in time is 408, also on reused connections", async () => {
   const slow = await buildTestApp({ requestTimeoutMs: 300 });
   const address = new URL(await slow.app.listen({ port: 0, host: "127.0.0.1" }));
   const socket = connect(Number(address.port), "127.0.0.1");
@@ -284,18 +284,18 @@ describe("headers of managed objects", () => {
     { name: "five parts", value: "a/b/c/d/e", ok: false },
     { name: "an empty part", value: "a//c/d", ok: false },
     { name: "another character", value: "a/b c/d/e", ok: false },
-  ])("$name", async ({ value, ok }) => {
+  ])("manager header $name", async ({ value, ok }) => {
     const reply = await t.call("apis.createApi", { name: "managed" }, { headers: { "Postern-Manager": value } });
     expect(reply.status).toBe(ok ? 200 : 400);
     if (!ok) expect(reply.body.error.errors[0].location).toBe("header.Postern-Manager");
   });
 
-  test("flags are true or false", async () => {
+  test("adopt and release headers accept only true or false", async () => {
     const reply = await t.call("apis.updateApi", { apiId }, { headers: { "Postern-Adopt": "yes" } });
     expect(reply.body.error.errors[0].location).toBe("header.Postern-Adopt");
   });
 
-  test("whatever reads, verifies or limits does not look at them", async () => {
+  test("read, verify and limit procedures ignore the manager headers", async () => {
     const headers = { "Postern-Manager": "nobody", "Postern-Adopt": "yes", "Postern-Release": "maybe" };
     expect((await t.call("apis.getApi", { apiId }, { headers })).status).toBe(200);
     expect((await t.call("keys.verifyKey", { key: "unknown" }, { headers })).status).toBe(200);
@@ -311,7 +311,7 @@ describe("the workspace's quota", () => {
     t.deps.projection.drop([{ workspaceId, kind: "workspace", id: workspaceId }]);
   };
 
-  test("counts over all root keys, tells where it stands, and refuses one request too many", async () => {
+  test("workspace quota counts all root keys and rejects excess requests", async () => {
     const workspace = await t.makeWorkspace();
     const second = await t.rootKey(["api.*.read_api"], { workspaceId: workspace.id });
     await setQuota(workspace.id, 2);
@@ -335,7 +335,7 @@ describe("the workspace's quota", () => {
     expect(free.headers["ratelimit-limit"]).toBeUndefined();
   });
 
-  test("of 0 refuses every request, but a bad body comes first", async () => {
+  test("workspace quota of 0 rejects every request after body validation", async () => {
     const workspace = await t.makeWorkspace();
     await setQuota(workspace.id, 0);
     expect((await t.call("apis.getApi", { apiId }, { rootKey: workspace.rootKey })).status).toBe(429);
@@ -343,7 +343,7 @@ describe("the workspace's quota", () => {
   });
 });
 
-test("answers to changes say so while that workspace's changes take long to reach the pods; others do not", async () => {
+test("Postern-Propagation header is sent only while changes of the workspace are delayed", async () => {
   const delayed = new Set<string>();
   const slow = await buildTestApp({ deps: () => ({ propagationDelayed: (workspaceId) => delayed.has(workspaceId) }) });
   try {
@@ -360,7 +360,7 @@ test("answers to changes say so while that workspace's changes take long to reac
   }
 });
 
-describe("a handler that does not come to an end", () => {
+describe("a handler that does not end", () => {
   /** Waits for a lock that the test holds. */
   const withStuckHandler = async (work: (stuck: TestApp, apiId: string) => Promise<void>) => {
     const stuck = await buildTestApp({ requestTimeoutMs: 300 });
@@ -377,14 +377,14 @@ describe("a handler that does not come to an end", () => {
     }
   };
 
-  test("is answered with 408 when the time is up", () =>
+  test("hanging handler is 408 after the request timeout", () =>
     withStuckHandler(async (stuck, id) => {
       const reply = await stuck.call("apis.updateApi", { apiId: id, name: "abcd" });
       expect(reply.status).toBe(408);
       expect(reply.body.error).toMatchObject({ title: "Request Timeout", errors: [] });
     }));
 
-  test("is logged as 499 when the client breaks the connection", () =>
+  test("hanging handler is logged as 499 when the client disconnects", () =>
     withStuckHandler(async (stuck, id) => {
       const address = new URL(await stuck.app.listen({ port: 0, host: "127.0.0.1" }));
       const body = JSON.stringify({ apiId: id, name: "abcd" });
@@ -410,7 +410,7 @@ describe("a handler that does not come to an end", () => {
     }));
 });
 
-test("a database that is away is 500 service_unavailable, and no word of it in the answer", async () => {
+test("unavailable database is 500 service_unavailable without details in the response", async () => {
   const lost = await buildTestApp();
   await lost.data("apis.createApi", { name: "abc" });
   await lost.dropDatabase();

@@ -13,7 +13,7 @@ async function withQuota(t: TestApp, quota: number): Promise<Workspace> {
   return workspace;
 }
 
-describe("while a workspace has a quota", () => {
+describe("a workspace with a quota", () => {
   let t: TestApp;
   beforeAll(async () => {
     t = await buildTestApp();
@@ -31,7 +31,7 @@ describe("while a workspace has a quota", () => {
       body: `${" ".repeat(300_000)}{"apiId":"api_missing0"}`,
       status: 404,
     },
-  ])("$name tells where the workspace stands", async ({ path, body, status }) => {
+  ])("response to $name has the quota headers", async ({ path, body, status }) => {
     const { rootKey } = await withQuota(t, 1000);
     const reply = await t.call(path, body, { rootKey });
     expect(reply.status).toBe(status);
@@ -41,7 +41,7 @@ describe("while a workspace has a quota", () => {
     expect(Number(reset)).toBeLessThanOrEqual(60);
   });
 
-  test("a missing permission is told after the request was counted", async () => {
+  test("missing permission is reported after the quota counts the request", async () => {
     const { id } = await withQuota(t, 1000);
     const rootKey = await t.rootKey(["api.*.read_key"], { workspaceId: id });
     const reply = await t.call("apis.createApi", { name: "abc" }, { rootKey });
@@ -49,7 +49,7 @@ describe("while a workspace has a quota", () => {
     expect(reply.headers["ratelimit-remaining"]).toBe("999");
   });
 
-  test("a refusal tells it too, and when to come again, in whole seconds", async () => {
+  test("quota rejection has quota headers and Retry-After in seconds", async () => {
     const { rootKey } = await withQuota(t, 0);
     const reply = await t.call("apis.createApi", { name: "abc" }, { rootKey });
     expect(reply.status).toBe(429);
@@ -58,14 +58,14 @@ describe("while a workspace has a quota", () => {
     expect(reply.headers["retry-after"]).toMatch(/^[1-9]\d?$/);
   });
 
-  test("what is refused does nothing, and one workspace's quota is not another's", async () => {
+  test("quota rejection has no effect and quotas are separate per workspace", async () => {
     const [none, some] = [await withQuota(t, 0), await withQuota(t, 1000)];
     expect((await t.call("apis.createApi", { name: "abc" }, { rootKey: none.rootKey })).status).toBe(429);
     expect((await t.deps.db.query("select from apis where workspace_id = $1", [none.id])).rowCount).toBe(0);
     expect((await t.call("apis.createApi", { name: "abc" }, { rootKey: some.rootKey })).status).toBe(200);
   });
 
-  test("a request that is refused before it is counted says nothing of the quota", async () => {
+  test("request rejected before quota counting has no quota headers", async () => {
     const { rootKey } = await withQuota(t, 1000);
     const reply = await t.call("apis.createApi", {}, { rootKey });
     expect(reply.status).toBe(400);
@@ -73,14 +73,14 @@ describe("while a workspace has a quota", () => {
   });
 });
 
-test("without a quota no answer tells of one", async () => {
+test("response has no quota headers without a quota", async () => {
   const t = await buildTestApp();
   const reply = await t.call("apis.createApi", { name: "abc" });
   for (const name of HEADERS) expect(reply.headers[name]).toBeUndefined();
   await t.close();
 });
 
-test("while the counters are away every request is let through, and says nothing of the quota", async () => {
+test("unavailable counters admit every request without quota headers", async () => {
   const consume = async () => {
     throw new CountersUnavailable("the store is away");
   };

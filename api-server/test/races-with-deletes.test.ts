@@ -123,11 +123,11 @@ function faultOf(path: string, { status, body }: Reply): string | undefined {
 describe.each(Object.keys(CHANGES))("%s", (path) => {
   const bodyOf = (world: World): unknown => CHANGES[path]?.(world);
 
-  test("succeeds without a concurrent deletion", async () => {
+  test("change succeeds without a concurrent deletion", async () => {
     expect((await t.call(path, bodyOf(await aWorld()))).status).toBe(200);
   });
 
-  test("started while something is being deleted", async () => {
+  test("change started during a concurrent deletion causes no internal error", async () => {
     const faults: string[] = [];
     for (const [what, deletion] of Object.entries(DELETIONS)) {
       const world = await aWorld();
@@ -145,7 +145,7 @@ describe.each(Object.keys(CHANGES))("%s", (path) => {
     expect(faults).toEqual([]);
   });
 
-  test("waiting for the key, or the role, while something is deleted", async () => {
+  test("change that waits for a lock during a deletion causes no internal error", async () => {
     const faults: string[] = [];
     for (const [what, deletion] of Object.entries(DELETIONS)) {
       for (const table of ["keys", "roles"]) {

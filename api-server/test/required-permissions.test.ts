@@ -53,7 +53,7 @@ describe.each(everyProcedure)("$path", ({ path, permissions: declared, isOpen })
     ? { unauthorized: "UNAUTHORIZED", forbidden: "INSUFFICIENT_PERMISSIONS" }
     : { unauthorized: "Unauthorized", forbidden: "Forbidden" };
 
-  test("declares what the interface promises", () => {
+  test("procedure declares the permissions of the published interface", () => {
     if (expected === undefined) {
       throw new Error(
         `${path} is not in api-server/test/permissions-expected${isOfV1(path) ? "-v1" : ""}.ts: say there what it needs`,
@@ -67,51 +67,56 @@ describe.each(everyProcedure)("$path", ({ path, permissions: declared, isOpen })
     expect(Object.keys(sampleCallsOf(path))).toEqual(expect.arrayContaining(Object.keys(expected.also ?? {})));
   });
 
-  test.each(Object.entries(sampleCallsOf(path)))("asks for exactly that: %s", async (circumstance, makeCall) => {
-    const { needs, also, hidesIds = false, narrows = false, strangersLearnNoId = false } = expected as Expected;
-    const { refusedAsUnauthorized, refusedAsNotFound } = expected as Expected;
-    const required = [...needs, ...(also?.[circumstance] ?? [])];
-    const resources = await emptyWorkspace();
-    const { workspaceId } = resources;
-    const call = await makeCall(resources);
-    const tryWith = async (permissions: readonly string[] | null): Promise<Reply> =>
-      t.call(path, call.body, { rootKey: permissions === null ? null : await t.rootKey(permissions, { workspaceId }) });
+  test.each(Object.entries(sampleCallsOf(path)))(
+    "procedure requires exactly its declared permissions: %s",
+    async (circumstance, makeCall) => {
+      const { needs, also, hidesIds = false, narrows = false, strangersLearnNoId = false } = expected as Expected;
+      const { refusedAsUnauthorized, refusedAsNotFound } = expected as Expected;
+      const required = [...needs, ...(also?.[circumstance] ?? [])];
+      const resources = await emptyWorkspace();
+      const { workspaceId } = resources;
+      const call = await makeCall(resources);
+      const tryWith = async (permissions: readonly string[] | null): Promise<Reply> =>
+        t.call(path, call.body, {
+          rootKey: permissions === null ? null : await t.rootKey(permissions, { workspaceId }),
+        });
 
-    if (!isOpen) expect(refusalOf(await tryWith(null))).toEqual([401, refusals.unauthorized]);
-    for (const missing of required) {
-      const others = required.filter((one) => one !== missing).map(withStar);
-      const forOther = withId(missing, call, resources.name("other")) ?? missing.replace("*", "some_id");
-      // Without it, and with what looks like it.
-      for (const held of [others, [...others, ...TOO_WIDE], [...others, forOther]]) {
-        const refused = await tryWith(held);
-        if (hidesIds && held.includes(forOther)) {
-          expect(refused.body.data).toEqual({ valid: false, code: "NOT_FOUND" });
-          continue;
+      if (!isOpen) expect(refusalOf(await tryWith(null))).toEqual([401, refusals.unauthorized]);
+      for (const missing of required) {
+        const others = required.filter((one) => one !== missing).map(withStar);
+        const forOther = withId(missing, call, resources.name("other")) ?? missing.replace("*", "some_id");
+        // Without it, and with what looks like it.
+        for (const held of [others, [...others, ...TOO_WIDE], [...others, forOther]]) {
+          const refused = await tryWith(held);
+          if (hidesIds && held.includes(forOther)) {
+            expect(refused.body.data).toEqual({ valid: false, code: "NOT_FOUND" });
+            continue;
+          }
+          // Not of a call that names its object.
+          const namesObject = (expected?.lookedUpFirst ?? []).some((field) => field in (call.body as object));
+          if (narrows && !namesObject && held.includes(forOther)) {
+            expect([refused.status, refused.body.data]).toEqual([200, []]);
+            continue;
+          }
+          const code = refusedAsUnauthorized?.includes(missing) ? refusals.unauthorized : refusals.forbidden;
+          const isNotFound = refusedAsNotFound?.includes(missing) === true;
+          expect(refusalOf(refused), `with ${held.join(", ")}`).toEqual(isNotFound ? [404, "NOT_FOUND"] : [403, code]);
+          const detail = detailOf(refused);
+          expect(detail).toContain(withStar(missing));
+          const learnsId = !hidesIds && (!strangersLearnNoId || held.includes(forOther));
+          if (learnsId) expect(detail).toContain(withId(missing, call) ?? withStar(missing));
+          for (const tuple of others) expect(detail).not.toContain(tuple);
         }
-        // Not of a call that names its object.
-        const namesObject = (expected?.lookedUpFirst ?? []).some((field) => field in (call.body as object));
-        if (narrows && !namesObject && held.includes(forOther)) {
-          expect([refused.status, refused.body.data]).toEqual([200, []]);
-          continue;
-        }
-        const code = refusedAsUnauthorized?.includes(missing) ? refusals.unauthorized : refusals.forbidden;
-        const isNotFound = refusedAsNotFound?.includes(missing) === true;
-        expect(refusalOf(refused), `with ${held.join(", ")}`).toEqual(isNotFound ? [404, "NOT_FOUND"] : [403, code]);
-        const detail = detailOf(refused);
-        expect(detail).toContain(withStar(missing));
-        const learnsId = !hidesIds && (!strangersLearnNoId || held.includes(forOther));
-        if (learnsId) expect(detail).toContain(withId(missing, call) ?? withStar(missing));
-        for (const tuple of others) expect(detail).not.toContain(tuple);
       }
-    }
-    // None of the refusals has done what was refused.
-    const exact = await tryWith(isOpen ? null : required.map(withStar));
-    expect(exact.body.error).toBeUndefined();
-    expect(isSuccess(exact)).toBe(true);
-  });
+      // None of the refusals has done what was refused.
+      const exact = await tryWith(isOpen ? null : required.map(withStar));
+      expect(exact.body.error).toBeUndefined();
+      expect(isSuccess(exact)).toBe(true);
+    },
+  );
 
   test.each(Object.entries(sampleCallsOf(path)))(
-    "the id does as well as the star: %s",
+    "permission for the single id suffices: %s",
     async (circumstance, makeCall) => {
       const { needs, also } = expected as Expected;
       const resources = await emptyWorkspace();
@@ -127,7 +132,7 @@ describe.each(everyProcedure)("$path", ({ path, permissions: declared, isOpen })
   const { needs = [], also = {}, orElse = {} } = expected ?? {};
   const replaceable = Object.entries(also).filter(([, more]) => more.some((one) => one in orElse));
   if (replaceable.length === 0) return;
-  test.each(replaceable)("what may stand in the place of a permission does as well: %s", async (circumstance, more) => {
+  test.each(replaceable)("alternative permission suffices: %s", async (circumstance, more) => {
     const resources = await emptyWorkspace();
     const { workspaceId } = resources;
     const makeCall = sampleCallsOf(path)[circumstance];
@@ -147,7 +152,7 @@ const NOTHING_IS_LISTED: ReadonlySet<string> = new Set(["managed.listKeys manage
 
 describe.each(withRootKey)("%s", (path, references) => {
   const { lookedUpFirst = [] } = EXPECTED[path] ?? {};
-  test("looks these up before it looks at permissions, and no others", async () => {
+  test("procedure looks up only its declared objects before checking permissions", async () => {
     const resources = await emptyWorkspace();
     const { workspaceId } = resources;
     const each = await oneOfEach(resources);
@@ -171,7 +176,7 @@ describe.each(withRootKey)("%s", (path, references) => {
   });
 });
 
-test("nothing is expected of a procedure that is not there", () => {
+test("expected permissions list only existing procedures", () => {
   const paths = new Set<string>(everyProcedure.map(({ path }) => path));
   expect(Object.keys(EXPECTED).filter((path) => !paths.has(path))).toEqual([]);
 });

@@ -38,7 +38,7 @@ const rowsOf = procedures.flatMap(({ path }) =>
 );
 
 describe.each(rowsOf)("$name", ({ path, circumstance, name }) => {
-  test("is for the least role that the table says, and those above it", async () => {
+  test("procedure requires the listed dashboard role or a higher one", async () => {
     const { id, rootKey } = await t.makeWorkspace();
     const ask = (called: string, body: unknown) => t.data(called, body, { rootKey });
     const resources = makeResources(t.deps.db, { workspaceId: id, ask });
@@ -65,12 +65,12 @@ describe.each(rowsOf)("$name", ({ path, circumstance, name }) => {
   });
 });
 
-test("the table has no procedure that is not there", () => {
+test("dashboard role table lists only existing procedures", () => {
   const names = new Set(rowsOf.map(({ name }) => name));
   expect(Object.keys(LEAST_ROLES).filter((name) => !names.has(name))).toEqual([]);
 });
 
-test("a session that was made up is that of no person, for any procedure", async () => {
+test("forged session cookie has no access to any procedure", async () => {
   const forged = browserWith(t, "f".repeat(43));
   for (const { path } of procedures)
     expect(kindOf(await forged.call(path))).toMatch(/^(?:session_ended|invalid_input)$/);

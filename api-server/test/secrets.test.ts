@@ -63,7 +63,7 @@ const resources = (): Resources =>
     },
   });
 
-test("every procedure is called, also in ways that fail", async () => {
+test("every procedure is called, including failing calls, for the log check", async () => {
   for (const { path } of everyProcedure) {
     for (const makeCall of Object.values(sampleCallsOf(path))) {
       const { body } = await makeCall(resources());
@@ -78,7 +78,7 @@ test("every procedure is called, also in ways that fail", async () => {
   }
 }, 300_000);
 
-test("people come and go, also in ways that fail", async () => {
+test("users sign in and out, including failures, for the log check", async () => {
   const link = keep(await makeLink(t));
   const reply = seen(await followLink(t, link));
   const token = keep(cookieOf(reply) ?? "");
@@ -92,7 +92,7 @@ test("people come and go, also in ways that fail", async () => {
   seen(await person.call("apis.getApi", { apiId: "api_missing0" }));
 });
 
-test("what the server did not expect is logged without what it was about", async () => {
+test("unexpected errors are logged without request data", async () => {
   const { key, keyId, apiId } = await resources().key();
   keep(key);
   const link = keep(await makeLink(t));
@@ -120,7 +120,7 @@ test("what the server did not expect is logged without what it was about", async
   expect(logged.join("\n")).toContain("never");
 });
 
-test("and nothing of it is where it does not belong", async () => {
+test("secrets appear only in the allowed outputs", async () => {
   await t.ingest();
   const audit = await t.deps.db.query("select to_jsonb(a)::text as row from audit_log a");
   const places: Readonly<Record<string, readonly string[]>> = {

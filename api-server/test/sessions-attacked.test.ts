@@ -18,22 +18,19 @@ const kindOf = ({ status, body }: Reply) => [status, body.error?.type.split("/")
 const whoami = "workspaces.getWorkspace";
 
 describe("a clock", () => {
-  test.each([-48, -3, 3, 48])(
-    "that goes wrong by %i hours and comes back leaves sessions as they were",
-    async (hours) => {
-      const person = await signIn(t);
-      t.advance(hours * HOUR_MS);
-      const wrong = await person.call(whoami);
-      expect(kindOf(wrong)).toEqual(hours < 0 ? [200, undefined] : [401, "session_ended"]);
-      t.advance(-hours * HOUR_MS);
-      expect((await person.call(whoami)).status).toBe(200);
-      t.advance(12 * HOUR_MS + 60_000);
-      expect(kindOf(await person.call(whoami))).toEqual([401, "session_ended"]);
-      t.advance(-12 * HOUR_MS - 60_000);
-    },
-  );
+  test.each([-48, -3, 3, 48])("clock error of %i hours leaves sessions unchanged after correction", async (hours) => {
+    const person = await signIn(t);
+    t.advance(hours * HOUR_MS);
+    const wrong = await person.call(whoami);
+    expect(kindOf(wrong)).toEqual(hours < 0 ? [200, undefined] : [401, "session_ended"]);
+    t.advance(-hours * HOUR_MS);
+    expect((await person.call(whoami)).status).toBe(200);
+    t.advance(12 * HOUR_MS + 60_000);
+    expect(kindOf(await person.call(whoami))).toEqual([401, "session_ended"]);
+    t.advance(-12 * HOUR_MS - 60_000);
+  });
 
-  test("that goes forth while somebody works does not make the session last longer than it may", async () => {
+  test("forward clock step does not extend a session beyond its maximum", async () => {
     const person = await signIn(t);
     t.advance(1.5 * HOUR_MS);
     expect((await person.call(whoami)).status).toBe(200);
@@ -47,7 +44,7 @@ describe("a clock", () => {
     t.advance(-12 * HOUR_MS - 1000);
   });
 
-  test("that goes back does not bring back what was signed out, nor a link that was used", async () => {
+  test("backward clock step revives no ended session or used link", async () => {
     const link = await makeLink(t);
     const person = browserWith(t, cookieOf(await followLink(t, link)) ?? "");
     await person.signOut();
@@ -58,8 +55,8 @@ describe("a clock", () => {
   });
 });
 
-describe("while Postgres is away", () => {
-  test("no person is signed in or out, no cookie is changed, and all is as it was when it is back", async () => {
+describe("Postgres is unavailable", () => {
+  test("Postgres outage prevents sign-in and sign-out and leaves sessions unchanged", async () => {
     const away = await buildTestApp({ signIn: { bounds: NO_BOUNDS } });
     const person = await signIn(away);
     const link = await makeLink(away);
@@ -87,7 +84,7 @@ describe("while Postgres is away", () => {
     await away.close();
   });
 
-  test("a link whose session could not be stored can be used again", async () => {
+  test("sign-in link stays valid when its session could not be stored", async () => {
     const link = await makeLink(t);
     await t.deps.db.query("alter table sessions rename to sessions_away");
     const failed = await followLink(t, link);
@@ -98,7 +95,7 @@ describe("while Postgres is away", () => {
 });
 
 describe("a link", () => {
-  test("of a workspace that was disabled signs in, but nothing can be done there", async () => {
+  test("sign-in link of a disabled workspace signs in without access", async () => {
     const { id } = await t.makeWorkspace();
     const link = await makeLink(t, { workspaceId: id });
     await t.deps.db.query("update workspaces set enabled = false where id = $1", [id]);
@@ -106,7 +103,7 @@ describe("a link", () => {
     expect(kindOf(await person.call(whoami))).toEqual([403, "forbidden"]);
   });
 
-  test("of a workspace that was deleted leads nowhere, also when another one takes its name", async () => {
+  test("sign-in link of a deleted workspace never opens one of the same name", async () => {
     const { id } = await t.makeWorkspace();
     await t.deps.db.query("update workspaces set name = 'taken-over' where id = $1", [id]);
     const link = await makeLink(t, { workspaceId: id });
@@ -120,7 +117,7 @@ describe("a link", () => {
     }
   });
 
-  test("goes on to lead into a workspace that was renamed", async () => {
+  test("sign-in link of a renamed workspace still opens it", async () => {
     const { id } = await t.makeWorkspace();
     const person = await signIn(t, { workspaceId: id, role: "viewer" });
     await t.deps.db.query("update workspaces set name = 'new-name' where id = $1", [id]);
@@ -147,7 +144,7 @@ describe("the roles of a group", () => {
     return person;
   }
 
-  test("that is removed while its people are signed in are worth nothing from the next call on", async () => {
+  test("group removed from the roles file loses access with the next call", async () => {
     const person = await withGroups("team");
     expect((await person.call(whoami)).status).toBe(200);
     text = "groups: {}";
@@ -157,21 +154,21 @@ describe("the roles of a group", () => {
   });
 
   test.each(["__proto__", "constructor", "toString", "hasOwnProperty", "*", "team ", "TEAM", "team\u200b", ""])(
-    "%j, which the file does not name, are nothing",
+    "group %j missing from the roles file has no roles",
     async (group) => {
       expect(kindOf(await (await withGroups(group)).call(whoami))).toEqual([403, "no_role"]);
     },
   );
 
-  test.each(["__proto__", "constructor"])("of a workspace named %j are for that alone", async (workspace) => {
+  test.each(["__proto__", "constructor"])("group roles of a workspace named %j apply to it only", async (workspace) => {
     text = `groups: {odd: {"${workspace}": admin}}`;
     expect(kindOf(await (await withGroups("odd")).call(whoami))).toEqual([403, "no_role"]);
     text = ROLES;
   });
 });
 
-describe("a header that a stranger sets", () => {
-  test("says neither that the request came by https, nor for which host", async () => {
+describe("a header from an untrusted client", () => {
+  test("untrusted forwarding headers set neither scheme nor host", async () => {
     for (const trustedProxies of [undefined, ["127.0.0.1"]]) {
       const app = await buildTestApp({ signIn: { bounds: NO_BOUNDS }, ...(trustedProxies && { trustedProxies }) });
       const forwarded = {
@@ -189,7 +186,7 @@ describe("a header that a stranger sets", () => {
     }
   });
 
-  test("gives no address another allowance, unless a proxy that is trusted sets it", async () => {
+  test("untrusted X-Forwarded-For does not change the throttled address", async () => {
     const bounds = { windowMs: 60_000, address: 60, all: 1_000, failed: 5, nowMs: () => 0 };
     const app = await buildTestApp({ signIn: { bounds } });
     const replies = await Promise.all(
@@ -215,7 +212,7 @@ describe("a header that a stranger sets", () => {
     "x".repeat(4_000),
     "192.0.2.1, ,",
     "\u00ff",
-  ])("is an address to a proxy that is trusted, whatever it is: %j", async (address) => {
+  ])("trusted proxy may forward any client address: %j", async (address) => {
     const app = await buildTestApp({ trustedProxies: ["127.0.0.1"], signIn: { bounds: NO_BOUNDS } });
     const headers = { ...OWN_PAGE, "x-forwarded-for": address };
     expect((await followLink(app, await makeLink(app), headers)).status).toBe(200);
@@ -224,7 +221,7 @@ describe("a header that a stranger sets", () => {
   });
 });
 
-test("100 people who sign in at once from as many addresses are all signed in, each as themselves", async () => {
+test("100 users who sign in concurrently get their own sessions", async () => {
   const app = await buildTestApp({ trustedProxies: ["127.0.0.1"] });
   const links = await Promise.all(Array.from({ length: 100 }, (_, i) => makeLink(app, { name: `person ${i}` })));
   const replies = await Promise.all(
@@ -254,22 +251,25 @@ describe("a cookie", () => {
       (token: string) => `__Host-postern=%${token.charCodeAt(0).toString(16)}${token.slice(1)}`,
     ],
     ["behind one that is no token", (token: string) => `__Host-postern=; __Host-postern=${token}`],
-  ])("%s signs no person in", async (_, cookieWith) => {
+  ])("session cookie %s is rejected", async (_, cookieWith) => {
     const { token } = await signIn(t);
     const reply = await post(t, `/v2/${whoami}`, {}, { ...OWN_PAGE, cookie: cookieWith(token) });
     expect(kindOf(reply)).toEqual([401, "unauthorized"]);
   });
 
-  test("is found among as many others as a request can have", async () => {
+  test("session cookie is found among the maximum number of cookies", async () => {
     const { token } = await signIn(t);
     const others = Array.from({ length: 400 }, (_, i) => `c${i}=${"x".repeat(20)}`).join("; ");
     const reply = await post(t, `/v2/${whoami}`, {}, { ...OWN_PAGE, cookie: `${others}; __Host-postern=${token}` });
     expect(reply.status).toBe(200);
   });
 
-  test.each(["1, 1", "1,1", "1;1", "01", "1.0", "１"])("with Postern-Dashboard: %s is a stranger's", async (value) => {
-    const person = await signIn(t);
-    const reply = await person.call(whoami, {}, { "postern-dashboard": Buffer.from(value).toString("latin1") });
-    expect(kindOf(reply)).toEqual([403, "cross_origin_request"]);
-  });
+  test.each(["1, 1", "1,1", "1;1", "01", "1.0", "１"])(
+    "session cookie with Postern-Dashboard: %s is unauthenticated",
+    async (value) => {
+      const person = await signIn(t);
+      const reply = await person.call(whoami, {}, { "postern-dashboard": Buffer.from(value).toString("latin1") });
+      expect(kindOf(reply)).toEqual([403, "cross_origin_request"]);
+    },
+  );
 });

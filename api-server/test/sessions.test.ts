@@ -22,7 +22,7 @@ const sessionRow = async (token: string) =>
 const whoami = "workspaces.getWorkspace";
 
 describe("a link", () => {
-  test("opens a session; the database has neither its token nor that of the session", async () => {
+  test("sign-in link opens a session, and the database stores no token", async () => {
     const link = await makeLink(t, { name: "Ada Löve 🔑", workspaceId: t.workspace.id, role: "operator" });
     const reply = await followLink(t, link);
     expect(reply.status).toBe(200);
@@ -43,14 +43,14 @@ describe("a link", () => {
     for (const secret of [token, link]) expect(JSON.stringify(rows)).not.toContain(secret);
   });
 
-  test("works once", async () => {
+  test("sign-in link works once", async () => {
     const link = await makeLink(t);
     expect((await followLink(t, link)).status).toBe(200);
     const again = await followLink(t, link);
     expect([again.status, kindOf(again), cookieOf(again)]).toEqual([401, "sign_in_failed", undefined]);
   });
 
-  test("of fifty calls at once one gets a session", async () => {
+  test("sign-in link opens one session for 50 concurrent calls", async () => {
     const link = await makeLink(t, { name: "raced" });
     const replies = await Promise.all(Array.from({ length: 50 }, () => followLink(t, link)));
     expect(replies.filter(({ status }) => status === 200)).toHaveLength(1);
@@ -59,7 +59,7 @@ describe("a link", () => {
     expect(rowCount).toBe(1);
   });
 
-  test("works in its last millisecond, and not after", async () => {
+  test("sign-in link is valid through its last millisecond", async () => {
     let nowMs = 1_800_000_000_000;
     const clock = await buildTestApp({ deps: () => ({ nowMs: () => nowMs }) });
     const [one, other] = [await makeLink(clock), await makeLink(clock)];
@@ -70,7 +70,7 @@ describe("a link", () => {
     await clock.close();
   });
 
-  test.each(["", "short", "a".repeat(43), "é".repeat(43)])("that is %j is refused", async (link) => {
+  test.each(["", "short", "a".repeat(43), "é".repeat(43)])("sign-in link with token %j is rejected", async (link) => {
     expect(kindOf(await followLink(t, link))).toBe("sign_in_failed");
   });
 
@@ -82,12 +82,12 @@ describe("a link", () => {
     ['{"token":"a","more":1}'],
     ["{"],
     [`{"token":"${"a".repeat(101)}"}`],
-  ])("a body %s is refused without a word of it", async (body) => {
+  ])("sign-in body %s is rejected without being repeated", async (body) => {
     const reply = await post(t, "/dashboard/auth/link", body, OWN_PAGE);
     expect([reply.status, kindOf(reply)]).toEqual([400, "invalid_input"]);
   });
 
-  test("says who made it and who used it in the audit log of its workspace", async () => {
+  test("audit log names who created and who used a sign-in link", async () => {
     const { id } = await t.makeWorkspace();
     const person = await signIn(t, { name: "Grace", workspaceId: id, role: "viewer" });
     await person.signOut();
@@ -108,7 +108,7 @@ describe("a link", () => {
 });
 
 describe("signing in", () => {
-  test("ends the session of the cookie that was there before, whosever it was", async () => {
+  test("sign-in ends the session of the existing cookie", async () => {
     const planted = await signIn(t, { name: "Mallory" });
     const reply = await followLink(t, await makeLink(t), { ...OWN_PAGE, cookie: `__Host-postern=${planted.token}` });
     expect(cookieOf(reply)).not.toBe(planted.token);
@@ -116,20 +116,20 @@ describe("signing in", () => {
     expect((await browserWith(t, cookieOf(reply) ?? "").call(whoami)).status).toBe(200);
   });
 
-  test("never takes the token that a client brings", async () => {
+  test("sign-in never adopts a session token of the client", async () => {
     const chosen = "c".repeat(43);
     const reply = await followLink(t, await makeLink(t), { ...OWN_PAGE, cookie: `__Host-postern=${chosen}` });
     expect(cookieOf(reply)).not.toBe(chosen);
     expect(kindOf(await browserWith(t, chosen).call(whoami))).toBe("session_ended");
   });
 
-  test("that fails leaves the session that was there", async () => {
+  test("failed sign-in keeps the existing session", async () => {
     const person = await signIn(t);
     await followLink(t, "a".repeat(43), { ...OWN_PAGE, cookie: `__Host-postern=${person.token}` });
     expect((await person.call(whoami)).status).toBe(200);
   });
 
-  test("is not possible over plain http, which says why", async () => {
+  test("sign-in over plain HTTP is rejected with a reason", async () => {
     const at = (host: string) => ({ ...OWN_PAGE, host, origin: `http://${host}` });
     const reply = await followLink(t, await makeLink(t), at("postern.example.com"));
     expect([reply.status, kindOf(reply), cookieOf(reply)]).toEqual([412, "precondition_failed", undefined]);
@@ -144,7 +144,7 @@ describe("signing in", () => {
 });
 
 describe("a call with a session", () => {
-  test("is served with the grants of the role, and in the audit log it is the person's", async () => {
+  test("session call has the permissions of its role and is audited by user", async () => {
     const { id } = await t.makeWorkspace();
     const person = await signIn(t, { name: "Ada", workspaceId: id, role: "operator" });
     const made = await person.call("apis.createApi", { name: "shop" });
@@ -165,7 +165,7 @@ describe("a call with a session", () => {
     );
   });
 
-  test("acts in the workspace that it names, by id or by name, and in the first one else", async () => {
+  test("session call acts in the named workspace, or the first by default", async () => {
     const [one, other] = [await t.makeWorkspace(), await t.makeWorkspace()];
     await t.deps.db.query("update workspaces set name = 'zeta' where id = $1", [one.id]);
     await t.deps.db.query("update workspaces set name = 'alpha' where id = $1", [other.id]);
@@ -181,7 +181,7 @@ describe("a call with a session", () => {
     ]);
   });
 
-  test("does not act elsewhere, and does not say whether the place exists", async () => {
+  test("session call to another workspace is rejected alike for existing and missing ones", async () => {
     const [own, foreign] = [await t.makeWorkspace(), await t.makeWorkspace()];
     const person = await signIn(t, { workspaceId: own.id });
     const asked = async (workspace: string) => {
@@ -193,12 +193,12 @@ describe("a call with a session", () => {
     expect((await person.call(whoami)).body.data.id).toBe(own.id);
   });
 
-  test.each([[""], ["w".repeat(256)]])("with the workspace %j is refused", async (workspace) => {
+  test.each([[""], ["w".repeat(256)]])("session call with workspace %j is rejected", async (workspace) => {
     const reply = await (await signIn(t)).call(whoami, {}, { "postern-workspace": workspace });
     expect([reply.status, kindOf(reply)]).toEqual([400, "invalid_input"]);
   });
 
-  test("is 403 in a disabled workspace, and counts against the quota of its workspace", async () => {
+  test("session call to a disabled workspace is 403, and calls count toward the quota", async () => {
     const { id } = await t.makeWorkspace();
     const person = await signIn(t, { workspaceId: id });
     await t.deps.db.query("update workspaces set quota_per_minute = 0 where id = $1", [id]);
@@ -208,7 +208,7 @@ describe("a call with a session", () => {
     expect([disabled.status, disabled.body.error.detail]).toEqual([403, "The workspace is disabled."]);
   });
 
-  test("with an Authorization header is judged by that alone", async () => {
+  test("session call with an Authorization header uses only that header", async () => {
     const person = await signIn(t);
     const { id, rootKey } = await t.makeWorkspace();
     // Neither the header of the dashboard nor an origin is asked of a root key.
@@ -220,7 +220,7 @@ describe("a call with a session", () => {
     }
   });
 
-  test("is taken with what the OpenAPI document names, and not with less", async () => {
+  test("session call requires exactly the headers of the OpenAPI document", async () => {
     const { token } = await signIn(t);
     const { security, components } = (await t.app.inject({ url: "/openapi.json" })).json();
     const [, ofPersons] = security;
@@ -250,7 +250,7 @@ describe("a call with a session", () => {
     expect(kindOf(await send(named.slice(1)))).toBe("unauthorized");
   });
 
-  test("is never one of v1", async () => {
+  test("session cookie is not accepted by v1", async () => {
     const person = await signIn(t);
     const { apiId } = await t.data("apis.createApi", { name: "old" });
     const cookie = `__Host-postern=${person.token}`;
@@ -258,7 +258,7 @@ describe("a call with a session", () => {
     expect([reply.statusCode, reply.json().error.code]).toEqual([401, "UNAUTHORIZED"]);
   });
 
-  test("may have a large body, which a stranger's cookie may not", async () => {
+  test("session call may have a large body, but an invalid cookie may not", async () => {
     const person = await signIn(t);
     const large = { name: "x".repeat(300_000) };
     expect((await person.call("apis.createApi", large)).status).toBe(400);
@@ -268,7 +268,7 @@ describe("a call with a session", () => {
     expect(kindOf(foreign)).toBe("cross_origin_request");
   });
 
-  test("without a cookie of ours gets the 401 of a missing header", async () => {
+  test("call without a valid cookie name gets the 401 of a missing header", async () => {
     for (const cookie of [
       "",
       "postern=a",
@@ -288,7 +288,7 @@ describe("a session ends", () => {
   const START_MS = 1_800_000_000_000;
   const { idleMs, maxMs } = DEFAULT_SESSION_TIMES;
 
-  test("when it is idle: it lives in the last millisecond, and being used prolongs it", async () => {
+  test("session ends after its idle timeout, which each use extends", async () => {
     let nowMs = START_MS;
     const clock = await buildTestApp({ deps: () => ({ nowMs: () => nowMs }) });
     const person = await signIn(clock);
@@ -303,7 +303,7 @@ describe("a session ends", () => {
     await clock.close();
   });
 
-  test("when it is too old, however much it is used", async () => {
+  test("session ends after its maximum lifetime even when used", async () => {
     let nowMs = START_MS;
     const clock = await buildTestApp({ deps: () => ({ nowMs: () => nowMs }) });
     const person = await signIn(clock);
@@ -315,7 +315,7 @@ describe("a session ends", () => {
     await clock.close();
   });
 
-  test("and writes when it was seen at most once a minute", async () => {
+  test("session use is written at most once per minute", async () => {
     let nowMs = START_MS;
     const clock = await buildTestApp({ deps: () => ({ nowMs: () => nowMs }) });
     const person = await signIn(clock);
@@ -329,7 +329,7 @@ describe("a session ends", () => {
     await clock.close();
   });
 
-  test("by signing out, which removes the cookie, and twice does no harm", async () => {
+  test("sign-out ends the session, removes the cookie and is repeatable", async () => {
     const [person, other] = [await signIn(t, { name: "Out" }), await signIn(t, { name: "Out" })];
     const reply = await person.signOut();
     expect(reply.headers["set-cookie"]).toBe("__Host-postern=; Path=/; Max-Age=0; Secure; HttpOnly; SameSite=Strict");
@@ -342,7 +342,7 @@ describe("a session ends", () => {
     expect((await person.signOut()).status).toBe(200);
   });
 
-  test("everywhere: all of the person's, and no other person's", async () => {
+  test("signing out everywhere ends all sessions of that user only", async () => {
     const [here, there, someone] = [
       await signIn(t, { name: "Everywhere" }),
       await signIn(t, { name: "Everywhere" }),
@@ -356,14 +356,14 @@ describe("a session ends", () => {
     expect((await someone.call(whoami)).status).toBe(200);
   });
 
-  test("an old cookie signs no other session out", async () => {
+  test("sign-out with an old cookie ends no other session", async () => {
     const [old, fresh] = [await signIn(t, { name: "Old" }), await signIn(t, { name: "Old" })];
     await t.deps.db.query("update sessions set expires_at = 1 where token_hash = $1", [hashKey(old.token)]);
     await old.signOut(true);
     expect((await fresh.call(whoami)).status).toBe(200);
   });
 
-  test("and is removed a day after its time, with links and sign-ins that were begun", async () => {
+  test("expired sessions, links and started sign-ins are deleted after a day", async () => {
     let nowMs = START_MS;
     const clock = await buildTestApp({ deps: () => ({ nowMs: () => nowMs }) });
     await signIn(clock);
@@ -397,7 +397,7 @@ describe("a session ends", () => {
   });
 });
 
-describe("what the dashboard shows of a session", () => {
+describe("session information for the dashboard", () => {
   const get = async (headers: Record<string, string | undefined>, of = t): Promise<Reply> => {
     const sent = Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined));
     const response = await of.app.inject({ url: "/dashboard/session", headers: sent as Record<string, string> });
@@ -407,20 +407,20 @@ describe("what the dashboard shows of a session", () => {
   const ownGet = { ...OWN_PAGE, origin: undefined };
   const withCookie = (token: string) => ({ ...ownGet, cookie: `__Host-postern=${token}` });
 
-  test("is nothing, and no error, where no person is signed in", async () => {
+  test("dashboard session information is empty without a signed-in user", async () => {
     const reply = await get(ownGet);
     expect([reply.status, reply.body.data]).toEqual([200, { session: null, ended: null }]);
     expect(reply.headers["cache-control"]).toBe("no-store");
   });
 
-  test("says why it has ended", async () => {
+  test("dashboard session information includes why the session ended", async () => {
     const person = await signIn(t);
     await person.signOut();
     const { body } = await get(withCookie(person.token));
     expect(body.data).toEqual({ session: null, ended: "The session was signed out. Sign in again." });
   });
 
-  test("has who, the workspaces with the roles, and the person's other sessions, but no secret", async () => {
+  test("dashboard session information has user, workspaces, roles and sessions without secrets", async () => {
     const { id } = await t.makeWorkspace();
     const name = "Two Browsers";
     const [here, there] = [await signIn(t, { name, workspaceId: id, role: "viewer" }), await signIn(t, { name })];
@@ -444,7 +444,7 @@ describe("what the dashboard shows of a session", () => {
     expect(admin.body.data.session.workspaces.length).toBeGreaterThan(1);
   });
 
-  test("is not shown to another site", async () => {
+  test("dashboard session information is not readable cross-site", async () => {
     const person = await signIn(t);
     for (const headers of [
       { "postern-dashboard": undefined },
@@ -455,7 +455,7 @@ describe("what the dashboard shows of a session", () => {
     }
   });
 
-  test("is asked for, as is all that an unattended page asks, without keeping the session alive", async () => {
+  test("background dashboard polling does not extend the session", async () => {
     let nowMs = 1_800_000_000_000;
     const clock = await buildTestApp({ deps: () => ({ nowMs: () => nowMs }) });
     const person = await signIn(clock);
@@ -470,7 +470,7 @@ describe("what the dashboard shows of a session", () => {
     await clock.close();
   });
 
-  test("beside what there is for signing in: whether it is possible here", async () => {
+  test("dashboard session information includes available sign-in methods", async () => {
     const options = async (host: string) =>
       (await t.app.inject({ url: "/dashboard/auth/options", headers: { host } })).json().data;
     expect(await options("127.0.0.1:8080")).toEqual({ problem: null, provider: null });
@@ -478,7 +478,7 @@ describe("what the dashboard shows of a session", () => {
   });
 });
 
-describe("what is not the dashboard", () => {
+describe("cross-site requests", () => {
   const withoutHeader = { "postern-dashboard": undefined };
   test.each([
     [
@@ -498,7 +498,7 @@ describe("what is not the dashboard", () => {
     ["no origin, typed into the address bar", { origin: undefined, "sec-fetch-site": "none" }],
     ["neither", { origin: undefined, "sec-fetch-site": undefined }],
     ["an origin that fits with a header that does not", { "postern-dashboard": "0" }],
-  ])("%s changes nothing, and is told so", async (_, headers) => {
+  ])("%s is rejected without changes", async (_, headers) => {
     const person = await signIn(t, { name: "Victim" });
     const before = await t.audit();
     for (const path of [`/v2/${whoami}`, "/dashboard/auth/sign-out", "/v2/apis.createApi"]) {
@@ -516,12 +516,12 @@ describe("what is not the dashboard", () => {
     expect((await followLink(t, link)).status).toBe(200);
   });
 
-  test("a request without an Origin is the dashboard's when Sec-Fetch-Site says so", async () => {
+  test("request without Origin is same-origin if Sec-Fetch-Site confirms it", async () => {
     const person = await signIn(t);
     expect((await person.call(whoami, {}, { origin: undefined })).status).toBe(200);
   });
 
-  test("a preflight of another origin is granted nothing", async () => {
+  test("CORS preflight of another origin is denied", async () => {
     const reply = await t.app.inject({
       method: "OPTIONS",
       url: "/v2/apis.createApi",
@@ -535,7 +535,7 @@ describe("what is not the dashboard", () => {
     expect(reply.headers["access-control-allow-origin"]).toBeUndefined();
   });
 
-  test("with an address that is configured, that is the origin, whatever a proxy makes of Host", async () => {
+  test("configured public URL is the only origin for any Host header", async () => {
     const behind = await buildTestApp({ signIn: { url: "https://postern.example.com" } });
     const headers = { ...OWN_PAGE, origin: "https://postern.example.com" };
     for (const host of ["postern.example.com", "postern-api-server.postern.svc:8080", "127.0.0.1:8080", "weird host"]) {
@@ -554,8 +554,8 @@ describe("what is not the dashboard", () => {
   });
 });
 
-describe("what tries to sign in may cost", () => {
-  test("an address gets ten tries that fail in a minute; others are not affected", async () => {
+describe("sign-in throttling", () => {
+  test("address may fail ten sign-in attempts per minute without affecting others", async () => {
     let nowMs = 0;
     const bounds = { windowMs: 60_000, address: 60, all: 1_000, failed: 5, nowMs: () => nowMs };
     const bounded = await buildTestApp({ trustedProxies: ["127.0.0.1"], signIn: { bounds } });
@@ -572,7 +572,7 @@ describe("what tries to sign in may cost", () => {
     await bounded.close();
   });
 
-  test("all together are bounded, too; the log has one row of many", async () => {
+  test("failed sign-in attempts are limited in total and logged once", async () => {
     const bounds = { windowMs: 60_000, address: 60, all: 20, failed: 5, nowMs: () => 0 };
     const bounded = await buildTestApp({ trustedProxies: ["127.0.0.1"], signIn: { bounds } });
     await bounded.deps.db.query("update workspaces set name = 'default' where id = $1", [bounded.workspace.id]);
@@ -589,7 +589,7 @@ describe("what tries to sign in may cost", () => {
   });
 });
 
-test("no secret is in what was logged", async () => {
+test("session log contains no secrets", async () => {
   const link = await makeLink(t);
   const reply = await followLink(t, link);
   const token = cookieOf(reply) ?? "";

@@ -140,7 +140,7 @@ const ofInstallation = new Set(
 );
 const paths = [...referencesByPath.keys()].filter((path) => !withoutRootKey.has(path) && !ofInstallation.has(path));
 
-test.each([...ofInstallation])("%s is refused to who holds all of one workspace", async (path) => {
+test.each([...ofInstallation])("installation procedure %s is denied to an admin of one workspace", async (path) => {
   const { own, call } = await newStranger();
   const reply = await call(path, (await sampleCallsOf(path).always(own)).body);
   expect(reply.status, JSON.stringify(reply.body)).toBe(403);
@@ -150,7 +150,7 @@ test.each([...ofInstallation])("%s is refused to who holds all of one workspace"
 describe.each(paths)("%s", (path) => {
   const makers = Object.entries(sampleCallsOf(path)).map(([circumstance, makeCall]) => ({ circumstance, makeCall }));
 
-  test.each(makers)("shows another workspace only its own objects: $circumstance", async ({ makeCall }) => {
+  test.each(makers)("procedure returns only objects of the own workspace: $circumstance", async ({ makeCall }) => {
     const { own, call } = await newStranger();
     const reply = await call(path, (await makeCall(own)).body);
     expect(isSuccess(reply), JSON.stringify(reply.body)).toBe(true);
@@ -160,7 +160,7 @@ describe.each(paths)("%s", (path) => {
   // A cursor is only a lower bound; it has its own tests below.
   const cases = (referencesByPath.get(path) ?? []).filter(({ field }) => field !== "cursor");
   if (cases.length === 0) return;
-  test.each(cases)("a foreign $field is treated like one that does not exist", async (reference) => {
+  test.each(cases)("foreign $field is treated like a missing one", async (reference) => {
     const exception = NOT_404[`${path} ${reference.field}`];
     for (const makeCall of await makersWith(path, reference)) {
       const tryWith = async (change: (value: string) => string): Promise<Tried[]> => {
@@ -185,20 +185,17 @@ describe.each(paths)("%s", (path) => {
     }
   });
 
-  test.each(makers)(
-    "another workspace's names in all its fields at once find nothing: $circumstance",
-    async ({ makeCall }) => {
-      const { own, call } = await newStranger();
-      let { body } = await makeCall(own);
-      const present = cases.filter((one) => valueIn(body, one) !== undefined);
-      for (const reference of present) body = withValue(body, reference, reference.values(theirs, body)[0] ?? "");
-      const sent = withTheirWords(body);
-      const reply = await call(path, sent);
-      expectNoLeak(reply, sent);
-      if (present.every(({ field }) => `${path} ${field}` in NOT_404)) expect(isSuccess(reply)).toBe(true);
-      else expect(reply.status).toBe(404);
-    },
-  );
+  test.each(makers)("foreign names in all fields find nothing: $circumstance", async ({ makeCall }) => {
+    const { own, call } = await newStranger();
+    let { body } = await makeCall(own);
+    const present = cases.filter((one) => valueIn(body, one) !== undefined);
+    for (const reference of present) body = withValue(body, reference, reference.values(theirs, body)[0] ?? "");
+    const sent = withTheirWords(body);
+    const reply = await call(path, sent);
+    expectNoLeak(reply, sent);
+    if (present.every(({ field }) => `${path} ${field}` in NOT_404)) expect(isSuccess(reply)).toBe(true);
+    else expect(reply.status).toBe(404);
+  });
 });
 
 /** The body with the other workspace's names in fields that are looked up within another object. */
@@ -242,14 +239,14 @@ function expectNoLeak({ body }: Reply, sent: unknown = ""): void {
 const textsIn = (one: unknown): string[] =>
   typeof one === "string" ? [one] : Object.values(one as object).flatMap((member) => textsIn(member));
 
-test("every exception names an existing procedure and field", () => {
+test("every tenancy exception names an existing procedure and field", () => {
   const fields = [...referencesByPath].flatMap(([path, references]) =>
     references.map(({ field }) => `${path} ${field}`),
   );
   expect(Object.keys(NOT_404).filter((one) => !fields.includes(one))).toEqual([]);
 });
 
-test("a text field with an unlisted name fails the tests, and the error says where to list it", () => {
+test("unlisted text field fails the tenancy tests with instructions", () => {
   const schema = { type: "object", properties: { invoiceId: { type: "string" } } };
   const post = { requestBody: { content: { "application/json": { schema } } } };
   const document = { paths: { "/v2/bills.getBill": { post } }, components: { schemas: {} } };
@@ -258,7 +255,7 @@ test("a text field with an unlisted name fails the tests, and the error says whe
   );
 });
 
-test("what was tried is what customers read about", async () => {
+test("tenancy tests cover every procedure documented for customers", async () => {
   const documents = await Promise.all(["/openapi.json", "/v1/openapi.json"].map((url) => t.app.inject({ url })));
   const read = documents.flatMap((served) => [...findReferences(served.json() as OpenApi).keys()]);
   expect(read.filter((path) => !withoutRootKey.has(path) && !ofInstallation.has(path))).toEqual(paths);
@@ -276,30 +273,27 @@ const BY_NAME: ReadonlySet<string> = new Set([
 ]);
 
 const withCursor = paths.filter((path) => referencesByPath.get(path)?.some(({ field }) => field === "cursor"));
-test.each(withCursor)(
-  "%s shows one's own alone with another workspace's cursor, and with one before everything",
-  async (path) => {
-    const { own, call } = await newStranger();
-    const bodies: unknown[] = [];
-    for (const makeCall of [...Array(3)].map(() => sampleCallsOf(path).always)) bodies.push((await makeCall(own)).body);
-    const body = bodies[0] as object;
-    const idsOf = (reply: Reply): string[] => itemsOf(dataOf(path, reply)).map((item) => Object.values(item)[0]);
-    const all = idsOf(await call(path, body));
-    for (const cursor of ["", "!", ...textsIn(theirs)]) {
-      const reply = await call(path, { ...body, cursor });
-      expect(reply.status).toBe(200);
-      expectNoLeak(reply, cursor);
-      const ids = idsOf(reply);
-      expect(ids).toEqual(BY_NAME.has(path) ? all.slice(all.length - ids.length) : all.filter((id) => id >= cursor));
-    }
-  },
-);
+test.each(withCursor)("%s lists only own objects with a cursor of another workspace", async (path) => {
+  const { own, call } = await newStranger();
+  const bodies: unknown[] = [];
+  for (const makeCall of [...Array(3)].map(() => sampleCallsOf(path).always)) bodies.push((await makeCall(own)).body);
+  const body = bodies[0] as object;
+  const idsOf = (reply: Reply): string[] => itemsOf(dataOf(path, reply)).map((item) => Object.values(item)[0]);
+  const all = idsOf(await call(path, body));
+  for (const cursor of ["", "!", ...textsIn(theirs)]) {
+    const reply = await call(path, { ...body, cursor });
+    expect(reply.status).toBe(200);
+    expectNoLeak(reply, cursor);
+    const ids = idsOf(reply);
+    expect(ids).toEqual(BY_NAME.has(path) ? all.slice(all.length - ids.length) : all.filter((id) => id >= cursor));
+  }
+});
 
 /** The items of a list: of v1 they are a member of the answer. */
 const itemsOf = (data: object): object[] =>
   (Array.isArray(data) ? data : Object.values(data).find(Array.isArray)) as object[];
 
-test("externalIds, slugs and names of another workspace are free, and can be used for own objects", async () => {
+test("externalIds, slugs and names of another workspace are available", async () => {
   const { id, own, call } = await newStranger();
   const { externalId, identityId } = theirs.identity;
   const { slug, permissionId } = theirs.permission;
@@ -315,7 +309,7 @@ test("externalIds, slugs and names of another workspace are free, and can be use
   expect((await call("ratelimit.createNamespace", { name: theirs.override.namespace })).status).toBe(200);
 });
 
-test("neither the overrides nor the counters of another workspace's namespace count in one's own of the same name", async () => {
+test("overrides and counters of an equally named foreign namespace do not apply", async () => {
   const { call } = await newStranger();
   const { namespace, namespaceId, identifier } = theirs.override;
   const body = { namespace, identifier, limit: 1, duration: HOUR_MS };
@@ -335,7 +329,7 @@ test("neither the overrides nor the counters of another workspace's namespace co
   }
 });
 
-test("a manager's name in one workspace has no meaning in another", async () => {
+test("manager name is scoped to one workspace", async () => {
   const headers = { "postern-manager": "main/Role/shop/editor" };
   const create = (name: string, rootKey: string) => t.data("permissions.createRole", { name }, { rootKey, headers });
   const [one, other] = [await t.makeWorkspace(), await t.makeWorkspace()];
@@ -349,7 +343,7 @@ test("a manager's name in one workspace has no meaning in another", async () => 
   expect(foreign.status).toBe(404);
 });
 
-test("a key string of another workspace is neither a key nor a root key", async () => {
+test("key string of another workspace is neither a key nor a root key", async () => {
   const { own, call } = await newStranger();
   const { key } = theirs.key;
   expect((await call("keys.verifyKey", { key })).body.data).toEqual({ valid: false, code: "NOT_FOUND" });
@@ -361,7 +355,7 @@ test("a key string of another workspace is neither a key nor a root key", async 
   expect(migrated.body.data).toEqual({ migrated: [], failed: [hash] });
 });
 
-test("listing by the externalId of another workspace shows only own keys with that name", async () => {
+test("listing by an externalId of another workspace returns only own keys", async () => {
   const { own, call } = await newStranger();
   const { externalId } = theirs.identity;
   const apiId = await own.api();
@@ -370,7 +364,7 @@ test("listing by the externalId of another workspace shows only own keys with th
   expect((await call("apis.listKeys", { apiId, externalId })).body.data).toMatchObject([{ keyId }]);
 });
 
-test("nothing of the other workspace has changed", async () => {
+test("tenancy tests leave the other workspace unchanged", async () => {
   expect(await dumpWorkspace(t.deps.db, t.workspace.id)).toBe(rowsBefore);
   expect((await t.data("keys.verifyKey", { key: theirs.key.key })).code).toBe("VALID");
 });

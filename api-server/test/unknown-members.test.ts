@@ -128,7 +128,7 @@ const cases = Object.entries(document.paths).flatMap(([url, { post }]) => {
   }));
 });
 
-test("every procedure and its nested objects are tried", () => {
+test("unknown member tests cover every procedure and nested object", () => {
   const names = cases.map(({ name }) => name);
   expect(new Set(cases.map(({ procedure }) => procedure))).toEqual(new Set(procedures.map(({ path }) => path)));
   expect(names).toContain("keys.verifyKey ratelimits[]");
@@ -136,7 +136,7 @@ test("every procedure and its nested objects are tried", () => {
   expect(names).toContain("keys.migrateKeys keys[].credits.refill");
 });
 
-test.each(cases)("$name", async ({ procedure, place, all }) => {
+test.each(cases)("unknown member in $name", async ({ procedure, place, all }) => {
   for (const { location, body } of all) {
     const { status, body: response } = await t.call(procedure, body);
     const unknown = `${location}.${UNKNOWN}`;

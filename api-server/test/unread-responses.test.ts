@@ -39,13 +39,13 @@ describe.each([{ isTls: false }, { isTls: true }])("by TLS: $isTls", ({ isTls })
       t.app.server.getConnections((error, count) => (error === null ? resolve(count) : reject(error))),
     );
 
-  test("a client that never reads is closed", async () => {
+  test("client that never reads its responses is closed", async () => {
     open().write(REQUEST.repeat(REQUESTS));
     await waitFor("the connection", async () => (await openConnections()) === 1);
     await waitFor("its end", async () => (await openConnections()) === 0, { deadlineMs: 60_000 });
   }, 90_000);
 
-  test("a client that reads slowly gets everything", async () => {
+  test("client that reads its responses slowly receives all of them", async () => {
     const socket = open();
     let unread = 0;
     let responses = 0;

@@ -104,7 +104,7 @@ describe("analytics.getVerifications", () => {
   const window = () => ({ apiId: api.apiId, start: hourMs, end: hourMs + 3 * HOUR_MS });
   const ask = (query: object) => t.data("v1/analytics.getVerifications", { ...window(), ...query });
 
-  test("without groupBy is one datapoint of the whole window, zeros without data", async () => {
+  test("v1 analytics.getVerifications without groupBy returns one datapoint for the window", async () => {
     const all = { ...ZEROS, valid: 2, rateLimited: 1, usageExceeded: 1, disabled: 1, total: 6 };
     expect(await ask({})).toEqual([all]);
     expect(await t.data("v1/analytics.getVerifications", { apiId: api.apiId })).toEqual([all]);
@@ -112,13 +112,13 @@ describe("analytics.getVerifications", () => {
     expect(await ask(before)).toEqual([ZEROS]);
   });
 
-  test("counts the whole hours of start and end", async () => {
+  test("v1 analytics.getVerifications includes the complete hours of start and end", async () => {
     const total = async (start: number, end: number) => (await ask({ start, end }))[0].total;
     expect(await total(hourMs + 1000, hourMs + 2000)).toBe(2);
     expect(await total(hourMs + HOUR_MS - 1, hourMs + HOUR_MS)).toBe(3);
   });
 
-  test("by hour has every hour from that of start to that of end", async () => {
+  test("v1 analytics.getVerifications by hour returns every hour from start to end", async () => {
     const rows = await ask({ start: hourMs - 1, groupBy: "hour" });
     expect(rows.map(({ time, total }: { time: number; total: number }) => [(time - hourMs) / HOUR_MS, total])).toEqual([
       [-1, 0],
@@ -130,14 +130,14 @@ describe("analytics.getVerifications", () => {
     expect(rows[0]).toEqual({ ...ZEROS, time: hourMs - HOUR_MS });
   });
 
-  test("by several units of time the coarsest counts", async () => {
+  test("v1 analytics.getVerifications with several time units uses the coarsest", async () => {
     const month = new Date(hourMs);
     const start = Date.UTC(month.getUTCFullYear(), month.getUTCMonth());
     const rows = await ask({ groupBy: ["hour,day", "month"], end: hourMs + 1 });
     expect(rows).toEqual([{ ...ZEROS, valid: 1, rateLimited: 1, total: 2, time: start }]);
   });
 
-  test("by key, identity, tags and tag has those with data, the most used first", async () => {
+  test("v1 analytics.getVerifications by key, identity or tag returns the most used first", async () => {
     const [one, two, three] = keys;
     const totals = (rows: readonly { readonly total: number }[], of: (row: never) => unknown) =>
       rows.map((row) => [of(row as never), row.total]);
@@ -163,7 +163,7 @@ describe("analytics.getVerifications", () => {
     ]);
   });
 
-  test("by a unit of time and a key has no datapoints without data", async () => {
+  test("v1 analytics.getVerifications by time and key omits empty datapoints", async () => {
     const [one, two, three] = keys;
     const rows = await ask({ groupBy: "key,hour" });
     expect(rows.map(({ time, keyId }: { time: number; keyId: string }) => [(time - hourMs) / HOUR_MS, keyId])).toEqual([
@@ -173,7 +173,7 @@ describe("analytics.getVerifications", () => {
     ]);
   });
 
-  test("keys are repeated or separated by commas, tags are repeated alone, and an event must carry all of them", async () => {
+  test("v1 analytics.getVerifications accepts repeated keys and tags and requires all tags", async () => {
     const [one, two] = keys;
     const total = async (query: object) => (await ask(query))[0].total;
     expect(await total({ keyId: one })).toBe(2);
@@ -187,7 +187,7 @@ describe("analytics.getVerifications", () => {
     expect(await total({ externalId: "user_b", tag: "b", keyId: one })).toBe(1);
   });
 
-  test("orderBy, order and limit: the limit counts after the order", async () => {
+  test("v1 analytics.getVerifications applies orderBy and order before limit", async () => {
     const [one, two, three] = keys;
     const order = async (query: object) =>
       (await ask({ groupBy: "key", ...query })).map(({ keyId }: { keyId: string }) => keyId);
@@ -211,19 +211,19 @@ describe("analytics.getVerifications", () => {
     { query: { start: -1 }, says: "start: " },
     { query: { limit: 0 }, says: "limit: " },
     { query: { apiId: "" }, says: "apiId: " },
-  ])("$query is 400, without a root key already", async ({ query, says }) => {
+  ])("v1 analytics.getVerifications with $query is 400 even without a root key", async ({ query, says }) => {
     const reply = await t.call("v1/analytics.getVerifications", { apiId: "api_1", ...query }, { rootKey: null });
     expect([reply.status, reply.body.error.code]).toEqual([400, "BAD_REQUEST"]);
     expect(reply.body.error.message).toMatch(new RegExp(`^${says}`));
   });
 
-  test("empty start and end count as left out; a start that is not over yet is 400", async () => {
+  test("v1 analytics.getVerifications ignores empty bounds and rejects a future start", async () => {
     expect(await ask({ start: null, end: null })).toHaveLength(1);
     const reply = await t.call("v1/analytics.getVerifications", { apiId: api.apiId, start: t.deps.nowMs() + HOUR_MS });
     expect(reply.status).toBe(400);
   });
 
-  test("10,000 hours are answered, one more is 400", async () => {
+  test("v1 analytics.getVerifications returns up to 10,000 hours", async () => {
     const end = hourMs;
     const start = end - 9_999 * HOUR_MS;
     expect(await ask({ start, end, groupBy: "hour" })).toHaveLength(10_000);
@@ -237,7 +237,7 @@ describe("analytics.getVerifications", () => {
     expect(reply.body.error.message).toContain("10000");
   });
 
-  test("403 before 404, of the API before the identity", async () => {
+  test("v1 analytics.getVerifications reports 403 before 404, and API before identity", async () => {
     const rootKey = await t.rootKey(["api.api_other.read_api"]);
     const codeOf = ({ status, body }: Reply) => [status, body.error.code, body.error.message];
     const path = "v1/analytics.getVerifications";
@@ -254,7 +254,7 @@ describe("analytics.getVerifications", () => {
     expect((await t.call(path, { apiId: api.apiId, externalId: "nobody" })).status).toBe(404);
   });
 
-  test("is 412 while analytics are off for the workspace", async () => {
+  test("v1 analytics.getVerifications is 412 while workspace analytics are disabled", async () => {
     const { id, rootKey } = await t.makeWorkspace();
     const { apiId } = await t.data("apis.createApi", { name: "off" }, { rootKey });
     await t.deps.db.query("insert into analytics_settings (workspace_id, enabled) values ($1, false)", [id]);
@@ -266,7 +266,7 @@ describe("analytics.getVerifications", () => {
 describe("keys.getVerifications", () => {
   const day = () => Math.floor(hourMs / DAY_MS) * DAY_MS;
 
-  test("is a row for each day with any of three outcomes, of a key or of all keys of an owner", async () => {
+  test("v1 keys.getVerifications returns daily outcomes of a key or owner", async () => {
     const [one, two, three] = keys;
     const start = day();
     const ask = async (query: object) => (await t.data("v1/keys.getVerifications", { start, ...query })).verifications;
@@ -294,19 +294,19 @@ describe("keys.getVerifications", () => {
     expect(await ask({ keyId: two, end: hourMs - 1, start: hourMs - HOUR_MS })).toEqual([]);
   });
 
-  test("the interval ends with now, and begins a day before it", async () => {
+  test("v1 keys.getVerifications covers the last day until now", async () => {
     const { verifications } = await t.data("v1/keys.getVerifications", { keyId: keys[0] });
     expect(verifications.length).toBeGreaterThan(0);
   });
 
-  test("a day of other outcomes alone is left out", async () => {
+  test("v1 keys.getVerifications omits days with other outcomes only", async () => {
     const { keyId } = await aKey({});
     use({ keyId, timeMs: hourMs, outcome: "DISABLED" });
     await t.ingest();
     expect(await t.data("v1/keys.getVerifications", { keyId })).toEqual({ verifications: [] });
   });
 
-  test("400 without a key and an owner, 404 for one that is not there, 403 for an API whose keys may not be read", async () => {
+  test("v1 keys.getVerifications without key or owner is 400, unknown 404, forbidden 403", async () => {
     const path = "v1/keys.getVerifications";
     expect((await t.call(path, {}, { rootKey: null })).status).toBe(400);
     expect((await t.call(path, { keyId: "key_missing" })).status).toBe(404);
@@ -324,7 +324,7 @@ describe("keys.getVerifications", () => {
   });
 });
 
-describe("when the store does not answer", () => {
+describe("unavailable analytics database", () => {
   const responds = async () => {
     const [keyId] = keys;
     const replies = [
@@ -338,7 +338,7 @@ describe("when the store does not answer", () => {
   });
 
   test.each(["Postgres", "ClickHouse"])(
-    "%s is away: 500, which clients try again, and its address stays unknown",
+    "v1 analytics responds 500 without the address while %s is unavailable",
     async (name) => {
       const { log } = t.deps;
       const db = createPool("postgres://user:secret@127.0.0.1:1/db");
@@ -361,14 +361,14 @@ describe("when the store does not answer", () => {
     },
   );
 
-  test("a question that takes too long is 400, and says what to do", async () => {
+  test("v1 analytics query that times out is 400 with advice", async () => {
     other = { countVerifications: () => Promise.reject(new QueryRejected("timeout", "internal words")) };
     const said = [400, "BAD_REQUEST", expect.stringMatching(/^Counting took longer than .* Ask for less time/)];
     expect(await responds()).toEqual([said, said]);
   });
 });
 
-test("what verifyKey did is seen through v1", async () => {
+test("v1 analytics includes verifications through keys.verifyKey", async () => {
   const { keyId, key } = await aKey({});
   for (const tags of [["t=1"], []]) expect((await t.data("keys.verifyKey", { key, tags })).valid).toBe(true);
   await t.data("keys.updateKey", { keyId, enabled: false });

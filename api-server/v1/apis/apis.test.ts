@@ -9,7 +9,7 @@ beforeAll(async () => {
 afterAll(() => t.close());
 
 describe("apis.createApi", () => {
-  test("makes an API that v2 sees, too, and says so in the audit log", async () => {
+  test("v1 apis.createApi creates an API that v2 returns and audits it", async () => {
     const created = await t.data("v1/apis.createApi", { name: "payments" });
     expect(created).toEqual({ apiId: expect.stringMatching(/^api_/), name: "payments" });
     expect(await t.data("apis.getApi", { apiId: created.apiId })).toEqual({ id: created.apiId, name: "payments" });
@@ -22,19 +22,19 @@ describe("apis.createApi", () => {
     { name: "abc", status: 200 },
     { name: "ü".repeat(255), status: 200 },
     { name: "x".repeat(256), status: 400 },
-  ])("a name of $name.length characters: $status", async ({ name, status }) => {
+  ])("v1 apis.createApi name of $name.length characters: $status", async ({ name, status }) => {
     expect((await t.call("v1/apis.createApi", { name })).status).toBe(status);
   });
 });
 
 describe("apis.getApi", () => {
-  test("returns id, workspace and name of an API that v2 made", async () => {
+  test("v1 apis.getApi returns id, workspace and name of an API created through v2", async () => {
     const { apiId } = await t.data("apis.createApi", { name: "orders" });
     const workspaceId = t.workspace.id;
     expect(await t.data("v1/apis.getApi", { apiId })).toEqual({ id: apiId, workspaceId, name: "orders" });
   });
 
-  test("an API that is not there is 404 NOT_FOUND", async () => {
+  test("v1 apis.getApi of a missing API is 404 NOT_FOUND", async () => {
     const reply = await t.call("v1/apis.getApi", { apiId: "api_none" });
     expect(reply.status).toBe(404);
     expect(reply.body.error).toMatchObject({
@@ -59,7 +59,7 @@ describe("apis.listKeys", () => {
   const list = (query: object) => t.data("v1/apis.listKeys", query);
   const idsOf = ({ keys }: { keys: { id: string }[] }): string[] => keys.map(({ id }) => id);
 
-  test("pages through all live keys by id, with a cursor only when more follow", async () => {
+  test("v1 apis.listKeys pages live keys by id with a cursor until the end", async () => {
     const api = { workspaceId: t.workspace.id, apiId: await makeApi() };
     await insertKeys(t.deps.db, api, { to: 7 });
     await t.data("keys.deleteKey", { keyId: keyRow(api, 3).id });
@@ -76,7 +76,7 @@ describe("apis.listKeys", () => {
     expect(idsOf(await list({ apiId: api.apiId }))).toEqual(expected);
   });
 
-  test("by externalId and by ownerId; total is that of the API, and 0 for an identity that is not there", async () => {
+  test("v1 apis.listKeys filters by externalId and ownerId and returns the API total", async () => {
     const apiId = await makeApi();
     const linked = await makeKey(apiId, { externalId: "user_list" });
     const told = await makeKey(apiId);
@@ -90,7 +90,7 @@ describe("apis.listKeys", () => {
     expect(await list({ apiId, ownerId: "user_none" })).toEqual({ keys: [], total: 3 });
   });
 
-  test("shows secrets of recoverable keys alone, when asked for, and the environment", async () => {
+  test("v1 apis.listKeys decrypts only recoverable keys on request and returns the environment", async () => {
     const apiId = await makeApi();
     await t.deps.db.query("update apis set key_encryption = true where id = $1", [apiId]);
     const recoverable = await makeKey(apiId, { recoverable: true });
@@ -104,13 +104,13 @@ describe("apis.listKeys", () => {
     for (const key of (await list({ apiId })).keys) expect(key).not.toHaveProperty("plaintext");
   });
 
-  test("an API that is not there is 404", async () => {
+  test("v1 apis.listKeys of a missing API is 404", async () => {
     expect((await t.call("v1/apis.listKeys", { apiId: "api_none" })).status).toBe(404);
   });
 });
 
 describe("apis.deleteApi", () => {
-  test("makes its keys NOT_FOUND in the very next verification, and the API 404", async () => {
+  test("v1 apis.deleteApi invalidates its keys for the next verification", async () => {
     const apiId = await makeApi();
     const { key } = await makeKey(apiId);
     expect(await codeOf(key)).toBe("VALID");
@@ -120,7 +120,7 @@ describe("apis.deleteApi", () => {
     expect((await t.call("apis.getApi", { apiId })).status).toBe(404);
   });
 
-  test("with delete protection: 412 DELETE_PROTECTED, and nothing changes", async () => {
+  test("v1 apis.deleteApi of a protected API is 412 DELETE_PROTECTED without changes", async () => {
     const apiId = await makeApi();
     await t.deps.db.query("update apis set delete_protection = true where id = $1", [apiId]);
     const reply = await t.call("v1/apis.deleteApi", { apiId });
@@ -133,7 +133,7 @@ describe("apis.deleteApi", () => {
 });
 
 describe("apis.deleteKeys", () => {
-  test("marks all live keys, with and without credits, and says so of each; those of another API stay", async () => {
+  test("v1 apis.deleteKeys soft-deletes all live keys of the API and audits each", async () => {
     const [apiId, other] = [await makeApi(), await makeApi()];
     const [plain, limited, foreign] = [
       await makeKey(apiId, { name: "plain" }),
@@ -155,7 +155,7 @@ describe("apis.deleteKeys", () => {
     expect(await t.data("v1/apis.deleteKeys", { apiId })).toEqual({ deletedKeys: 0 });
   });
 
-  test("permanent removes the rows, and those that were only marked, and counts both", async () => {
+  test("v1 apis.deleteKeys with permanent removes all rows and counts them", async () => {
     const apiId = await makeApi();
     await makeKey(apiId);
     await t.data("v1/apis.deleteKeys", { apiId });
@@ -165,7 +165,7 @@ describe("apis.deleteKeys", () => {
     expect(await keysOf(apiId)).toEqual({ live: 0, marked: 0 });
   });
 
-  test("takes more keys than one transaction does, each once, and a whole number of parts", async () => {
+  test("v1 apis.deleteKeys deletes thousands of keys once each in several transactions", async () => {
     for (const [permanent, count] of [
       [false, 1201],
       [true, 1000],
@@ -182,7 +182,7 @@ describe("apis.deleteKeys", () => {
     }
   });
 
-  test("with a key that a manifest manages: 409 CONFLICT that names it, and no key is deleted", async () => {
+  test("v1 apis.deleteKeys with a managed key is 409 CONFLICT and deletes nothing", async () => {
     const apiId = await makeApi();
     await makeKey(apiId);
     const { keyId } = await makeKey(apiId);
@@ -193,7 +193,7 @@ describe("apis.deleteKeys", () => {
     expect(await keysOf(apiId)).toEqual({ live: 2, marked: 0 });
   });
 
-  test("an API that is not there is 404", async () => {
+  test("v1 apis.deleteKeys of a missing API is 404", async () => {
     expect((await t.call("v1/apis.deleteKeys", { apiId: "api_none" })).status).toBe(404);
   });
 });

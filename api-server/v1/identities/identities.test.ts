@@ -11,7 +11,7 @@ const limit = (name: string, more: object = {}) => ({ name, limit: 10, duration:
 const message = (reply: { body: { error: { message: string } } }): string => reply.body.error.message;
 
 describe("identities.createIdentity", () => {
-  test("makes an identity that v2 sees, whose limits do not apply by themselves", async () => {
+  test("v1 identities.createIdentity creates an identity with limits not applied automatically", async () => {
     const meta = { plan: "pro", nested: { deep: [1, null] } };
     const { identityId } = await t.data("v1/identities.createIdentity", {
       externalId: "crea te/ü",
@@ -28,7 +28,7 @@ describe("identities.createIdentity", () => {
     expect(events.map(({ event }) => event)).toEqual(["identity.create", "ratelimit.create"]);
   });
 
-  test("an externalId is taken once in a workspace, and free in another", async () => {
+  test("v1 identities.createIdentity requires an externalId unique in the workspace", async () => {
     const other = await t.makeWorkspace();
     await t.data("v1/identities.createIdentity", { externalId: "twice" });
     const again = await t.call("v1/identities.createIdentity", { externalId: "twice" });
@@ -37,7 +37,7 @@ describe("identities.createIdentity", () => {
     expect((await t.call("v1/identities.createIdentity", { externalId: "twice" }, { rootKey })).status).toBe(200);
   });
 
-  test("two limits of one name are 409, and nothing is made", async () => {
+  test("v1 identities.createIdentity with duplicate limit names is 409 without changes", async () => {
     const reply = await t.call("v1/identities.createIdentity", {
       externalId: "doubled",
       ratelimits: [limit("a"), limit("b"), limit("a", { limit: 3 })],
@@ -54,7 +54,7 @@ describe("identities.createIdentity", () => {
     { body: { externalId: "u", ratelimits: [limit("a", { duration: 999 })] }, path: "ratelimits.0.duration" },
     { body: { externalId: "u", meta: { text: "x".repeat(1_048_576) } }, path: "meta" },
     { body: {}, path: "externalId" },
-  ])("$path out of its bounds is 400, which says where", async ({ body, path }) => {
+  ])("v1 identities.createIdentity with $path out of range is 400 with the location", async ({ body, path }) => {
     const reply = await t.call("v1/identities.createIdentity", body);
     expect(reply.status).toBe(400);
     expect(message(reply)).toMatch(new RegExp(`^${path.replaceAll(".", "\\.")}: `));
@@ -62,7 +62,7 @@ describe("identities.createIdentity", () => {
 });
 
 describe("identities.getIdentity", () => {
-  test("by id or externalId; the id wins, and neither is 400 without a root key already", async () => {
+  test("v1 identities.getIdentity accepts id or externalId, prefers the id, requires one", async () => {
     const { identityId: one } = await t.data("v1/identities.createIdentity", { externalId: "get one" });
     const { identityId: two } = await t.data("v1/identities.createIdentity", { externalId: "get two" });
     const shown = { id: one, externalId: "get one", meta: {}, ratelimits: [] };
@@ -73,7 +73,7 @@ describe("identities.getIdentity", () => {
     expect([neither.status, neither.body.error.code]).toEqual([400, "BAD_REQUEST"]);
   });
 
-  test("an externalId that is another identity's id names its own identity alone", async () => {
+  test("v1 identities.getIdentity with an externalId equal to another id returns its own identity", async () => {
     const { identityId: first } = await t.data("v1/identities.createIdentity", { externalId: "plain" });
     const { identityId: second } = await t.data("v1/identities.createIdentity", { externalId: first });
     expect((await t.data("v1/identities.getIdentity", { externalId: first })).id).toBe(second);
@@ -85,7 +85,7 @@ describe("identities.getIdentity", () => {
 });
 
 describe("identities.listIdentities", () => {
-  test("pages through all of a workspace, each once, in the order of their ids, and says how many there are", async () => {
+  test("v1 identities.listIdentities pages all identities by id with the total", async () => {
     const { rootKey } = await t.makeWorkspace();
     const made: string[] = [];
     for (let at = 0; at < 7; at++) {
@@ -116,7 +116,7 @@ describe("identities.listIdentities", () => {
     expect(all.identities[0]).not.toHaveProperty("meta");
   });
 
-  test("another environment is empty; the permission may name the environment", async () => {
+  test("v1 identities.listIdentities of another environment is empty and checks its permission", async () => {
     await t.data("v1/identities.createIdentity", { externalId: "environments" });
     expect(await t.data("v1/identities.listIdentities", { environment: "staging" })).toEqual({
       identities: [],
@@ -130,7 +130,7 @@ describe("identities.listIdentities", () => {
 });
 
 describe("identities.updateIdentity", () => {
-  test("replaces what is there, keeps what is left out, and a limit that v2 applies by itself still does", async () => {
+  test("v1 identities.updateIdentity replaces given fields and keeps omitted ones and autoApply", async () => {
     const { identityId } = await t.data("identities.createIdentity", {
       externalId: "update",
       meta: { plan: "pro" },
@@ -157,7 +157,7 @@ describe("identities.updateIdentity", () => {
     expect(cleared).toEqual({ id: identityId, externalId: "update", meta: {}, ratelimits: [] });
   });
 
-  test("of an identity that is not there, or another workspace's, is 404", async () => {
+  test("v1 identities.updateIdentity of a missing or foreign identity is 404", async () => {
     const { rootKey } = await t.makeWorkspace();
     const { identityId } = await t.data("v1/identities.createIdentity", { externalId: "elsewhere" });
     for (const selector of [{ identityId }, { externalId: "elsewhere" }]) {
@@ -168,7 +168,7 @@ describe("identities.updateIdentity", () => {
 });
 
 describe("identities.deleteIdentity", () => {
-  test("frees the externalId, and its keys go on; with a permission for it alone", async () => {
+  test("v1 identities.deleteIdentity frees the externalId and keeps its keys", async () => {
     const { identityId } = await t.data("v1/identities.createIdentity", { externalId: "gone" });
     const { apiId } = await t.data("apis.createApi", { name: "keys of gone" });
     const { keyId, key } = await t.data("keys.createKey", { apiId, externalId: "gone" });

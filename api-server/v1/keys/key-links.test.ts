@@ -40,7 +40,7 @@ const names = (reply: { body: { name: string }[] }): string[] => reply.body.map(
 describe.each(SORTS)("$noun", (sort) => {
   const { noun, one, One } = sort;
 
-  test("are added by id or name, in any case of letters; the answer has all that the key has", async () => {
+  test("v1 add links items by id or case-insensitive name and returns all links", async () => {
     const [first, second, third] = [await create(sort), await create(sort), await create(sort)];
     const { keyId } = await newKey({ [noun]: [first.name] });
     const items = [
@@ -54,7 +54,7 @@ describe.each(SORTS)("$noun", (sort) => {
     expect(await held(sort, keyId)).toEqual([first.name, second.name, third.name]);
   });
 
-  test("that are new are created where the item says so, and only there", async () => {
+  test("v1 key links create a missing item only with create: true", async () => {
     const { keyId } = await newKey();
     const [made, missing] = [newName(), newName()];
     const refused = await call("add", sort, keyId, [{ name: made, create: true }, { name: missing }]);
@@ -71,7 +71,7 @@ describe.each(SORTS)("$noun", (sort) => {
     expect(events.map(({ event }) => event).filter((event) => event.endsWith(".create"))).toEqual([`${one}.create`]);
   });
 
-  test("are replaced: what stays is not touched, what is dropped and added is in the audit log", async () => {
+  test("v1 set replaces all links and audits only removed and added ones", async () => {
     const [stays, goes, comes] = [await create(sort), await create(sort), await create(sort)];
     const { keyId } = await newKey({ [noun]: [stays.name, goes.name] });
     const reply = await call("set", sort, keyId, [{ id: comes.id }, { id: stays.id }, { name: stays.name }]);
@@ -87,7 +87,7 @@ describe.each(SORTS)("$noun", (sort) => {
     );
   });
 
-  test("are removed, all that are listed; what is unknown or not connected is ignored", async () => {
+  test("v1 remove unlinks listed items and ignores unknown or unlinked ones", async () => {
     const [first, second, stays] = [await create(sort), await create(sort), await create(sort)];
     const stranger = await create(sort);
     const { keyId } = await newKey({ [noun]: [first.name, second.name, stays.name] });
@@ -97,7 +97,7 @@ describe.each(SORTS)("$noun", (sort) => {
     expect(await held(sort, keyId)).toEqual([stays.name]);
   });
 
-  test("the permission to create is needed only to create; its lack is UNAUTHORIZED for add, as it was, and not for set", async () => {
+  test("v1 key links require the create permission only to create an item", async () => {
     const { keyId } = await newKey();
     const there = await create(sort);
     const rootKey = await t.rootKey([`rbac.*.add_${one}_to_key`]);
@@ -114,7 +114,7 @@ describe.each(SORTS)("$noun", (sort) => {
     expect(await held(sort, keyId)).not.toContain(there.name);
   });
 
-  test("an item that names nothing, an empty list, and too many are 400, before the root key is looked at", async () => {
+  test("v1 key links with unnamed items, empty or oversized lists are 400 before authentication", async () => {
     const { keyId } = await newKey();
     for (const [kind, items, place] of [
       ["add", [{ name: "abc" }, {}], `${noun}.1.id`],
@@ -133,7 +133,7 @@ describe.each(SORTS)("$noun", (sort) => {
     }
   });
 
-  test("of a key of another workspace, or one that was deleted: 404, and nothing is created", async () => {
+  test("v1 key links of a foreign or deleted key are 404 and create nothing", async () => {
     const { rootKey } = await t.makeWorkspace();
     const { keyId } = await newKey();
     const name = newName();
@@ -149,7 +149,7 @@ describe.each(SORTS)("$noun", (sort) => {
     }
   });
 
-  test("another workspace's ids and names are 404", async () => {
+  test("v1 key links to ids and names of another workspace are 404", async () => {
     const other = await t.makeWorkspace();
     const theirs = newName();
     const made = await t.data(`v1/permissions.create${One}`, { name: theirs }, other);
@@ -161,7 +161,7 @@ describe.each(SORTS)("$noun", (sort) => {
     }
   });
 
-  test("twenty callers who create and add the same new ones end on one of each", async () => {
+  test("20 concurrent v1 key link calls create each new item once", async () => {
     const { keyId } = await newKey();
     const items = [newName(), newName(), newName()].map((name) => ({ name, create: true }));
     const replies = await Promise.all(
@@ -172,7 +172,7 @@ describe.each(SORTS)("$noun", (sort) => {
   });
 });
 
-test("setPermissions and removePermissions take a slug, which wins over the name", async () => {
+test("v1 setPermissions and removePermissions accept a slug, which takes precedence over the name", async () => {
   const slug = newName();
   const { permissionId } = await t.data("v1/permissions.createPermission", { name: "Shown.name", slug });
   const { keyId } = await newKey();
@@ -182,7 +182,7 @@ test("setPermissions and removePermissions take a slug, which wins over the name
   expect(await held(SORTS[0] as Sort, keyId)).toEqual([]);
 });
 
-test("what a verification is asked for is there at once, and what a role grants stays when direct ones go", async () => {
+test("v1 key links apply to the next verification, and role permissions remain", async () => {
   await t.data("permissions.createRole", { name: "reader", permissions: ["docs.read"] });
   const { keyId, key } = await newKey({ roles: ["reader"] });
   const code = async (permissions: string) => (await t.data("keys.verifyKey", { key, permissions })).code;

@@ -34,7 +34,7 @@ async function audited(work: () => Promise<unknown>): Promise<string[]> {
 }
 
 describe("createKey", () => {
-  test("with nothing but the API makes a key that is answered with its secret alone", async () => {
+  test("v1 createKey with only an API returns the key and its id", async () => {
     const made = await create();
     expect(made).toEqual({ keyId: expect.stringMatching(/^key_/), key: expect.any(String) });
     expect(await read(made.keyId)).toEqual({
@@ -49,7 +49,7 @@ describe("createKey", () => {
     });
   });
 
-  test("with everything stores what v2 shows in its own words", async () => {
+  test("v1 createKey with all fields stores what v2 returns", async () => {
     const body = {
       prefix: "prod",
       name: "Ünï ✓",
@@ -112,7 +112,7 @@ describe("createKey", () => {
     { name: "an empty externalId counts as left out", body: { ownerId: "own", externalId: "" }, owner: "own" },
     { name: "an empty owner is none", body: { ownerId: "" }, owner: undefined },
     { name: "255 characters", body: { externalId: "ü".repeat(255) }, owner: "ü".repeat(255) },
-  ])("$name", async ({ body, owner }) => {
+  ])("v1 createKey owner: $name", async ({ body, owner }) => {
     const shown = await read((await create(body)).keyId);
     expect([shown.ownerId, shown.identity?.externalId]).toEqual([owner, owner]);
   });
@@ -157,13 +157,13 @@ describe("createKey", () => {
     },
     { name: "U+0000", body: { ownerId: "a\u0000b" }, place: "ownerId" },
     { name: "half a surrogate pair", body: { meta: { a: "\ud800" } }, place: "meta" },
-  ])("$name is 400, before the root key is looked at", async ({ body, place }) => {
+  ])("v1 createKey with $name is 400 before authentication", async ({ body, place }) => {
     const text = await refused("v1/keys.createKey", { apiId, ...body }, { rootKey: null });
     expect(text).toMatch(/^400 BAD_REQUEST /);
     expect(text).toContain(`${place}`);
   });
 
-  test("at the edges of its bounds is accepted", async () => {
+  test("v1 createKey accepts values at their bounds", async () => {
     const permissions = Array.from({ length: 1000 }, (_, i) => `bulk.${i}`);
     const roles = Array.from({ length: 100 }, (_, i) => `bulk ${i}`);
     const { keyId } = await create({
@@ -183,7 +183,7 @@ describe("createKey", () => {
     expect([shown.permissions.length, shown.roles.length]).toEqual([1000, 100]);
   });
 
-  test("403 comes before 404; what is new needs its own permission, what exists needs none", async () => {
+  test("v1 createKey reports 403 before 404 and requires permission only for new objects", async () => {
     const only = await t.rootKey(["api.*.create_key"]);
     const stranger = await t.rootKey(["api.*.read_key"]);
     expect(await refused("v1/keys.createKey", { apiId: "api_none" }, { rootKey: stranger })).toMatch(/^403 INSUFF/);
@@ -210,7 +210,7 @@ describe("createKey", () => {
     expect((await t.deps.db.query("select from roles where name = 'New here'")).rowCount).toBe(0);
   });
 
-  test("writes one audit row for each thing that it makes and connects", async () => {
+  test("v1 createKey writes one audit entry per created and linked object", async () => {
     const body = { externalId: "audited", roles: ["Audited"], permissions: ["audited.read"] };
     const connected = ["authorization.connect_permission_and_key", "authorization.connect_role_and_key"];
     expect(await audited(() => create(body))).toEqual([
@@ -223,7 +223,7 @@ describe("createKey", () => {
     expect(await audited(() => create(body))).toEqual([...connected, "key.create"]);
   });
 
-  test("of a recoverable key keeps the secret, which getKey shows to who may decrypt", async () => {
+  test("v1 createKey stores a recoverable key that getKey decrypts with permission", async () => {
     expect(await refused("v1/keys.createKey", { apiId, recoverable: true })).toMatch(/^412 PRECONDITION_FAILED/);
     const { apiId: vaulted } = await t.data("apis.createApi", { name: "vaulted" });
     await t.deps.db.query("update apis set key_encryption = true where id = $1", [vaulted]);
@@ -251,7 +251,7 @@ describe("updateKey", () => {
     environment: "env",
   };
 
-  test("with nothing changes nothing but updatedAt", async () => {
+  test("v1 updateKey without fields changes only updatedAt", async () => {
     const { keyId } = await create(full);
     const before = await read(keyId);
     expect(await update(keyId, {})).toEqual({});
@@ -278,7 +278,7 @@ describe("updateKey", () => {
     { name: "refill removed", body: { refill: null }, change: { refill: undefined } },
     { name: "the limit", body: { ratelimit: { limit: 3, refillInterval: 5000 } }, change: { ratelimit: limit } },
     { name: "the limit removed", body: { ratelimit: null }, change: { ratelimit: undefined } },
-  ])("$name, and nothing else", async ({ body, change }) => {
+  ])("v1 updateKey changes only $name", async ({ body, change }) => {
     const { keyId } = await create(full);
     const before = await read(keyId);
     await update(keyId, body);
@@ -289,7 +289,7 @@ describe("updateKey", () => {
   const omitUndefined = (object: object) =>
     Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined));
 
-  test("of the owner links another identity, which is made when it is new; externalId wins, null included", async () => {
+  test("v1 updateKey links another or new identity, and externalId overrides ownerId", async () => {
     const { keyId } = await create(full);
     await update(keyId, { ownerId: "owner_after" });
     expect(await read(keyId)).toMatchObject({ ownerId: "owner_after", identity: { externalId: "owner_after" } });
@@ -300,7 +300,7 @@ describe("updateKey", () => {
     expect((await t.call("identities.getIdentity", { identity: "owner_after" })).status).toBe(200);
   });
 
-  test("of the limit leaves those of other names, and keeps the id of its own", async () => {
+  test("v1 updateKey of a limit keeps other limits and its own id", async () => {
     const ratelimits = [
       { name: "tokens", limit: 5, duration: 60_000, autoApply: false },
       { name: "default", limit: 9, duration: 60_000, autoApply: false },
@@ -318,7 +318,7 @@ describe("updateKey", () => {
     expect(await read(keyId)).not.toHaveProperty("ratelimit");
   });
 
-  test("of roles and permissions replaces all of them, logs what it connects, and clears them with []", async () => {
+  test("v1 updateKey replaces roles and permissions, audits links and clears with []", async () => {
     const { keyId, key } = await create(full);
     const links = {
       roles: [{ name: "Made by update", create: true }],
@@ -347,7 +347,7 @@ describe("updateKey", () => {
     expect(await read(keyId)).toMatchObject({ name: "before" });
   });
 
-  test("a limit beyond 50 is 400, the 50th is not", async () => {
+  test("v1 updateKey accepts 50 limits and rejects more with 400", async () => {
     const named = (count: number) =>
       Array.from({ length: count }, (_, i) => ({ name: `limit_${i}`, limit: 1, duration: 1000 }));
     const { keyId } = await t.data("keys.createKey", { apiId, ratelimits: named(50) });
@@ -363,12 +363,12 @@ describe("updateKey", () => {
     { body: { ratelimit: { limit: 1, duration: 999 } }, place: "ratelimit.duration: " },
     { body: { remaining: -1 }, place: "remaining: " },
     { body: { enabled: null }, place: "enabled: " },
-  ])("$body is 400, before the root key is looked at", async ({ body, place }) => {
+  ])("v1 updateKey with $body is 400 before authentication", async ({ body, place }) => {
     const text = await refused("v1/keys.updateKey", { keyId: "key_none", ...body }, { rootKey: null });
     expect(text).toContain(`400 BAD_REQUEST ${place}`);
   });
 
-  test("a refill on a key that stays unlimited is 400; a monthly one gets day 1; daily has none", async () => {
+  test("v1 updateKey rejects a refill on an unlimited key and defaults monthly to day 1", async () => {
     const { keyId } = await create();
     const monthly = { refill: { interval: "monthly", amount: 1 } };
     expect(await refused("v1/keys.updateKey", { keyId, ...monthly })).toMatch(/^400 BAD_REQUEST refill: /);
@@ -380,7 +380,7 @@ describe("updateKey", () => {
     expect(await read(keyId)).toMatchObject({ refill: { interval: "daily", amount: 2, refillDay: null } });
   });
 
-  test("404 comes before 403; the key of another workspace is 404 to all", async () => {
+  test("v1 updateKey reports 404 before 403, and foreign keys are 404", async () => {
     const other = await t.makeWorkspace();
     const { keyId } = await create();
     const weak = await t.rootKey(["api.*.read_api"]);
@@ -397,7 +397,7 @@ describe("updateKey", () => {
     expect(await read(keyId)).not.toHaveProperty("updatedAt");
   });
 
-  test("of a managed key is 409, and the message names the manifest", async () => {
+  test("v1 updateKey of a managed key is 409 and names the manifest", async () => {
     const { keyId } = await create();
     await t.deps.db.query("update keys set manager = 'main/ApiKey/shop/orders' where id = $1", [keyId]);
     for (const [path, body] of [
@@ -408,7 +408,7 @@ describe("updateKey", () => {
     }
   });
 
-  test("is one audit row, with one for an identity that it makes", async () => {
+  test("v1 updateKey writes one audit entry, plus one for a new identity", async () => {
     const { keyId } = await create();
     expect(await audited(() => update(keyId, { name: "n" }))).toEqual(["key.update"]);
     expect(await audited(() => update(keyId, { ownerId: "made_by_update" }))).toEqual([
@@ -419,7 +419,7 @@ describe("updateKey", () => {
 });
 
 describe("updateRemaining", () => {
-  test("sets, adds and takes what is left at that moment, and stops at 0", async () => {
+  test("v1 updateRemaining sets, adds and subtracts current credits, down to 0", async () => {
     const { keyId, key } = await create({ remaining: 5 });
     await t.data("v1/keys.verifyKey", { key });
     const change = async (op: string, value: number | null) =>
@@ -440,13 +440,13 @@ describe("updateRemaining", () => {
     { body: { op: "set", value: -1 }, place: "value" },
     { body: { op: "set" }, place: "value" },
     { body: { op: "add", value: 1 }, place: "op" },
-  ])("$body of an unlimited key is 400", async ({ body, place }) => {
+  ])("v1 updateRemaining with $body on an unlimited key is 400", async ({ body, place }) => {
     const { keyId } = await create();
     const text = await refused("v1/keys.updateRemaining", { keyId, ...body });
     expect(text).toContain(`400 BAD_REQUEST ${place}: `);
   });
 
-  test("loses nothing that is spent and added at the same time", async () => {
+  test("concurrent v1 updateRemaining and verifications lose no credits", async () => {
     const { keyId, key } = await create({ remaining: 100 });
     const changes = Array.from({ length: 40 }, (_, i) =>
       i % 4 === 0
@@ -459,7 +459,7 @@ describe("updateRemaining", () => {
 });
 
 describe("deleteKey", () => {
-  test("marks it: nothing finds it, and its secret stays taken; a second time is 404", async () => {
+  test("v1 deleteKey soft-deletes a key, reserves its secret and is 404 when repeated", async () => {
     const { keyId, key } = await create();
     expect(await audited(() => t.data("v1/keys.deleteKey", { keyId }))).toEqual(["key.delete"]);
     for (const [path, body] of [
@@ -475,14 +475,14 @@ describe("deleteKey", () => {
     expect((await t.deps.db.query("select from keys where hash = $1", [hashKey(key)])).rowCount).toBe(1);
   });
 
-  test("with permanent removes it, and frees its secret", async () => {
+  test("v1 deleteKey with permanent removes the key and frees its secret", async () => {
     const { keyId, key } = await create({ remaining: 5 });
     await t.data("v1/keys.deleteKey", { keyId, permanent: true });
     expect((await t.deps.db.query("select from keys where hash = $1", [hashKey(key)])).rowCount).toBe(0);
   });
 });
 
-test("whoami consumes nothing, also of a disabled and expired key, and knows no key of another workspace", async () => {
+test("v1 whoami consumes nothing, accepts disabled keys and rejects foreign ones", async () => {
   const { keyId, key } = await create({ remaining: 1, enabled: false, expires: 1 });
   for (let i = 0; i < 2; i++) {
     expect(await t.data("v1/keys.whoami", { key })).toMatchObject({ id: keyId, remaining: 1, enabled: false });

@@ -39,8 +39,8 @@ async function events(keyId: string): Promise<unknown[]> {
   return found;
 }
 
-describe("what is answered", () => {
-  test("of a key without anything: what it always has, and nothing else", async () => {
+describe("the response", () => {
+  test("v1 verifyKey of a minimal key returns only the required fields", async () => {
     const { keyId, key } = await create();
     const reply = await ask({ key });
     expect(reply.body).toEqual({
@@ -54,7 +54,7 @@ describe("what is answered", () => {
     });
   });
 
-  test("of a key with everything", async () => {
+  test("v1 verifyKey of a complete key returns all fields", async () => {
     await t.data("permissions.createRole", { name: "Reader ✓", permissions: ["documents.read", "documents.list"] });
     const { keyId, key } = await create({
       name: 'the "name"',
@@ -120,14 +120,14 @@ describe("what is answered", () => {
       },
     },
     { name: "a secret of 100,000 letters", key: async () => "ü".repeat(100_000) },
-  ])("of $name only that it is not found", async ({ key }) => {
+  ])("v1 verifyKey of $name returns only NOT_FOUND", async ({ key }) => {
     const secret = await key();
     for (let i = 0; i < 2; i++) {
       expect(await verify(secret)).toEqual({ valid: false, code: "NOT_FOUND", requestId: expect.any(String) });
     }
   });
 
-  test("an Authorization header, whatever it holds, changes nothing", async () => {
+  test("v1 verifyKey ignores any Authorization header", async () => {
     const { key } = await create();
     for (const authorization of ["nonsense", "Bearer never", `Bearer ${t.workspace.rootKey}`]) {
       const reply = await t.call("v1/keys.verifyKey", { key }, { rootKey: null, headers: { authorization } });
@@ -135,7 +135,7 @@ describe("what is answered", () => {
     }
   });
 
-  test("a key of any workspace is verified, each by its own", async () => {
+  test("v1 verifyKey verifies keys of any workspace", async () => {
     const other = await t.makeWorkspace();
     const asOther = { rootKey: other.rootKey };
     const { apiId: theirs } = await t.data("apis.createApi", { name: "theirs" }, asOther);
@@ -146,9 +146,9 @@ describe("what is answered", () => {
   });
 });
 
-describe("the order of the checks", () => {
+describe("the order of checks", () => {
   /** A key with every fault at once; each is mended in turn, and the next one shows. */
-  test("the first one that fails decides", async () => {
+  test("v1 verifyKey reports the first failing check", async () => {
     const workspace = await t.makeWorkspace();
     const by = { rootKey: workspace.rootKey };
     const { apiId: here } = await t.data("apis.createApi", { name: "here" }, by);
@@ -195,7 +195,7 @@ describe("the order of the checks", () => {
     expect(await now({ ...unmet, ratelimits: [] })).toBe("VALID");
   });
 
-  test("every outcome but NOT_FOUND and errors is an event, with the request's id and tags", async () => {
+  test("v1 verifyKey records every outcome except NOT_FOUND and errors as an event", async () => {
     const { keyId, key } = await create({ credits: { remaining: 1 } });
     const tags = ["path=/ä", "x"];
     const valid = await verify(key, { tags });
@@ -222,13 +222,13 @@ describe("permissions", () => {
     { query: { and: ["documents.read", { or: ["x", "exact"] }] }, code: "VALID" },
     { query: "documents", code: "INSUFFICIENT_PERMISSIONS" },
     { query: { and: ["exact"], or: [] }, code: "VALID" },
-  ])("$query: $code", async ({ query, code }) => {
+  ])("v1 verifyKey with permission query $query: $code", async ({ query, code }) => {
     const { key } = await create({ permissions: ["documents.*", "exact"] });
     expect((await verify(key, { authorization: { permissions: query } })).code).toBe(code);
     expect((await verify(key, { authorization: {} })).code).toBe("VALID");
   });
 
-  test("a query as deep as a body may be is evaluated", async () => {
+  test("v1 verifyKey evaluates a permission query of maximum depth", async () => {
     const { key } = await create({ permissions: ["exact"] });
     const deep = (levels: number) => `${'{"or":['.repeat(levels)}"exact"${"]}".repeat(levels)}`;
     const send = (levels: number) =>
@@ -239,7 +239,7 @@ describe("permissions", () => {
 });
 
 describe("limits", () => {
-  test("those with autoApply run, the others when they are named; default is reported, else the first by name", async () => {
+  test("v1 verifyKey applies autoApply and named limits and reports default first", async () => {
     const { key } = await create({
       ratelimits: [limit("zzz", { limit: 9 }), limit("bbb", { limit: 7 }), limit("named", { autoApply: false })],
     });
@@ -260,7 +260,7 @@ describe("limits", () => {
     { refusing: ["zzz", "mmm"], reported: 3 },
     { refusing: ["zzz", "default"], reported: 2 },
     { refusing: [], reported: 2 },
-  ])("when $refusing refuse, the first of them is reported; else default", async ({ refusing, reported }) => {
+  ])("v1 verifyKey with rejecting limits $refusing reports the first, else default", async ({ refusing, reported }) => {
     const limits = { aaa: 1, default: 2, mmm: 3, zzz: 4 };
     const ratelimits = Object.entries(limits).map(([name, max]) => limit(name, { limit: max }));
     const { key } = await create({ ratelimits: ratelimits.toReversed() });
@@ -270,7 +270,7 @@ describe("limits", () => {
     expect(reply).toMatchObject({ valid: refusing.length === 0, ratelimit: { limit: reported } });
   });
 
-  test("the deprecated cost is that of default, unless the request names default", async () => {
+  test("v1 verifyKey charges the deprecated cost to the default limit", async () => {
     const { key } = await create({ ratelimits: [limit("default", { limit: 100 }), limit("aaa", { limit: 100 })] });
     expect((await verify(key, { ratelimit: { cost: 10 } })).ratelimit).toMatchObject({ limit: 100, remaining: 90 });
     const both = { ratelimit: { cost: 50 }, ratelimits: [{ name: "default", cost: 5 }] };
@@ -279,7 +279,7 @@ describe("limits", () => {
     expect((await verify(key, { ratelimit: { cost: 0 } })).ratelimit.remaining).toBe(84);
   });
 
-  test("the deprecated cost charges no limit that would not run, and is no error without one", async () => {
+  test("v1 verifyKey ignores the deprecated cost when no limit would apply", async () => {
     const { key } = await create({ ratelimits: [limit("default", { limit: 1, autoApply: false })] });
     for (let i = 0; i < 3; i++) {
       const reply = await verify(key, { ratelimit: { cost: 5 } });
@@ -288,7 +288,7 @@ describe("limits", () => {
     }
   });
 
-  test("the deprecated cost is also that of the identity's default, unless the key has one that does not run", async () => {
+  test("v1 verifyKey charges the deprecated cost to the identity's default limit", async () => {
     const externalId = "owner_of_default";
     await t.data("identities.createIdentity", { externalId, ratelimits: [limit("default", { limit: 100 })] });
     const { key } = await create({ externalId });
@@ -297,7 +297,7 @@ describe("limits", () => {
     expect(await verify(own.key, { ratelimit: { cost: 10 } })).not.toHaveProperty("ratelimit");
   });
 
-  test("of the identity are shared by its keys, and hidden by the key's own of the same name", async () => {
+  test("v1 verifyKey shares identity limits among keys unless a key limit shadows them", async () => {
     await t.data("identities.createIdentity", { externalId: "shared", ratelimits: [limit("default")] });
     const [one, two] = [await create({ externalId: "shared" }), await create({ externalId: "shared" })];
     const own = await create({ externalId: "shared", ratelimits: [limit("default", { limit: 50 })] });
@@ -307,7 +307,7 @@ describe("limits", () => {
     expect((await verify(own.key)).ratelimit).toMatchObject({ limit: 50, remaining: 49 });
   });
 
-  test("an inline limit needs no stored one; half of one is completed from it, or refused", async () => {
+  test("v1 verifyKey completes an inline limit from the stored one or rejects it", async () => {
     const { key } = await create({ ratelimits: [limit("stored", { autoApply: false })] });
     const inline = { name: "inline", limit: 1, duration: 1000 * 3600 };
     expect((await verify(key, { ratelimits: [inline] })).ratelimit).toMatchObject({ limit: 1, remaining: 0 });
@@ -323,7 +323,7 @@ describe("limits", () => {
 });
 
 describe("credits", () => {
-  test("are spent by the cost, which is 1 when nothing is said, and are shown only where they were reached", async () => {
+  test("v1 verifyKey charges one credit by default and reports credits if charged", async () => {
     const { keyId, key } = await create({ credits: { remaining: 5 }, ratelimits: [limit("default", { limit: 5 })] });
     expect((await verify(key)).remaining).toBe(4);
     expect((await verify(key, { remaining: { cost: 3 } })).remaining).toBe(1);
@@ -338,7 +338,7 @@ describe("credits", () => {
     expect(await verify(key)).not.toHaveProperty("remaining");
   });
 
-  test("are spent exactly once each by calls of both generations at the same time", async () => {
+  test("concurrent v1 and v2 verifications charge each credit exactly once", async () => {
     const { key } = await create({ credits: { remaining: 30 } });
     const calls = Array.from({ length: 50 }, (_, i) => (i % 2 === 0 ? verify(key) : t.data("keys.verifyKey", { key })));
     const codes = (await Promise.all(calls)).map(({ code }) => code);
@@ -348,7 +348,7 @@ describe("credits", () => {
 });
 
 describe("the quota of the key's workspace", () => {
-  test("counts calls of both generations, and 429 says when to come back", async () => {
+  test("v1 verifyKey counts toward the workspace quota and returns 429 with Retry-After", async () => {
     const workspace = await t.makeWorkspace();
     const by = { rootKey: workspace.rootKey };
     const { apiId: here } = await t.data("apis.createApi", { name: "here" }, by);
@@ -366,8 +366,8 @@ describe("the quota of the key's workspace", () => {
   });
 });
 
-describe("where a key is", () => {
-  test("is asked once for a key, and once for an absence, and again after a change", async () => {
+describe("lookup of a key's workspace", () => {
+  test("v1 verifyKey caches the workspace of a key or its absence until a change", async () => {
     const { keyId, key } = await create();
     let asked = 0;
     const { query } = t.deps.db;
@@ -396,7 +396,7 @@ describe("where a key is", () => {
     }
   });
 
-  test("a secret that was freed and taken by another workspace is found there", async () => {
+  test("v1 verifyKey finds a freed secret in its new workspace", async () => {
     const { keyId, key } = await create();
     await verify(key);
     await t.data("keys.deleteKey", { keyId, permanent: true });
@@ -427,13 +427,13 @@ describe("bounds", () => {
     { body: { key: "k", ratelimits: [{ name: "" }] }, place: "ratelimits.0.name" },
     { body: { key: "k", ratelimits: [{ name: "n", limit: -1, duration: 1000 }] }, place: "ratelimits.0.limit" },
     { body: { key: "k\u0000" }, place: "key" },
-  ])("$place is 400, with or without a root key", async ({ body, place }) => {
+  ])("v1 verifyKey with invalid $place is 400 with or without a root key", async ({ body, place }) => {
     const { status, body: reply } = await ask(body);
     expect(status).toBe(400);
     expect(reply.error).toMatchObject({ code: "BAD_REQUEST", message: expect.stringContaining(`${place}: `) });
   });
 
-  test("at their edges are accepted, and unknown members are ignored", async () => {
+  test("v1 verifyKey accepts values at their bounds and ignores unknown members", async () => {
     const tags = Array.from({ length: 10 }, () => "t".repeat(128));
     const body = { tags, remaining: { cost: 0 }, ratelimits: [], unknown: { a: 1 } };
     expect((await verify((await create()).key, body)).code).toBe("VALID");

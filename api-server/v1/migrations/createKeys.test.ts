@@ -21,7 +21,7 @@ const refused = async (items: readonly object[], options?: CallOptions) => {
 };
 const verify = (key: string) => t.data("v1/keys.verifyKey", { key }, { rootKey: null });
 
-test("keys verify by their own secrets, with all that they were given, in the order of the request", async () => {
+test("v1 migrations.createKeys creates verifiable keys in request order with all settings", async () => {
   const [one, two] = [newSecret(), newSecret()];
   const whole = {
     name: "whole",
@@ -54,7 +54,7 @@ test("keys verify by their own secrets, with all that they were given, in the or
   expect((await t.deps.db.query("select from key_secrets where key_id = $1", [keyIds[0]])).rowCount).toBe(0);
 });
 
-test("a plaintext is kept encrypted where the API keeps recoverable keys", async () => {
+test("v1 migrations.createKeys encrypts plaintext for APIs with recoverable keys", async () => {
   const { apiId: vaulted } = await t.data("apis.createApi", { name: "vaulted" });
   await t.deps.db.query("update apis set key_encryption = true where id = $1", [vaulted]);
   const plaintext = newSecret();
@@ -62,7 +62,7 @@ test("a plaintext is kept encrypted where the API keeps recoverable keys", async
   expect(await t.data("v1/keys.getKey", { keyId: keyIds[0], decrypt: true })).toMatchObject({ plaintext });
 });
 
-test("all or nothing: what is missing is 412 and named, a hash that is taken or repeated is 409", async () => {
+test("v1 migrations.createKeys is atomic: missing references are 412, duplicate hashes 409", async () => {
   const taken = newSecret();
   const { keyIds } = await t.data("v1/migrations.createKeys", [{ apiId, plaintext: taken }]);
   await t.data("v1/keys.deleteKey", { keyId: keyIds[0] });
@@ -80,14 +80,14 @@ test("all or nothing: what is missing is 412 and named, a hash that is taken or 
   expect((await t.call("identities.getIdentity", { identity: "never_made" })).status).toBe(404);
 });
 
-test("of many permissions that are missing twenty are named", async () => {
+test("v1 migrations.createKeys names up to 20 missing permissions", async () => {
   const permissions = Array.from({ length: 1_000 }, (_, i) => `missing.${i}`);
   const reply = await refused([{ apiId, plaintext: newSecret(), permissions }]);
   expect(reply).toMatch(/^412 .*permission missing\.0, .* and 980 more\.$/);
   expect(reply.length).toBeLessThan(1_000);
 });
 
-test("of two imports of one secret at the same time one is 409", async () => {
+test("v1 migrations.createKeys rejects one of two concurrent imports with 409", async () => {
   const item = { apiId, plaintext: newSecret(), externalId: "both" };
   const replies = await Promise.all([1, 2].map(() => t.call("v1/migrations.createKeys", [item])));
   expect(replies.map(({ status }) => status).sort()).toEqual([200, 409]);
@@ -104,11 +104,11 @@ test.each([
     place: "0.ratelimit.refillInterval",
   },
   { item: { hash: { value: "a", variant: "md5" } }, place: "0.hash.variant" },
-])("$place is 400, before the root key is looked at", async ({ item, place }) => {
+])("v1 migrations.createKeys with invalid $place is 400 before authentication", async ({ item, place }) => {
   expect(await refused([{ apiId, ...item }], { rootKey: null })).toContain(`400 BAD_REQUEST ${place}: `);
 });
 
-test("at most 100 keys; each API needs its permission", async () => {
+test("v1 migrations.createKeys accepts up to 100 keys and requires permission per API", async () => {
   const many = (count: number) => Array.from({ length: count }, () => ({ apiId, plaintext: newSecret() }));
   expect(await refused(many(101), { rootKey: null })).toMatch(/^400 BAD_REQUEST/);
   expect((await t.data("v1/migrations.createKeys", many(100))).keyIds).toHaveLength(100);

@@ -28,7 +28,7 @@ const refused = async (...given: Parameters<typeof enqueue>) => {
 const verify = (key: string) => t.data("v1/keys.verifyKey", { key }, { rootKey: null });
 const waiting = async () => Number((await t.deps.db.query("select from queued_keys")).rowCount);
 
-test("keys are accepted at once, and later verify in both generations with all that they were given", async () => {
+test("v1 migrations.enqueueKeys accepts keys immediately, which verify later with all settings", async () => {
   const [one, two] = [newSecret(), newSecret()];
   const whole = {
     name: "whole",
@@ -76,7 +76,7 @@ test("keys are accepted at once, and later verify in both generations with all t
   expect(await t.data("keys.verifyKey", { key: two })).toMatchObject({ code: "DISABLED", keyId: disabled.keyId });
 });
 
-test("the audit log says who asked for the key, and by which call, also when the root key was revoked, and the workspace disabled, meanwhile", async () => {
+test("v1 migrations.enqueueKeys is audited with its caller even after revocation", async () => {
   const rootKey = await t.rootKey([`api.${apiId}.create_key`], { name: "importer" });
   const reply = await enqueue([{ hash: hashed(newSecret()), name: "audited" }], {}, { rootKey });
   await t.deps.db.query("update root_keys set deleted_at = 1, enabled = false where hash = $1", [hashKey(rootKey)]);
@@ -94,7 +94,7 @@ test("the audit log says who asked for the key, and by which call, also when the
   expect(row?.remote_ip).not.toBeNull();
 });
 
-test("keys that are created together are each in the name of the root key of their own call, and in its API", async () => {
+test("v1 migrations.enqueueKeys attributes each key to its own call and API", async () => {
   const { apiId: another } = await t.data("apis.createApi", { name: "another" });
   const calls: { name: string; requestId: unknown; apiId: string }[] = [];
   for (const [name, id] of [
@@ -113,7 +113,7 @@ test("keys that are created together are each in the name of the root key of the
   }
 });
 
-test("a plaintext needs encrypt_key, too, and is kept encrypted where the API keeps recoverable keys", async () => {
+test("v1 migrations.enqueueKeys with plaintext requires encrypt_key and encrypts recoverable keys", async () => {
   const { apiId: vaulted } = await t.data("apis.createApi", { name: "vaulted" });
   await t.deps.db.query("update apis set key_encryption = true where id = $1", [vaulted]);
   const plaintext = newSecret();
@@ -151,12 +151,15 @@ test.each([
     place: "keys.1.ratelimit.duration",
   },
   { item: { plaintext: "a", ratelimit: { limit: 1, duration: 999 } }, place: "keys.1.ratelimit.duration" },
-])("$place is 400, before the root key is looked at: $item $body", async ({ item, body = {}, place }) => {
-  const keys = [{ plaintext: "b" }, ...(item === undefined ? [] : [item])];
-  expect(await refused(keys, body, { rootKey: null })).toContain(`400 BAD_REQUEST ${place}: `);
-});
+])(
+  "v1 migrations.enqueueKeys with invalid $place is 400 before authentication: $item $body",
+  async ({ item, body = {}, place }) => {
+    const keys = [{ plaintext: "b" }, ...(item === undefined ? [] : [item])];
+    expect(await refused(keys, body, { rootKey: null })).toContain(`400 BAD_REQUEST ${place}: `);
+  },
+);
 
-test("an API of another workspace, a deleted one and one that never was are 404; nothing waits for them", async () => {
+test("v1 migrations.enqueueKeys of a foreign or missing API is 404 and queues nothing", async () => {
   const other = await t.makeWorkspace();
   const theirs = await t.data("apis.createApi", { name: "theirs" }, { rootKey: other.rootKey });
   const gone = await t.data("apis.createApi", { name: "gone" });
@@ -168,7 +171,7 @@ test("an API of another workspace, a deleted one and one that never was are 404;
   expect(await waiting()).toBe(0);
 });
 
-test("a hundred keys, and none", async () => {
+test("v1 migrations.enqueueKeys accepts from zero to 100 keys", async () => {
   const secrets = Array.from({ length: 100 }, newSecret);
   expect((await enqueue(secrets.map((plaintext) => ({ plaintext })))).status).toBe(202);
   expect((await enqueue([])).status).toBe(202);

@@ -9,7 +9,7 @@ beforeAll(async () => {
 afterAll(() => t.close());
 
 describe("permissions.createPermission", () => {
-  test("the slug is the name when it is left out; v2 sees both", async () => {
+  test("v1 permissions.createPermission uses the name as slug by default", async () => {
     const { permissionId } = await t.data("v1/permissions.createPermission", { name: "docs.read", description: "" });
     const shown = { id: permissionId, name: "docs.read", slug: "docs.read" };
     expect(await t.data("permissions.getPermission", { permission: "docs.read" })).toEqual(shown);
@@ -18,7 +18,7 @@ describe("permissions.createPermission", () => {
     expect(row?.event).toBe("permission.create");
   });
 
-  test("a slug is taken in any case of letters", async () => {
+  test("v1 permissions.createPermission requires a case-insensitively unique slug", async () => {
     await t.data("v1/permissions.createPermission", { name: "Taken", slug: "taken.slug" });
     const reply = await t.call("v1/permissions.createPermission", { name: "Other", slug: "TAKEN.slug" });
     expect([reply.status, reply.body.error.code]).toEqual([409, "CONFLICT"]);
@@ -37,7 +37,7 @@ describe("permissions.createPermission", () => {
     { body: { name: "described.2", description: "yes" }, status: 200 },
     { body: { name: "described.3", description: "\n\n\n" }, status: 200 },
     { body: { name: "described.4", description: "x".repeat(257) }, status: 400 },
-  ])("$body: $status", async ({ body, status }) => {
+  ])("v1 permissions.createPermission with $body: $status", async ({ body, status }) => {
     expect((await t.call("v1/permissions.createPermission", body)).status).toBe(status);
   });
 });
@@ -49,7 +49,7 @@ describe.each([
   const create = async (name: string): Promise<string> =>
     (await t.data(`v1/permissions.create${noun}`, body(name)))[idField];
 
-  test("is read and deleted by its id alone", async () => {
+  test("v1 permission or role is read and deleted by id only", async () => {
     const id = await create(`by.id.${noun}`);
     // The slug, or name, of one is the id of another.
     const named = await create(id);
@@ -63,7 +63,7 @@ describe.each([
     expect((await t.data(`v1/permissions.get${noun}`, { [idField]: named })).id).toBe(named);
   });
 
-  test("that a manifest manages is not deleted, and the answer names the manifest", async () => {
+  test("v1 deletion of a managed permission or role is rejected with its manifest", async () => {
     const manager = `cluster/Kind/space/managed-${noun.toLowerCase()}`;
     const name = `managed.${noun}`;
     const v2body = noun === "Role" ? { name } : { name, slug: name };
@@ -73,7 +73,7 @@ describe.each([
     expect(reply.body.error.message).toContain(manager);
   });
 
-  test("of another workspace is 404 and in no list", async () => {
+  test("v1 permission or role of another workspace is 404 and unlisted", async () => {
     const { rootKey } = await t.makeWorkspace();
     const id = await create(`foreign.${noun}`);
     expect((await t.call(`v1/permissions.get${noun}`, { [idField]: id }, { rootKey })).status).toBe(404);
@@ -82,7 +82,7 @@ describe.each([
     expect((await t.data(`v1/permissions.get${noun}`, { [idField]: id })).id).toBe(id);
   });
 
-  test("is in a bare list of all, in the order of their ids; a list that is too long is refused and not cut", async () => {
+  test("v1 permission and role lists are complete by id or rejected as too long", async () => {
     const { id: workspaceId, rootKey } = await t.makeWorkspace();
     const table = noun === "Role" ? "roles" : "permissions";
     const columns = noun === "Role" ? "name" : "name, slug";
@@ -105,7 +105,7 @@ describe.each([
   });
 });
 
-test("deleting a role takes it from its keys, as v2 and a verification see at once", async () => {
+test("v1 deleteRole removes the role from its keys immediately", async () => {
   const { roleId } = await t.data("v1/permissions.createRole", { name: "editor of v1", description: "May edit." });
   await t.data("permissions.setRolePermissions", { roleId, permissions: ["texts.edit"] });
   const { apiId } = await t.data("apis.createApi", { name: "texts" });
@@ -126,6 +126,6 @@ test.each([
   { name: "a b", status: 200 },
   { name: "ü".repeat(128), status: 200 },
   { name: "x".repeat(129), status: 400 },
-])("a role named $name: $status", async ({ name, status }) => {
+])("v1 createRole with name $name: $status", async ({ name, status }) => {
   expect((await t.call("v1/permissions.createRole", { name })).status).toBe(status);
 });

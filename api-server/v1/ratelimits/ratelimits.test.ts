@@ -19,7 +19,7 @@ const namespaceIdOf = async (namespace: string): Promise<string> =>
   (await t.data("ratelimit.getNamespace", { namespace })).id;
 
 describe("ratelimits.limit", () => {
-  test("counts what v2 counts: a limit that is used up through one generation is through the other", async () => {
+  test("v1 ratelimits.limit shares its counters with v2", async () => {
     const path = (at: number) => (at % 2 === 0 ? "v1/ratelimits.limit" : "ratelimit.limit");
     const responses = [];
     for (let at = 0; at < 4; at++) responses.push(await t.data(path(at), call("both")));
@@ -33,13 +33,13 @@ describe("ratelimits.limit", () => {
     ]);
   });
 
-  test("the namespace is `default` when it is left out", async () => {
+  test("v1 ratelimits.limit uses namespace `default` when omitted", async () => {
     const { namespace: _, ...rest } = call("");
     await t.data("v1/ratelimits.limit", { ...rest, identifier: "of default" });
     expect((await t.data("ratelimit.limit", { ...call("default"), identifier: "of default" })).remaining).toBe(1);
   });
 
-  test("a cost of 0 looks and takes nothing", async () => {
+  test("v1 ratelimits.limit with cost 0 consumes nothing", async () => {
     await t.data("v1/ratelimits.limit", call("looks"));
     for (let at = 0; at < 3; at++) {
       const looked = await t.data("v1/ratelimits.limit", call("looks", { cost: 0 }));
@@ -47,14 +47,14 @@ describe("ratelimits.limit", () => {
     }
   });
 
-  test("an override replaces the limit, and the answer says the limit that was applied", async () => {
+  test("v1 ratelimits.limit applies an override and returns its limit", async () => {
     await t.data("v1/ratelimits.limit", call("overridden"));
     const set = { namespaceName: "overridden", identifier: "user_*", limit: 100, duration: HOUR_MS };
     await t.data("v1/ratelimits.setOverride", set);
     expect(await t.data("v1/ratelimits.limit", call("overridden"))).toMatchObject({ success: true, limit: 100 });
   });
 
-  test("a new namespace needs both permissions, and a refused call makes none", async () => {
+  test("v1 ratelimits.limit creates a namespace only with both permissions", async () => {
     const refused = async (permissions: string[]) =>
       (await t.call("v1/ratelimits.limit", call("forbidden"), { rootKey: await t.rootKey(permissions) })).status;
     expect(await refused(["ratelimit.*.limit"])).toBe(404);
@@ -64,14 +64,14 @@ describe("ratelimits.limit", () => {
     expect(await refused(["ratelimit.*.limit", "ratelimit.*.create_namespace"])).toBe(200);
   });
 
-  test("a namespace that was deleted is 404, and is not made again", async () => {
+  test("v1 ratelimits.limit of a deleted namespace is 404 and does not recreate it", async () => {
     await t.data("v1/ratelimits.limit", call("deleted"));
     await t.data("ratelimit.deleteNamespace", { namespace: "deleted" });
     const reply = await t.call("v1/ratelimits.limit", call("deleted"));
     expect([reply.status, reply.body.error.code]).toEqual([404, "NOT_FOUND"]);
   });
 
-  test("resources are in the audit log with the decision; without them nothing is", async () => {
+  test("v1 ratelimits.limit audits the decision only if resources are given", async () => {
     const { id: workspaceId, rootKey } = await t.makeWorkspace();
     const resources = [{ type: "project", id: "p_1", name: "dub", meta: { plan: "pro", seats: 3, trial: null } }];
     const asked = call("audited", { limit: 1, meta: { secret: "not stored" } });
@@ -97,13 +97,13 @@ describe("ratelimits.limit", () => {
     { more: { meta: { deep: {} } }, path: "meta" },
     { more: { resources: Array.from({ length: 21 }, () => ({ type: "t", id: "i" })) }, path: "resources" },
     { more: { resources: [{ type: "t" }] }, path: "resources.0" },
-  ])("$path out of its bounds is 400, which says where", async ({ more, path }) => {
+  ])("v1 ratelimits.limit with $path out of range is 400 with the location", async ({ more, path }) => {
     const reply = await t.call("v1/ratelimits.limit", call("bounds", more));
     expect(reply.status).toBe(400);
     expect(reply.body.error.message.startsWith(path)).toBe(true);
   });
 
-  test("`async` counts in this process", async () => {
+  test("v1 ratelimits.limit with `async` counts in the process", async () => {
     const responses = [];
     for (let at = 0; at < 4; at++) responses.push(await t.data("v1/ratelimits.limit", call("async", { async: true })));
     expect(responses.map(({ success }) => success)).toEqual([true, true, true, false]);
@@ -111,7 +111,7 @@ describe("ratelimits.limit", () => {
 });
 
 describe("overrides", () => {
-  test("one is set, read, changed in place, listed and deleted; v2 sees the same", async () => {
+  test("v1 override is set, read, updated, listed and deleted and visible in v2", async () => {
     await t.data("v1/ratelimits.limit", call("story"));
     const namespaceId = await namespaceIdOf("story");
     const set = { namespaceId, identifier: "vip_*", limit: 50, duration: 60_000 };
@@ -136,7 +136,7 @@ describe("overrides", () => {
     expect(await t.data("v1/ratelimits.listOverrides", { namespaceId })).toEqual({ overrides: [], total: 0 });
   });
 
-  test("are listed in pages, each once; `cursor` is left out on the last", async () => {
+  test("v1 listOverrides pages each override once and omits the last cursor", async () => {
     await t.data("v1/ratelimits.limit", call("pages"));
     const made: string[] = [];
     for (let at = 0; at < 5; at++) {
@@ -151,7 +151,7 @@ describe("overrides", () => {
     expect(ids).toEqual(made.toSorted());
   });
 
-  test("a namespace is named by one of two fields; the id wins; an empty text is none", async () => {
+  test("v1 override namespace is given by id or name, and the id takes precedence", async () => {
     await t.data("v1/ratelimits.limit", call("selected"));
     const namespaceId = await namespaceIdOf("selected");
     // A namespace whose name is the id of another.
@@ -170,7 +170,7 @@ describe("overrides", () => {
     expect((await set({ namespaceId: "selected" })).status).toBe(404);
   });
 
-  test("of another workspace's namespace: 404", async () => {
+  test("v1 override of another workspace's namespace is 404", async () => {
     const { rootKey } = await t.makeWorkspace();
     await t.data("v1/ratelimits.limit", call("foreign"));
     const namespaceId = await namespaceIdOf("foreign");
@@ -193,7 +193,7 @@ describe("overrides", () => {
     ["getOverride", { identifier: "u" }],
     ["listOverrides", {}],
     ["deleteOverride", { identifier: "u" }],
-  ])("%s without the permission is 403 whether or not there is such a namespace", async (path, body) => {
+  ])("v1 %s without permission is 403 for existing and missing namespaces", async (path, body) => {
     await t.data("v1/ratelimits.limit", call("there"));
     const rootKey = await t.rootKey(["ratelimit.*.limit", "api.*.read_api"]);
     const elsewhere = await t.rootKey(["ratelimit.rlns_other.set_override", "ratelimit.rlns_other.read_override"]);
@@ -212,7 +212,7 @@ describe("overrides", () => {
   });
 
   test.each(["set_override", "read_override", "delete_override"])(
-    "ratelimit.<namespaceId>.%s is enough, and another namespace's is not",
+    "ratelimit.<namespaceId>.%s suffices for its own namespace only",
     async (action) => {
       const name = `granted ${action}`;
       await t.data("v1/ratelimits.limit", call(name));

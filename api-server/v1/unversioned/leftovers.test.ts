@@ -16,7 +16,7 @@ const newKey = async (body: object = {}): Promise<{ keyId: string; key: string }
 describe("POST /v1/keys/verify", () => {
   const verify = (key: string, more: object = {}) => t.call("v1/keys/verify", { key, ...more }, { rootKey: null });
 
-  test("a valid key is described without its code", async () => {
+  test("POST /v1/keys/verify describes a valid key without a code", async () => {
     const expires = Date.now() + HOUR_MS;
     const { keyId, key } = await newKey({ externalId: "user_1", meta: { plan: "pro" }, expires });
     const reply = await verify(key, { apiId });
@@ -26,7 +26,7 @@ describe("POST /v1/keys/verify", () => {
     ]);
   });
 
-  test("takes credits and counts limits like keys.verifyKey, and says what is left", async () => {
+  test("POST /v1/keys/verify charges credits and limits like keys.verifyKey", async () => {
     const ratelimits = [{ name: "default", limit: 2, duration: HOUR_MS, autoApply: true }];
     const { keyId, key } = await newKey({ credits: { remaining: 10 }, ratelimits });
     const valid = await verify(key);
@@ -40,7 +40,7 @@ describe("POST /v1/keys/verify", () => {
     ]);
   });
 
-  test("an unknown and an expired key are 404, a disabled one and one of another API are 200", async () => {
+  test("POST /v1/keys/verify responds 404 to unknown and expired keys, 200 to disabled ones", async () => {
     const expired = await newKey({ expires: Date.now() - HOUR_MS });
     const disabled = await newKey({ enabled: false });
     const { apiId: otherApi } = await t.data("apis.createApi", { name: "other" });
@@ -59,7 +59,7 @@ describe("POST /v1/keys/verify", () => {
     ]);
   });
 
-  test("what it does not take is ignored, and a missing key is 400", async () => {
+  test("POST /v1/keys/verify ignores unknown members and rejects a missing key with 400", async () => {
     const { key } = await newKey({ permissions: ["a.b"] });
     const asked = { authorization: { permissions: "c.d" }, ratelimits: [{ name: "none" }] };
     expect((await verify(key, asked)).body.valid).toBe(true);
@@ -71,7 +71,7 @@ describe("POST /v1/keys/verify", () => {
 describe("POST /v1/keys", () => {
   const create = (body: object) => t.call("v1/keys", { apiId, ...body });
 
-  test("makes a key with an owner and no identity, whose limit and credits v2 sees", async () => {
+  test("POST /v1/keys creates a key with owner, limit and credits visible in v2", async () => {
     const made = await create({
       prefix: "prod",
       name: "old",
@@ -99,13 +99,13 @@ describe("POST /v1/keys", () => {
     { body: { ratelimit: { limit: 1, refillRate: 1 } }, status: 400 },
     { body: { ratelimit: { limit: 1, refillRate: 1, refillInterval: 999 } }, status: 400 },
     { body: { apiId: "api_of_none" }, status: 404 },
-  ])("$body: $status", async ({ body, status }) => {
+  ])("POST /v1/keys with $body: $status", async ({ body, status }) => {
     expect((await create(body)).status).toBe(status);
   });
 });
 
 describe("GET /v1/apis/{apiId}/keys", () => {
-  test("lists the keys of an API by offset, and those of an owner", async () => {
+  test("GET /v1/apis/{apiId}/keys lists keys by offset and by owner", async () => {
     const { apiId: listed } = await t.data("apis.createApi", { name: "listed" });
     const ids: string[] = [];
     for (let at = 0; at < 5; at++) {
@@ -125,12 +125,15 @@ describe("GET /v1/apis/{apiId}/keys", () => {
       expect(shown).not.toHaveProperty(member);
   });
 
-  test.each([100, 101, 255, 256, 3000])("an id of %d characters is the id of no API", async (length) => {
-    const reply = await t.call("v1/apis/:apiId/keys", { apiId: "a".repeat(length) });
-    expect([reply.status, reply.body.error.code]).toEqual([404, "NOT_FOUND"]);
-  });
+  test.each([100, 101, 255, 256, 3000])(
+    "GET /v1/apis/{apiId}/keys with an id of %d characters is 404",
+    async (length) => {
+      const reply = await t.call("v1/apis/:apiId/keys", { apiId: "a".repeat(length) });
+      expect([reply.status, reply.body.error.code]).toEqual([404, "NOT_FOUND"]);
+    },
+  );
 
-  test("of another workspace's API: 404", async () => {
+  test("GET /v1/apis/{apiId}/keys of another workspace is 404", async () => {
     const { rootKey } = await t.makeWorkspace();
     const reply = await t.call("v1/apis/:apiId/keys", { apiId }, { rootKey });
     expect([reply.status, reply.body.error.code]).toEqual([404, "NOT_FOUND"]);

@@ -34,7 +34,7 @@ async function aWorkspace() {
 }
 
 describe("an identity's details", () => {
-  test("have what is used of its limits, and reading them uses nothing", async () => {
+  test("admin identity details show limit usage without consuming it", async () => {
     const { data } = await aWorkspace();
     const ratelimits = [
       { name: "requests", limit: 10, duration: HOUR_MS, autoApply: true },
@@ -67,7 +67,7 @@ describe("an identity's details", () => {
 });
 
 describe("roles and permissions", () => {
-  test("are listed in the order of their names over pages, with where they are used", async () => {
+  test("admin roles and permissions are paged by name with their usage", async () => {
     const { data, pages } = await aWorkspace();
     const names = ["beta", "Alpha", "alpha-2", "delta", "Charlie"];
     for (const name of names) await data("permissions.createRole", { name, permissions: ["docs.read", `own.${name}`] });
@@ -96,7 +96,7 @@ describe("roles and permissions", () => {
     expect(await pages("admin.listPermissions", { search: "own._" })).toHaveLength(0);
   });
 
-  test("a matrix of 1,000 permissions and 100 roles is read in two pages", async () => {
+  test("admin matrix of 1,000 permissions and 100 roles is read in two pages", async () => {
     const { id, pages } = await aWorkspace();
     const insert = (text: string) => t.deps.db.query(text, [id]);
     await insert(`insert into roles (id, workspace_id, name, created_at)
@@ -117,7 +117,7 @@ describe("roles and permissions", () => {
     }
   });
 
-  test("a role is set only as it was read, when the caller says how it read it", async () => {
+  test("admin role update with an outdated expected state is rejected", async () => {
     const { data, call } = await aWorkspace();
     const { roleId } = await data("permissions.createRole", { name: "editor", permissions: ["a.read", "b.read"] });
     const set = (permissions: string[], expected?: string[]) =>
@@ -136,7 +136,7 @@ describe("roles and permissions", () => {
     expect((await set(["b.read"])).status).toBe(200);
   });
 
-  test("of two callers that save at once what they read before, one is told", async () => {
+  test("one of two concurrent admin role updates is rejected as outdated", async () => {
     const { data, call } = await aWorkspace();
     const { roleId } = await data("permissions.createRole", { name: "raced", permissions: ["a.read"] });
     const save = (slug: string) =>
@@ -146,8 +146,8 @@ describe("roles and permissions", () => {
   });
 });
 
-describe("rate-limit namespaces and overrides", () => {
-  test("are listed by their names over pages, with the manifests that manage them", async () => {
+describe("rate limit namespaces and overrides", () => {
+  test("admin namespaces and overrides are paged by name with their manifests", async () => {
     const { id, data, pages } = await aWorkspace();
     const names = ["email", "Sms", "push_1", "push%", "日本"];
     for (const name of names) await data("ratelimit.createNamespace", { name });
@@ -180,7 +180,7 @@ describe("rate-limit namespaces and overrides", () => {
     expect(await pages("admin.listOverrides", { namespace: "email", search: "premium" })).toHaveLength(1);
   });
 
-  test("an explanation says what limit calls get, as ratelimit.limit then applies it", async () => {
+  test("admin limit explanation agrees with the next ratelimit.limit call", async () => {
     const { data } = await aWorkspace();
     await data("ratelimit.createNamespace", { name: "email" });
     const limits = { "*": 1, "premium_*": 100, "*_eu": 50, premium_7_eu: 7, "other*": 9 };
@@ -205,7 +205,7 @@ describe("rate-limit namespaces and overrides", () => {
     }
   });
 
-  test("without an override the count is that of the limit that calls ask for", async () => {
+  test("admin limit explanation without an override uses the requested limit", async () => {
     const { data } = await aWorkspace();
     await data("ratelimit.createNamespace", { name: "email" });
     const asked = { limit: 5, duration: HOUR_MS };
@@ -219,7 +219,7 @@ describe("rate-limit namespaces and overrides", () => {
     });
   });
 
-  test("of many patterns that match, the nearest are shown and all are counted", async () => {
+  test("admin limit explanation shows the closest patterns and counts all", async () => {
     const { data } = await aWorkspace();
     await data("ratelimit.createNamespace", { name: "email" });
     for (let i = 1; i <= 60; i += 1) {

@@ -25,7 +25,7 @@ const person = () => ({
   actor: { type: "cli" as const, id: "cli", name: "test" },
 });
 
-test("a key", async () => {
+test("audit entry of a key update lists changed fields", async () => {
   const permission = await resources.permission();
   const role = await resources.role();
   const { keyId } = await resources.key({ name: "old", credits: { remaining: 5 } });
@@ -69,13 +69,13 @@ test("a key", async () => {
   expect(rows[0].text).not.toContain("personal@example.com");
 });
 
-test("an update that changes no field has no difference", async () => {
+test("audit entry of an update without changes lists no fields", async () => {
   const { keyId } = await resources.key({ name: "same" });
   await t.data("keys.updateKey", { keyId, name: "same" });
   expect(await lastChange(keyId, "key.update")).toEqual({ before: undefined, after: undefined });
 });
 
-test("an API, at the command line too", async () => {
+test("audit entry of an API update lists changed fields, also for the CLI", async () => {
   const apiId = await resources.api();
   await t.data("apis.updateApi", { apiId, name: "renamed" });
   expect((await lastChange(apiId, "api.update")).after).toEqual({ name: "renamed" });
@@ -86,7 +86,7 @@ test("an API, at the command line too", async () => {
   });
 });
 
-test("an identity, whose limits in another order are no change", async () => {
+test("audit entry of an identity update ignores the order of limits", async () => {
   const { identityId, externalId } = await resources.identity();
   const limits = ["b", "a"].map((name) => ({ name: `limit-${name}`, limit: 1, duration: 60_000, autoApply: false }));
   await t.data("identities.updateIdentity", { identity: externalId, ratelimits: limits });
@@ -99,7 +99,7 @@ test("an identity, whose limits in another order are no change", async () => {
   });
 });
 
-test("a role, a permission and an override", async () => {
+test("audit entries of roles, permissions and overrides list changed fields", async () => {
   const role = await resources.role();
   await t.data("permissions.updateRole", { role: role.name, description: "for editors" });
   expect(await lastChange(role.roleId, "role.update")).toEqual({
@@ -114,7 +114,7 @@ test("a role, a permission and an override", async () => {
   expect((await lastChange(overrideId, "ratelimit.set_override")).after).toMatchObject({ limit: 77 });
 });
 
-test("a policy, by its members", async () => {
+test("audit entry of a policy update lists changed members", async () => {
   const apiId = await resources.api();
   const body = policyBody(apiId, resources.name("policy"));
   const { policyId } = await t.data("policies.setPolicy", body);
@@ -126,7 +126,7 @@ test("a policy, by its members", async () => {
   expect(Object.keys(after).sort()).toEqual(["generation", "mode"]);
 });
 
-test("a root key and a workspace, without a hash of anything", async () => {
+test("audit entries of root keys and workspaces contain no hashes", async () => {
   const workspaceId = t.workspace.id;
   await t.rootKey(["api.*.read_api"], { name: "narrow" });
   const { rows } = await t.deps.db.query("select id, hash from root_keys where name = 'narrow'");

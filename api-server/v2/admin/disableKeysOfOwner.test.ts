@@ -17,7 +17,7 @@ const disable = (body: object, rootKey?: string) =>
   t.call("admin.disableKeysOfOwner", body, rootKey === undefined ? {} : { rootKey });
 const isEnabled = async (keyId: string): Promise<boolean> => (await t.data("keys.getKey", { keyId })).enabled;
 
-test("a dry run counts and changes nothing; the run does what was counted, audited by key, in force at once", async () => {
+test("disableKeysOfOwner dry run counts the keys that the real run disables", async () => {
   const keys = [
     await create("leaked"),
     await create("leaked", { apiId: second }),
@@ -58,13 +58,13 @@ test("a dry run counts and changes nothing; the run does what was counted, audit
   expect(await isEnabled(already.keyId)).toBe(true);
 });
 
-test("with an API, only its keys", async () => {
+test("disableKeysOfOwner with an API disables only its keys", async () => {
   const [one, two] = [await create("apart"), await create("apart", { apiId: second })];
   expect((await disable({ externalId: "apart", apiId: second })).body.data).toMatchObject({ changed: 1 });
   expect([await isEnabled(one.keyId), await isEnabled(two.keyId)]).toEqual([true, false]);
 });
 
-test("a caller that may not change all of them changes none, and is told of which API", async () => {
+test("disableKeysOfOwner without permission for every key changes none and names the API", async () => {
   const [one, two] = [await create("mixed"), await create("mixed", { apiId: second })];
   const rootKey = await t.rootKey([`api.${first}.update_key`]);
   const refused = await disable({ externalId: "mixed" }, rootKey);
@@ -74,7 +74,7 @@ test("a caller that may not change all of them changes none, and is told of whic
   expect((await disable({ externalId: "mixed", apiId: first }, rootKey)).body.data).toMatchObject({ changed: 1 });
 });
 
-test("thousands of keys are changed call by call, each key once, also by callers at the same time", async () => {
+test("disableKeysOfOwner pages through thousands of keys once, even concurrently", async () => {
   await create("huge");
   await t.deps.db.query(
     `insert into keys (id, workspace_id, api_id, hash, start, identity_id, created_at)
@@ -95,7 +95,7 @@ test("thousands of keys are changed call by call, each key once, also by callers
   });
 });
 
-test("an owner that v1 was told, another workspace's owner of that name, and none", async () => {
+test("disableKeysOfOwner finds v1 owners and ignores other workspaces and empty owners", async () => {
   const stranger = await t.makeWorkspace();
   const theirs = await t.data("apis.createApi", { name: "theirs" }, { rootKey: stranger.rootKey });
   const their = await t.data(

@@ -73,7 +73,7 @@ const CASES: readonly {
 ];
 
 describe.each(CASES)("$name", ({ make = {}, ask = {}, change, code, step }) => {
-  test("is explained as keys.verifyKey decides it, with the step that decides", async () => {
+  test("admin explanation agrees with keys.verifyKey and marks the decisive step", async () => {
     const key = await resources.key(make);
     await change?.(key);
     t.deps.projection.forgetAll();
@@ -87,7 +87,7 @@ describe.each(CASES)("$name", ({ make = {}, ask = {}, change, code, step }) => {
   });
 });
 
-test("nothing is counted, spent or recorded", async () => {
+test("admin explanation counts, spends and records nothing", async () => {
   const { keyId, key } = await resources.key({
     credits: { remaining: 2 },
     ratelimits: [{ name: "two", limit: 2, duration: HOUR_MS, autoApply: true }],
@@ -115,7 +115,7 @@ test("nothing is counted, spent or recorded", async () => {
   expect([limits[0].used, limits[0].passed, credits.remaining]).toEqual([1, true, 1]);
 });
 
-test("steps after the one that decides are told too", async () => {
+test("admin explanation includes steps after the decisive one", async () => {
   const { keyId } = await resources.key({
     enabled: false,
     ratelimits: [{ name: "one", limit: 1, duration: HOUR_MS, autoApply: true }],
@@ -129,7 +129,7 @@ test("steps after the one that decides are told too", async () => {
   ]);
 });
 
-test("permissions say where they come from, and which are missing", async () => {
+test("admin explanation shows the source of permissions and missing ones", async () => {
   const direct = await resources.permission();
   const through = await resources.permission();
   const role = await resources.role([through.slug]);
@@ -145,7 +145,7 @@ test("permissions say where they come from, and which are missing", async () => 
   expect(permissions.held).toContainEqual({ slug: direct.slug, isDirect: true, roles: [] });
 });
 
-test("a request at a gate is explained by the rule that matches, and says its status", async () => {
+test("admin explanation of a gate request uses the matching rule and its status", async () => {
   const { keyId, apiId } = await resources.key();
   const other = await resources.key();
   const rule = (prefix: string, more: object = {}) => ({
@@ -174,7 +174,7 @@ test("a request at a gate is explained by the rule that matches, and says its st
   expect(foreign).not.toHaveProperty("keyId");
 });
 
-test("it says what Postgres and the gates have of the key", async () => {
+test("admin explanation shows the key state in Postgres and in gates", async () => {
   const { keyId, key } = await resources.key();
   const { stores } = await explain({ keyId });
   // No relay runs here, so the gates have nothing.
@@ -192,13 +192,13 @@ test.each([
   { name: "the secret itself", body: { keyHash: "prod_5Kd3NBUAdUnhyzen" }, status: 400 },
   { name: "a query that does not parse", body: { permissions: "a AND" }, status: 400, ofKey: true },
   { name: "a limit that is not attached", body: { ratelimits: [{ name: "none" }] }, status: 412, ofKey: true },
-])("$name is refused", async ({ body, status, ofKey }) => {
+])("admin explanation rejects $name", async ({ body, status, ofKey }) => {
   const named = ofKey === true ? { keyId: (await resources.key()).keyId } : {};
   const reply = await t.call("admin.explainVerification", { ...named, ...body });
   expect(reply.status, JSON.stringify(reply.body)).toBe(status);
 });
 
-describe("while the shared counters are away", () => {
+describe("unavailable counters", () => {
   let away: TestApp;
   let own: Resources;
   beforeAll(async () => {
@@ -217,7 +217,7 @@ describe("while the shared counters are away", () => {
   const limit = { name: "some", limit: 5, duration: HOUR_MS, autoApply: true };
   const shown = ({ steps }: { steps: StepOut[] }, name: string) => steps.find(({ step }) => step === name);
 
-  test("a call is explained as it is decided: by the counts of an api-server alone", async () => {
+  test("admin explanation of an API call without Redis uses local counts", async () => {
     const { keyId } = await own.key({ ratelimits: [limit] });
     const explained = await away.data("admin.explainVerification", { keyId });
     expect(explained).toMatchObject({ code: "VALID", passes: true, status: 200, limits: [] });
@@ -228,17 +228,20 @@ describe("while the shared counters are away", () => {
     { onCounterFailure: "Local", code: "VALID", status: 200 },
     { onCounterFailure: "Allow", code: "VALID", status: 200 },
     { onCounterFailure: "Deny", code: "UNKNOWN", status: 503 },
-  ])("a gate does what its policy says: $onCounterFailure", async ({ onCounterFailure, code, status }) => {
-    const { keyId, apiId } = await own.key({ ratelimits: [limit] });
-    const body = policyBody(apiId, own.name("policy"));
-    const policy = { ...(body as { policy: object }).policy, onCounterFailure };
-    const { policyId } = await away.data("policies.setPolicy", { ...body, policy });
-    const explained = await away.data("admin.explainVerification", { keyId, policyId, path: "/" });
-    expect(explained).toMatchObject({ code, status, passes: status === 200 });
-    expect(shown(explained, "limits")?.detail).toContain(`onCounterFailure is ${onCounterFailure}`);
-  });
+  ])(
+    "admin explanation of a gate without Redis follows onCounterFailure: $onCounterFailure",
+    async ({ onCounterFailure, code, status }) => {
+      const { keyId, apiId } = await own.key({ ratelimits: [limit] });
+      const body = policyBody(apiId, own.name("policy"));
+      const policy = { ...(body as { policy: object }).policy, onCounterFailure };
+      const { policyId } = await away.data("policies.setPolicy", { ...body, policy });
+      const explained = await away.data("admin.explainVerification", { keyId, policyId, path: "/" });
+      expect(explained).toMatchObject({ code, status, passes: status === 200 });
+      expect(shown(explained, "limits")?.detail).toContain(`onCounterFailure is ${onCounterFailure}`);
+    },
+  );
 
-  test("what Postgres says of credits is not what gates spend from", async () => {
+  test("admin explanation distinguishes stored credits from those that gates spend", async () => {
     const { keyId } = await own.key({ credits: { remaining: 5 } });
     const explained = await away.data("admin.explainVerification", { keyId });
     expect(explained).toMatchObject({ code: "UNKNOWN", status: 503, passes: false });
@@ -247,7 +250,7 @@ describe("while the shared counters are away", () => {
 });
 
 describe("a request", () => {
-  test("is found with its verification, its check of a limit, and what it changed", async () => {
+  test("request lookup finds verifications, limit checks and changes by request id", async () => {
     const { key, keyId } = await resources.key();
     const verified = await t.call("keys.verifyKey", { key, tags: ["path=/x"] });
     const limited = await t.call("ratelimit.limit", {
@@ -270,7 +273,7 @@ describe("a request", () => {
     });
   });
 
-  test("outside of the time range is not found", async () => {
+  test("request lookup outside the time range finds nothing", async () => {
     const { key } = await resources.key();
     const { body } = await t.call("keys.verifyKey", { key });
     await t.ingest();
@@ -283,11 +286,11 @@ describe("a request", () => {
     { name: "no id", body: { requestId: "req_1' OR '1'='1" } },
     { name: "a range of more than 7 days", body: { requestId: "req_1", since: 1 } },
     { name: "a range that ends before it begins", body: { requestId: "req_1", since: 10, until: 5 } },
-  ])("with $name is 400", async ({ body }) => {
+  ])("request lookup with $name is 400", async ({ body }) => {
     expect((await t.call("admin.explainRequest", body)).status).toBe(400);
   });
 
-  test("of another workspace is not found", async () => {
+  test("request lookup of another workspace finds nothing", async () => {
     const { key } = await resources.key();
     const { body } = await t.call("keys.verifyKey", { key });
     await t.ingest();
@@ -297,8 +300,8 @@ describe("a request", () => {
   });
 });
 
-describe("who asks about a secret of another workspace", () => {
-  test("gets the answer of one that never was, at a gate too", async () => {
+describe("a secret of another workspace", () => {
+  test("explanation of a foreign secret equals that of an unknown one", async () => {
     const other = await t.makeWorkspace();
     const theirs = makeResources(t.deps.db, {
       workspaceId: other.id,
@@ -326,7 +329,7 @@ describe("who asks about a secret of another workspace", () => {
     ]);
   });
 
-  test("leaves no trace in the database, of any key", async () => {
+  test("explanation of a foreign secret leaves no trace in the database", async () => {
     const { key, keyId } = await resources.key({
       credits: { remaining: 2, refill: { interval: "daily", amount: 5 } },
       externalId: "traced",
@@ -358,7 +361,7 @@ describe("who asks about a secret of another workspace", () => {
   });
 });
 
-test("neither a secret nor a hash is in an explanation", async () => {
+test("explanation contains neither secrets nor hashes", async () => {
   const { key, keyId } = await resources.key({ credits: { remaining: 2 }, meta: { note: "private words" } });
   const text = JSON.stringify([await explain({ keyId }), await explain({ keyHash: hashOf(key) })]);
   for (const word of [key, hashOf(key), "private words"]) expect(text).not.toContain(word);

@@ -42,7 +42,7 @@ const partsOf = async (app: TestApp): Promise<Map<string, PartOut>> => {
   return new Map(parts.map((one: PartOut) => [one.part, one]));
 };
 
-test("each part says how it stands", async () => {
+test("admin.getInstallation reports the state of each component", async () => {
   const deps = await partsOf(t);
   expect([...deps.keys()]).toEqual([
     ..."postgres redis relay projection events usage api-servers sidecars encryption certificate retention".split(" "),
@@ -59,7 +59,7 @@ test("each part says how it stands", async () => {
   expect(deps.get("api-servers")?.facts).toMatchObject({ node: process.versions.node });
 });
 
-test("a recoverable key whose encryption key is not configured is told, and no key is", async () => {
+test("admin.getInstallation reports missing encryption keys without naming keys", async () => {
   const { apiId } = await hung.data("apis.createApi", { name: "recoverable" });
   await hung.deps.db.query("update apis set key_encryption = true where id = $1", [apiId]);
   hung.deps.projection.forgetAll();
@@ -71,7 +71,7 @@ test("a recoverable key whose encryption key is not configured is told, and no k
   });
 });
 
-test("a store that fails or hangs changes its own part, in bounded time, and says since when", async () => {
+test("admin.getInstallation reports a failing database since when, in bounded time", async () => {
   const startedMs = performance.now();
   const first = await partsOf(hung);
   expect(performance.now() - startedMs).toBeLessThan(10_000);
@@ -83,7 +83,7 @@ test("a store that fails or hangs changes its own part, in bounded time, and say
   expect(JSON.stringify([...first.values()])).not.toMatch(/hunter22|10\.0\.0\.9/);
 });
 
-test("what helps is a document that exists", async () => {
+test("admin.getInstallation links only to existing documents", async () => {
   const all = [...(await partsOf(hung)).values(), ...(await partsOf(t)).values()];
   const helps = all.flatMap(({ help }) => help ?? []);
   expect(helps.length).toBeGreaterThan(1);

@@ -24,7 +24,7 @@ const create = (body: object = {}) => t.data("keys.createKey", { apiId, ...body 
 const details = (keyId: string) => t.data("admin.getKeyDetails", { keyId });
 const limit = (name: string, autoApply = true) => ({ name, limit: 3, duration: 24 * HOUR_MS * 30, autoApply });
 
-test("each permission says where it comes from, once", async () => {
+test("admin.getKeyDetails lists each permission once with its sources", async () => {
   await t.data("permissions.createRole", { name: "b-role", permissions: ["shared.read", "b.read"] });
   await t.data("permissions.createRole", { name: "a-role", permissions: ["shared.read"] });
   const { keyId, key } = await create({ roles: ["b-role", "a-role"], permissions: ["shared.read", "own.read"] });
@@ -40,7 +40,7 @@ test("each permission says where it comes from, once", async () => {
   expect(JSON.stringify(shown)).not.toContain(key);
 });
 
-test("limits are shown with their counts, and looking at them counts nothing", async () => {
+test("admin.getKeyDetails shows limit counts without consuming them", async () => {
   const externalId = "with.limits";
   await t.data("identities.createIdentity", { externalId, ratelimits: [limit("both"), limit("shared")] });
   const { keyId, key } = await create({ externalId, ratelimits: [limit("both"), limit("on-request", false)] });
@@ -67,14 +67,14 @@ test("limits are shown with their counts, and looking at them counts nothing", a
   expect(await used()).toEqual(expected);
 });
 
-describe("the state is what a verification says next:", () => {
+describe("the state equals the next verification:", () => {
   const stateOf = async ({ keyId, key }: { keyId: string; key: string }) => {
     const { state } = await details(keyId);
     expect((await t.data("keys.verifyKey", { key })).code).toBe(state.code);
     return state;
   };
 
-  test("a limit that is used up, and no other's", async () => {
+  test("key state reports an exhausted limit of the key only", async () => {
     const made = await create({ ratelimits: [limit("auto"), limit("asked", false)] });
     for (let i = 0; i < 3; i++) {
       expect(await stateOf(made)).toEqual({ code: "VALID", reasons: [] });
@@ -82,19 +82,19 @@ describe("the state is what a verification says next:", () => {
     expect(await stateOf(made)).toEqual({ code: "RATE_LIMITED", reasons: ["limitReached"] });
   });
 
-  test("credits that are spent, by the shared counter and not by what is stored", async () => {
+  test("key state reports spent credits by the shared counter", async () => {
     const made = await create({ credits: { remaining: 1 } });
     expect(await stateOf(made)).toEqual({ code: "VALID", reasons: [] });
     expect(await stateOf(made)).toEqual({ code: "USAGE_EXCEEDED", reasons: ["noCredits"] });
   });
 
-  test("disabled and expired: both are said, the first decides", async () =>
+  test("key state of a disabled and expired key reports both, disabled first", async () =>
     expect(await stateOf(await create({ enabled: false, expires: 1 }))).toEqual({
       code: "DISABLED",
       reasons: ["disabled", "expired"],
     }));
 
-  test("deleted, and deleted with its API, as long as it is kept", async () => {
+  test("key state reports a deleted key or API until retention ends", async () => {
     const made = await create();
     await t.data("keys.deleteKey", { keyId: made.keyId });
     expect(await stateOf(made)).toEqual({ code: "NOT_FOUND", reasons: ["keyDeleted"] });
@@ -106,7 +106,7 @@ describe("the state is what a verification says next:", () => {
     expect((await details(orphan.keyId)).apiDeletedAt).toEqual(expect.any(Number));
   });
 
-  test("valid without the identity that was deleted", async () => {
+  test("key state is valid after its identity was deleted", async () => {
     const made = await create({ externalId: "leaves.soon" });
     await t.data("identities.deleteIdentity", { identity: "leaves.soon" });
     expect(await stateOf(made)).toEqual({ code: "VALID", reasons: [] });
@@ -114,13 +114,13 @@ describe("the state is what a verification says next:", () => {
   });
 });
 
-test("a key that is gone for good is 404", async () => {
+test("key state of a permanently deleted key is 404", async () => {
   const { keyId } = await create();
   await t.data("keys.deleteKey", { keyId, permanent: true });
   expect((await t.call("admin.getKeyDetails", { keyId })).status).toBe(404);
 });
 
-test("without the shared counters the key is shown without counts", async () => {
+test("key state omits counts while counters are unavailable", async () => {
   const { keyId } = await create({ ratelimits: [limit("auto")] });
   away = true;
   try {

@@ -44,7 +44,7 @@ async function pages(body: object): Promise<Row[]> {
   return rows;
 }
 
-test("pages have every row once, newest first, also where rows share a millisecond", async () => {
+test("admin.listAudit pages every entry once, newest first, despite equal timestamps", async () => {
   const since = T0 + (ROWS - 500) / 3;
   const rows = await pages({ since: Math.ceil(since), limit: 7 });
   expect(rows.length).toBeGreaterThan(450);
@@ -53,7 +53,7 @@ test("pages have every row once, newest first, also where rows share a milliseco
   expect(times).toEqual([...times].sort((a, b) => b - a));
 });
 
-test("a page goes on where it was, also when its first row was removed meanwhile", async () => {
+test("admin.listAudit continues a page whose first entry was deleted", async () => {
   const body = { requestId: "req_40", limit: 1 };
   const first = await t.call("admin.listAudit", body);
   const { cursor } = first.body.pagination;
@@ -70,31 +70,31 @@ describe.each([
   { filter: { since: T0 + 9_999, until: T0 + 9_999 }, count: 3, index: "audit_log_by_time" },
   { filter: { actorId: "rk_77", targetId: "key_77" }, count: 10, index: "audit_log_by_" },
 ])("the filter $filter", ({ filter, count, index }) => {
-  test("has the rows of this workspace alone", async () => {
+  test("admin.listAudit filter returns only entries of the workspace", async () => {
     expect(await pages({ ...filter, limit: 100 })).toHaveLength(count);
   });
 
-  test("is found by an index", async () => {
+  test("admin.listAudit filter uses an index", async () => {
     const plans = await plansOf(() => t.call("admin.listAudit", { ...filter, limit: 100 }));
     expect(plans).toContain(index);
     expect(plans).not.toContain("Seq Scan");
   });
 });
 
-test("a target of nearly all rows is read along the time and no further than the page", async () => {
+test("admin.listAudit of a very frequent target reads only one page", async () => {
   const plans = await plansOf(() => t.call("admin.listAudit", { targetId: "api_one", limit: 100 }));
   expect(plans).toContain("audit_log_by_time");
   expect(plans).not.toContain("Sort");
 });
 
-test("a cursor of any other form begins at the newest row", async () => {
+test("admin.listAudit with an invalid cursor starts at the newest entry", async () => {
   const [newest] = await t.data("admin.listAudit", { limit: 1 });
   for (const cursor of ["key_1", "_", "99999999999999999999_log_1", "' or 1=1", "é_1"]) {
     expect((await t.data("admin.listAudit", { limit: 1, cursor }))[0]).toEqual(newest);
   }
 });
 
-test("a change made through the API is there with its actor and its request", async () => {
+test("admin.listAudit shows an API change with actor and request", async () => {
   const { apiId } = await t.data("apis.createApi", { name: "shown" });
   const [row] = await t.data("admin.listAudit", { targetId: apiId });
   expect(row).toMatchObject({

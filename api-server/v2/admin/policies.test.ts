@@ -53,7 +53,7 @@ async function policyWithPods() {
   return policyId;
 }
 
-test("a list says of each policy how its sidecars stand", async () => {
+test("admin policy list shows the gate state of each policy", async () => {
   const policyId = await policyWithPods();
   const rows = await t.data("admin.listPolicies", {});
   const row = rows.find((one: { policyId: string }) => one.policyId === policyId);
@@ -77,7 +77,7 @@ test("a list says of each policy how its sidecars stand", async () => {
   });
 });
 
-test("one policy is shown with each sidecar and with what each rule refused", async () => {
+test("admin policy details show each gate and the rejections of each rule", async () => {
   const policyId = await policyWithPods();
   const policy = await t.data("admin.getPolicy", { policyId });
   expect(policy.podList).toMatchObject([
@@ -97,7 +97,7 @@ test("one policy is shown with each sidecar and with what each rule refused", as
   expect(policy.policy.mode).toBe("Enforce");
 });
 
-test("pods that report impossible sums end at a number that JSON has", async () => {
+test("admin policy details cap impossible counts reported by pods", async () => {
   const { policyId } = await resources.policy();
   for (const podId of ["a", "b"]) {
     const report = { workspaceId: t.workspace.id, policyId, podId, generation: 1, version: 1, stalenessMs: 1 };
@@ -108,7 +108,7 @@ test("pods that report impossible sums end at a number that JSON has", async () 
   expect(counted.counts[0].count).toBe(Number.MAX_SAFE_INTEGER);
 });
 
-test("pages and a search have every policy of this workspace once, and none of another", async () => {
+test("admin policy list and search page each policy of the workspace once", async () => {
   const own = await t.makeWorkspace();
   const theirs = resourcesOf(await t.makeWorkspace());
   await theirs.policy();
@@ -132,7 +132,7 @@ test("pages and a search have every policy of this workspace once, and none of a
   expect(await t.data("admin.listPolicies", { search: "%" }, { rootKey: own.rootKey })).toEqual([]);
 });
 
-test("while the shared store is away the policies are listed without their sidecars", async () => {
+test("admin policy list omits gates while Redis is unavailable", async () => {
   const broken = await buildTestApp({
     deps: ({ pods }) => ({ pods: { ...pods, listEach: () => Promise.reject(new Error("away")) } as never }),
   });

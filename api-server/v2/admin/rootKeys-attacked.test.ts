@@ -30,7 +30,7 @@ const get = async (rootKeyId: string) => (await call("getRootKey", { rootKeyId }
 const works = async (rootKey: string): Promise<number> =>
   (await api.call("apis.createApi", { name: "shop" }, { rootKey })).status;
 
-describe("who may manage root keys gets no right that it lacks", () => {
+describe("a manager of root keys gains no permission", () => {
   const STRONG = ["api.*.create_api", "installation.*.create_workspace", ...MANAGE];
   /** Each leads to a root key that the thief can use, or to more rights of one that it has. */
   const WAYS: readonly {
@@ -68,7 +68,7 @@ describe("who may manage root keys gets no right that it lacks", () => {
     },
   ];
 
-  test.each(WAYS)("by $name", async ({ make: makeVictim, change, isOwn }) => {
+  test.each(WAYS)("root key manager gains no permission by $name", async ({ make: makeVictim, change, isOwn }) => {
     const victim = await makeVictim();
     const thief = isOwn === true ? victim : await make(MANAGE);
     const before = await get(victim.rootKeyId);
@@ -81,7 +81,7 @@ describe("who may manage root keys gets no right that it lacks", () => {
     { name: "a live one", change: {} },
     { name: "a disabled one", change: { enabled: false } },
     { name: "an expired one", change: { expires: 0 } },
-  ])("by rotating $name, whatever the overlap and the end", async ({ change }) => {
+  ])("root key manager gains no permission by rotating $name", async ({ change }) => {
     const strong = await make(STRONG);
     await call("updateRootKey", { rootKeyId: strong.rootKeyId, ...change });
     const thief = await make(MANAGE);
@@ -93,7 +93,7 @@ describe("who may manage root keys gets no right that it lacks", () => {
     expect(await get(strong.rootKeyId)).not.toHaveProperty("successorId");
   });
 
-  test("by narrowing a stronger one and rotating what is left: it gets what is left", async () => {
+  test("root key manager that narrows and rotates a stronger key gets only the rest", async () => {
     const strong = await make(STRONG);
     const thief = await make([...MANAGE, "api.*.create_api"]);
     const narrowed = { rootKeyId: strong.rootKeyId, permissions: ["api.*.create_api"] };
@@ -109,7 +109,7 @@ describe("who may manage root keys gets no right that it lacks", () => {
     "installation.x.create_workspace",
     "installation.*.read_installation",
     "workspace.ws_other.read_audit",
-  ])("by another spelling: %s", async (tuple) => {
+  ])("root key manager gains no permission by another spelling: %s", async (tuple) => {
     const { rootKey } = await make([...MANAGE, "api.api_any.read_api", "api.*.create_api"]);
     const refused = await call("createRootKey", { name: "thief", permissions: [tuple] }, rootKey);
     expect(kindOf(refused)).toEqual([403, "forbidden"]);
@@ -124,12 +124,12 @@ describe("who may manage root keys gets no right that it lacks", () => {
     "api.*.read_api ",
     "API.*.read_api",
     "api.*.\0",
-  ])("by a pattern: %j", async (tuple) => {
+  ])("root key manager gains no permission by a pattern: %j", async (tuple) => {
     const refused = await call("createRootKey", { name: "thief", permissions: [tuple] });
     expect(kindOf(refused)).toEqual([400, "invalid_input"]);
   });
 
-  test("with the form for one id it passes on that id alone", async () => {
+  test("root key manager with permission for one id can pass on only that id", async () => {
     const { rootKey } = await make([...MANAGE, "api.api_one.read_key"]);
     const give = (tuple: string) => call("createRootKey", { name: "given", permissions: [tuple] }, rootKey);
     expect((await give("api.api_one.read_key")).status).toBe(200);
@@ -139,8 +139,8 @@ describe("who may manage root keys gets no right that it lacks", () => {
   });
 });
 
-describe("an end", () => {
-  test("of a root key that lives for ever is not that of its overlap, when its successor was revoked", async () => {
+describe("expiry", () => {
+  test("root key without expiry keeps none after its successor was revoked", async () => {
     const { rootKeyId } = await make(["api.*.create_api"]);
     const first = (await call("rotateRootKey", { rootKeyId, overlap: 0 })).body.data;
     await call("deleteRootKey", { rootKeyId: first.rootKeyId });
@@ -151,7 +151,7 @@ describe("an end", () => {
     api.advance(-60_000);
   });
 
-  test("of a root key is that which it was made with, when its successor was revoked", async () => {
+  test("root key with an expiry regains it after its successor was revoked", async () => {
     const { rootKeyId } = await make(["api.*.create_api"], { expires: Date.now() + 30 * DAY_MS });
     const first = (await call("rotateRootKey", { rootKeyId, overlap: DAY_MS })).body.data;
     await call("deleteRootKey", { rootKeyId: first.rootKeyId });
@@ -160,7 +160,7 @@ describe("an end", () => {
     expect(second.expires - Date.now()).toBeLessThanOrEqual(30 * DAY_MS);
   });
 
-  test("is never later than any that can be asked for", async () => {
+  test("root key expiry is at most the maximum", async () => {
     const { rootKeyId } = await make(["api.*.create_api"], { expires: EXPIRES_MAX_MS });
     await api.deps.db.query("update root_keys set created_at = created_at - $2 where id = $1", [rootKeyId, DAY_MS]);
     const { data } = (await call("rotateRootKey", { rootKeyId, overlap: 0 })).body;
@@ -169,20 +169,23 @@ describe("an end", () => {
     expect((await call("updateRootKey", same)).body.data.revision).toBe(1);
   });
 
-  test.each([-1, EXPIRES_MAX_MS + 1, 1.5, Number.MAX_SAFE_INTEGER, "tomorrow"])("%j is none", async (expires) => {
-    const { rootKeyId } = await make(["api.*.create_api"]);
-    for (const [path, body] of [
-      ["createRootKey", { name: "none", permissions: ["api.*.create_api"], expires }],
-      ["updateRootKey", { rootKeyId, expires }],
-      ["rotateRootKey", { rootKeyId, overlap: 0, expires }],
-    ] as const) {
-      expect(kindOf(await call(path, body))).toEqual([400, "invalid_input"]);
-    }
-  });
+  test.each([-1, EXPIRES_MAX_MS + 1, 1.5, Number.MAX_SAFE_INTEGER, "tomorrow"])(
+    "root key expiry %j is invalid",
+    async (expires) => {
+      const { rootKeyId } = await make(["api.*.create_api"]);
+      for (const [path, body] of [
+        ["createRootKey", { name: "none", permissions: ["api.*.create_api"], expires }],
+        ["updateRootKey", { rootKeyId, expires }],
+        ["rotateRootKey", { rootKeyId, overlap: 0, expires }],
+      ] as const) {
+        expect(kindOf(await call(path, body))).toEqual([400, "invalid_input"]);
+      }
+    },
+  );
 });
 
-describe("at the same time", () => {
-  test("of rotating and revoking, each is whole, in one order or the other", async () => {
+describe("concurrent changes", () => {
+  test("concurrent rotation and revocation of a root key are atomic", async () => {
     for (let i = 0; i < 8; i++) {
       const { rootKeyId, rootKey } = await make(["api.*.create_api"]);
       const rotate = () => call("rotateRootKey", { rootKeyId, overlap: DAY_MS });
@@ -198,7 +201,7 @@ describe("at the same time", () => {
     }
   });
 
-  test("of ten rotations and ten changes, one rotation succeeds and each change is counted", async () => {
+  test("one of ten concurrent root key rotations succeeds, and all changes apply", async () => {
     const { rootKeyId } = await make(["api.*.create_api"]);
     const replies = await Promise.all(
       Array.from({ length: 20 }, (_, i) =>
@@ -216,7 +219,7 @@ describe("at the same time", () => {
     expect(rows).toEqual([{ id: after.successorId }]);
   });
 
-  test("a root key that rotates itself twenty times over is replaced once", async () => {
+  test("root key that rotates itself 20 times concurrently is replaced once", async () => {
     const own = await make([...MANAGE, "api.*.create_api"]);
     const replies = await Promise.all(
       Array.from({ length: 20 }, () => call("rotateRootKey", { rootKeyId: own.rootKeyId, overlap: 0 }, own.rootKey)),
@@ -230,7 +233,7 @@ describe("at the same time", () => {
   });
 });
 
-test("the log has what became of the old root key, and of a change no more than can be read", async () => {
+test("root key audit log shows the outcome with bounded detail", async () => {
   const { rootKeyId } = await make(["api.*.create_api"]);
   const { predecessorEnds } = (await call("rotateRootKey", { rootKeyId, overlap: DAY_MS })).body.data;
   const many = Array.from({ length: 1000 }, (_, i) => `api.${"a".repeat(240)}${i}.read_key`);
@@ -241,7 +244,7 @@ test("the log has what became of the old root key, and of a change no more than 
   for (const row of rows) expect(JSON.stringify(row).length).toBeLessThan(20_480);
 });
 
-test("who holds every right of the installation finds none that cannot be given", async () => {
+test("root key with all permissions of the installation may grant each of them", async () => {
   const whole = await api.makeWorkspace(ALL_GRANTS);
   const { status } = await call("createRootKey", { name: "all", permissions: ALL_GRANTS }, whole.rootKey);
   expect(status).toBe(200);

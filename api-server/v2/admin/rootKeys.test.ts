@@ -20,7 +20,7 @@ const create = (body: object = {}, rootKey?: string) =>
   );
 
 describe("createRootKey", () => {
-  test("makes a root key that works, of which only the hash is stored", async () => {
+  test("createRootKey returns a working root key and stores only its hash", async () => {
     const expires = Date.now() + 30 * DAY_MS;
     const body = { name: "billing", permissions: ["api.*.create_api"], environment: "production", expires };
     const { status, body: reply } = await create(body);
@@ -54,20 +54,20 @@ describe("createRootKey", () => {
     });
   });
 
-  test("acts in the caller's workspace", async () => {
+  test("createRootKey uses the workspace of the caller", async () => {
     const other = await api.makeWorkspace();
     const { rootKey } = (await create({}, other.rootKey)).body.data;
     expect((await api.data("workspaces.getWorkspace", {}, { rootKey })).id).toBe(other.id);
   });
 
-  test("stores each tuple once, and takes apis as another spelling of api", async () => {
+  test("createRootKey stores each permission once and normalizes apis to api", async () => {
     const permissions = ["apis.api_1.read_api", "api.api_1.read_api", "api.*.read_key"];
     const { rootKeyId } = (await create({ permissions })).body.data;
     const [listed] = await api.data("admin.listRootKeys", { search: rootKeyId });
     expect(listed.permissions).toEqual(["api.*.read_key", "api.api_1.read_api"]);
   });
 
-  test("gives no tuple that the caller lacks, and names each", async () => {
+  test("createRootKey rejects permissions that the caller lacks and names each", async () => {
     const less = await api.rootKey(["workspace.*.create_root_key", "api.*.read_key", "api.api_1.read_api"]);
     const permissions = ["api.api_9.read_key", "api.api_1.read_api", "api.*.read_api", "rbac.*.read_role"];
     const refused = await create({ permissions }, less);
@@ -78,7 +78,7 @@ describe("createRootKey", () => {
     expect((await create({ permissions: permissions.slice(0, 2) }, less)).status).toBe(200);
   });
 
-  test("reaches no other workspaces when the caller does not", async () => {
+  test("createRootKey cannot reach other workspaces unless the caller does", async () => {
     const { rootKey } = await api.makeWorkspace();
     const refused = await create({ permissions: ["installation.*.read_workspace"] }, rootKey);
     expect([refused.status, refused.body.error.detail]).toEqual([
@@ -101,13 +101,13 @@ describe("createRootKey", () => {
     { body: { environment: "e".repeat(65) }, location: "body.environment" },
     { body: { expires: -1 }, location: "body.expires" },
     { body: { rootKey: "mine" }, location: "body.rootKey" },
-  ])("refuses $body", async ({ body, location }) => {
+  ])("createRootKey rejects $body", async ({ body, location }) => {
     const { status, body: reply } = await create(body);
     expect([status, reply.error.errors[0]?.location]).toEqual([400, location]);
   });
 
   test.each([{ name: "abc" }, { name: "😀".repeat(255) }, { name: HOSTILE }])(
-    "keeps the name $name as it is",
+    "createRootKey keeps name $name unchanged",
     async ({ name }) => {
       const { rootKeyId } = (await create({ name })).body.data;
       expect((await api.data("admin.listRootKeys", { search: rootKeyId }))[0].name).toBe(name);
@@ -116,7 +116,7 @@ describe("createRootKey", () => {
 });
 
 describe("listRootKeys", () => {
-  test("pages through all of the workspace, in the order of the ids", async () => {
+  test("listRootKeys pages all root keys of the workspace by id", async () => {
     const { id: workspaceId, rootKey } = await api.makeWorkspace();
     await Promise.all(Array.from({ length: 6 }, () => create({}, rootKey)));
     const seen: string[] = [];
@@ -132,7 +132,7 @@ describe("listRootKeys", () => {
     expect(seen).toHaveLength(7);
   });
 
-  test("finds parts of id, name and start, whatever the case, and filters by environment and state", async () => {
+  test("listRootKeys searches id, name and start case-insensitively and filters by environment and state", async () => {
     const { rootKey, id: workspaceId } = await api.makeWorkspace();
     const nowMs = Date.now();
     const made = {
@@ -156,7 +156,7 @@ describe("listRootKeys", () => {
     expect(await names({ search: "under", state: "disabled", environment: "staging" })).toEqual([]);
   });
 
-  test("shows neither secrets nor hashes, and nothing that is revoked", async () => {
+  test("listRootKeys excludes secrets, hashes and revoked root keys", async () => {
     const { rootKey } = await api.makeWorkspace();
     const made = (await create({}, rootKey)).body.data;
     const shown = JSON.stringify((await api.call("admin.listRootKeys", {}, { rootKey })).body);
@@ -183,13 +183,13 @@ async function caller(permissions: readonly string[]): Promise<{ rootKeyId: stri
 }
 
 describe("getRootKey", () => {
-  test("shows what the list shows", async () => {
+  test("getRootKey returns the same fields as the list", async () => {
     const { rootKeyId } = await made({ environment: "staging" });
     const [listed] = await api.data("admin.listRootKeys", { search: rootKeyId });
     expect(await get(rootKeyId)).toEqual({ ...listed, uses: [], usesSince: expect.any(Number) });
   });
 
-  test("finds none that is revoked or unknown", async () => {
+  test("getRootKey of a revoked or unknown root key is 404", async () => {
     const { rootKeyId } = await made();
     await api.data("admin.deleteRootKey", { rootKeyId });
     for (const id of [rootKeyId, "rk_unknown"]) {
@@ -199,7 +199,7 @@ describe("getRootKey", () => {
 });
 
 describe("updateRootKey", () => {
-  test("changes what is given and nothing else, and says so in the log", async () => {
+  test("updateRootKey changes only given fields and audits them", async () => {
     const expires = Date.now() + DAY_MS;
     const { rootKeyId, rootKey } = await made({ name: "before", environment: "staging", expires });
     const { body } = await update({ rootKeyId, name: "after" });
@@ -228,7 +228,7 @@ describe("updateRootKey", () => {
     ]);
   });
 
-  test("is in force in the very next call", async () => {
+  test("updateRootKey takes effect with the next call", async () => {
     const { rootKeyId, rootKey } = await made();
     expect(await works(rootKey)).toBe(200);
     await update({ rootKeyId, enabled: false });
@@ -241,7 +241,7 @@ describe("updateRootKey", () => {
     expect((await api.call("apis.createApi", { name: "nope" }, { rootKey })).status).toBe(403);
   });
 
-  test("refuses a change for another revision; without one the later of two wins, member by member", async () => {
+  test("updateRootKey rejects an outdated revision, and without one the last write wins", async () => {
     const { rootKeyId } = await made({ name: "first" });
     await update({ rootKeyId, name: "second", revision: 1 });
     const refused = await update({ rootKeyId, name: "third", revision: 1 });
@@ -250,7 +250,7 @@ describe("updateRootKey", () => {
     expect(await get(rootKeyId)).toMatchObject({ name: "fourth", environment: "staging", revision: 4 });
   });
 
-  test("two with one revision at once: one of them changes it", async () => {
+  test("one of two concurrent updateRootKey calls with equal revision succeeds", async () => {
     const { rootKeyId } = await made();
     const tries = Array.from({ length: 5 }, (_, i) => update({ rootKeyId, name: `name ${i}`, revision: 1 }));
     const statuses = (await Promise.all(tries)).map(({ status }) => status);
@@ -258,7 +258,7 @@ describe("updateRootKey", () => {
     expect((await get(rootKeyId)).revision).toBe(2);
   });
 
-  test("writes nothing when nothing changes", async () => {
+  test("updateRootKey without changes writes nothing", async () => {
     const { rootKeyId } = await made({ environment: "staging", permissions: ["api.*.read_api", "api.*.read_key"] });
     const before = (await api.audit()).length;
     const same = { enabled: true, environment: "staging", permissions: ["api.*.read_key", "api.*.read_api"] };
@@ -272,17 +272,20 @@ describe("updateRootKey", () => {
     { name: "a new life", make: { expires: 1 }, change: { expires: null }, lacks: "api.*.create_api" },
     { name: "a longer life", make: { expires: 1 }, change: { expires: 2 }, lacks: "api.*.create_api" },
     { name: "being enabled", disabled: true, change: { enabled: true }, lacks: "api.*.create_api" },
-  ])("who does not hold it gives no $name", async ({ make = {}, disabled = false, change, lacks }) => {
-    const { rootKeyId } = await made(make);
-    if (disabled) await update({ rootKeyId, enabled: false });
-    const { rootKey } = await caller([UPDATE]);
-    const before = await get(rootKeyId);
-    const refused = await update({ rootKeyId, ...change }, rootKey);
-    expect([refused.status, refused.body.error.detail]).toEqual([403, expect.stringContaining(`It lacks ${lacks}.`)]);
-    expect(await get(rootKeyId)).toEqual(before);
-  });
+  ])(
+    "updateRootKey by a caller without the permission cannot grant $name",
+    async ({ make = {}, disabled = false, change, lacks }) => {
+      const { rootKeyId } = await made(make);
+      if (disabled) await update({ rootKeyId, enabled: false });
+      const { rootKey } = await caller([UPDATE]);
+      const before = await get(rootKeyId);
+      const refused = await update({ rootKeyId, ...change }, rootKey);
+      expect([refused.status, refused.body.error.detail]).toEqual([403, expect.stringContaining(`It lacks ${lacks}.`)]);
+      expect(await get(rootKeyId)).toEqual(before);
+    },
+  );
 
-  test("who holds less may take from a root key that holds more", async () => {
+  test("updateRootKey by a weaker caller may remove permissions", async () => {
     const { rootKeyId } = await made({ permissions: ["api.*.create_api", "api.*.read_api"] });
     const { rootKey } = await caller([UPDATE]);
     const narrowed = await update({ rootKeyId, permissions: ["api.*.read_api"], enabled: false, expires: 5 }, rootKey);
@@ -290,7 +293,7 @@ describe("updateRootKey", () => {
   });
 
   test.each([{ enabled: false }, { expires: 4_000_000_000_000 }, { permissions: ["api.*.read_api"] }])(
-    "a root key does not take from itself: %o",
+    "updateRootKey cannot reduce the calling root key itself: %o",
     async (change) => {
       const own = await caller([UPDATE, "api.*.read_api"]);
       const refused = await update({ rootKeyId: own.rootKeyId, ...change }, own.rootKey);
@@ -305,7 +308,7 @@ describe("rotateRootKey", () => {
   const rotate = (body: object, rootKey?: string) =>
     api.call("admin.rotateRootKey", { overlap: DAY_MS, ...body }, rootKey === undefined ? {} : { rootKey });
 
-  test("makes a successor that may do the same; both work until the overlap is over", async () => {
+  test("rotateRootKey creates an equivalent successor and keeps both valid during the overlap", async () => {
     const old = await made({ name: "billing", environment: "production", permissions: ["api.*.create_api"] });
     const { data } = (await rotate({ rootKeyId: old.rootKeyId })).body;
     const [before, after] = [await get(old.rootKeyId), await get(data.rootKeyId)];
@@ -328,14 +331,14 @@ describe("rotateRootKey", () => {
     expect(rows.map(({ event }) => event).sort()).toEqual(["rootKey.create", "rootKey.create", "rootKey.update"]);
   });
 
-  test("ends the old one at once without an overlap", async () => {
+  test("rotateRootKey without overlap expires the old root key immediately", async () => {
     const old = await made();
     await rotate({ rootKeyId: old.rootKeyId, overlap: 0 });
     api.advance(1);
     expect(await works(old.rootKey)).toBe(401);
   });
 
-  test("the successor of one with an end lives as long as that was made to live, and the old one not longer", async () => {
+  test("rotateRootKey keeps the original lifetime for the successor and the old expiry", async () => {
     const expires = Date.now() + 10 * DAY_MS;
     const old = await made({ expires });
     const { data } = (await rotate({ rootKeyId: old.rootKeyId, overlap: 20 * DAY_MS })).body;
@@ -346,7 +349,7 @@ describe("rotateRootKey", () => {
     expect(chosen).not.toHaveProperty("expires");
   });
 
-  test("is refused a second time until the successor is revoked, and of many at once one succeeds", async () => {
+  test("rotateRootKey succeeds once until the successor is revoked, even concurrently", async () => {
     const { rootKeyId } = await made();
     const replies = await Promise.all(Array.from({ length: 4 }, () => rotate({ rootKeyId })));
     expect(replies.map(({ status }) => status).sort()).toEqual([200, 409, 409, 409]);
@@ -355,7 +358,7 @@ describe("rotateRootKey", () => {
     expect((await rotate({ rootKeyId })).status).toBe(200);
   });
 
-  test("is refused to who may not give what the root key holds", async () => {
+  test("rotateRootKey is denied to a caller that lacks a permission of the root key", async () => {
     const { rootKeyId } = await made();
     const { rootKey } = await caller(["workspace.*.create_root_key", "workspace.*.update_root_key"]);
     const refused = await rotate({ rootKeyId }, rootKey);
@@ -363,14 +366,14 @@ describe("rotateRootKey", () => {
     expect(await get(rootKeyId)).not.toHaveProperty("successorId");
   });
 
-  test("a root key may replace itself", async () => {
+  test("rotateRootKey may replace the calling root key", async () => {
     const own = await caller(["workspace.*.create_root_key", "workspace.*.update_root_key"]);
     const { data } = (await rotate({ rootKeyId: own.rootKeyId }, own.rootKey)).body;
     expect(await works(data.rootKey)).toBe(200);
   });
 
   test.each([{ overlap: -1 }, { overlap: 90 * DAY_MS + 1 }, { overlap: 1.5 }, { overlap: undefined }])(
-    "refuses %o",
+    "rotateRootKey rejects %o",
     async (body) => {
       expect((await rotate({ rootKeyId: "rk_any", ...body })).status).toBe(400);
     },
@@ -378,7 +381,7 @@ describe("rotateRootKey", () => {
 });
 
 describe("deleteRootKey", () => {
-  test("revokes for ever, at once", async () => {
+  test("deleteRootKey revokes permanently and immediately", async () => {
     const { rootKeyId, rootKey } = await made({ name: "gone" });
     expect(await works(rootKey)).toBe(200);
     await api.data("admin.deleteRootKey", { rootKeyId });
@@ -391,7 +394,7 @@ describe("deleteRootKey", () => {
     });
   });
 
-  test("revokes one that holds more, but never the caller's own", async () => {
+  test("deleteRootKey may revoke a stronger root key but not the caller's own", async () => {
     const own = await caller(["workspace.*.delete_root_key"]);
     const refused = await api.call("admin.deleteRootKey", { rootKeyId: own.rootKeyId }, { rootKey: own.rootKey });
     expect(refused.status).toBe(409);

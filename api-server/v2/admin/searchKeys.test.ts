@@ -19,7 +19,7 @@ const create = (body: object) => t.data("keys.createKey", { apiId: first, ...bod
 const search = async (body: object, rootKey?: string): Promise<string[]> =>
   (await t.data("admin.searchKeys", body, rootKey === undefined ? {} : { rootKey })).map((key: Found) => key.keyId);
 
-test("a key is found by each thing that is known of it, and shown without what is large or secret", async () => {
+test("searchKeys finds a key by each attribute without returning secrets or large fields", async () => {
   const { keyId, key } = await create({
     prefix: "findme",
     name: "Ключ 50% _ok",
@@ -59,7 +59,7 @@ test("a key is found by each thing that is known of it, and shown without what i
   }
 });
 
-test("states are filters: disabled, expired, of a manifest, and their opposites", async () => {
+test("searchKeys filters by disabled, expired and managed state and the opposites", async () => {
   const off = await create({ prefix: "state", enabled: false });
   const late = await create({ prefix: "state", expires: 1 });
   const good = await create({ prefix: "state" });
@@ -73,7 +73,7 @@ test("states are filters: disabled, expired, of a manifest, and their opposites"
   expect(await among({ managed: false, enabled: true, expired: false })).toEqual(new Set());
 });
 
-test("a role is found by its name and id; one that does not exist has no keys", async () => {
+test("searchKeys filters by role name or id, and an unknown role has no keys", async () => {
   const { roleId } = await t.data("permissions.createRole", { name: "search-role", permissions: ["search.of-role"] });
   const { keyId } = await create({ roles: ["search-role"] });
   for (const role of ["search-role", "SEARCH-ROLE", roleId]) expect(await search({ role })).toEqual([keyId]);
@@ -82,7 +82,7 @@ test("a role is found by its name and id; one that does not exist has no keys", 
   expect(await search({ permission: "no.such.permission" })).toEqual([]);
 });
 
-test("pages of keys of one millisecond lose and repeat none, and new keys do not disturb them", async () => {
+test("searchKeys pages keys of one millisecond without duplicates or gaps", async () => {
   const ids: string[] = [];
   for (let i = 0; i < 7; i++) ids.push((await create({ prefix: "page" })).keyId);
   await t.deps.db.query("update keys set created_at = 5 where id = any ($1)", [ids]);
@@ -100,7 +100,7 @@ test("pages of keys of one millisecond lose and repeat none, and new keys do not
 });
 
 describe("a root key with ids", () => {
-  test("sees the keys of its APIs alone, and is refused another one by name", async () => {
+  test("searchKeys with per-API permissions returns only their keys", async () => {
     const [mine, theirs] = [await create({ prefix: "scoped" }), await create({ apiId: second, prefix: "scoped" })];
     const both = { start: "scoped_" };
     expect(new Set(await search(both))).toEqual(new Set([mine.keyId, theirs.keyId]));
@@ -110,7 +110,7 @@ describe("a root key with ids", () => {
     expect((await t.call("admin.searchKeys", { apiId: first }, { rootKey })).status).toBe(403);
   });
 
-  test("lists the APIs that it may read, with their keys counted", async () => {
+  test("API list with per-API permissions shows readable APIs and key counts", async () => {
     const { apiId } = await t.data("apis.createApi", { name: "Counted 支付" });
     for (let i = 0; i < 3; i++) await create({ apiId });
     const gone = await create({ apiId });
@@ -134,7 +134,7 @@ describe("a root key with ids", () => {
   });
 });
 
-test("keys of a deleted API and deleted keys are not found", async () => {
+test("searchKeys excludes deleted keys and keys of deleted APIs", async () => {
   const { apiId } = await t.data("apis.createApi", { name: "short-lived" });
   const [orphan, deleted] = [await create({ apiId, prefix: "gone" }), await create({ prefix: "gone" })];
   await t.data("keys.deleteKey", { keyId: deleted.keyId });

@@ -21,7 +21,7 @@ async function bounds(rootKey = api.workspace.rootKey): Promise<Map<string, Boun
 }
 
 describe("settings", () => {
-  test("are the defaults where nothing is set, each within its bounds", async () => {
+  test("workspace settings default to values within their bounds", async () => {
     const { rootKey, id } = await api.makeWorkspace();
     expect(await api.data("admin.getSettings", {}, { rootKey })).toMatchObject({
       workspaceId: id,
@@ -37,7 +37,7 @@ describe("settings", () => {
     }
   });
 
-  test("that are set hold for the next query of this workspace alone, and null sets the default again", async () => {
+  test("workspace settings apply from the next query, and null restores the default", async () => {
     const other = await api.makeWorkspace();
     const body = { query: "SELECT count(*) AS n FROM key_verifications_v1" };
     const query = async () => (await api.call("analytics.getVerifications", body)).status;
@@ -52,14 +52,14 @@ describe("settings", () => {
     expect((await api.audit()).filter(({ event }) => event === "workspace.update")).toHaveLength(2);
   });
 
-  test("a call that changes nothing writes nothing", async () => {
+  test("workspace settings update without changes writes nothing", async () => {
     const before = (await api.audit()).length;
     await api.data("admin.updateBounds", {});
     await api.data("admin.updateSettings", { analytics: true });
     expect(await api.audit()).toHaveLength(before);
   });
 
-  test("a workspace turns its own queries off and on, and bounds nothing itself", async () => {
+  test("workspace may disable its own analytics but not change query limits", async () => {
     const { rootKey } = await api.makeWorkspace();
     const set = (analytics: boolean) => api.data("admin.updateSettings", { analytics }, { rootKey });
     expect((await set(false)).analytics).toBe(false);
@@ -75,7 +75,7 @@ describe("settings", () => {
     { verificationsDays: 100_000 },
     { querySeconds: 1.5 },
     { quota: 1 },
-  ])("refuses the bounds %o", async (body) => {
+  ])("workspace settings reject query limits %o", async (body) => {
     expect((await api.call("admin.updateBounds", body)).status).toBe(400);
   });
 });

@@ -15,7 +15,7 @@ const start = (body: object = {}, as?: { rootKey: string }) =>
   t.call("admin.startImport", { apiId, name: "keys of 2025", ...body }, as);
 
 describe("startImport", () => {
-  test("makes what keys.migrateKeys needs for hashes of whole keys, which then verify", async () => {
+  test("startImport creates a migration for keys.migrateKeys with complete hashes", async () => {
     const { body } = await start({ name: "Schlüssel <b>2025</b>" });
     const { migrationId } = body.data;
     const key = "old_key_ünïcode";
@@ -26,12 +26,12 @@ describe("startImport", () => {
     expect(row?.targets).toEqual([{ type: "migration", id: migrationId, name: "Schlüssel <b>2025</b>" }]);
   });
 
-  test("makes another one each time", async () => {
+  test("startImport creates a new migration each time", async () => {
     const [one, other] = [await start(), await start()];
     expect(one.body.data.migrationId).not.toBe(other.body.data.migrationId);
   });
 
-  test("is for an API of the caller, in which it may create keys", async () => {
+  test("startImport requires create permission on an API of the caller", async () => {
     const stranger = await t.makeWorkspace();
     expect((await start({}, stranger)).status).toBe(404);
     const { apiId: second } = await t.data("apis.createApi", { name: "second" });
@@ -40,7 +40,7 @@ describe("startImport", () => {
     expect((await start({ apiId: second }, { rootKey })).status).toBe(200);
   });
 
-  test("its migration is one of this workspace alone", async () => {
+  test("startImport migration is visible in its workspace only", async () => {
     const { body } = await start();
     const stranger = await t.makeWorkspace();
     const { apiId: theirs } = await t.data("apis.createApi", { name: "theirs" }, stranger);
@@ -48,7 +48,7 @@ describe("startImport", () => {
     expect((await t.call("keys.migrateKeys", call, stranger)).status).toBe(404);
   });
 
-  test.each([{ name: "" }, { name: "x".repeat(256) }, { apiId: "" }])("refuses %o", async (body) => {
+  test.each([{ name: "" }, { name: "x".repeat(256) }, { apiId: "" }])("startImport rejects %o", async (body) => {
     expect((await start(body)).status).toBe(400);
   });
 });

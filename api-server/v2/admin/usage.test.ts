@@ -40,7 +40,7 @@ describe("admin.getUsageState", () => {
     return countedUntil === undefined ? undefined : now - countedUntil;
   };
 
-  test("says what the workspace may ask, and what it has set itself", async () => {
+  test("admin.getUsageState returns the effective query limits and own settings", async () => {
     const { id, rootKey } = await t.makeWorkspace();
     expect(await t.data("admin.getUsageState", {}, { rootKey })).toMatchObject({
       enabled: true,
@@ -58,13 +58,13 @@ describe("admin.getUsageState", () => {
     });
   });
 
-  test("events are counted up to a moment ago when nothing waits", async () => {
+  test("admin.getUsageState reports current data when no events are pending", async () => {
     const ageMs = await ageOf();
     expect(ageMs).toBeGreaterThanOrEqual(1_000);
     expect(ageMs).toBeLessThan(10_000);
   });
 
-  test("an event that waits in the stream, or for its roll-up, is not counted, in its own workspace alone", async () => {
+  test("admin.getUsageState reports pending stream or roll-up events of its workspace", async () => {
     const { apiId } = await t.data("apis.createApi", { name: "counted" });
     const { key } = await t.data("keys.createKey", { apiId });
     await t.data("keys.verifyKey", { key });
@@ -92,7 +92,7 @@ describe("admin.getUsageState", () => {
       name: "the store is away",
       broken: () => (waitingMs = () => Promise.reject(new QueryRejected("unavailable", "away"))),
     },
-  ])("says nothing of the age, and the rest all the same, while $name", async ({ broken }) => {
+  ])("admin.getUsageState omits only the data age while $name", async ({ broken }) => {
     broken();
     expect(await ageOf()).toBeUndefined();
     [streams, waitingMs] = [undefined, undefined];
@@ -100,7 +100,7 @@ describe("admin.getUsageState", () => {
   });
 });
 
-test("admin.getAnalyticsSchema lists all that a query may name, from the tables and functions that check it", async () => {
+test("admin.getAnalyticsSchema lists every queryable table, column and function", async () => {
   const { tables, functions } = await t.data("admin.getAnalyticsSchema", {});
   const shown = tables.map(
     ({ name, of, columns }: { name: string; of: string; columns: { name: string; type: string }[] }) => ({
@@ -117,7 +117,7 @@ describe("admin.nameObjects", () => {
   const names = (kind: string, ids: readonly string[], rootKey = t.workspace.rootKey) =>
     t.data("admin.nameObjects", { kind, ids }, { rootKey });
 
-  test("names keys, APIs and namespaces, deleted ones too, whatever they are called", async () => {
+  test("admin.nameObjects returns names of keys, APIs and namespaces, including deleted ones", async () => {
     const name = "<img src=x onerror=alert(1)> 名前";
     const { apiId } = await t.data("apis.createApi", { name });
     const { keyId, key } = await t.data("keys.createKey", { apiId, name, prefix: "shop" });
@@ -140,7 +140,7 @@ describe("admin.nameObjects", () => {
     expect(await names("namespace", [namespaceId])).toEqual([{ id: namespaceId, name: "sms", deleted: false }]);
   });
 
-  test("names what the caller may read, and nothing of another workspace", async () => {
+  test("admin.nameObjects returns only readable names of its workspace", async () => {
     const [one, two] = await Promise.all(["one", "two"].map((name) => t.data("apis.createApi", { name })));
     const rootKey = await t.rootKey([`api.${one.apiId}.read_api`, `api.${one.apiId}.read_key`]);
     expect((await names("api", [one.apiId, two.apiId], rootKey)).map(({ id }: { id: string }) => id)).toEqual([
@@ -164,7 +164,7 @@ describe("admin.nameObjects", () => {
 });
 
 describe("admin.getLatencies", () => {
-  test("reads what was verified, within what the caller may read and what is kept", async () => {
+  test("admin.getLatencies reads readable verifications within retention", async () => {
     const { rootKey, id } = await t.makeWorkspace();
     const { apiId } = await t.data("apis.createApi", { name: "timed" }, { rootKey });
     const other = await t.data("apis.createApi", { name: "other" }, { rootKey });
@@ -188,7 +188,7 @@ describe("admin.getLatencies", () => {
     expect([tooMany.status, tooMany.body.error.detail]).toEqual([400, expect.stringContaining("1000 steps")]);
   });
 
-  test("is refused with the quota used up, and with analytics off", async () => {
+  test("admin.getLatencies is rejected above quota or with analytics disabled", async () => {
     const { rootKey, id } = await t.makeWorkspace();
     const body = { from: t.deps.nowMs() - HOUR_MS, to: t.deps.nowMs(), step: "minute" };
     await t.deps.db.query("insert into analytics_settings (workspace_id, queries_per_hour) values ($1, 1)", [id]);

@@ -10,7 +10,7 @@ afterAll(() => api.close());
 const create = (body: object) => api.call("admin.createWorkspace", body);
 
 describe("workspaces", () => {
-  test("are made once for a name, with a row in the log of the new one", async () => {
+  test("createWorkspace creates one workspace per name and audits it there", async () => {
     const { body } = await create({ name: "team-shop", quotaPerMinute: 60 });
     const { workspaceId } = body.data;
     expect(body.data).toMatchObject({ name: "team-shop", enabled: true, quotaPerMinute: 60 });
@@ -20,11 +20,14 @@ describe("workspaces", () => {
     expect(await api.audit(workspaceId)).toMatchObject([{ event: "workspace.create", actor: { type: "rootkey" } }]);
   });
 
-  test.each(["", "ws_like_an_id", "with space", "<b>", "-a", "x".repeat(64)])("none is called %o", async (name) => {
-    expect((await create({ name })).status).toBe(400);
-  });
+  test.each(["", "ws_like_an_id", "with space", "<b>", "-a", "x".repeat(64)])(
+    "createWorkspace rejects name %o",
+    async (name) => {
+      expect((await create({ name })).status).toBe(400);
+    },
+  );
 
-  test("are listed page by page, and found by a part of the name", async () => {
+  test("listWorkspaces pages workspaces and searches by name", async () => {
     const before = (await api.data("admin.listWorkspaces", {})).length;
     for (let i = 0; i < 4; i++) await create({ name: `Listed-${i}` });
     const seen: string[] = [];
@@ -39,7 +42,7 @@ describe("workspaces", () => {
     expect(found.map(({ name }: { name: string }) => name)).toEqual(["Listed-3"]);
   });
 
-  test("are disabled and enabled again, in force in the next call", async () => {
+  test("updateWorkspace disables and enables a workspace from the next call on", async () => {
     const { id: workspaceId, rootKey } = await api.makeWorkspace();
     const status = async () => (await api.call("workspaces.getWorkspace", {}, { rootKey })).status;
     expect(await status()).toBe(200);
@@ -54,7 +57,7 @@ describe("workspaces", () => {
     expect(events).toEqual(["workspace.update", "workspace.update", "workspace.update"]);
   });
 
-  test("get another name, which no other one has, and are found by it alone", async () => {
+  test("updateWorkspace renames to a unique name and releases the old one", async () => {
     const { body } = await create({ name: "before" });
     const { workspaceId } = body.data;
     await create({ name: "taken" });
@@ -68,7 +71,7 @@ describe("workspaces", () => {
     expect((await api.audit(workspaceId)).map(({ event }) => event)).toEqual(["workspace.create", "workspace.update"]);
   });
 
-  test("keep the name default, by which each start looks for it", async () => {
+  test("updateWorkspace rejects renaming the default workspace", async () => {
     const { body } = await create({ name: "default" });
     const { workspaceId } = body.data;
     const refused = await api.call("admin.updateWorkspace", { workspaceId, name: "main", enabled: false });
@@ -78,13 +81,13 @@ describe("workspaces", () => {
   });
 
   test.each([{ quotaPerMinute: -1 }, { quotaPerMinute: 1_000_000_001 }, { name: "ws_like_an_id" }, { name: "<b>" }])(
-    "refuses %o",
+    "updateWorkspace rejects %o",
     async (body) => {
       expect((await api.call("admin.updateWorkspace", { workspaceId: api.workspace.id, ...body })).status).toBe(400);
     },
   );
 
-  test("that do not exist are 404, also by the name of one", async () => {
+  test("unknown workspace is 404, also by the name of an existing one", async () => {
     await create({ name: "by_name" });
     for (const workspaceId of ["ws_unknown", "by_name"]) {
       expect((await api.call("admin.updateWorkspace", { workspaceId, enabled: false })).status).toBe(404);
@@ -92,7 +95,7 @@ describe("workspaces", () => {
   });
 });
 
-describe("the last workspace that answers", () => {
+describe("the last enabled workspace", () => {
   let alone: TestApp;
   beforeAll(async () => {
     alone = await buildTestApp();
@@ -103,19 +106,22 @@ describe("the last workspace that answers", () => {
     return reply.status === 200 ? 200 : reply.body.error.type.split("/").at(-1);
   };
 
-  test.each([{ enabled: false }, { quotaPerMinute: 0 }])("is not closed by %o, but another one is", async (closing) => {
-    const { id } = alone.workspace;
-    expect(await update(id, closing)).toBe("last_enabled_workspace");
-    expect(await update(id, { quotaPerMinute: 1_000_000 })).toBe(200);
-    const { body } = await alone.call("admin.createWorkspace", { name: `other-${Object.keys(closing)[0]}` });
-    expect(await update(body.data.workspaceId, closing)).toBe(200);
-    // One that is closed does not count.
-    expect(await update(id, closing)).toBe("last_enabled_workspace");
-    expect(await update(id, { ...closing, enabled: true, quotaPerMinute: null })).toBe(200);
-    expect((await alone.audit()).filter(({ event }) => event === "workspace.update").length).toBeGreaterThan(0);
-  });
+  test.each([{ enabled: false }, { quotaPerMinute: 0 }])(
+    "last enabled workspace cannot be closed by %o, but others can",
+    async (closing) => {
+      const { id } = alone.workspace;
+      expect(await update(id, closing)).toBe("last_enabled_workspace");
+      expect(await update(id, { quotaPerMinute: 1_000_000 })).toBe(200);
+      const { body } = await alone.call("admin.createWorkspace", { name: `other-${Object.keys(closing)[0]}` });
+      expect(await update(body.data.workspaceId, closing)).toBe(200);
+      // One that is closed does not count.
+      expect(await update(id, closing)).toBe("last_enabled_workspace");
+      expect(await update(id, { ...closing, enabled: true, quotaPerMinute: null })).toBe(200);
+      expect((await alone.audit()).filter(({ event }) => event === "workspace.update").length).toBeGreaterThan(0);
+    },
+  );
 
-  test("stays when two callers close the last two at once", async () => {
+  test("one of the last two workspaces survives concurrent closing", async () => {
     const [one, two] = await Promise.all([alone.makeWorkspace(), alone.makeWorkspace()]);
     const installation = ["installation.*.update_workspace"];
     const keys = await Promise.all([one, two].map(({ id }) => alone.rootKey(installation, { workspaceId: id })));

@@ -69,7 +69,7 @@ describe("keySpaceOf", () => {
       { rootKey },
     );
 
-  test("is the key space of an API, in any case of letters, alone and in a list", async () => {
+  test("keySpaceOf resolves an API id case-insensitively, alone and in a list", async () => {
     const [first, second] = apis.map(({ apiId }) => apiId);
     expect(await counted(`key_space_id = keySpaceOf('${first}')`)).toEqual([{ n: 1 }]);
     expect(await counted(`KEYSPACEOF('${second}') = key_space_id`)).toEqual([{ n: 2 }]);
@@ -81,7 +81,7 @@ describe("keySpaceOf", () => {
     expect(row.same).toBe(row.id);
   });
 
-  test("is empty for an API that does not exist, is of another workspace, or that the root key may not read", async () => {
+  test("keySpaceOf is empty for a missing, foreign or unreadable API", async () => {
     const [first, second] = apis.map(({ apiId }) => apiId);
     const { rootKey } = await t.makeWorkspace();
     const mine = await anApi(rootKey);
@@ -101,15 +101,15 @@ describe("keySpaceOf", () => {
     "keySpaceOf('a', 'b')",
     "keySpaceOf(concat('a', 'b'))",
     "keySpaceOf(DISTINCT 'a')",
-  ])("takes a literal alone: %s", async (call) => {
+  ])("keySpaceOf accepts only a literal: %s", async (call) => {
     const reply = await t.call(VERIFICATIONS, { query: `SELECT ${call} FROM key_verifications_v1` });
     expect(failure(reply)).toEqual([400, "invalid_analytics_query"]);
     expect(reply.body.error.detail).toContain("Line 1, column 8: keySpaceOf takes the id of an API");
   });
 });
 
-describe("what was verified", () => {
-  test("is seen in the raw table and in each aggregated one", async () => {
+describe("analytics of verifications", () => {
+  test("analytics.getVerifications reads verifications from raw and aggregated tables", async () => {
     const [first, second] = apis;
     const raw = "SELECT key_id, outcome, tags, source, app_id FROM key_verifications_v1 ORDER BY tags, time";
     expect(await t.data(VERIFICATIONS, { query: raw })).toEqual([
@@ -126,7 +126,7 @@ describe("what was verified", () => {
     }
   });
 
-  test("the answer is an object for each row, with columns named as in the query, in its order", async () => {
+  test("analytics.getVerifications returns row objects with the query's columns in order", async () => {
     const query = 'SELECT count() AS "the count", 1 AS B, 2 AS a, 0/0 AS nothing, now() AS n FROM key_verifications_v1';
     const reply = await t.call(VERIFICATIONS, { query });
     expect(reply.body).toEqual({
@@ -139,7 +139,7 @@ describe("what was verified", () => {
     expect(reply.headers["content-type"]).toBe("application/json; charset=utf-8");
   });
 
-  test("decisions of rate limits are seen too", async () => {
+  test("analytics queries read rate limit decisions", async () => {
     const query =
       "SELECT namespace_id, passed, count() AS n FROM ratelimits_v1 GROUP BY namespace_id, passed ORDER BY n DESC, passed";
     expect(await t.data(RATELIMITS, { query: `${query}, namespace_id` })).toEqual(
@@ -153,7 +153,7 @@ describe("what was verified", () => {
     expect(await t.data(RATELIMITS, { query: hourly })).toEqual([{ total: 4, passed: 3 }]);
   });
 
-  test("other members of the body are ignored, and a query is needed", async () => {
+  test("analytics.getVerifications ignores unknown members and requires a query", async () => {
     const query = "SELECT count() AS n FROM key_verifications_v1";
     expect(await t.data(VERIFICATIONS, { query, page: 2 })).toEqual([{ n: 3 }]);
     expect(failure(await t.call(VERIFICATIONS, {}))).toEqual([400, "invalid_input"]);
@@ -161,19 +161,19 @@ describe("what was verified", () => {
   });
 });
 
-describe("what a root key sees", () => {
+describe("data that a root key may query", () => {
   const query = "SELECT count() AS n FROM key_verifications_v1";
   const count = async (permissions: readonly string[]) =>
     (await t.data(VERIFICATIONS, { query }, { rootKey: await t.rootKey(permissions) }))[0].n;
 
-  test("is its whole workspace, or the APIs that it names", async () => {
+  test("analytics queries cover the whole workspace or the permitted APIs", async () => {
     const [first, second] = apis.map(({ apiId }) => `api.${apiId}.read_analytics`);
     expect(await count(["api.*.read_analytics"])).toBe(3);
     expect(await count([first ?? ""])).toBe(1);
     expect(await count([first ?? "", second ?? "", "api.*.read_api"])).toBe(3);
   });
 
-  test("nothing of an API that is deleted, of another workspace, or not there", async () => {
+  test("analytics queries return no data of deleted, foreign or missing APIs", async () => {
     const stranger = await t.makeWorkspace();
     const theirs = await anApi(stranger.rootKey);
     const deleted = await anApi();
@@ -188,7 +188,7 @@ describe("what a root key sees", () => {
     await t.deps.db.query("delete from verification_events where key_id = $1", [deleted.keyId]);
   });
 
-  test("namespaces are restricted in the same way", async () => {
+  test("analytics queries of rate limits are restricted by namespace permission", async () => {
     const rootKey = await t.rootKey([`ratelimit.${namespaces[1]}.read_analytics`, "api.*.read_analytics"]);
     const ratelimits = { query: "SELECT count() AS n FROM ratelimits_v1" };
     expect(await t.data(RATELIMITS, ratelimits, { rootKey })).toEqual([{ n: 1 }]);
@@ -196,7 +196,7 @@ describe("what a root key sees", () => {
     expect(await t.data(RATELIMITS, ratelimits, { rootKey: none })).toEqual([{ n: 0 }]);
   });
 
-  test("without any such permission it is 403, before the query is looked at", async () => {
+  test("analytics query without permission is 403 before the query is parsed", async () => {
     const rootKey = await t.rootKey(["api.*.read_api", "ratelimit.*.read_analytics", "*", "api.*.*"]);
     const reply = await t.call(VERIFICATIONS, { query: "DROP TABLE keys" }, { rootKey });
     expect(failure(reply)).toEqual([403, "forbidden"]);
@@ -204,7 +204,7 @@ describe("what a root key sees", () => {
   });
 });
 
-describe("a query that is refused", () => {
+describe("a rejected query", () => {
   test.each([
     { query: "", kind: "invalid_analytics_query" },
     { query: "SELECT 1 FROM key_verifications_v1 SETTINGS max_threads = 1", kind: "invalid_analytics_query" },
@@ -214,7 +214,7 @@ describe("a query that is refused", () => {
     { query: "SELECT sleep(1) FROM key_verifications_v1", kind: "invalid_analytics_function" },
     { query: "SELECT nope FROM key_verifications_v1", kind: "invalid_analytics_query" },
     { query: "SELECT count() FROM key_verifications_v1 WHERE time >= 1000", kind: "query_range_exceeds_retention" },
-  ])("$query is $kind, with its place, and costs nothing of the quota", async ({ query, kind }) => {
+  ])("analytics query $query is $kind with a position, without charging quota", async ({ query, kind }) => {
     const { id, rootKey } = await t.makeWorkspace();
     await t.deps.db.query("insert into analytics_settings (workspace_id, queries_per_hour) values ($1, 1)", [id]);
     for (let call = 0; call < 2; call++) {
@@ -228,7 +228,7 @@ describe("a query that is refused", () => {
     expect(failure(await t.call(VERIFICATIONS, allowed, { rootKey }))).toEqual([429, "query_quota_exceeded"]);
   });
 
-  test("16,384 bytes are enough, and bytes are counted, not characters", async () => {
+  test("analytics query length is limited to 16,384 bytes", async () => {
     const padded = (bytes: number, filler: string) => {
       const query = "SELECT count() AS n FROM key_verifications_v1 -- ";
       return query + filler.repeat((bytes - query.length) / Buffer.byteLength(filler));
@@ -264,20 +264,20 @@ describe("the limits of a workspace", () => {
     return workspace;
   }
 
-  test("cut an answer at the most rows, inside nothing is cut", async () => {
+  test("analytics result is truncated at the row limit, but subqueries are not", async () => {
     const { rootKey } = await limited({ rows_max: 2 });
     expect(await t.data(VERIFICATIONS, { query }, { rootKey })).toHaveLength(2);
     const nested = `SELECT count() AS n FROM (${query})`;
     expect(await t.data(VERIFICATIONS, { query: nested }, { rootKey })).toEqual([{ n: 4 }]);
   });
 
-  test("are in force for the next query", async () => {
+  test("analytics query limits apply from the next query", async () => {
     const { id, rootKey } = await limited({ rows_max: 2 });
     await t.deps.db.query("update analytics_settings set rows_max = 3 where workspace_id = $1", [id]);
     expect(await t.data(VERIFICATIONS, { query }, { rootKey })).toHaveLength(3);
   });
 
-  test("bound the size of the answer, and the time", async () => {
+  test("analytics query limits bound result size and time", async () => {
     const { rootKey } = await limited({ answer_bytes_max: 1_048_576, timeout_ms: 1_000 });
     const joined = (tables: number): string =>
       Array.from({ length: tables }, (_, at) => `key_verifications_v1 AS t${at}`).join(" CROSS JOIN ");
@@ -288,7 +288,7 @@ describe("the limits of a workspace", () => {
     expect(failure(await t.call(VERIFICATIONS, slow, { rootKey }))).toEqual([422, "query_execution_timeout"]);
   });
 
-  test("switch analytics off: 412, before the query is looked at", async () => {
+  test("disabled analytics respond 412 before the query is parsed", async () => {
     const { rootKey } = await limited({ enabled: false });
     const reply = await t.call(VERIFICATIONS, { query: "DROP TABLE keys" }, { rootKey });
     expect(failure(reply)).toEqual([412, "analytics_not_configured"]);
@@ -296,7 +296,7 @@ describe("the limits of a workspace", () => {
     expect(failure(await t.call(VERIFICATIONS, { query }, { rootKey: stranger }))).toEqual([403, "forbidden"]);
   });
 
-  test("refuse the query beyond the quota with the seconds until the next, and charge the time of those that ran", async () => {
+  test("analytics quota responds 429 with Retry-After and charges query time", async () => {
     const { rootKey } = await limited({ queries_per_hour: 2 });
     for (let call = 0; call < 2; call++) await t.data(VERIFICATIONS, { query }, { rootKey });
     const reply = await t.call(VERIFICATIONS, { query }, { rootKey });
@@ -308,7 +308,7 @@ describe("the limits of a workspace", () => {
     expect(later.body.error?.detail).toContain("0.001 seconds per hour");
   });
 
-  test("the retention hides older events, and refuses a query that asks for them", async () => {
+  test("analytics retention hides older events and rejects queries for them", async () => {
     const { id, rootKey } = await limited({ verifications_days: 1 });
     const count = async () =>
       (await t.data(VERIFICATIONS, { query: `SELECT count() AS n FROM (${query})` }, { rootKey }))[0].n;
@@ -327,7 +327,7 @@ describe("the limits of a workspace", () => {
   });
 });
 
-describe("when the store does not answer", () => {
+describe("unavailable analytics database", () => {
   const query = { query: "SELECT count() AS n FROM key_verifications_v1" };
 
   test.each([
@@ -335,7 +335,7 @@ describe("when the store does not answer", () => {
     { reason: "timeout", status: 422, kind: "query_execution_timeout" },
     { reason: "rows", status: 422, kind: "query_rows_limit_exceeded" },
     { reason: "notConfigured", status: 412, kind: "analytics_not_configured" },
-  ] as const)("$reason is $status $kind, and is counted", async ({ reason, status, kind }) => {
+  ] as const)("analytics database error $reason is $status $kind and counted", async ({ reason, status, kind }) => {
     const counted = async () =>
       (await metrics.getSingleMetric("postern_analytics_queries_total")?.get())?.values.find(
         ({ labels }) => labels.outcome === kind,
@@ -349,13 +349,13 @@ describe("when the store does not answer", () => {
     expect(await counted()).toBe(before + 1);
   });
 
-  test("nothing of the caller's text reaches it", async () => {
+  test("analytics database receives no text of the caller", async () => {
     const told = "SELECT count() AS told_name FROM key_verifications_v1 WHERE key_id = 'told value' -- told comment";
     await t.data(VERIFICATIONS, { query: told });
     expect(queries.at(-1)).not.toContain("told");
   });
 
-  test("of answered queries the time is measured", async () => {
+  test("analytics query duration is measured for successful queries", async () => {
     await t.data(VERIFICATIONS, query);
     expect(await metrics.metrics()).toMatch(/postern_analytics_query_duration_seconds_count [1-9]/);
     expect(await metrics.metrics()).toMatch(/postern_analytics_queries_total\{outcome="answered"\} [1-9]/);

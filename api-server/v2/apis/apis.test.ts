@@ -13,7 +13,7 @@ const createApi = async (name = "payments"): Promise<string> => (await t.data("a
 const statusOf = async (...args: Parameters<TestApp["call"]>) => (await t.call(...args)).status;
 
 describe("apis.createApi", () => {
-  test("returns an id that can be read", async () => {
+  test("apis.createApi returns an id that apis.getApi accepts", async () => {
     const apiId = await createApi("payments");
     expect(apiId).toMatch(/^api_[a-zA-Z0-9]{16}$/);
     expect(await t.data("apis.getApi", { apiId })).toEqual({ id: apiId, name: "payments" });
@@ -24,22 +24,22 @@ describe("apis.createApi", () => {
     { length: 3, status: 200 },
     { length: 256, status: 200 },
     { length: 257, status: 400 },
-  ])("takes a name of $length characters: $status", async ({ length, status }) => {
+  ])("apis.createApi with a name of $length characters: $status", async ({ length, status }) => {
     expect(await statusOf("apis.createApi", { name: "ü".repeat(length) })).toBe(status);
   });
 
-  test("names need not be unique", async () => {
+  test("apis.createApi accepts duplicate names", async () => {
     expect(await createApi("twin")).not.toBe(await createApi("twin"));
   });
 
-  test("needs api.*.create_api and names it", async () => {
+  test("apis.createApi requires api.*.create_api and names it", async () => {
     const rootKey = await t.rootKey(["api.*.read_api"]);
     const reply = await t.call("apis.createApi", { name: "abc" }, { rootKey });
     expect(reply.status).toBe(403);
     expect(reply.body.error.detail).toBe("The root key lacks the permission api.*.create_api.");
   });
 
-  test("writes who did it into the audit log", async () => {
+  test("apis.createApi writes the actor to the audit log", async () => {
     const workspace = await t.makeWorkspace();
     const rootKey = await t.rootKey(["api.*.create_api"], { workspaceId: workspace.id, name: "deployer" });
     const { body } = await t.call(
@@ -60,7 +60,7 @@ describe("apis.createApi", () => {
     ]);
   });
 
-  test("is safe to repeat for a manager, also at the same time", async () => {
+  test("apis.createApi is idempotent for a manager, even concurrently", async () => {
     const workspace = await t.makeWorkspace();
     const create = () => t.data("apis.createApi", { name: "abc" }, { rootKey: workspace.rootKey, headers: MANAGER });
     const made = await Promise.all([create(), create(), create(), create()]);
@@ -79,20 +79,20 @@ describe("apis.getApi", () => {
     { apiId: "a".repeat(255), status: 404 },
     { apiId: "a".repeat(256), status: 400 },
     { apiId: "api-12345", status: 400 },
-  ])("takes 8 to 255 characters: $apiId", async ({ apiId, status }) => {
+  ])("apis.getApi accepts ids of 8 to 255 characters: $apiId", async ({ apiId, status }) => {
     expect(await statusOf("apis.getApi", { apiId })).toBe(status);
   });
 });
 
 describe("apis.updateApi", () => {
-  test("renames; without a name it changes nothing", async () => {
+  test("apis.updateApi renames the API, and without a name changes nothing", async () => {
     const apiId = await createApi("before");
     expect(await t.data("apis.updateApi", { apiId, name: "after" })).toEqual({});
     await t.data("apis.updateApi", { apiId });
     expect(await t.data("apis.getApi", { apiId })).toEqual({ id: apiId, name: "after" });
   });
 
-  test("writes nothing to the audit log when nothing changes", async () => {
+  test("apis.updateApi without changes writes no audit entry", async () => {
     const apiId = await createApi();
     const { name } = await t.data("apis.getApi", { apiId });
     const rows = (await t.audit()).length;
@@ -103,7 +103,7 @@ describe("apis.updateApi", () => {
 });
 
 describe("a managed API", () => {
-  test("is changed by its manager alone, can be let go, and be taken over", async () => {
+  test("managed API is changed by its manager only and can be released and adopted", async () => {
     const workspace = await t.makeWorkspace();
     const as = (headers: Record<string, string> = {}) => ({ rootKey: workspace.rootKey, headers });
     const { apiId } = await t.data("apis.createApi", { name: "orders" }, as(MANAGER));
@@ -129,7 +129,7 @@ describe("a managed API", () => {
 });
 
 describe("apis.deleteApi", () => {
-  test("makes its keys NOT_FOUND in the very next verification, and 404 to everything else", async () => {
+  test("apis.deleteApi invalidates its keys for the next verification", async () => {
     const apiId = await createApi();
     const { keyId, key } = await t.data("keys.createKey", { apiId });
     expect((await t.data("keys.verifyKey", { key })).code).toBe("VALID");
@@ -143,7 +143,7 @@ describe("apis.deleteApi", () => {
     expect(await statusOf("keys.createKey", { apiId })).toBe(404);
   });
 
-  test("says 403, then 404, then 412 for a protected one", async () => {
+  test("apis.deleteApi reports 403, then 404, then 412 if protected", async () => {
     const apiId = await createApi();
     const rootKey = await t.rootKey(["api.*.read_api"]);
     expect(await statusOf("apis.deleteApi", { apiId: "api_missing0" }, { rootKey })).toBe(403);
@@ -158,7 +158,7 @@ describe("apis.deleteApi", () => {
     expect(await statusOf("apis.getApi", { apiId })).toBe(200);
   });
 
-  test("writes api.delete", async () => {
+  test("apis.deleteApi writes an api.delete audit entry", async () => {
     const apiId = await createApi();
     await t.data("apis.deleteApi", { apiId });
     const events = (await t.audit()).filter(({ targets }) => targets[0]?.id === apiId).map(({ event }) => event);
@@ -167,7 +167,7 @@ describe("apis.deleteApi", () => {
 });
 
 describe("apis.listKeys", () => {
-  test("pages by id, without repeating or losing a key when some come and go meanwhile", async () => {
+  test("apis.listKeys pages by id without duplicates or gaps under concurrent changes", async () => {
     const apiId = await createApi();
     const made: string[] = [];
     for (let i = 0; i < 7; i++) made.push((await t.data("keys.createKey", { apiId })).keyId);
@@ -187,7 +187,7 @@ describe("apis.listKeys", () => {
     expect(seen.toSorted()).toEqual(made.toSorted());
   });
 
-  test("returns each key as getKey does, disabled and expired ones too, deleted ones not", async () => {
+  test("apis.listKeys returns live keys as keys.getKey does, including disabled and expired ones", async () => {
     const apiId = await createApi();
     const full = {
       apiId,
@@ -211,7 +211,7 @@ describe("apis.listKeys", () => {
     for (const key of read) expect(listed).toContainEqual(key);
   });
 
-  test("can be narrowed to one identity", async () => {
+  test("apis.listKeys filters by identity", async () => {
     const apiId = await createApi();
     const { keyId } = await t.data("keys.createKey", { apiId, externalId: "only_me" });
     await t.data("keys.createKey", { apiId });
@@ -221,7 +221,7 @@ describe("apis.listKeys", () => {
     expect(body).toMatchObject({ data: [], pagination: { hasMore: false } });
   });
 
-  test("takes any cursor as a lower bound", async () => {
+  test("apis.listKeys treats any cursor as a lower bound", async () => {
     const apiId = await createApi();
     await t.data("keys.createKey", { apiId });
     expect(await t.data("apis.listKeys", { apiId, cursor: "" })).toHaveLength(1);
@@ -237,11 +237,11 @@ describe("apis.listKeys", () => {
     { body: { externalId: "" }, status: 400 },
     { body: { revalidateKeysCache: true }, status: 200 },
     { body: { decrypt: true }, status: 412 },
-  ])("$body: $status", async ({ body, status }) => {
+  ])("apis.listKeys with $body: $status", async ({ body, status }) => {
     expect(await statusOf("apis.listKeys", { apiId: await createApi(), ...body })).toBe(status);
   });
 
-  test("says 404, then 403 for either permission, then 412", async () => {
+  test("apis.listKeys reports 404, then 403, then 412", async () => {
     const apiId = await createApi();
     const keysOnly = await t.rootKey([`api.${apiId}.read_key`]);
     const apisOnly = await t.rootKey(["api.*.read_api"]);

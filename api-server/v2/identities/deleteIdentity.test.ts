@@ -10,7 +10,7 @@ afterAll(() => t.close());
 const HOUR_MS = 3_600_000;
 const limit = { name: "requests", limit: 1, duration: HOUR_MS, autoApply: true };
 
-test("its keys still work without it, and its limits no longer apply", async () => {
+test("deleteIdentity keeps its keys working without the identity's limits", async () => {
   const { identityId } = await t.data("identities.createIdentity", { externalId: "leaving", ratelimits: [limit] });
   const { apiId } = await t.data("apis.createApi", { name: "orders" });
   const { keyId, key } = await t.data("keys.createKey", { apiId, externalId: "leaving" });
@@ -34,7 +34,7 @@ test("its keys still work without it, and its limits no longer apply", async () 
   expect(rowCount).toBe(0);
 });
 
-test("the externalId is free at once, and its new holder does not get the old one's keys", async () => {
+test("deleteIdentity frees the externalId without transferring keys to its next owner", async () => {
   const { apiId } = await t.data("apis.createApi", { name: "orders" });
   const old = await t.data("keys.createKey", { apiId, externalId: "again" });
   const { id } = await t.data("identities.getIdentity", { identity: "again" });
@@ -49,7 +49,7 @@ test("the externalId is free at once, and its new holder does not get the old on
   expect(await t.data("keys.getKey", { keyId: old.keyId })).not.toHaveProperty("identity");
 });
 
-test("a deleted one is 404 by id and by externalId, for every procedure", async () => {
+test("deleted identity is 404 by id and externalId in every procedure", async () => {
   const { identityId } = await t.data("identities.createIdentity", { externalId: "gone" });
   await t.data("identities.deleteIdentity", { identity: identityId });
   for (const path of ["getIdentity", "updateIdentity", "deleteIdentity"]) {
@@ -60,7 +60,7 @@ test("a deleted one is 404 by id and by externalId, for every procedure", async 
   }
 });
 
-test("writes identity.delete, and ratelimit.delete for each limit, under one correlation id", async () => {
+test("deleteIdentity audits identity and limits under one correlation id", async () => {
   const { id: workspaceId, rootKey } = await t.makeWorkspace();
   const ratelimits = [limit, { ...limit, name: "other" }];
   await t.data("identities.createIdentity", { externalId: "logged", ratelimits }, { rootKey });
@@ -73,7 +73,7 @@ test("writes identity.delete, and ratelimit.delete for each limit, under one cor
   expect(new Set(rows.map(({ correlation_id }) => correlation_id)).size).toBe(1);
 });
 
-test("of several who delete one at the same time, one does", async () => {
+test("deleteIdentity succeeds for only one of several concurrent calls", async () => {
   await t.data("identities.createIdentity", { externalId: "contested", ratelimits: [limit] });
   const calls = Array.from({ length: 6 }, () => t.call("identities.deleteIdentity", { identity: "contested" }));
   expect((await Promise.all(calls)).map(({ status }) => status).sort()).toEqual([200, 404, 404, 404, 404, 404]);

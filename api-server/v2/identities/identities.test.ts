@@ -12,7 +12,7 @@ const freshId = (): string => `user_${++made}`;
 const limit = { name: "requests", limit: 10, duration: 60_000, autoApply: true };
 
 describe("identities.createIdentity", () => {
-  test("returns an identity that can be read by its id and by its externalId", async () => {
+  test("createIdentity returns an identity readable by id and externalId", async () => {
     const externalId = freshId();
     const { identityId } = await t.data("identities.createIdentity", {
       externalId,
@@ -29,7 +29,7 @@ describe("identities.createIdentity", () => {
     expect(await t.data("identities.getIdentity", { identity: externalId })).toEqual(expected);
   });
 
-  test("leaves out empty meta and limits", async () => {
+  test("createIdentity omits empty meta and limits", async () => {
     const externalId = freshId();
     const { identityId } = await t.data("identities.createIdentity", { externalId, meta: {}, ratelimits: [] });
     expect(await t.data("identities.getIdentity", { identity: externalId })).toEqual({ id: identityId, externalId });
@@ -68,12 +68,12 @@ describe("identities.createIdentity", () => {
     { name: "a limit's name of 2", body: { ratelimits: [{ ...limit, name: "ab" }] }, status: 400 },
     { name: "a limit's name of 129", body: { ratelimits: [{ ...limit, name: "a".repeat(129) }] }, status: 400 },
     { name: "a window of 999 ms", body: { ratelimits: [{ ...limit, duration: 999 }] }, status: 400 },
-  ])("$name: $status", async ({ body, status }) => {
+  ])("createIdentity with $name: $status", async ({ body, status }) => {
     const reply = await t.call("identities.createIdentity", { externalId: freshId(), ...body });
     expect(reply.status).toBe(status);
   });
 
-  test("a taken externalId is 409; in another case it is another one", async () => {
+  test("createIdentity with a used externalId is 409, case-sensitively", async () => {
     const externalId = freshId();
     await t.data("identities.createIdentity", { externalId });
     const reply = await t.call("identities.createIdentity", { externalId });
@@ -85,7 +85,7 @@ describe("identities.createIdentity", () => {
     expect((await t.call("identities.createIdentity", { externalId: externalId.toUpperCase() })).status).toBe(200);
   });
 
-  test("of several at the same time exactly one succeeds", async () => {
+  test("createIdentity succeeds for exactly one of several concurrent calls", async () => {
     const externalId = freshId();
     const replies = await Promise.all(
       Array.from({ length: 6 }, () => t.call("identities.createIdentity", { externalId, ratelimits: [limit] })),
@@ -93,7 +93,7 @@ describe("identities.createIdentity", () => {
     expect(replies.map(({ status }) => status).toSorted()).toEqual([200, 409, 409, 409, 409, 409]);
   });
 
-  test("says 403 before everything that the handler checks", async () => {
+  test("createIdentity reports 403 before handler checks", async () => {
     const externalId = freshId();
     await t.data("identities.createIdentity", { externalId });
     const rootKey = await t.rootKey(["identity.*.read_identity"]);
@@ -102,7 +102,7 @@ describe("identities.createIdentity", () => {
     expect(reply.body.error.detail).toContain("identity.*.create_identity");
   });
 
-  test("writes identity.create, and ratelimit.create for each limit, under one correlation id", async () => {
+  test("createIdentity audits identity and limits under one correlation id", async () => {
     const workspace = await t.makeWorkspace();
     await t.data(
       "identities.createIdentity",
@@ -117,13 +117,13 @@ describe("identities.createIdentity", () => {
 });
 
 describe("identities.getIdentity", () => {
-  test("an id wins over an equal externalId", async () => {
+  test("getIdentity prefers an id over an equal externalId", async () => {
     const { identityId } = await t.data("identities.createIdentity", { externalId: freshId() });
     await t.data("identities.createIdentity", { externalId: identityId });
     expect((await t.data("identities.getIdentity", { identity: identityId })).id).toBe(identityId);
   });
 
-  test("says 404 before 403, and takes the permission for the one id", async () => {
+  test("getIdentity reports 404 before 403 and accepts permission for the id", async () => {
     const externalId = freshId();
     const { identityId } = await t.data("identities.createIdentity", { externalId });
     const one = await t.rootKey([`identity.${identityId}.read_identity`]);

@@ -16,7 +16,7 @@ const externalIdsOf = async (body: object, options: CallOptions): Promise<string
     .sort();
 
 describe("pages", () => {
-  test("are in the order of the ids, and have every live identity of the workspace once", async () => {
+  test("listIdentities pages every live identity of the workspace once by id", async () => {
     const options = await t.makeWorkspace();
     const ids: string[] = [];
     for (let i = 0; i < 7; i++) ids.push(await create(`user_${i}`, options));
@@ -37,7 +37,7 @@ describe("pages", () => {
     expect(seen).toEqual(rows.map(({ id }) => id));
   });
 
-  test("neither repeat nor lose rows when others come and go in between", async () => {
+  test("listIdentities pages have no duplicates or gaps under concurrent changes", async () => {
     const options = await t.makeWorkspace();
     for (let i = 0; i < 6; i++) await create(`user_${i}`, options);
     const first = await t.call("identities.listIdentities", { limit: 3 }, options);
@@ -49,7 +49,7 @@ describe("pages", () => {
     expect(rest[0].id).toBe(cursor);
   });
 
-  test("begin anywhere: a cursor that names nothing is a lower bound, behind the end there is nothing", async () => {
+  test("listIdentities treats an unknown cursor as a lower bound", async () => {
     const options = await t.makeWorkspace();
     await create("only", options);
     for (const cursor of ["", "id_", "!"]) expect(await externalIdsOf({ cursor }, options)).toEqual(["only"]);
@@ -57,7 +57,7 @@ describe("pages", () => {
     expect(body).toMatchObject({ data: [], pagination: { hasMore: false } });
   });
 
-  test("show data and limits as getIdentity does", async () => {
+  test("listIdentities returns meta and limits as getIdentity does", async () => {
     const options = await t.makeWorkspace();
     await create("full", options, { meta: { plan: "pro" }, ratelimits: [limit, { ...limit, name: "another" }] });
     await create("other", options, { ratelimits: [limit] });
@@ -78,13 +78,13 @@ describe("pages", () => {
     { body: { search: "s".repeat(257) }, status: 400 },
     { body: { search: null }, status: 400 },
     { body: { nope: 1 }, status: 400 },
-  ])("take $body: $status", async ({ body, status }) => {
+  ])("listIdentities with $body: $status", async ({ body, status }) => {
     expect((await t.call("identities.listIdentities", body)).status).toBe(status);
   });
 });
 
 describe("search", () => {
-  test("finds a part of id or externalId, whatever its case, and takes every character as it is", async () => {
+  test("listIdentities searches id and externalId case-insensitively without wildcards", async () => {
     const options = await t.makeWorkspace();
     const id = await create("Mixed.Case", options);
     for (const name of ["under_score", "underXscore", "a.b", "other-one"]) await create(name, options);
@@ -103,7 +103,7 @@ describe("search", () => {
     }
   });
 
-  test("goes together with pages, and never leaves the workspace", async () => {
+  test("listIdentities combines search and paging within one workspace", async () => {
     const options = await t.makeWorkspace();
     const others = await t.makeWorkspace();
     for (let i = 0; i < 5; i++) {
@@ -119,7 +119,7 @@ describe("search", () => {
     expect(rest.body.pagination).toEqual({ hasMore: false });
   });
 
-  test("that takes too long is given up, and said so", async () => {
+  test("listIdentities search that takes too long is aborted with an error", async () => {
     const options = await t.makeWorkspace();
     await create("slow", options);
     const holder = await t.deps.db.connect();
@@ -140,7 +140,7 @@ describe("search", () => {
 });
 
 describe("permission", () => {
-  test("is needed for every identity of the page, and for those alone", async () => {
+  test("listIdentities requires permission for every identity of the page only", async () => {
     const { id: workspaceId, rootKey } = await t.makeWorkspace();
     for (const name of ["a", "b", "c"]) await create(name, { rootKey });
     const [first, second, third] = await t.data("identities.listIdentities", {}, { rootKey });
@@ -152,7 +152,7 @@ describe("permission", () => {
     expect(refused.body.error.detail).toContain(`identity.${third.id}.read_identity`);
   });
 
-  test("of some sort is needed for an empty page too", async () => {
+  test("listIdentities requires some permission even for an empty page", async () => {
     const { id: workspaceId } = await t.makeWorkspace();
     const statusWith = async (permissions: string[]): Promise<number> =>
       (await t.call("identities.listIdentities", {}, { rootKey: await t.rootKey(permissions, { workspaceId }) }))
@@ -162,7 +162,7 @@ describe("permission", () => {
     expect(await statusWith(["identity.*.create_identity"])).toBe(403);
   });
 
-  test("of no sort: the refusal names no identity", async () => {
+  test("listIdentities without permission is rejected without naming identities", async () => {
     const { id: workspaceId, rootKey } = await t.makeWorkspace();
     const id = await create("hidden", { rootKey });
     const stranger = { rootKey: await t.rootKey(["identity.*.create_identity"], { workspaceId }) };

@@ -32,7 +32,7 @@ interface Identity {
 }
 
 describe("what is given", () => {
-  test("replaces, what is omitted stays, and the answer is the identity as it then is", async () => {
+  test("updateIdentity replaces given fields, keeps omitted ones and returns the result", async () => {
     const { externalId, identityId } = await create({ meta: { plan: "pro" }, ratelimits: [limit] });
     const before = await t.data("identities.getIdentity", { identity: externalId });
     expect(await update({ identity: externalId })).toEqual(before);
@@ -45,7 +45,7 @@ describe("what is given", () => {
     expect(await update({ identity: externalId, meta: {} })).toEqual({ id: identityId, externalId });
   });
 
-  test("decides the next verification of its keys", async () => {
+  test("updateIdentity applies to the next verification of its keys", async () => {
     const { externalId } = await create({ ratelimits: [{ ...limit, limit: 1, duration: 3_600_000 }] });
     const { apiId } = await t.data("apis.createApi", { name: "orders" });
     const { key } = await t.data("keys.createKey", { apiId, externalId });
@@ -80,13 +80,13 @@ describe("what is given", () => {
     { name: "an unknown member of a limit, which is ignored", body: { ratelimits: [{ ...limit, x: 1 }] }, status: 200 },
     { name: "an empty identity", body: { identity: "" }, status: 400 },
     { name: "an identity of 256 characters", body: { identity: "i".repeat(256) }, status: 400 },
-  ])("is bounded: $name: $status", async ({ body, status }) => {
+  ])("updateIdentity bounds: $name: $status", async ({ body, status }) => {
     const { externalId } = await create();
     expect((await t.call("identities.updateIdentity", { identity: externalId, ...body })).status).toBe(status);
   });
 });
 
-test("refusals come in order: 403, limits of one name, too much meta, 404", async () => {
+test("updateIdentity reports 403, duplicate limits, meta size, then 404", async () => {
   const tooMuch = { a: "x".repeat(1_048_576) };
   const bad = { identity: "nobody", meta: tooMuch, ratelimits: [limit, limit] };
   const rootKey = await t.rootKey(["identity.*.read_identity", "identity.*.create_identity"]);
@@ -99,7 +99,7 @@ test("refusals come in order: 403, limits of one name, too much meta, 404", asyn
   expect(reply.body.error.type).toBe("https://docs.test/errors/identity_not_found");
 });
 
-test("writes identity.update each time, and of the limits what became of each", async () => {
+test("updateIdentity audits the identity and each changed limit", async () => {
   const named = (name: string, of: Partial<Limit> = {}): Limit => ({ ...limit, name, ...of });
   const { externalId, identityId } = await create({ ratelimits: [named("same"), named("changed"), named("dropped")] });
   const before = (await auditOf(identityId)).length;
@@ -125,7 +125,7 @@ test("writes identity.update each time, and of the limits what became of each", 
  * Any sequence of updates, against a plain model of what the API promises (api-v2.md section 16): what is omitted stays, a value
  * replaces; a limit is the same one as long as its name stays.
  */
-test("any sequence of updates has the result that the merge rules say, and a name that survives keeps its id", async () => {
+test("updateIdentity sequences follow the merge rules and keep ids of kept limits", async () => {
   const anUpdate = fc.record(
     {
       meta: fc.dictionary(fc.constantFrom("a", "b", "c"), fc.oneof(fc.integer(), fc.constant(null), fc.string()), {
@@ -177,7 +177,7 @@ test("any sequence of updates has the result that the merge rules say, and a nam
   );
 });
 
-test("of updates at the same time one decides all limits, and each is answered with what it set", async () => {
+test("concurrent updateIdentity calls are atomic and return their own result", async () => {
   for (let round = 0; round < 5; round++) {
     const { externalId } = await create({ ratelimits: [{ ...limit, name: "before" }] });
     const sets = Array.from({ length: 8 }, (_, i) =>

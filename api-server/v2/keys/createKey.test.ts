@@ -25,7 +25,7 @@ const countRows = async (workspaceId: string): Promise<number> => {
   return rows[0]?.count ?? -1;
 };
 
-test("with nothing but an API: 16 random bytes in base58, everything else left out", async () => {
+test("createKey with only an API creates 16 random bytes in base58", async () => {
   const { keyId, key, ...rest } = await create();
   expect(rest).toEqual({});
   expect(keyId).toMatch(/^key_[a-zA-Z0-9]{16}$/);
@@ -33,14 +33,14 @@ test("with nothing but an API: 16 random bytes in base58, everything else left o
   expect(await read(keyId)).toEqual({ keyId, start: key.slice(0, 4), enabled: true, createdAt: expect.any(Number) });
 });
 
-test("only the hash of the secret is stored", async () => {
+test("createKey stores only the hash of the key", async () => {
   const { keyId, key } = await create();
   const { rows } = await t.deps.db.query("select row_to_json(k)::text as row, hash from keys k where id = $1", [keyId]);
   expect(rows[0].hash).toBe(hashKey(key));
   expect(rows[0].row).not.toContain(key);
 });
 
-test("with everything", async () => {
+test("createKey stores all given fields", async () => {
   const body = {
     name: "Billing",
     prefix: "prod_eu",
@@ -75,13 +75,13 @@ test("with everything", async () => {
 test.each([
   { size: "1 MiB", filler: 1_048_576 - 8, status: 200 },
   { size: "1 MiB and a byte", filler: 1_048_576 - 7, status: 400 },
-])("meta of $size is answered with $status", async ({ filler, status }) => {
+])("createKey with meta of $size: $status", async ({ filler, status }) => {
   const reply = await t.call("keys.createKey", { apiId, meta: { a: "x".repeat(filler) } });
   expect(reply.status).toBe(status);
   if (status === 400) expect(reply.body.error.errors[0].location).toBe("body.meta");
 });
 
-test("meta comes back as it was sent, whatever its members are called", async () => {
+test("createKey returns meta unchanged for any member names", async () => {
   const meta = '{"__proto__":{"a":1},"constructor":2,"toString":null,"":[],"nested":{"__proto__":[true]}}';
   const reply = await t.call("keys.createKey", `{"apiId":"${apiId}","meta":${meta}}`);
   const shown = (await read(reply.body.data.keyId)).meta;
@@ -89,12 +89,12 @@ test("meta comes back as it was sent, whatever its members are called", async ()
   expect(sorted(shown)).toBe(sorted(JSON.parse(meta)));
 });
 
-test("no two keys share an id or a secret", async () => {
+test("createKey never repeats an id or a key", async () => {
   const made = await Promise.all(many(20, () => create()));
   expect(new Set(made.flatMap(({ keyId, key }) => [keyId, key])).size).toBe(40);
 });
 
-test("the defaults of the API's key space apply, and the request goes before them", async () => {
+test("createKey applies the API defaults unless the request overrides them", async () => {
   const { apiId: other } = await t.data("apis.createApi", { name: "defaults" });
   await t.deps.db.query("update apis set default_prefix = 'dflt', default_byte_length = 32 where id = $1", [other]);
   const { key } = await create({ apiId: other });
@@ -192,7 +192,7 @@ describe("bounds", () => {
     { name: "an API id of 2", body: { apiId: "ab" }, status: 400 },
     { name: "an API id of 3", body: { apiId: "abc" }, status: 404 },
     { name: "empty lists", body: { permissions: [], roles: [], ratelimits: [] }, status: 200 },
-  ])("$name: $status", async ({ body, status }) => {
+  ])("createKey bounds: $name: $status", async ({ body, status }) => {
     const reply = await t.call("keys.createKey", { apiId, ...body });
     expect(reply.status, JSON.stringify(reply.body)).toBe(status);
   });
@@ -200,7 +200,7 @@ describe("bounds", () => {
 
 describe("order of checks", () => {
   const bad = { credits: { remaining: null, refill: { interval: "daily", amount: 1 } }, roles: ["missing"] };
-  test("404 API, 403, 412, 400 refill, 404 role", async () => {
+  test("createKey reports 404 API, 403, 412, 400 refill, then 404 role", async () => {
     const reader = await t.rootKey(["api.*.read_key"]);
     const kind = async (body: object, rootKey?: string) => {
       const reply = await t.call("keys.createKey", { apiId, ...body }, rootKey === undefined ? {} : { rootKey });
@@ -213,7 +213,7 @@ describe("order of checks", () => {
     expect(await kind({ roles: ["missing"] })).toEqual([404, "role_not_found"]);
   });
 
-  test("the permission for the one API is enough, also for new slugs and for roles", async () => {
+  test("createKey needs permission only for its API, including new slugs and roles", async () => {
     const rootKey = await t.rootKey([`api.${apiId}.create_key`]);
     const reply = await t.call(
       "keys.createKey",
@@ -226,7 +226,7 @@ describe("order of checks", () => {
     expect(refused.body.error.detail).toContain(`api.*.create_key or api.${other}.create_key`);
   });
 
-  test("a failure leaves nothing behind", async () => {
+  test("failed createKey leaves no objects behind", async () => {
     const workspace = await t.makeWorkspace();
     const as = { rootKey: workspace.rootKey };
     const { apiId: own } = await t.data("apis.createApi", { name: "abc" }, as);
@@ -240,8 +240,8 @@ describe("order of checks", () => {
   });
 });
 
-describe("what comes into being beside the key", () => {
-  test("an existing slug keeps its spelling; repeated slugs, roles and limits count once", async () => {
+describe("objects created with the key", () => {
+  test("createKey reuses existing slugs and ignores duplicate slugs, roles and limits", async () => {
     await t.data("permissions.createPermission", { name: "Spelt", slug: "Spelt.Read" });
     await t.data("permissions.createRole", { name: "Viewer" });
     const { keyId } = await create({
@@ -255,7 +255,7 @@ describe("what comes into being beside the key", () => {
     expect(key.ratelimits).toMatchObject([{ name: "requests", limit: 99 }]);
   });
 
-  test("concurrent creates of one new externalId and one new slug share them", async () => {
+  test("concurrent createKey calls share a new externalId and slug", async () => {
     const made = await Promise.all(
       many(8, (i) => create({ externalId: "shared_user", permissions: [`shared.z${i % 2}`, "shared.a"] })),
     );
@@ -265,7 +265,7 @@ describe("what comes into being beside the key", () => {
     expect(rows).toHaveLength(3);
   });
 
-  test("is in the audit log under one correlation id", async () => {
+  test("createKey audits all created objects under one correlation id", async () => {
     const workspace = await t.makeWorkspace();
     const as = { rootKey: workspace.rootKey };
     const { apiId: own } = await t.data("apis.createApi", { name: "abc" }, as);
@@ -297,7 +297,7 @@ describe("what comes into being beside the key", () => {
 
 describe("for a manager", () => {
   const MANAGER = { "Postern-Manager": "prod/Key/shop/billing" };
-  test("keys are told apart by their names; the same name again is 409 and names the key", async () => {
+  test("managed createKey with an existing key name is 409 and names the key", async () => {
     const make = (body: object) => t.call("keys.createKey", { apiId, ...body }, { headers: MANAGER });
     const first = await make({ name: "one" });
     expect(first.status).toBe(200);
@@ -311,7 +311,7 @@ describe("for a manager", () => {
     expect((await make({})).status).toBe(409);
   });
 
-  test("of several at the same time one is made", async () => {
+  test("managed createKey creates one key for several concurrent calls", async () => {
     const replies = await Promise.all(
       many(5, () => t.call("keys.createKey", { apiId, name: "race" }, { headers: MANAGER })),
     );

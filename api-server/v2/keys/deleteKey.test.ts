@@ -15,7 +15,7 @@ const create = (body: object = {}) => t.data("keys.createKey", { apiId, ...body 
 
 describe("keys.deleteKey", () => {
   test.each([{ permanent: false }, { permanent: true }])(
-    "permanent $permanent: NOT_FOUND in the very next verification, 404 to the rest",
+    "keys.deleteKey with permanent $permanent invalidates the key for the next verification",
     async ({ permanent }) => {
       const { keyId, key } = await create({
         credits: { remaining: 5 },
@@ -43,7 +43,7 @@ describe("keys.deleteKey", () => {
     },
   );
 
-  test("deleted twice at the same time: once 200, once 404", async () => {
+  test("keys.deleteKey called twice concurrently is 200 once and 404 once", async () => {
     const { keyId } = await create();
     const statuses = await Promise.all([
       statusOf("keys.deleteKey", { keyId }),

@@ -24,7 +24,7 @@ interface StepOut {
 }
 const deciding = ({ steps }: { steps: StepOut[] }) => steps.filter(({ decides }) => decides).map(({ step }) => step);
 
-describe("the same as keys.verifyKey, called right after it", () => {
+describe("the same as keys.verifyKey", () => {
   const aCase = fc.record({
     enabled: fc.constantFrom(true, true, true, false),
     isExpired: fc.constantFrom(false, false, false, true),
@@ -47,7 +47,9 @@ describe("the same as keys.verifyKey, called right after it", () => {
   });
   const limit = (name: string, max: number) => ({ name, limit: max, duration: HOUR_MS, autoApply: true });
 
-  test("for random keys, requests and counters", { timeout: 120_000 }, async () => {
+  test("explainVerification agrees with keys.verifyKey for random keys and requests", {
+    timeout: 120_000,
+  }, async () => {
     const role = await resources.role(["c.*"]);
     for (const externalId of ["one", "two"]) {
       await t.data("identities.createIdentity", { externalId, ratelimits: [limit("of-owner", 4)] });
@@ -90,7 +92,7 @@ describe("the same as keys.verifyKey, called right after it", () => {
     expect([...codes].sort()).toEqual(all.sort());
   });
 
-  test("an address that is not given is that of the call", async () => {
+  test("explainVerification uses the caller's address by default", async () => {
     const { keyId, key, apiId } = await resources.key();
     await t.deps.db.query("update apis set ip_allow_list = '{192.0.2.1}' where id = $1", [apiId]);
     t.deps.projection.forgetAll();
@@ -129,7 +131,7 @@ describe("at a gate", () => {
     return made.policyId as string;
   };
 
-  test("the rule that matched and its limit are said, and the policy they are of", async () => {
+  test("explainVerification of a gate request shows the policy, rule and limit", async () => {
     const { keyId, apiId } = await resources.key({
       credits: { remaining: 5, refill: { interval: "daily", amount: 7 } },
     });
@@ -159,7 +161,7 @@ describe("at a gate", () => {
     );
   });
 
-  test("what onStale says is told, and by what the gates report whether they do it now", async () => {
+  test("explainVerification states onStale and whether gates apply it now", async () => {
     const { keyId, apiId } = await resources.key();
     const stale = async (onStale: object, stalenessMs: number | undefined) => {
       const policyId = await aGate(apiId, { onStale });
@@ -187,7 +189,7 @@ describe("at a gate", () => {
     expect(hasStale).toBe(open.code !== "ANONYMOUS");
   });
 
-  test("a policy that does not say how the client's address is found checks none", async () => {
+  test("explainVerification checks no address if the policy defines no clientAddress", async () => {
     const { keyId, apiId } = await resources.key();
     await t.deps.db.query("update apis set ip_allow_list = '{192.0.2.1}' where id = $1", [apiId]);
     t.deps.projection.forgetAll();
@@ -197,7 +199,7 @@ describe("at a gate", () => {
     expect((await explain({ keyId, policyId: seeing, clientIp: "192.0.2.2" })).code).toBe("FORBIDDEN");
   });
 
-  test("in mode Audit everything passes, and the code says what is counted", async () => {
+  test("explainVerification in Audit mode admits the request and shows the counted code", async () => {
     const { keyId, apiId } = await resources.key({ enabled: false });
     const policyId = await aGate(apiId, { mode: "Audit" });
     const audited = { mode: "Audit", passes: true, status: 200 };
@@ -205,7 +207,7 @@ describe("at a gate", () => {
     expect(await explain({ keyId, policyId, path: "/a//b" })).toMatchObject({ ...audited, code: "MALFORMED" });
   });
 
-  test("what the rules say cannot be asked for beside them", async () => {
+  test("explainVerification rejects parameters that the policy rules define", async () => {
     const { keyId, apiId } = await resources.key();
     const policyId = await aGate(apiId);
     for (const more of [{ permissions: "a.b" }, { credits: { cost: 1 } }, { ratelimits: [] }]) {
@@ -215,8 +217,8 @@ describe("at a gate", () => {
   });
 });
 
-describe("who asks", () => {
-  test("needs both permissions on the API of the key, and learns nothing of a key of another API from its secret", async () => {
+describe("permissions", () => {
+  test("explainVerification requires both permissions on the API of the key", async () => {
     const mine = await resources.key();
     const other = await resources.key({ enabled: false });
     const on = (apiId: string) => [`api.${apiId}.read_key`, `api.${apiId}.verify_key`];
@@ -235,14 +237,14 @@ describe("who asks", () => {
     expect(byId.status).toBe(403);
   });
 
-  test("needs them on the API of a policy, too", async () => {
+  test("explainVerification requires both permissions on the API of the policy", async () => {
     const [mine, other] = [await resources.key(), await resources.policy()];
     const rootKey = await t.rootKey([`api.${mine.apiId}.read_key`, `api.${mine.apiId}.verify_key`]);
     const { policyId } = other;
     expect((await t.call("keys.explainVerification", { keyId: mine.keyId, policyId }, { rootKey })).status).toBe(403);
   });
 
-  test("of another workspace gets what it gets of a key that never was", async () => {
+  test("explainVerification of a foreign key equals that of an unknown key", async () => {
     const { key, keyId } = await resources.key();
     const { rootKey } = await t.makeWorkspace();
     expect((await explain({ key }, { rootKey })).code).toBe("NOT_FOUND");
@@ -256,11 +258,11 @@ test.each([
   { name: "a key that is too long", body: { key: "k".repeat(513) } },
   { name: "a method that is none", body: { key: "a", method: "get" } },
   { name: "a path that is too long", body: { key: "a", path: `/${"a".repeat(4_096)}` } },
-])("$name is 400", async ({ body }) => {
+])("explainVerification with $name is 400", async ({ body }) => {
   expect((await t.call("keys.explainVerification", body)).status).toBe(400);
 });
 
-test("neither the secret nor its hash nor meta is in an answer, nor an event or an audit row left", async () => {
+test("explainVerification exposes no secret, hash or meta and records nothing", async () => {
   const { key, keyId } = await resources.key({ credits: { remaining: 2 }, meta: { note: "private words" } });
   const before = (await t.audit()).length;
   const text = JSON.stringify([await explain({ keyId }), await explain({ key }), await explain({ key: `${key}x` })]);

@@ -13,7 +13,7 @@ const statusOf = async (...args: Parameters<TestApp["call"]>) => (await t.call(.
 const create = (body: object = {}) => t.data("keys.createKey", { apiId, ...body });
 
 describe("keys.getKey", () => {
-  test("404, then 403, then 412 for decrypting", async () => {
+  test("keys.getKey reports 404, then 403, then 412 for decryption", async () => {
     const { keyId } = await create();
     const rootKey = await t.rootKey(["api.*.update_key"]);
     expect(await statusOf("keys.getKey", { keyId: "key_missing", decrypt: true }, { rootKey })).toBe(404);
@@ -33,11 +33,11 @@ describe("keys.getKey", () => {
     { keyId: "k".repeat(255), status: 404 },
     { keyId: "k".repeat(256), status: 400 },
     { keyId: "key-1", status: 400 },
-  ])("takes an id of 3 to 255 of [a-zA-Z0-9_]: $status", async ({ keyId, status }) => {
+  ])("keys.getKey accepts ids of 3 to 255 characters of [a-zA-Z0-9_]: $status", async ({ keyId, status }) => {
     expect(await statusOf("keys.getKey", { keyId })).toBe(status);
   });
 
-  test("shows the identity with its data and limits, but not a deleted one", async () => {
+  test("keys.getKey returns its identity with meta and limits unless deleted", async () => {
     const limit = { name: "requests", limit: 10, duration: 60_000, autoApply: false };
     const { identityId } = await t.data("identities.createIdentity", {
       externalId: "shown",

@@ -38,11 +38,11 @@ test.each([
   },
   { name: "the last of a hundred", list: HUNDRED, inside: "10.0.99.255", outside: "10.0.100.0" },
   { name: "entries beside one that cannot be read", list: ["10/8", "::1"], inside: "0:0::1", outside: "10.0.0.1" },
-])("$name: a client inside is allowed, one outside is not", async ({ list, inside, outside }) => {
+])("IP allow list with $name allows a client inside and denies one outside", async ({ list, inside, outside }) => {
   expect(await codeFrom(inside, list)).toBe("VALID");
   expect(await codeFrom(outside, list)).toBe("FORBIDDEN");
 });
 
-test("an empty list allows everybody", async () => {
+test("empty IP allow list allows all clients", async () => {
   expect(await codeFrom("203.0.113.7", [])).toBe("VALID");
 });

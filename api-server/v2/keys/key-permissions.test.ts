@@ -30,7 +30,7 @@ const auditOf = async (reply: Reply) =>
 const isKnown = async (slug: string) =>
   (await t.deps.db.query("select from permissions where slug = $1", [slug])).rowCount === 1;
 
-describe("returns the resulting direct permissions, by slug, and the next verification uses them", () => {
+describe("returns the resulting direct permissions by slug", () => {
   test.each([
     { name: "add", path: add, given: ["b.read", "a.read"], after: ["a.read", "b.read", "held.one", "held.two"] },
     { name: "add what is held", path: add, given: ["held.one", "HELD.ONE"], after: ["held.one", "held.two"] },
@@ -41,7 +41,7 @@ describe("returns the resulting direct permissions, by slug, and the next verifi
     { name: "remove what a role grants", path: remove, given: ["role.write"], after: ["held.one", "held.two"] },
     { name: "set", path: set, given: ["held.two", "fresh.set"], after: ["fresh.set", "held.two"] },
     { name: "set none", path: set, given: [], after: [] },
-  ])("$name", async ({ path, given, after }) => {
+  ])("key permission change for the next verification: $name", async ({ path, given, after }) => {
     const { keyId, key } = await create(["held.one", "held.two"], { roles: ["editor"] });
     await t.data("keys.verifyKey", { key });
     expect(await change(path, keyId, given)).toEqual(after);
@@ -52,14 +52,14 @@ describe("returns the resulting direct permissions, by slug, and the next verifi
     expect(await change(path, keyId, given)).toEqual(after);
   });
 
-  test("a wildcard is a slug like others, and so is what looks like an id", async () => {
+  test("key permissions treat wildcards and id-like slugs as plain slugs", async () => {
     const { keyId, key } = await create();
     expect(await change(add, keyId, ["documents.*", "perm_nobody"])).toEqual(["documents.*", "perm_nobody"]);
     const verified = await t.data("keys.verifyKey", { key, permissions: "documents.read AND perm_nobody" });
     expect(verified.code).toBe("VALID");
   });
 
-  test("with id, name, slug and description", async () => {
+  test("key permission response has id, name, slug and description", async () => {
     const { keyId } = await create();
     const data = await t.data(add, { keyId, permissions: ["known.slug", "unknown.slug"] });
     expect(data).toEqual([
@@ -69,7 +69,7 @@ describe("returns the resulting direct permissions, by slug, and the next verifi
   });
 });
 
-test("removePermissions takes ids too; where one's slug is another's id, the id wins", async () => {
+test("removePermissions accepts ids and prefers an id over an equal slug", async () => {
   const { keyId } = await create(["by.id", "stays.here"]);
   const [byId] = await t.data(set, { keyId, permissions: ["by.id"] });
   await t.data("permissions.createPermission", { name: "Confusing", slug: byId.id });
@@ -81,7 +81,7 @@ test("removePermissions takes ids too; where one's slug is another's id, the id 
 describe("the audit log", () => {
   const events = async (reply: Reply) => (await auditOf(reply)).map(({ event }) => event).sort();
 
-  test("has a row for each link that comes or goes and each permission that is made, under one correlation id", async () => {
+  test("key permission change audits each link and new permission under one correlation id", async () => {
     const { keyId } = await create(["log.kept", "log.gone"]);
     const added = await t.call(add, { keyId, permissions: ["log.kept", "log.new"] });
     expect(await events(added)).toEqual(["authorization.connect_permission_and_key", "permission.create"]);
@@ -115,14 +115,14 @@ describe("the audit log", () => {
     { path: add, given: ["same.b"] },
     { path: remove, given: ["known.slug"] },
     { path: set, given: ["same.b", "same.A"] },
-  ])("has none where $path changes nothing, and the key stays untouched", async ({ path, given }) => {
+  ])("$path without changes writes no audit entry and leaves the key untouched", async ({ path, given }) => {
     const { keyId } = await create(["same.a", "same.b"]);
     const before = await read(keyId);
     expect(await auditOf(await t.call(path, { keyId, permissions: given }))).toEqual([]);
     expect(await read(keyId)).toEqual(before);
   });
 
-  test("is not written for what was refused, nor is anything else", async () => {
+  test("rejected key permission change writes nothing", async () => {
     const { keyId } = await create(["kept.slug"]);
     const reply = await t.call(remove, { keyId, permissions: ["kept.slug", "never.made"] });
     expect(reply.body.error).toMatchObject({ status: 404, type: "https://docs.test/errors/permission_not_found" });
@@ -132,15 +132,15 @@ describe("the audit log", () => {
   });
 });
 
-test("a change moves updatedAt", async () => {
+test("key permission change updates updatedAt", async () => {
   const { keyId } = await create();
   expect(await read(keyId)).not.toHaveProperty("updatedAt");
   await change(add, keyId, ["moves.it"]);
   expect((await read(keyId)).updatedAt).toEqual(expect.any(Number));
 });
 
-describe("refusals", () => {
-  test.each(ALL)("%s: 404 key, then 403, then 404 permission", async (path) => {
+describe("rejections", () => {
+  test.each(ALL)("%s reports 404 key, then 403, then 404 permission", async (path) => {
     const rootKey = await t.rootKey(["api.*.read_key"]);
     const { keyId } = await create();
     const permissions = ["refused.slug"];
@@ -159,7 +159,7 @@ describe("refusals", () => {
     { path: remove, missing: "rbac.*.remove_permission_from_key" },
     { path: set, missing: "rbac.*.add_permission_to_key" },
     { path: set, missing: "rbac.*.remove_permission_from_key" },
-  ])("$path needs $missing, whatever would change", async ({ path, missing }) => {
+  ])("$path requires $missing even without changes", async ({ path, missing }) => {
     const { keyId } = await create(["role.write"]);
     const rootKey = await t.rootKey(EVERY_GRANT.filter((grant) => grant !== missing));
     const reply = await t.call(path, { keyId, permissions: ["role.write"] }, { rootKey });
@@ -167,7 +167,7 @@ describe("refusals", () => {
     expect(reply.body.error.detail).toContain(missing);
   });
 
-  test.each([add, set])("%s needs create_permission for a new slug alone, and makes nothing without", async (path) => {
+  test.each([add, set])("%s requires create_permission only for a new slug", async (path) => {
     const { keyId } = await create(["kept.slug"]);
     const rootKey = await t.rootKey(EVERY_GRANT);
     const reply = await t.call(path, { keyId, permissions: ["known.slug", "unmade.slug"] }, { rootKey });
@@ -178,7 +178,7 @@ describe("refusals", () => {
     expect((await t.call(path, { keyId, permissions: ["KNOWN.slug"] }, { rootKey })).status).toBe(200);
   });
 
-  test("a permission of another workspace is not there", async () => {
+  test("key permission change cannot use a permission of another workspace", async () => {
     const stranger = await t.makeWorkspace();
     const own = { rootKey: stranger.rootKey };
     const theirs = await t.data("permissions.createPermission", { name: "n", slug: "their.slug" }, own);
@@ -188,7 +188,7 @@ describe("refusals", () => {
     }
   });
 
-  test.each(ALL)("%s: a managed key is changed by its manager alone, who may let it go", async (path) => {
+  test.each(ALL)("%s on a managed key is allowed to its manager only, who may release it", async (path) => {
     const headers = { "Postern-Manager": `prod/Key/shop/${path}` };
     const body = { apiId, permissions: ["managed.slug"] };
     const { keyId } = await t.data("keys.createKey", body, { headers });
@@ -202,14 +202,14 @@ describe("refusals", () => {
     expect((await t.call(path, { keyId, permissions })).status).toBe(200);
   });
 
-  test("a managed key that another one would change leaves no new permission behind", async () => {
+  test("rejected change of a managed key creates no permission", async () => {
     const headers = { "Postern-Manager": "prod/Key/shop/leaves" };
     const { keyId } = await t.data("keys.createKey", { apiId }, { headers });
     expect((await t.call(add, { keyId, permissions: ["undone.slug"] })).status).toBe(409);
     expect(await isKnown("undone.slug")).toBe(false);
   });
 
-  test("adopting a key makes it the caller's", async () => {
+  test("key permission change with adopt makes the key managed", async () => {
     const { keyId } = await create(["adopted.slug"]);
     const headers = { "Postern-Manager": "prod/Key/shop/adopted", "Postern-Adopt": "true" };
     const reply = await t.call(add, { keyId, permissions: ["adopted.slug"] }, { headers });
@@ -238,20 +238,23 @@ describe("refusals", () => {
     ]),
     { path: add, permissions: ["s".repeat(128), "s"], status: 200 },
     { path: remove, permissions: ["r".repeat(128)], status: 404 },
-  ])("$path answers $status to a list that is, or is not, within bounds", async ({ path, permissions, status }) => {
-    const { keyId } = await create();
-    expect((await t.call(path, { keyId, permissions })).status).toBe(status);
-  });
+  ])(
+    "$path responds $status to a permission list within or outside its bounds",
+    async ({ path, permissions, status }) => {
+      const { keyId } = await create();
+      expect((await t.call(path, { keyId, permissions })).status).toBe(status);
+    },
+  );
 
-  test.each(ALL)("%s refuses members that it does not know", async (path) => {
+  test.each(ALL)("%s rejects unknown members", async (path) => {
     const { keyId } = await create();
     const reply = await t.call(path, { keyId, permissions: ["role.write"], roles: [] });
     expect(reply.body.error.errors[0].location).toBe("body.roles");
   });
 });
 
-describe("calls at the same time", () => {
-  test("that add and remove different permissions of one key lose none", async () => {
+describe("concurrent calls", () => {
+  test("concurrent permission additions and removals of one key lose none", async () => {
     const names = Array.from({ length: 10 }, (_, i) => `race.${i}`);
     const held = Array.from({ length: 10 }, (_, i) => `held.${i}`);
     const { keyId } = await create(held);
@@ -262,7 +265,7 @@ describe("calls at the same time", () => {
     expect((await read(keyId)).permissions).toEqual(names);
   });
 
-  test("end in a state that one order explains", async () => {
+  test("concurrent key permission changes end in a serializable state", async () => {
     for (let round = 0; round < 10; round++) {
       const { keyId } = await create(["x.one"]);
       const replies = await Promise.all([change(set, keyId, ["x.two"]), change(add, keyId, ["x.three"])]);

@@ -32,7 +32,7 @@ const read = (keyId: string) => t.data("keys.getKey", { keyId });
 const auditOf = async (reply: Reply) =>
   (await t.audit()).filter(({ request_id }) => request_id === reply.body.meta.requestId);
 
-describe("returns the resulting roles, by name, and the next verification uses them", () => {
+describe("returns the resulting roles by name", () => {
   test.each([
     { name: "add", path: add, given: ["Bare", "Admin"], after: ["Admin", "Bare", "Editor"] },
     { name: "add what is held", path: add, given: ["editor", "EDITOR"], after: ["Editor"] },
@@ -41,7 +41,7 @@ describe("returns the resulting roles, by name, and the next verification uses t
     { name: "set", path: set, given: ["admin", "Editor"], after: ["Admin", "Editor"] },
     { name: "set others", path: set, given: ["Bare"], after: ["Bare"] },
     { name: "set none", path: set, given: [], after: [] },
-  ])("$name", async ({ path, given, after }) => {
+  ])("key role change for the next verification: $name", async ({ path, given, after }) => {
     const { keyId, key } = await create(["Editor"], { permissions: ["direct.read"] });
     await t.data("keys.verifyKey", { key });
     expect(await change(path, keyId, given)).toEqual(after);
@@ -58,7 +58,7 @@ describe("returns the resulting roles, by name, and the next verification uses t
     expect(await change(path, keyId, given)).toEqual(after);
   });
 
-  test("with what they grant, by slug; what is empty is left out", async () => {
+  test("key role response includes granted permissions by slug and omits empty fields", async () => {
     const { keyId } = await create();
     expect(await t.data(add, { keyId, roles: ["Editor", "Bare"] })).toEqual([
       { id: ids.Bare, name: "Bare" },
@@ -76,7 +76,7 @@ describe("returns the resulting roles, by name, and the next verification uses t
 });
 
 describe("the audit log", () => {
-  test("has a row for each link that comes or goes", async () => {
+  test("key role change audits each added and removed link", async () => {
     const { keyId } = await create(["Bare"]);
     const added = await t.call(add, { keyId, roles: ["Bare", "Editor"] });
     expect(await auditOf(added)).toMatchObject([
@@ -104,7 +104,7 @@ describe("the audit log", () => {
     { path: add, given: ["EDITOR"] },
     { path: remove, given: ["Admin"] },
     { path: set, given: ["editor", "Editor"] },
-  ])("has none where $path changes nothing, and the key stays untouched", async ({ path, given }) => {
+  ])("$path without changes writes no audit entry and leaves the key unchanged", async ({ path, given }) => {
     const { keyId } = await create(["Editor"]);
     const before = await read(keyId);
     expect(await auditOf(await t.call(path, { keyId, roles: given }))).toEqual([]);
@@ -112,8 +112,8 @@ describe("the audit log", () => {
   });
 });
 
-describe("refusals", () => {
-  test.each(ALL)("%s: 404 key, then 403, then 404 role, and nothing changes", async (path) => {
+describe("rejections", () => {
+  test.each(ALL)("%s reports 404 key, then 403, then 404 role, without changes", async (path) => {
     const { keyId } = await create(["Editor"]);
     const roles = ["Editor", "Admin", "nobody"];
     const rootKey = await t.rootKey(["api.*.read_key"]);
@@ -130,7 +130,7 @@ describe("refusals", () => {
     expect((await t.call(path, { keyId, roles: ["Editor"] }, { rootKey: stranger.rootKey })).status).toBe(404);
   });
 
-  test("addRoles needs add_role_to_key besides, the others update_key alone", async () => {
+  test("addRoles additionally requires add_role_to_key", async () => {
     const { keyId } = await create(["Editor"]);
     const rootKey = await t.rootKey([`api.${apiId}.update_key`]);
     const refused = await t.call(add, { keyId, roles: ["nobody"] }, { rootKey });
@@ -142,7 +142,7 @@ describe("refusals", () => {
     expect((await t.call(add, { keyId, roles: ["Admin"] }, { rootKey: adding })).status).toBe(200);
   });
 
-  test.each(ALL)("%s: a role's id, a deleted role and another workspace's role are not found", async (path) => {
+  test.each(ALL)("%s does not find role ids, deleted roles or foreign roles", async (path) => {
     const stranger = await t.makeWorkspace();
     await t.data("permissions.createRole", { name: `theirs ${path}` }, { rootKey: stranger.rootKey });
     const deleted = await t.data("permissions.createRole", { name: `deleted ${path}` });
@@ -153,7 +153,7 @@ describe("refusals", () => {
     }
   });
 
-  test.each(ALL)("%s: a managed key is changed by its manager alone", async (path) => {
+  test.each(ALL)("%s on a managed key is allowed to its manager only", async (path) => {
     const headers = { "Postern-Manager": `prod/Key/shop/${path}` };
     const { keyId } = await t.data("keys.createKey", { apiId, roles: ["Editor"] }, { headers });
     const roles = path === remove ? ["Editor"] : ["Admin"];
@@ -177,19 +177,19 @@ describe("refusals", () => {
       { path, roles: null, status: 400 },
       { path, roles: undefined, status: 400 },
     ]),
-  ])("$path answers $status to a list that is, or is not, within bounds", async ({ path, roles, status }) => {
+  ])("$path responds $status to a role list within or outside its bounds", async ({ path, roles, status }) => {
     const { keyId } = await create();
     expect((await t.call(path, { keyId, roles })).status).toBe(status);
   });
 
-  test.each(ALL)("%s refuses members that it does not know", async (path) => {
+  test.each(ALL)("%s for roles rejects unknown members", async (path) => {
     const { keyId } = await create();
     const reply = await t.call(path, { keyId, roles: ["Editor"], permissions: [] });
     expect(reply.body.error.errors[0].location).toBe("body.permissions");
   });
 });
 
-test("calls at the same time for one key end in a state that one order explains", async () => {
+test("concurrent key role changes end in a serializable state", async () => {
   for (let round = 0; round < 10; round++) {
     const { keyId } = await create(["Bare"]);
     const replies = await Promise.all([change(set, keyId, ["Editor"]), change(add, keyId, ["Admin"])]);
@@ -200,7 +200,7 @@ test("calls at the same time for one key end in a state that one order explains"
   }
 });
 
-test("a role that is deleted at the same time is gone afterwards, and no call fails", async () => {
+test("concurrent role deletion removes the role without failing key role changes", async () => {
   for (let round = 0; round < 10; round++) {
     const name = `doomed ${round}`;
     const { roleId } = await t.data("permissions.createRole", { name, permissions: ["doomed"] });

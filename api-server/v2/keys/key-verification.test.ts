@@ -11,7 +11,7 @@ const planOf = (view: ReturnType<typeof aKeyView>, body: Partial<Body>) =>
 
 const limit = aRatelimitRecord("calls", { autoApply: true });
 
-test("calls that name no limit share one list of limits, whatever they cost: the counters remember what they made of it", () => {
+test("key verifications without named limits share one cached limit list", () => {
   const view = aKeyView({ key: { ratelimits: [limit], limited: true } });
   const [plain, costly, free] = [
     planOf(view, {}),
@@ -24,6 +24,6 @@ test("calls that name no limit share one list of limits, whatever they cost: the
   expect(planOf(view, { ratelimits: [{ name: "calls", cost: 2 }] }).limits).not.toBe(plain.limits);
 });
 
-test("a key without credits is charged none, also when the call says a cost", () => {
+test("key without credits is charged none even if the call has a cost", () => {
   expect(planOf(aKeyView({ key: { ratelimits: [limit] } }), { credits: { cost: 7 } }).credits).toBeUndefined();
 });

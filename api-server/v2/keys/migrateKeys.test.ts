@@ -55,7 +55,7 @@ const stored = async (keyId: string) => {
 };
 
 describe("keys.migrateKeys", () => {
-  test("stores a key with everything, and makes the identity, the permissions and the roles that it names", async () => {
+  test("migrateKeys stores complete keys and creates identities, permissions and roles", async () => {
     await t.data("permissions.createPermission", { name: "Spelt", slug: "Spelt.Read" });
     await t.data("permissions.createRole", { name: "Known", permissions: ["known.read"] });
     const secret = aSecret();
@@ -91,14 +91,14 @@ describe("keys.migrateKeys", () => {
     });
   });
 
-  test("with only a hash makes a key without optional parts", async () => {
+  test("migrateKeys with only a hash creates a key without optional parts", async () => {
     const { migrated } = await migrate([{ hash: hashKey(aSecret()) }]);
     const { keyId } = migrated[0];
     expect(await read(keyId)).toEqual({ keyId, start: "", enabled: true, createdAt: expect.any(Number) });
     expect(await stored(keyId)).toMatchObject({ pending_migration_id: whole });
   });
 
-  test("hashes that are known, in any workspace and of a deleted key too, fail and stay as they are", async () => {
+  test("migrateKeys reports existing hashes as failed and leaves their keys unchanged", async () => {
     const stranger = await t.makeWorkspace();
     const as = { rootKey: stranger.rootKey };
     const { apiId: theirs } = await t.data("apis.createApi", { name: "theirs" }, as);
@@ -125,7 +125,7 @@ describe("keys.migrateKeys", () => {
     expect(rowCount).toBe(0);
   });
 
-  test("of the same hash twice the last entry's data count, also when hexadecimal is spelt in two ways", async () => {
+  test("migrateKeys uses the last entry of a hash, even in different hexadecimal case", async () => {
     const [secret, { hash: hex }] = [aSecret(), aPrefixedKey()];
     const twice = (first: string, last: string) => [
       { hash: first, name: "first", externalId: "first_only" },
@@ -143,7 +143,7 @@ describe("keys.migrateKeys", () => {
     ]);
   });
 
-  test("imports thousands in one request, each with its own", async () => {
+  test("migrateKeys imports thousands of different keys in one request", async () => {
     const secrets = many(2500, aSecret);
     const { migrated, failed } = await migrate(
       secrets.map((secret, i) => ({
@@ -169,7 +169,7 @@ describe("keys.migrateKeys", () => {
     }
   });
 
-  test("who imports the same keys at the same time shares what they name, and each key is made once", async () => {
+  test("concurrent migrateKeys calls share created objects and create each key once", async () => {
     const secrets = many(40, aSecret);
     const entries = secrets.map((secret, i) => ({
       hash: hashKey(secret),
@@ -188,7 +188,7 @@ describe("keys.migrateKeys", () => {
     expect(rows).toEqual([{ identities: 4, permissions: 4, roles: 4 }]);
   });
 
-  test("says 403 before all else, then 404 API, 404 migration, 400 refill", async () => {
+  test("migrateKeys reports 403, then 404 API, 404 migration, 400 refill", async () => {
     const stranger = await t.makeWorkspace();
     const foreign = await makeMigration("sha256", stranger);
     const bad = [{ hash: "abc", credits: { remaining: null, refill: { interval: "daily", amount: 1 } } }];
@@ -217,7 +217,7 @@ describe("keys.migrateKeys", () => {
     expect(await migrate([{ hash: hashKey(aSecret()) }])).toHaveProperty("migrated");
   });
 
-  test("needs no permission but create_key, for the one API", async () => {
+  test("migrateKeys requires only create_key on the API", async () => {
     const rootKey = await t.rootKey([`api.${apiId}.create_key`]);
     const keys = [{ hash: hashKey(aSecret()), externalId: "new_one", permissions: ["new.one"], roles: ["new-one"] }];
     expect((await t.call("keys.migrateKeys", { migrationId: whole, apiId, keys }, { rootKey })).status).toBe(200);
@@ -240,12 +240,12 @@ describe("keys.migrateKeys", () => {
       status: 400,
     },
     { name: "a migration id of 2", body: { migrationId: "mi", keys: [{ hash: "abcde" }] }, status: 400 },
-  ])("$name: $status", async ({ body, status }) => {
+  ])("migrateKeys with $name: $status", async ({ body, status }) => {
     const reply = await t.call("keys.migrateKeys", { migrationId: whole, apiId, ...body });
     expect(reply.status, JSON.stringify(reply.body)).toBe(status);
   });
 
-  test("is in the audit log under one correlation id", async () => {
+  test("migrateKeys audits all created objects under one correlation id", async () => {
     const workspace = await t.makeWorkspace();
     const as = { rootKey: workspace.rootKey };
     const { apiId: own } = await t.data("apis.createApi", { name: "audited" }, as);
@@ -279,7 +279,7 @@ describe("keys.migrateKeys", () => {
 });
 
 describe("a key of a sha256 migration", () => {
-  test("verifies at once, with or without the migration's id; another string does not", async () => {
+  test("sha256-migrated key verifies immediately with and without migrationId", async () => {
     const secret = aSecret();
     expect(await codeOf(secret)).toBe("NOT_FOUND");
     const { migrated } = await migrate([{ hash: hashKey(secret) }]);
@@ -289,7 +289,7 @@ describe("a key of a sha256 migration", () => {
     expect((await read(migrated[0].keyId)).start).toBe("");
   });
 
-  test("is not found by the hash of its last part, whatever the migration that is named", async () => {
+  test("sha256-migrated key is not found by the hash of its last part", async () => {
     const key = aPrefixedKey();
     await migrate([{ hash: key.hash }]);
     for (const migrationId of [whole, prefixed]) expect(await codeOf(key.key, migrationId)).toBe("NOT_FOUND");
@@ -297,7 +297,7 @@ describe("a key of a sha256 migration", () => {
 });
 
 describe("a key of a prefixed migration", () => {
-  test("verifies with the migration's id, and from then on without it", async () => {
+  test("prefixed migrated key verifies with migrationId first and without it afterwards", async () => {
     const { key, start, ...imported } = aPrefixedKey("acme_prod");
     const keyId = await migratePrefixed(imported, { name: "Moved", permissions: ["documents.read"] });
     expect(await codeOf(key)).toBe("NOT_FOUND");
@@ -310,7 +310,7 @@ describe("a key of a prefixed migration", () => {
     expect((await read(keyId)).start).toBe(start);
   });
 
-  test("is told to the pods: the key and its old hash are marked in the outbox", async () => {
+  test("prefixed migrated key writes outbox entries for its key and old hash", async () => {
     const { key, hash: imported } = aPrefixedKey();
     const keyId = await migratePrefixed({ hash: imported });
     await t.deps.db.query("delete from outbox");
@@ -324,7 +324,7 @@ describe("a key of a prefixed migration", () => {
     );
   });
 
-  test("is rewritten whatever the code: of a disabled, an expired, a used-up one too", async () => {
+  test("prefixed migrated key is rewritten for every verification code", async () => {
     const disabled = aPrefixedKey();
     const keyId = await migratePrefixed(disabled, { enabled: false });
     expect(await codeOf(disabled.key, prefixed)).toBe("DISABLED");
@@ -335,7 +335,7 @@ describe("a key of a prefixed migration", () => {
     expect(await verify(spent.key)).toMatchObject({ code: "USAGE_EXCEEDED", credits: 0 });
   });
 
-  test("presented by many for the first time at once is found by all", async () => {
+  test("prefixed migrated key is found by many concurrent first verifications", async () => {
     const { key, ...imported } = aPrefixedKey();
     const keyId = await migratePrefixed(imported, { credits: { remaining: 20 } });
     const verdicts = await Promise.all(many(20, () => verify(key, prefixed)));
@@ -344,7 +344,7 @@ describe("a key of a prefixed migration", () => {
     expect(await verify(key)).toMatchObject({ code: "USAGE_EXCEEDED", credits: 0 });
   });
 
-  test("that another process took over meanwhile is found, although its absence was known here", async () => {
+  test("prefixed migrated key is found despite a negative cache entry", async () => {
     const { key, start, ...imported } = aPrefixedKey();
     const keyId = await migratePrefixed(imported);
     expect(await codeOf(key)).toBe("NOT_FOUND");
@@ -363,18 +363,21 @@ describe("a key of a prefixed migration", () => {
     { name: "an empty id", migrationId: () => "" },
     { name: "another migration of the workspace", migrationId: () => makeMigration("prefixed") },
     { name: "a sha256 migration", migrationId: () => whole },
-  ])("is not found, and stays as it is, with $name", async ({ migrationId }) => {
+  ])("prefixed migrated key is not found and unchanged with $name", async ({ migrationId }) => {
     const { key, ...imported } = aPrefixedKey();
     const keyId = await migratePrefixed(imported);
     expect(await codeOf(key, await migrationId())).toBe("NOT_FOUND");
     expect(await stored(keyId)).toMatchObject({ hash: imported.hash, pending_migration_id: prefixed });
   });
 
-  test.each(["nothing", "acme_nothing", "acme_short_", "_", "__"])("is not %j, which is no error", async (key) => {
-    expect(await codeOf(key, prefixed)).toBe("NOT_FOUND");
-  });
+  test.each(["nothing", "acme_nothing", "acme_short_", "_", "__"])(
+    "prefixed migrated key does not match %j, without an error",
+    async (key) => {
+      expect(await codeOf(key, prefixed)).toBe("NOT_FOUND");
+    },
+  );
 
-  test("is rewritten only for a caller who may verify it, in its own workspace", async () => {
+  test("prefixed migrated key is rewritten only for callers permitted to verify it", async () => {
     const { key, ...imported } = aPrefixedKey();
     const keyId = await migratePrefixed(imported);
     const stranger = await t.makeWorkspace();
@@ -396,7 +399,7 @@ describe("a key of a prefixed migration", () => {
     expect(await codeOf(key, prefixed, thisApi)).toBe("VALID");
   });
 
-  test("is not found when it, or its API, is deleted", async () => {
+  test("prefixed migrated key is not found after deletion of it or its API", async () => {
     const [one, other] = [aPrefixedKey(), aPrefixedKey()];
     const keyId = await migratePrefixed(one);
     await t.data("keys.deleteKey", { keyId });
@@ -407,7 +410,7 @@ describe("a key of a prefixed migration", () => {
     expect(await codeOf(other.key, prefixed)).toBe("NOT_FOUND");
   });
 
-  test("whose whole string is another workspace's key is not found, and that one is left alone", async () => {
+  test("prefixed migrated key equal to another workspace's key is not found", async () => {
     const { key, ...imported } = aPrefixedKey();
     const keyId = await migratePrefixed(imported);
     const stranger = await t.makeWorkspace();
@@ -423,7 +426,7 @@ describe("a key of a prefixed migration", () => {
     expect(await codeOf(key, undefined, stranger.rootKey)).toBe("VALID");
   });
 
-  test("asks for the syntax of the query after it was found, and not when it was not", async () => {
+  test("prefixed migrated key lookup precedes the permission query syntax check", async () => {
     const { key, ...imported } = aPrefixedKey();
     await migratePrefixed(imported);
     const ask = (of: string) => t.call("keys.verifyKey", { key: of, migrationId: prefixed, permissions: "a AND" });

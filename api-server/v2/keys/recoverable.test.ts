@@ -56,7 +56,7 @@ async function tablesWith(text: string): Promise<string[]> {
 }
 
 describe("a recoverable key", () => {
-  test("is given back by getKey and listKeys when that is asked for, and only then", async () => {
+  test("recoverable key is returned by getKey and listKeys only on request", async () => {
     const { keyId, key } = await create({ prefix: "prod" });
     expect(await reveal(keyId)).toMatchObject({ keyId, plaintext: key });
     expect(await t.data("keys.getKey", { keyId })).not.toHaveProperty("plaintext");
@@ -69,18 +69,18 @@ describe("a recoverable key", () => {
     expect((await t.data("keys.verifyKey", { key })).code).toBe("VALID");
   });
 
-  test("stays recoverable through updates, and while it is disabled or expired", async () => {
+  test("recoverable key stays recoverable when updated, disabled or expired", async () => {
     const { keyId, key } = await create();
     await t.data("keys.updateKey", { keyId, enabled: false, expires: 0, name: "other" });
     expect((await reveal(keyId)).plaintext).toBe(key);
   });
 
-  test("beside it a key that is not recoverable has no plaintext, which is no error", async () => {
+  test("non-recoverable key beside a recoverable one has no plaintext", async () => {
     const { keyId } = await create({ recoverable: false });
     expect(await reveal(keyId)).not.toHaveProperty("plaintext");
   });
 
-  test("is nowhere in clear: in no table, no log, no audit row", async () => {
+  test("recoverable key never appears unencrypted in tables, logs or audit entries", async () => {
     const { keyId, key } = await create({
       externalId: "somebody",
       permissions: ["documents.read"],
@@ -96,13 +96,13 @@ describe("a recoverable key", () => {
     expect(await tablesWith("secret one")).toEqual(expect.arrayContaining(["audit_log", "keys"]));
   });
 
-  test("its copy goes with it when it is deleted for good", async () => {
+  test("encrypted copy of a recoverable key is deleted with the permanent deletion", async () => {
     const { keyId } = await create();
     await t.data("keys.deleteKey", { keyId, permanent: true });
     expect((await t.deps.db.query("select from key_secrets where key_id = $1", [keyId])).rowCount).toBe(0);
   });
 
-  test("nothing of it is kept when the call fails", async () => {
+  test("failed creation of a recoverable key stores nothing", async () => {
     const count = async () => (await t.deps.db.query("select from key_secrets")).rowCount;
     const before = await count();
     expect((await t.call("keys.createKey", { apiId, recoverable: true, roles: ["missing"] })).status).toBe(404);
@@ -116,7 +116,7 @@ describe("order of checks", () => {
   const notEnabled = [412, expect.stringContaining("not enabled")];
   const lacks = (permission: string) => [403, expect.stringContaining(`api.*.${permission}`)];
 
-  test("createKey: 404 API, 403 create, 412 server, 403 encrypt, 412 API, 400 refill, 404 role", async () => {
+  test("recoverable createKey reports 404, 403, 412, 403, 412, 400, 404 in order", async () => {
     const [none, creating, both] = await Promise.all([
       t.rootKey(["api.*.read_key"]),
       t.rootKey(["api.*.create_key"]),
@@ -139,7 +139,7 @@ describe("order of checks", () => {
     configure(first);
   });
 
-  test("getKey: 404, 403 read, 412 server, 403 decrypt, 412 API", async () => {
+  test("decrypting getKey reports 404, 403 read, 412, 403 decrypt, 412 in order", async () => {
     const { keyId } = await create();
     const { keyId: plain } = await create({ apiId: plainApiId, recoverable: false });
     const [none, reading, both] = await Promise.all([
@@ -158,7 +158,7 @@ describe("order of checks", () => {
     expect(await ask(both, keyId)).toBe(200);
   });
 
-  test("listKeys: 404, 403 read, 412 server, 403 decrypt, 412 API", async () => {
+  test("decrypting listKeys reports 404, 403 read, 412, 403 decrypt, 412 in order", async () => {
     const reads = ["api.*.read_key", "api.*.read_api"];
     const [none, reading, both] = await Promise.all([
       t.rootKey(["api.*.read_key"]),
@@ -178,7 +178,7 @@ describe("order of checks", () => {
 });
 
 describe("rotation of the encryption keys", () => {
-  test("old copies are read, new ones are made under the new key, and all can be moved to it", async () => {
+  test("encryption key rotation reads old copies, writes new ones and re-encrypts all", async () => {
     configure(first);
     const before = await Promise.all([create(), create(), create()]);
     configure(second, first);
@@ -201,7 +201,7 @@ describe("rotation of the encryption keys", () => {
     configure(second, first);
   });
 
-  test("an encryption key that was taken away too early costs the plaintext, is logged, and can be brought back", async () => {
+  test("encryption key removed too early hides plaintext, is logged and can be restored", async () => {
     configure(first);
     const { keyId, key } = await create();
     configure(second);
@@ -217,7 +217,7 @@ describe("rotation of the encryption keys", () => {
     expect((await reveal(keyId)).plaintext).toBe(key);
   });
 
-  test("who moves the copies at the same time as another moves each of them once", async () => {
+  test("concurrent re-encryption runs process each recoverable key once", async () => {
     configure(first);
     const keys = await Promise.all([create(), create(), create()]);
     configure(second, first);
@@ -233,7 +233,7 @@ describe("rotation of the encryption keys", () => {
   });
 });
 
-test("a copy that was tampered with, or belongs to another key, is left out of a list that is given all the same", async () => {
+test("key list omits the plaintext of a tampered copy", async () => {
   const [whole, tampered, swapped] = await Promise.all([create(), create(), create()]);
   await t.deps.db.query(
     "update key_secrets set ciphertext = set_byte(ciphertext, 0, get_byte(ciphertext, 0) # 1) where key_id = $1",

@@ -25,7 +25,7 @@ const read = (keyId: string) => t.data("keys.getKey", { keyId });
 const verify = (key: string, body: object = {}) => t.data("keys.verifyKey", { key, ...body });
 
 describe("the successor", () => {
-  test("has an id, a secret and a time of its own, and every setting of the old key", async () => {
+  test("rerolled key has a new id, secret and creation time and all settings", async () => {
     await t.data("permissions.createRole", { name: "editor", permissions: ["documents.write"] });
     const { keyId, key } = await create({
       prefix: "prod_eu",
@@ -65,7 +65,7 @@ describe("the successor", () => {
     expect(idsOf(shown.ratelimits)).not.toEqual(idsOf(ratelimits));
   });
 
-  test("of a key without settings has none", async () => {
+  test("rerolled key of a key without settings has none", async () => {
     const { keyId } = await create();
     const made = await reroll(keyId);
     expect(made.key).toMatch(/^[1-9A-HJ-NP-Za-km-z]{16,22}$/);
@@ -77,7 +77,7 @@ describe("the successor", () => {
     });
   });
 
-  test("has the credits that are left at this moment, and both then spend their own", async () => {
+  test("rerolled key starts with the current credits and spends its own", async () => {
     const { keyId, key } = await create({ credits: { remaining: 10 } });
     await verify(key, { credits: { cost: 3 } });
     const made = await reroll(keyId);
@@ -87,7 +87,7 @@ describe("the successor", () => {
     expect((await read(made.keyId)).credits.remaining).toBe(5);
   });
 
-  test("gets the refill that the old key still had to get", async () => {
+  test("rerolled key takes over the pending refill", async () => {
     const { keyId } = await create({ credits: { remaining: 1, refill: { interval: "daily", amount: 5 } } });
     await t.deps.db.query("update key_credits set last_refill_on = '2020-01-01' where key_id = $1", [keyId]);
     const made = await reroll(keyId);
@@ -95,7 +95,7 @@ describe("the successor", () => {
     expect(rows).toEqual([{ last_refill_on: "2020-01-01" }]);
   });
 
-  test("starts its rate limits from zero", async () => {
+  test("rerolled key starts with empty rate limit counters", async () => {
     const ratelimits = [{ name: "requests", limit: 1, duration: 3_600_000, autoApply: true }];
     const { keyId, key } = await create({ ratelimits });
     await verify(key);
@@ -104,7 +104,7 @@ describe("the successor", () => {
     expect((await verify(made.key)).code).toBe("VALID");
   });
 
-  test("shares the identity, its data and its limits, and not a deleted one", async () => {
+  test("rerolled key shares a live identity with its meta and limits", async () => {
     const ratelimits = [{ name: "shared", limit: 2, duration: 3_600_000, autoApply: true }];
     const { identityId } = await t.data("identities.createIdentity", { externalId: "sharing", ratelimits });
     const { keyId, key } = await create({ externalId: "sharing" });
@@ -119,7 +119,7 @@ describe("the successor", () => {
     expect(rows).toEqual([{ identity_id: null }]);
   });
 
-  test("without a prefix takes the API's, and the API's length always", async () => {
+  test("rerolled key uses the API prefix by default and always the API length", async () => {
     const { keyId, key } = await create({ apiId: otherApiId, byteLength: 16 });
     expect(key).toMatch(/^dflt_/);
     await t.deps.db.query("update keys set start = '3Ab9' where id = $1", [keyId]);
@@ -128,7 +128,7 @@ describe("the successor", () => {
     expect((await reroll(own)).key).toMatch(/^my_own_[1-9A-HJ-NP-Za-km-z]{40,44}$/);
   });
 
-  test("of a managed key has no manager, so that the manager's next call does not find it", async () => {
+  test("rerolled key of a managed key is unmanaged", async () => {
     const headers = { "Postern-Manager": "prod/Key/shop/billing" };
     const { keyId } = await t.data("keys.createKey", { apiId, name: "managed" }, { headers });
     const made = await reroll(keyId);
@@ -139,7 +139,7 @@ describe("the successor", () => {
 });
 
 describe("the old key", () => {
-  test("expires with this call for 0, which the next verification sees", async () => {
+  test("rerollKey with expiration 0 expires the old key immediately", async () => {
     const { keyId, key } = await create();
     expect((await verify(key)).code).toBe("VALID");
     const { key: successor } = await reroll(keyId, 0);
@@ -148,7 +148,7 @@ describe("the old key", () => {
     expect((await verify(successor)).code).toBe("VALID");
   });
 
-  test("else lives until the whole minute after that time, and is otherwise as it was", async () => {
+  test("rerollKey expires the old key at the next full minute after the period", async () => {
     const { keyId, key } = await create({ name: "old", credits: { remaining: 5 } });
     const before = await read(keyId);
     const earliest = t.deps.nowMs() + 90_000;
@@ -165,21 +165,21 @@ describe("the old key", () => {
   test.each([
     { name: "in the past", expires: 1000 },
     { name: "sooner", expires: Date.now() + 30_000 },
-  ])("that expires $name keeps its time, which the successor has too", async ({ expires }) => {
+  ])("rerollKey of a key that expires $name keeps that expiry for both", async ({ expires }) => {
     const { keyId } = await create({ expires });
     const made = await reroll(keyId, DAY_MS);
     expect((await read(keyId)).expires).toBe(expires);
     expect((await read(made.keyId)).expires).toBe(expires);
   });
 
-  test("that would have lived longer ends sooner, and the successor does not", async () => {
+  test("rerollKey shortens the expiry of the old key but not of the successor", async () => {
     const { keyId } = await create({ expires: 4_102_444_800_000 });
     const made = await reroll(keyId, MINUTE_MS);
     expect((await read(keyId)).expires).toBeLessThan(t.deps.nowMs() + 3 * MINUTE_MS);
     expect((await read(made.keyId)).expires).toBe(4_102_444_800_000);
   });
 
-  test("can be rerolled again, by many at once: each gets a successor of its own", async () => {
+  test("concurrent rerollKey calls each create a successor", async () => {
     const { keyId } = await create({ credits: { remaining: 3 } });
     const made = await Promise.all(Array.from({ length: 8 }, () => reroll(keyId)));
     expect(new Set(made.flatMap((one) => [one.keyId, one.key])).size).toBe(16);
@@ -188,7 +188,7 @@ describe("the old key", () => {
 });
 
 describe("a recoverable key", () => {
-  test("has a recoverable successor, and stays recoverable itself", async () => {
+  test("rerolled recoverable key and its original are both recoverable", async () => {
     const { keyId, key } = await create({ apiId: otherApiId, recoverable: true });
     const made = await reroll(keyId);
     const reveal = async (id: string) => (await t.data("keys.getKey", { keyId: id, decrypt: true })).plaintext;
@@ -196,7 +196,7 @@ describe("a recoverable key", () => {
     expect(await reveal(keyId)).toBe(key);
   });
 
-  test("needs encrypt_key beside create_key, and encryption to be on; another key needs neither", async () => {
+  test("rerollKey of a recoverable key requires encrypt_key and enabled encryption", async () => {
     const { keyId } = await create({ apiId: otherApiId, recoverable: true });
     const { keyId: plain } = await create({ apiId: otherApiId });
     const creating = await t.rootKey(["api.*.create_key"]);
@@ -221,7 +221,7 @@ describe("a recoverable key", () => {
   });
 });
 
-test("404 comes before 403", async () => {
+test("rerollKey reports 404 before 403", async () => {
   const { keyId } = await create();
   const rootKey = await t.rootKey(["api.*.read_key"]);
   const statusOf = async (id: string) =>
@@ -240,12 +240,12 @@ test.each([
   { name: "the longest", body: { expiration: 4_102_444_800_000 }, status: 200 },
   { name: "longer than that", body: { expiration: 4_102_444_800_001 }, status: 400 },
   { name: "a member that is not known", body: { nope: 1 }, status: 200 },
-])("$name: $status", async ({ body, status }) => {
+])("rerollKey with $name: $status", async ({ body, status }) => {
   const { keyId } = await create();
   expect((await t.call("keys.rerollKey", { keyId, expiration: 0, ...body })).status).toBe(status);
 });
 
-test("one audit row names both keys and the API, and no secret", async () => {
+test("rerollKey writes one audit entry with both keys and the API", async () => {
   const workspace = await t.makeWorkspace();
   const as = { rootKey: workspace.rootKey };
   const { apiId: own } = await t.data("apis.createApi", { name: "audited" }, as);

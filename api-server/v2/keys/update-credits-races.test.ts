@@ -61,7 +61,7 @@ const create = (remaining: number) => t.data("keys.createKey", { apiId, credits:
 const statuses = (replies: readonly Reply[]): Set<number> => new Set(replies.map(({ status }) => status));
 const remainingOf = async (keyId: string) => (await t.data("keys.getKey", { keyId })).credits?.remaining;
 
-test("increments, decrements and verifications lose nothing, and none of them fails", async () => {
+test("concurrent credit changes and verifications lose nothing and never fail", async () => {
   const { keyId, key } = await create(1000);
   const change = (index: number) =>
     t.call("keys.updateCredits", {
@@ -77,7 +77,7 @@ test("increments, decrements and verifications lose nothing, and none of them fa
   expect(await remainingOf(keyId)).toBe(1000 - 4 * 60 + 3 * (10 * 10 - 5 * 7));
 });
 
-test("a key that runs out is spent from exactly as often as it was given credits", async () => {
+test("exhausted key is spent exactly as often as credits were added", async () => {
   const { keyId, key } = await create(20);
   const [verified, changed] = await Promise.all([
     inParallel(4, 60, () => t.call("keys.verifyKey", { key })),
@@ -89,7 +89,7 @@ test("a key that runs out is spent from exactly as often as it was given credits
   expect(await remainingOf(keyId)).toBe(20 + 2 * 10 * 3 - spent);
 });
 
-test("a key that becomes unlimited and limited again is verified all the while", async () => {
+test("key that alternates between unlimited and limited stays verifiable", async () => {
   const { keyId, key } = await create(1000);
   const [verified, changed] = await Promise.all([
     inParallel(4, 60, () => t.call("keys.verifyKey", { key })),
@@ -101,7 +101,7 @@ test("a key that becomes unlimited and limited again is verified all the while",
   expect(new Set(verified.map(({ body }) => body.data.code))).toEqual(new Set(["VALID"]));
 });
 
-test("a call that limits a key again waits until the counter of its former credits is gone, and its own counter stays", async () => {
+test("limiting a key again waits for removal of its former credit counter", async () => {
   const { keyId, key } = await create(5);
   await t.data("keys.verifyKey", { key });
   const set = (value: number | null) => t.data("keys.updateCredits", { keyId, operation: "set", value });

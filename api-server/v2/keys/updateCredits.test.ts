@@ -19,7 +19,7 @@ const change = (keyId: string, body: object) => t.data("keys.updateCredits", { k
 const read = (keyId: string) => t.data("keys.getKey", { keyId });
 const spend = (key: string, cost = 1) => t.data("keys.verifyKey", { key, credits: { cost } });
 
-describe("answers with what is left, which getKey and the next verification see as well", () => {
+describe("returns the remaining credits", () => {
   test.each([
     { name: "set", before: { remaining: 10, refill: daily }, op: ["set", 3], after: { remaining: 3, refill: daily } },
     { name: "set 0", before: { remaining: 10 }, op: ["set", 0], after: { remaining: 0 } },
@@ -49,7 +49,7 @@ describe("answers with what is left, which getKey and the next verification see 
     },
     { name: "decrement 0", before: { remaining: 10 }, op: ["decrement", 0], after: { remaining: 10 } },
     { name: "decrement below 0", before: { remaining: 10 }, op: ["decrement", 11], after: { remaining: 0 } },
-  ])("$name", async ({ before, op: [operation, value], after }) => {
+  ])("updateCredits $name", async ({ before, op: [operation, value], after }) => {
     const { keyId, key } = await create(before);
     await spend(key, 0);
     expect(await change(keyId, { operation, value })).toEqual(after);
@@ -79,7 +79,7 @@ describe("400 changes nothing", () => {
     { name: "another operation", before: { remaining: 2 }, body: { operation: "add", value: 1 } },
     { name: "no operation", before: { remaining: 2 }, body: { value: 1 } },
     { name: "another member", before: { remaining: 2 }, body: { operation: "set", value: 1, refill: daily } },
-  ])("$name", async ({ before, body }) => {
+  ])("updateCredits is 400 without changes for $name", async ({ before, body }) => {
     const { keyId, key } = await create(before);
     await spend(key, 0);
     const as = await read(keyId);
@@ -92,7 +92,7 @@ describe("400 changes nothing", () => {
     expect((await spend(key, 0)).code).toBe("VALID");
   });
 
-  test("says which field is at fault", async () => {
+  test("updateCredits error names the invalid field", async () => {
     const faultOf = async (keyId: string, body: object) =>
       (await t.call("keys.updateCredits", { keyId, ...body })).body.error.errors[0].location;
     const unlimited = await create();
@@ -103,7 +103,7 @@ describe("400 changes nothing", () => {
   });
 });
 
-test("404, then 403, then 400", async () => {
+test("updateCredits reports 404, then 403, then 400", async () => {
   const rootKey = await t.rootKey(["api.*.read_key"]);
   const wrong = { operation: "increment" };
   const missing = await t.call("keys.updateCredits", { keyId: "key_missing", ...wrong }, { rootKey });
@@ -118,14 +118,14 @@ test("404, then 403, then 400", async () => {
   expect(foreign.status).toBe(404);
 });
 
-test("a managed key's credits are anybody's to change, and it stays managed", async () => {
+test("updateCredits is allowed to any caller for a managed key", async () => {
   const headers = { "Postern-Manager": "prod/Key/shop/credits" };
   const { keyId } = await t.data("keys.createKey", { apiId, credits: { remaining: 1 } }, { headers });
   expect(await change(keyId, { operation: "increment", value: 1 })).toEqual({ remaining: 2 });
   expect((await t.call("keys.updateKey", { keyId, enabled: false })).status).toBe(409);
 });
 
-test("writes one key.update with key and API", async () => {
+test("updateCredits audits key.update with key and API", async () => {
   const { keyId } = await t.data("keys.createKey", { apiId, name: "audited", credits: { remaining: 1 } });
   const reply = await t.call("keys.updateCredits", { keyId, operation: "increment", value: 0 });
   const rows = (await t.audit()).filter(({ request_id }) => request_id === reply.body.meta.requestId);
@@ -141,8 +141,8 @@ test("writes one key.update with key and API", async () => {
   ]);
 });
 
-describe("while the key is being used", () => {
-  test("what has been spent and not yet stored counts", async () => {
+describe("while the key is in use", () => {
+  test("updateCredits includes spent credits that are not yet stored", async () => {
     const { keyId, key } = await create({ remaining: 10 });
     for (let i = 0; i < 4; i++) await spend(key);
     expect(await change(keyId, { operation: "increment", value: 2 })).toEqual({ remaining: 8 });
@@ -150,7 +150,7 @@ describe("while the key is being used", () => {
     expect((await spend(key)).credits).toBe(4);
   });
 
-  test("increments, decrements and verifications at the same time lose nothing", async () => {
+  test("updateCredits and concurrent verifications lose no credits", async () => {
     const { keyId, key } = await create({ remaining: 1000 });
     const verified = Array.from({ length: 60 }, () => spend(key));
     const changed = Array.from({ length: 20 }, (_, i) =>
@@ -164,7 +164,7 @@ describe("while the key is being used", () => {
     expect((await read(keyId)).credits).toEqual({ remaining: 1000 - 60 + 15 * 10 - 5 * 7 });
   });
 
-  test("a key that runs out is never spent from beyond what it was given", async () => {
+  test("updateCredits never allows spending beyond the granted credits", async () => {
     const { keyId, key } = await create({ remaining: 5 });
     const verified = Array.from({ length: 60 }, () => spend(key));
     const changed = Array.from({ length: 10 }, () => change(keyId, { operation: "increment", value: 2 }));

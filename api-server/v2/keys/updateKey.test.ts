@@ -27,7 +27,7 @@ const create = async (body: object = full): Promise<{ keyId: string; key: string
 const update = (keyId: string, body: object) => t.data("keys.updateKey", { keyId, ...body });
 const read = (keyId: string) => t.data("keys.getKey", { keyId });
 
-test("with nothing given changes nothing but updatedAt", async () => {
+test("updateKey without fields changes only updatedAt", async () => {
   const { keyId } = await create();
   const before = await read(keyId);
   expect(before.updatedAt).toBeUndefined();
@@ -35,7 +35,7 @@ test("with nothing given changes nothing but updatedAt", async () => {
   expect(await read(keyId)).toEqual({ ...before, updatedAt: expect.any(Number) });
 });
 
-describe("one field leaves the others as they are", () => {
+describe("one field leaves the others unchanged", () => {
   test.each([
     { name: "name", body: { name: "after" }, change: { name: "after" } },
     { name: "name removed", body: { name: null }, change: { name: undefined } },
@@ -61,7 +61,7 @@ describe("one field leaves the others as they are", () => {
     { name: "roles removed", body: { roles: [] }, change: { roles: undefined, permissions: ["direct.read"] } },
     { name: "limits removed by []", body: { ratelimits: [] }, change: { ratelimits: undefined } },
     { name: "limits removed by null", body: { ratelimits: null }, change: { ratelimits: undefined } },
-  ])("$name", async ({ body, change }) => {
+  ])("updateKey changes only one field: $name", async ({ body, change }) => {
     const { keyId } = await create();
     const before = await read(keyId);
     await update(keyId, body);
@@ -69,7 +69,7 @@ describe("one field leaves the others as they are", () => {
     expect(await read(keyId)).toEqual({ ...before, ...change, updatedAt: expect.any(Number) });
   });
 
-  test("externalId attaches to an identity, which is made when it is new", async () => {
+  test("updateKey with externalId links an existing or new identity", async () => {
     const { keyId } = await create();
     await update(keyId, { externalId: "user_after" });
     const first = (await read(keyId)).identity;
@@ -78,7 +78,7 @@ describe("one field leaves the others as they are", () => {
     expect((await read(other.keyId)).identity.id).toBe(first.id);
   });
 
-  test("a limit whose name stays keeps its id", async () => {
+  test("updateKey keeps the id of a limit whose name is unchanged", async () => {
     const { keyId } = await create({ ratelimits: [limit, { ...limit, name: "gone" }] });
     const before = (await read(keyId)).ratelimits.find(({ name }: { name: string }) => name === "requests");
     await update(keyId, {
@@ -124,7 +124,7 @@ describe("credits", () => {
       credits: { remaining: 4 },
       after: { remaining: 4 },
     },
-  ])("$name", async ({ before, credits, after }) => {
+  ])("updateKey with credits $name", async ({ before, credits, after }) => {
     const { keyId, key } = await create({ credits: before });
     await t.data("keys.verifyKey", { key, credits: { cost: 0 } });
     await update(keyId, { credits });
@@ -140,7 +140,7 @@ describe("credits", () => {
     { name: "daily with a day", before: limited, credits: { refill: { interval: "daily", amount: 1, refillDay: 1 } } },
     { name: "negative", before: limited, credits: { remaining: -1 } },
     { name: "an unknown member", before: limited, credits: { nope: 1 } },
-  ])("$name is 400 and changes nothing", async ({ before, credits }) => {
+  ])("updateKey with $name is 400 and changes nothing", async ({ before, credits }) => {
     const { keyId } = await create({ credits: before });
     const as = await read(keyId);
     const reply = await t.call("keys.updateKey", { keyId, name: "changed", permissions: ["never.made"], credits });
@@ -149,7 +149,7 @@ describe("credits", () => {
     expect(await read(keyId)).toEqual(as);
   });
 
-  test("set while the shared counter is ahead of what is stored: the next verification starts from the new value", async () => {
+  test("updateKey of credits overrides unsynced spending for the next verification", async () => {
     const { keyId, key } = await create({ credits: { remaining: 100 } });
     for (let i = 0; i < 5; i++) await t.data("keys.verifyKey", { key });
     expect((await read(keyId)).credits).toEqual({ remaining: 95 });
@@ -162,9 +162,9 @@ describe("credits", () => {
   });
 });
 
-describe("the very next verification sees", () => {
+describe("the next verification", () => {
   const codeOf = async (key: string, body: object = {}) => (await t.data("keys.verifyKey", { key, ...body })).code;
-  test("disabling and enabling", async () => {
+  test("updateKey of enabled applies to the next verification", async () => {
     const { keyId, key } = await create({});
     expect(await codeOf(key)).toBe("VALID");
     await update(keyId, { enabled: false });
@@ -173,14 +173,14 @@ describe("the very next verification sees", () => {
     expect(await codeOf(key)).toBe("VALID");
   });
 
-  test("an expiry in the past", async () => {
+  test("updateKey with an expiry in the past applies to the next verification", async () => {
     const { keyId, key } = await create({});
     expect(await codeOf(key)).toBe("VALID");
     await update(keyId, { expires: 0 });
     expect(await codeOf(key)).toBe("EXPIRED");
   });
 
-  test("roles, permissions, limits and the identity", async () => {
+  test("updateKey of roles, permissions, limits and identity applies to the next verification", async () => {
     const { keyId, key } = await create({});
     expect(await codeOf(key, { permissions: "role.read" })).toBe("INSUFFICIENT_PERMISSIONS");
     await update(keyId, {
@@ -200,8 +200,8 @@ describe("the very next verification sees", () => {
   });
 });
 
-describe("refusals", () => {
-  test("404 key, 403, 409, then 400 and 404 role", async () => {
+describe("rejections", () => {
+  test("updateKey reports 404 key, 403, 409, then 400 and 404 role", async () => {
     const { keyId } = await create();
     const reader = await t.rootKey(["api.*.read_key"]);
     const statusOf = async (body: object, rootKey?: string) =>
@@ -241,12 +241,12 @@ describe("refusals", () => {
     { body: { expires: 4_102_444_800_001 }, status: 400 },
     { body: { prefix: "abc" }, status: 400 },
     { body: { ratelimits: Array.from({ length: 51 }, (_, i) => ({ ...limit, name: `limit${i}` })) }, status: 400 },
-  ])("%j", async ({ body, status }) => {
+  ])("updateKey response to %j", async ({ body, status }) => {
     const { keyId } = await create({});
     expect((await t.call("keys.updateKey", { keyId, ...body })).status).toBe(status);
   });
 
-  test("a managed key is changed by its manager alone", async () => {
+  test("updateKey of a managed key is allowed to its manager only", async () => {
     const headers = { "Postern-Manager": "prod/Key/shop/managed" };
     const { keyId } = await t.data("keys.createKey", { apiId, name: "m" }, { headers });
     const direct = await t.call("keys.updateKey", { keyId, enabled: false });
@@ -260,7 +260,7 @@ describe("refusals", () => {
   });
 });
 
-test("concurrent updates of different fields lose none of them", async () => {
+test("concurrent updateKey calls of different fields lose no change", async () => {
   const { keyId } = await create({});
   await Promise.all([
     update(keyId, { name: "n" }),
@@ -280,7 +280,7 @@ test("concurrent updates of different fields lose none of them", async () => {
   });
 });
 
-test("writes key.update with key and API, and what came into being, under one correlation id", async () => {
+test("updateKey audits the key, its API and created objects under one correlation id", async () => {
   const workspace = await t.makeWorkspace();
   const as = { rootKey: workspace.rootKey };
   const { apiId: own } = await t.data("apis.createApi", { name: "abc" }, as);

@@ -60,7 +60,7 @@ const checked = fc.record({
   outcome: fc.record({ passed: fc.boolean(), remaining: count, resetMs: count }),
 });
 
-test("an answer is the very text that its schema's serializer writes of what it says", () => {
+test("verifyKey response text equals the output of its schema serializer", () => {
   fc.assert(
     fc.property(
       view,

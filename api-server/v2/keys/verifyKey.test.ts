@@ -33,13 +33,13 @@ const codeOf = async (...args: Parameters<typeof verify>): Promise<string> => (a
 const HOUR = 3_600_000;
 const limit = { name: "requests", limit: 10, duration: HOUR, autoApply: true };
 
-describe("the answer", () => {
-  test("for a plain key", async () => {
+describe("the response", () => {
+  test("verifyKey response for a minimal key", async () => {
     const { keyId, key } = await create();
     expect(await verify(key)).toEqual({ valid: true, code: "VALID", keyId, enabled: true });
   });
 
-  test("for a key with everything", async () => {
+  test("verifyKey response for a complete key", async () => {
     const shared = { ...limit, name: "shared", autoApply: false };
     const { identityId } = await t.data("identities.createIdentity", {
       externalId: "everything",
@@ -84,17 +84,17 @@ describe("the answer", () => {
 
 describe("NOT_FOUND", () => {
   const nothing = { valid: false, code: "NOT_FOUND" };
-  test("for an unknown key, a key's id, another case, and spaces around", async () => {
+  test("verifyKey is NOT_FOUND for unknown keys, key ids, other case and spaces", async () => {
     const { keyId, key } = await create();
     for (const wrong of ["nope", keyId, ` ${key}`, `${key} `, "ünïcode 🔑"])
       expect(await verify(wrong)).toEqual(nothing);
   });
 
-  test("for a root key", async () => {
+  test("verifyKey is NOT_FOUND for a root key", async () => {
     expect(await verify(t.workspace.rootKey)).toEqual(nothing);
   });
 
-  test("for another workspace's key, and for another API's when only one may be verified", async () => {
+  test("verifyKey is NOT_FOUND for keys of other workspaces and unpermitted APIs", async () => {
     const { key } = await create();
     const other = await t.makeWorkspace();
     expect(await verify(key, {}, other.rootKey)).toEqual(nothing);
@@ -105,17 +105,17 @@ describe("NOT_FOUND", () => {
     expect(await codeOf(ownKey, {}, rootKey)).toBe("VALID");
   });
 
-  test("through an unknown migration", async () => {
+  test("verifyKey with an unknown migration is NOT_FOUND", async () => {
     expect(await verify("pre_short_long", { migrationId: "mig_1" })).toEqual(nothing);
     expect((await t.call("keys.verifyKey", { key: "x", migrationId: "m".repeat(257) })).status).toBe(400);
   });
 
-  test("comes before the syntax of the query, and leaves no event", async () => {
+  test("verifyKey reports NOT_FOUND before query syntax and records no event", async () => {
     expect(await verify("nope", { permissions: "AND" })).toEqual(nothing);
     expect(events).toEqual([]);
   });
 
-  test("without any verify_key it is 403, for known and unknown keys alike", async () => {
+  test("verifyKey without any verify_key permission is 403 for all keys", async () => {
     const { key } = await create();
     const rootKey = await t.rootKey(["api.*.read_key"]);
     for (const asked of [key, "nope"]) {
@@ -124,7 +124,7 @@ describe("NOT_FOUND", () => {
     }
   });
 
-  test("is forgotten as soon as the key is there", async () => {
+  test("verifyKey forgets a missing key as soon as it exists", async () => {
     // Not even a hash can be chosen beforehand, so the key goes away and comes back behind the API.
     const { keyId, key } = await create();
     await t.deps.db.query("update keys set deleted_at = 1 where id = $1", [keyId]);
@@ -146,7 +146,7 @@ describe("precedence", () => {
     t.deps.projection.drop([{ workspaceId: t.workspace.id, kind: "workspace", id: t.workspace.id }]);
   };
 
-  test("each refusal hides all that come after it", async () => {
+  test("verifyKey reports each rejection before all later ones", async () => {
     const { apiId: strict } = await t.data("apis.createApi", { name: "strict" });
     const setIps = async (list: string[]) => {
       await t.deps.db.query("update apis set ip_allow_list = $2 where id = $1", [strict, list]);
@@ -175,13 +175,13 @@ describe("precedence", () => {
     expect(await codeOf(key)).toBe("VALID");
   });
 
-  test("a disabled workspace stops its root keys before any key is looked at", async () => {
+  test("disabled workspace rejects its root keys before any key lookup", async () => {
     await setWorkspace(false);
     expect((await t.call("keys.verifyKey", { key: "x" })).status).toBe(403);
     await setWorkspace(true);
   });
 
-  test("a key still lives in the millisecond of its expiry", async () => {
+  test("verifyKey accepts a key in the exact millisecond of its expiry", async () => {
     let nowMs = Date.now();
     const clock = await buildTestApp({ deps: () => ({ nowMs: () => nowMs }) });
     const { apiId: own } = await clock.data("apis.createApi", { name: "abc" });
@@ -204,13 +204,13 @@ describe("the permission query", () => {
     { query: "(users.view AND documents.read) OR nothing", code: "VALID" },
     { query: "users.edit", code: "INSUFFICIENT_PERMISSIONS" },
     { query: "documents", code: "INSUFFICIENT_PERMISSIONS" },
-  ])("$query: $code", async ({ query, code }) => {
+  ])("verifyKey with permission query $query: $code", async ({ query, code }) => {
     const { key } = await create({ permissions: ["documents.*", "users.view"] });
     expect(await codeOf(key, { permissions: query })).toBe(code);
   });
 
   test.each(["   ", "AND a", "a AND", "a AND ()", "(a AND b", "a b", "a,b"])(
-    "%j does not parse, even for a disabled key",
+    "verifyKey rejects invalid permission query %j even for a disabled key",
     async (query) => {
       const { key } = await create({ enabled: false });
       const reply = await t.call("keys.verifyKey", { key, permissions: query });
@@ -221,7 +221,7 @@ describe("the permission query", () => {
     },
   );
 
-  test("1000 characters of nesting do no harm", async () => {
+  test("verifyKey accepts a permission query with 1000 nesting characters", async () => {
     const { key } = await create({ permissions: ["a"] });
     expect(await codeOf(key, { permissions: `${"(".repeat(499)}a${")".repeat(499)}` })).toBe("VALID");
     expect((await t.call("keys.verifyKey", { key, permissions: "a".repeat(1001) })).status).toBe(400);
@@ -232,14 +232,14 @@ describe("rate limits", () => {
   const named = (data: { ratelimits: Array<{ name: string }> }, name: string) =>
     data.ratelimits.find((one) => one.name === name);
 
-  test("are exhausted exactly, by concurrent calls too", async () => {
+  test("verifyKey exhausts rate limits exactly, even concurrently", async () => {
     const { key } = await create({ ratelimits: [limit] });
     const codes = await Promise.all(Array.from({ length: 15 }, () => codeOf(key)));
     expect(codes.filter((code) => code === "VALID")).toHaveLength(10);
     expect(codes.filter((code) => code === "RATE_LIMITED")).toHaveLength(5);
   });
 
-  test("all or nothing: what another refuses is not charged, and says what is left", async () => {
+  test("verifyKey charges rate limits atomically and reports uncharged remainders", async () => {
     const { key } = await create({
       ratelimits: [
         { ...limit, name: "minute", limit: 12 },
@@ -254,7 +254,7 @@ describe("rate limits", () => {
     expect(refused.ratelimits.map(({ name }: { name: string }) => name)).toEqual(["minute", "month"]);
   });
 
-  test("two keys of one identity share its limit; a key's own of that name hides it", async () => {
+  test("verifyKey shares identity limits between keys unless a key limit shadows them", async () => {
     await t.data("identities.createIdentity", { externalId: "sharing", ratelimits: [{ ...limit, limit: 2 }] });
     const one = await create({ externalId: "sharing" });
     const other = await create({ externalId: "sharing" });
@@ -267,14 +267,14 @@ describe("rate limits", () => {
     expect([await codeOf(own.key), await codeOf(own.key)]).toEqual(["VALID", "RATE_LIMITED"]);
   });
 
-  test("one that is not applied by itself counts only when named", async () => {
+  test("verifyKey counts a limit without autoApply only when named", async () => {
     const { key } = await create({ ratelimits: [{ ...limit, autoApply: false, limit: 1 }] });
     for (let i = 0; i < 3; i++) expect(await verify(key)).not.toHaveProperty("ratelimits");
     const asked = { ratelimits: [{ name: "requests" }] };
     expect([await codeOf(key, asked), await codeOf(key, asked)]).toEqual(["VALID", "RATE_LIMITED"]);
   });
 
-  test("cost 0 makes an applied one a mere check", async () => {
+  test("verifyKey with cost 0 checks an applied limit without charging", async () => {
     const { key } = await create({ ratelimits: [{ ...limit, limit: 1 }] });
     const check = { ratelimits: [{ name: "requests", cost: 0 }] };
     for (let i = 0; i < 3; i++) expect(await codeOf(key, check)).toBe("VALID");
@@ -283,7 +283,7 @@ describe("rate limits", () => {
     expect(await codeOf(key)).toBe("RATE_LIMITED");
   });
 
-  test("one given in the request is used as it is; a missing half comes from the stored one", async () => {
+  test("verifyKey uses inline limits and completes them from stored ones", async () => {
     const { key } = await create({ ratelimits: [{ ...limit, autoApply: false }] });
     expect(
       (await verify(key, { ratelimits: [{ name: "ad hoc", limit: 5, duration: HOUR, cost: 2 }] })).ratelimits,
@@ -305,7 +305,7 @@ describe("rate limits", () => {
     expect(await codeOf(key, { ratelimits: [{ name: "none at all", limit: 0, duration: HOUR }] })).toBe("RATE_LIMITED");
   });
 
-  test("one that is not attached is 412, and nothing has been counted", async () => {
+  test("verifyKey with an unknown limit is 412 and charges nothing", async () => {
     const { keyId, key } = await create({ externalId: "named", ratelimits: [limit] });
     for (const entry of [{ name: "unknown" }, { name: "unknown", limit: 5 }, { name: "unknown", duration: HOUR }]) {
       const reply = await t.call("keys.verifyKey", { key, ratelimits: [entry] });
@@ -315,7 +315,7 @@ describe("rate limits", () => {
     expect(await verify(key)).toMatchObject({ ratelimits: [{ remaining: 9 }] });
   });
 
-  test("of entries with one name the last counts", async () => {
+  test("verifyKey uses the last of several limit entries with one name", async () => {
     const { key } = await create();
     const entry = { name: "ad hoc", duration: HOUR };
     expect(
@@ -324,7 +324,7 @@ describe("rate limits", () => {
     ).toMatchObject([{ limit: 7, remaining: 6 }]);
   });
 
-  test("credits are not spent when a limit refuses; limits stay charged when credits refuse", async () => {
+  test("verifyKey spends no credits on a limit rejection but keeps charged limits", async () => {
     const { key } = await create({ credits: { remaining: 1 }, ratelimits: [{ ...limit, limit: 2 }] });
     expect(await verify(key)).toMatchObject({ code: "VALID", credits: 0 });
     expect(await verify(key)).toMatchObject({ code: "USAGE_EXCEEDED", credits: 0, ratelimits: [{ remaining: 0 }] });
@@ -333,7 +333,7 @@ describe("rate limits", () => {
 });
 
 describe("credits", () => {
-  test("are spent by cost, never below 0, and not at all when there are too few", async () => {
+  test("verifyKey spends credits by cost, never below 0 or partially", async () => {
     const { key } = await create({ credits: { remaining: 5 } });
     expect(await verify(key, { credits: { cost: 15 } })).toMatchObject({
       code: "USAGE_EXCEEDED",
@@ -345,13 +345,13 @@ describe("credits", () => {
     expect(await verify(key)).toMatchObject({ code: "USAGE_EXCEEDED", credits: 0 });
   });
 
-  test("are never overspent by concurrent calls", async () => {
+  test("concurrent verifyKey calls never overspend credits", async () => {
     const { key } = await create({ credits: { remaining: 10 } });
     const codes = await Promise.all(Array.from({ length: 25 }, () => codeOf(key)));
     expect(codes.filter((code) => code === "VALID")).toHaveLength(10);
   });
 
-  test("of an unlimited key are ignored and not shown", async () => {
+  test("verifyKey ignores the credit cost of an unlimited key", async () => {
     const { key } = await create();
     expect(await verify(key, { credits: { cost: 1_000_000_000_000 } })).toEqual({
       valid: true,
@@ -361,14 +361,14 @@ describe("credits", () => {
     });
   });
 
-  test("are shown also when they were not reached", async () => {
+  test("verifyKey returns credits even if an earlier check rejects", async () => {
     const { key } = await create({ enabled: false, credits: { remaining: 5 } });
     expect(await verify(key)).toMatchObject({ code: "DISABLED", credits: 5 });
   });
 });
 
 describe("recording", () => {
-  test("one event for each verification that got past the query, whatever its code", async () => {
+  test("verifyKey records one event for each verification after query parsing", async () => {
     const { keyId, key } = await create({ externalId: "recorded", credits: { remaining: 3 } });
     const { body } = await t.call("keys.verifyKey", { key, tags: ["a", "b"], credits: { cost: 2 } });
     await verify(key, { credits: { cost: 2 } });
@@ -397,7 +397,7 @@ describe("recording", () => {
     expect(JSON.stringify(events)).not.toContain(key);
   });
 
-  test("leaves no audit event", async () => {
+  test("verifyKey writes no audit entry", async () => {
     const { key } = await create();
     const before = (await t.audit()).length;
     await verify(key);
@@ -444,7 +444,7 @@ describe("bounds", () => {
     },
     { name: "apiId, which v2 does not have", body: { apiId: "api_1234" }, status: 400, location: "body.apiId" },
     { name: "no limits", body: { ratelimits: [] }, status: 200 },
-  ])("$name: $status", async ({ body, status, location }) => {
+  ])("verifyKey bounds: $name: $status", async ({ body, status, location }) => {
     const { key } = await create();
     const reply = await t.call("keys.verifyKey", { key, ...body });
     expect(reply.status).toBe(status);
@@ -452,7 +452,7 @@ describe("bounds", () => {
   });
 });
 
-test("goes on from what is cached while the database is away; what is not cached is 500", async () => {
+test("verifyKey serves cached keys without the database and fails with 500 otherwise", async () => {
   const lost = await buildTestApp();
   const { apiId: own } = await lost.data("apis.createApi", { name: "abc" });
   const { key } = await lost.data("keys.createKey", { apiId: own, credits: { remaining: 5 }, ratelimits: [limit] });
@@ -473,7 +473,7 @@ test("goes on from what is cached while the database is away; what is not cached
 });
 
 describe("the client's address", () => {
-  test("is the connection's, or what a trusted proxy says", async () => {
+  test("verifyKey uses the address of the connection or of a trusted proxy", async () => {
     const proxied = await buildTestApp({ trustedProxies: ["127.0.0.1", "10.1.0.0/16"] });
     const { apiId: own } = await proxied.data("apis.createApi", { name: "abc" });
     await proxied.deps.db.query("update apis set ip_allow_list = '{203.0.113.7, 2001:db8::1}' where id = $1", [own]);

@@ -13,7 +13,7 @@ afterAll(() => t.close());
 const create = (body: object = {}) => t.data("keys.createKey", { apiId, ...body });
 const whoami = (key: string) => t.data("keys.whoami", { key });
 
-test("returns what getKey returns for the key with this string", async () => {
+test("whoami returns the same fields as getKey for a key string", async () => {
   const { keyId, key } = await create({
     prefix: "prod",
     name: "named",
@@ -30,7 +30,7 @@ test("returns what getKey returns for the key with this string", async () => {
   expect(JSON.stringify(described)).not.toContain(key);
 });
 
-test("verifies nothing: neither limit nor credit is used, no event and no audit row is written", async () => {
+test("whoami charges nothing and records neither event nor audit entry", async () => {
   const { key } = await create({
     credits: { remaining: 1 },
     ratelimits: [{ name: "requests", limit: 1, duration: 3_600_000, autoApply: true }],
@@ -42,12 +42,12 @@ test("verifies nothing: neither limit nor credit is used, no event and no audit 
   expect(await whoami(key)).not.toHaveProperty("lastUsedAt");
 });
 
-test("returns a disabled key and an expired one", async () => {
+test("whoami returns disabled and expired keys", async () => {
   const { key } = await create({ enabled: false, expires: 0 });
   expect(await whoami(key)).toMatchObject({ enabled: false, expires: 0 });
 });
 
-describe("404, in the same words and without the secret,", () => {
+describe("404 without the secret", () => {
   const refusalOf = async (key: string, rootKey?: string) => {
     const { status, body } = await t.call("keys.whoami", { key }, rootKey === undefined ? {} : { rootKey });
     expect(status).toBe(404);
@@ -56,7 +56,7 @@ describe("404, in the same words and without the secret,", () => {
     return body.error;
   };
 
-  test("for an unknown string, a root key, a deleted key, one of a deleted API, and another workspace's", async () => {
+  test("whoami responds 404 alike to unknown, root, deleted and foreign keys", async () => {
     const unknown = await refusalOf("nobody_has_this");
     expect(await refusalOf(t.workspace.rootKey)).toEqual(unknown);
     const deleted = await create();
@@ -72,7 +72,7 @@ describe("404, in the same words and without the secret,", () => {
     expect(await refusalOf(mine.key, stranger.rootKey)).toEqual(unknown);
   });
 
-  test("before 403", async () => {
+  test("whoami reports 404 before 403", async () => {
     const rootKey = await t.rootKey(["api.*.update_key"]);
     await refusalOf("nobody_has_this", rootKey);
     const { key } = await create();
@@ -90,6 +90,6 @@ test.each([
   { body: { key: null }, status: 400 },
   { body: {}, status: 400 },
   { body: { key: "k", decrypt: true }, status: 400 },
-])("takes a secret of 1 to 512 characters, and nothing else: $status", async ({ body, status }) => {
+])("whoami accepts key strings of 1 to 512 characters: $status", async ({ body, status }) => {
   expect((await t.call("keys.whoami", body)).status).toBe(status);
 });

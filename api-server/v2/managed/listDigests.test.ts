@@ -28,7 +28,7 @@ const CHANGES = [
 ];
 
 describe("the digest of a role", () => {
-  test.each(CHANGES)("changes with: %s", async (change) => {
+  test.each(CHANGES)("role digest changes with %s", async (change) => {
     const manager = `roles/Role/shop/r${CHANGES.indexOf(change)}`;
     const name = `role-${CHANGES.indexOf(change)}`;
     const body = { name, description: "Edits.", permissions: ["z.read", "A.Read", "a.write"] };
@@ -39,7 +39,7 @@ describe("the digest of a role", () => {
     expect(await digestOf("role", manager)).not.toBe(before);
   });
 
-  test("is the same whatever the order in which its permissions came", async () => {
+  test("role digest is independent of the order of permissions", async () => {
     const manager = "order/Role/shop/it";
     const body = { name: "ordered", permissions: ["b.read", "a.read"] };
     const { roleId } = await api.data("permissions.createRole", body, as(manager));
@@ -51,7 +51,7 @@ describe("the digest of a role", () => {
   });
 });
 
-test("the digest of an override changes with each of its settings, and with the manager of its namespace", async () => {
+test("override digest changes with each setting and its namespace manager", async () => {
   const manager = "overrides/RatelimitOverride/shop/it";
   const namespaceManager = "overrides/RatelimitNamespace/shop/it";
   const { namespaceId } = await api.data("ratelimit.createNamespace", { name: "limits" }, as(namespaceManager));
@@ -75,7 +75,7 @@ test("the digest of an override changes with each of its settings, and with the 
   expect(await list("namespace", "overrides")).toEqual([]);
 });
 
-test("the digest of a namespace changes with its name", async () => {
+test("namespace digest changes with its name", async () => {
   const manager = "namespaces/RatelimitNamespace/shop/it";
   const { namespaceId } = await api.data("ratelimit.createNamespace", { name: "one" }, as(manager));
   const before = await digestOf("namespace", manager);
@@ -83,7 +83,7 @@ test("the digest of a namespace changes with its name", async () => {
   expect(await digestOf("namespace", manager)).not.toBe(before);
 });
 
-test("pages have each object of the cluster once, and none of another cluster, of another workspace or without a manager", async () => {
+test("listDigests pages each managed object of the cluster once", async () => {
   const managers = Array.from({ length: 7 }, (_, i) => `paged/Role/shop/r${i}`);
   for (const manager of managers) {
     await api.data("permissions.createRole", { name: `paged-${manager.at(-1)}`, permissions: [] }, as(manager));

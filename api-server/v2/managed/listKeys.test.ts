@@ -15,7 +15,7 @@ const list = (manager: string, options?: object) => api.call("managed.listKeys",
 const idsOf = (keys: Array<{ keyId: string }>) => keys.map(({ keyId }) => keyId);
 
 describe("listKeys", () => {
-  test("lists a manager's live keys, whatever their API and name, the newest first", async () => {
+  test("managed.listKeys returns live keys of a manager, newest first", async () => {
     const manager = "main/ApiKey/shop/orders";
     const { apiId: otherId } = await api.data("apis.createApi", { name: "bills" });
     const make = (body: object, by = manager): Promise<{ keyId: string; key: string }> =>
@@ -51,7 +51,7 @@ describe("listKeys", () => {
     expect(Math.abs(reply.body.data.now - api.deps.nowMs())).toBeLessThan(60_000);
   });
 
-  test("has none for a manager without keys, of another workspace too", async () => {
+  test("managed.listKeys is empty for a manager without keys or of another workspace", async () => {
     const manager = "main/ApiKey/shop/none";
     await api.data("keys.createKey", { apiId, name: "a" }, as(manager));
     const other = await api.makeWorkspace();
@@ -60,7 +60,7 @@ describe("listKeys", () => {
     expect(idsOf((await list(manager)).body.data.keys)).toHaveLength(1);
   });
 
-  test("lists the newest hundred", async () => {
+  test("managed.listKeys returns the newest 100 keys", async () => {
     const manager = "main/ApiKey/shop/many";
     const made: string[] = [];
     for (let n = 0; n < 101; n++) {

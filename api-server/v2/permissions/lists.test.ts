@@ -26,7 +26,7 @@ describe.each([
   const namesOf = async (search: string, options: CallOptions): Promise<string[]> =>
     (await list({ search }, options)).map(({ name }: { name: string }) => name).sort();
 
-  test("pages through all of the workspace in the order of the ids", async () => {
+  test("permission and role lists page the whole workspace by id", async () => {
     const options = await t.makeWorkspace();
     const ids: string[] = [];
     for (let i = 0; i < 5; i++) ids.push(await createOne({ name: `n${i}` }, options));
@@ -44,7 +44,7 @@ describe.each([
     expect(await list({ cursor: "" }, options)).toHaveLength(5);
   });
 
-  test("searches in all texts, whatever the case, and takes every character as it is", async () => {
+  test("permission and role lists search all texts case-insensitively without wildcards", async () => {
     const options = await t.makeWorkspace();
     const id = await createOne({ name: "Café Owners", description: "100% of\\them" }, options);
     await createOne({ name: "under_score", description: "DESCRIBED" }, options);
@@ -78,19 +78,19 @@ describe.each([
     { body: { search: "s".repeat(256) }, status: 200 },
     { body: { search: "s".repeat(257) }, status: 400 },
     { body: { nope: 1 }, status: 400 },
-  ])("takes $body: $status", async ({ body, status }) => {
+  ])("permission and role lists with $body: $status", async ({ body, status }) => {
     expect((await t.call(path, body)).status).toBe(status);
   });
 });
 
-test("listPermissions searches in slugs too", async () => {
+test("listPermissions also searches slugs", async () => {
   const options = await t.makeWorkspace();
   const id = await create({ name: "Name", slug: "documents.Read" }, options);
   const found = await t.data("permissions.listPermissions", { search: "S.READ" }, options);
   expect(found).toEqual([{ id, name: "Name", slug: "documents.Read" }]);
 });
 
-test("listRoles shows each role as getRole does", async () => {
+test("listRoles returns each role as getRole does", async () => {
   const options = await t.makeWorkspace();
   for (const [name, permissions] of Object.entries({ a: ["z", "y"], b: ["y"], c: [] })) {
     await t.data("permissions.createRole", { name, permissions, description: name === "b" ? "second" : "" }, options);

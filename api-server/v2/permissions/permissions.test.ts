@@ -20,7 +20,7 @@ const kindOf = (reply: Reply): string => reply.body.error.type.split("/").at(-1)
 const auditOf = async (id: string) => (await t.audit()).filter(({ targets }) => targets.some((one) => one.id === id));
 
 describe("createPermission", () => {
-  test("makes one, with one audit row", async () => {
+  test("createPermission creates one permission with one audit entry", async () => {
     const body = { name: "Read documents", slug: "documents.read", description: "All of them" };
     const { permissionId } = await t.data("permissions.createPermission", body);
     expect(permissionId).toMatch(/^perm_[a-zA-Z0-9]{16}$/);
@@ -36,7 +36,7 @@ describe("createPermission", () => {
     ]);
   });
 
-  test("a slug is unique whatever its case; a name need not be", async () => {
+  test("createPermission requires a case-insensitively unique slug, but no unique name", async () => {
     await t.data("permissions.createPermission", { name: "same", slug: "Case.Slug" });
     const reply = await t.call("permissions.createPermission", { name: "same", slug: "case.slug" });
     expect(reply.status).toBe(409);
@@ -44,14 +44,14 @@ describe("createPermission", () => {
     expect((await t.call("permissions.createPermission", { name: "same", slug: "another" })).status).toBe(200);
   });
 
-  test("of hundred creators of a slug one succeeds", async () => {
+  test("createPermission succeeds for one of 100 concurrent calls", async () => {
     const replies = await Promise.all(
       Array.from({ length: 100 }, () => t.call("permissions.createPermission", { name: "n", slug: "crowd" })),
     );
     expect(replies.map(({ status }) => status).sort()).toEqual([200, ...Array(99).fill(409)]);
   });
 
-  test("another workspace's slug does not stand in the way", async () => {
+  test("createPermission accepts a slug of another workspace", async () => {
     const other = await t.makeWorkspace();
     const body = { name: "n", slug: "shared.slug" };
     await t.data("permissions.createPermission", body);
@@ -64,7 +64,7 @@ describe("createPermission", () => {
     { name: "a description of 512", body: { description: "d".repeat(512) } },
     { name: "the empty description", body: { description: "" } },
     { name: "every character of a slug", body: { slug: "aZ09_:-.*" } },
-  ])("takes $name", async ({ body }) => {
+  ])("createPermission accepts $name", async ({ body }) => {
     const reply = await t.call("permissions.createPermission", { name: "n", slug: unique("s"), ...body });
     expect(reply.status).toBe(200);
   });
@@ -78,13 +78,13 @@ describe("createPermission", () => {
     { field: "slug", value: "a/b" },
     { field: "description", value: "d".repeat(513) },
     { field: "description", value: null },
-  ])("refuses $field $value", async ({ field, value }) => {
+  ])("createPermission rejects $field $value", async ({ field, value }) => {
     const reply = await t.call("permissions.createPermission", { name: "n", slug: unique("s"), [field]: value });
     expect(reply.status).toBe(400);
     expect(reply.body.error.errors[0].location).toBe(`body.${field}`);
   });
 
-  test("says 403 before 409", async () => {
+  test("createPermission reports 403 before 409", async () => {
     const reply = await t.call(
       "permissions.createPermission",
       { name: "n", slug: "crowd" },
@@ -96,7 +96,7 @@ describe("createPermission", () => {
 });
 
 describe("getPermission", () => {
-  test("by id or by slug in any case; where both fit the id wins", async () => {
+  test("getPermission accepts id or case-insensitive slug and prefers the id", async () => {
     const id = await create({ slug: "Read.Me", description: "All of it" });
     const expected = { id, name: "Some name", slug: "Read.Me", description: "All of it" };
     expect(await t.data("permissions.getPermission", { permission: id })).toEqual(expected);
@@ -106,7 +106,7 @@ describe("getPermission", () => {
     expect((await t.data("permissions.getPermission", { permission: disguised })).slug).toBe(id);
   });
 
-  test("leaves out an empty description", async () => {
+  test("getPermission omits an empty description", async () => {
     const permission = await create({ slug: "plain", description: "" });
     const expected = { id: permission, name: "Some name", slug: "plain" };
     expect(await t.data("permissions.getPermission", { permission })).toEqual(expected);
@@ -114,7 +114,7 @@ describe("getPermission", () => {
 });
 
 describe("updatePermission", () => {
-  test("changes what is given and keeps the slug; null and the empty text remove the description", async () => {
+  test("updatePermission changes given fields, keeps the slug and clears with null", async () => {
     const id = await create({ slug: "fixed.slug", description: "old" });
     const read = () => t.data("permissions.getPermission", { permission: id });
     await t.data("permissions.updatePermission", { permission: "FIXED.SLUG", name: "New name" });
@@ -136,14 +136,14 @@ describe("updatePermission", () => {
     { field: "name", value: null },
     { field: "description", value: "d".repeat(513) },
     { field: "slug", value: "other" },
-  ])("refuses $field $value", async ({ field, value }) => {
+  ])("updatePermission rejects $field $value", async ({ field, value }) => {
     const reply = await t.call("permissions.updatePermission", { permission: "perm_nobody", [field]: value });
     expect(reply.status).toBe(400);
     expect(reply.body.error.errors[0].location).toBe(`body.${field}`);
   });
 });
 
-test("a key is given a role and a permission while they are being changed, and does not wait for that", async () => {
+test("updatePermission does not block assigning the permission to a key", async () => {
   const { roleId } = await t.data("permissions.createRole", { name: "busy.role" });
   const { permissionId } = await t.data("permissions.createPermission", { name: "busy", slug: "busy.permission" });
   const { id: workspaceId } = t.workspace;
@@ -160,7 +160,7 @@ test("a key is given a role and a permission while they are being changed, and d
 });
 
 describe("deletePermission", () => {
-  test("is for good: keys and roles lose it in the very next verification, and its slug is free", async () => {
+  test("deletePermission removes it from keys and roles immediately and frees the slug", async () => {
     const id = await create({ slug: "doomed" });
     const { roleId } = await t.data("permissions.createRole", { name: "Holder", permissions: ["doomed", "kept"] });
     const direct = await t.data("keys.createKey", { apiId, permissions: ["doomed"] });
@@ -180,7 +180,7 @@ describe("deletePermission", () => {
     expect((await auditOf(id)).map(({ event }) => event)).toContain("permission.delete");
   });
 
-  test("marks each key and role that had it as changed, for the pods to hear", async () => {
+  test("deletePermission writes outbox entries for its keys and roles", async () => {
     const id = await create({ slug: "projected" });
     const { roleId } = await t.data("permissions.createRole", { name: unique("role"), permissions: ["projected"] });
     const { keyId } = await t.data("keys.createKey", { apiId, permissions: ["projected"] });
@@ -193,7 +193,7 @@ describe("deletePermission", () => {
     ]);
   });
 
-  test("of several who delete one at the same time, one does", async () => {
+  test("deletePermission succeeds for one of several concurrent calls", async () => {
     const permission = await create();
     const calls = Array.from({ length: 6 }, () => t.call("permissions.deletePermission", { permission }));
     expect((await Promise.all(calls)).map(({ status }) => status).sort()).toEqual([200, 404, 404, 404, 404, 404]);
@@ -201,7 +201,7 @@ describe("deletePermission", () => {
 });
 
 test.each(["permissions.getPermission", "permissions.updatePermission", "permissions.deletePermission"])(
-  "%s bounds what names it",
+  "%s limits the length of the permission identifier",
   async (path) => {
     for (const permission of ["", "p".repeat(129), "a b", null, 1]) {
       expect((await t.call(path, { permission })).status).toBe(400);

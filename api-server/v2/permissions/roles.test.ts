@@ -16,7 +16,7 @@ const createRole = async (body: object = {}): Promise<string> =>
   (await api.data("permissions.createRole", { name: unique("role"), ...body })).roleId;
 
 describe("createRole", () => {
-  test("makes the role, its new permissions and the links under one correlation id", async () => {
+  test("createRole creates role, permissions and links under one correlation id", async () => {
     await api.data("permissions.createPermission", { name: "Known", slug: "Known.Slug" });
     const roleId = await createRole({ name: "Editor", permissions: ["b.new", "known.slug", "a.new", "B.NEW"] });
     const role = await api.data("permissions.getRole", { role: "editor" });
@@ -49,12 +49,12 @@ describe("createRole", () => {
     ]);
   });
 
-  test("an empty description and no permissions are left out of what is read", async () => {
+  test("created role omits an empty description and an empty permission list", async () => {
     const roleId = await createRole({ name: "Bare", description: "", permissions: [] });
     expect(await api.data("permissions.getRole", { role: roleId })).toEqual({ id: roleId, name: "Bare" });
   });
 
-  test("a name is unique whatever its case, and a refusal leaves no permission behind", async () => {
+  test("createRole requires a case-insensitively unique name and is atomic", async () => {
     await createRole({ name: "Ünique Ä" });
     const reply = await api.call("permissions.createRole", { name: "ünique ä", permissions: ["left.behind"] });
     expect(reply.status).toBe(409);
@@ -63,7 +63,7 @@ describe("createRole", () => {
     expect(rowCount).toBe(0);
   });
 
-  test("of hundred creators of a role one succeeds, and all share its permissions", async () => {
+  test("createRole succeeds for one of 100 concurrent calls", async () => {
     const replies = await Promise.all(
       Array.from({ length: 100 }, (_, i) =>
         api.call("permissions.createRole", { name: i % 2 ? "crowd" : "CROWD", permissions: ["crowd.b", "crowd.a"] }),
@@ -72,7 +72,7 @@ describe("createRole", () => {
     expect(replies.map(({ status }) => status).sort()).toEqual([200, ...Array(99).fill(409)]);
   });
 
-  test("hundred roles with the same new slugs share one permission each", async () => {
+  test("100 concurrent createRole calls share each new permission", async () => {
     const names = Array.from({ length: 100 }, (_, i) => `sharing${i}`);
     const slugs = ["share.a", "share.b", "share.c"];
     const replies = await Promise.all(
@@ -89,7 +89,7 @@ describe("createRole", () => {
     { held: [], missing: "rbac.*.create_role", permissions: [] },
     { held: ["create_role"], missing: "rbac.*.add_permission_to_role", permissions: ["documents.read"] },
     { held: ["create_role", "add_permission_to_role"], missing: "rbac.*.create_permission", permissions: ["new.slug"] },
-  ])("without $missing it is 403, also where the name is taken", async ({ held, missing, permissions }) => {
+  ])("createRole without $missing is 403 even if the name exists", async ({ held, missing, permissions }) => {
     await api.call("permissions.createRole", { name: "taken" });
     const rootKey = await api.rootKey(["rbac.*.read_role", ...held.map((action) => `rbac.*.${action}`)]);
     const reply = await api.call("permissions.createRole", { name: "taken", permissions }, { rootKey });
@@ -97,7 +97,7 @@ describe("createRole", () => {
     expect(reply.body.error.detail).toContain(missing);
   });
 
-  test("slugs that exist need no create_permission, and no slugs no add_permission_to_role", async () => {
+  test("createRole needs create_permission only for new slugs", async () => {
     const adding = await api.rootKey(["rbac.*.create_role", "rbac.*.add_permission_to_role"]);
     await api.data(
       "permissions.createRole",
@@ -115,19 +115,19 @@ describe("createRole", () => {
     { field: "permissions", value: null },
     { field: "permissions[0]", value: [""], at: "permissions" },
     { field: "permissions[1]", value: ["a", "a b"], at: "permissions" },
-  ])("refuses $field $value", async ({ field, value, at }) => {
+  ])("createRole rejects $field $value", async ({ field, value, at }) => {
     const reply = await api.call("permissions.createRole", { name: unique("r"), [at ?? field]: value });
     expect(reply.status).toBe(400);
     expect(reply.body.error.errors[0].location).toBe(`body.${field}`);
   });
 
-  test("takes a name of 128 characters of any sort", async () => {
+  test("createRole accepts any name of 128 characters", async () => {
     await createRole({ name: "ß *".repeat(43).slice(0, 128) });
   });
 });
 
 describe("getRole", () => {
-  test("by id or by name in any case; where both fit the id wins", async () => {
+  test("getRole accepts id or case-insensitive name and prefers the id", async () => {
     const roleId = await createRole({ name: "Reader" });
     const named = await createRole({ name: roleId });
     expect((await api.data("permissions.getRole", { role: "rEADER" })).id).toBe(roleId);
@@ -137,7 +137,7 @@ describe("getRole", () => {
 });
 
 describe("updateRole", () => {
-  test("changes what is given, null and the empty text remove the description, nothing changes nothing", async () => {
+  test("updateRole changes only given fields, and null or empty text clears the description", async () => {
     const roleId = await createRole({ name: "Before", description: "old" });
     await api.data("permissions.updateRole", { role: "before", name: "After" });
     expect(await api.data("permissions.getRole", { role: roleId })).toEqual({
@@ -154,7 +154,7 @@ describe("updateRole", () => {
     expect((await auditOf(roleId)).filter(({ event }) => event === "role.update")).toHaveLength(3);
   });
 
-  test("another's name is 409, its own in another case is not", async () => {
+  test("updateRole with another role's name is 409, but its case may change", async () => {
     await createRole({ name: "Occupied" });
     const roleId = await createRole({ name: "Free" });
     const reply = await api.call("permissions.updateRole", { role: roleId, name: "occupied" });
@@ -165,7 +165,7 @@ describe("updateRole", () => {
 });
 
 describe("setRolePermissions", () => {
-  test("replaces all, returns them by slug, and writes only what changed", async () => {
+  test("setRolePermissions replaces all permissions and writes only differences", async () => {
     const roleId = await createRole({ name: "Set", permissions: ["keep", "drop"] });
     const reply = await api.call("permissions.setRolePermissions", { roleId, permissions: ["z.new", "KEEP", "keep"] });
     const { data, meta } = reply.body;
@@ -184,13 +184,13 @@ describe("setRolePermissions", () => {
     expect(await api.data("permissions.getRole", { role: roleId })).toEqual({ id: roleId, name: "Set" });
   });
 
-  test("is by id alone", async () => {
+  test("setRolePermissions accepts only a role id", async () => {
     await createRole({ name: "ByName" });
     const reply = await api.call("permissions.setRolePermissions", { roleId: "ByName", permissions: [] });
     expect(kindOf(reply)).toBe("role_not_found");
   });
 
-  test("says 403 for either grant before 404, and for a new slug after it", async () => {
+  test("setRolePermissions reports 403 before 404, and create_permission after it", async () => {
     const missing = { roleId: "role_missing", permissions: ["brand.new"] };
     for (const action of ["add_permission_to_role", "remove_permission_from_role"]) {
       const reply = await api.call("permissions.setRolePermissions", missing, {
@@ -207,7 +207,7 @@ describe("setRolePermissions", () => {
     expect(reply.body.error.detail).toContain("rbac.*.create_permission");
   });
 
-  test("calls at the same time follow each other: one of the sets is the result", async () => {
+  test("concurrent setRolePermissions calls are serialized", async () => {
     const roleId = await createRole();
     const sets = Array.from({ length: 20 }, (_, i) => [`race.${i}a`, `race.${i}b`]);
     await Promise.all(sets.map((permissions) => api.data("permissions.setRolePermissions", { roleId, permissions })));
@@ -220,7 +220,7 @@ describe("setRolePermissions", () => {
     { field: "roleId", value: "r".repeat(256) },
     { field: "roleId", value: "role x" },
     { field: "permissions", value: undefined },
-  ])("refuses $field $value", async ({ field, value }) => {
+  ])("setRolePermissions rejects $field $value", async ({ field, value }) => {
     const reply = await api.call("permissions.setRolePermissions", {
       roleId: "role_1",
       permissions: [],
@@ -232,7 +232,7 @@ describe("setRolePermissions", () => {
 });
 
 describe("deleteRole", () => {
-  test("deletes for good, takes it from its keys, and frees the name", async () => {
+  test("deleteRole is permanent, removes it from keys and frees the name", async () => {
     const { apiId } = await api.data("apis.createApi", { name: "orders" });
     const roleId = await createRole({ name: "Doomed", permissions: ["doomed.slug"] });
     const { keyId, key } = await api.data("keys.createKey", { apiId, roles: ["doomed"] });
@@ -247,7 +247,7 @@ describe("deleteRole", () => {
   });
 });
 
-test("a role that keys have is not deleted with unlessHeld, and says how many have it; deleted keys do not count", async () => {
+test("deleteRole with onlyIfUnused is rejected with the number of live keys", async () => {
   const roleId = await createRole({ name: "Held", permissions: ["held.read"] });
   const { apiId } = await api.data("apis.createApi", { name: "held" });
   const keys = await Promise.all(
@@ -265,13 +265,13 @@ test("a role that keys have is not deleted with unlessHeld, and says how many ha
 });
 
 test.each(["permissions.getRole", "permissions.deleteRole", "permissions.updateRole"])(
-  "%s refuses a role of 0 or 129 characters",
+  "%s rejects a role identifier of 0 or 129 characters",
   async (path) => {
     for (const role of ["", "r".repeat(129)]) expect((await api.call(path, { role })).status).toBe(400);
   },
 );
 
-test.each(["permissions.createRole", "permissions.setRolePermissions"])("%s takes 1,000 slugs", async (path) => {
+test.each(["permissions.createRole", "permissions.setRolePermissions"])("%s accepts 1,000 slugs", async (path) => {
   const permissions = Array.from({ length: 1000 }, (_, i) => `bulk.${i}`);
   const body = path.endsWith("createRole")
     ? { name: "Bulk" }

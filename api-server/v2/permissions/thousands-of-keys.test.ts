@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => t.close());
 
-test("a role or permission of 7,000 keys is deleted in parts, and every one of them is marked as changed", async () => {
+test("role or permission of 7,000 keys is deleted in batches with outbox entries", async () => {
   const { db } = t.deps;
   const { roleId } = await t.data("permissions.createRole", { name: "Everybody" });
   const { permissionId } = await t.data("permissions.createPermission", { name: "All", slug: "everybody" });

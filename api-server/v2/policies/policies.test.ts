@@ -37,7 +37,7 @@ const aBody = (change: object = {}) => ({
 });
 
 describe("setPolicy", () => {
-  test("stores a policy that getPolicy returns unchanged, by id and by name", async () => {
+  test("setPolicy stores a policy that getPolicy returns by id and name", async () => {
     const scopes = [
       { kind: "name", name: "writes" },
       { kind: "namespace", namespaceId: "rlns_1" },
@@ -84,7 +84,7 @@ describe("setPolicy", () => {
     expect(await auditOf(policyId)).toMatchObject([{ event: "policy.create" }]);
   });
 
-  test("the same again changes nothing; every change makes the next version", async () => {
+  test("setPolicy with an equal policy changes nothing, otherwise increments the version", async () => {
     const body = aBody();
     const { policyId } = await api.data("policies.setPolicy", body);
     expect(await api.data("policies.setPolicy", body)).toEqual({ policyId, version: 1 });
@@ -98,7 +98,7 @@ describe("setPolicy", () => {
     ]);
   });
 
-  test("of one uid an older generation is outdated; another uid replaces", async () => {
+  test("setPolicy rejects an older generation of one uid and accepts another uid", async () => {
     const body = aBody({ generation: 5 });
     const { policyId } = await api.data("policies.setPolicy", body);
     const reply = await api.call("policies.setPolicy", { ...body, generation: 4 });
@@ -109,7 +109,7 @@ describe("setPolicy", () => {
     expect(await api.data("policies.setPolicy", other)).toEqual({ policyId, version: 2 });
   });
 
-  test("hundred callers end on one policy, with the newest generation", async () => {
+  test("100 concurrent setPolicy calls keep the newest generation", async () => {
     const body = aBody();
     const replies = await Promise.all(
       Array.from({ length: 100 }, (_, i) => api.call("policies.setPolicy", { ...body, generation: i + 1 })),
@@ -135,13 +135,13 @@ describe("setPolicy", () => {
     { name: "a wrong type", change: { rules: [{ ...aRule, creditCost: "1" }] }, at: "body.policy.rules[0].creditCost" },
     { name: "257 rules", change: { rules: Array(257).fill(aRule) }, at: "body.policy.rules" },
     { name: "an unknown mode", change: { mode: "Off" }, at: "body.policy.mode" },
-  ])("refuses $name", async ({ change, at }) => {
+  ])("setPolicy rejects $name", async ({ change, at }) => {
     const reply = await api.call("policies.setPolicy", aBody({ policy: aPolicy(change) }));
     expect(reply.status).toBe(400);
     expect(reply.body.error.errors.map(({ location }: { location: string }) => location)).toContain(at);
   });
 
-  test("takes 256 KiB of policy and not a byte more", async () => {
+  test("setPolicy accepts a policy of up to 256 KiB", async () => {
     const query = (length: number) => "p".repeat(length);
     const rules = Array.from({ length: 245 }, () => ({ ...aRule, permissions: query(1000) }));
     const size = (policy: object) => Buffer.byteLength(JSON.stringify(policy));
@@ -164,13 +164,13 @@ describe("setPolicy", () => {
     { field: "uid", value: "" },
     { field: "generation", value: 0 },
     { field: "apiId", value: "short" },
-  ])("refuses $field $value", async ({ field, value }) => {
+  ])("setPolicy rejects $field $value", async ({ field, value }) => {
     const reply = await api.call("policies.setPolicy", aBody({ [field]: value }));
     expect(reply.status).toBe(400);
     expect(reply.body.error.errors[0].location).toBe(`body.${field}`);
   });
 
-  test("says 404 before 403, and the same of a missing, deleted and foreign API", async () => {
+  test("setPolicy reports 404 before 403, alike for missing and foreign APIs", async () => {
     const rootKey = await api.rootKey(["api.*.read_api"]);
     const other = await api.makeWorkspace();
     const foreign = (await api.data("apis.createApi", { name: "theirs" }, { rootKey: other.rootKey })).apiId;
@@ -204,7 +204,7 @@ describe("the id of a managed policy", () => {
   const adopt = { "postern-adopt": "true" };
   const release = { "postern-release": "true" };
 
-  test("follows from the workspace and the manager; a policy that is made again has it too, with a higher version", async () => {
+  test("managed policy id is derived from workspace and manager, also when recreated", async () => {
     const body = aBody();
     const manager = managerOf(body);
     expect(await set(body, manager)).toEqual({ policyId: idOf(manager), version: 1 });
@@ -220,7 +220,7 @@ describe("the id of a managed policy", () => {
     ]);
   });
 
-  test("a manager of the same name in another workspace has another", async () => {
+  test("managed policy id differs for an equal manager in another workspace", async () => {
     const body = aBody();
     const other = await api.makeWorkspace();
     const of = { rootKey: other.rootKey };
@@ -233,7 +233,7 @@ describe("the id of a managed policy", () => {
     expect(policyId).not.toBe(idOf(managerOf(body)));
   });
 
-  test("is given to a policy that is adopted, and the former one is still found, with the reports of its pods", async () => {
+  test("adopted policy gets the derived id and stays available under the former one", async () => {
     const body = aBody();
     const manager = managerOf(body);
     const { policyId: former } = await set(body, undefined);
@@ -249,7 +249,7 @@ describe("the id of a managed policy", () => {
     expect((await api.call("policies.getPolicy", { policyId: former })).status).toBe(404);
   });
 
-  test("belongs to what the manager has now: a policy that was released keeps it until then", async () => {
+  test("released policy keeps its id until the manager creates another", async () => {
     const body = aBody();
     const manager = managerOf(body);
     await set(body, manager);
@@ -272,7 +272,7 @@ describe("the id of a managed policy", () => {
     expect(kindOf(refused)).toBe("managed_exists");
   });
 
-  test("thirty callers with one manager make one policy, also where a deleted one has its id", async () => {
+  test("30 concurrent setPolicy calls of one manager create one policy", async () => {
     const body = aBody();
     const manager = managerOf(body);
     for (const version of [1, 2]) {
@@ -285,7 +285,7 @@ describe("the id of a managed policy", () => {
 });
 
 describe("getPolicy", () => {
-  test("tells what the pods say: how many, how many are current, the greatest lag", async () => {
+  test("getPolicy returns the number of pods, updated pods and maximum staleness", async () => {
     const { policyId, version } = await api.data("policies.setPolicy", aBody());
     const report = { workspaceId: api.workspace.id, policyId, generation: 1 };
     await api.deps.pods.report({ ...report, podId: "a", version, stalenessMs: 120.5 });
@@ -304,7 +304,7 @@ describe("getPolicy", () => {
     expect(await read()).toEqual({ pods: 0, current: 0, oldestLagMs: 0 });
   });
 
-  test("names up to a thousand pods, and only counts more", async () => {
+  test("getPolicy names up to 1,000 pods and counts the rest", async () => {
     const { policyId, version } = await api.data("policies.setPolicy", aBody());
     const report = { workspaceId: api.workspace.id, policyId, generation: 1, version, stalenessMs: 1 };
     for (let i = 0; i < 1_000; i++) await api.deps.pods.report({ ...report, podId: `shop/orders-${i}` });
@@ -314,7 +314,7 @@ describe("getPolicy", () => {
     expect(await read()).toEqual({ pods: 1_001, current: 1_001, oldestLagMs: 1 });
   });
 
-  test("counts the ports to which gates forward, the most frequent ten, without gates that report none", async () => {
+  test("getPolicy counts the ten most frequent upstream ports", async () => {
     const { policyId, version } = await api.data("policies.setPolicy", aBody());
     const report = { workspaceId: api.workspace.id, policyId, generation: 1, version, stalenessMs: 1 };
     const read = async () => (await api.data("policies.getPolicy", { policyId })).dataPlane?.upstreamPorts;
@@ -333,7 +333,7 @@ describe("getPolicy", () => {
     expect(await read()).toHaveLength(10);
   });
 
-  test("adds up how far pods exceeded limits while the counters were away, and leaves it out when none did", async () => {
+  test("getPolicy sums up exceeded limits reported by pods", async () => {
     const { policyId, version } = await api.data("policies.setPolicy", aBody());
     const report = { workspaceId: api.workspace.id, policyId, generation: 0, version, stalenessMs: 1 };
     const read = async () => (await api.data("policies.getPolicy", { policyId })).dataPlane;
@@ -356,7 +356,7 @@ describe("getPolicy", () => {
     expect((await read()).overshot).toEqual({ units: most, percent: most, lastAgoMs: 0 });
   });
 
-  test("tells of pods that cannot enforce this version, and not of those that could not enforce an earlier one", async () => {
+  test("getPolicy lists pods that do not support the current version", async () => {
     const body = aBody();
     const { policyId, version } = await api.data("policies.setPolicy", body);
     const report = { workspaceId: api.workspace.id, policyId, generation: 0, version: 0, stalenessMs: 1 };
@@ -377,11 +377,11 @@ describe("getPolicy", () => {
     { name: "an API alone", body: { apiId: "api_something1" } },
     { name: "a name alone", body: { name: "a/b/c" } },
     { name: "both ways", body: { policyId: "pol_1", apiId: "api_something1", name: "a/b/c" } },
-  ])("refuses $name", async ({ body }) => {
+  ])("getPolicy rejects $name", async ({ body }) => {
     expect((await api.call("policies.getPolicy", body)).status).toBe(400);
   });
 
-  test("reads what another release stored: with its defaults, and without the policy when its format is not known", async () => {
+  test("getPolicy applies defaults to an older format and omits an unknown one", async () => {
     const body = aBody();
     const { policyId } = await api.data("policies.setPolicy", body);
     const read = () => api.data("policies.getPolicy", { policyId });
@@ -401,7 +401,7 @@ describe("getPolicy", () => {
     expect((await read()).policy).toEqual(body.policy);
   });
 
-  test("says 404 before 403, and the same of a missing, deleted and foreign policy", async () => {
+  test("getPolicy reports 404 before 403, alike for missing and foreign policies", async () => {
     const { policyId } = await api.data("policies.setPolicy", aBody());
     const other = await api.makeWorkspace();
     const ask = async (rootKey: string): Promise<string> => {
@@ -419,7 +419,7 @@ describe("getPolicy", () => {
 });
 
 describe("listPolicies", () => {
-  test("pages without the policies themselves, of one API or of all that may be read", async () => {
+  test("listPolicies pages readable policies without their contents", async () => {
     const other = await api.makeWorkspace();
     const of = { rootKey: other.rootKey };
     const [first, second] = [
@@ -470,7 +470,7 @@ describe("listStatus", () => {
     return { workspaceId: workspace.id, of, apiId: id, policies };
   }
 
-  test("says of each policy what is stored, what its API is, and what its own sidecars report", async () => {
+  test("listStatus returns stored state, API and gate reports of each policy", async () => {
     const names = ["main/shop/a", "main/shop/b"];
     const { workspaceId, of, apiId: id, policies } = await aWorkspaceWith(names);
     const [a, b] = names.map((name) => policies.get(name)?.policyId ?? "");
@@ -499,7 +499,7 @@ describe("listStatus", () => {
     for (const one of await api.data("policies.listStatus", {}, of)) expect(one).not.toHaveProperty("api");
   });
 
-  test("pages, and shows the policies of one cluster alone when asked to", async () => {
+  test("listStatus pages policies and filters by cluster", async () => {
     const ours = Array.from({ length: 5 }, (_, i) => `ma_n/shop/p${i}`);
     const { of } = await aWorkspaceWith([...ours, "man/shop/x", "ma_n2/shop/x", "maxn/shop/x"]);
     const found: string[] = [];
@@ -516,7 +516,7 @@ describe("listStatus", () => {
     expect((await api.call("policies.listStatus", { limit: 500 }, of)).status).toBe(200);
   });
 
-  test("refuses a page with a policy whose API may not be read", async () => {
+  test("listStatus rejects a page with a policy of an unreadable API", async () => {
     const { of, workspaceId } = await aWorkspaceWith(["main/shop/a"]);
     const { apiId: second } = await api.data("apis.createApi", { name: "second" }, of);
     const limited = { rootKey: await api.rootKey([`api.${second}.read_api`], { workspaceId }) };
@@ -526,7 +526,7 @@ describe("listStatus", () => {
 });
 
 describe("deletePolicy", () => {
-  test("deletes, a second time is 404, and the name is free", async () => {
+  test("deletePolicy frees the name and is 404 when repeated", async () => {
     const body = aBody();
     const { policyId } = await api.data("policies.setPolicy", body);
     expect(await api.data("policies.deletePolicy", { policyId })).toEqual({});
@@ -537,7 +537,7 @@ describe("deletePolicy", () => {
     expect((await auditOf(policyId)).map(({ event }) => event).sort()).toEqual(["policy.create", "policy.delete"]);
   });
 
-  test("says 404 before 403, and the same of a foreign one", async () => {
+  test("deletePolicy reports 404 before 403, alike for foreign policies", async () => {
     const { policyId } = await api.data("policies.setPolicy", aBody());
     const other = await api.makeWorkspace();
     const foreign = await api.call("policies.deletePolicy", { policyId }, { rootKey: other.rootKey });
@@ -552,7 +552,7 @@ describe("deletePolicy", () => {
   });
 });
 
-test("policies are read on while the reports of pods cannot be", async () => {
+test("policies are readable while pod reports are unavailable", async () => {
   const broken = await buildTestApp({
     deps: (deps) => ({ pods: { ...deps.pods, listEach: () => Promise.reject(new Error("away")) } }),
   });

@@ -49,7 +49,7 @@ const aCall = { identifier: "user_1", limit: 3, duration: HOUR_MS };
 const limit = (body: object) => api.data("ratelimit.limit", { ...aCall, ...body });
 
 describe("counting", () => {
-  test("the n-th call of a limit of n passes and the next does not", async () => {
+  test("ratelimit.limit admits exactly n calls for a limit of n", async () => {
     const remaining: number[] = [];
     for (let i = 0; i < 3; i++) remaining.push((await limit({ namespace: "exact" })).remaining);
     expect(remaining).toEqual([2, 1, 0]);
@@ -58,43 +58,43 @@ describe("counting", () => {
     expect(refused.reset % HOUR_MS).toBe(0);
   });
 
-  test("cost 0 looks without consuming, and passes at exactly the limit", async () => {
+  test("ratelimit.limit with cost 0 consumes nothing and passes at the limit", async () => {
     expect(await limit({ namespace: "look", cost: 0 })).toMatchObject({ success: true, remaining: 3 });
     await limit({ namespace: "look", cost: 3 });
     expect(await limit({ namespace: "look", cost: 0 })).toMatchObject({ success: true, remaining: 0 });
   });
 
-  test("a cost above the limit is refused and consumes nothing", async () => {
+  test("ratelimit.limit with a cost above the limit is denied without charge", async () => {
     expect(await limit({ namespace: "dear", cost: 4 })).toMatchObject({ success: false, remaining: 0 });
     expect(await limit({ namespace: "dear", cost: 3 })).toMatchObject({ success: true, remaining: 0 });
   });
 
-  test("identifiers and namespaces do not share counters", async () => {
+  test("ratelimit.limit counts identifiers and namespaces separately", async () => {
     await limit({ namespace: "apart", cost: 3 });
     expect(await limit({ namespace: "apart", identifier: "user_2" })).toMatchObject({ remaining: 2 });
     expect(await limit({ namespace: "apart2" })).toMatchObject({ remaining: 2 });
   });
 
-  test("the id and the name of a namespace address the same counter", async () => {
+  test("ratelimit.limit uses one counter for namespace id and name", async () => {
     await limit({ namespace: "both" });
     const { items } = { items: await api.data("ratelimit.listNamespaces", { search: "both" }) };
     expect(await limit({ namespace: items[0].id })).toMatchObject({ remaining: 1 });
   });
 
-  test("raising the limit keeps the count, another duration has a new counter", async () => {
+  test("ratelimit.limit keeps the count for a new limit but not a new duration", async () => {
     await limit({ namespace: "raise", cost: 3 });
     expect(await limit({ namespace: "raise", limit: 5 })).toMatchObject({ success: true, limit: 5, remaining: 1 });
     expect(await limit({ namespace: "raise", duration: 2 * HOUR_MS })).toMatchObject({ remaining: 2 });
   });
 
-  test("hundred calls at once pass exactly as often as the limit says", async () => {
+  test("100 concurrent ratelimit.limit calls admit exactly the limit", async () => {
     const replies = await Promise.all(
       Array.from({ length: 100 }, () => limit({ namespace: "crowd", limit: 42, identifier: "all" })),
     );
     expect(replies.filter(({ success }) => success)).toHaveLength(42);
   });
 
-  test("while the shared counters are away the process decides by what it knows", async () => {
+  test("ratelimit.limit counts locally while counters are unavailable", async () => {
     breakStrict = true;
     try {
       const replies = [];
@@ -118,7 +118,7 @@ describe("bounds", () => {
     { name: "the longest duration", body: { duration: 2_592_000_000 } },
     { name: "the greatest limit", body: { limit: Number.MAX_SAFE_INTEGER } },
     { name: "cost 0", body: { cost: 0 } },
-  ])("takes $name", async ({ body }) => {
+  ])("ratelimit.limit accepts $name", async ({ body }) => {
     expect((await api.call("ratelimit.limit", { ...good, ...body })).status).toBe(200);
   });
   test.each([
@@ -135,12 +135,12 @@ describe("bounds", () => {
     { field: "cost", value: -1 },
     { field: "cost", value: null },
     { field: "async", value: true },
-  ])("refuses $field $value", async ({ field, value }) => {
+  ])("ratelimit.limit rejects $field $value", async ({ field, value }) => {
     const reply = await api.call("ratelimit.limit", { ...good, [field]: value });
     expect(reply.status).toBe(400);
     expect(reply.body.error.errors[0].location).toBe(`body.${field}`);
   });
-  test.each(["namespace", "identifier", "limit", "duration"])("needs %s", async (field) => {
+  test.each(["namespace", "identifier", "limit", "duration"])("ratelimit.limit requires %s", async (field) => {
     const reply = await api.call("ratelimit.limit", { ...good, [field]: undefined });
     expect(reply.status).toBe(400);
     expect(reply.body.error.errors[0].location).toBe(`body.${field}`);
@@ -148,7 +148,7 @@ describe("bounds", () => {
 });
 
 describe("namespaces", () => {
-  test("hundred first calls at once make one namespace, with one audit row", async () => {
+  test("100 concurrent first ratelimit.limit calls create one namespace", async () => {
     const replies = await Promise.all(
       Array.from({ length: 100 }, (_, i) => limit({ namespace: "first-use", limit: 1000, identifier: `u${i % 3}` })),
     );
@@ -158,26 +158,26 @@ describe("namespaces", () => {
     expect(rows).toMatchObject([{ event: "ratelimitNamespace.create", actor: { type: "rootkey" } }]);
   });
 
-  test("a name that looks like an id becomes the name of a new namespace", async () => {
+  test("ratelimit.limit creates a namespace with an id-like name", async () => {
     expect(await limit({ namespace: "rlns_looksLikeAnId" })).toMatchObject({ success: true });
     const [namespace] = await api.data("ratelimit.listNamespaces", { search: "rlns_looksLikeAnId" });
     expect(namespace.name).toBe("rlns_looksLikeAnId");
     expect(namespace.id).not.toBe("rlns_looksLikeAnId");
   });
 
-  test("where one's name is another's id, the id wins", async () => {
+  test("ratelimit.limit prefers a namespace id over an equal name", async () => {
     const first = await api.data("ratelimit.createNamespace", { name: "wins" });
     await api.data("ratelimit.createNamespace", { name: first.namespaceId });
     await limit({ namespace: first.namespaceId, cost: 3 });
     expect(await limit({ namespace: "wins" })).toMatchObject({ success: false });
   });
 
-  test("names are case-sensitive", async () => {
+  test("ratelimit.limit namespace names are case-sensitive", async () => {
     await limit({ namespace: "Case", cost: 3 });
     expect(await limit({ namespace: "case" })).toMatchObject({ success: true });
   });
 
-  test("a new namespace needs create_namespace, then limit on all; without them none is made", async () => {
+  test("ratelimit.limit needs create_namespace, then limit on all, for a new namespace", async () => {
     const cases = [
       { held: ["ratelimit.*.limit"], missing: "ratelimit.*.create_namespace" },
       { held: ["ratelimit.*.create_namespace"], missing: "ratelimit.*.limit" },
@@ -192,7 +192,7 @@ describe("namespaces", () => {
     expect(await api.data("ratelimit.listNamespaces", { search: "never-made" })).toEqual([]);
   });
 
-  test("a known namespace needs limit for all or for its id, and the refusal names both", async () => {
+  test("ratelimit.limit needs limit permission for a known namespace and names both forms", async () => {
     const { namespaceId } = await api.data("ratelimit.createNamespace", { name: "mine" });
     const allowed = await api.rootKey([`ratelimit.${namespaceId}.limit`]);
     expect((await api.call("ratelimit.limit", { ...aCall, namespace: "mine" }, { rootKey: allowed })).status).toBe(200);
@@ -202,7 +202,7 @@ describe("namespaces", () => {
     expect(reply.body.error.detail).toContain(`ratelimit.*.limit or ratelimit.${namespaceId}.limit`);
   });
 
-  test("one that another replica has just made is found, although its absence is cached here", async () => {
+  test("ratelimit.limit finds a namespace created by another replica despite negative caching", async () => {
     const name = "made-elsewhere";
     const rootKey = await api.rootKey(["ratelimit.rlns_elsewhere.limit"]);
     const ask = () => api.call("ratelimit.limit", { ...aCall, namespace: name }, { rootKey });
@@ -218,7 +218,7 @@ describe("namespaces", () => {
     expect(statements).toEqual([]);
   });
 
-  test("a deleted one is gone by id and name, which is said before 403, and is not revived", async () => {
+  test("ratelimit.limit reports a deleted namespace before 403 and does not recreate it", async () => {
     const { namespaceId } = await api.data("ratelimit.createNamespace", { name: "gone" });
     await limit({ namespace: "gone", cost: 3 });
     await api.data("ratelimit.deleteNamespace", { namespace: "gone" });
@@ -236,7 +236,7 @@ describe("namespaces", () => {
     expect((await api.call("ratelimit.limit", { ...aCall, namespace: namespaceId })).status).toBe(410);
   });
 
-  test("another workspace's namespace of the name is another one; its id is but a name here", async () => {
+  test("ratelimit.limit treats another workspace's namespace as nonexistent", async () => {
     const other = await api.makeWorkspace();
     const { namespaceId } = await api.data("ratelimit.createNamespace", { name: "theirs" });
     await limit({ namespace: "theirs", cost: 3 });
@@ -248,7 +248,7 @@ describe("namespaces", () => {
 });
 
 describe("one call", () => {
-  test("asks no SQL, one consume and one event when everything is cached", async () => {
+  test("cached ratelimit.limit call uses no SQL, one counter call and one event", async () => {
     await api.data("ratelimit.createNamespace", { name: "hot" });
     await limit({ namespace: "hot", identifier: "i", limit: 100 });
     statements = [];
@@ -284,7 +284,7 @@ describe("overrides", () => {
 
   beforeAll(() => api.data("ratelimit.createNamespace", { name: "over" }));
 
-  test("an exact one beats patterns, the pattern with most literal characters beats others, ties go to the smaller id", async () => {
+  test("ratelimit.limit prefers exact overrides, then the most literal characters", async () => {
     const ids: Record<string, string> = {};
     for (const [identifier, limit] of Object.entries({
       "*": 10,
@@ -320,7 +320,7 @@ describe("overrides", () => {
     }
   });
 
-  test("replaces limit and duration at once and keeps the cost; limit 0 always denies", async () => {
+  test("ratelimit.limit applies override limit and duration, and limit 0 always denies", async () => {
     await api.data("ratelimit.createNamespace", { name: "replace" });
     const call = { namespace: "replace", identifier: "vip", cost: 2 };
     expect(await limit(call)).toMatchObject({ limit: 3, remaining: 1 });
@@ -339,7 +339,7 @@ describe("overrides", () => {
     expect(after).not.toHaveProperty("overrideId");
   });
 
-  test("an async one is counted with local accuracy, any other strictly", async () => {
+  test("ratelimit.limit counts async overrides locally and others strictly", async () => {
     await api.data("ratelimit.createNamespace", { name: "async" });
     await setOverride({ namespace: "async", identifier: "local", async: true });
     await setOverride({ namespace: "async", identifier: "strict" });

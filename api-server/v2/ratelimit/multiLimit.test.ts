@@ -53,7 +53,7 @@ const left = async (of: object): Promise<number> =>
   (await t.data("ratelimit.limit", entry({ ...of, cost: 0 }))).remaining;
 
 describe("all or none", () => {
-  test("when all pass, all are consumed, and the answer is in the order of the request", async () => {
+  test("multiLimit charges all entries when all pass, in request order", async () => {
     const [a, b] = [unique("a"), unique("b")];
     expect(await multi({ namespace: b, cost: 2 }, { namespace: a, identifier: "other", limit: 7 })).toEqual({
       passed: true,
@@ -65,7 +65,7 @@ describe("all or none", () => {
     expect(await left({ namespace: b })).toBe(1);
   });
 
-  test("when one refuses nothing is consumed, and those that pass say what is left without their own cost", async () => {
+  test("multiLimit charges nothing when one entry is denied", async () => {
     const [full, free] = [unique("full"), unique("free")];
     await multi({ namespace: full, cost: 3 });
     for (let i = 0; i < 2; i++) {
@@ -79,7 +79,7 @@ describe("all or none", () => {
     expect(await left({ namespace: free })).toBe(3);
   });
 
-  test("entries on one counter see each other's cost, also where one names it by id", async () => {
+  test("multiLimit adds up costs of entries on one counter", async () => {
     const namespace = unique("same");
     const { namespaceId } = await t.data("ratelimit.createNamespace", { name: namespace });
     const refused = await multi({ namespace, cost: 2 }, { namespace: namespaceId, cost: 2 });
@@ -96,7 +96,7 @@ describe("all or none", () => {
     });
   });
 
-  test("shares its counters with ratelimit.limit; cost 0 looks", async () => {
+  test("multiLimit shares counters with ratelimit.limit, and cost 0 only checks", async () => {
     const namespace = unique("shared");
     await t.data("ratelimit.limit", entry({ namespace }));
     expect(await multi({ namespace, cost: 0 }, { namespace })).toMatchObject({
@@ -105,7 +105,7 @@ describe("all or none", () => {
     });
   });
 
-  test("hundred calls at once, each of two limits, pass exactly as often as the smaller one says", async () => {
+  test("100 concurrent multiLimit calls admit exactly the smaller limit", async () => {
     const [small, large] = [unique("small"), unique("large")];
     await multi({ namespace: small, cost: 0 }, { namespace: large, cost: 0 });
     const responses = await Promise.all(
@@ -121,7 +121,7 @@ describe("all or none", () => {
     expect(await left({ namespace: large, limit: 1000 })).toBe(958);
   });
 
-  test("holds in the process alone while the shared counters are away", async () => {
+  test("multiLimit is atomic in the process while counters are unavailable", async () => {
     const namespace = unique("away");
     await t.data("ratelimit.createNamespace", { name: namespace });
     isUnavailable = true;
@@ -136,7 +136,7 @@ describe("all or none", () => {
 });
 
 describe("overrides", () => {
-  test("replace limit and duration of the entries that they are for, which then name them", async () => {
+  test("multiLimit applies overrides and names them in the response", async () => {
     const namespace = unique("over");
     await t.data("ratelimit.createNamespace", { name: namespace });
     const override = { namespace, identifier: "vip_*", limit: 9, duration: 2 * HOUR_MS };
@@ -150,7 +150,7 @@ describe("overrides", () => {
 });
 
 describe("namespaces", () => {
-  test("are made when they are first used, together, with an audit row each", async () => {
+  test("multiLimit creates all missing namespaces with an audit entry each", async () => {
     const { id, rootKey } = await t.makeWorkspace();
     const names = ["new-b", "new-a"];
     const { body } = await ask(
@@ -167,7 +167,7 @@ describe("namespaces", () => {
     expect(rows[0]?.request_id).toBe(body.meta.requestId);
   });
 
-  test("hundred first calls at once that name them in different orders end on one of each", async () => {
+  test("100 concurrent multiLimit calls in any order create each namespace once", async () => {
     const names = Array.from({ length: 4 }, () => unique("crowd"));
     const responses = await Promise.all(
       Array.from({ length: 100 }, (_, i) => {
@@ -184,7 +184,7 @@ describe("namespaces", () => {
     }
   });
 
-  test("of which one is deleted: 410, nothing consumed and none made", async () => {
+  test("multiLimit with a deleted namespace is 410 without charges or creations", async () => {
     const [gone, live, fresh] = [unique("gone"), unique("live"), unique("fresh")];
     for (const name of [gone, live]) await t.data("ratelimit.createNamespace", { name });
     await t.data("ratelimit.deleteNamespace", { namespace: gone });
@@ -196,7 +196,7 @@ describe("namespaces", () => {
     expect(events.filter(({ type }) => type === "ratelimit")).toHaveLength(1);
   });
 
-  test("that another replica has just made are found, although their absence is cached here", async () => {
+  test("multiLimit finds namespaces created by another replica despite negative caching", async () => {
     const name = unique("elsewhere");
     const rootKey = await t.rootKey([`ratelimit.rlns_${made}.limit`]);
     expect((await ask([{ namespace: name }], { rootKey })).status).toBe(403);
@@ -207,7 +207,7 @@ describe("namespaces", () => {
     for (let i = 0; i < 2; i++) expect((await ask([{ namespace: name }], { rootKey })).status).toBe(200);
   });
 
-  test("of another workspace are not seen, by name or by id", async () => {
+  test("multiLimit does not find namespaces of another workspace", async () => {
     const { rootKey } = await t.makeWorkspace();
     const name = unique("theirs");
     const { namespaceId } = await t.data("ratelimit.createNamespace", { name });
@@ -219,7 +219,7 @@ describe("namespaces", () => {
 });
 
 describe("permissions", () => {
-  test("for a new namespace: create_namespace, then limit on all; without them none is made", async () => {
+  test("multiLimit needs create_namespace, then limit on all, for a new namespace", async () => {
     const known = unique("known");
     const { namespaceId } = await t.data("ratelimit.createNamespace", { name: known });
     const entries = [known, "never-made"].map((namespace) => ({ namespace }));
@@ -235,7 +235,7 @@ describe("permissions", () => {
     expect(await left({ namespace: known })).toBe(3);
   });
 
-  test("for known ones: limit on all, or on each of them", async () => {
+  test("multiLimit needs limit on all or on each known namespace", async () => {
     const names = [unique("one"), unique("two")];
     const tuples: string[] = [];
     for (const name of names) {
@@ -251,7 +251,7 @@ describe("permissions", () => {
     expect(await left({ namespace: names[0] })).toBe(1);
   });
 
-  test("come before 410", async () => {
+  test("multiLimit reports 403 before 410", async () => {
     const name = unique("gone");
     const { namespaceId } = await t.data("ratelimit.createNamespace", { name });
     await t.data("ratelimit.deleteNamespace", { namespace: name });
@@ -270,7 +270,7 @@ describe("the body", () => {
     { name: "hundred entries", body: Array(100).fill(good) },
     { name: "the longest duration", body: [{ ...good, duration: 2_592_000_000 }] },
     { name: "an identifier of 512", body: [{ ...good, identifier: "ü".repeat(512) }] },
-  ])("may be $name", async ({ body }) => {
+  ])("multiLimit body may be $name", async ({ body }) => {
     expect((await t.call("ratelimit.multiLimit", body)).status).toBe(200);
   });
 
@@ -286,14 +286,14 @@ describe("the body", () => {
     { name: "a cost of -1", body: [{ ...good, cost: -1 }], at: "body[0].cost" },
     { name: "no identifier", body: [{ ...good, identifier: undefined }], at: "body[0].identifier" },
     { name: "an empty namespace", body: [{ ...good, namespace: "" }], at: "body[0].namespace" },
-  ])("may not be $name", async ({ body, at }) => {
+  ])("multiLimit body may not be $name", async ({ body, at }) => {
     const reply = await t.call("ratelimit.multiLimit", body);
     expect(reply.status).toBe(400);
     expect(reply.body.error.errors[0].location).toBe(at);
   });
 
   test.each(["ratelimit.limit", "keys.verifyKey", "permissions.listRoles", "identities.createIdentity"])(
-    "is an array nowhere else: %s",
+    "array body is rejected by %s",
     async (path) => {
       const reply = await t.call(path, [good]);
       expect(reply.status).toBe(400);
@@ -302,7 +302,7 @@ describe("the body", () => {
   );
 });
 
-test("one consume for all entries, and an event for each, told apart by their ids", async () => {
+test("multiLimit uses one counter call and records one event per entry", async () => {
   const [a, b] = [unique("a"), unique("b")];
   for (const name of [a, b]) await t.data("ratelimit.createNamespace", { name });
   const { body } = await ask([{ namespace: a }, { namespace: b, cost: 4 }, { namespace: a, identifier: "other" }]);

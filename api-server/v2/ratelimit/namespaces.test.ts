@@ -10,7 +10,7 @@ afterAll(() => api.close());
 const auditOf = async (id: string) => (await api.audit()).filter(({ targets }) => targets.some((one) => one.id === id));
 
 describe("namespaces", () => {
-  test("are created, read by id and name, listed and searched, and deleted with their overrides", async () => {
+  test("rate limit namespaces are created, read, listed, searched and deleted with overrides", async () => {
     const { namespaceId } = await api.data("ratelimit.createNamespace", { name: "Life_100%" });
     const expected = { id: namespaceId, name: "Life_100%", createdAt: expect.any(Number) };
     expect(await api.data("ratelimit.getNamespace", { namespace: namespaceId })).toEqual(expected);
@@ -36,7 +36,7 @@ describe("namespaces", () => {
     ]);
   });
 
-  test("a second live one of a name is refused; of hundred creators one succeeds", async () => {
+  test("createNamespace requires a unique name, even for 100 concurrent calls", async () => {
     const replies = await Promise.all(
       Array.from({ length: 100 }, () => api.call("ratelimit.createNamespace", { name: "unique" })),
     );
@@ -50,7 +50,7 @@ describe("namespaces", () => {
     expect(replies.filter(({ status }) => status === 409)).toHaveLength(99);
   });
 
-  test("are listed a hundred at a time", async () => {
+  test("listNamespaces returns pages of 100", async () => {
     const other = await api.makeWorkspace();
     for (let i = 0; i < 101; i++) {
       await api.data("ratelimit.createNamespace", { name: `n${i}` }, { rootKey: other.rootKey });
@@ -69,7 +69,7 @@ describe("namespaces", () => {
     { path: "ratelimit.listNamespaces", body: { limit: 101 } },
     { path: "ratelimit.listNamespaces", body: { limit: 0 } },
     { path: "ratelimit.listNamespaces", body: { search: "s".repeat(257) } },
-  ])("$path refuses what is out of bounds", async ({ path, body }) => {
+  ])("$path rejects out-of-range values", async ({ path, body }) => {
     expect((await api.call(path, body)).status).toBe(400);
   });
 });

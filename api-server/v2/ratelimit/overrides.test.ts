@@ -24,7 +24,7 @@ describe("setOverride", () => {
     { name: "an identifier of 512", body: { identifier: "i".repeat(512) } },
     { name: "an identifier of 512 characters of four bytes", body: { identifier: "😀".repeat(512) } },
     { name: "async", body: { identifier: "a", async: true } },
-  ])("takes $name", async ({ body }) => {
+  ])("setOverride accepts $name", async ({ body }) => {
     expect((await api.call("ratelimit.setOverride", { ...anOverride, ...body })).status).toBe(200);
   });
 
@@ -38,13 +38,13 @@ describe("setOverride", () => {
     { field: "async", value: "true" },
     { field: "async", value: null },
     { field: "cost", value: 1 },
-  ])("refuses $field $value", async ({ field, value }) => {
+  ])("setOverride rejects $field $value", async ({ field, value }) => {
     const reply = await api.call("ratelimit.setOverride", { ...anOverride, [field]: value });
     expect(reply.status).toBe(400);
     expect(reply.body.error.errors[0].location).toBe(`body.${field}`);
   });
 
-  test("setting again changes it and keeps the id; setting the same writes nothing", async () => {
+  test("setOverride updates an override in place and skips equal values", async () => {
     const identifier = "again";
     const { overrideId } = await api.data("ratelimit.setOverride", { ...anOverride, identifier });
     const changed = { ...anOverride, identifier, limit: 6, duration: 2000 };
@@ -65,7 +65,7 @@ describe("setOverride", () => {
     expect(rows[0]).toMatchObject({ correlation_id: null, actor: { type: "rootkey", name: "root key" } });
   });
 
-  test("hundred callers who set the same one end on one", async () => {
+  test("100 concurrent equal setOverride calls create one override", async () => {
     const replies = await Promise.all(
       Array.from({ length: 100 }, (_, i) =>
         api.data("ratelimit.setOverride", { ...anOverride, identifier: "crowd", limit: i }),
@@ -74,7 +74,7 @@ describe("setOverride", () => {
     expect(new Set(replies.map(({ overrideId }) => overrideId)).size).toBe(1);
   });
 
-  test("async is shown by managed.getObject alone", async () => {
+  test("async of an override is returned by managed.getObject only", async () => {
     const { overrideId } = await api.data("ratelimit.setOverride", { ...anOverride, identifier: "seen", async: true });
     expect(await api.data("managed.getObject", { kind: "override", id: overrideId })).toEqual({
       kind: "override",
@@ -87,7 +87,7 @@ describe("setOverride", () => {
 });
 
 describe("getOverride", () => {
-  test("says the pattern in force when none is exact, and 404 when nothing fits", async () => {
+  test("getOverride returns the exact or matching pattern override, else 404", async () => {
     await api.data("ratelimit.createNamespace", { name: "read" });
     const { overrideId } = await api.data("ratelimit.setOverride", {
       ...anOverride,
@@ -103,7 +103,7 @@ describe("getOverride", () => {
 });
 
 describe("deleteOverride", () => {
-  test("deletes exactly that identifier, a second time is 404, and it can be set again", async () => {
+  test("deleteOverride deletes one identifier, then is 404, and it can be set again", async () => {
     const ref = { namespace: "ns", identifier: "d_*" };
     const { overrideId } = await api.data("ratelimit.setOverride", { ...anOverride, ...ref });
     const near = await api.call("ratelimit.deleteOverride", { namespace: "ns", identifier: "d_1" });
@@ -121,7 +121,7 @@ describe("deleteOverride", () => {
 });
 
 describe("listOverrides", () => {
-  test("pages in the order of ids, ten by default, without repeating or losing any", async () => {
+  test("listOverrides pages by id, ten by default, without duplicates or gaps", async () => {
     await api.data("ratelimit.createNamespace", { name: "pages" });
     const ids: string[] = [];
     for (let i = 0; i < 25; i++) {
@@ -143,7 +143,7 @@ describe("listOverrides", () => {
     expect(seen).toHaveLength(25);
   });
 
-  test("a cursor from elsewhere is but a lower bound, and beyond the end the page is empty", async () => {
+  test("listOverrides treats a foreign cursor as a lower bound", async () => {
     const beyond = await api.call("ratelimit.listOverrides", { namespace: "pages", cursor: "zzzz" });
     expect(beyond.body).toMatchObject({ data: [], pagination: { hasMore: false } });
     const all = await api.call("ratelimit.listOverrides", { namespace: "pages", cursor: "", limit: 100 });
@@ -151,11 +151,11 @@ describe("listOverrides", () => {
     expect(all.body.pagination).toEqual({ hasMore: false });
   });
 
-  test.each([0, 101, "5", null])("refuses limit %s", async (limit) => {
+  test.each([0, 101, "5", null])("listOverrides rejects limit %s", async (limit) => {
     expect((await api.call("ratelimit.listOverrides", { namespace: "pages", limit })).status).toBe(400);
   });
 
-  test("leaves out deleted ones", async () => {
+  test("listOverrides excludes deleted overrides", async () => {
     await api.data("ratelimit.createNamespace", { name: "left-out" });
     const body = { ...anOverride, namespace: "left-out" };
     await api.data("ratelimit.setOverride", body);
@@ -164,7 +164,7 @@ describe("listOverrides", () => {
   });
 });
 
-describe("who may", () => {
+describe("permissions", () => {
   const cases = [
     { path: "ratelimit.setOverride", action: "set_override", body: anOverride },
     { path: "ratelimit.getOverride", action: "read_override", body: { namespace: "ns", identifier: "user_1" } },
@@ -174,7 +174,7 @@ describe("who may", () => {
     { path: "ratelimit.deleteNamespace", action: "delete_namespace", body: { namespace: "ns" } },
   ];
 
-  test.each(cases)("$path needs $action, for all or for the namespace's id", async ({ path, action, body }) => {
+  test.each(cases)("$path requires $action for all namespaces or its id", async ({ path, action, body }) => {
     const id = await namespaceIdOf("ns");
     const refused = await api.call(path, body, { rootKey: await api.rootKey([`ratelimit.ns.${action}`]) });
     expect(refused.status).toBe(403);
@@ -184,30 +184,27 @@ describe("who may", () => {
     expect(allowed.status).not.toBe(403);
   });
 
-  test.each(cases)(
-    "$path says 404 before 403, and the same of a missing, deleted and foreign namespace",
-    async ({ path, body }) => {
-      const rootKey = await api.rootKey(["identity.*.read_identity"]);
-      const other = await api.makeWorkspace();
-      const bodies: string[] = [];
-      const name = `same-${path}`;
-      const ask = async (): Promise<string> => {
-        const reply = await api.call(path, { ...body, namespace: name }, { rootKey });
-        expect(reply.status).toBe(404);
-        expect(kindOf(reply)).toBe("ratelimit_namespace_not_found");
-        return JSON.stringify(reply.body.error);
-      };
-      bodies.push(await ask());
-      await api.data("ratelimit.createNamespace", { name }, { rootKey: other.rootKey });
-      bodies.push(await ask());
-      await api.data("ratelimit.createNamespace", { name });
-      await api.data("ratelimit.deleteNamespace", { namespace: name });
-      bodies.push(await ask());
-      expect(new Set(bodies).size).toBe(1);
-    },
-  );
+  test.each(cases)("$path reports 404 before 403, alike for missing and foreign namespaces", async ({ path, body }) => {
+    const rootKey = await api.rootKey(["identity.*.read_identity"]);
+    const other = await api.makeWorkspace();
+    const bodies: string[] = [];
+    const name = `same-${path}`;
+    const ask = async (): Promise<string> => {
+      const reply = await api.call(path, { ...body, namespace: name }, { rootKey });
+      expect(reply.status).toBe(404);
+      expect(kindOf(reply)).toBe("ratelimit_namespace_not_found");
+      return JSON.stringify(reply.body.error);
+    };
+    bodies.push(await ask());
+    await api.data("ratelimit.createNamespace", { name }, { rootKey: other.rootKey });
+    bodies.push(await ask());
+    await api.data("ratelimit.createNamespace", { name });
+    await api.data("ratelimit.deleteNamespace", { namespace: name });
+    bodies.push(await ask());
+    expect(new Set(bodies).size).toBe(1);
+  });
 
-  test("an override cannot be reached through another workspace's namespace id", async () => {
+  test("override is unreachable through another workspace's namespace id", async () => {
     const other = await api.makeWorkspace();
     const id = await namespaceIdOf("ns");
     const reply = await api.call("ratelimit.setOverride", { ...anOverride, namespace: id }, { rootKey: other.rootKey });

@@ -8,7 +8,7 @@ beforeAll(async () => {
 afterAll(() => api.close());
 
 describe("getWorkspace", () => {
-  test("says whose root key it is, also to one that may do nothing else", async () => {
+  test("getWorkspace returns the workspace of any valid root key", async () => {
     const other = await api.makeWorkspace();
     const nothing = await api.rootKey([]);
     const get = (rootKey?: string) =>
@@ -18,7 +18,7 @@ describe("getWorkspace", () => {
     expect(await get(other.rootKey)).toEqual({ id: other.id, name: other.id });
   });
 
-  test("takes no name of a workspace", async () => {
+  test("getWorkspace rejects a workspace name", async () => {
     expect((await api.call("workspaces.getWorkspace", { id: "ws_other" })).status).toBe(400);
   });
 });
