@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { delimiter, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { installedBinary } from "../../test/harness/parts/apt.ts";
+import { unpackedProgram, unpackedRoot } from "../../test/harness/parts/debian-packages.ts";
 import { findBinary, findPart } from "../../test/harness/parts/find.ts";
 import { waitFor } from "../../test/harness/wait.ts";
 import type { Command } from "../command.ts";
@@ -49,7 +49,7 @@ afterAll(() => rmSync(dir, { recursive: true }));
 const shellOf = (name: string): Promise<string> =>
   findPart(name, `install ${name}`, [
     { name: "PATH", attempt: () => findBinary([name]) },
-    { name: "apt-get", attempt: () => installedBinary(name, [name]) },
+    { name: "Debian's packages", attempt: () => unpackedProgram({ packages: [name] }, [name]) },
   ]);
 
 /** What is typed, the last word of it unfinished, and what it may become. */
@@ -108,6 +108,12 @@ describe("zsh", () => {
   /** What stands in the line after Tab: the whole word where one fits, else what all of them have in common. */
   async function complete(typed: string): Promise<string> {
     const zsh = await shellOf("zsh");
+    // An unpacked zsh has its modules and functions where its build does not look for them.
+    const lib = join(unpackedRoot(zsh), "usr");
+    if (existsSync(join(lib, "share/zsh"))) {
+      const paths = `module_path=(${lib}/lib/*/zsh/*(/)); fpath=(${lib}/share/zsh/functions/**/*(/))\n`;
+      writeFileSync(join(dir, ".zshenv"), paths);
+    }
     const response = join(dir, "answer");
     rmSync(response, { force: true });
     writeFileSync(

@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { findDebianGateway } from "../harness/parts/gateways.ts";
 import { freePort } from "../harness/ports.ts";
 import { startGateway } from "./programs.ts";
@@ -7,7 +8,7 @@ import { exampleWith, openWorld, type World } from "./world.ts";
 const MODULES = ["mpm_event", "authz_core", "lua", "proxy", "proxy_http"];
 
 /** The file of the example belongs into a whole configuration; Apache as root would want to become another user. */
-const mainFile = (dir: string, port: number): string => `ServerRoot ${dir}
+const mainFile = (dir: string, port: number, root: string): string => `ServerRoot ${dir}
 ServerName test
 Listen 127.0.0.1:${port}
 PidFile ${dir}/pid
@@ -15,12 +16,12 @@ Mutex file:${dir}
 User nobody
 Group nogroup
 ErrorLog ${dir}/error.log
-${MODULES.map((name) => `LoadModule ${name}_module /usr/lib/apache2/modules/mod_${name}.so`).join("\n")}
+${MODULES.map((name) => `LoadModule ${name}_module ${join(root, `usr/lib/apache2/modules/mod_${name}.so`)}`).join("\n")}
 Include ${dir}/postern.conf
 `;
 
 async function startApache(world: World): Promise<Gateway> {
-  const apache = await findDebianGateway("apache2");
+  const { program, root } = await findDebianGateway("apache2");
   const port = await freePort();
   const addresses = { "127.0.0.1:3000": `127.0.0.1:${world.appPort}` };
   const site = await exampleWith("apache.conf", { "*:8080": `127.0.0.1:${port}`, ...addresses });
@@ -34,9 +35,9 @@ async function startApache(world: World): Promise<Gateway> {
     files: (dir) => ({
       "postern.conf": site.replace("/etc/apache2/apache-postern.lua", `${dir}/apache-postern.lua`),
       "apache-postern.lua": lua,
-      "apache2.conf": mainFile(dir, port),
+      "apache2.conf": mainFile(dir, port, root),
     }),
-    command: (dir) => [apache, "-d", dir, "-f", `${dir}/apache2.conf`, "-D", "FOREGROUND"],
+    command: (dir) => [program, "-d", dir, "-f", `${dir}/apache2.conf`, "-D", "FOREGROUND"],
   });
 }
 

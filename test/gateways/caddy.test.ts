@@ -5,7 +5,7 @@ import { type Gateway, testGateway } from "./suite.ts";
 import { exampleWith, openWorld, type World } from "./world.ts";
 
 async function startCaddy(world: World): Promise<Gateway> {
-  const caddy = await findDebianGateway("caddy");
+  const { program: caddy } = await findDebianGateway("caddy");
   const port = await freePort();
   const site = await exampleWith("Caddyfile", {
     ":8080 {": `http://127.0.0.1:${port} {`,

@@ -116,7 +116,7 @@ describe.each<{ name: string; start: (port: number) => Promise<Gateway> }>([
   {
     name: "HAProxy",
     start: async (port) => {
-      const haproxy = await findDebianGateway("haproxy");
+      const { program: haproxy } = await findDebianGateway("haproxy");
       const files = () => ({ "haproxy.cfg": HAPROXY(port) });
       return startGateway({
         name: "haproxy",
@@ -129,7 +129,7 @@ describe.each<{ name: string; start: (port: number) => Promise<Gateway> }>([
   {
     name: "nginx",
     start: async (port) => {
-      const nginx = await findDebianGateway("nginx");
+      const { program: nginx } = await findDebianGateway("nginx");
       return startGateway({
         name: "nginx",
         port,

@@ -5,7 +5,7 @@ import { type Gateway, testGateway } from "./suite.ts";
 import { exampleWith, openWorld, type World } from "./world.ts";
 
 async function startHaproxy(world: World): Promise<Gateway> {
-  const haproxy = await findDebianGateway("haproxy");
+  const { program: haproxy } = await findDebianGateway("haproxy");
   const port = await freePort();
   const config = await exampleWith("haproxy.cfg", {
     "bind :8080": `bind 127.0.0.1:${port}`,

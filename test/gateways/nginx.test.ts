@@ -17,7 +17,7 @@ http {
 `;
 
 async function startNginx(world: World): Promise<Gateway> {
-  const nginx = await findDebianGateway("nginx");
+  const { program: nginx } = await findDebianGateway("nginx");
   const port = await freePort();
   const site = await exampleWith("nginx.conf", {
     "listen 8080;": `listen 127.0.0.1:${port};`,

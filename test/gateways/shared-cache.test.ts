@@ -12,7 +12,7 @@ let gate: TestGate;
 let cache: Gateway;
 let served = 0;
 beforeAll(async () => {
-  const nginx = await findDebianGateway("nginx");
+  const { program: nginx } = await findDebianGateway("nginx");
   const app = await startApp((req, res) => {
     served += 1;
     const query = new URL(req.url ?? "", "http://a").searchParams;

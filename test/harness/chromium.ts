@@ -1,5 +1,5 @@
 import { type Browser, chromium } from "playwright-core";
-import { installedBinary } from "./parts/apt.ts";
+import { unpackedProgram } from "./parts/debian-packages.ts";
 import { findBinary, findPart, isExecutable } from "./parts/find.ts";
 
 /** The same browser without what draws windows on a screen: a page costs half of the CPU. */
@@ -8,12 +8,15 @@ const BROWSERS = ["chromium", "chromium-browser", "google-chrome"];
 const ADVICE =
   "install chromium-headless-shell or chromium (packages of Debian), or set PLAYWRIGHT_CHROMIUM to the program";
 
-/** Finds the program, which is installed where there is none and that can be done. Throws `MissingPart`. */
+/** Finds the program, or unpacks it into the cache. Throws `MissingPart`. */
 export async function findChromium(): Promise<string> {
   return await findPart("Chromium", ADVICE, [
     { name: "PLAYWRIGHT_CHROMIUM", attempt: fromEnvironment },
     { name: SHELLS.join(" or "), attempt: () => findBinary(SHELLS) },
-    { name: "apt-get", attempt: () => installedBinary("chromium-headless-shell", SHELLS) },
+    {
+      name: "Debian's packages",
+      attempt: () => unpackedProgram({ packages: ["chromium-headless-shell", "chromium-common"] }, SHELLS),
+    },
     { name: BROWSERS.join(" or "), attempt: () => findBinary(BROWSERS) },
   ]);
 }

@@ -15,8 +15,6 @@ export const peers: Section = async (environment, options) => {
     options.progress(`peers: left out, ${MISSING}`);
     return [];
   }
-  if (!programs.hasLua)
-    options.progress(`peers: nginx with Lua and Redis is left out; ${MISSING.replace("is", "has them")}`);
   const nginx = peersOf(programs);
   const keys = await environment.createKeys(1000);
   const authorization = { authorization: `Bearer ${keys[0]?.key}` };
@@ -36,16 +34,14 @@ export const peers: Section = async (environment, options) => {
       environment.startChild("unchecked-sidecar.ts", [app.url, environment.workspaceId, plainPolicy]),
     );
     const [bare, map] = [await started.add(nginx.bare(app)), await started.add(nginx.map(app, keys))];
-    const lua = programs.hasLua ? await started.add(nginx.lua(app, redis.url)) : undefined;
-    const checking = [verified, limited, map, ...(lua === undefined ? [] : [lua])];
+    const lua = await started.add(nginx.lua(app, redis.url));
+    const checking = [verified, limited, map, lua];
     for (const { url } of [...checking, unchecked, bare]) await untilPasses(url, authorization);
     for (const { url } of checking) await untilStatus(url, { authorization: "Bearer unknown" }, 401);
 
     const as = contestant(options, ({ url }) => ({ url: `${url}/orders/1`, headers: authorization }));
     const pairs = [
-      ...(lua === undefined
-        ? []
-        : [{ contestant: as("key + strict limit", limited), baseline: as("nginx + lua + Redis", lua), max: 0.85 }]),
+      { contestant: as("key + strict limit", limited), baseline: as("nginx + lua + Redis", lua), max: 0.85 },
       { contestant: as("verified key", verified), baseline: as("nginx with map and limit_req", map), max: 1.5 },
       { contestant: as("checks off", unchecked), baseline: as("nginx, bare proxy", bare), max: 1.4 },
     ];

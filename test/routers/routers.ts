@@ -66,7 +66,7 @@ export async function startRouters(paths: readonly string[]): Promise<Routers> {
 }
 
 async function startNginx(paths: readonly string[]) {
-  const nginx = await findDebianGateway("nginx");
+  const { program: nginx } = await findDebianGateway("nginx");
   const port = await freePort();
   const locations = paths.map(
     (path) => `location ~ "^${RegExp.escape(path).replaceAll('"', '\\"')}$" { return 200 guarded; }`,

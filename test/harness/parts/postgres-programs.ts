@@ -1,11 +1,11 @@
 import { execFile } from "node:child_process";
 import { chmod, chown, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { delimiter, join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { freePort } from "../ports.ts";
 import { startProcess } from "../process.ts";
-import { installPackage } from "./apt.ts";
+import { unpackedProgram } from "./debian-packages.ts";
 import { findPart, isExecutable } from "./find.ts";
 
 /*
@@ -17,12 +17,12 @@ const run = promisify(execFile);
 const PROGRAMS = ["initdb", "postgres", "pg_dump", "pg_restore", "createdb", "psql"];
 const DEBIAN = "/usr/lib/postgresql";
 
-/** Returns the folder of the programs: one of the PATH, or of Debian's packages, which are installed when this is root. */
+/** Returns the folder of the programs: the first on the PATH that has all, or that of Debian's packages. */
 export async function findPostgresPrograms(): Promise<string> {
   return await findPart("pg_dump", "install postgresql (15 or newer) with its client programs", [
     { name: "the PATH", attempt: () => complete((process.env.PATH ?? "").split(delimiter)) },
     { name: DEBIAN, attempt: debian },
-    { name: "apt-get", attempt: install },
+    { name: "Debian's packages", attempt: unpacked },
   ]);
 }
 
@@ -40,8 +40,9 @@ async function debian(): Promise<string | undefined> {
   return await complete(newest.map((version) => join(DEBIAN, String(version), "bin")));
 }
 
-async function install(): Promise<string | undefined> {
-  return (await installPackage("postgresql")) ? await debian() : undefined;
+async function unpacked(): Promise<string | undefined> {
+  const program = await unpackedProgram({ packages: ["postgresql"] }, ["pg_dump"]);
+  return program === undefined ? undefined : await complete([dirname(program)]);
 }
 
 export interface OwnPostgres {

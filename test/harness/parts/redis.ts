@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { Redis } from "ioredis";
 import { freePort } from "../ports.ts";
 import { startProcess } from "../process.ts";
-import { installedBinary } from "./apt.ts";
+import { unpackedProgram } from "./debian-packages.ts";
 import { dockerAnswers, findBinary, findPart, MissingPart } from "./find.ts";
 
 const NAMES = ["redis-server", "valkey-server"];
@@ -18,14 +18,14 @@ export async function startRedisPart() {
     { name: "TEST_REDIS_URL", attempt: fromEnvironment },
     { name: NAMES.join(" or "), attempt: async () => await start(await findBinary(NAMES)) },
     { name: "container redis:7", attempt: fromContainer },
-    { name: "apt-get", attempt: async () => await start(await installed()) },
+    { name: "Debian's packages", attempt: async () => await start(await unpacked()) },
   ]);
   return { address: { url: server.url }, stop: server.stop };
 }
 
 /** Finds the Redis program, for a separate server that a test may kill and flush. Throws `MissingPart`. */
 export async function redisBinary(): Promise<string> {
-  const file = (await findBinary(NAMES)) ?? (await installed().catch(() => undefined));
+  const file = (await findBinary(NAMES)) ?? (await unpacked().catch(() => undefined));
   if (file === undefined)
     throw new MissingPart("redis-server is missing: install redis-server or valkey-server (7 or newer)");
   return file;
@@ -82,4 +82,5 @@ async function fromContainer(): Promise<Server | undefined> {
   return { url, stop: async () => void (await container.stop()) };
 }
 
-const installed = (): Promise<string | undefined> => installedBinary("redis-server", NAMES);
+const unpacked = (): Promise<string | undefined> =>
+  unpackedProgram({ packages: ["redis-server", "redis-tools"] }, NAMES);

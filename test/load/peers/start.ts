@@ -1,7 +1,8 @@
-import { access, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { installedBinary, installPackage } from "../../harness/parts/apt.ts";
+import { unpackedProgram, unpackedRoot } from "../../harness/parts/debian-packages.ts";
 import { findBinary } from "../../harness/parts/find.ts";
 import { freePort } from "../../harness/ports.ts";
 import { startProcess } from "../../harness/process.ts";
@@ -12,40 +13,28 @@ import type { Running } from "../stack.ts";
  * worker process, whose CPU time is what is measured.
  */
 
-/** Where Debian puts nginx's dynamic modules. */
-const MODULES = "/usr/lib/nginx/modules";
-const LUA_REDIS = "/usr/share/lua/5.1/nginx/redis.lua";
-/** With POSTERN_BENCH_INSTALL=1, as root, what is missing is installed from Debian's packages. */
-const mayInstall = process.env.POSTERN_BENCH_INSTALL === "1";
+const PACKAGES = ["nginx-light", "libnginx-mod-http-lua", "lua-nginx-redis"];
+const MODULES = "usr/lib/nginx/modules";
+const LUA_REDIS = "usr/share/lua/5.1/nginx/redis.lua";
+const LUA_FILES = [join(MODULES, "ndk_http_module.so"), join(MODULES, "ngx_http_lua_module.so"), LUA_REDIS];
 
 export interface NginxPrograms {
   readonly nginx: string;
-  /** Whether it has Lua, and Lua has a client for Redis. */
-  readonly hasLua: boolean;
+  /** Folder below which the files of its packages are. */
+  readonly root: string;
 }
 
-/** undefined when nginx is not installed and may not be. */
+/** Finds nginx with Lua and a Redis client for it: installed, or unpacked into the cache. `undefined` if there is no way to get it. */
 export async function findNginx(): Promise<NginxPrograms | undefined> {
-  const names = ["nginx"];
-  const found = (await findBinary(names)) ?? (await findBinary(names, "/usr/sbin"));
-  const nginx = found ?? (mayInstall ? await installedBinary("nginx-light", names) : undefined);
-  if (nginx === undefined) return undefined;
-  if (mayInstall && !(await hasLua())) {
-    for (const each of ["libnginx-mod-http-lua", "lua-nginx-redis"]) await installPackage(each);
-  }
-  return { nginx, hasLua: await hasLua() };
+  const installed = (await findBinary(["nginx"])) ?? (await findBinary(["nginx"], "/usr/sbin"));
+  if (installed !== undefined && LUA_FILES.every((file) => existsSync(join("/", file))))
+    return { nginx: installed, root: "/" };
+  const nginx = await unpackedProgram({ packages: PACKAGES }, ["nginx"]);
+  return nginx === undefined ? undefined : { nginx, root: unpackedRoot(nginx) };
 }
 
-async function hasLua(): Promise<boolean> {
-  const files = [join(MODULES, "ndk_http_module.so"), join(MODULES, "ngx_http_lua_module.so"), LUA_REDIS];
-  const found = await Promise.all(files.map((file) => access(file).then(...YES_OR_NO)));
-  return found.every(Boolean);
-}
-
-const YES_OR_NO = [() => true, () => false] as const;
-
-/** One line for a section that is left out. */
-export const MISSING = "nginx is not installed (POSTERN_BENCH_INSTALL=1 lets root install it from Debian's packages)";
+/** Reason for an omitted section. */
+export const MISSING = `nginx with Lua is missing: install ${PACKAGES.join(", ")}`;
 
 export interface Nginx {
   /** The app behind all that are compared. */
@@ -57,9 +46,9 @@ export interface Nginx {
   lua(app: Running, redisUrl: string): Promise<Running>;
 }
 
-export function peersOf({ nginx }: NginxPrograms): Nginx {
+export function peersOf({ nginx, root }: NginxPrograms): Nginx {
   const run = (name: string, values: Values, modules: readonly string[] = []) =>
-    start(nginx, { name, values, modules });
+    start(nginx, { name, values, modules: modules.map((module) => join(root, MODULES, module)) });
   const addressOf = ({ url }: Running): string => new URL(url).host;
   return {
     app: () => run("app", {}),
@@ -70,7 +59,13 @@ export function peersOf({ nginx }: NginxPrograms): Nginx {
     },
     lua: (app, redisUrl) => {
       const { hostname, port } = new URL(redisUrl);
-      const values = { app: addressOf(app), lua: import.meta.dirname, redisHost: hostname, redisPort: port };
+      const values = {
+        app: addressOf(app),
+        lua: import.meta.dirname,
+        lib: join(root, "usr/share/lua/5.1"),
+        redisHost: hostname,
+        redisPort: port,
+      };
       return run("lua", values, ["ndk_http_module.so", "ngx_http_lua_module.so"]);
     },
   };
@@ -89,7 +84,7 @@ async function start(
   const http = values.app === undefined ? own : `${upstream}\n${own}`;
   const filled = fill(whole ?? "", {
     folder,
-    modules: modules.map((module) => `load_module ${join(MODULES, module)};`).join("\n"),
+    modules: modules.map((file) => `load_module ${file};`).join("\n"),
     http: fill(http ?? "", { ...values, port: String(port) }),
   });
   const file = join(folder, "nginx.conf");
