@@ -1,12 +1,12 @@
 # The commands of this project. `make` alone lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev test e2e bench
+.PHONY: help setup demo dev test test-all e2e bench
 
 NODE_AT_LEAST := 20
 
 help: ## List these commands
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup: node_modules/.package-lock.json ## Install what package-lock.json names, and build the dashboard and the OpenAPI documents, where that is not done yet
 	@node_modules/.bin/node scripts/build-dashboard.ts --if-stale
@@ -18,8 +18,11 @@ demo: setup ## Walk through the main job with real requests, and end
 dev: setup ## Start the same, stay up, and print what to try
 	@npm run -s dev -- $(ARGS)
 
-test: setup ## Check the types, lint, and run all tests on real parts
+test: setup ## Check the types, lint, and run the quick tests, in about six minutes
 	@node_modules/.bin/node scripts/checks.ts
+
+test-all: setup ## The same with all tests: whole systems, faults, a browser, gateways, both databases
+	@node_modules/.bin/node scripts/checks.ts --all $(ARGS)
 
 e2e: setup ## Install the chart in a whole cluster, and try it: test/cluster/README.md
 	@npm run -s e2e

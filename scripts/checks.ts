@@ -1,15 +1,25 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, readFile, rm } from "node:fs/promises";
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join, relative } from "node:path";
-import { stripVTControlCharacters } from "node:util";
+import { parseArgs, stripVTControlCharacters } from "node:util";
 import { findAdapter } from "../test/cluster/main.ts";
 import { findChromium } from "../test/harness/chromium.ts";
 import { dockerAnswers } from "../test/harness/parts/find.ts";
-import { kubernetesPrograms } from "../test/harness/parts/kubernetes.ts";
+import { canStartKubernetes, kubernetesPrograms } from "../test/harness/parts/kubernetes.ts";
+import { type Project, selectTests } from "../test/selection.ts";
 
-// `make test`: the type check, the linter and all tests, one after another, also after a failure.
-// The last line, "N passed, N failed", counts every test, and the type check and the linter as one each.
+/*
+ * `make test` and, with --all, `make test-all`: the type check, the linter and the tests, one after another, also after a failure. The last
+ * line, "N passed, N failed", counts every test, and the type check and the linter as one each. --record writes test/durations.json.
+ */
+
+const { values: options } = parseArgs({
+  options: { all: { type: "boolean", default: false }, record: { type: "boolean", default: false } },
+});
+
+/** Tests that this run leaves out. */
+const notes: string[] = [];
 
 /** A line for each test that failed, with the first line of why: all that is left when only the end of the output is kept. */
 const failures: string[] = [];
@@ -28,6 +38,8 @@ type Report = {
     name: string;
     status: string;
     message: string;
+    startTime: number;
+    endTime: number;
     assertionResults: { status: string; fullName: string; failureMessages: string[] }[];
   }[];
 };
@@ -47,23 +59,38 @@ async function asOne(name: string): Promise<Count> {
   return { passed: 1 - failed, failed };
 }
 
-async function tests(): Promise<Count & { skipped: number }> {
+type Counts = Count & { skipped: number };
+
+async function allTests(): Promise<Counts> {
+  // A build would count against the time limit of the first test that needs its result.
   await prepare(prepareKubernetes);
   await prepare(findChromium);
-  await rm(results, { recursive: true, force: true });
-  await mkdir(results, { recursive: true });
   return countedTests("test");
 }
 
+/** Builds nothing from source, and starts no browser, gateway or second database. */
+async function quickTests(): Promise<Counts> {
+  const projects: Project[] = ["pure", "api-server", "components"];
+  const { kubernetes } = selectTests();
+  if (await canStartKubernetes()) projects.push("kubernetes");
+  else notes.push(`${kubernetes.length} files need a Kubernetes API server, which \`make test-all\` builds`);
+  return countedTests(
+    "test",
+    projects.map((name) => `--project=${name}`),
+  );
+}
+
 /** What needs a whole cluster, where there is a program that makes one. */
-async function clusterTests(): Promise<(Count & { skipped: number }) | undefined> {
+async function clusterTests(): Promise<Counts | undefined> {
   const given = process.env.KUBECONFIG && process.env.E2E_TAG;
   return given || (await findAdapter(process.env)) !== undefined ? countedTests("e2e") : undefined;
 }
 
-async function countedTests(script: "test" | "e2e"): Promise<Count & { skipped: number }> {
+async function countedTests(script: "test" | "e2e", args: readonly string[] = []): Promise<Counts> {
+  await rm(results, { recursive: true, force: true });
+  await mkdir(results, { recursive: true });
   const file = join(results, `${script}.json`);
-  const code = await runScript(script, ["--reporter=default", "--reporter=json", `--outputFile.json=${file}`]);
+  const code = await runScript(script, ["--reporter=default", "--reporter=json", `--outputFile.json=${file}`, ...args]);
   const report = await readFile(file, "utf8").then(
     (text) => JSON.parse(text) as Report,
     () => undefined,
@@ -75,12 +102,24 @@ async function countedTests(script: "test" | "e2e"): Promise<Count & { skipped: 
   );
   const failed = report.numFailedTests + brokenFiles.length;
   failures.push(...failuresOf(report));
+  if (options.record && script === "test") await recordDurations(report);
   // An error outside of all tests also fails the run.
   return {
     passed: report.numPassedTests,
     failed: failed === 0 && code !== 0 ? 1 : failed,
     skipped: report.numPendingTests,
   };
+}
+
+const RECORDED_SECONDS_MIN = 5;
+
+/** Records the files that take 5 s or longer. */
+async function recordDurations({ testResults }: Report): Promise<void> {
+  const seconds = testResults
+    .map(({ name, startTime, endTime }) => [relative(root, name), Math.round((endTime - startTime) / 1000)] as const)
+    .filter(([, duration]) => duration >= RECORDED_SECONDS_MIN)
+    .sort(([one], [other]) => (one < other ? -1 : 1));
+  await writeFile(join(root, "test/durations.json"), `${JSON.stringify(Object.fromEntries(seconds), null, 2)}\n`);
 }
 
 function failuresOf(report: Report): string[] {
@@ -111,17 +150,20 @@ async function prepareKubernetes(): Promise<void> {
 
 const check = await asOne("check");
 const lint = await asOne("lint");
-const tested = await tests();
-const whole = await clusterTests();
+const tested = await (options.all ? allTests() : quickTests());
+const whole = options.all ? await clusterTests() : undefined;
 const all = [check, lint, tested, ...(whole === undefined ? [] : [whole])];
 const passed = all.reduce((sum, count) => sum + count.passed, 0);
 const failed = all.reduce((sum, count) => sum + count.failed, 0);
 
 if (failures.length > 0) process.stdout.write(`\nFailed:\n${failures.map((line) => `  ${line}\n`).join("")}`);
-const said = ({ failed }: Count) => (failed === 0 ? "passed" : "FAILED");
+const outcome = ({ failed }: Count) => (failed === 0 ? "passed" : "FAILED");
+if (!options.all) notes.push("the end-to-end, fault, browser, gateway and ClickHouse tests run by `make test-all`");
+else if (whole === undefined) notes.push("tests in a whole cluster: test/cluster/README.md");
 process.stdout.write(
-  `\ntype check ${said(check)}, lint ${said(lint)}, tests ${said(tested)}, ${tested.skipped} skipped, ` +
-    `${whole === undefined ? "IN A WHOLE CLUSTER SKIPPED: test/cluster/README.md" : `in a whole cluster ${said(whole)}`}\n`,
+  `\ntype check ${outcome(check)}, lint ${outcome(lint)}, tests ${outcome(tested)}, ${tested.skipped} skipped` +
+    `${whole === undefined ? "" : `, in a whole cluster ${outcome(whole)}`}\n`,
 );
+for (const note of notes) process.stdout.write(`not run: ${note}\n`);
 process.stdout.write(`${passed} passed, ${failed} failed\n`);
 process.exitCode = failed === 0 ? 0 : 1;

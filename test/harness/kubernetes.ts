@@ -19,7 +19,7 @@ export type TestKubernetes = {
  * Starts the Kubernetes API server that all files of a run share. A file works in its own namespace
  * (`createTestNamespace`). All files see objects without a namespace, such as a CRD or a webhook configuration: apply CRDs as they
  * are committed, and give webhooks a `namespaceSelector`. On a new machine the first call builds the
- * programs; `make test` does that beforehand, so only a direct `vitest run` can exceed a hook's time limit.
+ * programs; `make test-all` does that beforehand, so only a direct `vitest run` can exceed a hook's time limit.
  */
 export async function startKubernetes(): Promise<TestKubernetes> {
   const { kubeconfigPath = "", kubectlPath = "" } = await partAddress("kubernetes");

@@ -31,6 +31,15 @@ export async function startKubernetesPart() {
   return { address: { kubeconfigPath, kubectlPath }, stop };
 }
 
+/** Whether `startKubernetesPart` needs no build. */
+export async function canStartKubernetes(): Promise<boolean> {
+  if (process.env.TEST_KUBECONFIG) return true;
+  for (const path of [process.env.KUBEBUILDER_ASSETS, process.env.PATH, await builtKubernetes()]) {
+    if (path && (await findBinary(["kube-apiserver"], path)) && (await findBinary(["etcd"], path))) return true;
+  }
+  return dockerAnswers();
+}
+
 /** Finds the programs for a separate API server, in the order above, without clusters that are not ours to stop. */
 export async function kubernetesPrograms(): Promise<Programs> {
   return await findPart<Programs>("kube-apiserver with etcd", ADVICE, [

@@ -1,6 +1,8 @@
+import { execFileSync } from "node:child_process";
+import { existsSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { type Import, importsBelow, readImports } from "./imports.ts";
-import { pureTests } from "./pure-tests.ts";
+import { type Project, SMOKE, selectFrom, selectTests, TIMED } from "./selection.ts";
 
 const filesOf = (sources: Record<string, string>): Map<string, Import[]> =>
   new Map(Object.entries(sources).map(([path, text]) => [path, readImports(text)]));
@@ -20,7 +22,7 @@ describe("a test file is pure", () => {
       name: "when it imports only the type of something real",
       sources: { "core/a.test.ts": 'import type { Redis } from "ioredis";\nexport type { Pool } from "pg";' },
     },
-  ])("$name", ({ sources }) => expect(pureTests(filesOf(sources))).toEqual(["core/a.test.ts"]));
+  ])("$name", ({ sources }) => expect(selectFrom(filesOf(sources)).pure).toEqual(["core/a.test.ts"]));
 
   test.each([
     { name: "the harness", sources: { "core/a.test.ts": 'import { waitFor } from "../test/harness/wait.ts";' } },
@@ -40,12 +42,12 @@ describe("a test file is pure", () => {
         "core/b.ts": 'import { m } from "./m.ts";',
       },
     },
-  ])("not when it imports $name", ({ sources }) => expect(pureTests(filesOf(sources))).toEqual([]));
+  ])("not when it imports $name", ({ sources }) => expect(selectFrom(filesOf(sources)).pure).toEqual([]));
 });
 
 test("a new pure file is found without a list; a file of another name is not a test", () => {
   const sources = { "edge/z.test.ts": "", "edge/helper.ts": "", "core/a.test.ts": "" };
-  expect(pureTests(filesOf(sources))).toEqual(["core/a.test.ts", "edge/z.test.ts"]);
+  expect(selectFrom(filesOf(sources)).pure).toEqual(["core/a.test.ts", "edge/z.test.ts"]);
 });
 
 test("every test in core/ is pure", () => {
@@ -54,5 +56,29 @@ test("every test in core/ is pure", () => {
   const real = ["core/policies/identity-headers.test.ts"];
   const tests = [...files.keys()].filter((path) => path.endsWith(".test.ts") && !real.includes(path));
   expect(tests.length).toBeGreaterThan(20);
-  expect(pureTests(files)).toEqual(tests.sort());
+  expect(selectFrom(files).pure).toEqual(tests.sort());
+});
+
+test.each<{ name: string; path: string; imported: string; project: Project }>([
+  { name: "api-server", path: "api-server/a.test.ts", imported: "../test/harness/postgres.ts", project: "api-server" },
+  { name: "components", path: "edge/a.test.ts", imported: "../test/harness/redis.ts", project: "components" },
+  { name: "kubernetes", path: "cli/a.test.ts", imported: "../test/harness/kubernetes.ts", project: "kubernetes" },
+  { name: "system, for a browser", path: "cli/a.test.ts", imported: "../test/harness/chromium.ts", project: "system" },
+  { name: "system, by its folder", path: "test/e2e/a.test.ts", imported: "../harness/redis.ts", project: "system" },
+])("a test file belongs to project $name", ({ path, imported, project }) => {
+  const projects = selectFrom(filesOf({ [path]: `import "${imported}";` }));
+  expect(Object.entries(projects).filter(([, paths]) => paths.length > 0)).toEqual([[project, [path]]]);
+});
+
+test("each test file of the checkout outside of test/cluster belongs to exactly one project", () => {
+  const selected = Object.values(selectTests()).flat();
+  const known = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard", "*.test.ts"], {
+    encoding: "utf8",
+  });
+  const expected = known.split("\n").filter((path) => path !== "" && !path.startsWith("test/cluster/"));
+  expect(selected.toSorted()).toEqual(expected.filter((path) => existsSync(path)).toSorted());
+});
+
+test("every file named in a list of the selection exists", () => {
+  expect([...TIMED, ...SMOKE].filter((path) => !existsSync(path))).toEqual([]);
 });
