@@ -16,7 +16,7 @@ const onRealParts = (name: Project, options: object = {}) => ({
     include: files[name],
     globalSetup: "test/harness/global-setup.ts",
     pool: "forks" as const,
-    // Its projects wait more than they compute, so they run side by side.
+    // Projects with the same order run side by side.
     sequence: { groupOrder: 1 },
     ...options,
   },
@@ -30,7 +30,7 @@ export default defineConfig({
     ...(process.env.ALLOW_SKIP === "1" ? { runner: "./test/harness/skipping-runner.ts" } : {}),
     // A shared machine may stop for seconds, which fails a test of time. In CI such a test has a second attempt.
     retry: process.env.CI === "true" ? 1 : 0,
-    maxWorkers: 4,
+    maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
     testTimeout: 30_000,
     hookTimeout: 60_000,
@@ -51,8 +51,9 @@ export default defineConfig({
       onRealParts("api-server", { isolate: false }),
       onRealParts("components"),
       onRealParts("kubernetes", LONG),
-      onRealParts("system", LONG),
-      onRealParts("timed", { ...LONG, maxWorkers: 1, fileParallelism: false, sequence: { groupOrder: 2 } }),
+      // They wait more than they compute.
+      onRealParts("system", { ...LONG, maxWorkers: 4, sequence: { groupOrder: 2 } }),
+      onRealParts("timed", { ...LONG, maxWorkers: 1, fileParallelism: false, sequence: { groupOrder: 3 } }),
     ],
   },
 });
