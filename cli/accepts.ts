@@ -52,7 +52,7 @@ export const url = (...schemes: readonly string[]): Accepts => {
     check: (option, text) => {
       const protocol = URL.parse(text)?.protocol;
       if (schemes.some((scheme) => protocol === `${scheme}:` && text.startsWith(`${scheme}://`))) return;
-      throw new UsageError(`--${option} wants an address that begins with ${begins}`);
+      throw new UsageError(`invalid value for --${option}: must be a URL that begins with ${begins}`);
     },
   };
 };

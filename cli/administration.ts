@@ -21,7 +21,7 @@ import { findRunningDev } from "./dev-state.ts";
 export interface DatabaseOptions {
   readonly "database-url": string | undefined;
   readonly "database-url-file": string | undefined;
-  readonly data: string;
+  readonly "data-dir": string;
   /** How long to try again while the database does not answer; not at all when left out. */
   readonly waitMs?: number;
 }
@@ -31,16 +31,16 @@ export interface WorkspaceOptions extends DatabaseOptions {
 }
 
 /**
- * Connects to the database of DATABASE_URL, or of the `postern dev` that runs on `--data`, and migrates it to this version's schema;
+ * Connects to the database of DATABASE_URL, or of the `postern dev` that runs on `--data-dir`, and migrates it to this version's schema;
  * closes it when the work is done.
  */
 export async function withDatabase<T>(
   options: DatabaseOptions,
   work: (administrator: Administrator) => Promise<T>,
 ): Promise<T> {
-  const url = readAddress(options) ?? findRunningDev(options.data)?.databaseUrl;
+  const url = readAddress(options) ?? findRunningDev(options["data-dir"])?.databaseUrl;
   if (url === undefined) {
-    throw new UsageError(`no \`postern dev\` runs on ${options.data}: start it, or set DATABASE_URL`);
+    throw new UsageError(`no \`postern dev\` runs on ${options["data-dir"]}: start it, or set DATABASE_URL`);
   }
   await migrateReachable(url, { waitMs: options.waitMs ?? 0 });
   const db = createPool(url, { applicationName: "postern-cli" });
@@ -99,7 +99,7 @@ export async function migrateReachable(
     } catch (error) {
       if (!isDatabaseUnavailable(error)) throw error;
       if (performance.now() + AGAIN_MS > deadline) {
-        throw new Error("the database cannot be reached, look at DATABASE_URL and --data", { cause: error });
+        throw new Error("the database cannot be reached, look at DATABASE_URL and --data-dir", { cause: error });
       }
     }
     await sleep(AGAIN_MS);

@@ -18,7 +18,7 @@ export function analyticsAddress(options: {
     cluster: options["analytics-cluster"],
   };
   if (address.url === undefined && address.readerUrl !== undefined) {
-    throw new UsageError("--analytics-reader-url wants --analytics-url too, whose user writes");
+    throw new UsageError("--analytics-reader-url requires --analytics-url, whose user writes the events");
   }
   return address;
 }

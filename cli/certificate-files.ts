@@ -16,7 +16,7 @@ export function followExtAuthCertificate(
   const { "ext-auth-tls-cert-file": cert, "ext-auth-tls-key-file": key, "ext-auth-client-ca-file": caFile } = options;
   const certificate = followPair([cert, key], ["ext-auth-tls-cert-file", "ext-auth-tls-key-file"], log);
   if (caFile === undefined) return certificate;
-  if (certificate === undefined) throw new UsageError("--ext-auth-client-ca-file wants --ext-auth-tls-cert-file");
+  if (certificate === undefined) throw new UsageError("--ext-auth-client-ca-file requires --ext-auth-tls-cert-file");
   const accept = (text: string): string => {
     if (!text.includes("-----BEGIN CERTIFICATE-----"))
       throw new UsageError("--ext-auth-client-ca-file has no certificate");

@@ -20,7 +20,7 @@ export interface Accepts {
 
 export interface OptionRow {
   readonly type: "string" | "boolean";
-  /** Shown for a string option in the help: `--data DIR`. */
+  /** Shown for a string option in the help: `--data-dir DIR`. */
   readonly placeholder?: string;
   readonly help: string;
   /** One letter: `-f`. */
@@ -118,7 +118,7 @@ export function parseOptions(command: Command, args: readonly string[], env: Io[
     const fromEnv = row.env === undefined ? undefined : readVariable(row.env, env);
     if (row.type === "boolean") {
       if (fromEnv !== undefined && !["1", "true", "0", "false"].includes(fromEnv)) {
-        throw new UsageError(`${row.env} wants 1, true, 0 or false, got "${fromEnv}"`);
+        throw new UsageError(`invalid value "${fromEnv}" for ${row.env}: must be 1, true, 0 or false`);
       }
       values[name] = given[name] === true || fromEnv === "1" || fromEnv === "true";
       continue;
@@ -127,7 +127,7 @@ export function parseOptions(command: Command, args: readonly string[], env: Io[
     if (value === undefined && row.required === true) {
       throw new UsageError(`--${name} is missing${row.env === undefined ? "" : ` (or set ${row.env})`}`);
     }
-    const said = given[name] === undefined && fromEnv !== undefined ? `${name} (of ${row.env})` : name;
+    const said = given[name] === undefined && fromEnv !== undefined ? `${name} (${row.env})` : name;
     for (const text of Array.isArray(value) ? value : [value]) {
       if (typeof text === "string" && text !== row.default) row.accepts?.check(said, text);
     }

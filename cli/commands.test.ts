@@ -52,11 +52,11 @@ test("--version prints the release", async () => {
 test.each([
   { args: ["validate", "-f", "/nowhere/x.yaml"], says: "/nowhere/x.yaml" },
   {
-    args: ["decide", "-f", "examples/quickstart", "--request", "GET /", "--as", "/nowhere"],
-    says: '"/nowhere": it does not exist; correct --as',
+    args: ["simulate", "-f", "examples/quickstart", "--request", "GET /", "--fixtures", "/nowhere"],
+    says: '"/nowhere": it does not exist; correct --fixtures',
   },
   {
-    args: ["decide", "-f", "examples/quickstart", "--request", "GET /", "--as", "examples"],
+    args: ["simulate", "-f", "examples/quickstart", "--request", "GET /", "--fixtures", "examples"],
     says: "it is a folder, not a file",
   },
   {

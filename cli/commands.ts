@@ -129,10 +129,10 @@ export const COMMANDS: readonly CommandRow[] = [
     load: async () => (await import("./commands/identity/get.ts")).identityGet,
   },
   {
-    name: "identity set",
+    name: "identity update",
     group: "api",
     summary: "replace the limits or the data of an identity",
-    load: async () => (await import("./commands/identity/set.ts")).identitySet,
+    load: async () => (await import("./commands/identity/update.ts")).identityUpdate,
   },
   {
     name: "identity delete",
@@ -159,10 +159,10 @@ export const COMMANDS: readonly CommandRow[] = [
     load: async () => (await import("./commands/role/get.ts")).roleGet,
   },
   {
-    name: "role set",
+    name: "role update",
     group: "api",
     summary: "replace the permissions of a role, for every key that has it",
-    load: async () => (await import("./commands/role/set.ts")).roleSet,
+    load: async () => (await import("./commands/role/update.ts")).roleUpdate,
   },
   {
     name: "role delete",
@@ -201,10 +201,10 @@ export const COMMANDS: readonly CommandRow[] = [
     load: async () => (await import("./commands/explain.ts")).explain,
   },
   {
-    name: "decide",
+    name: "simulate",
     group: "tools",
     summary: "decide requests offline, by manifests and a file of keys, for tests of policies",
-    load: async () => (await import("./commands/decide.ts")).decide,
+    load: async () => (await import("./commands/simulate.ts")).simulate,
   },
   {
     name: "workspace create",
@@ -237,12 +237,6 @@ export const COMMANDS: readonly CommandRow[] = [
     load: async () => (await import("./commands/workspace/update.ts")).workspaceUpdate,
   },
   {
-    name: "workspace quota",
-    group: "database",
-    summary: "limit the requests per minute that a workspace may send to the API",
-    load: async () => (await import("./commands/workspace/quota.ts")).workspaceQuota,
-  },
-  {
     name: "rootkey create",
     group: "database",
     summary: "make a root key with the permissions given",
@@ -267,10 +261,10 @@ export const COMMANDS: readonly CommandRow[] = [
     load: async () => (await import("./commands/rootkey/enable.ts")).rootkeyEnable,
   },
   {
-    name: "rootkey expire",
+    name: "rootkey update",
     group: "database",
     summary: "set when a root key expires, or that it never expires",
-    load: async () => (await import("./commands/rootkey/expire.ts")).rootkeyExpire,
+    load: async () => (await import("./commands/rootkey/update.ts")).rootkeyUpdate,
   },
   {
     name: "rootkey rotate",
@@ -291,28 +285,28 @@ export const COMMANDS: readonly CommandRow[] = [
     load: async () => (await import("./commands/api/list.ts")).apiList,
   },
   {
-    name: "api set",
+    name: "api update",
     group: "database",
     summary: "change the settings of an API that no procedure changes",
-    load: async () => (await import("./commands/api/set.ts")).apiSet,
+    load: async () => (await import("./commands/api/update.ts")).apiUpdate,
   },
   {
-    name: "managed list",
+    name: "ownership list",
     group: "database",
     summary: "list what manifests manage in a workspace, or left there",
-    load: async () => (await import("./commands/managed/list.ts")).managedList,
+    load: async () => (await import("./commands/ownership/list.ts")).ownershipList,
   },
   {
-    name: "managed release",
+    name: "ownership release",
     group: "database",
     summary: "free what a manifest manages or left, so that another one may adopt it",
-    load: async () => (await import("./commands/managed/release.ts")).managedRelease,
+    load: async () => (await import("./commands/ownership/release.ts")).ownershipRelease,
   },
   {
-    name: "managed transfer",
+    name: "ownership transfer",
     group: "database",
     summary: "give what a manifest manages or left to another one: of another cluster, namespace or name",
-    load: async () => (await import("./commands/managed/transfer.ts")).managedTransfer,
+    load: async () => (await import("./commands/ownership/transfer.ts")).ownershipTransfer,
   },
   {
     name: "namespace list",

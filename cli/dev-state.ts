@@ -4,7 +4,7 @@ import * as z from "zod";
 import { parseJson } from "./parse-json.ts";
 
 /*
- * What a running `postern dev` publishes to other commands with the same `--data` directory. The file holds the password of the
+ * What a running `postern dev` publishes to other commands with the same `--data-dir` directory. The file holds the password of the
  * embedded Postgres and the token of the control port, so only its owner may read it.
  */
 const DevState = z.object({

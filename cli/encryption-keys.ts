@@ -52,7 +52,7 @@ function parseEntry(entry: string, where: string): EncryptionKey {
   const secret = BASE64.test(base64) ? Buffer.from(base64, "base64") : Buffer.alloc(0);
   if (secret.length !== ENCRYPTION_KEY_BYTES) {
     throw new UsageError(
-      `${where}: ${id} wants ${ENCRYPTION_KEY_BYTES} bytes in base64; \`openssl rand -base64 ${ENCRYPTION_KEY_BYTES}\` makes some`,
+      `${where}: ${id} must be ${ENCRYPTION_KEY_BYTES} bytes in base64; \`openssl rand -base64 ${ENCRYPTION_KEY_BYTES}\` creates a key`,
     );
   }
   return { id, secret };

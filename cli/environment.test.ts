@@ -18,14 +18,14 @@ const ofService = (name: string, port = 443) => ({
 
 describe("unknown variables", () => {
   test.each([
-    { name: "POSTERN_DRIAN", nearest: "POSTERN_DRAIN" },
+    { name: "POSTERN_DRIAN", nearest: "POSTERN_DRAIN_TIMEOUT" },
     { name: "POSTERN_LOGLEVEL", nearest: "POSTERN_LOG_LEVEL" },
-    { name: "POSTERN_CACHE_KEY", nearest: "POSTERN_CACHE_KEYS" },
+    { name: "POSTERN_CACHE_KEY", nearest: "POSTERN_MAX_CACHE_KEYS" },
     { name: "POSTERN_REDIS_URL", nearest: "REDIS_URL" },
     { name: "POSTERN_QUITE_SOMETHING_ELSE", nearest: undefined },
     { name: `POSTERN_${"X".repeat(100_000)}`, nearest: undefined },
   ])("$nearest is like a misspelt one", (unknown) => {
-    expect(findUnknownVariables({ [unknown.name]: "1", POSTERN_DRAIN: "2", DRIAN: "3" })).toEqual([unknown]);
+    expect(findUnknownVariables({ [unknown.name]: "1", POSTERN_DRAIN_TIMEOUT: "2", DRIAN: "3" })).toEqual([unknown]);
   });
 
   test("are not those of another part, nor those of Services, also of one whose port looks like a name of ours", () => {

@@ -1,6 +1,6 @@
-import { FILE, FOLDER, HTTP_URL, PORT, SWITCH, text, url, whole } from "./accepts.ts";
+import { duration, FILE, FOLDER, HTTP_URL, PORT, SWITCH, text, url, whole } from "./accepts.ts";
 import { type Accepts, type Command, UsageError } from "./command.ts";
-import { DAYS_BOUNDS, MIB_BOUNDS, parseDashboardUrl } from "./values.ts";
+import { MIB_BOUNDS, parseDashboardUrl, RETENTION_BOUNDS } from "./values.ts";
 
 /* Options that several commands share, so that their names and help texts are the same. */
 
@@ -9,8 +9,8 @@ const ORIGIN: Accepts = {
   check: (option, origin) => void parseDashboardUrl(option, origin),
 };
 const MIB = whole({ ...MIB_BOUNDS, unit: "MiB" });
-const DAYS = whole({ ...DAYS_BOUNDS, unit: "days" });
-export const WAIT_SECONDS = whole({ min: 0, max: 86_400, unit: "seconds" });
+const RETENTION = duration(RETENTION_BOUNDS);
+export const WAIT_BOUNDS = { minMs: 0, maxMs: 86_400_000 };
 
 export const databaseUrl = {
   type: "string",
@@ -76,23 +76,23 @@ export const eventsMemory = {
   accepts: MIB,
 } as const;
 
-const retentionDays = { type: "string", placeholder: "DAYS" } as const;
+const retentionDuration = { type: "string", placeholder: "DURATION" } as const;
 
 /** For the parts that delete old data. */
 export const retention = {
-  "audit-retention-days": {
-    ...retentionDays,
+  "audit-retention": {
+    ...retentionDuration,
     help: "days that the audit log is kept, 0 for ever",
-    default: "90",
-    env: "POSTERN_AUDIT_RETENTION_DAYS",
-    accepts: DAYS,
+    default: "90d",
+    env: "POSTERN_AUDIT_RETENTION",
+    accepts: RETENTION,
   },
-  "deleted-retention-days": {
-    ...retentionDays,
+  "deleted-retention": {
+    ...retentionDuration,
     help: "days that deleted keys, APIs, identities, namespaces, overrides and policies are kept in the database, 0 for ever",
-    default: "30",
-    env: "POSTERN_DELETED_RETENTION_DAYS",
-    accepts: DAYS,
+    default: "30d",
+    env: "POSTERN_DELETED_RETENTION",
+    accepts: RETENTION,
   },
 } as const;
 
@@ -135,7 +135,7 @@ export const dataDir = {
   type: "string",
   placeholder: "DIR",
   help: "where `postern dev` keeps its files",
-  env: "POSTERN_DATA",
+  env: "POSTERN_DATA_DIR",
   accepts: FOLDER,
   default: ".postern",
 } as const;
@@ -230,13 +230,13 @@ export const paging = {
 } as const;
 
 /** For what runs while an installation starts. */
-export const waitSeconds = {
+export const wait = {
   type: "string",
-  placeholder: "SECONDS",
+  placeholder: "DURATION",
   help: "how long to try again while the database does not answer",
-  default: "0",
+  default: "0s",
   env: "POSTERN_WAIT",
-  accepts: WAIT_SECONDS,
+  accepts: duration(WAIT_BOUNDS),
 } as const;
 
 /** For the commands that work on the database. */
@@ -249,7 +249,7 @@ export const database = {
     env: "DATABASE_URL_FILE",
     accepts: FILE,
   },
-  data: dataDir,
+  "data-dir": dataDir,
 } as const;
 
 /**
@@ -296,7 +296,7 @@ export function worksWith({ options }: Pick<Command, "options">): string | undef
     return "Calls the API with a root key: that of a profile, or of POSTERN_API_URL and POSTERN_ROOT_KEY.";
   }
   return options["database-url-file"] === database["database-url-file"]
-    ? "Works on the database, for administrators: that of DATABASE_URL, or of the `postern dev` that runs on --data."
+    ? "Works on the database, for administrators: that of DATABASE_URL, or of the `postern dev` that runs on --data-dir."
     : undefined;
 }
 

@@ -20,7 +20,7 @@ function levelOf({ POSTERN_LOG_LEVEL: said = "" }: Io["env"]): string {
   if (said === "") return "info";
   const level = LOG_LEVELS.find((one) => one === said);
   if (level !== undefined) return level;
-  throw new UsageError(`POSTERN_LOG_LEVEL wants ${LOG_LEVELS.join(" or ")}, got "${said}"`);
+  throw new UsageError(`invalid value "${said}" for POSTERN_LOG_LEVEL: must be ${LOG_LEVELS.join(" or ")}`);
 }
 
 export type LogFormat = "json" | "text";

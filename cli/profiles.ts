@@ -27,7 +27,7 @@ const PROFILE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 /** Throws `UsageError` for what is no name of a profile. */
 export function parseProfileName(option: string, text: string): string {
   if (PROFILE_NAME.test(text)) return text;
-  throw new UsageError(`--${option} wants 1 to 64 letters, digits, dots, dashes and underscores`);
+  throw new UsageError(`invalid value for --${option}: must be 1 to 64 letters, digits, dots, dashes and underscores`);
 }
 
 export function profilesFile(env: Io["env"]): string {

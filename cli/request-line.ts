@@ -1,4 +1,4 @@
-import { UsageError } from "./command.ts";
+import { invalidValue } from "./values.ts";
 
 /** `POST /orders`: what a request asks for. The path may have a query. */
 export interface RequestLine {
@@ -18,5 +18,5 @@ export function findRequestLine(text: string): RequestLine | undefined {
 export function parseRequestLine(option: string, text: string): RequestLine {
   const found = findRequestLine(text);
   if (found !== undefined) return found;
-  throw new UsageError(`--${option} wants a method and a path such as 'POST /orders', got "${text}"`);
+  throw invalidValue(option, text, "a method and a path such as 'POST /orders'");
 }

@@ -28,7 +28,7 @@ test.each([
   { line: "operator --api-url http://127.0.0.1:1 --manifests missing", how: "postern rootkey create" },
   { line: "key list --api-url http://127.0.0.1:1 --api api_1", how: "postern rootkey create" },
 ])("$line is called incorrectly with a root key that is too short, and nothing is started", async ({ line, how }) => {
-  const data = line === "dev" ? ` --data ${dir}` : "";
+  const data = line === "dev" ? ` --data-dir ${dir}` : "";
   const { code, notes } = await run(line + data, { POSTERN_ROOT_KEY: SHORT });
   expect({ code, notes }).toMatchObject({
     code: 2,

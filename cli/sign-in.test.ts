@@ -63,8 +63,8 @@ test.each([
   [`${URL_OF} --oidc-client-id x --oidc-issuer https://id.example.com?a=b`, "wants a URL"],
   [`${URL_OF} ${PROVIDER} --oidc-scopes profile`, "lacks openid"],
   [`${URL_OF} ${PROVIDER} --oidc-client-secret a --oidc-client-secret-file b`, "not both"],
-  ["--session-minutes 0", "from 1"],
-  ["--session-idle-minutes x", "whole number"],
+  ["--session-lifetime 0", "from 1"],
+  ["--session-idle-timeout x", "whole number"],
   ["--dashboard-url http://postern.example.com", "wants https"],
   ["--dashboard-roles-file /missing/roles.yaml", "ENOENT"],
 ])("refuses %s", (args, message) => expect(() => read(args)).toThrow(message));

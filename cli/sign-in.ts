@@ -1,11 +1,11 @@
 import type { Logger } from "pino";
 import { followRoles, parseRolesFile } from "../api-server/sign-in/roles-file.ts";
 import type { SignInSettings } from "../api-server/sign-in/settings.ts";
-import { FOLLOWED_FILE, text, whole } from "./accepts.ts";
+import { duration, FOLLOWED_FILE, text } from "./accepts.ts";
 import { type Accepts, type OptionRow, UsageError } from "./command.ts";
 import { followed, followFile, withFile } from "./followed.ts";
 import { dashboardUrl } from "./options.ts";
-import { parseDashboardUrl, parseInteger, parseProviderUrl } from "./values.ts";
+import { parseDashboardUrl, parseDurationOption, parseProviderUrl } from "./values.ts";
 
 /* How people sign in to the dashboard, as options. */
 
@@ -13,8 +13,8 @@ const ISSUER: Accepts = {
   ...text("URL", "https, except on this machine"),
   check: (option, issuer) => void parseProviderUrl(option, issuer),
 };
-/** At most a month. What lasts longer is a root key. */
-const MINUTES = whole({ min: 1, max: 44_640, unit: "minutes" });
+/** Up to 31 days. Use a root key for longer access. */
+const SESSION = duration({ minMs: 60_000, maxMs: 44_640 * 60_000 });
 
 const clientSecret = {
   type: "string",
@@ -64,25 +64,23 @@ export const signInOptions = {
     env: "POSTERN_DASHBOARD_ROLES_FILE",
     accepts: FOLLOWED_FILE,
   },
-  "session-idle-minutes": {
+  "session-idle-timeout": {
     type: "string",
-    placeholder: "N",
+    placeholder: "DURATION",
     help: "a session of the dashboard ends when it was not used for so long",
-    default: "120",
-    env: "POSTERN_SESSION_IDLE_MINUTES",
-    accepts: MINUTES,
+    default: "2h",
+    env: "POSTERN_SESSION_IDLE_TIMEOUT",
+    accepts: SESSION,
   },
-  "session-minutes": {
+  "session-lifetime": {
     type: "string",
-    placeholder: "N",
+    placeholder: "DURATION",
     help: "a session of the dashboard ends after so long, however much it is used",
-    default: "720",
-    env: "POSTERN_SESSION_MINUTES",
-    accepts: MINUTES,
+    default: "12h",
+    env: "POSTERN_SESSION_LIFETIME",
+    accepts: SESSION,
   },
 } as const;
-
-const MINUTE_MS = 60_000;
 
 export type SignInValues = { readonly [K in keyof typeof signInOptions]: string | undefined };
 
@@ -90,9 +88,9 @@ export type SignInValues = { readonly [K in keyof typeof signInOptions]: string 
 export function signInOf(options: SignInValues, log: Pick<Logger, "info" | "warn">): SignInSettings {
   const given = options["dashboard-url"];
   const url = given === undefined ? undefined : parseDashboardUrl("dashboard-url", given);
-  const minutes = (name: "session-idle-minutes" | "session-minutes"): number =>
-    parseInteger(name, options[name] ?? "", MINUTES) * MINUTE_MS;
-  const times = { idleMs: minutes("session-idle-minutes"), maxMs: minutes("session-minutes") };
+  const ms = (name: "session-idle-timeout" | "session-lifetime"): number =>
+    parseDurationOption(name, options[name] ?? "", SESSION);
+  const times = { idleMs: ms("session-idle-timeout"), maxMs: ms("session-lifetime") };
   return { url, times, provider: providerOf(options, url, log), rolesOfGroups: rolesOf(options, log) };
 }
 

@@ -25,11 +25,11 @@ test.each([
   ["[::1]:0", { host: "::1", port: 0 }],
   ["gate.local:80", { host: "gate.local", port: 80 }],
 ])("%s is an address to listen at", (text, expected) => {
-  expect(parseListen("grpc-listen", text, "0.0.0.0")).toEqual(expected);
+  expect(parseListen("ext-auth-grpc-listen", text, "0.0.0.0")).toEqual(expected);
 });
 
 test.each(["", "host", ":8002", "::1:8002", "127.0.0.1:70000", "a b:1"])("%j is none", (text) => {
-  expect(() => parseListen("grpc-listen", text, "0.0.0.0")).toThrow(UsageError);
+  expect(() => parseListen("ext-auth-grpc-listen", text, "0.0.0.0")).toThrow(UsageError);
 });
 
 test("blocks are separated by commas, and each must be one", () => {
@@ -114,7 +114,9 @@ test("what a timer waits for has a most, since a longer one would end at once", 
 });
 
 test.each(["", "999ms", "5", "-1s", "soon"])("a duration of %j is refused", (text) => {
-  expect(() => parseDurationOption("resync", text, { minMs: 1_000 })).toThrow("--resync wants a duration such as 60s");
+  expect(() => parseDurationOption("resync", text, { minMs: 1_000 })).toThrow(
+    "--resync-interval wants a duration such as 60s",
+  );
 });
 
 test("a choice is one of the words", () => {

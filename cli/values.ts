@@ -6,13 +6,17 @@ import { UsageError } from "./command.ts";
 
 const DAY_MS = 86_400_000;
 
-/* Parsers of option values. Each throws a `UsageError` that says what was expected. */
+/* Parsers of option values. Each throws a `UsageError` that states the expected value. */
+
+/** Returns the error for a value that is not accepted. `option` may end in the variable that holds the value: `port (POSTERN_API_PORT)`. */
+export const invalidValue = (option: string, text: string, expected: string): UsageError =>
+  new UsageError(`invalid value "${text}" for --${option}: must be ${expected}`);
 
 /** A port, 0 meaning any free one. */
 export function parsePort(option: string, text: string): number {
   const port = Number(text);
   if (text === "" || !Number.isInteger(port) || port < 0 || port > 65535) {
-    throw new UsageError(`--${option} wants a port from 0 to 65535, got "${text}"`);
+    throw invalidValue(option, text, "a port number from 0 to 65535");
   }
   return port;
 }
@@ -20,7 +24,7 @@ export function parsePort(option: string, text: string): number {
 /** `PORT`, or `HOST:PORT` with an IPv6 address in brackets; `host` is that of a port alone. */
 export function parseListen(option: string, text: string, host: string): { host: string; port: number } {
   const [, bracketed, named, port] = /^(?:\[([\da-fA-F:.]+)\]:|([^:[\]\s]+):)?(\d{1,5})$/.exec(text) ?? [];
-  if (port === undefined) throw new UsageError(`--${option} wants a port or HOST:PORT, got "${text}"`);
+  if (port === undefined) throw invalidValue(option, text, "a port or HOST:PORT");
   return { host: bracketed ?? named ?? host, port: parsePort(option, port) };
 }
 
@@ -29,9 +33,7 @@ export function parseBlocks(option: string, text: string): IpRange[] {
   return text.split(",").map((part) => {
     const range = parseIpRange(part.trim());
     if (range === undefined) {
-      throw new UsageError(
-        `--${option} wants addresses or blocks such as 10.0.0.0/8, separated by commas, got "${part}"`,
-      );
+      throw invalidValue(option, part, "a list of IP addresses or CIDR blocks such as 10.0.0.0/8, separated by commas");
     }
     return range;
   });
@@ -41,7 +43,7 @@ export function parseBlocks(option: string, text: string): IpRange[] {
 export function parseHttpUrl(option: string, text: string): string {
   const url = URL.parse(text);
   if (url === null || (url.protocol !== "http:" && url.protocol !== "https:")) {
-    throw new UsageError(`--${option} wants an address such as http://127.0.0.1:3000, got "${text}"`);
+    throw invalidValue(option, text, "a URL such as http://127.0.0.1:3000");
   }
   return url.origin;
 }
@@ -58,12 +60,12 @@ export function parseInteger(option: string, text: string, range: { min: number;
   const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
   if (number >= min && number <= max) return number;
   const word = or === undefined ? "" : `, or ${or}`;
-  throw new UsageError(`--${option} wants a whole number from ${min} to ${max}${word}, got "${text}"`);
+  throw invalidValue(option, text, `an integer from ${min} to ${max}${word}`);
 }
 
 /**
- * A duration such as `500ms`, `60s`, `1h30m` or `30d`, of at least `minMs`, in milliseconds. What a timer waits for needs a `maxMs`: a timer
- * of more than 24 days ends at once.
+ * Reads a duration such as `500ms`, `60s`, `1h30m` or `30d`, and returns milliseconds from `minMs` to `maxMs`. `0` needs no unit. The
+ * duration of a timer needs a `maxMs`, because a timer of more than 24 days ends immediately.
  */
 export function parseDurationOption(
   option: string,
@@ -71,33 +73,34 @@ export function parseDurationOption(
   { minMs, maxMs }: { minMs: number; maxMs?: number | undefined },
 ): number {
   try {
-    // Manifests have no days, because Kubernetes does not know them.
+    // Manifests have no days, because Kubernetes durations have none.
     const [, days] = /^(\d{1,6})d$/.exec(text) ?? [];
-    const ms = days === undefined ? parseDuration(text) : Number(days) * DAY_MS;
+    const ms = days === undefined ? parseDuration(text === "0" ? "0s" : text) : Number(days) * DAY_MS;
     if (ms >= minMs && ms <= (maxMs ?? Number.POSITIVE_INFINITY)) return ms;
   } catch {
-    // Refused below, as one that is too short.
+    // Rejected below.
   }
-  const range = maxMs === undefined ? `at least ${minMs} ms` : `${formatDuration(minMs)} to ${formatDuration(maxMs)}`;
-  throw new UsageError(`--${option} wants a duration such as 60s, 1h30m or 30d, ${range}, got "${text}"`);
+  const range =
+    maxMs === undefined ? `of at least ${minMs} ms` : `from ${formatDuration(minMs)} to ${formatDuration(maxMs)}`;
+  throw invalidValue(option, text, `a duration ${range}, such as 60s, 1h30m or 30d`);
 }
 
-/** A JSON object. The parser's own error shows a part of the text, which may be private, so it is not told. */
+/** Reads a JSON object. The error does not repeat the text, which may be private. */
 export function parseJsonObject(option: string, text: string): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
   } catch {
-    // Refused below.
+    // Rejected below.
   }
-  throw new UsageError(`--${option} wants a JSON object such as '{"plan":"pro"}'`);
+  throw new UsageError(`invalid value for --${option}: must be a JSON object such as '{"plan":"pro"}'`);
 }
 
 /** One of the words. */
 export function parseChoice<const Word extends string>(option: string, text: string, words: readonly Word[]): Word {
   const found = words.find((word) => word === text);
   if (found !== undefined) return found;
-  throw new UsageError(`--${option} wants ${words.join(" or ")}, got "${text}"`);
+  throw invalidValue(option, text, words.join(" or "));
 }
 
 const MIB = 1024 * 1024;
@@ -107,16 +110,20 @@ export const MIB_BOUNDS = { min: 1, max: MIB };
 /** Reads an option in MiB and returns bytes. */
 export const parseMib = (option: string, text: string): number => parseInteger(option, text, MIB_BOUNDS) * MIB;
 
-/** To a hundred years. */
-export const DAYS_BOUNDS = { min: 0, max: 36_500 };
+/** Up to one hundred years. 0 means indefinitely. */
+export const RETENTION_BOUNDS = { minMs: 0, maxMs: 36_500 * DAY_MS };
 
-/** `--audit-retention-days` and `--deleted-retention-days`. */
-export function parseRetention(options: {
-  readonly "audit-retention-days": string;
-  readonly "deleted-retention-days": string;
-}): { audit: number; deleted: number } {
-  const days = (name: keyof typeof options) => parseInteger(name, options[name], DAYS_BOUNDS);
-  return { audit: days("audit-retention-days"), deleted: days("deleted-retention-days") };
+/** Reads `--audit-retention` and `--deleted-retention` and returns days. */
+export function parseRetention(options: { readonly "audit-retention": string; readonly "deleted-retention": string }): {
+  audit: number;
+  deleted: number;
+} {
+  const days = (name: keyof typeof options): number => {
+    const ms = parseDurationOption(name, options[name], RETENTION_BOUNDS);
+    if (ms % DAY_MS !== 0) throw invalidValue(name, options[name], "a whole number of days, such as 90d");
+    return ms / DAY_MS;
+  };
+  return { audit: days("audit-retention"), deleted: days("deleted-retention") };
 }
 
 /** The most that a list may show. */
@@ -129,12 +136,14 @@ export const parseLimit = (text: string): number => parseInteger("limit", text, 
 export function parseName(option: string, text: string, { lengthMax }: { lengthMax: number }): string {
   const isPlain = text.trim() !== "" && text.length <= lengthMax && text.isWellFormed() && !/\p{Cc}/u.test(text);
   if (isPlain) return text;
-  throw new UsageError(`--${option} wants 1 to ${lengthMax} characters, none of them a control character`);
+  throw new UsageError(
+    `invalid value for --${option}: must be 1 to ${lengthMax} characters without control characters`,
+  );
 }
 
 /** `on` or `off`. */
 export function parseSwitch(option: string, text: string): boolean {
-  if (text !== "on" && text !== "off") throw new UsageError(`--${option} wants on or off, got "${text}"`);
+  if (text !== "on" && text !== "off") throw invalidValue(option, text, "on or off");
   return text === "on";
 }
 
@@ -171,9 +180,7 @@ export function parseInstant(
   const ms = Number.isNaN(spanMs) ? parseIso(text) : nowMs + (spans === "ahead" ? spanMs : -spanMs);
   if (ms >= 0 && ms <= EXPIRES_MAX_MS) return ms;
   const word = or === undefined ? "" : `, or ${or}`;
-  throw new UsageError(
-    `--${option} wants a time such as 2026-12-31, 2026-12-31T18:00:00Z or 30d${word}, got "${text}"`,
-  );
+  throw invalidValue(option, text, `a time such as 2026-12-31, 2026-12-31T18:00:00Z or 30d${word}`);
 }
 
 /** The same for what has to be later than now. A date of today is midnight UTC, which has passed. */
@@ -181,7 +188,7 @@ export function parseFuture(option: string, text: string, { nowMs, or }: { nowMs
   const ms = parseInstant(option, text, { nowMs, spans: "ahead", ...(or === undefined ? {} : { or }) });
   if (ms > nowMs) return ms;
   const word = or === undefined ? "" : `, or ${or}`;
-  throw new UsageError(`--${option} ${text} is in the past: give a later time, such as 30d${word}`);
+  throw invalidValue(option, text, `in the future, such as 30d${word}`);
 }
 
 function parseIso(text: string): number {
@@ -201,13 +208,13 @@ const LOOPBACK = new Set(["127.0.0.1", "localhost", "[::1]"]);
 export function parseDashboardUrl(option: string, text: string): string {
   const url = URL.parse(text);
   if (url === null || !/^https?:$/.test(url.protocol)) {
-    throw new UsageError(`--${option} wants a URL such as https://postern.example.com, got "${text}"`);
+    throw invalidValue(option, text, "a URL such as https://postern.example.com");
   }
   if (url.protocol === "http:" && !LOOPBACK.has(url.hostname)) {
-    throw new UsageError(`--${option} wants https: over plain http anyone on the way could take a session`);
+    throw invalidValue(option, text, "an https URL, because plain http exposes the session cookie");
   }
   if (url.pathname !== "/" || url.search !== "" || url.hash !== "" || url.username !== "") {
-    throw new UsageError(`--${option} wants no path: the dashboard is at /dashboard/ of a host of its own`);
+    throw invalidValue(option, text, "a URL without a path, because the dashboard is at /dashboard/ of its own host");
   }
   return url.origin;
 }
@@ -216,10 +223,10 @@ export function parseDashboardUrl(option: string, text: string): string {
 export function parseProviderUrl(option: string, text: string): string {
   const url = URL.parse(text);
   if (url === null || !/^https?:$/.test(url.protocol) || url.search !== "" || url.hash !== "" || url.username !== "") {
-    throw new UsageError(`--${option} wants a URL such as https://id.example.com, got "${text}"`);
+    throw invalidValue(option, text, "a URL such as https://id.example.com");
   }
   if (url.protocol === "http:" && !LOOPBACK.has(url.hostname)) {
-    throw new UsageError(`--${option} wants https: over plain http anyone on the way could say who signs in`);
+    throw invalidValue(option, text, "an https URL, because plain http exposes sign-ins");
   }
   return text;
 }

@@ -39,7 +39,7 @@ export const VARIABLES: readonly Variable[] = [
   {
     name: "POSTERN_HOOK_TOKEN",
     of: ["sidecar"],
-    help: "what the pod's preStop hook shows at `/pod-ends` of the admin port; without it there is no such path",
+    help: "what the pod's preStop hook shows at `/drain` of the admin port; without it there is no such path",
     accepts: "a text",
   },
   {

@@ -110,7 +110,7 @@ describe.skipIf(process.platform !== "linux")("an idle gate", () => {
     // Without a Redis, which it does not need for its start.
     const gate = await startProcess(process.execPath, ["--require", teller, ...main], {
       cwd: folder,
-      env: { REDIS_URL: `${scheme}://127.0.0.1:${await freePort()}/${query}`, POSTERN_DRAIN: "0" },
+      env: { REDIS_URL: `${scheme}://127.0.0.1:${await freePort()}/${query}`, POSTERN_DRAIN_TIMEOUT: "0" },
       readyLine: /"msg":"listening"/,
     });
     stop = async () => void (await gate.stop());
@@ -141,7 +141,7 @@ describe.skipIf(process.platform !== "linux")("an idle gate", () => {
   });
 
   test("opens the gRPC ext-auth endpoint out of the file beside it", async () => {
-    const gate = await start([programOf("sidecar"), ...args, ...ports, "--grpc-listen", "127.0.0.1:0"]);
+    const gate = await start([programOf("sidecar"), ...args, ...ports, "--ext-auth-grpc-listen", "127.0.0.1:0"]);
     expect(gate.stderr()).toContain('"grpcUrl":"http://127.0.0.1:');
     expect(await modulesOf(gate)).toContain("NativeModule http2");
   });
@@ -155,7 +155,7 @@ describe.skipIf(process.platform !== "linux")("an idle gate", () => {
   });
 
   test("warns of nothing that it does", async () => {
-    const gate = await start([programOf("sidecar"), ...args, ...ports, "--grpc-listen", "127.0.0.1:0"]);
+    const gate = await start([programOf("sidecar"), ...args, ...ports, "--ext-auth-grpc-listen", "127.0.0.1:0"]);
     await modulesOf(gate);
     expect(gate.stderr()).not.toContain("Warning");
   });

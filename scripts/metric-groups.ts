@@ -46,7 +46,7 @@ export const METRIC_GROUPS: readonly MetricGroup[] = [
   group("Roll-up: usage on Postgres", ["api-server", "ingest"], [ROLL_UP_METRICS], "without `--analytics-url`"),
   group("Usage on ClickHouse", ["api-server", "ingest"], [CLICKHOUSE_METRICS], "with `--analytics-url`"),
   group("Usage queries", ["api-server"], [QUERY_METRICS]),
-  group("Redis users for gates", ["api-server"], [CREDENTIAL_METRICS], "with `--gate-cluster`"),
+  group("Redis users for gates", ["api-server"], [CREDENTIAL_METRICS], "with `--gate-credentials-cluster`"),
   group("Manifests", ["operator"], [OBJECT_METRICS, TRAFFIC_METRICS]),
   group("Webhook", ["operator"], [WEBHOOK_METRICS], "with the webhook"),
   group("Gate", ["sidecar"], [GATE_METRICS]),

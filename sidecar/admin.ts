@@ -31,7 +31,7 @@ export function createAdminServer(options: {
       const result = options.probes.run(path);
       if (result === undefined) send(res, 404, "text/plain", "no such probe\n");
       else void result.then(({ ok, detail }) => send(res, ok ? 200 : 503, "text/plain", `${detail}\n`));
-    } else if (path === "/pod-ends" && options.podEnds !== undefined) {
+    } else if (path === "/drain" && options.podEnds !== undefined) {
       const { token, begin } = options.podEnds;
       const given = req.headers["postern-hook-token"];
       if (typeof given !== "string" || !isEqual(given, token)) send(res, 403, "text/plain", "wrong token\n");

@@ -24,7 +24,7 @@ export interface SidecarConfig {
   /** Address for probes and metrics. */
   readonly admin: Address;
   readonly podId: string;
-  /** Token for `GET /pod-ends` on the admin port, which reports that the pod terminates. Default: the path is not served. */
+  /** Token for `GET /drain` on the admin port, which reports that the pod terminates. Default: the path is not served. */
   readonly hookToken?: string | undefined;
   /** Probes of the app that kubelet requests at the admin port. */
   readonly probes?: GateProbes | undefined;

@@ -184,7 +184,7 @@ export const GATE_METRICS = defineMetrics({
     help: "Open client connections, except upgraded ones",
     unit: "connections",
     labels: { protocol: ["http1", "http2"] },
-    bad: "Near `--connections` or `--http2-connections`: see the next metric.",
+    bad: "Near `--max-connections` or `--max-http2-connections`: see the next metric.",
   },
   connectionLimit: {
     name: "postern_sidecar_connection_limit_total",
@@ -208,7 +208,7 @@ export const GATE_METRICS = defineMetrics({
     help: "Cache entries",
     unit: "entries",
     labels: { cache: ["keys", "records", "absences"] },
-    bad: "`keys` at `--cache-keys`: other keys are read from Redis on each use. `absences` high: a client guesses keys.",
+    bad: "`keys` at `--max-cache-keys`: other keys are read from Redis on each use. `absences` high: a client guesses keys.",
   },
   snapshotActive: {
     name: "postern_sidecar_snapshot_active",

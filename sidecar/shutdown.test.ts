@@ -25,7 +25,7 @@ test("gate becomes unready at pod termination and closes connections after their
   const gate = await openGate({ ...OPEN, timeouts: { drainMs: 60_000 }, config: { hookToken: "t1" } });
   const agent = keptAgent();
   expect(await keptCall(gate.port, agent)).toBe("keep-alive");
-  expect((await callAdmin(gate, "/pod-ends", { "Postern-Hook-Token": "t1" })).status).toBe(200);
+  expect((await callAdmin(gate, "/drain", { "Postern-Hook-Token": "t1" })).status).toBe(200);
   expect((await gate.readyz()).status).toBe(503);
   expect(await keptCall(gate.port, agent)).toBe("close");
   const fresh = await call(gate.port);
@@ -41,8 +41,8 @@ test("only a caller with the token can start a gate drain", async () => {
   const gate = await openGate({ ...OPEN, config: { hookToken: "t1" } });
   const without = await openGate(OPEN);
   for (const headers of [{}, { "Postern-Hook-Token": "" }, { "Postern-Hook-Token": "t2" }]) {
-    expect((await callAdmin(gate, "/pod-ends", headers)).status).toBe(403);
-    expect((await callAdmin(without, "/pod-ends", headers)).status).toBe(404);
+    expect((await callAdmin(gate, "/drain", headers)).status).toBe(403);
+    expect((await callAdmin(without, "/drain", headers)).status).toBe(404);
   }
   expect([(await gate.readyz()).status, (await without.readyz()).status]).toEqual([200, 200]);
   await Promise.all([gate.close(), without.close()]);
@@ -56,7 +56,7 @@ test("gate closes idle connections when the drain ends", async () => {
   if (socket === undefined) throw new Error("there is no idle connection");
   const from = performance.now();
   const closed = once(socket, "close");
-  await callAdmin(gate, "/pod-ends", { "Postern-Hook-Token": "t1" });
+  await callAdmin(gate, "/drain", { "Postern-Hook-Token": "t1" });
   await closed;
   expect(performance.now() - from).toBeGreaterThan(900);
   // The app may still be running, and clients may not be notified yet: new connections are served.
@@ -67,8 +67,8 @@ test("gate closes idle connections when the drain ends", async () => {
 test("gate drain after a signal counts from the start of pod termination", async () => {
   const gate = await openGate({ ...OPEN, timeouts: { drainMs: 1_000 }, config: { hookToken: "t1" } });
   const from = performance.now();
-  await callAdmin(gate, "/pod-ends", { "Postern-Hook-Token": "t1" });
-  await callAdmin(gate, "/pod-ends", { "Postern-Hook-Token": "t1" });
+  await callAdmin(gate, "/drain", { "Postern-Hook-Token": "t1" });
+  await callAdmin(gate, "/drain", { "Postern-Hook-Token": "t1" });
   await waitFor("most of the time to be over", () => performance.now() - from > 800);
   const closing = gate.sidecar.close();
   expect((await call(gate.port)).status).toBe(200);

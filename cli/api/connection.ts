@@ -76,7 +76,7 @@ export function parseApiUrl(text: string): string {
   try {
     return parseBaseUrl("api-url", text);
   } catch {
-    throw new UsageError("--api-url wants an address such as https://postern.example.com");
+    throw new UsageError("invalid value for --api-url: must be a URL such as https://postern.example.com");
   }
 }
 

@@ -12,7 +12,7 @@ import { formatCsv } from "../csv.ts";
 import { type Fields, instantText, listShape, printableJson, toObject } from "../fields.ts";
 import { analyticsReader, database, json, limit, workspace } from "../options.ts";
 import { formatTable } from "../table.ts";
-import { parseInstant, parseLimit } from "../values.ts";
+import { invalidValue, parseInstant, parseLimit } from "../values.ts";
 
 const HOUR_MS = 3_600_000;
 /** More hours than these are shown as days. */
@@ -139,7 +139,7 @@ export const analytics = defineCommand({
 function readBy(text: string | undefined, spanMs: number): By {
   if (text === undefined) return spanMs <= HOURS_SHOWN_MAX * HOUR_MS ? "hour" : "day";
   const by = BY.find((one) => one === text);
-  if (by === undefined) throw new UsageError(`--by wants one of ${BY.join(", ")}, got "${text}"`);
+  if (by === undefined) throw invalidValue("by", text, `one of ${BY.join(", ")}`);
   return by;
 }
 

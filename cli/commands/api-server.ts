@@ -121,11 +121,11 @@ export const apiServer = defineCommand({
       env: "POSTERN_ROOT_KEY_FILE",
       accepts: FOLLOWED_FILE,
     },
-    "gate-cluster": {
+    "gate-credentials-cluster": {
       type: "string",
       placeholder: "NAME",
       help: "hand out short-lived users of Redis to gates of this cluster, whose API is asked whose their tokens are",
-      env: "POSTERN_GATE_CLUSTER",
+      env: "POSTERN_GATE_CREDENTIALS_CLUSTER",
       accepts: text("name"),
     },
     kubeconfig: {
@@ -187,7 +187,10 @@ export const apiServer = defineCommand({
 });
 
 async function gatesOf(
-  { "gate-cluster": cluster, kubeconfig }: Readonly<Record<"gate-cluster" | "kubeconfig", string | undefined>>,
+  {
+    "gate-credentials-cluster": cluster,
+    kubeconfig,
+  }: Readonly<Record<"gate-credentials-cluster" | "kubeconfig", string | undefined>>,
   { env }: Io,
   closers: Closers,
 ): Promise<GateCredentials | undefined> {

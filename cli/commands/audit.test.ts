@@ -93,12 +93,12 @@ test("an unreachable database is reported in one line, without its password", as
   const { code, notes } = await cli.run("audit", { env: { DATABASE_URL } });
   expect(code).toBe(1);
   expect(notes).toEqual([
-    "postern audit: the database cannot be reached, look at DATABASE_URL and --data: no connection to 127.0.0.1:1: nothing listens there; start the server, or correct its address (ECONNREFUSED)",
+    "postern audit: the database cannot be reached, look at DATABASE_URL and --data-dir: no connection to 127.0.0.1:1: nothing listens there; start the server, or correct its address (ECONNREFUSED)",
   ]);
 });
 
 test("without a database and without a running dev it is called incorrectly", async () => {
-  const { code, notes } = await cli.run("audit --data /nowhere", { env: { DATABASE_URL: "" } });
+  const { code, notes } = await cli.run("audit --data-dir /nowhere", { env: { DATABASE_URL: "" } });
   expect(code).toBe(2);
   expect(notes.join()).toContain("no `postern dev` runs on /nowhere: start it, or set DATABASE_URL");
 });

@@ -3,7 +3,8 @@ import { UsageError } from "../command.ts";
 import { parseCache } from "./cache-options.ts";
 
 const MIB = 1024 * 1024;
-const parse = (keys?: string, bytes?: string) => parseCache({ "cache-keys": keys, "cache-bytes": bytes }, 10 * MIB);
+const parse = (keys?: string, bytes?: string) =>
+  parseCache({ "max-cache-keys": keys, "max-cache-bytes": bytes }, 10 * MIB);
 
 test("both may be left out, and each counts by itself", () => {
   expect(parse()).toEqual({});

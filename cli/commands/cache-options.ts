@@ -12,18 +12,18 @@ const BYTES = {
 };
 
 export const cacheOptions = {
-  "cache-keys": {
+  "max-cache-keys": {
     type: "string",
     placeholder: "COUNT",
     help: "keys that are kept ready, as far as their memory allows; 20000 when left out",
-    env: "POSTERN_CACHE_KEYS",
+    env: "POSTERN_MAX_CACHE_KEYS",
     accepts: KEYS,
   },
-  "cache-bytes": {
+  "max-cache-bytes": {
     type: "string",
     placeholder: "BYTES",
     help: "memory that cached keys may take: at most half of what the heap has to spare, a quarter of it when left out",
-    env: "POSTERN_CACHE_BYTES",
+    env: "POSTERN_MAX_CACHE_BYTES",
     accepts: BYTES,
   },
 } as const;
@@ -33,17 +33,17 @@ export function parseCache(
   options: Readonly<Record<keyof typeof cacheOptions, string | undefined>>,
   bytesMax = cacheBytesMax(),
 ): CacheSize {
-  const { "cache-keys": keys, "cache-bytes": bytes } = options;
+  const { "max-cache-keys": keys, "max-cache-bytes": bytes } = options;
   return {
-    keys: keys === undefined ? undefined : parseInteger("cache-keys", keys, KEYS),
+    keys: keys === undefined ? undefined : parseInteger("max-cache-keys", keys, KEYS),
     bytes: bytes === undefined ? undefined : parseBytes(bytes, bytesMax),
   };
 }
 
 function parseBytes(text: string, bytesMax: number): number {
-  const bytes = parseInteger("cache-bytes", text, BYTES);
+  const bytes = parseInteger("max-cache-bytes", text, BYTES);
   if (bytes <= bytesMax) return bytes;
   throw new UsageError(
-    `--cache-bytes ${text} is more than the ${bytesMax} that this heap has room for: give the gate more memory, and NODE_OPTIONS=--max-old-space-size with it`,
+    `--max-cache-bytes ${text} is more than the ${bytesMax} that this heap has room for: give the gate more memory, and NODE_OPTIONS=--max-old-space-size with it`,
   );
 }

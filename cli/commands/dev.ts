@@ -54,7 +54,7 @@ interface ReadyLine {
 export const dev = defineCommand({
   name: "dev",
   summary: "run all of Postern in one process, with an embedded Postgres",
-  description: `Makes a root key at each start and revokes the one that the last start made; set POSTERN_ROOT_KEY (${ROOT_KEY_WANTED}) to bring your own. Recoverable keys are encrypted with a key that is made in --data once, unless you bring your own. Logs go to standard error.`,
+  description: `Makes a root key at each start and revokes the one that the last start made; set POSTERN_ROOT_KEY (${ROOT_KEY_WANTED}) to bring your own. Recoverable keys are encrypted with a key that is made in --data-dir once, unless you bring your own. Logs go to standard error.`,
   options: {
     manifests: {
       type: "string",
@@ -70,7 +70,7 @@ export const dev = defineCommand({
       env: "POSTERN_UPSTREAM",
       accepts: HTTP_URL,
     },
-    data: dataDir,
+    "data-dir": dataDir,
     "api-port": {
       type: "string",
       placeholder: "PORT",
@@ -111,10 +111,10 @@ export const dev = defineCommand({
     json,
   },
   run: (options, io) => {
-    const data = resolve(options.data);
+    const data = resolve(options["data-dir"]);
     const running = findRunningDev(data);
     if (running !== undefined) {
-      throw new UsageError(`process ${running.pid} already runs on ${data}; stop it, or give another --data`);
+      throw new UsageError(`process ${running.pid} already runs on ${data}; stop it, or give another --data-dir`);
     }
     const given = io.env.POSTERN_ROOT_KEY;
     const rootKey = given === undefined || given === "" ? undefined : checkOwnRootKey(given, "POSTERN_ROOT_KEY");
@@ -149,8 +149,8 @@ interface Options extends SignInValues {
   readonly "redis-prefix": string;
   readonly "events-redis-url": string | undefined;
   readonly "events-memory": string;
-  readonly "audit-retention-days": string;
-  readonly "deleted-retention-days": string;
+  readonly "audit-retention": string;
+  readonly "deleted-retention": string;
   readonly "api-v1": string;
   readonly "api-v1-sunset": string | undefined;
   readonly "api-v1-successor": string | undefined;

@@ -89,7 +89,7 @@ function readCircumstances({
   credits,
 }: Options): Omit<Body, "key"> {
   if (policy === undefined && requestId === undefined && request !== undefined) {
-    throw new UsageError("--request is for a gate, so it wants --policy; a call of keys.verifyKey has no path");
+    throw new UsageError("--request requires --policy, because a keys.verifyKey call has no path");
   }
   if (policy !== undefined && (permissions ?? credits) !== undefined) {
     throw new UsageError(

@@ -1,9 +1,9 @@
 import { migrateReachable, readAddress } from "../administration.ts";
 import { defineCommand } from "../command.ts";
-import { database, required, WAIT_SECONDS, waitSeconds } from "../options.ts";
+import { database, required, WAIT_BOUNDS, wait } from "../options.ts";
 import { withProgress } from "../progress.ts";
 import { databaseCertificateOptions, withDatabaseCertificates } from "../stores.ts";
-import { parseInteger } from "../values.ts";
+import { parseDurationOption } from "../values.ts";
 
 export const migrateCommand = defineCommand({
   name: "migrate",
@@ -13,12 +13,12 @@ export const migrateCommand = defineCommand({
     "database-url": database["database-url"],
     "database-url-file": database["database-url-file"],
     ...databaseCertificateOptions,
-    wait: waitSeconds,
+    wait,
   },
   run: async (options, io) => {
     const url = required(readAddress(options), "give --database-url or --database-url-file, or set DATABASE_URL");
     const address = withDatabaseCertificates(url, options);
-    const waitMs = 1000 * parseInteger("wait", options.wait, WAIT_SECONDS);
+    const waitMs = parseDurationOption("wait", options.wait, WAIT_BOUNDS);
     await withProgress(io, {}, { doing: "migrating", resources: "migrations" }, (progress) =>
       migrateReachable(address, {
         waitMs,

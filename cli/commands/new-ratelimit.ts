@@ -1,7 +1,6 @@
 import type { Schema } from "../../core/api/procedures.ts";
 import { formatDuration } from "../../core/manifests/from-store/format-duration.ts";
-import { UsageError } from "../command.ts";
-import { parseDurationOption } from "../values.ts";
+import { invalidValue, parseDurationOption } from "../values.ts";
 
 /* Limits of keys and identities, as they are written in an option: `requests=100/1m`. */
 
@@ -18,7 +17,7 @@ const SPEC = /^([^=]{1,128})=(\d{1,15})\/(\w{1,32})(,named)?$/;
 export function parseRatelimit(text: string): Schema<"NewRatelimit"> {
   const [, name, limit, duration, named] = SPEC.exec(text) ?? [];
   if (name === undefined || limit === undefined || duration === undefined) {
-    throw new UsageError(`--ratelimit wants NAME=LIMIT/DURATION such as requests=100/1m, got "${text}"`);
+    throw invalidValue("ratelimit", text, "NAME=LIMIT/DURATION such as requests=100/1m");
   }
   return {
     name,

@@ -26,8 +26,8 @@ test("one of the two is needed", async () => {
 const once = { POSTERN_ROOT_KEY: "root_0123456789abcdefghijk" };
 
 test.each([
-  { option: "--resync 10ms", says: "--resync wants a duration" },
-  { option: "--resync 30d", says: "1s to 168h" },
+  { option: "--resync-interval 10ms", says: "--resync-interval wants a duration" },
+  { option: "--resync-interval 30d", says: "1s to 168h" },
   { option: "--concurrency 0", says: "--concurrency wants a whole number from 1 to 100" },
   { option: "--log-format xml", says: "--log-format wants json or text" },
   { option: "--cluster a/b", says: "--cluster wants a name" },

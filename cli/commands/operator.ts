@@ -5,7 +5,7 @@ import { type Followed, followed } from "../followed.ts";
 import { adminPort } from "../options.ts";
 import { runService } from "../process.ts";
 import { checkRootKey, rootKeyFrom } from "../root-key.ts";
-import { parseChoice, parseDurationOption, parseHttpUrl, parseInteger, parsePort } from "../values.ts";
+import { invalidValue, parseChoice, parseDurationOption, parseHttpUrl, parseInteger, parsePort } from "../values.ts";
 import { parseWebhook, webhookOptions } from "./webhook-options.ts";
 
 const LOG_FORMAT = oneOf("json", "text");
@@ -33,12 +33,12 @@ export const operator = defineCommand({
       env: "POSTERN_MANIFESTS",
       accepts: FOLLOWED_FOLDER,
     },
-    state: {
+    "state-dir": {
       type: "string",
       placeholder: "DIR",
       help: "where a directory's state is kept",
       default: ".postern/operator",
-      env: "POSTERN_STATE",
+      env: "POSTERN_STATE_DIR",
       accepts: FOLDER,
     },
     kubeconfig: {
@@ -83,11 +83,11 @@ export const operator = defineCommand({
       env: "POSTERN_DEFAULT_WORKSPACE",
       accepts: text("name"),
     },
-    tenancy: {
+    "tenancy-file": {
       type: "string",
       placeholder: "FILE",
       help: "settings: which namespaces act in which workspace, and who may use which names",
-      env: "POSTERN_TENANCY",
+      env: "POSTERN_TENANCY_FILE",
       accepts: FOLLOWED_FILE,
     },
     "controller-class": {
@@ -116,12 +116,12 @@ export const operator = defineCommand({
       env: "POSTERN_LEASE_NAMESPACE",
       accepts: text("name"),
     },
-    resync: {
+    "resync-interval": {
       type: "string",
       placeholder: "DURATION",
       help: "how often each object is compared with the store without an event",
       default: "5m",
-      env: "POSTERN_RESYNC",
+      env: "POSTERN_RESYNC_INTERVAL",
       accepts: RESYNC,
     },
     concurrency: {
@@ -159,7 +159,7 @@ export const operator = defineCommand({
                 ...(options.kubeconfig === undefined ? {} : { kubeconfig: options.kubeconfig }),
                 ...(namespaces.length === 0 ? {} : { namespaces }),
               }
-            : { kind: "directory", dir: options.manifests, stateDir: options.state },
+            : { kind: "directory", dir: options.manifests, stateDir: options["state-dir"] },
         apiUrl: parseHttpUrl("api-url", options["api-url"]),
         keys: keysOf(
           options["root-keys-dir"],
@@ -172,7 +172,7 @@ export const operator = defineCommand({
           }),
         ),
         ...(options["default-workspace"] === undefined ? {} : { defaultWorkspace: options["default-workspace"] }),
-        ...(options.tenancy === undefined ? {} : { tenancyFile: options.tenancy }),
+        ...(options["tenancy-file"] === undefined ? {} : { tenancyFile: options["tenancy-file"] }),
         ...(options.cluster === undefined ? {} : { cluster: parseCluster(options.cluster) }),
         controllerClass,
         ...(options["leader-election"]
@@ -183,7 +183,7 @@ export const operator = defineCommand({
               },
             }
           : {}),
-        resyncMs: parseDurationOption("resync", options.resync, RESYNC),
+        resyncMs: parseDurationOption("resync-interval", options["resync-interval"], RESYNC),
         concurrency: parseInteger("concurrency", options.concurrency, CONCURRENCY),
         admin: { host: "0.0.0.0", port: parsePort("admin-port", options["admin-port"]) },
         webhook: options.manifests === undefined ? parseWebhook(options) : undefined,
@@ -198,7 +198,7 @@ export const operator = defineCommand({
 /** It is the first part of a manager's name, which has slashes between its parts. */
 function parseCluster(text: string): string {
   if (/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(text)) return text;
-  throw new UsageError(`--cluster wants a name of at most 63 letters, digits, "-", "_" and ".", got "${text}"`);
+  throw invalidValue("cluster", text, 'a name of up to 63 letters, digits, "-", "_" and "."');
 }
 
 /** A part of the Lease's name, and a label's value. */
@@ -209,7 +209,7 @@ function parseClass(
   if (text === undefined) return undefined;
   if (options.manifests !== undefined) throw new UsageError("--controller-class is for a cluster, not for --manifests");
   if (/^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$/.test(text)) return text;
-  throw new UsageError(`--controller-class wants at most 32 small letters, digits and "-", got "${text}"`);
+  throw invalidValue("controller-class", text, 'up to 32 lower-case letters, digits and "-"');
 }
 
 /** Operators of two classes both work at once. */

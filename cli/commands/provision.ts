@@ -6,10 +6,10 @@ import { OPERATOR_PERMISSIONS } from "../../core/permissions/operator.ts";
 import type { KubeClient } from "../../operator/runtime/kube-client.ts";
 import { openCluster } from "../../operator/source/open-kubernetes.ts";
 import { withWorkspace } from "../administration.ts";
-import { defineCommand, UsageError } from "../command.ts";
+import { defineCommand } from "../command.ts";
 import { readSecretValue, type SecretRef, writeSecretValue } from "../kube-secret.ts";
-import { database, WAIT_SECONDS, waitSeconds, workspace } from "../options.ts";
-import { parseInteger } from "../values.ts";
+import { database, WAIT_BOUNDS, wait, workspace } from "../options.ts";
+import { invalidValue, parseDurationOption } from "../values.ts";
 
 /** A root key that expires sooner is replaced. */
 const REMAINING_MS_MIN = 3_600_000;
@@ -24,13 +24,13 @@ export const provision = defineCommand({
     secret: { type: "string", placeholder: "NAMESPACE/NAME", help: "the Secret", required: true },
     key: { type: "string", placeholder: "NAME", help: "the Secret's key with the root key", default: "rootKey" },
     kubeconfig: { type: "string", placeholder: "FILE", help: "how to reach the cluster", env: "KUBECONFIG" },
-    wait: waitSeconds,
+    wait,
     workspace,
     ...database,
   },
   run: async (options, io) => {
     const ref = parseSecret(options.secret, options.key);
-    const waitMs = 1000 * parseInteger("wait", options.wait, WAIT_SECONDS);
+    const waitMs = parseDurationOption("wait", options.wait, WAIT_BOUNDS);
     const { client } = await openCluster(options.kubeconfig, io.env);
     try {
       const done = await withWorkspace({ ...options, waitMs }, (administrator, { id: workspaceId }) =>
@@ -51,7 +51,7 @@ const SAID = {
 
 function parseSecret(text: string, key: string): SecretRef {
   const [namespace, name, more] = text.split("/");
-  if (!namespace || !name || more !== undefined) throw new UsageError("--secret wants NAMESPACE/NAME");
+  if (!namespace || !name || more !== undefined) throw invalidValue("secret", text, "NAMESPACE/NAME");
   return { namespace, name, key };
 }
 

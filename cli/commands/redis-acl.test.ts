@@ -23,7 +23,7 @@ test("Redis accepts what is printed unchanged, for any characters in the names",
       "--workspace ws_1 --events",
       "--workspace ws_1 --eval",
       "--workspace ws_* --redis-prefix a[b]",
-      "--central",
+      "--control-plane",
     ]) {
       const { rules } = await cli.json(`redis-acl ${args} --user ${user}`);
       expect(await admin.call("ACL", "SETUSER", user, ...rules)).toBe("OK");
@@ -40,9 +40,9 @@ test("Redis accepts what is printed unchanged, for any characters in the names",
 });
 
 test.each([
-  ["", "give either --workspace or --central"],
-  ["--central --workspace ws_1", "give either --workspace or --central"],
-  ["--central --events", "--events and --eval are only for the pods' user"],
+  ["", "give either --workspace or --control-plane"],
+  ["--control-plane --workspace ws_1", "give either --workspace or --control-plane"],
+  ["--control-plane --events", "--events and --eval are only for the pods' user"],
   ["--workspace ws_1 --user a\tb", "--user wants"],
   ["--workspace ws\t1 --user u", "cannot stand in a rule"],
 ])("redis-acl %s is called incorrectly", async (args, message) => {

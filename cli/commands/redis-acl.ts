@@ -9,10 +9,10 @@ export const redisAcl = defineCommand({
     "Prints a command for redis-cli. Add a password to it, as `>password` or `#sha256`. A pod's user reads the records of its workspace, writes counters, credits, events and its own report, and runs the scripts that api-servers have loaded. Redis 7 or later.",
   options: {
     workspace: { type: "string", placeholder: "ID", help: "id of the workspace that the pods' user may access" },
-    central: { type: "boolean", help: "the api-servers' user instead: all workspaces" },
-    "makes-users": {
+    "control-plane": { type: "boolean", help: "the api-servers' user instead: all workspaces" },
+    "allow-user-management": {
       type: "boolean",
-      help: "with --central: api-servers with --gate-cluster, which make the users of gates",
+      help: "with --control-plane: api-servers with --gate-credentials-cluster, which make the users of gates",
     },
     events: { type: "boolean", help: "the pods' user of a Redis for events only" },
     eval: { type: "boolean", help: "let pods load scripts themselves, where no api-server loads them" },
@@ -22,15 +22,18 @@ export const redisAcl = defineCommand({
   },
   response: '{"user","rules"}',
   run: async (options, io) => {
-    const { workspace, central, events } = options;
-    if ((workspace === undefined) !== central) throw new UsageError("give either --workspace or --central");
-    if (central && (events || options.eval)) throw new UsageError("--events and --eval are only for the pods' user");
-    if (options["makes-users"] && !central) throw new UsageError("--makes-users is only for --central");
+    const { workspace, "control-plane": isControlPlane, events } = options;
+    if ((workspace === undefined) !== isControlPlane)
+      throw new UsageError("give either --workspace or --control-plane");
+    if (isControlPlane && (events || options.eval))
+      throw new UsageError("--events and --eval are only for the pods' user");
+    if (options["allow-user-management"] && !isControlPlane)
+      throw new UsageError("--allow-user-management is only for --control-plane");
     const prefix = options["redis-prefix"];
     const user = parseUser(options.user ?? (workspace === undefined ? "postern" : `postern-${workspace}`));
     const rules = readRules(() =>
       workspace === undefined
-        ? controlPlaneAclRules({ prefix, makesUsers: options["makes-users"] })
+        ? controlPlaneAclRules({ prefix, makesUsers: options["allow-user-management"] })
         : podAclRules({ workspaceId: workspace, prefix, store: events ? "events" : "all", mayEval: options.eval }),
     );
     if (options.json) io.out(JSON.stringify({ user, rules }));
@@ -41,7 +44,7 @@ export const redisAcl = defineCommand({
 
 function parseUser(name: string): string {
   if (/^[^\s\p{Cc}]{1,128}$/u.test(name)) return name;
-  throw new UsageError("--user wants 1 to 128 characters, none of them blank");
+  throw new UsageError("invalid value for --user: must be 1 to 128 characters without spaces");
 }
 
 function readRules(read: () => string[]): string[] {

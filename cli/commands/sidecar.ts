@@ -9,7 +9,7 @@ import { type Credentials, keepCredentials } from "../../sidecar/credentials.ts"
 import { RESTORED_WAIT_MS } from "../../sidecar/gate-state.ts";
 import { openSnapshot, SECRET_CHARACTERS_MIN, type Snapshot } from "../../sidecar/snapshot/snapshot.ts";
 import { startSidecar } from "../../sidecar/start.ts";
-import { FOLDER, FOLLOWED_FILE, HTTP_URL, LISTEN, oneOf, PORT, text, whole } from "../accepts.ts";
+import { duration, FOLDER, FOLLOWED_FILE, HTTP_URL, LISTEN, oneOf, PORT, text, whole } from "../accepts.ts";
 import { followCertificateFiles, followExtAuthCertificate } from "../certificate-files.ts";
 import { type Accepts, defineCommand, UsageError } from "../command.ts";
 import { followFile } from "../followed.ts";
@@ -18,7 +18,15 @@ import { adminPort, docsUrl, listenHost, redisPrefix, region, withoutSlash } fro
 import { runService } from "../process.ts";
 import { logRedisErrors } from "../redis-errors.ts";
 import { redisAddress, redisOptions } from "../stores.ts";
-import { parseBlocks, parseChoice, parseHttpUrl, parseInteger, parseListen, parsePort } from "../values.ts";
+import {
+  parseBlocks,
+  parseChoice,
+  parseDurationOption,
+  parseHttpUrl,
+  parseInteger,
+  parseListen,
+  parsePort,
+} from "../values.ts";
 import { cacheOptions, parseCache } from "./cache-options.ts";
 import { parseWaits, waitOptions } from "./wait-options.ts";
 
@@ -26,9 +34,9 @@ const PROTOCOL = oneOf("http1", "h2c");
 const PLACES = whole({ min: 1, max: 1_000_000, unit: "requests" });
 const CONNECTIONS = whole({ min: 1, max: 1_000_000, unit: "connections" });
 const SHARE = whole({ min: 1, max: 100, unit: "percent" });
-const BODY_IDLE = whole({ min: 1, max: 86_400, unit: "seconds" });
+const BODY_TIMEOUT = duration({ minMs: 1_000, maxMs: 86_400_000 });
 const BODY_RATE = whole({ min: 0, max: 1_000_000, unit: "bytes per second" });
-const DRAIN = whole({ min: 0, max: 3600, unit: "seconds" });
+const DRAIN = duration({ minMs: 0, maxMs: 3_600_000 });
 const BLOCKS: Accepts = {
   ...text("addresses and blocks", "such as 10.0.0.0/8, separated by commas"),
   check: (option, blocks) => void parseBlocks(option, blocks),
@@ -38,7 +46,7 @@ export const sidecar = defineCommand({
   name: "sidecar",
   summary: "protect an app: verify keys, enforce limits, forward",
   description:
-    "Starts also while Redis is unreachable, or its policy does not exist yet. It is ready once it has the policy, and answers 503 until then. It drains at SIGTERM; with POSTERN_HOOK_TOKEN set, also at `GET /pod-ends` on the admin port with that token in the header Postern-Hook-Token, for a preStop hook.",
+    "Starts also while Redis is unreachable, or its policy does not exist yet. It is ready once it has the policy, and answers 503 until then. It drains at SIGTERM; with POSTERN_HOOK_TOKEN set, also at `GET /drain` on the admin port with that token in the header Postern-Hook-Token, for a preStop hook.",
   options: {
     ...redisOptions,
     "credentials-url": {
@@ -83,7 +91,7 @@ export const sidecar = defineCommand({
     upstream: {
       type: "string",
       placeholder: "URL",
-      help: "the app; may be left out when gateways ask at --authorize-listen or --grpc-listen",
+      help: "the app; may be left out when gateways ask at --ext-auth-http-listen or --ext-auth-grpc-listen",
       env: "POSTERN_UPSTREAM",
       accepts: HTTP_URL,
     },
@@ -118,18 +126,18 @@ export const sidecar = defineCommand({
       env: "POSTERN_TLS_KEY_FILE",
       accepts: FOLLOWED_FILE,
     },
-    "authorize-listen": {
+    "ext-auth-http-listen": {
       type: "string",
       placeholder: "[HOST:]PORT",
       help: "where gateways ask over HTTP whether a request may pass (nginx, HAProxy, Traefik, Caddy, Apache, Envoy); closed when left out",
-      env: "POSTERN_AUTHORIZE_LISTEN",
+      env: "POSTERN_EXT_AUTH_HTTP_LISTEN",
       accepts: LISTEN,
     },
-    "grpc-listen": {
+    "ext-auth-grpc-listen": {
       type: "string",
       placeholder: "[HOST:]PORT",
       help: "where Envoy asks over gRPC: ext_authz and the rate limit service; closed when left out",
-      env: "POSTERN_GRPC_LISTEN",
+      env: "POSTERN_EXT_AUTH_GRPC_LISTEN",
       accepts: LISTEN,
     },
     "trusted-gateways": {
@@ -176,69 +184,69 @@ export const sidecar = defineCommand({
       env: "POSTERN_SNAPSHOT_DIR",
       accepts: FOLDER,
     },
-    connections: {
+    "max-connections": {
       type: "string",
       placeholder: "COUNT",
       help: "connections of clients at once, upgraded ones aside; beyond, the one that has been idle longest is closed, and if none is idle, the new one; 10000 when left out, with TLS 2000",
-      env: "POSTERN_CONNECTIONS",
+      env: "POSTERN_MAX_CONNECTIONS",
       accepts: CONNECTIONS,
     },
-    "http2-connections": {
+    "max-http2-connections": {
       type: "string",
       placeholder: "COUNT",
       help: "of them, those of HTTP/2; 1000 when left out, with TLS 500",
-      env: "POSTERN_HTTP2_CONNECTIONS",
+      env: "POSTERN_MAX_HTTP2_CONNECTIONS",
       accepts: CONNECTIONS,
     },
-    "upstream-connections": {
+    "max-upstream-requests": {
       type: "string",
       placeholder: "COUNT",
       help: "requests that the app may handle at once; others wait a moment and then get 503",
       default: "1000",
-      env: "POSTERN_UPSTREAM_CONNECTIONS",
+      env: "POSTERN_MAX_UPSTREAM_REQUESTS",
       accepts: PLACES,
     },
-    upgrades: {
+    "max-upgraded-connections": {
       type: "string",
       placeholder: "COUNT",
       help: "connections that may be upgraded (WebSocket) at once; others get 503",
       default: "10000",
-      env: "POSTERN_UPGRADES",
+      env: "POSTERN_MAX_UPGRADED_CONNECTIONS",
       accepts: PLACES,
     },
-    "address-share": {
+    "max-client-share": {
       type: "string",
       placeholder: "PERCENT",
       help: "how much of each of these four one client address may hold; set 100 when all clients come through one proxy",
       default: "50",
-      env: "POSTERN_ADDRESS_SHARE",
+      env: "POSTERN_MAX_CLIENT_SHARE",
       accepts: SHARE,
     },
-    "body-idle": {
+    "client-body-timeout": {
       type: "string",
-      placeholder: "SECONDS",
+      placeholder: "DURATION",
       help: "how long a request's body may pause while the app waits for it, before the client gets 408",
-      default: "10",
-      env: "POSTERN_BODY_IDLE",
-      accepts: BODY_IDLE,
+      default: "10s",
+      env: "POSTERN_CLIENT_BODY_TIMEOUT",
+      accepts: BODY_TIMEOUT,
     },
-    "body-rate": {
+    "client-body-min-rate": {
       type: "string",
       placeholder: "BYTES",
       help: "the least bytes per second of a request's body while the app waits for it; 0 for no minimum",
       default: "240",
-      env: "POSTERN_BODY_RATE",
+      env: "POSTERN_CLIENT_BODY_MIN_RATE",
       accepts: BODY_RATE,
     },
     ...cacheOptions,
     ...waitOptions,
     // A second less than the webhook lets an app sleep before its end: the gate closes idle connections while the app still serves.
-    drain: {
+    "drain-timeout": {
       type: "string",
-      placeholder: "SECONDS",
+      placeholder: "DURATION",
       help: "how long it goes on serving, unready, from when its pod begins to end; each answer then ends its connection",
-      default: "4",
-      env: "POSTERN_DRAIN",
+      default: "4s",
+      env: "POSTERN_DRAIN_TIMEOUT",
       accepts: DRAIN,
     },
     "docs-url": docsUrl,
@@ -249,9 +257,9 @@ export const sidecar = defineCommand({
     const upstreamProtocol = parseUpstreamProtocol(options["upstream-protocol"], upstream);
     const withExtAuth = readExtAuth(options);
     if (upstream === undefined && withExtAuth === undefined)
-      throw new UsageError("--upstream, --authorize-listen or --grpc-listen is required");
+      throw new UsageError("--upstream, --ext-auth-http-listen or --ext-auth-grpc-listen is required");
     const policyId = policyIdFrom(options.policy, options.workspace);
-    const drainMs = 1000 * parseInteger("drain", options.drain, DRAIN);
+    const drainMs = parseDurationOption("drain-timeout", options["drain-timeout"], DRAIN);
     return runService({ name: "sidecar", env: io.env, deadlineMs: drainMs + 10_000 }, async ({ log, closers }) => {
       const credentials = credentialsOf(options, log);
       closers.add("credentials", async () => credentials?.close());
@@ -277,14 +285,14 @@ export const sidecar = defineCommand({
         timeouts: {
           drainMs,
           ...parseWaits(options),
-          requestBodyIdleMs: 1000 * parseInteger("body-idle", options["body-idle"], BODY_IDLE),
+          requestBodyIdleMs: parseDurationOption("client-body-timeout", options["client-body-timeout"], BODY_TIMEOUT),
         },
         limits: {
           ...parseConnections(options),
-          upstreamConnectionsMax: parseInteger("upstream-connections", options["upstream-connections"], PLACES),
-          upgradesMax: parseInteger("upgrades", options.upgrades, PLACES),
-          addressShare: parseInteger("address-share", options["address-share"], SHARE) / 100,
-          bodyBytesPerSecondMin: parseInteger("body-rate", options["body-rate"], BODY_RATE),
+          upstreamConnectionsMax: parseInteger("max-upstream-requests", options["max-upstream-requests"], PLACES),
+          upgradesMax: parseInteger("max-upgraded-connections", options["max-upgraded-connections"], PLACES),
+          addressShare: parseInteger("max-client-share", options["max-client-share"], SHARE) / 100,
+          bodyBytesPerSecondMin: parseInteger("client-body-min-rate", options["client-body-min-rate"], BODY_RATE),
         },
         cache: parseCache(options),
         podId: options["pod-id"] ?? hostname(),
@@ -308,35 +316,41 @@ export const sidecar = defineCommand({
 
 /** The defaults depend on whether the connections are those of TLS. */
 function parseConnections(
-  options: Readonly<Record<"connections" | "http2-connections", string | undefined>>,
+  options: Readonly<Record<"max-connections" | "max-http2-connections", string | undefined>>,
 ): Partial<Limits> {
-  const { connections: all, "http2-connections": http2 } = options;
+  const { "max-connections": all, "max-http2-connections": http2 } = options;
   return {
-    ...(all === undefined ? {} : { clientConnectionsMax: parseInteger("connections", all, CONNECTIONS) }),
+    ...(all === undefined ? {} : { clientConnectionsMax: parseInteger("max-connections", all, CONNECTIONS) }),
     ...(http2 === undefined
       ? {}
-      : { clientHttp2ConnectionsMax: parseInteger("http2-connections", http2, CONNECTIONS) }),
+      : { clientHttp2ConnectionsMax: parseInteger("max-http2-connections", http2, CONNECTIONS) }),
   };
 }
 
 function parseUpstreamProtocol(text: string, upstream: string | undefined): UpstreamProtocol {
   const protocol = parseChoice("upstream-protocol", text, PROTOCOL.words);
   if (protocol === "h2c" && upstream?.startsWith("https:"))
-    throw new UsageError("--upstream-protocol h2c wants an --upstream without TLS: http://…");
+    throw new UsageError("--upstream-protocol h2c requires an --upstream without TLS: http://…");
   return protocol;
 }
 
 type ExtAuthOptions = Readonly<
-  Record<"host" | "trusted-gateways", string> & Record<"authorize-listen" | "grpc-listen", string | undefined>
+  Record<"host" | "trusted-gateways", string> &
+    Record<"ext-auth-http-listen" | "ext-auth-grpc-listen", string | undefined>
 >;
 
 /** Undefined when no ext-auth endpoint is to be opened. */
 function readExtAuth(options: ExtAuthOptions): ExtAuthConfig | undefined {
-  const { host, "authorize-listen": authorize, "grpc-listen": grpc, "trusted-gateways": trusted } = options;
+  const {
+    host,
+    "ext-auth-http-listen": authorize,
+    "ext-auth-grpc-listen": grpc,
+    "trusted-gateways": trusted,
+  } = options;
   if (authorize === undefined && grpc === undefined) return undefined;
   return {
-    authorize: authorize === undefined ? undefined : parseListen("authorize-listen", authorize, host),
-    grpc: grpc === undefined ? undefined : parseListen("grpc-listen", grpc, host),
+    authorize: authorize === undefined ? undefined : parseListen("ext-auth-http-listen", authorize, host),
+    grpc: grpc === undefined ? undefined : parseListen("ext-auth-grpc-listen", grpc, host),
     trusted: parseBlocks("trusted-gateways", trusted),
   };
 }
@@ -351,7 +365,9 @@ function snapshotOf(
   if (directory === undefined) return undefined;
   const { POSTERN_SNAPSHOT_KEY: secret = "" } = env;
   if (secret.length < SECRET_CHARACTERS_MIN) {
-    throw new UsageError(`--snapshot-dir wants POSTERN_SNAPSHOT_KEY with at least ${SECRET_CHARACTERS_MIN} characters`);
+    throw new UsageError(
+      `--snapshot-dir requires POSTERN_SNAPSHOT_KEY with at least ${SECRET_CHARACTERS_MIN} characters`,
+    );
   }
   return openSnapshot({ directory, secret, workspaceId, policyId, prefix, logger });
 }
@@ -365,7 +381,8 @@ function credentialsOf(options: CredentialOptions, logger: Logger): Credentials 
   const { "credentials-url": url, "credentials-ca-file": caFile, "token-file": tokenFile, workspace, policy } = options;
   if (url === undefined) return undefined;
   const named = parseNamedPolicy(policy);
-  if (named === undefined) throw new UsageError("--credentials-url wants --policy as CLUSTER/NAMESPACE/NAME");
+  if (named === undefined)
+    throw new UsageError("--credentials-url requires a --policy in the form CLUSTER/NAMESPACE/NAME");
   return keepCredentials({
     apiUrl: parseHttpUrl("credentials-url", url),
     ca: caFile === undefined ? undefined : followFile(caFile, { name: "credentials-ca-file", log: logger }),

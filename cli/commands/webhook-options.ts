@@ -6,13 +6,13 @@ import {
 } from "../../operator/injection/config.ts";
 import { parseQuantity } from "../../operator/injection/quantity.ts";
 import type { WebhookConfig } from "../../operator/webhook/start.ts";
-import { FOLLOWED_FOLDER, PORT, text, whole } from "../accepts.ts";
+import { duration, FOLLOWED_FOLDER, PORT, text } from "../accepts.ts";
 import { splitList, UsageError } from "../command.ts";
-import { parseInteger, parsePort } from "../values.ts";
+import { parseDurationOption, parsePort } from "../values.ts";
 
 /* The options of `postern operator` that concern its webhooks and the gates that they inject. */
 
-const PRE_STOP = whole({ min: 0, max: 3_600, unit: "seconds" });
+const PRE_STOP = duration({ minMs: 0, maxMs: 3_600_000 });
 
 export const webhookOptions = {
   "gate-image": {
@@ -115,9 +115,9 @@ export const webhookOptions = {
   },
   "pre-stop-sleep": {
     type: "string",
-    placeholder: "SECONDS",
+    placeholder: "DURATION",
     help: "how long apps of guarded pods sleep before they are told to end, unless they have a preStop hook; 0 for not at all",
-    default: String(DEFAULT_PRE_STOP_SECONDS),
+    default: `${DEFAULT_PRE_STOP_SECONDS}s`,
     env: "POSTERN_PRE_STOP_SLEEP",
     accepts: PRE_STOP,
   },
@@ -149,7 +149,9 @@ export function parseWebhook(options: Given): WebhookConfig | undefined {
       env: Object.fromEntries(parsePairs("gate-env", options["gate-env"])),
       tokenAudience: options["gate-token-audience"],
       resources: parseResources(options["gate-resources"]),
-      preStopSeconds: parseInteger("pre-stop-sleep", options["pre-stop-sleep"] ?? "", PRE_STOP),
+      preStopSeconds: Math.ceil(
+        parseDurationOption("pre-stop-sleep", options["pre-stop-sleep"] ?? "", PRE_STOP) / 1_000,
+      ),
     },
   };
 }

@@ -8,7 +8,7 @@ import { Api, type Ports, type Ready, startParts } from "./parts.ts";
  * `make demo`: the main job of Postern, walked through with real requests against everything that `postern dev` starts.
  * Each step says what it did and what came back; the exit code is 0 only when every step gave what it should.
  * `--stay` (`make dev`) starts the same, prints what to try, and stays up until Ctrl-C. Where its ports are taken:
- * `make dev ARGS='--api-port 9080 --sidecar-port 9000 --app-port 4000'`, 0 for a free one; `--data DIR` keeps its files elsewhere.
+ * `make dev ARGS='--api-port 9080 --sidecar-port 9000 --app-port 4000'`, 0 for a free one; `--data-dir DIR` keeps its files elsewhere.
  */
 
 const HERE = import.meta.dirname;

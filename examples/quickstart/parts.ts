@@ -50,7 +50,7 @@ export async function startParts(options: { manifests: string; data: string; por
     const upstream = await firstLine(app, "the sample app");
     const args = ["cli/main.ts", "dev", "--json", "--manifests", options.manifests, "--upstream", upstream];
     const ports = ["--api-port", String(options.ports.api), "--sidecar-port", String(options.ports.sidecar)];
-    const dev = spawn(process.execPath, [...args, "--data", options.data, ...ports], {
+    const dev = spawn(process.execPath, [...args, "--data-dir", options.data, ...ports], {
       cwd: ROOT,
       stdio: ["ignore", "pipe", "pipe"],
       env: { POSTERN_LOG_LEVEL: "warn", ...process.env },

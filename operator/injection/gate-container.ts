@@ -69,7 +69,7 @@ export function gateContainer(settings: GateSettings): Container {
     readinessProbe: { ...admin("/readyz"), periodSeconds: 2, timeoutSeconds: 2, failureThreshold: 2 },
     lifecycle: {
       preStop: {
-        httpGet: { ...admin("/pod-ends").httpGet, httpHeaders: [{ name: HOOK_HEADER, value: hookToken }] },
+        httpGet: { ...admin("/drain").httpGet, httpHeaders: [{ name: HOOK_HEADER, value: hookToken }] },
       },
     },
     resources: {

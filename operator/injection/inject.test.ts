@@ -173,7 +173,7 @@ describe("the gate", () => {
   test("injected gate accepts the pod termination request only from kubelet", () => {
     const { gate, env } = inject(aPod());
     expect(gate.lifecycle?.preStop?.httpGet).toMatchObject({
-      path: "/pod-ends",
+      path: "/drain",
       port: 19_081,
       httpHeaders: [{ name: "Postern-Hook-Token", value: env.POSTERN_HOOK_TOKEN }],
     });

@@ -175,4 +175,4 @@ export const reservedFor = ({ lastManager }: Pick<Managed, "lastManager">, manag
 
 /** Message about a resource that an object of another namespace or cluster orphaned. */
 const leftByOther = (lastManager: string, manager: string): string =>
-  `It was left in the store by ${managerFor(lastManager, manager)}, and stays reserved for it. An administrator gives leave with \`postern managed release\` or \`postern managed transfer\`.`;
+  `It was left in the store by ${managerFor(lastManager, manager)}, and stays reserved for it. An administrator gives leave with \`postern ownership release\` or \`postern ownership transfer\`.`;

@@ -2,7 +2,7 @@ import { parse } from "yaml";
 import * as z from "zod";
 
 /*
- * The file of `--tenancy`: which Kubernetes namespaces act in which workspace, and who may use which names. It belongs to the
+ * The file of `--tenancy-file`: which Kubernetes namespaces act in which workspace, and who may use which names. It belongs to the
  * administrator of the operator. No object in a cluster can change it.
  */
 
@@ -70,7 +70,7 @@ export const TenancySettings = z
         "Restricts names within a workspace. A name that no grant lists may be used by every namespace of the workspace.",
       ),
   })
-  .describe("Which teams share what: the file of `postern operator --tenancy`.");
+  .describe("Which teams share what: the file of `postern operator --tenancy-file`.");
 export type TenancySettings = z.output<typeof TenancySettings>;
 
 export const NO_SETTINGS: TenancySettings = TenancySettings.parse({});

@@ -264,8 +264,8 @@ describe("ext-auth for gateways", () => {
       "--policy=c/shop/orders",
       "--redis-prefix=ps",
       "--admin-port=8001",
-      "--authorize-listen=8002",
-      "--grpc-listen=8003",
+      "--ext-auth-http-listen=8002",
+      "--ext-auth-grpc-listen=8003",
       "--trusted-gateways=10.0.0.0/8,fd00::/8",
     ]);
     expect(envFrom).toEqual([{ secretRef: { name: "gate" } }]);
@@ -289,7 +289,7 @@ describe("ext-auth for gateways", () => {
       "--redis-prefix=ps",
       "--region=eu",
       "--admin-port=8001",
-      "--grpc-listen=8003",
+      "--ext-auth-grpc-listen=8003",
       "--ext-auth-tls-cert-file=/secrets/tls/tls.crt",
       "--ext-auth-tls-key-file=/secrets/tls/tls.key",
       "--ext-auth-client-ca-file=/secrets/tls/ca.crt",
@@ -612,7 +612,7 @@ describe("injection", () => {
       const objects = await render(MATRIX[name] ?? {});
       const apiServer = podSpecs(objects).find(({ object }) => object.metadata.name.endsWith("-api-server"));
       expect(apiServer?.spec.automountServiceAccountToken, name).toBe(asks);
-      expect(argsOf(objects, "api-server").includes("--gate-cluster=c"), name).toBe(asks);
+      expect(argsOf(objects, "api-server").includes("--gate-credentials-cluster=c"), name).toBe(asks);
       const mayAsk = objects.some(({ rules }) => JSON.stringify(rules ?? "").includes("tokenreviews"));
       expect(mayAsk, name).toBe(asks);
     }

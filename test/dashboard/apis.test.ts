@@ -68,7 +68,7 @@ describe("APIs", () => {
     const page = await open("/apis?search=protected-api");
     await page.getByRole("button", { name: "More of protected-api" }).click();
     await page.getByRole("menuitem", { name: "Delete" }).click();
-    await page.getByText(`postern api set --id ${apiId}`).waitFor();
+    await page.getByText(`postern api update --id ${apiId}`).waitFor();
   });
 
   test("of a manifest are locked, and say which", async ({ dashboard, open }) => {

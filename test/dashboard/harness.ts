@@ -72,7 +72,7 @@ export async function startDashboard(setting: DashboardSetting = {}): Promise<Da
   cpSync(source, manifests, { recursive: true, filter: (path) => !path.endsWith(".ts") });
   const [database, browser] = await Promise.all([createEmptyDatabase(), startChromium(), ensureDashboard()]);
   const ports = ["--api-port", String(setting.apiPort ?? 0), "--sidecar-port", "0"];
-  const args = ["dev", "--json", "--data", join(folder, "data"), "--manifests", manifests, ...ports];
+  const args = ["dev", "--json", "--data-dir", join(folder, "data"), "--manifests", manifests, ...ports];
   const server = await startProcess(process.execPath, ["cli/main.ts", ...args, ...(setting.args ?? [])], {
     cwd: ROOT,
     readyLine: /^\{.*"apiUrl".*\}$/m,

@@ -93,7 +93,7 @@ describe("the README's command line", () => {
   });
 
   test("its dev serves its rootkey create and its curl, and ends with the npm that started it", async () => {
-    const data = ["--data", join(folder, "data")];
+    const data = ["--data-dir", join(folder, "data")];
     const [npm = "", ...args] = line("npm run -s postern -- dev").split(" ");
     const dev: RunningProcess = await startProcess(
       npm,

@@ -6,9 +6,9 @@ import { createPostgresSource } from "../../api-server/store/records.ts";
 import { buildTestApp, type TestApp } from "../../api-server/test/app.ts";
 import { makeResources, policyBody } from "../../api-server/test/resources.ts";
 import { COMMANDS } from "../../cli/commands.ts";
-import { Cases } from "../../cli/decide/cases.ts";
-import { Fixtures } from "../../cli/decide/fixtures.ts";
 import { runCommand } from "../../cli/run-command.ts";
+import { Cases } from "../../cli/simulate/cases.ts";
+import { Fixtures } from "../../cli/simulate/fixtures.ts";
 import { hashKey } from "../../core/keys/key-string.ts";
 
 /* What docs/explain.md shows: each command is run as it stands there, and prints what stands below it. */
@@ -34,8 +34,8 @@ async function run(words: readonly string[], env: Record<string, string> = {}) {
   return { code, text: lines.join("\n") };
 }
 
-describe("postern decide", () => {
-  const decided = shown.filter(({ words }) => words[1] === "decide");
+describe("postern simulate", () => {
+  const decided = shown.filter(({ words }) => words[1] === "simulate");
 
   test("is shown", () => expect(decided.length).toBeGreaterThan(1));
 
@@ -133,7 +133,7 @@ test("each field of the two files is described", () => {
 });
 
 test("each exit code is listed", async () => {
-  const { text } = await run(["decide", "--help"]);
+  const { text } = await run(["simulate", "--help"]);
   const codes = [...text.matchAll(/(\d\d) ([A-Z_]+)/g)];
   expect(codes.length).toBeGreaterThan(8);
   for (const [, exit, code] of codes) expect(page).toMatch(new RegExp(`\\| ${exit} \\| \`${code}\``));

@@ -42,9 +42,9 @@ describe("a root key", () => {
     await becomes(401);
     await cli(system, `rootkey enable --id ${id}`);
     await becomes(200);
-    await cli(system, `rootkey expire --id ${id} --expires 2020-01-01`);
+    await cli(system, `rootkey update --id ${id} --expires 2020-01-01`);
     await becomes(401);
-    await cli(system, `rootkey expire --id ${id} --expires never`);
+    await cli(system, `rootkey update --id ${id} --expires never`);
     await becomes(200);
     await cli(system, `rootkey revoke --id ${id}`);
     await becomes(401);
@@ -86,11 +86,11 @@ describe("a workspace", () => {
         soon,
       );
     await becomes(200);
-    await cli(system, "workspace quota --workspace default --per-minute 0");
+    await cli(system, "workspace update --workspace default --per-minute 0");
     await becomes(429);
-    await cli(system, "workspace quota --workspace default --per-minute none");
+    await cli(system, "workspace update --workspace default --per-minute none");
     await becomes(200);
-    await cli(system, "workspace quota --workspace default --per-minute 1000000");
+    await cli(system, "workspace update --workspace default --per-minute 1000000");
     await waitFor(
       "the headers of the quota",
       async () => {
@@ -113,13 +113,13 @@ describe("an API", () => {
     const { apiId, key } = await makeKey(api);
     const becomes = (code: string) => waitFor(code, async () => (await api.code(key)) === code, soon);
     await becomes("VALID");
-    await cli(system, `api set --id ${apiId} --ip-allow-list 10.1.2.3`);
+    await cli(system, `api update --id ${apiId} --ip-allow-list 10.1.2.3`);
     await becomes("FORBIDDEN");
-    await cli(system, `api set --id ${apiId} --ip-allow-list 10.1.2.3,::ffff:127.0.0.0/104`);
+    await cli(system, `api update --id ${apiId} --ip-allow-list 10.1.2.3,::ffff:127.0.0.0/104`);
     await becomes("VALID");
-    await cli(system, `api set --id ${apiId} --ip-allow-list 10.1.2.3`);
+    await cli(system, `api update --id ${apiId} --ip-allow-list 10.1.2.3`);
     await becomes("FORBIDDEN");
-    await cli(system, `api set --id ${apiId} --ip-allow-list none`);
+    await cli(system, `api update --id ${apiId} --ip-allow-list none`);
     await becomes("VALID");
   });
 
@@ -127,11 +127,11 @@ describe("an API", () => {
     const system = await openSystem();
     const api = await system.api();
     const { apiId } = await makeKey(api);
-    await cli(system, `api set --id ${apiId} --default-prefix acme --default-byte-length 64 --delete-protection on`);
+    await cli(system, `api update --id ${apiId} --default-prefix acme --default-byte-length 64 --delete-protection on`);
     const { key } = await api.data("keys.createKey", { apiId });
     expect(key).toMatch(/^acme_\w{86,88}$/);
     expect((await api.call("apis.deleteApi", { apiId })).status).toBe(412);
-    await cli(system, `api set --id ${apiId} --delete-protection off`);
+    await cli(system, `api update --id ${apiId} --delete-protection off`);
     expect((await api.call("apis.deleteApi", { apiId })).status).toBe(200);
   });
 });
@@ -156,5 +156,5 @@ test("a command that fails says why in one line on standard error, with its exit
     stderr:
       "postern rootkey revoke: there is no root key rk_never in workspace default; `postern rootkey list` lists them\n",
   });
-  expect(await failed("workspace quota --workspace default --per-minute few")).toMatchObject({ code: 2, stdout: "" });
+  expect(await failed("workspace update --workspace default --per-minute few")).toMatchObject({ code: 2, stdout: "" });
 });

@@ -17,7 +17,7 @@ let database: TestDatabase;
 let redis: TestRedis;
 let folder: string;
 const startDev = (env: Record<string, string> = {}) => {
-  const args = ["cli/main.ts", "dev", "--json", "--data", folder, "--manifests", "examples/quickstart"];
+  const args = ["cli/main.ts", "dev", "--json", "--data-dir", folder, "--manifests", "examples/quickstart"];
   return startProcess(process.execPath, [...args, "--api-port", "0", "--sidecar-port", "0"], {
     cwd: ROOT,
     readyLine: /^\{.*"apiUrl".*\}$/m,

@@ -44,7 +44,7 @@ async function startDev(more: { args?: string[]; env?: Record<string, string> } 
     "cli/main.ts",
     "dev",
     "--json",
-    "--data",
+    "--data-dir",
     join(folder, "data"),
     "--manifests",
     join(folder, "manifests"),
@@ -124,7 +124,7 @@ describe("postern dev", { timeout: 60_000 }, () => {
     };
     const { token, status } = await signIn(ready.dashboardUrl);
     expect([status, (await signIn(ready.dashboardUrl)).status]).toEqual([200, 401]);
-    const args = ["cli/main.ts", "dashboard", "link", "--json", "--data", join(folder, "data")];
+    const args = ["cli/main.ts", "dashboard", "link", "--json", "--data-dir", join(folder, "data")];
     const { stdout } = await run(process.execPath, args, { cwd: ROOT, env: { ...process.env, DATABASE_URL: "" } });
     expect((await signIn(JSON.parse(stdout).dashboardUrl)).status).toBe(200);
     expect(child.stderr()).not.toContain(token);
@@ -133,7 +133,7 @@ describe("postern dev", { timeout: 60_000 }, () => {
 
   test("leaves no process behind when it is stopped while its Postgres starts", async () => {
     const data = join(folder, "stopped-early");
-    const args = ["cli/main.ts", "dev", "--json", "--data", data, "--api-port", "0"];
+    const args = ["cli/main.ts", "dev", "--json", "--data-dir", data, "--api-port", "0"];
     const child = await startProcess(process.execPath, args, { cwd: ROOT, env });
     started.push(child);
     const postgres = await waitFor(
@@ -182,7 +182,7 @@ describe("postern dev", { timeout: 60_000 }, () => {
     const { child, ready } = await startDev();
     try {
       const args = ["cli/main.ts", "rootkey", "create", "--json", "--permissions", "api.*.create_api"];
-      const { stdout } = await run(process.execPath, [...args, "--data", join(folder, "data")], {
+      const { stdout } = await run(process.execPath, [...args, "--data-dir", join(folder, "data")], {
         cwd: ROOT,
         env: { ...process.env, DATABASE_URL: "" },
       });
@@ -207,7 +207,7 @@ describe("postern dev", { timeout: 60_000 }, () => {
       const tomorrow = utcDate(Date.now() + DAY_MS);
       const { stdout } = await run(
         process.execPath,
-        ["cli/main.ts", "refill", "run", "--json", "--at", tomorrow, "--data", join(folder, "data")],
+        ["cli/main.ts", "refill", "run", "--json", "--at", tomorrow, "--data-dir", join(folder, "data")],
         { cwd: ROOT, env: { ...process.env, DATABASE_URL: "", REDIS_URL: "" } },
       );
       expect(JSON.parse(stdout)).toEqual({ date: tomorrow, refilled: 1, failed: 0 });

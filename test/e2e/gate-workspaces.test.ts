@@ -40,7 +40,7 @@ beforeAll(async () => {
   await system.raw.call("ACL", "SETUSER", "central", ...rules, ">secret");
   api = await system.spawnApi({
     REDIS_URL: system.redisUrl.replace("//", "//central:secret@"),
-    POSTERN_GATE_CLUSTER: "main",
+    POSTERN_GATE_CREDENTIALS_CLUSTER: "main",
     KUBECONFIG: world.cluster.kubeconfigPath,
   });
   keysDir = mkdtempSync(join(tmpdir(), "postern-gate-workspaces-"));

@@ -129,7 +129,7 @@ describe("what a policy left", () => {
       const taking = policy(`taking-${adopt ?? "not"}`, { api: { id: apiId }, ...(adopt ? { adopt } : {}) }, "dev");
       const status = await applied(taking);
       expect(readyOf(status)).toMatchObject({ status: "False", reason: "NotAllowed" });
-      expect(readyOf(status)?.message).toContain("postern managed release");
+      expect(readyOf(status)?.message).toContain("postern ownership release");
       expect(status.policyId).toBeUndefined();
     }
     expect(await ownerOf("api", apiId)).toMatchObject({ lastManager: "test/ApiKeyPolicy/prod/wanted" });
@@ -209,7 +209,7 @@ describe.each([
     const other = manifest(kind, "dev", "kept", { ...spec(`kept-${of}`), adopt: "override" });
     const refused = await applied(other);
     expect(readyOf(refused)).toMatchObject({ status: "False", reason: "Conflict" });
-    expect(readyOf(refused)?.message).toContain("postern managed release");
+    expect(readyOf(refused)?.message).toContain("postern ownership release");
     await pruned(other);
     const second = await applied(one);
     expect(readyOf(second)).toMatchObject({ status: "True" });

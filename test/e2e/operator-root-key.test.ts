@@ -38,7 +38,7 @@ test("the root key in a file is followed: the former one is revoked, and the ope
     process.execPath,
     [
       ...["cli/main.ts", "operator", "--api-url", store.server.url, "--root-key-file", join(dir, "rootKey")],
-      ...["--manifests", manifests, "--state", join(dir, "state"), "--admin-port", String(await freePort())],
+      ...["--manifests", manifests, "--state-dir", join(dir, "state"), "--admin-port", String(await freePort())],
     ],
     { env: {}, readyLine: /watching/ },
   );
@@ -88,7 +88,7 @@ test("a root key that the API refuses makes the operator unready and its objects
       process.execPath,
       [
         ...["cli/main.ts", "operator", "--api-url", store.server.url, "--root-key-file", keyFile],
-        ...["--manifests", manifests, "--state", join(dir, "state"), "--admin-port", String(port)],
+        ...["--manifests", manifests, "--state-dir", join(dir, "state"), "--admin-port", String(port)],
       ],
       { env: {}, readyLine: /watching/ },
     );
@@ -155,7 +155,7 @@ test("a refused root key is told also while there are no objects, and until it i
     process.execPath,
     [
       ...["cli/main.ts", "operator", "--api-url", store.server.url, "--root-key-file", keyFile],
-      ...["--manifests", join(dir, "manifests"), "--state", join(dir, "state"), "--admin-port", String(port)],
+      ...["--manifests", join(dir, "manifests"), "--state-dir", join(dir, "state"), "--admin-port", String(port)],
     ],
     { env: {}, readyLine: /watching/ },
   );

@@ -540,7 +540,7 @@ test("what ann leaves in the store when her manifests go is hers when they come 
   for (const one of tries) {
     await apply(BOB, one);
     const status = await until(one, "NotAllowed");
-    expect(conditionOf(status, "Ready")?.message).toContain("postern managed release");
+    expect(conditionOf(status, "Ready")?.message).toContain("postern ownership release");
   }
   const taken = own("RatelimitNamespace", "left", { name: "left", adopt: "override" });
   await apply(BOB, taken);

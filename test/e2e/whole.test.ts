@@ -148,7 +148,7 @@ describe("from manifests to a protected app", () => {
     const upstream = await start([join(ROOT, "examples/quickstart/app.ts"), "0"], /(http:\/\/\S+)/);
     const ids = ["--workspace", workspaceId, "--policy", String(status?.policyId), "--upstream", upstream];
     sidecarUrl = await start(
-      [CLI, "sidecar", ...ids, "--drain", "0", "--host", "127.0.0.1", "--port", "0", "--admin-port", "0"],
+      [CLI, "sidecar", ...ids, "--drain-timeout", "0", "--host", "127.0.0.1", "--port", "0", "--admin-port", "0"],
       LISTENING,
     );
     const made = await call("keys.createKey", {

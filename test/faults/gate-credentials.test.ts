@@ -102,7 +102,7 @@ async function openWorld(): Promise<World> {
   const spawnApi = () =>
     system.spawnApi({
       REDIS_URL: system.redisUrl.replace("//", "//central:secret@"),
-      POSTERN_GATE_CLUSTER: CLUSTER,
+      POSTERN_GATE_CREDENTIALS_CLUSTER: CLUSTER,
       KUBECONFIG: kubernetes.kubeconfigPath,
     });
   const api = await spawnApi();
@@ -241,7 +241,7 @@ describe("a gate with no secret but its pod's token", () => {
     const again = await system.spawnApi({
       REDIS_URL: system.redisUrl.replace("//", "//central:secret@"),
       POSTERN_API_PORT: new URL(api.url).port,
-      POSTERN_GATE_CLUSTER: CLUSTER,
+      POSTERN_GATE_CREDENTIALS_CLUSTER: CLUSTER,
       KUBECONFIG: kubernetes.kubeconfigPath,
     });
     expect(again.url).toBe(api.url);

@@ -27,7 +27,7 @@ const pidIn = (cluster: string): number =>
   Number(readFileSync(join(cluster, "postmaster.pid"), "utf8").split("\n", 1)[0]);
 
 async function startDev(data: string): Promise<RunningProcess & { url: string; rootKey: string }> {
-  const args = ["cli/main.ts", "dev", "--json", "--data", data, "--api-port", "0"];
+  const args = ["cli/main.ts", "dev", "--json", "--data-dir", data, "--api-port", "0"];
   const env = { DATABASE_URL: undefined, REDIS_URL: undefined };
   const dev = await startProcess(process.execPath, args, {
     cwd: ROOT,

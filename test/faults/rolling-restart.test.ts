@@ -37,7 +37,7 @@ async function startPod(env: Record<string, string>): Promise<Pod> {
   const gate = await spawnSidecar({
     ...env,
     POSTERN_UPSTREAM: `http://127.0.0.1:${appPort}`,
-    POSTERN_DRAIN: String(DRAIN_S),
+    POSTERN_DRAIN_TIMEOUT: String(DRAIN_S),
     POSTERN_HOOK_TOKEN: HOOK_TOKEN,
   });
   onTestFinished(async () => void (await gate.process.stop()));
@@ -46,7 +46,7 @@ async function startPod(env: Record<string, string>): Promise<Pod> {
 
 /** What the kubelet does with a native sidecar: hooks of all containers at once, then the app's end, then the gate's. */
 async function endAsNative({ app, gate }: Pod): Promise<void> {
-  const hook = call(gate.adminPort, { path: "/pod-ends", headers: { "Postern-Hook-Token": HOOK_TOKEN } });
+  const hook = call(gate.adminPort, { path: "/drain", headers: { "Postern-Hook-Token": HOOK_TOKEN } });
   const preStopOfApp = sleep(DRAIN_S * 1000 + 500);
   await Promise.all([hook, preStopOfApp]);
   await app.stop();

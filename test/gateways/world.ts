@@ -69,8 +69,8 @@ export async function openWorld(env: Readonly<Record<string, string>> = {}): Pro
     REDIS_URL: redis.url,
     POSTERN_WORKSPACE: WORKSPACE,
     POSTERN_POLICY: POLICY,
-    POSTERN_AUTHORIZE_LISTEN: "127.0.0.1:0",
-    POSTERN_GRPC_LISTEN: "127.0.0.1:0",
+    POSTERN_EXT_AUTH_HTTP_LISTEN: "127.0.0.1:0",
+    POSTERN_EXT_AUTH_GRPC_LISTEN: "127.0.0.1:0",
     ...env,
   });
   return {

@@ -20,7 +20,7 @@ export const cache: Section = async (environment, options) => {
   try {
     const app = programs === undefined ? environment.upstream : await started.add(peersOf(programs).app());
     const policyId = await createPolicy(stack, { apiId, name: "cache", ratelimits: [] });
-    const main = ["cli/main.ts", "sidecar", "--cache-keys", String(CACHED)];
+    const main = ["cli/main.ts", "sidecar", "--max-cache-keys", String(CACHED)];
     const gate = await started.add(startSidecar(stack, { policyId, upstream: app, main }));
     const keys = (many: number) =>
       Array.from({ length: many }, (_, n) => `Bearer ${seededKey(apiId, Math.floor((n * count) / many))}`);

@@ -36,7 +36,7 @@ test("each part starts by the commands of start-by-hand.md, and the gate asks fo
   const own: Record<string, string> = {
     ...{ DATABASE_URL: system.databaseUrl, REDIS_URL: system.redisUrl, POSTERN_REDIS_PREFIX: system.prefix },
     ...{ POSTERN_HOST: "127.0.0.1", POSTERN_API_PORT: "0", POSTERN_ADMIN_PORT: "0", POSTERN_SIDECAR_PORT: "0" },
-    ...{ POSTERN_STATE: `/tmp/postern-state-${randomBytes(4).toString("hex")}`, POSTERN_DRAIN: "0" },
+    ...{ POSTERN_STATE_DIR: `/tmp/postern-state-${randomBytes(4).toString("hex")}`, POSTERN_DRAIN_TIMEOUT: "0" },
     POSTERN_ROOT_KEY: randomBytes(24).toString("hex"),
   };
   const start = async (

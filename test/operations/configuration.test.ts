@@ -86,7 +86,7 @@ test.each(right)("$command.name --$option accepts $value", ({ command, option, v
 test("an empty variable is as good as none, a switch is on, off, or refused, and no message shows an address", () => {
   const sidecar = commands.find(({ name }) => name === "sidecar") as Command;
   const operator = commands.find(({ name }) => name === "operator") as Command;
-  expect(parse(sidecar, required(sidecar, ""), { POSTERN_DRAIN: "" })()).toMatchObject({ drain: "4" });
+  expect(parse(sidecar, required(sidecar, ""), { POSTERN_DRAIN_TIMEOUT: "" })()).toMatchObject({ "drain-timeout": "4s" });
   const leads = (value: string) =>
     parseOptions(operator, required(operator, ""), { POSTERN_LEADER_ELECTION: value })["leader-election"];
   expect(["1", "true", "0", "false", ""].map(leads)).toEqual([true, true, false, false, false]);
@@ -114,7 +114,7 @@ describe("a process", () => {
           POSTERN_HOST: "127.0.0.1",
           POSTERN_SIDECAR_PORT: "0",
           POSTERN_ADMIN_PORT: "0",
-          POSTERN_DRAIN: "0",
+          POSTERN_DRAIN_TIMEOUT: "0",
           ...env,
         },
       },
@@ -145,7 +145,7 @@ describe("a process", () => {
     ).toMatchObject([
       {
         variable: "POSTERN_DRIAN",
-        nearest: "POSTERN_DRAIN",
+        nearest: "POSTERN_DRAIN_TIMEOUT",
         msg: "unknown variable of the environment: it has no effect",
       },
     ]);
@@ -156,15 +156,15 @@ describe("a process", () => {
 
   test.each([
     {
-      env: { POSTERN_DRAIN: "soon" },
-      says: /^postern sidecar: --drain \(of POSTERN_DRAIN\) wants a whole number from 0 to 3600, got "soon"/,
+      env: { POSTERN_DRAIN_TIMEOUT: "soon" },
+      says: /^postern sidecar: --drain-timeout \(of POSTERN_DRAIN_TIMEOUT\) wants a whole number from 0 to 3600, got "soon"/,
     },
     {
       env: { POSTERN_LOG_LEVEL: "loud" },
       says: /^postern sidecar: POSTERN_LOG_LEVEL wants trace or debug.*, got "loud"/,
     },
     {
-      env: { POSTERN_DRAIN: "", REDIS_CA_FILE: "/nowhere/ca.pem" },
+      env: { POSTERN_DRAIN_TIMEOUT: "", REDIS_CA_FILE: "/nowhere/ca.pem" },
       says: /^postern sidecar: cannot open "\/nowhere\/ca\.pem": it does not exist; correct --redis-ca-file/,
     },
   ])("ends with 2 and one line for $env", async ({ env, says }) => {

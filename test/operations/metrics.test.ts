@@ -28,7 +28,7 @@ interface Scraped extends Scrape {
 const INGESTS = "not with `--ingest off`";
 const ON_POSTGRES = "without `--analytics-url`";
 const ON_CLICKHOUSE = "with `--analytics-url`";
-const FOR_GATES = "with `--gate-cluster`";
+const FOR_GATES = "with `--gate-credentials-cluster`";
 
 /** A scrape of each part that runs, after it has done something of what it counts. */
 const scraped: Scraped[] = [];
@@ -43,7 +43,7 @@ beforeAll(async () => {
   const clickhouse = await createTestClickhouse();
   closers.push(() => clickhouse.drop());
 
-  const api = await system.spawnApi({ POSTERN_GATE_CLUSTER: "main", KUBECONFIG: world.cluster.kubeconfigPath });
+  const api = await system.spawnApi({ POSTERN_GATE_CREDENTIALS_CLUSTER: "main", KUBECONFIG: world.cluster.kubeconfigPath });
   const { apiId } = await api.data("apis.createApi", { name: "payments" });
   const { key } = await api.data("keys.createKey", { apiId });
   await api.data("keys.verifyKey", { key });

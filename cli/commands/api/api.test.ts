@@ -62,12 +62,12 @@ describe("api list", () => {
   });
 });
 
-describe("api set", () => {
+describe("api update", () => {
   test("changes the given settings and keeps the others, also of an API that a manifest manages", async () => {
     const id = await anApi("default", "dev/ApiKeyPolicy/shop/orders");
     const before = await stored(id);
     const first = await cli.json(
-      `api set --id ${id} --ip-allow-list 10.0.0.1,2001:db8::/32,10.0.0.1 --default-prefix acme_1 --default-byte-length 255`,
+      `api update --id ${id} --ip-allow-list 10.0.0.1,2001:db8::/32,10.0.0.1 --default-prefix acme_1 --default-byte-length 255`,
     );
     expect(first).toMatchObject({
       apiId: id,
@@ -76,10 +76,10 @@ describe("api set", () => {
       defaultPrefix: "acme_1",
       defaultByteLength: 255,
     });
-    const second = await cli.json(`api set --id ${id} --delete-protection on --key-encryption on`);
+    const second = await cli.json(`api update --id ${id} --delete-protection on --key-encryption on`);
     expect(second).toEqual({ ...first, deleteProtection: true, keyEncryption: true });
     const undo = "--ip-allow-list none --default-prefix none --default-byte-length none";
-    await cli.json(`api set --id ${id} ${undo} --delete-protection off --key-encryption off`);
+    await cli.json(`api update --id ${id} ${undo} --delete-protection off --key-encryption off`);
     expect(await stored(id)).toEqual({ ...before, updated_at: expect.any(Number) });
     const { events } = await cli.json(`audit --target ${id} --event api.update`);
     expect(events.map((row: { description: string }) => row.description).toReversed()).toEqual([
@@ -91,7 +91,7 @@ describe("api set", () => {
 
   test("writes nothing, and no audit row, when nothing changes", async () => {
     const id = await anApi();
-    await cli.json(`api set --id ${id} --delete-protection off --ip-allow-list none`);
+    await cli.json(`api update --id ${id} --delete-protection off --ip-allow-list none`);
     expect((await stored(id)).updated_at).toBeNull();
     expect((await cli.run(`audit --target ${id}`)).notes).toEqual(["no events"]);
   });
@@ -99,7 +99,7 @@ describe("api set", () => {
   test("leaves a mark in the outbox, for every cache of the API", async () => {
     const id = await anApi();
     await cli.db.query("delete from outbox");
-    await cli.json(`api set --id ${id} --ip-allow-list ::1`);
+    await cli.json(`api update --id ${id} --ip-allow-list ::1`);
     expect((await cli.db.query("select kind, id from outbox")).rows).toEqual([{ kind: "api", id }]);
   });
 
@@ -109,7 +109,7 @@ describe("api set", () => {
     Array.from({ length: 100 }, (_, i) => `10.0.${i}.0/24`),
   ])("takes %j and what follows, up to 100 addresses and ranges", async (...list) => {
     const id = await anApi();
-    expect(await cli.json(`api set --id ${id} --ip-allow-list ${list.join()}`)).toMatchObject({ ipAllowList: list });
+    expect(await cli.json(`api update --id ${id} --ip-allow-list ${list.join()}`)).toMatchObject({ ipAllowList: list });
     expect(await stored(id)).toMatchObject({ ip_allow_list: list });
   });
 
@@ -131,7 +131,7 @@ describe("api set", () => {
   ])("refuses '$set', and sets none of the other options either", async ({ set, says }) => {
     const id = await anApi();
     const more = set === "" ? "" : ` ${set}${set.includes("--delete") ? "" : " --delete-protection on"}`;
-    expect(await cli.failure(`api set --id ${id}${more}`, 2)).toContain(says);
+    expect(await cli.failure(`api update --id ${id}${more}`, 2)).toContain(says);
     expect(await stored(id)).toMatchObject({ delete_protection: false, updated_at: null });
   });
 
@@ -139,7 +139,7 @@ describe("api set", () => {
     const [deleted, foreign] = [await anApi(), await anApi("acme")];
     await cli.db.query("update apis set deleted_at = 1 where id = $1", [deleted]);
     for (const id of ["api_unknown", deleted, foreign]) {
-      expect(await cli.failure(`api set --id ${id} --delete-protection on`, 1)).toContain(
+      expect(await cli.failure(`api update --id ${id} --delete-protection on`, 1)).toContain(
         `there is no API ${id} in workspace default; \`postern api list\` lists them`,
       );
     }

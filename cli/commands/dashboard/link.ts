@@ -7,12 +7,12 @@ import {
 import { PERSON_ROLES, type PersonRole } from "../../../core/permissions/person-roles.ts";
 import { EVERY_WORKSPACE } from "../../../core/sessions/assignments.ts";
 import { readAddress, withWorkspace } from "../../administration.ts";
-import { defineCommand, UsageError } from "../../command.ts";
+import { defineCommand } from "../../command.ts";
 import { findRunningDev } from "../../dev-state.ts";
 import { type Fields, instantText, objectShape } from "../../fields.ts";
 import { dashboardUrl, database, json } from "../../options.ts";
 import { printOne } from "../../output.ts";
-import { parseDashboardUrl, parseName } from "../../values.ts";
+import { invalidValue, parseDashboardUrl, parseName } from "../../values.ts";
 
 interface Made {
   readonly address: string;
@@ -69,7 +69,7 @@ export const dashboardLink = defineCommand({
   response: objectShape(fields),
   run: async (options, io) => {
     const role = PERSON_ROLES.find((one) => one === options.role);
-    if (role === undefined) throw new UsageError(`--role wants ${PERSON_ROLES.join(", ")}, got "${options.role}"`);
+    if (role === undefined) throw invalidValue("role", options.role, `one of ${PERSON_ROLES.join(", ")}`);
     const given = options.name && parseName("name", options.name, { lengthMax: PERSON_NAME_LENGTH_MAX });
     const dashboard = options["dashboard-url"];
     const url =
@@ -88,5 +88,6 @@ export const dashboardLink = defineCommand({
 });
 
 /** A `postern dev` serves the dashboard of its own database alone. */
-const runningDevUrl = (options: Parameters<typeof readAddress>[0] & { readonly data: string }): string | undefined =>
-  readAddress(options) === undefined ? findRunningDev(options.data)?.apiUrl : undefined;
+const runningDevUrl = (
+  options: Parameters<typeof readAddress>[0] & { readonly "data-dir": string },
+): string | undefined => (readAddress(options) === undefined ? findRunningDev(options["data-dir"])?.apiUrl : undefined);

@@ -4,7 +4,7 @@ import { defineCommand, type Io, UsageError } from "../../command.ts";
 import { objectShape, printable } from "../../fields.ts";
 import { connection, json, permissions } from "../../options.ts";
 import { printOne, printSecret } from "../../output.ts";
-import { parseChoice, parseFuture, parseInteger, parseJsonObject } from "../../values.ts";
+import { invalidValue, parseChoice, parseFuture, parseInteger, parseJsonObject } from "../../values.ts";
 import { parseRatelimit, ratelimit } from "../new-ratelimit.ts";
 import { type MadeKey, madeKeyFields } from "./fields.ts";
 
@@ -95,7 +95,7 @@ function bodyOf(options: Options): Input<"keys.createKey"> {
     meta,
   } = options;
   if (refill !== undefined && credits === undefined)
-    throw new UsageError("--refill wants --credits: with how many it begins");
+    throw new UsageError("--refill requires --credits (the initial credits)");
   return {
     apiId: api,
     ...(name === undefined ? {} : { name }),
@@ -122,7 +122,7 @@ function bodyOf(options: Options): Input<"keys.createKey"> {
 
 function parseRefill(text: string): Schema<"Refill"> {
   const [interval = "", amount = "", day, ...rest] = text.split(":");
-  if (rest.length > 0) throw new UsageError(`--refill wants daily:N or monthly:N:DAY, got "${text}"`);
+  if (rest.length > 0) throw invalidValue("refill", text, "daily:N or monthly:N:DAY");
   return {
     interval: parseChoice("refill", interval, ["daily", "monthly"]),
     amount: parseInteger("refill", amount, { min: 1, max: CREDITS_MAX }),

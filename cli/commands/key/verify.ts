@@ -1,11 +1,11 @@
 import type { Input } from "../../../core/api/procedures.ts";
 import { withApi } from "../../api/connection.ts";
-import { defineCommand, UsageError } from "../../command.ts";
+import { defineCommand } from "../../command.ts";
 import { objectShape } from "../../fields.ts";
 import { connection, json } from "../../options.ts";
 import { EXIT_CODES_HELP, exitCodeOf } from "../../outcomes.ts";
 import { printOne } from "../../output.ts";
-import { parseInteger } from "../../values.ts";
+import { invalidValue, parseInteger } from "../../values.ts";
 import { verifiedFields } from "./fields.ts";
 import { keyFile, readKeySecret } from "./secret.ts";
 
@@ -54,6 +54,6 @@ export const keyVerify = defineCommand({
 
 function parseCharge(text: string): { name: string; cost?: number } {
   const [name = "", cost, ...rest] = text.split("=");
-  if (name === "" || rest.length > 0) throw new UsageError(`--ratelimit wants NAME or NAME=COST, got "${text}"`);
+  if (name === "" || rest.length > 0) throw invalidValue("ratelimit", text, "NAME or NAME=COST");
   return { name, ...(cost === undefined ? {} : { cost: parseInteger("ratelimit", cost, { min: 0, max: COST_MAX }) }) };
 }

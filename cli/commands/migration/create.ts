@@ -1,11 +1,11 @@
 import { createMigration, MIGRATION_NAME_LENGTH_MAX } from "../../../api-server/domain/administration/migrations.ts";
 import { MigrationAlgorithm } from "../../../core/keys/migration.ts";
 import { withWorkspace } from "../../administration.ts";
-import { defineCommand, UsageError } from "../../command.ts";
+import { defineCommand } from "../../command.ts";
 import { objectShape } from "../../fields.ts";
 import { database, json, workspace } from "../../options.ts";
 import { printOne } from "../../output.ts";
-import { parseName } from "../../values.ts";
+import { invalidValue, parseName } from "../../values.ts";
 import { migrationFields } from "./fields.ts";
 
 export const migrationCreate = defineCommand({
@@ -35,7 +35,7 @@ export const migrationCreate = defineCommand({
     const name = parseName("name", options.name, { lengthMax: MIGRATION_NAME_LENGTH_MAX });
     const algorithm = MigrationAlgorithm.safeParse(options.algorithm);
     if (!algorithm.success) {
-      throw new UsageError(`--algorithm wants ${MigrationAlgorithm.options.join(" or ")}, got "${options.algorithm}"`);
+      throw invalidValue("algorithm", options.algorithm, MigrationAlgorithm.options.join(" or "));
     }
     const row = await withWorkspace(options, (administrator, { id: workspaceId }) =>
       createMigration(administrator, { workspaceId, name, algorithm: algorithm.data }),

@@ -34,7 +34,7 @@ beforeEach(async () => {
 
 const left = async (): Promise<number> =>
   (await cli.db.query("select granted - spent as n from key_credits")).rows[0].n;
-const refill = (args: string, more = env) => cli.run(`refill run --data /nowhere ${args}`, { env: more });
+const refill = (args: string, more = env) => cli.run(`refill run --data-dir /nowhere ${args}`, { env: more });
 
 test("refill run refills what is due at that time, once, and prints the number of keys", async () => {
   expect(await refill("--at 2041-03-02T23:59:00Z")).toEqual({

@@ -45,7 +45,7 @@ export const refillRun = defineCommand({
     const { at } = options;
     const nowMs = Date.now();
     const date = utcDate(at === undefined ? nowMs : parseInstant("at", at, { nowMs, spans: "ahead" }));
-    const running = findRunningDev(options.data);
+    const running = findRunningDev(options["data-dir"]);
     const isOfDev = running !== undefined && (options["database-url"] ?? running.databaseUrl) === running.databaseUrl;
     const done = await withProgress(io, options, { doing: "refilling", resources: "keys" }, (progress) =>
       isOfDev && running.control !== undefined

@@ -50,7 +50,7 @@ export const rootkeyCreate = defineCommand({
     const { expires, environment = null } = options;
     if (environment !== null && !ROOT_KEY_ENVIRONMENT.test(environment)) {
       throw new UsageError(
-        `--environment wants 1 to 64 letters, digits, dots, dashes and underscores, and begins with a letter or digit; got "${environment}"`,
+        `invalid value "${environment}" for --environment: must be 1 to 64 letters, digits, dots, dashes and underscores, beginning with a letter or digit`,
       );
     }
     const name =

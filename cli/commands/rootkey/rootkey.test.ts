@@ -208,12 +208,12 @@ describe("rootkey disable, enable, expire and revoke", () => {
       `root key ${id} is disabled: requests with it get 401`,
     ]);
     expect(await cli.json(`rootkey enable --id ${id}`)).toMatchObject({ enabled: true });
-    expect(await cli.json(`rootkey expire --id ${id} --expires 2020-01-01`)).toMatchObject({
+    expect(await cli.json(`rootkey update --id ${id} --expires 2020-01-01`)).toMatchObject({
       expires: Date.UTC(2020, 0, 1),
     });
     const { out } = await cli.run("rootkey list");
     expect(out.find((line) => line.startsWith(id))).toContain("expired");
-    expect(await cli.json(`rootkey expire --id ${id} --expires never`)).toMatchObject({ expires: null });
+    expect(await cli.json(`rootkey update --id ${id} --expires never`)).toMatchObject({ expires: null });
     expect((await cli.run(`rootkey revoke --id ${id}`)).out).toEqual([
       `root key ${id} is revoked: requests with it get 401`,
     ]);
@@ -249,6 +249,6 @@ describe("rootkey disable, enable, expire and revoke", () => {
   });
 
   test("expire needs a time", async () => {
-    expect(await cli.failure("rootkey expire --id rk_x --expires 2026-02-30", 2)).toContain("--expires wants a time");
+    expect(await cli.failure("rootkey update --id rk_x --expires 2026-02-30", 2)).toContain("--expires wants a time");
   });
 });

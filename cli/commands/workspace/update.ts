@@ -3,6 +3,7 @@ import {
   ANALYTICS_SETTINGS,
   type AnalyticsSetting,
 } from "../../../api-server/domain/administration/analytics-settings.ts";
+import { changeWorkspace } from "../../../api-server/domain/administration/workspaces.ts";
 import type { AnalyticsSettings } from "../../../api-server/domain/analytics/settings.ts";
 import type { WorkspaceRow } from "../../../api-server/store/workspaces.ts";
 import { withWorkspace } from "../../administration.ts";
@@ -11,14 +12,16 @@ import { type Fields, objectShape } from "../../fields.ts";
 import { database, json, namedWorkspace } from "../../options.ts";
 import { printOne } from "../../output.ts";
 import { parseInteger, parseSwitch } from "../../values.ts";
+import { parseQuota, quotaPerMinute, quotaText } from "./fields.ts";
 
-interface Shown extends Pick<WorkspaceRow, "id" | "name"> {
+interface Shown extends Pick<WorkspaceRow, "id" | "name" | "quota_per_minute"> {
   readonly settings: AnalyticsSettings;
 }
 
 const fields: Fields<Shown> = [
   { name: "workspaceId", title: "id", value: (row) => row.id },
   { name: "name", title: "name", value: (row) => row.name },
+  { name: "quotaPerMinute", title: "quota", value: (row) => row.quota_per_minute, text: quotaText },
   {
     name: "analytics",
     title: "analytics",
@@ -47,6 +50,7 @@ export const workspaceUpdate = defineCommand({
     "Options that are left out keep their value; without any, the command shows what is in force. A change is in force for the next query. Usage that was dropped does not come back with a longer retention.",
   options: {
     workspace: namedWorkspace,
+    "per-minute": quotaPerMinute,
     analytics: {
       type: "string",
       placeholder: "on|off",
@@ -67,9 +71,10 @@ export const workspaceUpdate = defineCommand({
         return typeof text === "string" ? { [setting.column]: readAnalyticsSetting(setting, text) } : {};
       }),
     );
-    const row = await withWorkspace(options, async (administrator, { id, name }) => ({
-      id,
-      name,
+    const quota = options["per-minute"];
+    const quotaChange = quota === undefined ? {} : { quotaPerMinute: parseQuota(quota) };
+    const row = await withWorkspace(options, async (administrator, { id }) => ({
+      ...(await changeWorkspace(administrator, { workspaceId: id, ...quotaChange })),
       settings: await changeAnalytics(administrator, { workspaceId: id, change }),
     }));
     printOne(io, options, { fields, row });

@@ -78,7 +78,7 @@ describe("workspace list", () => {
   });
 });
 
-describe("workspace disable, enable and quota", () => {
+describe("workspace disable, enable and update --per-minute", () => {
   test("change the workspace, by id or name, and nothing when repeated", async () => {
     const { workspaceId } = await cli.json("workspace create --name changing");
     const state = async () => {
@@ -91,12 +91,12 @@ describe("workspace disable, enable and quota", () => {
     expect(await state()).toEqual([false, null]);
     const again = await cli.run(`workspace disable --workspace ${workspaceId}`);
     expect(again.out[0]).toContain(`workspace changing (${workspaceId}) is disabled`);
-    await cli.json("workspace quota --workspace changing --per-minute 0");
+    await cli.json("workspace update --workspace changing --per-minute 0");
     expect(await state()).toEqual([false, 0]);
     const enabled = await cli.run("workspace enable --workspace changing");
     expect(enabled).toMatchObject({ code: 0, out: [`workspace changing (${workspaceId}) is enabled`] });
-    const unmetered = await cli.run("workspace quota --workspace changing --per-minute none");
-    expect(unmetered.out).toEqual([`workspace changing (${workspaceId}) has the quota: none`]);
+    const unmetered = await cli.run("workspace update --workspace changing --per-minute none");
+    expect(unmetered.out).toContain("quota                   none");
     expect(await state()).toEqual([true, null]);
     await cli.json("workspace enable --workspace changing");
     expect(await eventsOf("changing")).toEqual(
@@ -107,12 +107,12 @@ describe("workspace disable, enable and quota", () => {
   });
 
   test.each(["-1", "1.5", "many", "1000000001"])("a quota of %s is refused", async (quota) => {
-    expect(await cli.failure(`workspace quota --workspace acme --per-minute=${quota}`, 2)).toContain(
+    expect(await cli.failure(`workspace update --workspace acme --per-minute=${quota}`, 2)).toContain(
       "--per-minute wants a whole number from 0 to 1000000000, or none",
     );
   });
 
-  test.each(["disable", "enable", "quota --per-minute 1"])("%s needs an existing workspace", async (verb) => {
+  test.each(["disable", "enable", "update --per-minute 1"])("%s needs an existing workspace", async (verb) => {
     expect(await cli.failure(`workspace ${verb}`, 2)).toContain("--workspace is missing");
     expect(await cli.failure(`workspace ${verb} --workspace nobody`, 1)).toContain(
       "there is no workspace nobody; `postern workspace list` lists them",
@@ -139,7 +139,7 @@ describe("workspace update", () => {
 
   test("shows what is in force, changes what is given, and nothing when repeated", async () => {
     const { workspaceId } = await cli.json("workspace create --name measured");
-    const named = { workspaceId, name: "measured" };
+    const named = { workspaceId, name: "measured", quotaPerMinute: null };
     expect(await cli.json("workspace update --workspace measured")).toEqual({ ...named, ...DEFAULTS });
     const change = "--analytics off --query-rows 5 --query-memory-mb 2000 --queries-per-hour 0 --verifications-days 90";
     const changed = {

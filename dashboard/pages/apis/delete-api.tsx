@@ -54,7 +54,7 @@ function Protected({ api, onClose }: { api: Api; onClose: () => void }): ReactNo
       </p>
       <CodeBlock
         label="Lift the protection"
-        text={`postern api set --id ${api.apiId} --workspace ${workspace.id} --delete-protection off`}
+        text={`postern api update --id ${api.apiId} --workspace ${workspace.id} --delete-protection off`}
       />
     </Dialog>
   );

@@ -26,7 +26,7 @@ let apiUrl: string;
 let rootKey: string;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "postern-guides-"));
-  const args = `--api-port 0 --sidecar-port 0 --app-port 0 --data ${join(folder, "data")}`;
+  const args = `--api-port 0 --sidecar-port 0 --app-port 0 --data-dir ${join(folder, "data")}`;
   dev = await startProcess("make", ["--no-print-directory", "dev", `ARGS=${args}`], {
     cwd: ROOT,
     env: { DATABASE_URL: "", REDIS_URL: "", POSTERN_ROOT_KEY: undefined },
@@ -66,7 +66,7 @@ test("the first page leads from make dev to a key that is taken back", async () 
   if (first === undefined) throw new Error("there is no first page");
   const [start, ...steps] = first.steps;
   expect(start?.commands).toBe("make dev\n");
-  const variables = { POSTERN_API_URL: apiUrl, POSTERN_DATA: join(folder, "data") };
+  const variables = { POSTERN_API_URL: apiUrl, POSTERN_DATA_DIR: join(folder, "data") };
   await follow(first, steps, { variables, printed: dev.stdout() });
 });
 
@@ -79,7 +79,7 @@ test.each(others)("$name: each command does what the page says, with the permiss
   const variables = {
     POSTERN_API_URL: apiUrl,
     POSTERN_ROOT_KEY: made.rootKey,
-    POSTERN_DATA: join(folder, "data"),
+    POSTERN_DATA_DIR: join(folder, "data"),
     API_ID: apiId,
   };
   await follow(page, page.steps, { variables, printed: "" });

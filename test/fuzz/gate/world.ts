@@ -53,7 +53,7 @@ const openSidecar: OpenGate = async (app) => {
   const gate = await guardApp({
     upstream: app.url,
     policy: { rules },
-    env: { POSTERN_UPSTREAM_CONNECTIONS: String(PLACES), POSTERN_ADDRESS_SHARE: "100" },
+    env: { POSTERN_MAX_UPSTREAM_REQUESTS: String(PLACES), POSTERN_MAX_CLIENT_SHARE: "100" },
   });
   await gate.records.putKey({ keyId: FUZZ_KEY_ID }, FUZZ_KEY);
   await waitFor("the key to be known", async () => {

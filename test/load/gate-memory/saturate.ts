@@ -95,7 +95,7 @@ export async function saturateGate(options: SaturationOptions): Promise<Saturati
         POSTERN_HOST: "127.0.0.1",
         POSTERN_SIDECAR_PORT: String(port),
         POSTERN_ADMIN_PORT: String(adminPort),
-        POSTERN_DRAIN: "0",
+        POSTERN_DRAIN_TIMEOUT: "0",
       },
     });
     closers.push(() => gate.stop());

@@ -97,7 +97,7 @@ export class World {
         POSTERN_WORKSPACE: this.workspaces[workspace].id,
         POSTERN_POLICY: policyId,
         POSTERN_UPSTREAM: this.appUrl,
-        POSTERN_DRAIN: "0",
+        POSTERN_DRAIN_TIMEOUT: "0",
       },
       readyLine: /"msg":"listening".*\n/,
       url: `http://127.0.0.1:${port}`,

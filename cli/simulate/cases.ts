@@ -3,7 +3,7 @@ import { durationOf, parseDuration } from "../../core/manifests/duration.ts";
 import { OUTCOMES } from "../outcomes.ts";
 import { findRequestLine } from "../request-line.ts";
 
-/* The table of `postern decide --cases`: requests, and how each is to end. */
+/* The table of `postern simulate --cases`: requests, and how each is to end. */
 
 const CASES_MAX = 1_000;
 const STEPS_MAX = 100;

@@ -4,7 +4,7 @@ import { durationOf } from "../../core/manifests/duration.ts";
 import { RoleSpec } from "../../core/manifests/role.ts";
 
 /*
- * What `postern decide` knows beside the manifests: keys, their owners, and the cases that are decided. The bounds are those of the
+ * What `postern simulate` knows beside the manifests: keys, their owners, and the cases that are decided. The bounds are those of the
  * manifests and of the API.
  */
 

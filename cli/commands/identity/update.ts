@@ -7,8 +7,8 @@ import { parseJsonObject } from "../../values.ts";
 import { parseRatelimit, ratelimit } from "../new-ratelimit.ts";
 import { identity, identityFields } from "./fields.ts";
 
-export const identitySet = defineCommand({
-  name: "identity set",
+export const identityUpdate = defineCommand({
+  name: "identity update",
   summary: "replace the limits or the data of an identity",
   description: "What no option names stays as it is. Needs identity.*.update_identity.",
   options: {

@@ -7,8 +7,8 @@ import { runCommand } from "../run-command.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const MANIFESTS = join(ROOT, "examples/quickstart");
-const FIXTURES = join(ROOT, "examples/decide/fixtures.yaml");
-const CASES = join(ROOT, "examples/decide/cases.yaml");
+const FIXTURES = join(ROOT, "examples/simulate/fixtures.yaml");
+const CASES = join(ROOT, "examples/simulate/cases.yaml");
 
 let dir: string;
 beforeAll(() => {
@@ -26,10 +26,10 @@ async function run(...args: string[]) {
   const out: string[] = [];
   const notes: string[] = [];
   const io = { env: {}, out: (line: string) => void out.push(line), note: (line: string) => void notes.push(line) };
-  const code = await runCommand(COMMANDS, ["decide", ...args], io);
+  const code = await runCommand(COMMANDS, ["simulate", ...args], io);
   return { code, out, notes };
 }
-const example = (...args: string[]) => run("-f", MANIFESTS, "--as", FIXTURES, ...args);
+const example = (...args: string[]) => run("-f", MANIFESTS, "--fixtures", FIXTURES, ...args);
 
 const policy = (spec: string, name = "orders") => `
 apiVersion: postern.dev/v1alpha1
@@ -119,7 +119,7 @@ describe("what a policy says of requests", () => {
 
   test("a key goes where the policy looks for it, also in a query", async () => {
     const manifest = file("query.yaml", policy("  credentials: [{ query: { name: key } }]"));
-    const ran = await run("-f", manifest, "--as", file("f.yaml", fixtures), "--request", "GET /?a=b");
+    const ran = await run("-f", manifest, "--fixtures", file("f.yaml", fixtures), "--request", "GET /?a=b");
     expect(ran).toMatchObject({ code: 0, notes: [] });
   });
 
@@ -132,7 +132,7 @@ describe("what a policy says of requests", () => {
       run(
         "-f",
         manifest,
-        "--as",
+        "--fixtures",
         file("f.yaml", fixtures),
         "--request",
         "GET /",
@@ -148,14 +148,14 @@ describe("what a policy says of requests", () => {
   test("in mode Audit everything passes, and the code is said", async () => {
     const manifest = file("audit.yaml", policy("  mode: Audit"));
     const disabled = file("d.yaml", "keys: [{ name: one, enabled: false }]");
-    const { code, out } = await run("-f", manifest, "--as", disabled, "--request", "GET /");
+    const { code, out } = await run("-f", manifest, "--fixtures", disabled, "--request", "GET /");
     expect(code).toBe(0);
     expect(out[1]).toBe("✓ DISABLED, passes all the same, because the policy is in mode Audit");
   });
 
   test("of several policies one is named, and their keys are apart", async () => {
     const both = ["-f", file("a.yaml", policy("", "orders")), "-f", file("b.yaml", policy("", "carts"))];
-    const as = ["--as", file("k.yaml", "keys: [{ name: one, policy: shop/orders }]"), "--request", "GET /"];
+    const as = ["--fixtures", file("k.yaml", "keys: [{ name: one, policy: shop/orders }]"), "--request", "GET /"];
     expect((await run(...both, ...as)).notes.join()).toContain("say which ApiKeyPolicy: shop/orders, shop/carts");
     expect((await run(...both, ...as, "--policy", "orders")).code).toBe(0);
     expect((await run(...both, ...as, "--policy", "shop/carts")).code).toBe(10);
@@ -214,7 +214,7 @@ describe("files that are wrong are refused with the line of each problem", () =>
     },
   ])("$name", async ({ text, says }) => {
     const as = file("fixtures.yaml", text);
-    const ran = await run("-f", file("policy.yaml", policy("")), "--as", as, "--request", "GET /");
+    const ran = await run("-f", file("policy.yaml", policy("")), "--fixtures", as, "--request", "GET /");
     expect(ran).toMatchObject({ code: 1, out: [] });
     expect(ran.notes.map((line) => line.replace(`${dir}/`, ""))).toEqual(says);
   });

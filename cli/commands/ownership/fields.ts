@@ -9,7 +9,7 @@ export function parseManager(option: string, text: string): string {
   const parts = text.split("/");
   if (parts.length <= 4 && parts.every((part) => PART.test(part))) return text;
   throw new UsageError(
-    `--${option} wants CLUSTER, CLUSTER/KIND, CLUSTER/KIND/NAMESPACE or CLUSTER/KIND/NAMESPACE/NAME`,
+    `invalid value for --${option}: must be CLUSTER, CLUSTER/KIND, CLUSTER/KIND/NAMESPACE or CLUSTER/KIND/NAMESPACE/NAME`,
   );
 }
 

@@ -6,8 +6,8 @@ import { database, json, workspace } from "../../options.ts";
 import { printList } from "../../output.ts";
 import { managedFields, parseManager } from "./fields.ts";
 
-export const managedTransfer = defineCommand({
-  name: "managed transfer",
+export const ownershipTransfer = defineCommand({
+  name: "ownership transfer",
   summary: "give what a manifest manages or left to another one: of another cluster, namespace or name",
   description:
     "Both names have the same number of parts and the same kind. Compiled policies stay, because each cluster stores its own. Prints what was transferred, as it was before.",

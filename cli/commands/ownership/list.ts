@@ -7,8 +7,8 @@ import { printList } from "../../output.ts";
 import { parseLimit } from "../../values.ts";
 import { managedFields, parseManager } from "./fields.ts";
 
-export const managedList = defineCommand({
-  name: "managed list",
+export const ownershipList = defineCommand({
+  name: "ownership list",
   summary: "list what manifests manage in a workspace, or left there",
   options: {
     manager: {

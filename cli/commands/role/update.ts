@@ -5,8 +5,8 @@ import { connection, json, permissions } from "../../options.ts";
 import { printOne } from "../../output.ts";
 import { role, roleFields } from "./fields.ts";
 
-export const roleSet = defineCommand({
-  name: "role set",
+export const roleUpdate = defineCommand({
+  name: "role update",
   summary: "replace the permissions of a role, for every key that has it",
   description:
     "Nothing is changed when another caller changes the role at the same time. Needs rbac.*.read_role, rbac.*.add_permission_to_role and rbac.*.remove_permission_from_role, and for a permission that is not there yet rbac.*.create_permission.",

@@ -37,12 +37,12 @@ async function rows(prefix: string, cluster = "main"): Promise<void> {
   }
 }
 async function listed(args = ""): Promise<string[]> {
-  const { out } = await cli.run(`managed list${args} --json`);
+  const { out } = await cli.run(`ownership list${args} --json`);
   const { objects } = JSON.parse(out[0] ?? "") as { objects: Array<Record<string, string | null>> };
   return objects.map(({ id, manager, lastManager }) => `${id} ${manager ?? "-"} ${lastManager ?? "-"}`);
 }
 
-test("managed list shows what manifests manage or left, of all managers or of those that begin so", async () => {
+test("ownership list shows what manifests manage or left, of all managers or of those that begin so", async () => {
   await rows("a");
   const all = [
     "left_a_default - main/ApiKeyPolicy/shop/former",
@@ -56,13 +56,13 @@ test("managed list shows what manifests manage or left, of all managers or of th
   // Only whole parts: neither a cluster whose name begins so, nor a pattern.
   expect(await listed(" --manager mai")).toEqual([]);
   expect(await listed(" --manager m.in")).toEqual([]);
-  expect((await cli.json("managed list --limit 1")).objects).toHaveLength(1);
-  const { releasedAt } = (await cli.json("managed list --limit 1")).objects[0];
+  expect((await cli.json("ownership list --limit 1")).objects).toHaveLength(1);
+  const { releasedAt } = (await cli.json("ownership list --limit 1")).objects[0];
   expect(new Date(releasedAt).toISOString()).toBe("2023-11-14T22:13:20.000Z");
 });
 
-test("managed transfer gives it to another cluster, in this workspace alone, and writes it to the audit log", async () => {
-  expect((await cli.json("managed transfer --from main --to east")).objects).toHaveLength(3);
+test("ownership transfer gives it to another cluster, in this workspace alone, and writes it to the audit log", async () => {
+  expect((await cli.json("ownership transfer --from main --to east")).objects).toHaveLength(3);
   expect(await listed(" --manager main")).toEqual([]);
   expect(await listed()).toEqual([
     "left_a_default - east/ApiKeyPolicy/shop/former",
@@ -80,27 +80,27 @@ test("managed transfer gives it to another cluster, in this workspace alone, and
   ]);
 });
 
-test("managed transfer is refused as a whole when the other manager has such an object already", async () => {
+test("ownership transfer is refused as a whole when the other manager has such an object already", async () => {
   await rows("b", "west");
-  expect(await cli.failure("managed transfer --from west --to east", 1)).toMatch(
+  expect(await cli.failure("ownership transfer --from west --to east", 1)).toMatch(
     /east\/ApiKeyPolicy\/shop\/orders already manages another object of this kind/,
   );
   expect(await listed(" --manager west")).toHaveLength(3);
 });
 
-test("managed release frees what is managed and what was left", async () => {
-  expect((await cli.run("managed release --manager west")).code).toBe(0);
+test("ownership release frees what is managed and what was left", async () => {
+  expect((await cli.run("ownership release --manager west")).code).toBe(0);
   expect(await listed(" --manager west")).toEqual([]);
   const { rows: managers } = await cli.db.query("select manager from apis where id = 'api_b_default'");
   expect(managers).toEqual([{ manager: null }]);
-  expect((await cli.run("managed release --manager west")).notes).toEqual(["no objects"]);
+  expect((await cli.run("ownership release --manager west")).notes).toEqual(["no objects"]);
 });
 
 test.each([
-  "managed release --manager main//shop",
-  "managed list --manager a/b/c/d/e",
-  "managed transfer --from main --to east/Role",
-  "managed transfer --from main/Role/shop --to main/ApiKeyPolicy/shop",
+  "ownership release --manager main//shop",
+  "ownership list --manager a/b/c/d/e",
+  "ownership transfer --from main --to east/Role",
+  "ownership transfer --from main/Role/shop --to main/ApiKeyPolicy/shop",
 ])("%s is called wrongly", async (line) => {
   expect(await cli.failure(line, 2)).toMatch(/CLUSTER|same number of parts/);
 });

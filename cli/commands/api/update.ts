@@ -26,8 +26,8 @@ type SettingOption =
   | "default-byte-length"
   | "key-encryption";
 
-export const apiSet = defineCommand({
-  name: "api set",
+export const apiUpdate = defineCommand({
+  name: "api update",
   summary: "change the settings of an API that no procedure changes",
   description: "Options that are left out keep their value. Existing keys keep their prefix and their length.",
   options: {

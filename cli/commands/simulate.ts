@@ -1,25 +1,36 @@
 import type { CheckedYaml, FileProblem } from "../checked-yaml.ts";
 import { readCheckedYaml, sayFileProblem, WrongFile } from "../checked-yaml.ts";
 import { defineCommand, type Io, UsageError } from "../command.ts";
-import { Cases, TIMES_MAX } from "../decide/cases.ts";
-import { makeWorld, type World } from "../decide/environment.ts";
-import { Fixtures } from "../decide/fixtures.ts";
-import { OfflineGate } from "../decide/gate.ts";
-import { type CaseResult, type RequestedRequest, type ResolvedRequest, resolve, runCase, send } from "../decide/run.ts";
 import { formatExplanation } from "../explanation.ts";
 import { printable, printableJson } from "../fields.ts";
 import { readManifests, sayProblem } from "../manifests.ts";
 import { json, manifestPaths } from "../options.ts";
 import { EXIT_CODES_HELP, exitCodeOf } from "../outcomes.ts";
-import { parseInstant, parseInteger } from "../values.ts";
+import { Cases, TIMES_MAX } from "../simulate/cases.ts";
+import { makeWorld, type World } from "../simulate/environment.ts";
+import { Fixtures } from "../simulate/fixtures.ts";
+import { OfflineGate } from "../simulate/gate.ts";
+import {
+  type CaseResult,
+  type RequestedRequest,
+  type ResolvedRequest,
+  resolve,
+  runCase,
+  send,
+} from "../simulate/run.ts";
+import { invalidValue, parseInstant, parseInteger } from "../values.ts";
 
-export const decide = defineCommand({
-  name: "decide",
+export const simulate = defineCommand({
+  name: "simulate",
   summary: "decide requests offline, by manifests and a file of keys, for tests of policies",
-  description: `Decides as a sidecar does, in this process: with the policies, roles, overrides and keys of the manifests, the keys and owners of --as, and counters that begin empty. Several requests are charged one after the other. With --cases each case begins fresh, and the exit code is 1 when one ends otherwise than expected. docs/explain.md describes both files. ${EXIT_CODES_HELP}`,
+  description: `Decides as a sidecar does, in this process: with the policies, roles, overrides and keys of the manifests, the keys and owners of --fixtures, and counters that begin empty. Several requests are charged one after the other. With --cases each case begins fresh, and the exit code is 1 when one ends otherwise than expected. docs/explain.md describes both files. ${EXIT_CODES_HELP}`,
   options: {
     file: manifestPaths,
-    as: { type: "string", placeholder: "FILE", help: "fixtures: keys, owners and what else manifests do not have" },
+    fixtures: {
+      type: "string",
+      placeholder: "FILE",
+      help: "fixtures: keys, owners and what else manifests do not have",
+    },
     request: { type: "string", placeholder: "'METHOD PATH'", help: "a request, such as 'POST /orders'", repeats: true },
     cases: { type: "string", placeholder: "FILE", help: "requests with their expected outcomes, instead of --request" },
     policy: {
@@ -53,7 +64,7 @@ export const decide = defineCommand({
   run: async (options, io) => {
     const { request: lines, cases: casesFile } = options;
     if ((lines.length === 0) === (casesFile === undefined)) throw new UsageError("give --request or --cases");
-    const read = await readWorld(options.file, options.as, io);
+    const read = await readWorld(options.file, options.fixtures, io);
     if (read === undefined) return 1;
     const { world, fixtures } = read;
     const nowMs =
@@ -118,8 +129,7 @@ function readHeaders(texts: readonly string[]): Record<string, string> {
   return Object.fromEntries(
     texts.map((text) => {
       const [, name, value] = /^([A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}):[ \t]*([\t\x20-\x7e]{0,8192})$/.exec(text) ?? [];
-      if (name === undefined || value === undefined)
-        throw new UsageError(`--header wants 'NAME: VALUE', got "${text}"`);
+      if (name === undefined || value === undefined) throw invalidValue("header", text, "'NAME: VALUE'");
       return [name, value];
     }),
   );

@@ -6,8 +6,8 @@ import { parseInstant } from "../../values.ts";
 import { changeOne } from "./change.ts";
 import { id, rootKeyFields } from "./fields.ts";
 
-export const rootkeyExpire = defineCommand({
-  name: "rootkey expire",
+export const rootkeyUpdate = defineCommand({
+  name: "rootkey update",
   summary: "set when a root key expires, or that it never expires",
   options: {
     id,

@@ -6,8 +6,8 @@ import { database, json, workspace } from "../../options.ts";
 import { printList } from "../../output.ts";
 import { managedFields, parseManager } from "./fields.ts";
 
-export const managedRelease = defineCommand({
-  name: "managed release",
+export const ownershipRelease = defineCommand({
+  name: "ownership release",
   summary: "free what a manifest manages or left, so that another one may adopt it",
   description:
     "For manifests that are gone. What is freed stays in the store, and no manifest gets it without spec.adopt. Prints what was freed, as it was before.",
