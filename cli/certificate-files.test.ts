@@ -34,7 +34,7 @@ describe("the certificate of the ext-auth endpoints", () => {
       "belong together",
     );
     expect(() => followExtAuthCertificate({ ...NONE, "ext-auth-client-ca-file": authority.certFile }, silent)).toThrow(
-      "--ext-auth-client-ca-file wants --ext-auth-tls-cert-file",
+      "--ext-auth-client-ca-file requires --ext-auth-tls-cert-file",
     );
     expect(() => followExtAuthCertificate({ ...PAIR, "ext-auth-client-ca-file": empty }, silent)).toThrow(
       "no certificate",

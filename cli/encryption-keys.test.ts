@@ -35,10 +35,10 @@ describe("encryption keys", () => {
     { name: "an empty id", text: `:${one}`, says: "entry 1: expected ID:BASE64" },
     { name: "an id with a space", text: `2026:${one},20 25:${other}`, says: "entry 2: expected ID:BASE64" },
     { name: "an id of 65", text: `${"i".repeat(65)}:${one}`, says: "entry 1" },
-    { name: "31 bytes", text: `2026:${bytes(1).subarray(1).toString("base64")}`, says: "2026 wants 32 bytes" },
-    { name: "33 bytes", text: `2026:${Buffer.alloc(33, 1).toString("base64")}`, says: "2026 wants 32 bytes" },
-    { name: "text that is not base64", text: `2026:${one.slice(0, -2)}!!`, says: "2026 wants 32 bytes" },
-    { name: "no key", text: "2026:", says: "2026 wants 32 bytes" },
+    { name: "31 bytes", text: `2026:${bytes(1).subarray(1).toString("base64")}`, says: "2026 must be 32 bytes" },
+    { name: "33 bytes", text: `2026:${Buffer.alloc(33, 1).toString("base64")}`, says: "2026 must be 32 bytes" },
+    { name: "text that is not base64", text: `2026:${one.slice(0, -2)}!!`, says: "2026 must be 32 bytes" },
+    { name: "no key", text: "2026:", says: "2026 must be 32 bytes" },
     { name: "one id twice", text: `2026:${one},2026:${other}`, says: "two encryption keys alike" },
   ])("are refused when there is $name, without repeating a secret", ({ text, says }) => {
     const read = () => parseEncryptionKeys(text, "SOURCE");

@@ -18,9 +18,9 @@ const ofService = (name: string, port = 443) => ({
 
 describe("unknown variables", () => {
   test.each([
-    { name: "POSTERN_DRIAN", nearest: "POSTERN_DRAIN_TIMEOUT" },
+    { name: "POSTERN_DRIAN_TIMEOUT", nearest: "POSTERN_DRAIN_TIMEOUT" },
     { name: "POSTERN_LOGLEVEL", nearest: "POSTERN_LOG_LEVEL" },
-    { name: "POSTERN_CACHE_KEY", nearest: "POSTERN_MAX_CACHE_KEYS" },
+    { name: "POSTERN_MAX_CACHE_KEY", nearest: "POSTERN_MAX_CACHE_KEYS" },
     { name: "POSTERN_REDIS_URL", nearest: "REDIS_URL" },
     { name: "POSTERN_QUITE_SOMETHING_ELSE", nearest: undefined },
     { name: `POSTERN_${"X".repeat(100_000)}`, nearest: undefined },

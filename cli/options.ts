@@ -1,6 +1,6 @@
 import { duration, FILE, FOLDER, HTTP_URL, PORT, SWITCH, text, url, whole } from "./accepts.ts";
 import { type Accepts, type Command, UsageError } from "./command.ts";
-import { MIB_BOUNDS, parseDashboardUrl, RETENTION_BOUNDS } from "./values.ts";
+import { MIB_BOUNDS, parseDashboardUrl, parseRetentionDays, RETENTION_BOUNDS } from "./values.ts";
 
 /* Options that several commands share, so that their names and help texts are the same. */
 
@@ -9,7 +9,12 @@ const ORIGIN: Accepts = {
   check: (option, origin) => void parseDashboardUrl(option, origin),
 };
 const MIB = whole({ ...MIB_BOUNDS, unit: "MiB" });
-const RETENTION = duration(RETENTION_BOUNDS);
+const RETENTION: Accepts = {
+  ...duration(RETENTION_BOUNDS),
+  says: "0d to 36500d",
+  unit: "whole days, such as `90d`",
+  check: (option, text) => void parseRetentionDays(option, text),
+};
 export const WAIT_BOUNDS = { minMs: 0, maxMs: 86_400_000 };
 
 export const databaseUrl = {

@@ -16,7 +16,7 @@ import {
 } from "./values.ts";
 
 test.each(["-1", "65536", "http", ""])("a port of %j is refused", (text) => {
-  expect(() => parsePort("port", text)).toThrow("--port wants a port");
+  expect(() => parsePort("port", text)).toThrow("for --port: must be a port");
 });
 
 test.each([
@@ -35,13 +35,15 @@ test.each(["", "host", ":8002", "::1:8002", "127.0.0.1:70000", "a b:1"])("%j is 
 test("blocks are separated by commas, and each must be one", () => {
   expect(parseBlocks("trusted-gateways", "10.0.0.0/8, ::1").map(({ bits }) => bits)).toEqual([8, 128]);
   for (const wrong of ["", "10.0.0.0/8,", "10.0.0.0/33", "gateway"]) {
-    expect(() => parseBlocks("trusted-gateways", wrong)).toThrow("--trusted-gateways wants addresses");
+    expect(() => parseBlocks("trusted-gateways", wrong)).toThrow(
+      "for --trusted-gateways: must be a list of IP addresses",
+    );
   }
 });
 
 test("only the origin of an address is kept, and it must be http or https", () => {
   expect(parseHttpUrl("upstream", "http://127.0.0.1:3000/")).toBe("http://127.0.0.1:3000");
-  expect(() => parseHttpUrl("upstream", "127.0.0.1:3000")).toThrow("--upstream wants an address");
+  expect(() => parseHttpUrl("upstream", "127.0.0.1:3000")).toThrow("for --upstream: must be a URL");
 });
 
 describe("a whole number", () => {
@@ -50,7 +52,7 @@ describe("a whole number", () => {
   });
   test.each(["-1", "256", "1.5", "1e2", "0x10", "", " 5", "five", "99999999999999999999"])("%j is refused", (text) => {
     expect(() => parseInteger("n", text, { min: 0, max: 255, or: "none" })).toThrow(
-      `--n wants a whole number from 0 to 255, or none, got "${text}"`,
+      `invalid value "${text}" for --n: must be an integer from 0 to 255, or none`,
     );
   });
   test.each(["0", "10001"])("a limit of %s is refused", (text) => expect(() => parseLimit(text)).toThrow(UsageError));
@@ -87,18 +89,18 @@ describe("an instant", () => {
     "1969-12-31",
   ])("is not %j", (text) => {
     expect(() => parseInstant("at", text, { ...ahead, or: "never" })).toThrow(
-      /^--at wants a time such as .*, or never/,
+      /for --at: must be a time such as .*, or never$/,
     );
   });
 });
 
 test.each(["", "  ", "x".repeat(256), "a\u0000b", "a\nb", "\ud800"])("a name of %j is refused", (text) => {
-  expect(() => parseName("name", text, { lengthMax: 255 })).toThrow("--name wants 1 to 255 characters");
+  expect(() => parseName("name", text, { lengthMax: 255 })).toThrow("for --name: must be 1 to 255 characters");
 });
 
 test("a switch is on or off and nothing else", () => {
   expect([parseSwitch("s", "on"), parseSwitch("s", "off")]).toEqual([true, false]);
-  expect(() => parseSwitch("s", "true")).toThrow('--s wants on or off, got "true"');
+  expect(() => parseSwitch("s", "true")).toThrow('invalid value "true" for --s: must be on or off');
 });
 
 test("a duration is in milliseconds, and has a least value", () => {
@@ -110,18 +112,18 @@ test("what a timer waits for has a most, since a longer one would end at once", 
   const day = { minMs: 1_000, maxMs: 86_400_000 };
   expect(parseDurationOption("timeout", "1d", day)).toBe(86_400_000);
   for (const text of ["24h1ms", "2d", "30d", "999999d"])
-    expect(() => parseDurationOption("timeout", text, day), text).toThrow("1s to 24h, got");
+    expect(() => parseDurationOption("timeout", text, day), text).toThrow("from 1s to 24h");
 });
 
 test.each(["", "999ms", "5", "-1s", "soon"])("a duration of %j is refused", (text) => {
-  expect(() => parseDurationOption("resync", text, { minMs: 1_000 })).toThrow(
-    "--resync-interval wants a duration such as 60s",
+  expect(() => parseDurationOption("resync-interval", text, { minMs: 1_000 })).toThrow(
+    "for --resync-interval: must be a duration",
   );
 });
 
 test("a choice is one of the words", () => {
   expect(parseChoice("log-format", "text", ["json", "text"])).toBe("text");
-  expect(() => parseChoice("log-format", "xml", ["json", "text"])).toThrow("--log-format wants json or text");
+  expect(() => parseChoice("log-format", "xml", ["json", "text"])).toThrow("for --log-format: must be json or text");
 });
 
 test.each([
@@ -133,14 +135,14 @@ test.each([
 });
 
 test.each(["0s", "30", "1d12h", "d", "-1d", "soon"])("%s is no duration", (text) => {
-  expect(() => parseDurationOption("d", text, { minMs: 1 })).toThrow("--d wants a duration such as 60s, 1h30m or 30d");
+  expect(() => parseDurationOption("d", text, { minMs: 1 })).toThrow("for --d: must be a duration");
 });
 
 test("a JSON object is read, and a text that is none is not shown", () => {
   expect(parseJsonObject("meta", '{"a":[1]}')).toEqual({ a: [1] });
   for (const text of ['{"secret":', "null", "[1]", '"secret"', ""]) {
     const read = () => parseJsonObject("meta", text);
-    expect(read).toThrow("--meta wants a JSON object");
+    expect(read).toThrow("invalid value for --meta: must be a JSON object");
     expect(read).not.toThrow("secret");
   }
 });

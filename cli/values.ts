@@ -113,16 +113,19 @@ export const parseMib = (option: string, text: string): number => parseInteger(o
 /** Up to one hundred years. 0 means indefinitely. */
 export const RETENTION_BOUNDS = { minMs: 0, maxMs: 36_500 * DAY_MS };
 
+/** Reads a duration of whole days and returns days. */
+export function parseRetentionDays(option: string, text: string): number {
+  const ms = parseDurationOption(option, text, RETENTION_BOUNDS);
+  if (ms % DAY_MS !== 0) throw invalidValue(option, text, "a duration of whole days, such as 90d");
+  return ms / DAY_MS;
+}
+
 /** Reads `--audit-retention` and `--deleted-retention` and returns days. */
 export function parseRetention(options: { readonly "audit-retention": string; readonly "deleted-retention": string }): {
   audit: number;
   deleted: number;
 } {
-  const days = (name: keyof typeof options): number => {
-    const ms = parseDurationOption(name, options[name], RETENTION_BOUNDS);
-    if (ms % DAY_MS !== 0) throw invalidValue(name, options[name], "a whole number of days, such as 90d");
-    return ms / DAY_MS;
-  };
+  const days = (name: keyof typeof options): number => parseRetentionDays(name, options[name]);
   return { audit: days("audit-retention"), deleted: days("deleted-retention") };
 }
 

@@ -135,7 +135,7 @@ test("without verifications it says so", async () => {
 
 test("what it cannot do, it says", async () => {
   const failure = (args: string, code: 1 | 2) => cli.failure(`analytics --workspace used ${args}`, code);
-  expect(await failure("--by week", 2)).toContain("--by wants one of hour, day, key, identity, outcome");
+  expect(await failure("--by week", 2)).toContain("for --by: must be one of hour, day, key, identity, outcome");
   expect(await failure("--csv --json", 2)).toContain("--csv and --json exclude each other");
   expect(await failure("--since 1h --until 2h", 2)).toContain("--since must be before --until");
   expect(await failure("--since 2000-01-01 --by hour", 2)).toContain("more than 10000 rows");

@@ -82,8 +82,8 @@ test("audit reads a large log along its index, and no further than it must", asy
 
 test.each([
   { args: "--workspace nobody", code: 1, says: "there is no workspace nobody" },
-  { args: "--since yesterday", code: 2, says: "--since wants a time" },
-  { args: "--limit 0", code: 2, says: "--limit wants a whole number from 1 to 10000" },
+  { args: "--since yesterday", code: 2, says: "for --since: must be a time" },
+  { args: "--limit 0", code: 2, says: "for --limit: must be an integer from 1 to 10000" },
 ] as const)("audit refuses $args", async ({ args, code, says }) => {
   expect(await cli.failure(`audit ${args}`, code)).toContain(says);
 });

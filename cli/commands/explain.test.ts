@@ -170,7 +170,7 @@ test.each([
   {
     name: "a path without a policy",
     args: ["--key-id", "key_1", "--request", "GET /"],
-    says: "--request is for a gate",
+    says: "--request requires --policy",
   },
   {
     name: "a request that is none",

@@ -26,11 +26,11 @@ test("one of the two is needed", async () => {
 const once = { POSTERN_ROOT_KEY: "root_0123456789abcdefghijk" };
 
 test.each([
-  { option: "--resync-interval 10ms", says: "--resync-interval wants a duration" },
+  { option: "--resync-interval 10ms", says: "for --resync-interval: must be a duration" },
   { option: "--resync-interval 30d", says: "1s to 168h" },
-  { option: "--concurrency 0", says: "--concurrency wants a whole number from 1 to 100" },
-  { option: "--log-format xml", says: "--log-format wants json or text" },
-  { option: "--cluster a/b", says: "--cluster wants a name" },
+  { option: "--concurrency 0", says: "for --concurrency: must be an integer from 1 to 100" },
+  { option: "--log-format xml", says: "for --log-format: must be json or text" },
+  { option: "--cluster a/b", says: "for --cluster: must be a name" },
   { option: "--controller-class blue", says: "--controller-class is for a cluster" },
 ])("$option is refused", async ({ option, says }) => {
   const { code, notes } = await run(`${operator} ${option}`, once);

@@ -100,7 +100,7 @@ test("two at once leave one root key that works", async () => {
 
 test("a database that does not answer is waited for as long as was said", async () => {
   const startedAt = performance.now();
-  const away = " --wait 2 --database-url postgres://nobody@127.0.0.1:1/none";
+  const away = " --wait 2s --database-url postgres://nobody@127.0.0.1:1/none";
   expect((await provision("empty", away)).notes.join()).toContain("the database cannot be reached");
   expect(performance.now() - startedAt).toBeGreaterThan(1000);
 });

@@ -43,7 +43,7 @@ test.each([
   ["", "give either --workspace or --control-plane"],
   ["--control-plane --workspace ws_1", "give either --workspace or --control-plane"],
   ["--control-plane --events", "--events and --eval are only for the pods' user"],
-  ["--workspace ws_1 --user a\tb", "--user wants"],
+  ["--workspace ws_1 --user a\tb", "for --user: must be"],
   ["--workspace ws\t1 --user u", "cannot stand in a rule"],
 ])("redis-acl %s is called incorrectly", async (args, message) => {
   expect(await cli.failure(`redis-acl ${args}`.trim(), 2)).toContain(message);

@@ -251,8 +251,8 @@ test.each([
   { args: ["--request", "GET /", "--cases", CASES], says: "give --request or --cases" },
   { args: ["--request", "GET /"], says: "say which key" },
   { args: ["--request", "orders", "--no-key"], says: "orders is no method with a path" },
-  { args: ["--request", "GET /", "--no-key", "--header", "no colon"], says: "--header wants" },
-  { args: ["--request", "GET /", "--no-key", "--times", "0"], says: "--times wants" },
+  { args: ["--request", "GET /", "--no-key", "--header", "no colon"], says: "for --header: must be" },
+  { args: ["--request", "GET /", "--no-key", "--times", "0"], says: "for --times: must be" },
 ])("a wrong call is told: $args", async ({ args, says }) => {
   const ran = await example(...args);
   expect(ran).toMatchObject({ code: 2, out: [] });

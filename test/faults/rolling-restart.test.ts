@@ -37,7 +37,7 @@ async function startPod(env: Record<string, string>): Promise<Pod> {
   const gate = await spawnSidecar({
     ...env,
     POSTERN_UPSTREAM: `http://127.0.0.1:${appPort}`,
-    POSTERN_DRAIN_TIMEOUT: String(DRAIN_S),
+    POSTERN_DRAIN_TIMEOUT: `${DRAIN_S}s`,
     POSTERN_HOOK_TOKEN: HOOK_TOKEN,
   });
   onTestFinished(async () => void (await gate.process.stop()));

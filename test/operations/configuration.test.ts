@@ -42,7 +42,10 @@ const wrong = casesOf((accepts) => {
     return [String(min - 1), String(max + 1), "many", "1.5", "0x1", " 1", "", "9".repeat(400)];
   }
   if (accepts.unit === "port") return ["-1", "65536", "http", "", "1e9999"];
-  if (accepts.unit.startsWith("duration")) return ["1ms", "soon", "", "-1s"];
+  if ("minMs" in accepts && "maxMs" in accepts) {
+    const { minMs, maxMs } = accepts as { minMs: number; maxMs: number };
+    return [...(minMs > 1 ? ["1ms"] : []), `${maxMs + 1}ms`, "soon", "", "-1s", "1", "1.5s", " 1s"];
+  }
   if (accepts.unit === "word") return ["maybe", "", "ON"];
   if (accepts.unit === "URL") return ["example.com", "", "ftp://a", "//a", "file:///etc/passwd"];
   if (accepts.unit === "address" && accepts.says.startsWith("PORT")) return ["", "a b:1", "127.0.0.1:70000"];
@@ -50,6 +53,7 @@ const wrong = casesOf((accepts) => {
   return [];
 });
 const right = casesOf((accepts) => {
+  if ("minMs" in accepts && "maxMs" in accepts) return [`${accepts.minMs}ms`, `${accepts.maxMs}ms`];
   if ("min" in accepts && "max" in accepts) return [String(accepts.min), String(accepts.max).slice(0, 15)];
   if (accepts.unit === "port") return ["0", "65535"];
   return "words" in accepts ? (accepts.words as string[]) : [];
@@ -73,9 +77,9 @@ test.each(wrong)(
   ({ command, option, env, value }) => {
     const others = required(command, option);
     expect(parse(command, [...others, `--${option}=${value}`])).toThrow(UsageError);
-    expect(parse(command, [...others, `--${option}=${value}`])).toThrow(`--${option} wants `);
+    expect(parse(command, [...others, `--${option}=${value}`])).toThrow(`for --${option}: must be `);
     if (env === undefined || value === "") return;
-    expect(parse(command, others, { [env]: value })).toThrow(`--${option} (of ${env}) wants `);
+    expect(parse(command, others, { [env]: value })).toThrow(`for --${option} (${env}): must be `);
   },
 );
 
@@ -90,13 +94,13 @@ test("an empty variable is as good as none, a switch is on, off, or refused, and
   const leads = (value: string) =>
     parseOptions(operator, required(operator, ""), { POSTERN_LEADER_ELECTION: value })["leader-election"];
   expect(["1", "true", "0", "false", ""].map(leads)).toEqual([true, true, false, false, false]);
-  expect(() => leads("yes")).toThrow("POSTERN_LEADER_ELECTION wants 1, true, 0 or false");
+  expect(() => leads("yes")).toThrow("for POSTERN_LEADER_ELECTION: must be 1, true, 0 or false");
   const secret = "http://user:s3cret@redis";
   for (const given of [
     parse(sidecar, [...required(sidecar, ""), "--redis-url", secret]),
     parse(sidecar, required(sidecar, ""), { REDIS_URL: secret }),
   ]) {
-    expect(given).toThrow(/--redis-url .*wants an address that begins with redis:\/\//);
+    expect(given).toThrow(/invalid value for --redis-url.*: must be a URL that begins with redis:\/\//);
     expect(given).not.toThrow("s3cret");
   }
 });
@@ -122,7 +126,7 @@ describe("a process", () => {
 
   test("warns of a variable that it does not know, with the one that is meant, and not of those of Services", async () => {
     const child = await start({
-      POSTERN_DRIAN: "9",
+      POSTERN_DRIAN_TIMEOUT: "9",
       ...{
         POSTERN_ADMIN_SERVICE_HOST: "10.0.0.7",
         POSTERN_ADMIN_SERVICE_PORT: "80",
@@ -144,7 +148,7 @@ describe("a process", () => {
         .map((line) => JSON.parse(line)),
     ).toMatchObject([
       {
-        variable: "POSTERN_DRIAN",
+        variable: "POSTERN_DRIAN_TIMEOUT",
         nearest: "POSTERN_DRAIN_TIMEOUT",
         msg: "unknown variable of the environment: it has no effect",
       },
@@ -157,11 +161,11 @@ describe("a process", () => {
   test.each([
     {
       env: { POSTERN_DRAIN_TIMEOUT: "soon" },
-      says: /^postern sidecar: --drain-timeout \(of POSTERN_DRAIN_TIMEOUT\) wants a whole number from 0 to 3600, got "soon"/,
+      says: /^postern sidecar: invalid value "soon" for --drain-timeout \(POSTERN_DRAIN_TIMEOUT\): must be a duration from 0s to 1h/,
     },
     {
       env: { POSTERN_LOG_LEVEL: "loud" },
-      says: /^postern sidecar: POSTERN_LOG_LEVEL wants trace or debug.*, got "loud"/,
+      says: /^postern sidecar: invalid value "loud" for POSTERN_LOG_LEVEL: must be trace or debug/,
     },
     {
       env: { POSTERN_DRAIN_TIMEOUT: "", REDIS_CA_FILE: "/nowhere/ca.pem" },

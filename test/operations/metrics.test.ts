@@ -43,7 +43,10 @@ beforeAll(async () => {
   const clickhouse = await createTestClickhouse();
   closers.push(() => clickhouse.drop());
 
-  const api = await system.spawnApi({ POSTERN_GATE_CREDENTIALS_CLUSTER: "main", KUBECONFIG: world.cluster.kubeconfigPath });
+  const api = await system.spawnApi({
+    POSTERN_GATE_CREDENTIALS_CLUSTER: "main",
+    KUBECONFIG: world.cluster.kubeconfigPath,
+  });
   const { apiId } = await api.data("apis.createApi", { name: "payments" });
   const { key } = await api.data("keys.createKey", { apiId });
   await api.data("keys.verifyKey", { key });

@@ -124,8 +124,8 @@ export async function openWorld(whenDone: (close: () => Promise<void>) => void):
       POSTERN_POLICY: policyId,
       POSTERN_UPSTREAM: appLine.url,
       // Not minutes, which outages of the app would have to last to be seen.
-      POSTERN_UPSTREAM_RESPONSE_TIMEOUT: "1",
-      POSTERN_UPSTREAM_IDLE_TIMEOUT: "1",
+      POSTERN_UPSTREAM_RESPONSE_TIMEOUT: "1s",
+      POSTERN_UPSTREAM_IDLE_TIMEOUT: "1s",
       POSTERN_POD: pod,
       POSTERN_SNAPSHOT_DIR: disk,
       POSTERN_SNAPSHOT_KEY: "of-the-world-of-outages-and-of-no-other",

@@ -122,12 +122,12 @@ describe("api update", () => {
       set: `--ip-allow-list ${Array.from({ length: 101 }, (_, i) => `10.0.${i >> 8}.${i & 255}`).join()}`,
       says: "at most 100",
     },
-    { set: "--delete-protection yes", says: '--delete-protection wants on or off, got "yes"' },
-    { set: "--key-encryption 1", says: '--key-encryption wants on or off, got "1"' },
+    { set: "--delete-protection yes", says: 'invalid value "yes" for --delete-protection: must be on or off' },
+    { set: "--key-encryption 1", says: 'invalid value "1" for --key-encryption: must be on or off' },
     { set: "--default-prefix nine_char", says: "--default-prefix: a default prefix has 1 to 8" },
     { set: "--default-prefix a-b", says: "--default-prefix: a default prefix has 1 to 8" },
-    { set: "--default-byte-length 15", says: "--default-byte-length wants a whole number from 16 to 255, or none" },
-    { set: "--default-byte-length 256", says: "--default-byte-length wants a whole number from 16 to 255, or none" },
+    { set: "--default-byte-length 15", says: "for --default-byte-length: must be an integer from 16 to 255, or none" },
+    { set: "--default-byte-length 256", says: "for --default-byte-length: must be an integer from 16 to 255, or none" },
   ])("refuses '$set', and sets none of the other options either", async ({ set, says }) => {
     const id = await anApi();
     const more = set === "" ? "" : ` ${set}${set.includes("--delete") ? "" : " --delete-protection on"}`;

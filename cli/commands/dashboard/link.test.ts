@@ -54,7 +54,7 @@ test("shows a person what the link is for", async () => {
 });
 
 test.each([
-  ["--role owner", '--role wants viewer, operator, admin, got "owner"'],
+  ["--role owner", 'invalid value "owner" for --role: must be one of viewer, operator, admin'],
   ["--dashboard-url http://postern.example.com", "https"],
   ["--dashboard-url https://postern.example.com/below", "path"],
   ["--dashboard-url nowhere", "nowhere"],

@@ -16,13 +16,13 @@ test("an identity is made with limits and data, shown, changed and deleted", asy
   const shown = await cli.run(["identity", "get", "--identity", "ada"]);
   expect(shown.text).toMatch(/limits +.*requests=100\/1h/);
   expect(shown.text).toContain("exports=5/720h,named");
-  const changed = await cli.json(["identity", "set", "--identity", made.identityId, "--ratelimit", "requests=7/1h"]);
+  const changed = await cli.json(["identity", "update", "--identity", made.identityId, "--ratelimit", "requests=7/1h"]);
   expect(changed).toMatchObject({
     meta: { plan: "pro" },
     ratelimits: [{ name: "requests", limit: 7, duration: HOUR_MS }],
   });
   expect(changed.ratelimits).toHaveLength(1);
-  const bare = await cli.json(["identity", "set", "--identity", "ada", "--no-ratelimits", "--meta", "{}"]);
+  const bare = await cli.json(["identity", "update", "--identity", "ada", "--no-ratelimits", "--meta", "{}"]);
   expect(bare.ratelimits).toEqual([]);
   expect((await cli.run(["identity", "delete", "--identity", "ada"])).out).toEqual(["identity ada is deleted"]);
   const gone = await cli.run(["identity", "get", "--identity", "ada"]);
@@ -53,7 +53,7 @@ test("those of another workspace are not there", async () => {
   const { externalId, identityId } = await cli.resources.identity();
   for (const args of [
     ["get", "--identity", identityId],
-    ["set", "--identity", externalId, "--no-ratelimits"],
+    ["update", "--identity", externalId, "--no-ratelimits"],
     ["delete", "--identity", externalId],
   ]) {
     expect(await cli.run(["identity", ...args], cli.as(rootKey))).toMatchObject({ code: 1, text: "" });
@@ -64,9 +64,9 @@ test("those of another workspace are not there", async () => {
 });
 
 test.each([
-  { args: ["set", "--identity", "ada"], says: "give --ratelimit, --no-ratelimits or --meta" },
-  { args: ["set", "--identity", "ada", "--no-ratelimits", "--ratelimit", "a=1/1s"], says: "give one of" },
-  { args: ["create", "--external-id", "x", "--meta", "null"], says: "wants a JSON object" },
+  { args: ["update", "--identity", "ada"], says: "give --ratelimit, --no-ratelimits or --meta" },
+  { args: ["update", "--identity", "ada", "--no-ratelimits", "--ratelimit", "a=1/1s"], says: "give one of" },
+  { args: ["create", "--external-id", "x", "--meta", "null"], says: "must be a JSON object" },
   { args: ["get"], says: "--identity is missing" },
 ])("identity $args.0 is called incorrectly when $says", async ({ args, says }) => {
   const ran = await cli.run(["identity", ...args]);
@@ -79,7 +79,7 @@ test("a root key without a right hears which one", async () => {
   for (const { args, right } of [
     { args: ["create", "--external-id", "x"], right: "create_identity" },
     { args: ["list"], right: "read_identity" },
-    { args: ["set", "--identity", "x", "--no-ratelimits"], right: "update_identity" },
+    { args: ["update", "--identity", "x", "--no-ratelimits"], right: "update_identity" },
     { args: ["delete", "--identity", "x"], right: "delete_identity" },
   ]) {
     const ran = await cli.run(["identity", ...args], poor);

@@ -63,13 +63,13 @@ describe("key create", () => {
 
   test.each([
     { name: "a limit that is none", args: ["--ratelimit", "requests=100"], says: "NAME=LIMIT/DURATION" },
-    { name: "a window that is none", args: ["--ratelimit", "requests=100/soon"], says: "wants a duration such as 60s" },
-    { name: "meta that is no object", args: ["--meta", "[1]"], says: "wants a JSON object" },
-    { name: "a refill without credits", args: ["--refill", "daily:1"], says: "--refill wants --credits" },
+    { name: "a window that is none", args: ["--ratelimit", "requests=100/soon"], says: "must be a duration" },
+    { name: "meta that is no object", args: ["--meta", "[1]"], says: "must be a JSON object" },
+    { name: "a refill without credits", args: ["--refill", "daily:1"], says: "--refill requires --credits" },
     { name: "a refill of another kind", args: ["--credits", "1", "--refill", "yearly:1"], says: "daily or monthly" },
-    { name: "a time that is none", args: ["--expires", "soon"], says: "--expires wants a time" },
-    { name: "a time in the past", args: ["--expires", "2020-01-01"], says: "--expires 2020-01-01 is in the past" },
-    { name: "a span of nothing", args: ["--expires", "0s"], says: "is in the past: give a later time, such as 30d" },
+    { name: "a time that is none", args: ["--expires", "soon"], says: "for --expires: must be a time" },
+    { name: "a time in the past", args: ["--expires", "2020-01-01"], says: "for --expires: must be in the future" },
+    { name: "a span of nothing", args: ["--expires", "0s"], says: "must be in the future, such as 30d" },
   ])("is called incorrectly with $name", async ({ args, says }) => {
     const ran = await cli.run(["key", "create", "--api", apiId, ...args]);
     expect(ran).toMatchObject({ code: 2, text: "" });
@@ -313,7 +313,7 @@ describe("key list", () => {
 
 test("a deadline that no timer can keep is refused, and not one of a millisecond", async () => {
   const { code, notes } = await cli.run(["key", "list", "--api", apiId, "--timeout", "30d"]);
-  expect([code, notes.join()]).toEqual([2, expect.stringContaining("--timeout wants a duration")]);
+  expect([code, notes.join()]).toEqual([2, expect.stringContaining("for --timeout: must be a duration")]);
   expect((await cli.run(["key", "list", "--api", apiId, "--timeout", "1d"])).code).toBe(0);
 });
 

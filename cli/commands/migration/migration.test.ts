@@ -26,7 +26,11 @@ test("migration create makes one, which the list of its workspace then shows", a
 test.each([
   { args: "--name a", code: 2, says: "--algorithm is missing" },
   { args: "--algorithm sha256", code: 2, says: "--name is missing" },
-  { args: "--name a --algorithm md5", code: 2, says: '--algorithm wants sha256 or prefixed, got "md5"' },
+  {
+    args: "--name a --algorithm md5",
+    code: 2,
+    says: 'invalid value "md5" for --algorithm: must be sha256 or prefixed',
+  },
   { args: "--name a --algorithm sha256 --workspace nobody", code: 1, says: "there is no workspace nobody" },
 ] as const)("migration create refuses $args", async ({ args, code, says }) => {
   expect(await cli.failure(`migration create ${args}`, code)).toContain(says);

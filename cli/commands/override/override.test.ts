@@ -59,9 +59,9 @@ test("a list never cuts an identifier, and leaves out ids first", async () => {
 });
 
 test.each([
-  { limit: "-1", duration: "1h", says: "--limit wants" },
-  { limit: "many", duration: "1h", says: "--limit wants" },
-  { limit: "1", duration: "soon", says: "--duration wants a duration such as 60s, 1h30m or 30d" },
+  { limit: "-1", duration: "1h", says: "for --limit: must be" },
+  { limit: "many", duration: "1h", says: "for --limit: must be" },
+  { limit: "1", duration: "soon", says: "for --duration: must be a duration" },
 ])("a limit of $limit per $duration is called incorrectly", async ({ limit, duration, says }) => {
   const ran = await cli.run([
     "override",

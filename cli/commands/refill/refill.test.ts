@@ -120,5 +120,5 @@ test("while another process refills, it does nothing and says so", async () => {
 test.each(["--at never", "--at 2041-02-29"])("refill run refuses %s", async (args) => {
   const { code, notes } = await refill(args);
   expect(code).toBe(2);
-  expect(notes.join()).toContain("--at wants a time");
+  expect(notes.join()).toContain("for --at: must be a time");
 });

@@ -25,14 +25,14 @@ test("a role is made with permissions, shown, changed and deleted", async () => 
     permissions: ["orders.read", "orders.write"],
     description: "for clerks",
   });
-  expect(await cli.json(["role", "set", "--role", "editor", "--permissions", "a.b,orders.read"])).toMatchObject({
+  expect(await cli.json(["role", "update", "--role", "editor", "--permissions", "a.b,orders.read"])).toMatchObject({
     permissions: ["a.b", "orders.read"],
   });
-  expect(await cli.json(["role", "set", "--role", "editor", "--permission", "orders.read"])).toMatchObject({
+  expect(await cli.json(["role", "update", "--role", "editor", "--permission", "orders.read"])).toMatchObject({
     roleId,
     permissions: ["orders.read"],
   });
-  expect((await cli.json(["role", "set", "--role", roleId, "--no-permissions"])).permissions).toEqual([]);
+  expect((await cli.json(["role", "update", "--role", roleId, "--no-permissions"])).permissions).toEqual([]);
   expect((await cli.json(["role", "get", "--role", roleId])).permissions).toEqual([]);
   expect((await cli.run(["role", "delete", "--role", "editor"])).out).toEqual(["role editor is deleted"]);
   expect((await cli.run(["role", "get", "--role", "editor"])).code).toBe(1);
@@ -62,19 +62,19 @@ test("a list fits the terminal, shows those that match, and goes on at its curso
 
 test("what a role is to grant is said, and those of another workspace are not there", async () => {
   for (const args of [[], ["--no-permissions", "--permission", "a.b"]]) {
-    expect((await cli.run(["role", "set", "--role", "x", ...args])).code).toBe(2);
+    expect((await cli.run(["role", "update", "--role", "x", ...args])).code).toBe(2);
   }
   const { rootKey } = await cli.t.makeWorkspace();
   const { roleId, name } = await cli.resources.role(["orders.read"]);
   for (const args of [
     ["get", "--role", name],
-    ["set", "--role", roleId, "--no-permissions"],
+    ["update", "--role", roleId, "--no-permissions"],
     ["delete", "--role", roleId],
   ]) {
     expect(await cli.run(["role", ...args], cli.as(rootKey))).toMatchObject({ code: 1, text: "" });
   }
   expect((await cli.json(["role", "get", "--role", name])).permissions).toEqual(["orders.read"]);
   const poor = cli.as(await cli.t.rootKey(["rbac.*.read_role"]));
-  const refused = await cli.run(["role", "set", "--role", name, "--no-permissions"], poor);
+  const refused = await cli.run(["role", "update", "--role", name, "--no-permissions"], poor);
   expect(refused.notes.join()).toContain("postern rootkey create --permissions 'rbac.*.");
 });

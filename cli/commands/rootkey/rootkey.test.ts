@@ -64,10 +64,10 @@ describe("rootkey create", () => {
       says: "--permissions names more than 1000",
     },
     { args: "--permissions api.*.fly", code: 2, says: '"api.*.fly": expected one of create_api' },
-    { args: "--permissions api.*.create_api --environment .prod", code: 2, says: "--environment wants" },
-    { args: "--permissions api.*.create_api --expires soon", code: 2, says: "--expires wants a time" },
-    { args: "--permissions api.*.create_api --expires 2020-01-01", code: 2, says: "2020-01-01 is in the past" },
-    { args: `--permissions api.*.create_api --name ${"x".repeat(256)}`, code: 2, says: "--name wants 1 to 255" },
+    { args: "--permissions api.*.create_api --environment .prod", code: 2, says: "for --environment: must be" },
+    { args: "--permissions api.*.create_api --expires soon", code: 2, says: "for --expires: must be a time" },
+    { args: "--permissions api.*.create_api --expires 2020-01-01", code: 2, says: "must be in the future" },
+    { args: `--permissions api.*.create_api --name ${"x".repeat(256)}`, code: 2, says: "for --name: must be 1 to 255" },
     { args: "--permissions api.*.create_api --workspace nobody", code: 1, says: "there is no workspace nobody" },
   ] as const)("makes none of $args", async ({ args, code, says }) => {
     const count = async () => (await cli.db.query("select count(*) as n from root_keys")).rows[0].n;
@@ -199,7 +199,7 @@ describe("rootkey rotate", () => {
   );
 });
 
-describe("rootkey disable, enable, expire and revoke", () => {
+describe("rootkey disable, enable, update and revoke", () => {
   test("change one key, and write what to the audit log", async () => {
     const { rootKeyId: id } = await create();
     expect(await cli.json(`rootkey disable --id ${id}`)).toMatchObject({ rootKeyId: id, enabled: false });
@@ -229,7 +229,7 @@ describe("rootkey disable, enable, expire and revoke", () => {
     ]);
   });
 
-  test.each(["disable", "enable", "expire --expires never", "revoke"])(
+  test.each(["disable", "enable", "update --expires never", "revoke"])(
     "%s finds no key that is revoked, unknown or of another workspace",
     async (verb) => {
       const revoked = (await create()).rootKeyId;
@@ -244,11 +244,13 @@ describe("rootkey disable, enable, expire and revoke", () => {
     },
   );
 
-  test.each(["disable", "enable", "revoke", "expire --expires never"])("%s needs an id", async (verb) => {
+  test.each(["disable", "enable", "revoke", "update --expires never"])("%s needs an id", async (verb) => {
     expect(await cli.failure(`rootkey ${verb}`, 2)).toContain("--id is missing");
   });
 
-  test("expire needs a time", async () => {
-    expect(await cli.failure("rootkey update --id rk_x --expires 2026-02-30", 2)).toContain("--expires wants a time");
+  test("update needs a time", async () => {
+    expect(await cli.failure("rootkey update --id rk_x --expires 2026-02-30", 2)).toContain(
+      "for --expires: must be a time",
+    );
   });
 });

@@ -108,7 +108,7 @@ describe("workspace disable, enable and update --per-minute", () => {
 
   test.each(["-1", "1.5", "many", "1000000001"])("a quota of %s is refused", async (quota) => {
     expect(await cli.failure(`workspace update --workspace acme --per-minute=${quota}`, 2)).toContain(
-      "--per-minute wants a whole number from 0 to 1000000000, or none",
+      "for --per-minute: must be an integer from 0 to 1000000000, or none",
     );
   });
 
@@ -186,13 +186,13 @@ describe("workspace update", () => {
   ])("--%s %s is refused", async (option, text, range) => {
     const [from, to] = range.split(" to ");
     expect(await cli.failure(`workspace update --workspace acme --${option}=${text}`, 2)).toContain(
-      `--${option} wants a whole number from ${from} to ${to}, or default, got "${text}"`,
+      `invalid value "${text}" for --${option}: must be an integer from ${from} to ${to}, or default`,
     );
   });
 
   test("needs an existing workspace", async () => {
     expect(await cli.failure("workspace update", 2)).toContain("--workspace is missing");
     expect(await cli.failure("workspace update --workspace nobody", 1)).toContain("there is no workspace nobody");
-    expect(await cli.failure("workspace update --workspace acme --analytics maybe", 2)).toContain("wants on or off");
+    expect(await cli.failure("workspace update --workspace acme --analytics maybe", 2)).toContain("must be on or off");
   });
 });
