@@ -311,7 +311,7 @@ describe("the workspace's quota", () => {
     t.deps.projection.drop([{ workspaceId, kind: "workspace", id: workspaceId }]);
   };
 
-  test("workspace update counts all root keys and rejects excess requests", async () => {
+  test("workspace quota counts all root keys and rejects excess requests", async () => {
     const workspace = await t.makeWorkspace();
     const second = await t.rootKey(["api.*.read_api"], { workspaceId: workspace.id });
     await setQuota(workspace.id, 2);
@@ -335,7 +335,7 @@ describe("the workspace's quota", () => {
     expect(free.headers["ratelimit-limit"]).toBeUndefined();
   });
 
-  test("workspace update of 0 rejects every request after body validation", async () => {
+  test("workspace quota of 0 rejects every request after body validation", async () => {
     const workspace = await t.makeWorkspace();
     await setQuota(workspace.id, 0);
     expect((await t.call("apis.getApi", { apiId }, { rootKey: workspace.rootKey })).status).toBe(429);

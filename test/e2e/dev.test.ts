@@ -233,6 +233,9 @@ describe("postern dev", { timeout: 60_000 }, () => {
 
   test("says what is wrong when it is called incorrectly, with exit code 2", async () => {
     const wrong = run(process.execPath, ["cli/main.ts", "dev", "--api-port", "eighty"], { cwd: ROOT });
-    await expect(wrong).rejects.toMatchObject({ code: 2, stderr: expect.stringContaining("for --api-port: must be a port") });
+    await expect(wrong).rejects.toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("for --api-port: must be a port"),
+    });
   });
 });

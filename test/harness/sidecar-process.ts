@@ -28,7 +28,13 @@ export async function spawnUnready(env: Record<string, string>, nodeArgs: string
   const child = await startProcess(process.execPath, [...nodeArgs, "cli/main.ts", "sidecar"], {
     cwd: ROOT,
     readyLine: /"msg":"listening".*\n/,
-    env: { POSTERN_HOST: "127.0.0.1", POSTERN_SIDECAR_PORT: "0", POSTERN_ADMIN_PORT: "0", POSTERN_DRAIN_TIMEOUT: "0", ...env },
+    env: {
+      POSTERN_HOST: "127.0.0.1",
+      POSTERN_SIDECAR_PORT: "0",
+      POSTERN_ADMIN_PORT: "0",
+      POSTERN_DRAIN_TIMEOUT: "0",
+      ...env,
+    },
   });
   const line = child
     .stderr()

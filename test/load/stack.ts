@@ -43,7 +43,12 @@ export async function openStack(
   try {
     const redis = await startOwnRedis();
     closers.push(() => redis.stop());
-    const env = { DATABASE_URL: databaseUrl, REDIS_URL: redis.url, POSTERN_LOG_LEVEL: "info", POSTERN_DRAIN_TIMEOUT: "0" };
+    const env = {
+      DATABASE_URL: databaseUrl,
+      REDIS_URL: redis.url,
+      POSTERN_LOG_LEVEL: "info",
+      POSTERN_DRAIN_TIMEOUT: "0",
+    };
     const start = async (args: readonly string[], ready: RegExp): Promise<Running> => {
       const child = await startProcess(process.execPath, [...args], { env, readyLine: ready });
       const url = ready.exec(`${child.stdout()}\n${child.stderr()}`)?.[1] ?? "";

@@ -90,7 +90,9 @@ test.each(right)("$command.name --$option accepts $value", ({ command, option, v
 test("an empty variable is as good as none, a switch is on, off, or refused, and no message shows an address", () => {
   const sidecar = commands.find(({ name }) => name === "sidecar") as Command;
   const operator = commands.find(({ name }) => name === "operator") as Command;
-  expect(parse(sidecar, required(sidecar, ""), { POSTERN_DRAIN_TIMEOUT: "" })()).toMatchObject({ "drain-timeout": "4s" });
+  expect(parse(sidecar, required(sidecar, ""), { POSTERN_DRAIN_TIMEOUT: "" })()).toMatchObject({
+    "drain-timeout": "4s",
+  });
   const leads = (value: string) =>
     parseOptions(operator, required(operator, ""), { POSTERN_LEADER_ELECTION: value })["leader-election"];
   expect(["1", "true", "0", "false", ""].map(leads)).toEqual([true, true, false, false, false]);

@@ -234,11 +234,19 @@ export const ROWS: readonly Row[] = [
   ...(
     [
       ["connections reset", { kind: "reset" }, WITHOUT_APP("502", 502)],
-      ["connections open and silent (half-open)", { kind: "halfOpen" }, WITHOUT_APP("504 after `--upstream-response-timeout`", 504)],
+      [
+        "connections open and silent (half-open)",
+        { kind: "halfOpen" },
+        WITHOUT_APP("504 after `--upstream-response-timeout`", 504),
+      ],
       ["200 ms later each way", { kind: "latency", ms: 200 }, WITHOUT_APP("as always, later", 200)],
       ["packets lost and sent again", { kind: "loss" }, WITHOUT_APP("as always, later", 200)],
       ["reads slowly", { kind: "slow" }, SLOW_APP],
-      ["reads nothing, no upload either", { kind: "unread" }, WITHOUT_APP("504 after `--upstream-response-timeout`", 504)],
+      [
+        "reads nothing, no upload either",
+        { kind: "unread" },
+        WITHOUT_APP("504 after `--upstream-response-timeout`", 504),
+      ],
       ["answers in another protocol", { kind: "empty", response: "$-1\r\n" }, WITHOUT_APP("502", 502)],
     ] as const
   ).map(([how, fault, promise]) => ({

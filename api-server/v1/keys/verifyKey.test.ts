@@ -348,7 +348,7 @@ describe("credits", () => {
 });
 
 describe("the quota of the key's workspace", () => {
-  test("v1 verifyKey counts toward the workspace update and returns 429 with Retry-After", async () => {
+  test("v1 verifyKey counts toward the workspace quota and returns 429 with Retry-After", async () => {
     const workspace = await t.makeWorkspace();
     const by = { rootKey: workspace.rootKey };
     const { apiId: here } = await t.data("apis.createApi", { name: "here" }, by);
