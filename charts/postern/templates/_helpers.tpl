@@ -12,7 +12,7 @@
 {{- end }}
 {{- end }}
 
-{{- /* Labels of an object: (dict "root" $ "part" "operator") */ -}}
+{{- /* Labels of an object. Arguments: (dict "root" $ "part" "operator") */ -}}
 {{- define "postern.labels" -}}
 helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" | quote }}
 app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
@@ -30,7 +30,7 @@ app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
 app.kubernetes.io/component: {{ .part }}
 {{- end }}
 
-{{- /* The image of a part: (dict "root" $ "image" .Values.operator.image) */ -}}
+{{- /* Image of a component. Arguments: (dict "root" $ "image" .Values.operator.image) */ -}}
 {{- define "postern.image" -}}
 {{- $common := .root.Values.image }}
 {{- $name := .image.repository }}
@@ -65,7 +65,7 @@ capabilities:
   drop: [ALL]
 {{- end }}
 
-{{- /* Where pods may go, and how they are spread: (dict "root" $ "part" "operator" "values" .Values.operator) */ -}}
+{{- /* Scheduling of pods. Arguments: (dict "root" $ "part" "operator" "values" .Values.operator) */ -}}
 {{- define "postern.placement" -}}
 {{- with .values.nodeSelector }}
 nodeSelector: {{ toYaml . | nindent 2 }}
@@ -115,7 +115,7 @@ Without one it is empty: the caller decides what that means.
 {{- required "set database.existingSecret, database.url or dev.enabled" (include "postern.addressSecret" (dict "root" . "name" "database" "address" .Values.database)) }}
 {{- end }}
 
-{{- /* The database's user that owns the schema. */ -}}
+{{- /* Database user that owns the schema. */ -}}
 {{- define "postern.migrationSecret" -}}
 {{- $own := include "postern.addressSecret" (dict "root" . "name" "migration" "address" .Values.database.migration) }}
 {{- $own | default (include "postern.databaseSecret" .) }}
@@ -133,7 +133,7 @@ Without one it is empty: the caller decides what that means.
 http{{ if .Values.apiServer.tls.existingSecret }}s{{ end }}://{{ include "postern.fullname" . }}-api-server.{{ .Release.Namespace }}.svc:{{ .Values.apiServer.service.port }}
 {{- end }}
 
-{{- /* Which key of its Secret has the authority of the API's certificate; nothing when that is a public one, or there is none. */ -}}
+{{- /* Key of the Secret with the CA of the API certificate; empty for a public CA or without TLS. */ -}}
 {{- define "postern.apiAuthority" -}}
 {{- if .Values.apiServer.tls.existingSecret }}
 {{- if and .Values.apiServer.tls.caKey (include "postern.reviewsTokens" .) }}
@@ -143,38 +143,38 @@ http{{ if .Values.apiServer.tls.existingSecret }}s{{ end }}://{{ include "poster
 {{- end }}
 {{- end }}
 
-{{- /* Where Helm cannot ask the cluster, as with `helm template`, the name has to be given. */ -}}
+{{- /* Without access to the cluster, as in `helm template`, the name is required. */ -}}
 {{- define "postern.clusterName" -}}
 {{- $system := lookup "v1" "Namespace" "" "kube-system" | default dict }}
 {{- coalesce .Values.operator.clusterName (dig "metadata" "uid" "" $system) | required "set operator.clusterName: it is part of the manager's name of each object" }}
 {{- end }}
 
-{{- /* Whether gates are injected: `true` or nothing. Webhook configurations are of the whole cluster. */ -}}
+{{- /* `true` if gates are injected, else empty. Webhook configurations are cluster-scoped. */ -}}
 {{- define "postern.injects" -}}
 {{- if and .Values.injection.enabled (not .Values.scopedNamespaces) }}true{{ end }}
 {{- end }}
 
-{{- /* Whether gates get users of Redis by the tokens of their pods. */ -}}
+{{- /* Whether gates fetch Redis users with their pod tokens. */ -}}
 {{- define "postern.reviewsTokens" -}}
 {{- if and (include "postern.injects" .) (not .Values.injection.existingSecret) }}true{{ end }}
 {{- end }}
 
-{{- /* Of the webhook's Service and of its Secret. */ -}}
+{{- /* Name of the webhook Service and its Secret. */ -}}
 {{- define "postern.webhookName" -}}
 {{ include "postern.fullname" . }}-webhook
 {{- end }}
 
-{{- /* Of the webhook's configurations, which are in no namespace. */ -}}
+{{- /* Name of the cluster-scoped webhook configurations. */ -}}
 {{- define "postern.webhookConfiguration" -}}
 {{ .Release.Namespace }}-{{ include "postern.fullname" . }}
 {{- end }}
 
-{{- /* Addresses for gates have no user: each gate gets its own. (dict "given" "" "url" "redis://:secret@host") */ -}}
+{{- /* URL without a user, because each gate gets its own. Arguments: (dict "given" "" "url" "redis://:secret@host") */ -}}
 {{- define "postern.withoutUser" -}}
 {{ .given | default (regexReplaceAll "^([a-z]+://)[^/@]*@" .url "${1}") }}
 {{- end }}
 
-{{- /* Redis as gates reach it from their namespaces, as pairs of their environment. */ -}}
+{{- /* Redis URLs for gates in other namespaces, as environment variables. */ -}}
 {{- define "postern.gateStores" -}}
 {{- $url := include "postern.withoutUser" (dict "given" .Values.injection.redisUrl "url" .Values.redis.url) }}
 {{- if and (not $url) .Values.dev.enabled (not .Values.redis.existingSecret) }}
@@ -190,7 +190,7 @@ REDIS_URL={{ $url }},POSTERN_REDIS_PREFIX={{ .Values.redisPrefix }}
 {{- with .Values.docsUrl }},POSTERN_DOCS_URL={{ . }}{{ end }}
 {{- end }}
 
-{{- /* `cpu-request=10m,…` */ -}}
+{{- /* Resources in the form `cpu-request=10m,…`. */ -}}
 {{- define "postern.gateResources" -}}
 {{- $all := list }}
 {{- range $side, $word := dict "requests" "request" "limits" "limit" }}

@@ -48,7 +48,7 @@ const chartYaml = ({ version, description }: { version: string; description: str
     "type: application",
     `version: ${version}`,
     `appVersion: ${JSON.stringify(version)}`,
-    "# Native sidecars and the sleep before a container's end need it.",
+    "# Native sidecars and the `sleep` lifecycle action require 1.30.",
     'kubeVersion: ">=1.30.0-0"',
     "",
   ].join("\n");
@@ -72,11 +72,12 @@ function readme(): string {
     ({ path, standard, what }) => `| \`${path}\` | \`${JSON.stringify(standard)}\` | ${what.replaceAll("|", "\\|")} |`,
   );
   return [
-    "# The chart",
+    "# Helm chart of Postern",
     "",
     `<!-- ${SOURCE} -->`,
     "",
-    "Installs Postern: the api-servers, the operator, the CRDs, and what they need. How to install it, and how to upgrade: [docs/install.md](../../docs/install.md).",
+    "Installs the api-servers, the operator, the CRDs and their dependencies. See [Install Postern](../../docs/install.md) for installation and",
+    "upgrades.",
     "",
     "```sh",
     "helm install postern charts/postern --namespace postern --create-namespace --set dev.enabled=true",
@@ -84,7 +85,7 @@ function readme(): string {
     "",
     "## Values",
     "",
-    "| value | default | |",
+    "| value | default | description |",
     "| --- | --- | --- |",
     ...rows,
     "",

@@ -23,20 +23,20 @@ const resources = (cpu: string, memory: string, memoryLimit: string) =>
       limits: z.record(z.string(), Quantity).optional(),
     })
     .default({ requests: { cpu, memory }, limits: { memory: memoryLimit } })
-    .describe("What a pod asks for, and the most it may take.");
+    .describe("Resource requests and limits of a pod.");
 
-const image = (repository: string, what = "The image.") =>
+const image = (repository: string, what = "Image of the container.") =>
   group(what, {
     repository: text("Image name, appended to `image.registry`.", repository),
-    tag: text("Image tag; `image.tag` when empty."),
-    digest: text("Image digest, `sha256:…`; overrides the tag."),
+    tag: text("Image tag. Default: `image.tag`."),
+    digest: text("Image digest, `sha256:…`. Overrides the tag."),
   });
 
 /** An address with a password, by value or, better, from a Secret. */
 const address = (what: string, example: string) => ({
-  url: text(`${what} by value, such as \`${example}\`. The chart makes a Secret of it.`),
-  existingSecret: text("A Secret that has it instead. Its change is noticed without the chart."),
-  existingSecretKey: text("Key of that Secret with the address.", "url"),
+  url: text(`${what} in plain text, such as \`${example}\`. The chart stores it in a Secret.`),
+  existingSecret: text("Existing Secret with the URL, instead of `url`. Changes are reloaded."),
+  existingSecretKey: text("Key of that Secret with the URL.", "url"),
 });
 
 /** What every Deployment has. */
@@ -47,314 +47,314 @@ const pods = {
   tolerations: list("Tolerations of the pods."),
   affinity: anything("Affinity of the pods."),
   priorityClassName: text("Priority class of the pods."),
-  topologySpread: switchedOn("Whether the pods are spread over nodes and zones, as far as that is possible."),
-  extraArgs: z.array(z.string()).default([]).describe("Additional options of the command: docs/reference/cli.md."),
+  topologySpread: switchedOn("Whether to spread the pods over nodes and zones if possible."),
+  extraArgs: z.array(z.string()).default([]).describe("Additional command options: docs/reference/cli.md."),
   extraEnv: list("Additional environment variables."),
   extraVolumes: list("Additional volumes of the pods."),
   extraVolumeMounts: list("Mounts of the additional volumes in the container."),
 };
 
-const disruption = group("A PodDisruptionBudget.", {
-  enabled: switchedOn("Whether the chart creates a PodDisruptionBudget when there are several replicas."),
+const disruption = group("PodDisruptionBudget of the pods.", {
+  enabled: switchedOn("Whether the chart creates a PodDisruptionBudget for more than one replica."),
   maxUnavailable: z
     .union([z.int().min(1), z.string()])
     .default(1)
-    .describe("How many pods may be unavailable at the same time."),
+    .describe("Maximum number or percentage of unavailable pods."),
 });
 
 const account = (what: string) =>
   group(what, {
     create: switchedOn("Whether the chart creates the ServiceAccount."),
-    name: text("Name of the ServiceAccount; derived from the release name when empty."),
+    name: text("Name of the ServiceAccount. Default: derived from the release name."),
     annotations: labels("Annotations of the ServiceAccount."),
   });
 
 export const Values = z.strictObject({
   nameOverride: text("Overrides the chart name in resource names."),
   fullnameOverride: text("Overrides the release and chart name in resource names."),
-  commonLabels: labels("Labels of every object."),
+  commonLabels: labels("Additional labels of all objects."),
 
-  image: group("What all images have in common.", {
-    registry: text("Registry, and the path in it: `registry.example/postern`."),
-    tag: text("Tag; the chart's appVersion when empty."),
-    pullPolicy: z.enum(["IfNotPresent", "Always", "Never"]).default("IfNotPresent").describe("When images are pulled."),
+  image: group("Settings of all images.", {
+    registry: text("Registry and path: `registry.example/postern`."),
+    tag: text("Image tag. Default: the chart's appVersion."),
+    pullPolicy: z
+      .enum(["IfNotPresent", "Always", "Never"])
+      .default("IfNotPresent")
+      .describe("Pull policy of the images."),
     pullSecrets: z
       .array(z.strictObject({ name: z.string() }))
       .default([])
-      .describe("Secrets for the registry."),
+      .describe("Pull secrets of the registry."),
   }),
 
-  apiServer: group("Serves the HTTP API, projects changes to Redis, stores usage events.", {
+  apiServer: group("Api-server: serves the HTTP API, relays changes to Redis and stores usage events.", {
     image: image("postern-api-server"),
     replicas: count("Number of replicas. Ignored when `apiServer.autoscaling.enabled` is true.", 2),
     resources: resources("100m", "256Mi", "512Mi"),
-    port: count("Port that the api-server listens on in its pod.", 8080, 1),
+    port: count("Container port of the API.", 8080, 1),
     adminPort: count(
-      "Port of the metrics and of the page that shows the API, which customers of the API need not reach.",
+      "Container port of metrics and API documentation, which callers of the API need not reach.",
       8004,
       1,
     ),
-    tls: group("Serves the API by TLS; without it an ingress has to.", {
+    tls: group("TLS of the API. Without it, terminate TLS at an ingress.", {
       existingSecret: text(
-        "A Secret with `tls.crt` and `tls.key`, for `<release>-api-server.<namespace>.svc`. It is followed. No TLS when empty.",
+        "Secret with `tls.crt` and `tls.key` for `<release>-api-server.<namespace>.svc`, reloaded on change. Empty disables TLS.",
       ),
       caKey: text(
-        "Key of that Secret with the authority, for the operator. Empty when the certificate is of a public one, which gates need that get their user of Redis from the api-server.",
+        "Key of that Secret with the CA, for the operator. Empty for a public CA, which gates require if they fetch Redis users from the api-server.",
       ),
     }),
-    service: group("The Service.", {
+    service: group("Service of the pods.", {
       type: z.enum(["ClusterIP", "NodePort", "LoadBalancer"]).default("ClusterIP").describe("Type of the Service."),
       port: count("Port of the Service.", 80, 1),
       annotations: labels("Annotations of the Service."),
     }),
-    autoscaling: group("A HorizontalPodAutoscaler.", {
+    autoscaling: group("HorizontalPodAutoscaler of the api-server.", {
       enabled: switchedOff("Whether the chart creates a HorizontalPodAutoscaler."),
       minReplicas: count("Minimum number of replicas.", 2, 1),
       maxReplicas: count("Maximum number of replicas.", 6, 1),
       targetCPUUtilizationPercentage: count("Target CPU utilization, in percent of the requested CPU.", 70, 1),
     }),
     podDisruptionBudget: disruption,
-    serviceAccount: account("The ServiceAccount."),
-    terminationGracePeriodSeconds: count("How many seconds a pod may take to end.", 30, 1),
+    serviceAccount: account("ServiceAccount of the pods."),
+    terminationGracePeriodSeconds: count("Termination grace period of a pod, in seconds.", 30, 1),
     encryptionKeys: group(
-      "Keys that encrypt recoverable API keys, `ID:BASE64` a line; the first encrypts, all decrypt.",
+      "Encryption keys of recoverable API keys, one `ID:BASE64` per line. The first encrypts, all decrypt.",
       {
-        existingSecret: text("A Secret that has them; no recoverable keys when empty."),
+        existingSecret: text("Secret with the encryption keys. Empty disables recoverable keys."),
         existingSecretKey: text("Key of that Secret with the encryption keys.", "keys"),
       },
     ),
-    dashboard: group("The dashboard, at `/dashboard/` of the API's port.", {
+    dashboard: group("Dashboard, at `/dashboard/` on the API port.", {
       enabled: switchedOn("Whether the api-server serves the dashboard."),
       url: text(
-        "Where browsers reach the dashboard: `https://postern.example.com`. Empty: people sign in through `kubectl port-forward`, or by the api-server's own TLS.",
+        "External URL of the dashboard, such as `https://postern.example.com`. Empty: sign in through `kubectl port-forward` or the api-server's TLS.",
       ),
-      oidc: group("An OpenID provider with which people sign in; without one they do with links.", {
-        issuer: text("URL of the provider, as it names itself; requires `url`. No provider when empty."),
-        clientId: text(
-          "Client id of the dashboard at the provider, which sends browsers back to `<url>/dashboard/auth/callback`.",
-        ),
-        existingSecret: text("A Secret with the client's secret, which is followed; a public client when empty."),
-        existingSecretKey: text("Key of that Secret with the client's secret.", "client-secret"),
-        scopes: text("What is asked of the provider.", "openid profile email"),
-        groupsClaim: text("The claim that has a person's groups.", "groups"),
+      oidc: group("OpenID provider for sign-in. Without it, people sign in with links.", {
+        issuer: text("Issuer URL of the provider; requires `url`. Empty disables the provider."),
+        clientId: text("Client id of the dashboard; the redirect URI is `<url>/dashboard/auth/callback`."),
+        existingSecret: text("Secret with the client secret, reloaded on change. Empty: public client."),
+        existingSecretKey: text("Key of that Secret with the client secret.", "client-secret"),
+        scopes: text("Scopes that the dashboard requests.", "openid profile email"),
+        groupsClaim: text("Claim with a person's groups.", "groups"),
       }),
       groups: z
         .record(z.string(), z.record(z.string(), z.enum(PERSON_ROLES)))
         .default({})
-        .describe("Roles of the provider's groups: by group, by workspace (or `*`). A change holds at once."),
+        .describe("Roles by group and workspace (`*` for all). Changes apply to open sessions."),
     }),
     ...pods,
   }),
 
-  operator: group("Reconciles the manifests.", {
+  operator: group("Operator: reconciles the manifests.", {
     image: image("postern-operator"),
-    replicas: count("Number of replicas; one of them works, the others wait.", 2),
+    replicas: count("Number of replicas, of which one is the leader.", 2),
     resources: resources("50m", "96Mi", "128Mi"),
-    adminPort: count("Port of the probes and metrics.", 8002, 1),
+    adminPort: count("Container port of probes and metrics.", 8002, 1),
     clusterName: text(
-      "Name of this cluster among all that share the database, part of the manager's name of each object. Never change it.",
+      "Unique name of this cluster among all that share the database. It is part of resource ownership: never change it.",
     ),
     podDisruptionBudget: disruption,
-    serviceAccount: account("The ServiceAccount."),
-    terminationGracePeriodSeconds: count("How many seconds a pod may take to end.", 30, 1),
-    rootKey: group("The root key with which it calls the API.", {
-      existingSecret: text("A Secret that has it; a Job makes one with exactly what the operator needs when empty."),
+    serviceAccount: account("ServiceAccount of the pods."),
+    terminationGracePeriodSeconds: count("Termination grace period of a pod, in seconds.", 30, 1),
+    rootKey: group("Root key of the operator.", {
+      existingSecret: text(
+        "Secret with the root key. Default: a Job creates a root key with the required permissions.",
+      ),
       existingSecretKey: text("Key of that Secret with the root key.", "rootKey"),
-      workspace: text("Workspace of the root key that the Job makes; `default` when empty."),
+      workspace: text("Workspace of the root key that the Job creates. Default: `default`."),
     }),
-    rootKeys: group("Several workspaces instead of one: docs/multi-tenancy.md.", {
-      existingSecret: text("A Secret with a root key for each workspace, under the workspace's name. It is followed."),
-      defaultWorkspace: text("The workspace of namespaces that name none; they are refused when empty."),
+    rootKeys: group("Root keys of several workspaces: docs/multi-tenancy.md.", {
+      existingSecret: text("Secret with one root key per workspace, under the workspace name, reloaded on change."),
+      defaultWorkspace: text("Workspace of namespaces without a workspace label. Empty: their objects are rejected."),
     }),
-    tenancy: anything("The workspace of each namespace, and which names it may use: docs/multi-tenancy.md."),
+    tenancy: anything("Workspace and allowed names of each namespace: docs/multi-tenancy.md."),
     ...pods,
   }),
 
   controllerClass: text(
-    "Class of this release's operator, of several in a cluster: it has the objects and pods whose label `postern.dev/controller-class` names it; those without the label when empty.",
+    "Controller class of this release: its operator handles objects and pods with this label `postern.dev/controller-class`. Empty: those without the label.",
   ),
   otherControllerClasses: z
     .array(z.string())
     .default([])
     .describe(
-      "Classes of the other releases that inject gates, for the release without a class: it refuses guarded pods of any other class.",
+      "Classes of other releases that inject gates, for the release without a class, which rejects guarded pods of any other class.",
     ),
   injection: group(
-    "The webhook that puts a gate into each guarded pod: docs/injection.md. There is none with scopedNamespaces, because webhooks are of the whole cluster.",
+    "Gate injection: docs/injection.md. Disabled with scopedNamespaces, because webhooks are cluster-scoped.",
     {
-      enabled: switchedOn("Whether gates are injected."),
+      enabled: switchedOn("Whether the operator injects gates into guarded pods."),
       image: image("postern-sidecar"),
       redirectImage: image(
         "postern-redirect",
         "Image with sh, iptables and ip6tables, for policies with `interception: Redirect`.",
       ),
-      port: count("Port of the operator for the webhook.", 19_443, 1),
-      certManager: group("The webhook's certificate by cert-manager; the operator makes one when switched off.", {
-        enabled: switchedOff("Whether cert-manager, which must be installed, issues the certificate."),
-        issuerRef: anything("The issuer, `kind` and `name`; the chart makes an authority of its own when empty."),
+      port: count("Container port of the webhook.", 19_443, 1),
+      certManager: group("Webhook certificate by cert-manager. If disabled, the operator creates one.", {
+        enabled: switchedOff("Whether cert-manager issues the certificate. It must be installed."),
+        issuerRef: anything("Issuer, `kind` and `name`. Default: the chart creates a CA."),
       }),
-      gatePort: count("Port of the gates; the next free one in pods that use it themselves.", 19_080, 1),
-      gateAdminPort: count(
-        "Port of the gates for probes and metrics; the next free one in pods that use it themselves.",
-        19_081,
-        1,
-      ),
+      gatePort: count("Port of gates, or the next free port of the pod.", 19_080, 1),
+      gateAdminPort: count("Admin port of gates (probes, metrics), or the next free port of the pod.", 19_081, 1),
       gateResources: resources("10m", "64Mi", "320Mi"),
-      preStopSleepSeconds: count("How long apps of guarded pods without a preStop hook sleep before their end.", 5),
-      redisUrl: text(
-        "Address of Redis for gates, without a user; that of `redis.url` when empty. Each gate gets a user of its own for some hours.",
+      preStopSleepSeconds: count(
+        "Sleep of guarded pods' containers without a preStop hook before termination, in seconds.",
+        5,
       ),
-      eventsRedisUrl: text("Address of the Redis for usage events, without a user, where it is another one."),
+      redisUrl: text(
+        "URL of Redis for gates, without a user. Default: that of `redis.url`. Each gate gets its own temporary Redis user.",
+      ),
+      eventsRedisUrl: text("URL of a separate Redis for usage events, without a user."),
       existingSecret: text(
-        "A Secret in each guarded pod's namespace with the gates' environment instead, such as REDIS_URL with a password: for a Redis whose users the api-server may not make.",
+        "Secret in each guarded namespace with environment variables of gates, such as REDIS_URL with a password. Use it if the api-server may not create Redis users.",
       ),
     },
   ),
 
-  extAuth: group("Gates without an app, for gateways to ask: docs/gateways.md. They decide by one policy.", {
-    enabled: switchedOff("Whether the chart creates gates for gateways."),
-    image: image("postern-sidecar"),
-    replicas: count("Number of replicas.", 2),
-    resources: resources("50m", "96Mi", "320Mi"),
-    workspace: text("Id of the policy's workspace: `status.workspaceId` of the ApiKeyPolicy."),
-    policy: text("The ApiKeyPolicy by which they decide, `NAMESPACE/NAME` in this cluster; or the id of a policy."),
-    existingSecret: text(
-      "A Secret with the `REDIS_URL` of the workspace's user, which `postern redis-acl` makes; and with `EVENTS_REDIS_URL`, where there is one. With `dev.enabled` the Redis of the release when empty.",
-    ),
-    authorizePort: count("Port of the HTTP ext-auth endpoint, `/authorize`; closed with 0.", 8002),
-    grpcPort: count(
-      "Port of the gRPC ext-auth endpoint: ext_authz and the rate limit service of Envoy; closed with 0.",
-      8003,
-    ),
-    adminPort: count("Port of the probes and metrics.", 8001, 1),
-    trustedGateways: z
-      .array(z.string())
-      .default([])
-      .describe(
-        "Addresses and blocks of the pods of the gateways, which alone may ask. Not looked at with `extAuth.tls.clientCaKey`, else needed.",
-      ),
-    tls: group("Gateways ask by TLS; plainly without it.", {
+  extAuth: group(
+    "External authorization for gateways: gates without an app, docs/gateways.md. They enforce one policy.",
+    {
+      enabled: switchedOff("Whether the chart creates gates for gateways."),
+      image: image("postern-sidecar"),
+      replicas: count("Number of replicas.", 2),
+      resources: resources("50m", "96Mi", "320Mi"),
+      workspace: text("Id of the policy's workspace: `status.workspaceId` of the ApiKeyPolicy."),
+      policy: text("ApiKeyPolicy to enforce, `NAMESPACE/NAME` in this cluster, or the id of a policy."),
       existingSecret: text(
-        "A Secret with `tls.crt` and `tls.key`, for `<release>-ext-auth.<namespace>.svc`. It is followed. No TLS when empty.",
+        "Secret with `REDIS_URL` of the workspace's user (`postern redis-acl`), and optionally `EVENTS_REDIS_URL`. Default with `dev.enabled`: the Redis of the release.",
       ),
-      clientCaKey: text(
-        "Key of that Secret with the authority of the gateways' certificates: only gateways with such a certificate may ask.",
+      authorizePort: count("Port of the HTTP ext-auth endpoint, `/authorize`. 0 disables it.", 8002),
+      grpcPort: count(
+        "Port of the gRPC ext-auth endpoint: Envoy's ext_authz and rate limit service. 0 disables it.",
+        8003,
       ),
-    }),
-    service: group("The Service.", {
-      headless: switchedOff(
-        "Whether gateways get the addresses of all pods, and balance by themselves, as Envoy does well.",
-      ),
-      annotations: labels("Annotations of the Service."),
-    }),
-    podDisruptionBudget: disruption,
-    serviceAccount: account("The ServiceAccount, whose token is not mounted."),
-    terminationGracePeriodSeconds: count("How many seconds a pod may take to end.", 30, 1),
-    ...pods,
-  }),
+      adminPort: count("Container port of probes and metrics.", 8001, 1),
+      trustedGateways: z
+        .array(z.string())
+        .default([])
+        .describe(
+          "Addresses and CIDR blocks of gateway pods that may call. Required, unless `extAuth.tls.clientCaKey` replaces it.",
+        ),
+      tls: group("TLS of the ext-auth endpoints.", {
+        existingSecret: text(
+          "Secret with `tls.crt` and `tls.key` for `<release>-ext-auth.<namespace>.svc`, reloaded on change. Empty disables TLS.",
+        ),
+        clientCaKey: text("Key of that Secret with the CA of gateway client certificates, which are then required."),
+      }),
+      service: group("Service of the pods.", {
+        headless: switchedOff(
+          "Whether the Service is headless, so that gateways such as Envoy balance the pods themselves.",
+        ),
+        annotations: labels("Annotations of the Service."),
+      }),
+      podDisruptionBudget: disruption,
+      serviceAccount: account("ServiceAccount of the gates. Its token is not mounted."),
+      terminationGracePeriodSeconds: count("Termination grace period of a pod, in seconds.", 30, 1),
+      ...pods,
+    },
+  ),
 
   apiKeyNamespaces: z
     .array(z.string())
     .default([])
     .describe(
-      "Namespaces that may have ApiKeys: a Role in each lets the operator write their Secrets, without reading what is in them. The namespaces must exist.",
+      "Existing namespaces that may contain ApiKeys. A Role in each lets the operator write Secrets without reading their data.",
     ),
 
   scopedNamespaces: z
     .array(z.string())
     .default([])
-    .describe("Watch these namespaces only. Then there is no ClusterRole: a Role in each. The namespaces must exist."),
-
-  database: group("Postgres, 15 or later.", {
-    ...address("Address of Postgres", "postgres://user:password@host/database"),
-    migration: group(
-      "The database's user that owns the schema, for the Job that migrates it; the same user when empty.",
-      {
-        ...address("Address of Postgres with that user", "postgres://owner:password@host/database"),
-      },
+    .describe(
+      "Existing namespaces that the operator watches, with a Role in each instead of a ClusterRole. Default: all.",
     ),
+
+  database: group("Postgres 15 or later.", {
+    ...address("URL of Postgres", "postgres://user:password@host/database"),
+    migration: group("Database user that owns the schema, for the migration Job. Default: the same user.", {
+      ...address("URL of Postgres with that user", "postgres://owner:password@host/database"),
+    }),
   }),
-  redis: group("Redis, 7 or later.", address("Address of Redis", "rediss://user:password@host:6379")),
+  redis: group("Redis 7 or later.", address("URL of Redis", "rediss://user:password@host:6379")),
   eventsRedis: group(
-    "Another Redis for usage events; the same when empty.",
-    address("Address of that Redis", "redis://host:6379"),
+    "Separate Redis for usage events. Default: the same Redis.",
+    address("URL of that Redis", "redis://host:6379"),
   ),
   analytics: group(
-    "ClickHouse for usage events; they are kept in Postgres when empty.",
-    address("Address of ClickHouse", "https://user:password@host:8443/database"),
+    "ClickHouse for usage events. Default: Postgres.",
+    address("URL of ClickHouse", "https://user:password@host:8443/database"),
   ),
-  redisPrefix: text("The first part of every key in Redis.", "ps"),
-  region: text("Name of the region, recorded with each event."),
+  redisPrefix: text("Prefix of all Redis keys.", "ps"),
+  region: text("Region name, recorded with each usage event."),
   docsUrl: z
     .string()
     .regex(/^$|^https?:\/\/[^\s,"']+$/)
     .default("")
     .describe(
-      "URL before `/errors/<kind>` in the type of an error of the API and of gates, such as `https://docs.example`; `https://postern.dev` when empty. Each api-server has these pages at its own `/errors/<kind>`.",
+      "Base URL of error types (`<docsUrl>/errors/<kind>`), such as `https://docs.example`. Default: `https://postern.dev`. Each api-server serves these pages at `/errors/<kind>`.",
     ),
 
-  migrations: group("A Job that brings the database to this version's schema.", {
-    enabled: switchedOn("Whether the chart creates the Job."),
-    waitSeconds: count("How many seconds the Job tries again while the database does not answer.", 300),
+  migrations: group("Job that migrates the database.", {
+    enabled: switchedOn("Whether the chart creates the migration Job."),
+    waitSeconds: count("Time that the Job waits for the database, in seconds.", 300),
     resources: resources("50m", "128Mi", "256Mi"),
   }),
 
-  crds: group("The kinds of postern.dev.", {
-    enabled: switchedOn("Whether the chart contains the CRDs."),
-    keep: switchedOn("Whether the CRDs stay when the release is uninstalled. Deleting a CRD deletes all its objects."),
+  crds: group("CustomResourceDefinitions of postern.dev.", {
+    enabled: switchedOn("Whether the chart installs the CRDs."),
+    keep: switchedOn("Whether `helm uninstall` keeps the CRDs. Deleting a CRD deletes all its objects."),
   }),
-  rbac: group("Rights.", {
-    create: switchedOn("Whether the chart makes the roles that its parts need."),
-    personas: switchedOn("Whether the kinds are added to the roles view, edit and admin of the cluster."),
+  rbac: group("RBAC of the components.", {
+    create: switchedOn("Whether the chart creates the required roles and bindings."),
+    personas: switchedOn("Whether to aggregate the kinds into the ClusterRoles view, edit and admin."),
   }),
 
   runAsUser: z
     .union([z.int().min(1), z.null()])
     .default(65532)
-    .describe("User of all pods; null lets the cluster choose, as OpenShift wants it."),
+    .describe("User id of all pods; null lets the cluster choose, as OpenShift requires."),
 
   networkPolicy: group("NetworkPolicies for the pods of this chart.", {
     enabled: switchedOff("Whether the chart creates NetworkPolicies."),
-    apiFrom: list("Who may call the API, as `from` of a NetworkPolicy; all pods of the cluster when empty."),
+    apiFrom: list("Sources that may call the API, as `from` of a NetworkPolicy. Default: all pods of the cluster."),
     extAuthFrom: list(
-      "Who may ask the ext-auth endpoints, as `from` of a NetworkPolicy; all pods of the cluster when empty.",
+      "Sources that may call the ext-auth endpoints, as `from` of a NetworkPolicy. Default: all pods of the cluster.",
     ),
-    metricsFrom: list("Who may read metrics; all pods of the cluster when empty."),
+    metricsFrom: list("Sources that may scrape metrics. Default: all pods of the cluster."),
   }),
-  monitoring: group("For the Prometheus operator and Grafana.", {
-    serviceMonitor: group("ServiceMonitors.", {
+  monitoring: group("Objects for the Prometheus operator and Grafana.", {
+    serviceMonitor: group("ServiceMonitors of api-server, operator and ext-auth gates.", {
       enabled: switchedOff("Whether the chart creates ServiceMonitors."),
-      interval: text("How often metrics are read.", "30s"),
-      labels: labels("Labels by which Prometheus finds the ServiceMonitors."),
+      interval: text("Scrape interval.", "30s"),
+      labels: labels("Labels that Prometheus selects ServiceMonitors by."),
     }),
-    podMonitor: group("A PodMonitor for the gates in all pods.", {
+    podMonitor: group("PodMonitor of the gates in all pods.", {
       enabled: switchedOff("Whether the chart creates the PodMonitor."),
-      interval: text("How often metrics are read.", "30s"),
-      labels: labels("Labels by which Prometheus finds the PodMonitor."),
+      interval: text("Scrape interval.", "30s"),
+      labels: labels("Labels that Prometheus selects PodMonitors by."),
     }),
-    prometheusRule: group("Alerts.", {
-      enabled: switchedOff("Whether the chart creates the alerts (a PrometheusRule)."),
-      labels: labels("Labels by which Prometheus finds the alerts."),
+    prometheusRule: group("PrometheusRule with alerts.", {
+      enabled: switchedOff("Whether the chart creates the PrometheusRule."),
+      labels: labels("Labels that Prometheus selects rules by."),
       runbookUrl: text(
-        "URL of the page of the alerts, such as your copy of docs/operations/alerts.md. The `runbook_url` of an alert is this, `#` and the name of the alert in lower case.",
+        "URL of your copy of docs/operations/alerts.md. The `runbook_url` of an alert is this URL, `#` and the lower-case alert name.",
         "https://postern.dev/docs/operations/alerts",
       ),
     }),
-    dashboards: group("ConfigMaps with dashboards.", {
+    dashboards: group("ConfigMaps with Grafana dashboards.", {
       enabled: switchedOff("Whether the chart creates the ConfigMaps."),
-      labels: labels('Labels by which Grafana finds the ConfigMaps; `grafana_dashboard: "1"` is always there.'),
+      labels: labels('Labels that Grafana selects ConfigMaps by, in addition to `grafana_dashboard: "1"`.'),
     }),
   }),
 
-  dev: group("A throw-away Postgres and Redis inside the release, without a volume: for trying it out.", {
-    enabled: switchedOff(
-      "Whether the chart creates this Postgres and this Redis. They lose their data when their pods end.",
-    ),
-    password: text("Password of this Postgres and this Redis.", "postern"),
-    postgres: group("The Postgres.", { image: text("Image of Postgres.", "postgres:18") }),
-    redis: group("The Redis.", { image: text("Image of Redis.", "redis:7") }),
+  dev: group("Temporary Postgres and Redis of the release, without volumes, for evaluation.", {
+    enabled: switchedOff("Whether the chart creates Postgres and Redis. They lose their data with their pods."),
+    password: text("Password of both.", "postern"),
+    postgres: group("Temporary Postgres.", { image: text("Image of Postgres.", "postgres:18") }),
+    redis: group("Temporary Redis.", { image: text("Image of Redis.", "redis:7") }),
   }),
 
-  global: anything("Read by charts that include this one; nothing of it is used here."),
+  global: anything("Reserved for parent charts; this chart ignores it."),
 });
 export type Values = z.infer<typeof Values>;
