@@ -22,7 +22,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
     ],
     // Over before the five minutes are.
     quiet: ['postern_degraded{NS,pod="api-0",reason="redis_unavailable"} 0x20 1x3 0x6'],
-    says: /^api-0 is degraded, redis_unavailable;/,
+    says: /^api-0 is degraded \(redis_unavailable\):/,
   },
   {
     alert: "PosternApiErrors",
@@ -34,7 +34,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
       'postern_api_requests_total{NS,procedure="keys.verifyKey",status="500"} 0+1x30',
       'postern_api_requests_total{NS,procedure="keys.verifyKey",status="404"} 0+99x30',
     ],
-    says: /^5% of the API's answers/,
+    says: /^5% of API responses/,
   },
   {
     alert: "PosternPropagationDelayed",
@@ -47,26 +47,26 @@ export const ALERT_CASES: readonly AlertCase[] = [
       'postern_relay_as_of_timestamp_seconds{NS,pod="a"} 0+60x30',
       'postern_relay_as_of_timestamp_seconds{NS,pod="b"} 0x30',
     ],
-    says: /within 30 seconds/,
+    says: /for 30 seconds/,
   },
   {
     alert: "PosternRelayDown",
     fires: ['postern_relay_leading{NS,pod="a"} 0x30', 'postern_relay_leading{NS,pod="b"} 0x30'],
     quiet: ['postern_relay_leading{NS,pod="a"} 0x30', 'postern_relay_leading{NS,pod="b"} 1x30'],
-    says: /no api-server projects changes/,
+    says: /No api-server relays changes/,
   },
   {
     alert: "PosternRelayDown",
     // Without any api-server there is no series that could be 0.
     fires: [],
     quiet: ['postern_relay_leading{NS,pod="b"} 1x30'],
-    says: /no api-server projects changes/,
+    says: /No api-server relays changes/,
   },
   {
     alert: "PosternWorkspacePropagationDelayed",
     fires: ['postern_relay_lagging_workspaces{NS,pod="a"} 2x30', 'postern_relay_lagging_workspaces{NS,pod="b"} 0x30'],
     quiet: ['postern_relay_lagging_workspaces{NS,pod="a"} 2x10 0x20'],
-    says: /^changes of 2 workspaces/,
+    says: /^Changes of 2 workspaces/,
   },
   {
     alert: "PosternPostgresPoolExhausted",
@@ -79,13 +79,13 @@ export const ALERT_CASES: readonly AlertCase[] = [
     fires: ['postern_redis_connection_ratio{NS,pod="a"} 0.93x30', 'postern_redis_connection_ratio{NS,pod="b"} 0.1x30'],
     // One minute of a rolling restart.
     quiet: ['postern_redis_connection_ratio{NS,pod="a"} 0.79x20 0.93x1 0.79x8'],
-    says: /^Redis has 93% of the connections/,
+    says: /^Redis uses 93% of maxclients/,
   },
   {
     alert: "PosternIngestionDelayed",
     fires: ['postern_events_lag_seconds{NS,pod="a"} 400x30'],
     quiet: ['postern_events_lag_seconds{NS,pod="a"} 250x30'],
-    says: /wait for more than five minutes/,
+    says: /have waited for more than five minutes;/,
   },
   {
     alert: "PosternEventsDropped",
@@ -103,32 +103,32 @@ export const ALERT_CASES: readonly AlertCase[] = [
     alert: "PosternKeyQueueDelayed",
     fires: ['postern_key_queue_oldest_seconds{NS,pod="a"} 0+60x30'],
     quiet: ['postern_key_queue_oldest_seconds{NS,pod="a"} 0x10 100x20'],
-    says: /wait for more than five minutes to be created/,
+    says: /have waited for more than five minutes to be created/,
   },
   {
     alert: "PosternKeyQueueFailed",
     fires: ['postern_key_queue_given_up_total{NS,pod="a",reason="not_found"} 0x20 1x10'],
     quiet: ['postern_key_queue_given_up_total{NS,pod="a",reason="not_found"} 1x30'],
-    says: /given up, not_found/,
+    says: /could not be created \(not_found\)/,
   },
   {
     alert: "PosternBackgroundLoopFailing",
     fires: ['postern_background_failures_total{NS,loop="refills"} 0+1x40'],
     quiet: ['postern_background_failures_total{NS,loop="refills"} 0x30 3x10'],
     minutes: 40,
-    says: /again and again: refills/,
+    says: /loop refills fails repeatedly/,
   },
   {
     alert: "PosternOperatorDown",
     fires: ['postern_operator_leading{NS,pod="a"} 0x30'],
     quiet: ['postern_operator_leading{NS,pod="a"} 1x15 0x16', 'postern_operator_leading{NS,pod="b"} 0x15 1x16'],
-    says: /no operator reconciles/,
+    says: /No operator is the leader/,
   },
   {
     alert: "PosternOperatorDown",
     fires: [],
     quiet: ['postern_operator_leading{NS,pod="a"} 1x30'],
-    says: /no operator reconciles/,
+    says: /No operator is the leader/,
   },
   {
     alert: "PosternUnguardedPods",
@@ -144,14 +144,14 @@ export const ALERT_CASES: readonly AlertCase[] = [
       'postern_operator_webhook_configuration_present{NS,pod="a",configuration="mutating"} 1x30',
       'postern_operator_webhook_configuration_present{NS,pod="a",configuration="validating"} 0x30',
     ],
-    says: /^the MutatingWebhookConfiguration was deleted/,
+    says: /^The MutatingWebhookConfiguration is missing/,
   },
   {
     alert: "PosternSilentPods",
     fires: ['postern_operator_silent_pods{NS,pod="a"} 1x30', 'postern_operator_silent_pods{NS,pod="b"} 1x30'],
     // Pods that start are silent until their gates have read the policy.
     quiet: ['postern_operator_silent_pods{NS,pod="a"} 3x8 0x23'],
-    says: /^the gates of 1 running pods/,
+    says: /^The gates of 1 running pods/,
   },
   {
     alert: "PosternPolicyUnsupported",
@@ -163,7 +163,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
     alert: "PosternPolicyStale",
     fires: ['postern_operator_policies{NS,condition="Stale",status="True"} 3x30'],
     quiet: ['postern_operator_policies{NS,condition="Stale",status="False"} 3x30'],
-    says: /gates of 3 policies/,
+    says: /^Gates of 3 policies use/,
   },
   {
     alert: "PosternLimitsExceeded",
@@ -177,7 +177,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
       'postern_operator_policies{NS,pod="a",condition="LimitsExceeded",status="False"} 2x30',
       'postern_operator_policies{NS,pod="a",condition="Stale",status="True"} 2x30',
     ],
-    says: /^gates of 2 policies admitted more/,
+    says: /^Gates of 2 policies exceeded limits/,
   },
   {
     alert: "PosternObjectsNotReady",
@@ -186,7 +186,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
       'postern_operator_objects{NS,pod="b",kind="Role",ready="False"} 1x30',
     ],
     quiet: ['postern_operator_objects{NS,pod="a",kind="Role",ready="True"} 9x30'],
-    says: /^1 objects of the kind Role/,
+    says: /^1 objects of kind Role/,
   },
   {
     alert: "PosternWatchStale",
@@ -202,7 +202,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
     ],
     // A resync of many objects empties it again.
     quiet: ['postern_operator_queue_depth{NS,pod="a",kind="Role"} 2000x20 50x2 2000x8'],
-    says: /more than 100 objects of the kind Role/,
+    says: /More than 100 objects of kind Role/,
   },
   {
     alert: "PosternQueueLatencyHigh",
@@ -235,7 +235,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
       'postern_operator_api_calls_total{NS,procedure="roles.list",result="refusal"} 0+10x30',
       'postern_operator_api_calls_total{NS,procedure="roles.list",result="success"} 0+10x30',
     ],
-    says: /^50% of the operator's calls/,
+    says: /^50% of the operator's API calls/,
   },
   {
     alert: "PosternOperatorForbidden",
@@ -243,7 +243,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
     // Two writers of one object are no fault.
     quiet: ['postern_operator_kubernetes_requests_total{NS,method="PATCH",resource="roles/status",code="409"} 0+3x40'],
     minutes: 40,
-    says: /answers 403 to the operator, for roles\/status/,
+    says: /responds 403 to the operator for roles\/status/,
   },
   {
     alert: "PosternWebhookCertificateExpiring",
@@ -254,19 +254,19 @@ export const ALERT_CASES: readonly AlertCase[] = [
       'postern_operator_webhook_certificate_expiry_timestamp_seconds{NS,pod="b"} 0x90',
     ],
     minutes: 90,
-    says: /in a ends in 2d/,
+    says: /in a expires in 2d/,
   },
   {
     alert: "PosternGateNotReady",
     fires: ['postern_sidecar_ready{NS,pod="a"} 0x30', 'postern_sidecar_ready{NS,pod="b"} 1x30'],
     quiet: ['postern_sidecar_ready{NS,pod="a"} 0x4 1x26'],
-    says: /shop\/a has no policy/,
+    says: /shop\/a is not ready/,
   },
   {
     alert: "PosternGateStale",
     fires: ['postern_sidecar_staleness_seconds{NS,pod="a"} 0x5 60+60x25'],
     quiet: ['postern_sidecar_staleness_seconds{NS,pod="a"} 1x30'],
-    says: /shop\/a has heard of no change for 2/,
+    says: /shop\/a has received no change for 2/,
   },
   {
     alert: "PosternGateServingStale",
@@ -279,19 +279,19 @@ export const ALERT_CASES: readonly AlertCase[] = [
     fires: ['postern_sidecar_policy_deleted{NS,pod="a"} 1x60'],
     quiet: ['postern_sidecar_policy_deleted{NS,pod="a"} 1x20 0x40'],
     minutes: 60,
-    says: /shop\/a enforces a policy that was deleted/,
+    says: /shop\/a enforces a deleted policy/,
   },
   {
     alert: "PosternGateCountersUnavailable",
     fires: ['postern_sidecar_counter_failures_total{NS,pod="a",kind="limits"} 0+4x30'],
     quiet: ['postern_sidecar_counter_failures_total{NS,pod="a",kind="limits"} 4x30'],
-    says: /gates in shop cannot ask Redis about limits/,
+    says: /Gates in shop cannot count limits/,
   },
   {
     alert: "PosternGateInternalErrors",
     fires: ['postern_sidecar_internal_errors_total{NS,pod="a",source="exchange"} 0x25 1x5'],
     quiet: ['postern_sidecar_internal_errors_total{NS,pod="a",source="exchange"} 1x30'],
-    says: /shop\/a met an error/,
+    says: /shop\/a had an internal error/,
   },
   {
     alert: "PosternUpstreamErrors",
@@ -304,12 +304,12 @@ export const ALERT_CASES: readonly AlertCase[] = [
       'postern_sidecar_requests_total{NS,pod="a",code="VALID"} 0+100x30',
       'postern_sidecar_requests_total{NS,pod="a",code="NOT_FOUND"} 0+900x30',
     ],
-    says: /shop\/a does not answer 10% of/,
+    says: /shop\/a did not respond to 10% of/,
   },
   {
     alert: "PosternGateEventsDropped",
     fires: ['postern_sidecar_events_dropped_total{NS,pod="a"} 0x25 5x5'],
     quiet: ['postern_sidecar_events_dropped_total{NS,pod="a"} 5x30'],
-    says: /gates in shop dropped/,
+    says: /Gates in shop dropped/,
   },
 ];
