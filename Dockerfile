@@ -2,7 +2,6 @@
 #
 #   docker build --target sidecar -t registry.example/postern-sidecar:0.1.0 .
 #
-# The gate's start is a fifth cheaper when its base has the very Node of the builder (docs/decisions/0029).
 # A base needs Node 22.19 or later on its PATH, or in /nodejs/bin as the distroless ones have it, and nothing else: no shell, no package manager.
 
 ARG BUILDER=node:26
