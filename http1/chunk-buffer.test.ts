@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { ChunkBuffer } from "./chunk-buffer.ts";
 
-test("pieces of all sizes are joined in order, and then nothing is left", () => {
+test("ChunkBuffer joins chunks of all sizes in order until it is empty", () => {
   const buffered = new ChunkBuffer();
   for (let round = 0; round < 3; round++) {
     const pieces = Array.from({ length: 500 }, (_, i) => Buffer.alloc((i * 37) % (i % 50 === 0 ? 9_001 : 7), i));
@@ -13,7 +13,7 @@ test("pieces of all sizes are joined in order, and then nothing is left", () => 
   }
 });
 
-test("a piece alone is not copied; with another, the first one's own buffer is left as it is", () => {
+test("ChunkBuffer does not copy a single chunk or modify the caller's buffer", () => {
   const buffered = new ChunkBuffer();
   const large = Buffer.from("abcdef");
   buffered.add(large.subarray(0, 3));
@@ -24,7 +24,7 @@ test("a piece alone is not copied; with another, the first one's own buffer is l
   expect(String(large)).toBe("abcdef");
 });
 
-test("taken bytes are not overwritten by later ones", () => {
+test("ChunkBuffer never overwrites bytes that it has returned", () => {
   const buffered = new ChunkBuffer();
   for (const text of ["a", "b"]) buffered.add(Buffer.from(text));
   const first = buffered.take();
@@ -32,7 +32,7 @@ test("taken bytes are not overwritten by later ones", () => {
   expect([String(first), String(buffered.take())]).toEqual(["ab", "cde"]);
 });
 
-test("many pieces cost no more memory than a few times what they hold", () => {
+test("ChunkBuffer memory stays proportional to the buffered bytes for many small chunks", () => {
   const buffered = new ChunkBuffer();
   // A view of a large buffer, as a parser returns it.
   for (let i = 0; i < 10_000; i++) buffered.add(Buffer.alloc(64 * 1024).subarray(0, 1));

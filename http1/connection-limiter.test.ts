@@ -52,13 +52,13 @@ function come(room: ConnectionLimiter, idle: number | "busy", address?: string):
 const closedOf = (clients: ReadonlyArray<Client | undefined>): number[] =>
   clients.flatMap((client, i) => (client?.isClosed === true ? [i] : []));
 
-test("while there is room, no connection is looked at", () => {
+test("ConnectionLimiter below capacity checks no connection for idleness", () => {
   const room = openLimiter(3);
   const all = [come(room, 1), come(room, 2), come(room, 3)];
   expect([room.size, all.map((client) => client?.looks), limitReached]).toEqual([3, [0, 0, 0], []]);
 });
 
-test("the longest idle makes room, whatever the order in which they came, and busy ones stay", () => {
+test("ConnectionLimiter evicts the longest idle connection and keeps busy ones", () => {
   const room = openLimiter(4);
   const all = [come(room, 30), come(room, "busy"), come(room, 10), come(room, 20)];
   const later = [come(room, 40), come(room, 50)];
@@ -66,7 +66,7 @@ test("the longest idle makes room, whatever the order in which they came, and bu
   expect(limitReached).toEqual(["evicted", "evicted"]);
 });
 
-test("when none is idle, the next one is refused, until one has left", () => {
+test("ConnectionLimiter rejects a connection when none is idle until one closes", () => {
   const room = openLimiter(2);
   const [first] = [come(room, "busy"), come(room, "busy")];
   expect([come(room, 1), room.size, limitReached]).toEqual([undefined, 2, ["rejected"]]);
@@ -74,7 +74,7 @@ test("when none is idle, the next one is refused, until one has left", () => {
   expect([come(room, "busy")?.isClosed, room.size]).toEqual([false, 2]);
 });
 
-test("one that asked for something since it was found idle is not closed, nor one that is idle again", () => {
+test("ConnectionLimiter keeps a connection that was used or idle again since its check", () => {
   const room = openLimiter(1_000);
   const all = Array.from({ length: 1_000 }, (_, i) => come(room, i));
   // One scan finds all of them, and the next connections arrive before another scan.
@@ -88,7 +88,7 @@ test("one that asked for something since it was found idle is not closed, nor on
   expect(closedOf(all)).toEqual([0, 3]);
 });
 
-test("an address that holds its share makes room for its next connections itself", () => {
+test("ConnectionLimiter evicts connections of an address that exceeds its own share", () => {
   const room = openLimiter(10, 0.5);
   const other = [come(room, 1, "b")];
   const greedy = Array.from({ length: 12 }, (_, i) => come(room, 100 + i, "a"));
@@ -96,7 +96,7 @@ test("an address that holds its share makes room for its next connections itself
   expect([closedOf(greedy), room.size]).toEqual([[0, 1, 2, 3, 4, 5, 6], 6]);
 });
 
-test("an address that is busy on its share is refused, and others are not", () => {
+test("ConnectionLimiter rejects an address whose connections are all busy, but no others", () => {
   const room = openLimiter(10, 0.5);
   const greedy = Array.from({ length: 10 }, () => come(room, "busy", "a"));
   expect(greedy.filter((client) => client !== undefined)).toHaveLength(5);
@@ -104,7 +104,7 @@ test("an address that is busy on its share is refused, and others are not", () =
   expect(come(room, "busy", "b")).toBeDefined();
 });
 
-test("idle connections of others do not make a share smaller", () => {
+test("ConnectionLimiter excludes idle connections of others from an address's share", () => {
   const room = openLimiter(10, 0.5);
   for (let i = 0; i < 10; i++) come(room, i, `held by ${i}`);
   const gateway = Array.from({ length: 5 }, () => come(room, "busy", "gateway"));
@@ -112,14 +112,14 @@ test("idle connections of others do not make a share smaller", () => {
   expect([come(room, "busy", "gateway"), room.size]).toEqual([undefined, 10]);
 });
 
-test("connections of no share may be all, and then others find room by the same rule", () => {
+test("ConnectionLimiter lets exempt connections use the total capacity", () => {
   const room = openLimiter(4, 0.5);
   const proxy = Array.from({ length: 4 }, (_, i) => come(room, i, undefined));
   expect(proxy.every((client) => client !== undefined)).toBe(true);
   expect([come(room, "busy", "a") !== undefined, closedOf(proxy)]).toEqual([true, [0]]);
 });
 
-test("one that goes on as another keeps its share, and leaves once", () => {
+test("ConnectionLimiter keeps the share of a replaced connection and releases it once", () => {
   const room = openLimiter(2, 0.5);
   const handshake = clientOf(1);
   const served = clientOf("busy");
@@ -132,7 +132,7 @@ test("one that goes on as another keeps its share, and leaves once", () => {
   expect([room.size, room.admit("a")]).toEqual([0, true]);
 });
 
-test("however many come while all are busy, they are looked at only now and then", () => {
+test("ConnectionLimiter limits idle checks when all connections are busy", () => {
   const room = openLimiter(10_000);
   const all = Array.from({ length: 10_000 }, () => clientOf("busy"));
   for (const client of all) room.enter(client, "a");

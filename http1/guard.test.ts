@@ -32,7 +32,7 @@ test.each([
   { where: "of the request's end", spoil: () => server.on("request", (req) => req.on("end", boom).resume()) },
   { where: "of the answer", spoil: () => server.on("request", (_req, res) => res.on("finish", boom).flushHeaders()) },
   { where: "of the connection", spoil: () => server.on("connection", (socket) => socket.on("close", boom)) },
-])("a listener $where that throws ends its connection, and no other", async ({ spoil }) => {
+])("guarded server closes only the connection whose listener $where throws", async ({ spoil }) => {
   const port = await listen();
   const other = connect(port, "127.0.0.1");
   const readOther = readAll(other);
@@ -55,7 +55,7 @@ test.each([
   expect((await call(port)).status).toBe(200);
 });
 
-test("so does one of a connection that is no longer HTTP's", async () => {
+test("guarded server closes an upgraded connection whose listener throws", async () => {
   const port = await listen();
   server.on("upgrade", (_req, socket: Socket) => socket.on("data", boom).write("HTTP/1.1 101 Go\r\n\r\n"));
   const client = connect(port, "127.0.0.1");
@@ -66,14 +66,14 @@ test("so does one of a connection that is no longer HTTP's", async () => {
   expect(faults.map(String)).toContain("Error: boom");
 });
 
-test("an error event that has no listener is a fault like any other", () => {
+test("guarded server reports an unhandled error event as an internal error", () => {
   const emitter = new EventEmitter();
   guardEmits(emitter, ({ error }) => onInternalError(error));
   emitter.emit("error", new Error("unheard"));
   expect(faults.map(String)).toEqual(["Error: unheard"]);
 });
 
-test("the arguments of listeners, and the result of `emit`, do not change", () => {
+test("guarded emitter keeps listener arguments and the result of `emit`", () => {
   const emitter = new EventEmitter();
   guardEmits(emitter, ({ error }) => onInternalError(error));
   const got: unknown[] = [];
@@ -82,7 +82,7 @@ test("the arguments of listeners, and the result of `emit`, do not change", () =
   expect(got).toEqual([1, undefined]);
 });
 
-test("work of a timer that throws is reported", () => {
+test("guarded timer reports an error that its callback throws", () => {
   guardRun(boom, onInternalError);
   expect(faults.map(String)).toEqual(["Error: boom"]);
 });

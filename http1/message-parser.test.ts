@@ -45,10 +45,10 @@ const MESSAGES = Buffer.from(
   "latin1",
 );
 
-describe("messages that follow one another", () => {
+describe("consecutive messages", () => {
   const whole = readAll([MESSAGES]) as Read[];
 
-  test("are read as they are", () => {
+  test("MessageParser parses consecutive messages", () => {
     expect(whole.map(({ method, target, body }) => [method, target, body])).toEqual([
       ["GET", "/a?b=c", ""],
       ["POST", "/chunks", "bodyxy"],
@@ -66,14 +66,14 @@ describe("messages that follow one another", () => {
     expect(whole.map(({ keepsAlive }) => keepsAlive)).toEqual([true, true, true, true, true, true, false]);
   });
 
-  test("do not go on after trailers that end the connection", () => {
+  test("MessageParser stops after trailers of a message that closes the connection", () => {
     const head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n";
     const read = (trailer: string) => readAll([Buffer.from(`${head}${trailer}\r\n\r\n`)]) as Read[];
     expect(read("X-Sum: 1")[0]?.keepsAlive).toBe(true);
     expect(read("Connection: close")[0]?.keepsAlive).toBe(false);
   });
 
-  test("are the same in pieces of every size", () => {
+  test("MessageParser parses equal messages from chunks of every size", () => {
     for (const size of [1, 2, 3, 5, 7, 64, 1_000]) {
       const pieces = Array.from({ length: Math.ceil(MESSAGES.length / size) }, (_, i) =>
         MESSAGES.subarray(i * size, (i + 1) * size),
@@ -82,7 +82,7 @@ describe("messages that follow one another", () => {
     }
   });
 
-  test("are the same wherever they are cut", () => {
+  test("MessageParser parses equal messages for a split at any byte", () => {
     const cuts = fc.uniqueArray(fc.integer({ min: 1, max: MESSAGES.length - 1 }), { maxLength: 20 });
     fc.assert(
       fc.property(cuts, (at) => {
@@ -94,7 +94,7 @@ describe("messages that follow one another", () => {
   });
 });
 
-test("many chunks of one read are one piece, and a single one is not copied", () => {
+test("MessageParser joins chunks of one read and does not copy a single one", () => {
   const parser = new MessageParser("request", 1_000);
   const head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
   const many = Buffer.from(`${head}${"1\r\nx\r\n".repeat(500)}3\r\nend\r\n`);
@@ -108,7 +108,7 @@ test("many chunks of one read are one piece, and a single one is not copied", ()
   expect(many.toString().endsWith("end\r\n")).toBe(true);
 });
 
-test("input of more than one execution is parsed whole", () => {
+test("MessageParser parses input that needs several executions", () => {
   const parser = new MessageParser("request", 1_000);
   const body = "b".repeat(300_000);
   const input = Buffer.from(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 300000\r\n\r\n${body}GET`);
@@ -124,7 +124,7 @@ describe("a head that is too long", () => {
     { name: "by a value that does not end", bytes: request(`Host: ${"v".repeat(2_000)}`) },
     { name: "by many short headers", bytes: request("a:b\r\n".repeat(300)) },
     { name: "by its trailers", bytes: Buffer.concat([chunkedHead(), Buffer.from(`0\r\n${"t: 1\r\n".repeat(300)}`)]) },
-  ])("$name is refused, at once and byte by byte", ({ bytes }) => {
+  ])("MessageParser rejects a head that is too long $name", ({ bytes }) => {
     expect(readAll([bytes], 1_000)).toEqual(["overflow"]);
     expect(
       readAll(
@@ -134,7 +134,7 @@ describe("a head that is too long", () => {
     ).toEqual(["overflow"]);
   });
 
-  test("up to the bound is none", () => {
+  test("MessageParser accepts a head of exactly the maximum length", () => {
     expect(readAll([request(`Host: ${"v".repeat(900)}\r\n\r\n`)], 1_000)).toHaveLength(1);
   });
 });
@@ -148,11 +148,11 @@ test.each([
   { line: "GET / HTTP/3.0", kind: "version" },
   { line: "GET / http/1.1", kind: "malformed" },
   { line: "G\x01T / HTTP/1.1", kind: "malformed" },
-])("$line is refused as $kind", ({ line, kind }) => {
+])("MessageParser rejects $line as $kind", ({ line, kind }) => {
   expect(readAll([Buffer.from(`${line}\r\nHost: a\r\n\r\n`, "latin1")])).toEqual([kind]);
 });
 
-test("other versions that the parser knows are left to those who read the head", () => {
+test("MessageParser leaves other known HTTP versions to its caller", () => {
   const parser = new MessageParser("request", 1_000);
   parser.execute(Buffer.from("GET / HTTP/2.0\r\nHost: a\r\n\r\n"), 0);
   expect([parser.phase, parser.version]).toEqual(["complete", 20]);
@@ -167,17 +167,17 @@ describe("responses", () => {
   };
 
   test.each(["HTTP/1.1 204 No\r\nContent-Length: 5", "HTTP/1.1 304 No\r\nContent-Length: 5", "HTTP/1.1 103 Early"])(
-    "%j has no body, whatever its head says",
+    "MessageParser reads %j without a body for any framing headers",
     (head) => expect(response(`${head}\r\n\r\n`).phase).toBe("complete"),
   );
 
-  test("to HEAD have none either", () => {
+  test("MessageParser reads a response to HEAD without a body", () => {
     const head = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n";
     expect(response(head, { isBodyless: true }).phase).toBe("complete");
     expect(response(head).phase).toBe("body");
   });
 
-  test("may end with their connection only where nothing else says how they end", () => {
+  test("MessageParser ends a response at connection close only without other framing", () => {
     expect(response("HTTP/1.1 200 OK\r\n\r\nall of it").finish()).toBe(true);
     expect(response("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\na part").finish()).toBe(false);
     expect(response("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n").finish()).toBe(false);
@@ -185,7 +185,7 @@ describe("responses", () => {
   });
 });
 
-test("thousands of parsers, each in the middle of its message, do not disturb each other", () => {
+test("thousands of MessageParsers in the middle of a message stay independent", () => {
   const parsers = Array.from({ length: 5_000 }, () => new MessageParser("request", 10_000));
   for (const [i, parser] of parsers.entries()) parser.execute(Buffer.from(`GET /${i} HTTP/1.1\r\nX-Num`), 0);
   for (const [i, parser] of parsers.entries()) parser.execute(Buffer.from(`ber: ${i}\r\n\r\n`), 0);
@@ -197,7 +197,7 @@ test("thousands of parsers, each in the middle of its message, do not disturb ea
   }
 });
 
-test("the headers of a message are its receiver's, and the parser keeps none of them", () => {
+test("MessageParser hands over the headers of a message without retaining them", () => {
   const parser = new MessageParser("request", 1024);
   const bytes = Buffer.from(
     "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nX-Sum: 1\r\n\r\nGET / HTTP/1.1\r\nHost: b\r\n\r\n",

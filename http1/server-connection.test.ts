@@ -99,7 +99,7 @@ function respond(exchange: ServerExchange, content: string | Buffer = "ok"): voi
 const get = (path: string, ...lines: string[]): string =>
   `${[`GET ${path} HTTP/1.1`, "Host: a", ...lines].join("\r\n")}\r\n\r\n`;
 
-describe("a client that does not take its last response", () => {
+describe("a client that leaves its last response unread", () => {
   const LARGE = Buffer.alloc(32 * 1024 * 1024, "l");
 
   test.each([
@@ -107,7 +107,7 @@ describe("a client that does not take its last response", () => {
     { name: "and has ended its direction", lines: ["Connection: close"], halfCloses: true },
     { name: "and has ended its direction, on a kept connection", lines: [], halfCloses: true },
     { name: "on a kept connection", lines: [], halfCloses: false },
-  ])("is closed, $name", async ({ lines, halfCloses }) => {
+  ])("server connection with an unread last response is closed, $name", async ({ lines, halfCloses }) => {
     await open((exchange) => respond(exchange, LARGE), { upstreamIdleMs: 200 });
     const { socket } = opened.dial(get("/", ...lines));
     socket.pause();
@@ -115,7 +115,7 @@ describe("a client that does not take its last response", () => {
     await waitFor("the server's side to be closed", () => opened.sockets[0]?.destroyed === true);
   });
 
-  test("also when the client ended its direction before the response", async () => {
+  test("server connection of a half-closed client with an unread response is closed", async () => {
     await open(
       (exchange) => {
         exchange.keepsAlive = false;
@@ -128,7 +128,7 @@ describe("a client that does not take its last response", () => {
     await waitFor("the server's side to be closed", () => opened.sockets[0]?.destroyed === true);
   });
 
-  test("also when it lingers because of what the client still sends", async () => {
+  test("server connection with an unread response is closed while it drains the client's data", async () => {
     await open(
       (exchange) => {
         exchange.keepsAlive = false;
@@ -144,7 +144,7 @@ describe("a client that does not take its last response", () => {
   });
 });
 
-test("a client that takes no response is asked for no further request, also when each is answered before its body", async () => {
+test("server connection reads no further request while responses are unread", async () => {
   await open((exchange) => respond(exchange, Buffer.alloc(32 * 1024)), { upstreamIdleMs: 300 });
   const { socket } = opened.dial();
   socket.pause();
@@ -161,7 +161,7 @@ test("a client that takes no response is asked for no further request, also when
   expect(isClosed()).toBe(true);
 });
 
-test("of very many connections with a part of a head the longest waiting are ended, and others are served", async () => {
+test("server closes the longest waiting of many connections with incomplete heads", async () => {
   await open((exchange) => respond(exchange, exchange.url));
   const part = "GET /first HTTP/1.1\r\nHost: a\r\n";
   const first = opened.dial(part);
@@ -184,8 +184,8 @@ test("of very many connections with a part of a head the longest waiting are end
   expect(opened.faults).toEqual(["late"]);
 });
 
-describe("requests sent ahead", () => {
-  test("are begun one at a time, each when the response before it is complete", async () => {
+describe("pipelined requests", () => {
+  test("server connection handles pipelined requests one at a time", async () => {
     await open();
     const { text } = opened.dial(get("/1") + get("/2") + get("/3"));
     for (const number of [1, 2, 3]) {
@@ -197,7 +197,7 @@ describe("requests sent ahead", () => {
     }
   });
 
-  test("are not read beyond a bound while a response is pending, and none of them is lost", async () => {
+  test("server connection stops reading pipelined requests at a limit and loses none", async () => {
     await open();
     const long = `/${"x".repeat(8_000)}`;
     const count = 2_000;
@@ -214,21 +214,21 @@ describe("requests sent ahead", () => {
     await waitFor("all responses", () => text().split("\r\n\r\nok").length === count + 2);
   });
 
-  test("ten thousand that are answered at once do not end the process", async () => {
+  test("server connection survives 10,000 pipelined requests with immediate responses", async () => {
     await open((exchange) => respond(exchange));
     const { text } = opened.dial(get("/").repeat(10_000));
     await waitFor("all responses", () => text().split("\r\n\r\nok").length === 10_001);
     expect(opened.thrown).toEqual([]);
   });
 
-  test("after `Connection: close` are no requests", async () => {
+  test("server connection ignores data after a request with `Connection: close`", async () => {
     await open((exchange) => respond(exchange));
     const { socket } = opened.dial(get("/1", "Connection: close") + get("/2"));
     await waitFor("the end", () => socket.readableEnded);
     expect(opened.exchanges.map(({ url }) => url)).toEqual(["/1"]);
   });
 
-  test("after one whose handler threw are no requests, and others go on", async () => {
+  test("server connection drops pipelined requests after a handler throws", async () => {
     await open((exchange) => {
       if (exchange.url === "/bad") throw new Error("of the handler");
       respond(exchange);
@@ -245,7 +245,7 @@ describe("requests sent ahead", () => {
 describe("a response before the end of the request", () => {
   const head = "POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\n";
 
-  test("lets the rest be discarded, which is no request whatever it looks like", async () => {
+  test("server connection discards the rest of a request after an early response", async () => {
     await open((exchange) => respond(exchange, exchange.url));
     const { socket, text } = opened.dial(head);
     await waitFor("the response", () => text().endsWith("/upload"));
@@ -259,7 +259,7 @@ describe("a response before the end of the request", () => {
     expect(opened.faults).toEqual([]);
   });
 
-  test("ends the connection when more is discarded than allowed", async () => {
+  test("server connection closes when a discarded body exceeds its limit", async () => {
     await open((exchange) => respond(exchange), { drainBytesMax: 1_000 });
     const { socket, text } = opened.dial(head.replace("20", "2000"));
     await waitFor("the response", () => text().endsWith("ok"));
@@ -269,7 +269,7 @@ describe("a response before the end of the request", () => {
     expect(opened.exchanges).toHaveLength(1);
   });
 
-  test("closes the connection when what is discarded turns out to be malformed", async () => {
+  test("server connection closes when a discarded body is malformed", async () => {
     await open((exchange) => respond(exchange));
     const chunks = "POST /upload HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
     const { socket, text } = opened.dial(chunks);
@@ -284,7 +284,7 @@ describe("a body whose last bytes its receiver pauses", () => {
   const upload = (path: string, bytes: number): string =>
     `POST ${path} HTTP/1.1\r\nHost: a\r\nContent-Length: ${bytes}\r\n\r\n${"x".repeat(bytes)}`;
 
-  test("does not stop the connection: what follows is read", async () => {
+  test("server connection continues after a receiver pauses the last body bytes", async () => {
     await open((exchange) => {
       let bytes = 0;
       exchange.read({
@@ -302,7 +302,7 @@ describe("a body whose last bytes its receiver pauses", () => {
     await waitFor("the second response", () => text().endsWith("/2 200000"));
   });
 
-  test("also when nothing received it before it was complete", async () => {
+  test("server connection continues after a complete body had no receiver", async () => {
     await open((exchange) => {
       setTimeout(() => {
         let bytes = 0;
@@ -323,11 +323,11 @@ describe("a body whose last bytes its receiver pauses", () => {
   });
 });
 
-describe("a client that goes away at any byte", () => {
+describe("a client that disconnects at any byte", () => {
   const MESSAGE = `POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX-Sum: 1\r\n\r\n${get("/b")}`;
 
   test.each(["end", "reset"] as const)(
-    "by %s: nothing is thrown, each exchange is told once, nothing stays open",
+    "server connection survives a client %s at any byte without leaks",
     async (by) => {
       let closes = 0;
       await open((exchange) => {
@@ -351,7 +351,7 @@ describe("a client that goes away at any byte", () => {
     },
   );
 
-  test("gets the responses to all that it sent, when it only ended its direction", async () => {
+  test("half-closed client gets the responses to all of its requests", async () => {
     await open((exchange) =>
       exchange.read({ onPiece: () => undefined, onEnd: () => setImmediate(() => respond(exchange, exchange.url)) }),
     );
@@ -362,19 +362,19 @@ describe("a client that goes away at any byte", () => {
   });
 });
 
-describe("waits", () => {
+describe("timeouts", () => {
   test.each([
     { name: "no byte", bytes: "" },
     { name: "a part of a head", bytes: "GET / HT" },
     { name: "empty lines without end", bytes: "\r\n\r\n" },
-  ])("for a head have an end: $name", async ({ bytes }) => {
+  ])("server connection times out while it waits for a head: $name", async ({ bytes }) => {
     await open(undefined, { requestHeadMs: 100 });
     opened.dial(bytes);
     await waitFor("the server's side to be over", () => opened.sockets[0]?.writable === false);
     expect(opened.exchanges).toEqual([]);
   });
 
-  test("a head that comes byte by byte is late from its first byte on", async () => {
+  test("server connection times out on a slow head from its first byte", async () => {
     await open(undefined, { requestHeadMs: 300 });
     const { socket } = opened.dial("GET / HTTP/1.1\r\nX-Drip: ");
     const drip = setInterval(() => socket.write("x"), 20);
@@ -383,7 +383,7 @@ describe("waits", () => {
     expect(opened.exchanges).toEqual([]);
   });
 
-  test("for the next request have an end", async () => {
+  test("server connection times out while it waits for the next request", async () => {
     await open((exchange) => respond(exchange), { keepAliveMs: 100 });
     const { socket, text } = opened.dial(get("/"));
     await waitFor("the end", () => socket.readableEnded);
@@ -391,7 +391,7 @@ describe("waits", () => {
   });
 });
 
-test("closing ends what is idle at once, waits for what is not, and leaves no timer", async () => {
+test("closing a server ends idle connections, waits for others and leaves no timer", async () => {
   await open();
   const idle = opened.dial();
   const busy = opened.dial(get("/"));

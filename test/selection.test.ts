@@ -22,7 +22,7 @@ describe("a test file is pure", () => {
       name: "when it imports only the type of something real",
       sources: { "core/a.test.ts": 'import type { Redis } from "ioredis";\nexport type { Pool } from "pg";' },
     },
-  ])("$name", ({ sources }) => expect(selectFrom(filesOf(sources)).pure).toEqual(["core/a.test.ts"]));
+  ])("test file is pure $name", ({ sources }) => expect(selectFrom(filesOf(sources)).pure).toEqual(["core/a.test.ts"]));
 
   test.each([
     { name: "the harness", sources: { "core/a.test.ts": 'import { waitFor } from "../test/harness/wait.ts";' } },
@@ -42,10 +42,12 @@ describe("a test file is pure", () => {
         "core/b.ts": 'import { m } from "./m.ts";',
       },
     },
-  ])("not when it imports $name", ({ sources }) => expect(selectFrom(filesOf(sources)).pure).toEqual([]));
+  ])("test file that imports $name is not pure", ({ sources }) =>
+    expect(selectFrom(filesOf(sources)).pure).toEqual([]),
+  );
 });
 
-test("a new pure file is found without a list; a file of another name is not a test", () => {
+test("new pure test file is found without a list", () => {
   const sources = { "edge/z.test.ts": "", "edge/helper.ts": "", "core/a.test.ts": "" };
   expect(selectFrom(filesOf(sources)).pure).toEqual(["core/a.test.ts", "edge/z.test.ts"]);
 });

@@ -21,13 +21,13 @@ beforeAll(async () => {
 }, 5 * MINUTES);
 afterAll(() => world?.close());
 
-test("the corpus has at least 300 queries, none twice", () => {
+test("analytics query corpus has at least 300 distinct queries", () => {
   expect(CORPUS.length).toBeGreaterThanOrEqual(300);
   expect(new Set(CORPUS.map(({ query }) => query)).size).toBe(CORPUS.length);
 });
 
 test(
-  "the API on either store answers each query as ClickHouse does, or refuses what is to be refused",
+  "analytics API on either database returns the same results as ClickHouse",
   async () => {
     expect(await faultsFor(world.main)).toEqual([]);
   },
@@ -35,7 +35,7 @@ test(
 );
 
 test(
-  "another workspace sees its own",
+  "analytics API returns another workspace only its own rows",
   async () => {
     expect(await faultsFor(world.second, SOME)).toEqual([]);
   },

@@ -103,7 +103,7 @@ async function compare(texts: readonly string[]): Promise<{ compared: number; di
   return { compared: accepted.length, different };
 }
 
-test("what we read of a query is what ClickHouse reads of it", async () => {
+test("analytics parser reads queries as ClickHouse does", async () => {
   const { compared, different } = await compare(TEXTS);
   expect(different).toEqual([]);
   expect(compared).toBeGreaterThan(500);
@@ -131,7 +131,7 @@ function mutants(seed: number, count: number): readonly string[] {
   });
 }
 
-test("nor do we read another meaning into queries whose words were mixed", async () => {
+test("analytics parser reads queries with shuffled words as ClickHouse does", async () => {
   const { compared, different } = await compare(mutants(20_261_122, 1_500));
   expect(different).toEqual([]);
   expect(compared).toBeGreaterThan(100);

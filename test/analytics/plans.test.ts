@@ -90,7 +90,7 @@ async function rowsStored(usage: Usage, table: string, where = "true"): Promise<
 }
 
 describe("v1, the hours of an API", () => {
-  test("are read from the totals, each row of the asked time once, however many keys there are", async () => {
+  test("v1 hourly usage plan reads each matching row of the totals once", async () => {
     for (const usage of [large, small]) {
       const plan = await countPlan(usage);
       expect(partitionsRead(plan)).toEqual(partitionsOf(usage, "verification_totals_hour"));
@@ -99,7 +99,7 @@ describe("v1, the hours of an API", () => {
     }
   });
 
-  test("of one key are read by its index", async () => {
+  test("v1 hourly usage plan of one key uses its index", async () => {
     const keyId = seededKeyId(large.apiId, 3);
     const plan = await countPlan(large, { keyIds: [keyId] });
     expect(partitionsRead(plan)).toEqual(partitionsOf(large, "verification_counts_hour"));
@@ -107,23 +107,20 @@ describe("v1, the hours of an API", () => {
   });
 });
 
-describe("the served SQL, the ten most used keys", () => {
+describe("analytics SQL, the ten most used keys", () => {
   test.each([
     { of: "all requests", more: "", table: "verification_key_totals_day" },
     { of: "one outcome", more: " AND outcome = 'VALID'", table: "verification_counts_day" },
-  ])(
-    "of $of: the days of the asked months, and of a small workspace its own rows alone; the planner knows which one is large",
-    async ({ more, table }) => {
-      const [few, many] = [await queryPlan(small, topTen(small, more)), await queryPlan(large, topTen(large, more))];
-      expect(partitionsRead(few)).toEqual(partitionsOf(small, table));
-      expect(partitionsRead(many)).toEqual(partitionsOf(large, table));
-      expect(rowsRead(few)).toBe(await rowsStored(small, table));
-      expect(rowsRead(many)).toBeGreaterThanOrEqual(await rowsStored(large, table));
-      expect(rowsExpected(many)).toBeGreaterThan(10 * rowsExpected(few));
-    },
-  );
+  ])("top keys plan of $of reads only needed daily totals", async ({ more, table }) => {
+    const [few, many] = [await queryPlan(small, topTen(small, more)), await queryPlan(large, topTen(large, more))];
+    expect(partitionsRead(few)).toEqual(partitionsOf(small, table));
+    expect(partitionsRead(many)).toEqual(partitionsOf(large, table));
+    expect(rowsRead(few)).toBe(await rowsStored(small, table));
+    expect(rowsRead(many)).toBeGreaterThanOrEqual(await rowsStored(large, table));
+    expect(rowsExpected(many)).toBeGreaterThan(10 * rowsExpected(few));
+  });
 
-  test("by the hour, the partitions of the asked days are read", async () => {
+  test("hourly analytics plan reads only the needed partitions", async () => {
     const plan = await queryPlan(large, `SELECT key_id, SUM(count) AS n ${between(large, "hour")} GROUP BY key_id`);
     expect(partitionsRead(plan)).toEqual(partitionsOf(large, "verification_counts_hour"));
   });
@@ -131,7 +128,7 @@ describe("the served SQL, the ten most used keys", () => {
   test.each([
     { name: "one key", where: (id: string) => `key_id = '${id}'` },
     { name: "a key in a list", where: (id: string) => `key_id IN ('${id}', 'key_missing')` },
-  ])("$name is found by its index, whatever the order of the database's collation", async ({ where }) => {
+  ])("analytics plan finds $name by its index with any database collation", async ({ where }) => {
     const keyId = seededKeyId(large.apiId, 3);
     for (const bucket of ["hour", "day"]) {
       const asked = between(large, bucket, ` AND ${where(keyId)}`);
@@ -142,12 +139,9 @@ describe("the served SQL, the ten most used keys", () => {
   });
 });
 
-test.each(["DESC", "ASC"])(
-  "the first fifty events by time %s are read by the index, without a bound of time",
-  async (direction) => {
-    const plan = await queryPlan(large, `SELECT * FROM key_verifications_v1 ORDER BY time ${direction} LIMIT 50`);
-    expect(plan.scans.filter(({ how }) => !/^Index Scan.* by .*_time_idx$/.test(how))).toEqual([]);
-    // One of each partition, besides the fifty.
-    expect(rowsRead(plan)).toBeLessThanOrEqual(50 + plan.scans.length);
-  },
-);
+test.each(["DESC", "ASC"])("analytics plan reads the first 50 events by time %s from the index", async (direction) => {
+  const plan = await queryPlan(large, `SELECT * FROM key_verifications_v1 ORDER BY time ${direction} LIMIT 50`);
+  expect(plan.scans.filter(({ how }) => !/^Index Scan.* by .*_time_idx$/.test(how))).toEqual([]);
+  // One of each partition, besides the fifty.
+  expect(rowsRead(plan)).toBeLessThanOrEqual(50 + plan.scans.length);
+});

@@ -57,24 +57,24 @@ const isOfGates = ({ alert }: AlertCase) => /^Postern(Gate|Upstream)/.test(alert
 const elsewhere = (one: AlertCase, series: readonly string[]) =>
   isOfGates(one) ? [] : inNamespace(series, "elsewhere");
 
-test.each(ALERT_CASES)("$alert fires, whatever another installation does: $says", async (one) => {
+test.each(ALERT_CASES)("alert $alert fires despite other installations: $says", async (one) => {
   const series = [...inNamespace(one.fires, isOfGates(one) ? "shop" : RELEASE), ...elsewhere(one, one.quiet)];
   const summaries = await summariesOf(one, series);
   expect(summaries).toEqual([expect.stringMatching(one.says)]);
 });
 
-test.each(ALERT_CASES)("$alert does not fire when all is well here: $says", async (one) => {
+test.each(ALERT_CASES)("alert $alert does not fire in a healthy installation: $says", async (one) => {
   const series = [...inNamespace(one.quiet, isOfGates(one) ? "shop" : RELEASE), ...elsewhere(one, one.fires)];
   expect(await summariesOf(one, series)).toEqual([]);
 });
 
-test("every alert has a case, and a severity", () => {
+test("every alert has a test case and a severity", () => {
   expect([...new Set(ALERT_CASES.map(({ alert }) => alert))]).toEqual(rules.map(({ alert }) => alert));
   for (const rule of rules)
     expect(rule, rule.alert).toMatchObject({ labels: { severity: expect.stringMatching(/^(warning|critical)$/) } });
 });
 
-test("every alert leads to its part of the page, which has its meaning, impact and action; every part is of an alert", () => {
+test("every alert has a page section with meaning, impact and action, and vice versa", () => {
   const page = readFileSync(join(import.meta.dirname, "../../docs/operations/alerts.md"), "utf8");
   const parts = new Map(
     page

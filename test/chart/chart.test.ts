@@ -164,11 +164,11 @@ describe.each(Object.entries(MATRIX))("with %s", (_, values) => {
     objects = await render(values, namespace);
   }, KUBERNETES_START_MS);
 
-  test("helm lint finds nothing", async () => {
+  test("helm lint passes for the chart", async () => {
     expect(await lint(values)).toContain("0 chart(s) failed");
   });
 
-  test("the Kubernetes API accepts every object, and calls every pod restricted", async () => {
+  test("Kubernetes API accepts every chart object and all pods are restricted", async () => {
     const level = "pod-security.kubernetes.io/warn=restricted";
     await cluster.kubectl(["label", "namespace", namespace, level, "--overwrite"]);
     const elsewhere = objects.filter(({ metadata }) => metadata.namespace !== undefined);
@@ -185,7 +185,7 @@ describe.each(Object.entries(MATRIX))("with %s", (_, values) => {
     }
   });
 
-  test("each container has a read-only root and a limit of memory, and no pod has a secret by value", () => {
+  test("chart containers have a read-only root and memory limits, and no literal secrets", () => {
     for (const { object, spec } of podSpecs(objects)) {
       for (const container of spec.containers) {
         expect(container.securityContext, object.metadata.name).toMatchObject({
@@ -199,7 +199,7 @@ describe.each(Object.entries(MATRIX))("with %s", (_, values) => {
     }
   });
 
-  test("objects are named for the release and labelled as its parts", () => {
+  test("chart objects have the release name and component labels", () => {
     for (const { kind, metadata } of objects) {
       if (kind !== "CustomResourceDefinition") expect(metadata.name).toMatch(/^(t-\w+-)?postern(-|$)/);
       expect(metadata.labels, `${kind} ${metadata.name}`).toMatchObject({ "app.kubernetes.io/instance": "postern" });
@@ -212,7 +212,7 @@ describe.each(Object.entries(MATRIX))("with %s", (_, values) => {
 const kindsOf = (objects: readonly Rendered[]) => new Set(objects.map(({ kind }) => kind));
 
 describe("scoped to namespaces", () => {
-  test("nothing is of the whole cluster but the CRDs: a Role in each namespace", async () => {
+  test("namespace-scoped chart uses a Role per namespace and no cluster-wide objects except CRDs", async () => {
     const objects = await render(MATRIX["two namespaces"] ?? {});
     expect([...kindsOf(objects)].filter((kind) => /^Cluster/.test(kind))).toEqual([]);
     const roles = objects.filter(({ kind, metadata }) => kind === "Role" && metadata.name.endsWith("-manifests"));
@@ -225,7 +225,7 @@ describe("several operators in a cluster", () => {
     { name: "a class of operator", classes: { controllerClass: "blue" }, args: ["--controller-class=blue"] },
     { name: "an operator beside those of classes", classes: { otherClasses: ["blue", "green"] }, args: [] },
     { name: "addresses in Secrets", classes: {}, args: [] },
-  ])("$name is asked about its own pods", async ({ name, classes, args }) => {
+  ])("webhook with $name selects its own pods", async ({ name, classes, args }) => {
     const objects = await render(MATRIX[name] ?? {});
     const selectorsIn = (configurations: readonly object[]) =>
       (configurations as Rendered[]).flatMap(({ webhooks }) =>
@@ -252,11 +252,11 @@ describe("ext-auth for gateways", () => {
     ofExtAuth(objects).find((object) => object.kind === kind && object.metadata.name === name);
   const gateOf = (objects: readonly Rendered[]) => deploymentOf(objects, "ext-auth").containers[0];
 
-  test("are there only when they are wanted", async () => {
+  test("chart creates ext-auth gates only on request", async () => {
     expect(ofExtAuth(await render(MATRIX["addresses in Secrets"] ?? {}))).toEqual([]);
   });
 
-  test("are gates without an app, which decide by the policy of this cluster, with a user of Redis of their own", async () => {
+  test("ext-auth gates have no app, use the local policy and have their own Redis user", async () => {
     const objects = await render(MATRIX["ext-auth for gateways"] ?? {});
     const { args, env, envFrom, ports, readinessProbe } = gateOf(objects);
     expect(args).toEqual([
@@ -280,7 +280,7 @@ describe("ext-auth for gateways", () => {
     ]);
   });
 
-  test("by TLS have the files, the authority of clients, and a Service that says so; an ext-auth endpoint may be closed", async () => {
+  test("ext-auth gates with TLS get certificates, client CA and Service settings", async () => {
     const objects = await render(MATRIX["ext-auth by TLS"] ?? {});
     const { args, volumeMounts } = gateOf(objects);
     expect(args).toEqual([
@@ -310,7 +310,7 @@ describe("ext-auth for gateways", () => {
     expect(admin?.spec.ports).toMatchObject([{ name: "admin", port: 8001 }]);
   });
 
-  test("take a policy by its id, and the Redis of a release that is for trying out; one of them has no budget", async () => {
+  test("ext-auth gates accept a policy id, the trial Redis and an optional disruption budget", async () => {
     const objects = await render(MATRIX["ext-auth on a throw-away Redis"] ?? {});
     const { args, env } = gateOf(objects);
     expect(args).toContain("--policy=pol_1");
@@ -318,7 +318,7 @@ describe("ext-auth for gateways", () => {
     expect(named(objects, "PodDisruptionBudget")).toBeUndefined();
   });
 
-  test("get no option that a gate does not have", async () => {
+  test("ext-auth gates get only options that a gate supports", async () => {
     for (const name of Object.keys(MATRIX).filter((one) => one.startsWith("ext-auth"))) {
       const args: string[] = gateOf(await render(MATRIX[name] ?? {})).args;
       for (const arg of args) expect(Object.keys(sidecar.options)).toContain(/^--([a-z-]+)=/.exec(arg)?.[1]);
@@ -332,12 +332,12 @@ describe("ext-auth for gateways", () => {
     { without: { trustedGateways: [] }, says: /extAuth.trustedGateways/ },
     { without: { authorizePort: 0, grpcPort: 0 }, says: /nothing to ask/ },
     { without: { tls: { clientCaKey: "ca.crt" } }, says: /extAuth.tls.existingSecret/ },
-  ])("are refused without what they need: $says", async ({ without, says }) => {
+  ])("chart rejects incomplete ext-auth values: $says", async ({ without, says }) => {
     await expect(render({ operator, ...stores, extAuth: { ...extAuth, ...without } })).rejects.toThrow(says);
   });
 });
 
-test("commands that are run in an api-server's container know its stores, its prefix in Redis and its encryption keys", async () => {
+test("commands in an api-server container get databases, Redis prefix and encryption keys", async () => {
   const values = { ...MATRIX["everything optional"], redisPrefix: "shared" };
   const { args, env } = deploymentOf(await render(values), "api-server").containers[0];
   expect(env).toEqual(
@@ -355,7 +355,7 @@ test("commands that are run in an api-server's container know its stores, its pr
 });
 
 describe("TLS of the API", () => {
-  test("probes use it, and the operator calls the API by it and trusts its authority", async () => {
+  test("chart with API TLS uses HTTPS probes and gives the operator the CA", async () => {
     const objects = await render(MATRIX["an authority of one's own"] ?? {});
     const [api] = deploymentOf(objects, "api-server").containers;
     expect(api.args).toEqual(expect.arrayContaining(["--tls-cert-file=/secrets/tls/tls.crt"]));
@@ -371,7 +371,7 @@ describe("TLS of the API", () => {
     });
   });
 
-  test("without it probes are plain, and nothing of it is mounted", async () => {
+  test("chart without API TLS uses HTTP probes and mounts no certificates", async () => {
     const objects = await render(MATRIX["addresses in Secrets"] ?? {});
     expect(deploymentOf(objects, "api-server").containers[0].readinessProbe.httpGet.scheme).toBe("HTTP");
     expect(JSON.stringify(objects)).not.toMatch(/NODE_EXTRA_CA_CERTS|tls-cert-file/);
@@ -383,7 +383,7 @@ describe("the dashboard", () => {
     objects.find(({ kind, metadata }) => kind === "Deployment" && metadata.name === "postern-api-server")?.spec.template
       .spec.containers[0];
 
-  test("gets its provider, the file of the client's secret, and the roles of groups", async () => {
+  test("chart configures OIDC provider, client secret file and group roles of the dashboard", async () => {
     const objects = await render(MATRIX["everything optional"] ?? {});
     const { args, env, volumeMounts } = containerOf(objects);
     expect(args).toEqual(
@@ -407,7 +407,7 @@ describe("the dashboard", () => {
     ]);
   });
 
-  test("is served without any of that, and can be switched off", async () => {
+  test("chart serves the dashboard without OIDC and can disable it", async () => {
     const { args } = containerOf(await render(MATRIX["addresses in Secrets"] ?? {}));
     expect(args.join(" ")).not.toMatch(/oidc|dashboard/);
     const off = { operator, ...stores, apiServer: { dashboard: { enabled: false } } };
@@ -418,13 +418,13 @@ describe("the dashboard", () => {
     { oidc: { issuer: "https://id.example.com", clientId: "postern" } },
     { url: "https://postern.example.com", oidc: { issuer: "https://id.example.com" } },
     { groups: { a: { shop: "owner" } } },
-  ])("refuses %j", async (dashboard) => {
+  ])("chart rejects dashboard values %j", async (dashboard) => {
     await expect(render({ operator, ...stores, apiServer: { dashboard } })).rejects.toThrow(/dashboard/);
   });
 });
 
 describe("the webhook's certificate by cert-manager", () => {
-  test("is mounted and followed; the operator may write neither Secrets nor configurations", async () => {
+  test("chart mounts the cert-manager certificate and reduces operator permissions", async () => {
     const objects = await render(MATRIX["an issuer of the cluster"] ?? {});
     const certificates = objects.filter(({ apiVersion }) => apiVersion.startsWith("cert-manager.io/"));
     expect(certificates.map(({ kind, spec }) => [kind, spec.issuerRef])).toEqual([
@@ -443,7 +443,7 @@ describe("the webhook's certificate by cert-manager", () => {
     expect(JSON.stringify(objects)).toContain("--webhook-cert-dir=/secrets/webhook");
   });
 
-  test("has an authority of its own when no issuer is named, which does not change with each certificate", async () => {
+  test("chart creates a stable cert-manager CA when no issuer is named", async () => {
     const objects = await render(MATRIX["an authority of one's own"] ?? {});
     const issued = objects
       .filter(({ kind }) => kind === "Certificate")
@@ -455,7 +455,7 @@ describe("the webhook's certificate by cert-manager", () => {
   });
 });
 
-test("ApiKeys are allowed by a Role in each namespace that is named, and by nothing else", async () => {
+test("chart permits ApiKeys by a Role in each listed namespace only", async () => {
   const objects = await render(MATRIX["everything optional"] ?? {});
   const onSecrets = objects.filter(
     ({ kind, rules = [], metadata }) =>
@@ -472,8 +472,8 @@ test("ApiKeys are allowed by a Role in each namespace that is named, and by noth
   ]);
 });
 
-describe("the roles of people", () => {
-  test("grow by all of our kinds, and by no status", async () => {
+describe("the roles of users", () => {
+  test("aggregated ClusterRoles cover all Postern kinds without status", async () => {
     const objects = await render(MATRIX["addresses in Secrets"] ?? {});
     const kinds = objects
       .filter(({ kind }) => kind === "CustomResourceDefinition")
@@ -494,7 +494,7 @@ describe("the CRDs", () => {
       ({ kind }) => kind === "CustomResourceDefinition",
     );
 
-  test("are those of crds/, and stay when the release goes unless that is not wanted", async () => {
+  test("chart installs the CRDs of crds/ and keeps them on uninstall by default", async () => {
     const kept = await crdsOf({});
     const names = readdirSync(resolve(TEMPLATES, "../../../crds")).map((file) =>
       file.replace(/^postern\.dev_(.*)\.yaml$/, "$1.postern.dev"),
@@ -509,14 +509,14 @@ describe("a Job", () => {
   const jobOf = async (values: object) =>
     (await render({ ...MATRIX["addresses by value"], ...values })).find(({ kind }) => kind === "Job")?.metadata.name;
 
-  test("is another one when its image or an address changes, because Jobs cannot be changed", async () => {
+  test("chart renames a Job when its image or an address changes", async () => {
     const before = await jobOf({});
     expect(await jobOf({})).toBe(before);
     expect(await jobOf({ image: { tag: "next" } })).not.toBe(before);
     expect(await jobOf({ database: { url: "postgres://u:other@h/d" } })).not.toBe(before);
   });
 
-  test("migrates as the user that owns the schema; api-servers work as the other one", async () => {
+  test("migration Job uses the schema owner, and api-servers use another user", async () => {
     const objects = await render(MATRIX["everything optional"] ?? {});
     const specOf = (kind: string, part: string) =>
       podSpecs(objects).find(
@@ -539,7 +539,7 @@ describe("a Job", () => {
     expect(containers[0].args).toContain("--migrate=off");
   });
 
-  test("that migrates may be left out, and then api-servers migrate", async () => {
+  test("chart without a migration Job lets api-servers migrate", async () => {
     const objects = await render({ ...MATRIX["addresses in Secrets"], migrations: { enabled: false } });
     expect(JSON.stringify(objects)).not.toMatch(/--migrate=off|postern-migrate/);
     // The Job does not run again when a throw-away Postgres has lost everything.
@@ -553,7 +553,7 @@ describe("injection", () => {
       ({ object }) => object.kind === "Deployment" && object.metadata.labels?.["app.kubernetes.io/component"] === part,
     )?.spec.containers[0].args;
 
-  test("calls the operator's Service by the name that its certificate has, and writes what it may write", async () => {
+  test("webhook configuration uses the operator Service name of its certificate", async () => {
     const objects = await render(MATRIX["addresses in Secrets"] ?? {}, "system");
     const args = argsOf(objects, "operator");
     const service = objects.find(({ kind, metadata }) => kind === "Service" && metadata.name === "postern-webhook");
@@ -578,7 +578,7 @@ describe("injection", () => {
     }
   });
 
-  test("tells gates where Redis is, and none of the users that the api-servers have", async () => {
+  test("injected gates get Redis addresses but no api-server credentials", async () => {
     const envOf = async (values: object) =>
       argsOf(await render(values), "operator").find((arg) => arg.startsWith("--gate-env="));
     expect(await envOf(MATRIX["addresses in Secrets"] ?? {})).toContain("REDIS_URL=rediss://redis.example:6379,");
@@ -590,7 +590,7 @@ describe("injection", () => {
     expect(given).not.toContain("secret");
   });
 
-  test("tells every part that answers where the types of errors lead", async () => {
+  test("chart passes the error documentation URL to all components that respond", async () => {
     const docsUrl = "https://docs.example/postern";
     const objects = await render({ operator, ...stores, extAuth, docsUrl });
     for (const part of ["api-server", "ext-auth"]) expect(argsOf(objects, part)).toContain(`--docs-url=${docsUrl}`);
@@ -602,7 +602,7 @@ describe("injection", () => {
     }
   });
 
-  test("api-servers have a token exactly where they ask whose one is", async () => {
+  test("api-servers have a service account token only if they review tokens", async () => {
     for (const [name, asks] of [
       ["addresses in Secrets", true],
       ["gates with a Secret", false],
@@ -641,11 +641,11 @@ describe("values", () => {
       says: /minimum/,
     },
     { name: "a Redis that gates cannot find", values: { operator, database, redis }, says: /set injection.redisUrl/ },
-  ])("with $name are refused with the reason", async ({ values, says }) => {
+  ])("chart rejects values with $name and explains the reason", async ({ values, says }) => {
     await expect(render(values)).rejects.toThrow(says);
   });
 
-  test("are each read by a template", () => {
+  test("every chart value is used by a template", () => {
     const read = readdirSync(TEMPLATES)
       .map((name) => readFileSync(join(TEMPLATES, name), "utf8"))
       .join("\n");

@@ -33,12 +33,12 @@ const panels = globSync("dashboards/*.json", { cwd: FILES }).flatMap((name) => {
   );
 });
 
-test("there are alerts and dashboards", () => {
+test("monitoring chart contains alerts and dashboards", () => {
   expect(alerts.length).toBeGreaterThan(25);
   expect(panels.length).toBeGreaterThan(20);
 });
 
-test.each([...alerts, ...panels])("$where asks for metrics that are exported, by labels that they have", ({ expr }) => {
+test.each([...alerts, ...panels])("$where uses only exported metrics and existing labels", ({ expr }) => {
   const series = [...expr.matchAll(/\b(postern_\w+)(?:\{([^}]*)\})?/g)];
   expect(series.length).toBeGreaterThan(0);
   for (const [, name = "", matchers = ""] of series) {

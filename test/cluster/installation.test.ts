@@ -60,7 +60,7 @@ const podsOf = (component: string) =>
   cluster.list("pods", namespace, `app.kubernetes.io/component=${component},app.kubernetes.io/instance=${RELEASE}`);
 
 describe("install", () => {
-  test("one helm install brings up two api-servers and two operators", async () => {
+  test("helm install starts two api-servers and two operators", async () => {
     await install(place, settings.previous ?? present(settings));
     for (const component of ["api-server", "operator"]) {
       const pods = await podsOf(component);
@@ -69,20 +69,20 @@ describe("install", () => {
     }
   });
 
-  test("all of its pods are restricted, as the namespace can demand", async () => {
+  test("all installed pods satisfy the restricted Pod Security standard", async () => {
     const level = "pod-security.kubernetes.io/enforce=restricted";
     const said = await cluster.run(["label", "--dry-run=server", "--overwrite", "namespace", namespace, level]);
     expect(said).toMatchObject({ code: 0, stderr: "" });
   });
 
-  test("the operator's root key is not the bootstrap key", async () => {
+  test("operator root key differs from the bootstrap key", async () => {
     const secret = await cluster.get("secret", `${RELEASE}-operator-root-key`, namespace);
     expect(Object.keys(secret?.data)).toEqual(["rootKey"]);
   });
 });
 
 describe("first policy", () => {
-  test("an app that asks for a gate gets one, which is unready until there is a policy", async () => {
+  test("app requesting injection gets a gate that is unready without a policy", async () => {
     await cluster.apply({ apiVersion: "v1", kind: "Namespace", metadata: { name: shop } });
     await cluster.apply(
       programs(shop),
@@ -108,7 +108,7 @@ describe("first policy", () => {
     }
   });
 
-  test("a policy becomes Ready, and then its pods", async () => {
+  test("policy becomes Ready before its pods do", async () => {
     await cluster.apply(role(shop), policy(shop));
     await cluster.until("Ready", ORDERS, (object) => conditionOf(object, "Ready") === "True");
     await rolledOut("deploy/orders", shop);
@@ -119,7 +119,7 @@ describe("first policy", () => {
     );
   });
 
-  test("a guarded app answers 401 without a key, 200 with one that has the role, 403 with one that has not", async () => {
+  test("guarded app responds 401 without key, 200 with role, 403 without role", async () => {
     const grants =
       "api.*.create_key,api.*.read_api,api.*.update_key,api.*.read_key,api.*.verify_key,rbac.*.add_role_to_key";
     ({ rootKey } = await administer<{ rootKey: string }>(place, ["rootkey", "create", `--permissions=${grants}`]));
@@ -135,7 +135,7 @@ describe("first policy", () => {
     expect(await ask("/healthz")).toBe(200);
   });
 
-  test("a key that a manifest asks for lies in a Secret, works, and ends with the manifest", async () => {
+  test("ApiKey manifest stores a working key in a Secret and revokes it on deletion", async () => {
     await cluster.apply(...secretsRole(shop, { name: `${RELEASE}-operator`, namespace }), apiKey(shop));
     const ref = { kind: "apikeys", name: "orders", namespace: shop };
     await cluster.until("Ready", ref, (object) => conditionOf(object, "Ready") === "True", { deadlineMs: 120_000 });
@@ -147,8 +147,8 @@ describe("first policy", () => {
   });
 });
 
-describe("pods of other forms", () => {
-  test("with interception Redirect there is no way around the gate to the app's own port", async () => {
+describe("pods of other kinds", () => {
+  test("interception Redirect blocks direct access to the app port", async () => {
     const till = { ...ORDERS, name: "till" };
     await cluster.apply(policy(shop, { name: "till", interception: "Redirect" }));
     await cluster.until("Ready", till, (object) => conditionOf(object, "Ready") === "True");
@@ -161,7 +161,7 @@ describe("pods of other forms", () => {
     }
   });
 
-  test("a pod that a policy selects and that has no gate makes it say so", async () => {
+  test("policy reports a selected pod without a gate", async () => {
     await cluster.apply(policy(shop, { name: "open" }));
     await cluster.apply(...guardedApp({ namespace: shop, image, name: "open", replicas: 1, guarded: false }));
     const open = { ...ORDERS, name: "open" };
@@ -173,7 +173,7 @@ describe("pods of other forms", () => {
     await cluster.kubectl(["-n", shop, "delete", "deploy/open", "service/open", "apikeypolicy/open"]);
   });
 
-  test("a guarded Job ends, because its gate does not keep it", async () => {
+  test("guarded Job completes despite its gate", async () => {
     await cluster.apply(guardedJob(shop, image));
     await cluster.kubectl(["-n", shop, "wait", "job/batch", "--for=condition=Complete", "--timeout=120s"]);
     const [done] = await cluster.list("pods", shop, "app=batch");
@@ -185,7 +185,7 @@ describe("pods of other forms", () => {
 describe("changes", () => {
   const limited = () => Promise.all([ask("/orders", { key: keys.good, method: "POST" })]).then(([status]) => status);
 
-  test("an edited limit is enforced at every pod, and lifted again", async () => {
+  test("edited limit is enforced at every pod and reverted", async () => {
     await cluster.apply(policy(shop, { limit: 1 }));
     await untilAnswered(429, "/orders", { key: keys.good, method: "POST" });
     await cluster.apply(policy(shop));
@@ -193,7 +193,7 @@ describe("changes", () => {
     expect(await limited()).toBe(200);
   });
 
-  test("a policy that cannot be right is not Ready, and what was in force stays", async () => {
+  test("invalid policy is not Ready and the previous version stays active", async () => {
     const broken = policy(shop);
     const spec = { ...broken.spec, rules: [{ match: { methods: ["POST"] }, permissions: "orders.write AND (" }] };
     const said = await cluster.run(
@@ -211,7 +211,7 @@ describe("changes", () => {
   });
 });
 
-describe("breaking it under traffic", () => {
+describe("failures under traffic", () => {
   let load: Load;
   const post = { url: "http://orders/orders", method: "POST" } as const;
   const startTraffic = (name: string) =>
@@ -236,7 +236,7 @@ describe("breaking it under traffic", () => {
     return badOf(await load.counts(), before);
   };
 
-  test("the app is rolled out three times, and no request fails", async () => {
+  test("three rollouts of the app fail no request", async () => {
     const bad = await badDuring(async () => {
       for (let round = 0; round < 3; round++) {
         await cluster.kubectl(["-n", shop, "rollout", "restart", "deploy/orders"]);
@@ -246,7 +246,7 @@ describe("breaking it under traffic", () => {
     expect(bad).toBe("");
   });
 
-  test("all operators end at once: gates go on, and an edit is enforced by the next ones", async () => {
+  test("gates survive the loss of all operators, and new operators apply an edit", async () => {
     const bad = await badDuring(async () => {
       const all = ["-l", "app.kubernetes.io/component=operator"];
       await cluster.kubectl(["-n", namespace, "delete", "pod", ...all, "--force", "--grace-period=0", "--wait=false"]);
@@ -260,7 +260,7 @@ describe("breaking it under traffic", () => {
     expect(bad).toBe("");
   });
 
-  test("all api-servers end at once: gates go on, and a key that is made afterwards is known", async () => {
+  test("gates survive the loss of all api-servers and accept keys created afterwards", async () => {
     const bad = await badDuring(async () => {
       const all = ["-l", "app.kubernetes.io/component=api-server"];
       await cluster.kubectl(["-n", namespace, "delete", "pod", ...all, "--force", "--grace-period=0", "--wait=false"]);
@@ -270,7 +270,7 @@ describe("breaking it under traffic", () => {
     expect(bad).toBe("");
   });
 
-  test("Redis ends and loses everything: gates go on, and all of it comes back", async () => {
+  test("gates survive a Redis restart with data loss, and all data returns", async () => {
     const bad = await badDuring(async () => {
       await restartContainer("dev-redis", ["redis-cli", "-a", "postern", "shutdown", "nosave"]);
       await makesKeyThatWorks();
@@ -278,7 +278,7 @@ describe("breaking it under traffic", () => {
     expect(bad).toBe("");
   });
 
-  test("Postgres crashes: gates go on, and keys can be made again", async () => {
+  test("gates survive a Postgres crash, and keys can be created afterwards", async () => {
     const bad = await badDuring(async () => {
       await restartContainer("dev-postgres", ["sh", "-c", "kill -QUIT 1"]);
       await makesKeyThatWorks();
@@ -286,7 +286,7 @@ describe("breaking it under traffic", () => {
     expect(bad).toBe("");
   });
 
-  test("the chart is upgraded in place and rolled back, and no request fails", async () => {
+  test("chart upgrade and rollback fail no request", async () => {
     const bad = await badDuring(async () => {
       // Another annotation of the pods replaces all of them also when the images are the same.
       const replaced = (at: string) => ({
@@ -301,7 +301,7 @@ describe("breaking it under traffic", () => {
     expect(bad).toBe("");
   });
 
-  test("an upgrade that replaces every object passes, and guarded pods are admitted right after it", async () => {
+  test("chart upgrade that replaces every object still admits guarded pods", async () => {
     const bad = await badDuring(async () => {
       await cluster.helm(["upgrade", RELEASE, "charts/postern", "-n", namespace, "--reuse-values", "--force"]);
       await cluster.kubectl(["-n", shop, "rollout", "restart", "deploy/orders"]);
@@ -310,7 +310,7 @@ describe("breaking it under traffic", () => {
     expect(bad).toBe("");
   });
 
-  test("a gate's pod dies without notice: no request without a key passes, and the others go on", async () => {
+  test("sudden death of a gate pod admits no request without a key", async () => {
     const [victim] = await cluster.list("pods", shop, "app=orders");
     const name = victim?.metadata.name ?? "";
     await cluster.kubectl(["-n", shop, "delete", "pod", name, "--force", "--grace-period=0", "--wait=false"]);
@@ -323,7 +323,7 @@ describe("breaking it under traffic", () => {
 });
 
 describe("uninstall", () => {
-  test("a policy that was pruned and is applied again guards the app, and keys of its API work", async () => {
+  test("deleted and reapplied policy guards the app and accepts its former keys", async () => {
     await cluster.kubectl(["-n", shop, "delete", "apikeypolicy", "orders", "--timeout=60s"]);
     await cluster.apply(policy(shop));
     await cluster.until("Ready", ORDERS, (object) => conditionOf(object, "Ready") === "True", { deadlineMs: 120_000 });
@@ -332,7 +332,7 @@ describe("uninstall", () => {
     expect(await ask("/orders", { method: "POST" })).toBe(401);
   });
 
-  test("leaves the CRDs with their objects, and nothing else", async () => {
+  test("helm uninstall leaves only the CRDs and their objects", async () => {
     await cluster.kubectl(["delete", "namespace", shop, "--timeout=120s"]);
     await cluster.helm(["uninstall", RELEASE, "-n", namespace, "--wait", "--timeout", "3m"]);
     const labelled = ["-A", "-l", `app.kubernetes.io/instance=${RELEASE}`, "-o", "name"];

@@ -61,7 +61,7 @@ const reasonOf = async (type: string) =>
     (one: { type: string }) => one.type === type,
   );
 
-test("a neighbor pod reaches the gate, by its port and by the Service, and not the app's port", async () => {
+test("other pods reach the gate by port and Service but not the app port", async () => {
   const address = await addressOf();
   await responds(`http://${address}:${APP_PORT}/healthz`, "none");
   await responds(`http://${address}:${GATE_PORT}/healthz`, "200");
@@ -69,7 +69,7 @@ test("a neighbor pod reaches the gate, by its port and by the Service, and not t
   expect(await reasonOf("Bypassable")).toMatchObject({ status: "False", reason: "Succeeded" });
 });
 
-test("a Service with the number of the app's port is named, and leads nowhere", async () => {
+test("Service that targets the app port is reported and gets no connection", async () => {
   await cluster.apply({
     apiVersion: "v1",
     kind: "Service",
@@ -82,7 +82,7 @@ test("a Service with the number of the app's port is named, and leads nowhere", 
   await cluster.kubectl(["-n", shop, "delete", "service", "direct"]);
 });
 
-test("a pod with a hostPort for the app's port is refused", async () => {
+test("pod with a hostPort for the app port is rejected", async () => {
   const found = await cluster.get("deployment", "orders", shop);
   const { metadata, spec } = found?.spec.template ?? {};
   const ports = [{ name: "http", containerPort: APP_PORT, hostPort: 33_000 }];
@@ -96,7 +96,7 @@ test("a pod with a hostPort for the app's port is refused", async () => {
   expect(stderr).toContain("hostPort 33000 for the guarded port");
 });
 
-test("a change to Redirect leaves the running pod closed, and the next one open through its gate alone", async () => {
+test("switching to Redirect keeps running pods closed and new ones gated", async () => {
   const before = await addressOf();
   await cluster.apply(policy(shop, { interception: "Redirect" }));
   await cluster.until("Ready", ORDERS, (object) => conditionOf(object, "Ready") === "True");

@@ -124,7 +124,7 @@ const untilAnswered = (status: number, path: string, headers: Record<string, str
     everyMs: 200,
   });
 
-test("the first policy: from an app that anybody can call to a key in a Secret", async () => {
+test("first policy guide leads from an open app to a key in a Secret", async () => {
   await install(place, present(settings));
   await cluster.kubectl(["create", "namespace", "shop"]);
   await cluster.apply(
@@ -154,7 +154,7 @@ test("the first policy: from an app that anybody can call to a key in a Secret",
   );
 });
 
-test("Audit lets through and counts in each pod, and one edit enforces", async () => {
+test("Audit guide admits and counts requests, and one edit enforces the policy", async () => {
   const { line, apply, lines } = await open("guides/platform/audit-first.md");
   await apply("policy.yaml");
   await enforced();
@@ -191,25 +191,22 @@ describe("with a root key at the terminal", () => {
       header: "Authorization",
       scheme: "APIKEY ",
     },
-  ])(
-    "keys of $from go on working when the page was followed",
-    async ({ from, files, headers, secret, header, scheme }) => {
-      const { dir, lines, apply, yaml } = await open("guides/platform/migrate.md");
-      await apply(...files);
-      await enforced();
-      const commands = lines.filter(
-        (one) => one.startsWith("export ") || (one.includes(` ${from} `) && one.includes("--api-id")),
-      );
-      expect(commands).toHaveLength(2);
-      // 1 when some key of the file cannot be taken over, as the page says.
-      await shell(commands, dir).catch(({ code }) => expect(code).toBe(1));
-      const given = headers ?? { [header]: `${scheme}${secretOf(yaml, secret)}` };
-      await untilAnswered(200, "/orders", given);
-      expect(await ask("/orders", { headers: { ...given, [header ?? "apikey"]: `${scheme ?? ""}other` } })).toBe(401);
-    },
-  );
+  ])("migration guide keeps the keys of $from working", async ({ from, files, headers, secret, header, scheme }) => {
+    const { dir, lines, apply, yaml } = await open("guides/platform/migrate.md");
+    await apply(...files);
+    await enforced();
+    const commands = lines.filter(
+      (one) => one.startsWith("export ") || (one.includes(` ${from} `) && one.includes("--api-id")),
+    );
+    expect(commands).toHaveLength(2);
+    // 1 when some key of the file cannot be taken over, as the page says.
+    await shell(commands, dir).catch(({ code }) => expect(code).toBe(1));
+    const given = headers ?? { [header]: `${scheme}${secretOf(yaml, secret)}` };
+    await untilAnswered(200, "/orders", given);
+    expect(await ask("/orders", { headers: { ...given, [header ?? "apikey"]: `${scheme ?? ""}other` } })).toBe(401);
+  });
 
-  test("why a key is refused is told by the ids that the cluster shows", async () => {
+  test("explain guide diagnoses a rejected key by ids from the cluster", async () => {
     const { apply } = await open("guides/platform/rules.md");
     await apply("policy.yaml", "roles.yaml");
     await enforced();
@@ -233,7 +230,7 @@ describe("with a root key at the terminal", () => {
   });
 });
 
-test("one limit for apps of two namespaces is applied as it stands, and in force", async () => {
+test("shared limit guide applies one limit to apps of two namespaces", async () => {
   for (const name of ["billing", "platform"]) await cluster.kubectl(["create", "namespace", name]);
   const { apply } = await open("guides/platform/shared-limits.md");
   await apply("namespace.yaml", "policies.yaml", "override.yaml");
@@ -243,7 +240,7 @@ test("one limit for apps of two namespaces is applied as it stands, and in force
   await untilAnswered(429, "/orders", { authorization: `Bearer ${key}` });
 });
 
-test("what the one on call is told to look at is there", async () => {
+test("on-call page shows existing objects and metrics", async () => {
   const { lines } = await open("operations/alerts.md");
   const first = lines.slice(
     0,
@@ -274,7 +271,7 @@ test("what the one on call is told to look at is there", async () => {
   expect(await shell([alias, rotation.line(/^postern rootkey list$/)], ROOT)).toContain("operator");
 });
 
-test("the page of the installation removes all of it, and namespaces can go", async () => {
+test("uninstall page removes the installation and lets namespaces be deleted", async () => {
   const { lines } = await open("install.md");
   const removing = lines.slice(lines.findIndex((line) => line.includes("postern.dev/abandon")));
   const [letGo, ...more] = removing.splice(3);

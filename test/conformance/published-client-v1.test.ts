@@ -66,12 +66,12 @@ const NOT_IN_THE_CLIENT: readonly string[] = [
   "keys/verify",
 ];
 
-test("every procedure of the client is served", () => {
+test("every procedure of the published v1 client is served", () => {
   const served = new Set(v1Procedures.map(({ path }) => path));
   expect([...methodByPath.keys()].filter((path) => !served.has(path))).toEqual([]);
 });
 
-test("every procedure of v1 is in the client, but for those listed here", () => {
+test("published v1 client covers every v1 procedure except listed ones", () => {
   const missing = v1Procedures.filter(({ path }) => !methodByPath.has(path));
   expect(missing.map(({ path }) => path).toSorted()).toEqual(NOT_IN_THE_CLIENT.toSorted());
 });
@@ -118,14 +118,17 @@ describe.each(called)("$path", ({ path, procedure, names: [service, method] }) =
     expect([body, isFitting(body), isFitting.errors]).toEqual([body, true, null]);
   };
 
-  test.each(Object.entries(sampleCallsOf(`v1/${path}`)))("succeeds: %s", async (_circumstance, makeCall) => {
-    const { body } = await makeCall(resources);
-    const { result, error } = await call(body);
-    expect(error).toBeUndefined();
-    expectFit(procedure.status ?? 200, result);
-  });
+  test.each(Object.entries(sampleCallsOf(`v1/${path}`)))(
+    "published v1 client call succeeds: %s",
+    async (_circumstance, makeCall) => {
+      const { body } = await makeCall(resources);
+      const { result, error } = await call(body);
+      expect(error).toBeUndefined();
+      expectFit(procedure.status ?? 200, result);
+    },
+  );
 
-  test("a request without a valid root key is UNAUTHORIZED, unless none is needed", async () => {
+  test("published v1 client without a valid root key gets UNAUTHORIZED where required", async () => {
     const { body } = await sampleCallsOf(`v1/${path}`).always(resources);
     const { result, error } = await call(body, "root_unknown");
     if (isOpen(procedure)) {
@@ -138,7 +141,7 @@ describe.each(called)("$path", ({ path, procedure, names: [service, method] }) =
   });
 
   if (TAKES_NOTHING.has(path)) return;
-  test("content that does not fit is BAD_REQUEST, with its place", async () => {
+  test("published v1 client gets BAD_REQUEST with the location for invalid content", async () => {
     const { body } = await sampleCallsOf(`v1/${path}`).always(resources);
     const { parameters = [] } = operation;
     const { error } = await call(
@@ -161,7 +164,7 @@ function broken(body: unknown, parameters: readonly string[]): unknown {
   return { ...(body as object), [name]: "" };
 }
 
-test("keys that the client enqueued verify a moment later, by their secrets and by their hashes", async () => {
+test("keys enqueued by the published v1 client verify by secret and by hash", async () => {
   const { methods } = makeClient(server.url, rootKey);
   const [one, two] = [resources.name("secret"), resources.name("secret")];
   const keys = [{ plaintext: one }, { hash: { value: hashKey(two), variant: "sha256_base64" } }];
@@ -176,7 +179,7 @@ test("keys that the client enqueued verify a moment later, by their secrets and 
   }
 });
 
-test("a missing object is NOT_FOUND", async () => {
+test("published v1 client gets NOT_FOUND for a missing object", async () => {
   const { methods } = makeClient(server.url, rootKey);
   const reply = await methods.apis?.get?.({ apiId: "api_none" });
   expect(reply?.error?.code).toBe(v1FailureOf("api_not_found").code);

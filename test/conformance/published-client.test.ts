@@ -45,14 +45,14 @@ const serviceOf = (path: string): string => path.slice(0, path.indexOf("."));
 const inside = listProcedures().filter((path) => !(path in OUTSIDE || serviceOf(path) in OUTSIDE));
 const referencesByPath = findReferences(buildOpenApi(procedures) as unknown as OpenApi);
 
-test("every procedure of the client is served, except those listed here with a reason", () => {
+test("every procedure of the published client is served except listed ones", () => {
   const served = new Set<string>(procedures.map(({ path }) => path));
   expect(inside.filter((path) => !served.has(path))).toEqual([]);
   const known = new Set(listProcedures().flatMap((path) => [path, serviceOf(path)]));
   expect(Object.keys(OUTSIDE).filter((name) => !known.has(name))).toEqual([]);
 });
 
-test("every procedure of the interface is in the client, except our own additions", () => {
+test("published client covers every procedure except Postern additions", () => {
   const missing = procedures.filter(({ path, addition }) => addition !== true && !inside.includes(path));
   expect(missing.map(({ path }) => path)).toEqual([]);
 });
@@ -130,25 +130,28 @@ describe.each(inside.filter((path) => procedures.some((one) => one.path === path
     procedures.find((one) => one.path === path)?.errors.map((kind) => ERROR_KINDS[kind].status),
   );
 
-  test.each(Object.entries(sampleCallsOf(path)))("succeeds: %s", async (_circumstance, makeCall) => {
-    expectWholly(path, await call(path, (await makeCall(resources)).body));
-  });
+  test.each(Object.entries(sampleCallsOf(path)))(
+    "published client call succeeds: %s",
+    async (_circumstance, makeCall) => {
+      expectWholly(path, await call(path, (await makeCall(resources)).body));
+    },
+  );
 
-  test("400 for what the schema refuses", async () => {
+  test("published client gets 400 for an invalid body", async () => {
     await expectError(path, 400, broken((await sampleCallsOf(path).always(resources)).body));
   });
 
-  test("401 for a root key that does not exist", async () => {
+  test("published client gets 401 for an unknown root key", async () => {
     const { call } = makeClient(server.url, "nobody");
     await expectError(path, 401, (await sampleCallsOf(path).always(resources)).body, call);
   });
 
-  test("403 for a root key without permissions", async () => {
+  test("published client gets 403 for a root key without permissions", async () => {
     const { call } = makeClient(server.url, await server.rootKey(resources.workspaceId, []));
     await expectError(path, 403, (await sampleCallsOf(path).always(resources)).body, call);
   });
 
-  test("429 when the workspace has used up its quota", async () => {
+  test("published client gets 429 when the workspace quota is exhausted", async () => {
     const { rootKey } = await server.workspace({ quotaPerMinute: 0 });
     const { call } = makeClient(server.url, rootKey);
     await expectError(path, 429, (await sampleCallsOf(path).always(resources)).body, call);
@@ -156,7 +159,7 @@ describe.each(inside.filter((path) => procedures.some((one) => one.path === path
 
   if (!errorStatuses.has(404)) return;
   const references = referencesByPath.get(path) ?? [];
-  test("404 for what does not exist", async () => {
+  test("published client gets 404 for a missing object", async () => {
     const { body } = await sampleCallsOf(path).always(resources);
     const reference = references.find((one) => typeof valueIn(body, one) === "string");
     if (reference === undefined) throw new Error(`the ordinary sample call of ${path} names nothing`);
@@ -164,9 +167,9 @@ describe.each(inside.filter((path) => procedures.some((one) => one.path === path
   });
 });
 
-describe("409 for an object that exists already", () => {
+describe("409 for an existing object", () => {
   test.each(["identities.createIdentity", "permissions.createPermission", "permissions.createRole"])(
-    "%s",
+    "published client gets 409 for an existing object from %s",
     async (path) => {
       const { body } = await sampleCallsOf(path).always(resources);
       await call(path, body);
@@ -175,27 +178,30 @@ describe("409 for an object that exists already", () => {
   );
 });
 
-describe("410 for a namespace that was deleted", () => {
-  test.each(["ratelimit.limit", "ratelimit.multiLimit"])("%s", async (path) => {
-    const { body, namespaceId } = await sampleCallsOf(path).always(resources);
-    await resources.ask("ratelimit.deleteNamespace", { namespace: namespaceId });
-    await expectError(path, 410, body);
-  });
+describe("410 for a deleted namespace", () => {
+  test.each(["ratelimit.limit", "ratelimit.multiLimit"])(
+    "published client gets 410 for a deleted namespace from %s",
+    async (path) => {
+      const { body, namespaceId } = await sampleCallsOf(path).always(resources);
+      await resources.ask("ratelimit.deleteNamespace", { namespace: namespaceId });
+      await expectError(path, 410, body);
+    },
+  );
 });
 
 describe("412 for an unmet precondition", () => {
-  test("apis.deleteApi with delete protection", async () => {
+  test("published client gets 412 for apis.deleteApi with delete protection", async () => {
     const apiId = await resources.api();
     await server.query("update apis set delete_protection = true where id = $1", [apiId]);
     await expectError("apis.deleteApi", 412, { apiId });
   });
 
-  test("keys.verifyKey with a limit that the key does not have", async () => {
+  test("published client gets 412 for keys.verifyKey with an unknown limit", async () => {
     const { key } = await resources.key();
     await expectError("keys.verifyKey", 412, { key, ratelimits: [{ name: "unknown" }] });
   });
 
-  test("recoverable keys where key encryption is off", async () => {
+  test("published client gets 412 for recoverable keys without key encryption", async () => {
     const { apiId, keyId } = await resources.key();
     await expectError("keys.createKey", 412, { apiId, recoverable: true });
     await expectError("keys.getKey", 412, { keyId, decrypt: true });
@@ -206,11 +212,11 @@ describe("412 for an unmet precondition", () => {
   });
 });
 
-test("413 for a body of more than 10 MiB", async () => {
+test("published client gets 413 for a body over 10 MiB", async () => {
   await expectError("apis.createApi", 413, { name: "n".repeat(11 * 1024 * 1024) });
 });
 
-test("a permission query that does not parse is the client's bad request, with the place", async () => {
+test("published client gets 400 with the position for an invalid permission query", async () => {
   const { key } = await resources.key();
   await expectError("keys.verifyKey", 400, { key, permissions: "a AND" });
 });

@@ -23,7 +23,7 @@ afterAll(() => server.close());
 const HOUR_MS = 3_600_000;
 const IN_2100 = 4_102_444_800_000;
 
-test("a key with every field: created, read, found by its string, listed, verified", async () => {
+test("published client reads a key with every field from all key procedures", async () => {
   const apiId = await resources.encryptingApi();
   const externalId = resources.name("user");
   const slug = resources.name("documents.read");
@@ -100,7 +100,7 @@ test("a key with every field: created, read, found by its string, listed, verifi
   ]);
 });
 
-test("every code that keys.verifyKey can return", async () => {
+test("published client reads every code of keys.verifyKey", async () => {
   const code = async (body: Record<string, unknown>, request: object = {}) => {
     const { key } = await resources.key(body);
     return (await client.keys.verifyKey({ key, ...request })).data.code;
@@ -118,7 +118,7 @@ test("every code that keys.verifyKey can return", async () => {
   await expect.poll(async () => (await client.keys.verifyKey({ key })).data.code).toBe("FORBIDDEN");
 });
 
-test("fields that can be null or empty when a key changes", async () => {
+test("published client reads null and empty fields after key updates", async () => {
   const { keyId } = await resources.key({
     name: "before",
     externalId: resources.name("user"),
@@ -143,7 +143,7 @@ test("fields that can be null or empty when a key changes", async () => {
   });
 });
 
-test("credits by all three operations, unlimited ones as null", async () => {
+test("published client updates credits by all operations, including null for unlimited", async () => {
   const { keyId } = await resources.key({ credits: { remaining: 5, refill: { interval: "daily", amount: 7 } } });
   const refill = { interval: "daily", amount: 7 };
   const change = async (operation: "set" | "increment" | "decrement", value: number | null) =>
@@ -154,7 +154,7 @@ test("credits by all three operations, unlimited ones as null", async () => {
   expect(await change("set", null)).toEqual({ remaining: null });
 });
 
-test("iterating over pages returns each item once", async () => {
+test("published client iterates each item once over pages", async () => {
   const { resources, rootKey } = await server.workspace();
   const { client } = makeClient(server.url, rootKey);
   const apiId = await resources.api();
@@ -188,7 +188,7 @@ test("iterating over pages returns each item once", async () => {
   for (const [what, ids] of Object.entries(made)) expect(walked[what], what).toEqual(ids.toSorted());
 });
 
-test("several limits at once, one of them refusing: none is consumed", async () => {
+test("published client gets an atomic multiLimit denial", async () => {
   const override = await resources.override();
   const free = await resources.namespace();
   const batch = () =>
@@ -212,7 +212,7 @@ test("several limits at once, one of them refusing: none is consumed", async () 
   });
 });
 
-test("migrated keys: those that are new, those that are known already", async () => {
+test("published client reads results for new and existing migrated keys", async () => {
   const [apiId, migrationId] = [await resources.api(), await resources.migration()];
   const hash = "LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ=";
   const keys = [
@@ -224,7 +224,7 @@ test("migrated keys: those that are new, those that are known already", async ()
   expect((await client.keys.verifyKey({ key: "hello" })).data).toMatchObject({ code: "VALID", name: "hello" });
 });
 
-test("the client sends 16 as the length of a key, so an API's own default applies only to other clients", async () => {
+test("published client always sends key length 16 instead of the API default", async () => {
   const apiId = await resources.api();
   await server.query("update apis set default_byte_length = 64 where id = $1", [apiId]);
   const { key } = await resources.key({ apiId });

@@ -133,7 +133,7 @@ describe.each(["Enforce", "Audit"] as const)("in mode %s", (mode) => {
   }
 
   let serial = 0;
-  test("it says what the gate then does, and has changed nothing", { timeout: 120_000 }, async () => {
+  test("explanation agrees with the gate's next decision and changes nothing", { timeout: 120_000 }, async () => {
     const codes = new Map<string, number>();
     await fc.assert(
       fc.asyncProperty(aKey, aRequest, async (of, request) => {

@@ -95,15 +95,15 @@ class CallWithoutRootKey implements Verification {
   }
 }
 
-describe("an API that asks for no root key", () => {
-  test("needs an adapter, and counts with everybody else", async () => {
+describe("an API without a root key", () => {
+  test("API without a root key needs only an adapter and counts like others", async () => {
     const codes: unknown[] = [];
     for (let i = 0; i < 3; i++) codes.push(await verify(parts, new CallWithoutRootKey({ key: KEY })));
     expect(codes).toMatchObject([{ code: "VALID" }, { code: "VALID" }, { code: "RATE_LIMITED" }]);
     expect(await verify(parts, new CallWithoutRootKey({ key: "another" }))).toMatchObject({ code: "NOT_FOUND" });
   });
 
-  test("may have an order of its own: a query that cannot be read is said of good keys alone", async () => {
+  test("verification adapter may check the permission query after the key", async () => {
     const call = new CallWithoutRootKey({ key: KEY, query: "a AND" });
     await expect(Promise.resolve(verify(parts, call)).catch((error: Error) => error.name)).resolves.toBe(
       "QuerySyntaxError",
@@ -117,7 +117,7 @@ describe("an API that asks for no root key", () => {
   });
 });
 
-describe("a gateway that asks for leave by HTTP", () => {
+describe("a gateway with HTTP external authorization", () => {
   /** What an external authorization is sent: the head of a request that somebody else received. */
   const request = (url: string, ...rawHeaders: string[]) => ({
     method: "GET",
@@ -159,7 +159,7 @@ describe("a gateway that asks for leave by HTTP", () => {
     return checkVerdict(decision, await rules.verify(gate, decision));
   }
 
-  test("needs what the sidecar has for a head, and no sidecar", async () => {
+  test("HTTP external authorization reuses the gate decision without a gate server", async () => {
     expect(await ask("/healthz")).toMatchObject({ kind: "pass", decision: "ANONYMOUS" });
     expect(await ask("/orders")).toMatchObject({ kind: "refuse", decision: "MISSING_KEY" });
     expect(await ask("/orders/../healthz")).toMatchObject({ kind: "refuse" });

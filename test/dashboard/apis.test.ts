@@ -8,7 +8,7 @@ const test = dashboardTest();
 const HOSTILE = "<img src=x onerror=alert(1)> \"'& 支付 ‮";
 
 describe("APIs", () => {
-  test("are made, renamed, found by a part of the name, and deleted by typing it", async ({ dashboard, open }) => {
+  test("dashboard creates, renames, searches and deletes APIs with typed confirmation", async ({ dashboard, open }) => {
     const page = await open("/apis");
     await page.getByRole("button", { name: "Create an API" }).click();
     const dialog = page.getByRole("dialog");
@@ -42,7 +42,7 @@ describe("APIs", () => {
     expect(await dashboard.call("admin.listApis", { search: "支付" })).toEqual([]);
   });
 
-  test("that are made while the first answer is on its way are in the list", async ({ context, open }) => {
+  test("dashboard lists an API created while the first response is pending", async ({ context, open }) => {
     const { promise: goOn, resolve: letPass } = Promise.withResolvers<void>();
     let isFirst = true;
     await context.route("**/v2/admin.listApis", async (route) => {
@@ -62,7 +62,7 @@ describe("APIs", () => {
     await page.getByRole("link", { name: "made too early" }).waitFor();
   });
 
-  test("that are protected say who lifts the protection, and how", async ({ dashboard, open }) => {
+  test("dashboard explains who can remove delete protection of an API", async ({ dashboard, open }) => {
     const { apiId } = await dashboard.call("apis.createApi", { name: "protected-api" });
     await inDatabase(dashboard, "update apis set delete_protection = true where id = $1", [apiId]);
     const page = await open("/apis?search=protected-api");
@@ -71,7 +71,7 @@ describe("APIs", () => {
     await page.getByText(`postern api update --id ${apiId}`).waitFor();
   });
 
-  test("of a manifest are locked, and say which", async ({ dashboard, open }) => {
+  test("dashboard locks a managed API and names its manifest", async ({ dashboard, open }) => {
     const { apiId } = await dashboard.call("apis.createApi", { name: "managed-api" });
     await inDatabase(dashboard, "update apis set manager = 'main/Api/shop/managed' where id = $1", [apiId]);
     const page = await open("/apis?search=managed-api");
@@ -81,7 +81,7 @@ describe("APIs", () => {
     expect(await rename.getAttribute("aria-disabled")).toBe("true");
   });
 
-  test("are shown to a viewer, who can change none and is told what is missing", async ({ open }) => {
+  test("dashboard shows APIs read-only to a viewer with the missing permission", async ({ open }) => {
     const page = await open("/apis", { role: "viewer" });
     const create = page.getByRole("button", { name: "Create an API" });
     expect(await create.getAttribute("title")).toContain("api.*.create_api");
@@ -89,13 +89,13 @@ describe("APIs", () => {
     expect(await page.getByRole("dialog").count()).toBe(0);
   });
 
-  test.for(["light", "dark"] as const)("are accessible in %s", async (colorScheme, { open }) => {
+  test.for(["light", "dark"] as const)("API pages are accessible in the %s theme", async (colorScheme, { open }) => {
     const page = await open("/apis", { colorScheme });
     await page.getByRole("link", { name: "managed-api" }).waitFor();
     await expectAccessible(page);
   });
 
-  test.for([375, 1920])("fit %d px", async (width, { open }) => {
+  test.for([375, 1920])("API pages fit %d px", async (width, { open }) => {
     const page = await open("/apis", { width });
     await page.getByRole("link", { name: "managed-api" }).waitFor();
     await expectNoSideways(page);

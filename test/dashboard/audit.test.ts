@@ -5,7 +5,7 @@ import { dashboardTest } from "./harness.ts";
 const test = dashboardTest();
 
 describe("the audit log", () => {
-  test("lists what was changed, newest first, and shows who did it", async ({ dashboard, open }) => {
+  test("dashboard audit log lists changes newest first with their actor", async ({ dashboard, open }) => {
     const { apiId } = await dashboard.call("apis.createApi", { name: "audited" });
     await dashboard.call("apis.updateApi", { apiId, name: "renamed" });
     const page = await open(`/audit?targetId=${apiId}`);
@@ -14,7 +14,7 @@ describe("the audit log", () => {
     expect(await page.getByRole("row").nth(2).textContent()).toContain("api.create");
   });
 
-  test("shows a difference, opened and closed by the keyboard, and by its address", async ({ dashboard, open }) => {
+  test("dashboard audit log shows a difference by keyboard and by URL", async ({ dashboard, open }) => {
     const { apiId } = await dashboard.call("apis.createApi", { name: "first name" });
     await dashboard.call("apis.updateApi", { apiId, name: "second name" });
     const page = await open(`/audit?targetId=${apiId}`);
@@ -29,7 +29,7 @@ describe("the audit log", () => {
     await dialog.waitFor({ state: "detached" });
   });
 
-  test("is filtered by event and by actor, and says when nothing fits", async ({ dashboard, open }) => {
+  test("dashboard audit log filters by event and actor and shows an empty result", async ({ dashboard, open }) => {
     await dashboard.call("permissions.createPermission", { name: "Filtered", slug: "filtered.read" });
     const page = await open("/audit");
     await page.getByLabel("Event").selectOption("permission.create");
@@ -43,7 +43,7 @@ describe("the audit log", () => {
     await page.getByText("No change fits these filters.").waitFor();
   });
 
-  test("shows hostile texts as texts", async ({ dashboard, open }) => {
+  test("dashboard audit log shows hostile text as text", async ({ dashboard, open }) => {
     const name = `<img src=x onerror="document.title='stolen'">`;
     const { apiId } = await dashboard.call("apis.createApi", { name });
     await dashboard.call("apis.updateApi", { apiId, name: `<script>document.title='stolen'</script>` });
@@ -53,13 +53,13 @@ describe("the audit log", () => {
     expect(await page.title()).toBe("Audit log · Postern");
   });
 
-  test.for([375, 1280, 1920])("fits %d px", async (width, { open }) => {
+  test.for([375, 1280, 1920])("dashboard audit log fits %d px", async (width, { open }) => {
     const page = await open("/audit", { width });
     await page.getByRole("row").nth(1).waitFor();
     await expectNoSideways(page);
   });
 
-  test.for(["viewer", "operator"] as const)("is readable for a %s", async (role, { open }) => {
+  test.for(["viewer", "operator"] as const)("dashboard audit log is readable for a %s", async (role, { open }) => {
     const page = await open("/audit", { role });
     await page.getByRole("row").nth(1).waitFor();
   });

@@ -26,7 +26,7 @@ async function measureTraffic(context: BrowserContext, page: Page): Promise<Read
   return bytes;
 }
 
-test("the first load fetches no more than 250 kB, all together", async ({ context, open }) => {
+test("first dashboard load transfers at most 250 kB", async ({ context, open }) => {
   // Signs in, which a person has done at the first load.
   await (await open("/")).close();
   const page = await context.newPage();
@@ -57,7 +57,7 @@ test("the first load fetches no more than 250 kB, all together", async ({ contex
   );
 });
 
-test("the second load fetches no file again whose name has its hash", async ({ context, open }) => {
+test("second dashboard load requests no hashed file again", async ({ context, open }) => {
   await (await open("/")).close();
   const page = await context.newPage();
   const bytes = await measureTraffic(context, page);

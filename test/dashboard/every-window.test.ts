@@ -45,7 +45,7 @@ function windowParts(): Set<string> {
   return found;
 }
 
-test("the table has every window of every component", () => {
+test("dialog table lists every dialog of every component", () => {
   const parts = windowParts();
   expect([...parts]).toEqual(expect.arrayContaining(["Dialog", "Drawer", "Menu", "ConfirmDialog", "YamlButton"]));
   const wanted = SOURCES.filter(({ path }) => !path.startsWith("components/")).flatMap(({ text }) => [
@@ -60,12 +60,12 @@ test("the table has every window of every component", () => {
   expect(inTable.filter((name) => !wanted.includes(name))).toEqual([]);
 });
 
-test("no two windows have one name", () => {
+test("dialog names are unique", () => {
   const names = ALL_WINDOWS.map(({ name }) => name);
   expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([]);
 });
 
-test("each part of the table is tried by a file", () => {
+test("each part of the dialog table has a test file", () => {
   const files = readdirSync(import.meta.dirname);
   expect(files).toEqual(expect.arrayContaining(Object.keys(EVERY_WINDOW).map((of) => `windows-of-${of}.test.ts`)));
 });

@@ -13,11 +13,7 @@ async function newKey({ call }: Dashboard, more: object = {}) {
 }
 
 describe("explain", () => {
-  test("a pasted key is hashed in the browser: it never leaves it, and does not stay in it", async ({
-    dashboard,
-    open,
-    context,
-  }) => {
+  test("explain page hashes a pasted key in the browser and discards it", async ({ dashboard, open, context }) => {
     const { key } = await newKey(dashboard, { enabled: false });
     const sent: string[] = [];
     context.on("request", (request) =>
@@ -38,7 +34,7 @@ describe("explain", () => {
     expect(kept).not.toContain(key);
   });
 
-  test("each step is told, with limits as they stand and nothing counted", async ({ dashboard, open }) => {
+  test("explain page shows each step with current limits without counting", async ({ dashboard, open }) => {
     const { key, keyId } = await newKey(dashboard, {
       ratelimits: [{ name: "requests", limit: 5, duration: HOUR_MS, autoApply: true }],
       credits: { remaining: 7 },
@@ -56,7 +52,7 @@ describe("explain", () => {
     await expectAccessible(page);
   });
 
-  test("a request at the gate is explained by its rule", async ({ dashboard, open }) => {
+  test("explain page shows the matching rule of a gate request", async ({ dashboard, open }) => {
     const [policy] = await dashboard.call("admin.listPolicies", { search: "shop/orders" });
     if (policy === undefined) throw new Error("the manifests have no policy");
     const { keyId } = await dashboard.call("keys.createKey", { apiId: policy.apiId });
@@ -68,7 +64,7 @@ describe("explain", () => {
       .waitFor();
   });
 
-  test("a request is found by its id, with what it would be now beside it", async ({ dashboard, open }) => {
+  test("explain page finds a request by id and shows today's result beside it", async ({ dashboard, open }) => {
     const { key, keyId } = await newKey(dashboard);
     const response = await fetch(`${dashboard.url}/v2/keys.verifyKey`, {
       method: "POST",
@@ -89,7 +85,7 @@ describe("explain", () => {
     expect(new URL(page.url()).searchParams.get("requestId")).toBe(meta.requestId);
   });
 
-  test("a query that does not parse says where", async ({ dashboard, open, faults }) => {
+  test("explain page locates a permission query syntax error", async ({ dashboard, open, faults }) => {
     faults.expect(/400/);
     const { keyId } = await newKey(dashboard);
     const page = await open(`/explain?keyId=${keyId}`);
@@ -101,7 +97,7 @@ describe("explain", () => {
       .waitFor();
   });
 
-  test("hostile names are shown as texts", async ({ dashboard, open }) => {
+  test("explain page shows hostile names as text", async ({ dashboard, open }) => {
     const name = `<img src=x onerror="document.title='stolen'">`;
     const { keyId } = await newKey(dashboard, { name });
     const page = await open(`/explain?keyId=${keyId}`);
@@ -109,14 +105,14 @@ describe("explain", () => {
     expect(await page.title()).toBe("Explain · Postern");
   });
 
-  test.for([375, 1920])("fits %d px", async (width, { dashboard, open }) => {
+  test.for([375, 1920])("explain page fits %d px", async (width, { dashboard, open }) => {
     const { keyId } = await newKey(dashboard);
     const page = await open(`/explain?keyId=${keyId}`, { width });
     await page.getByText("Now:").waitFor();
     await expectNoSideways(page);
   });
 
-  test.for(["viewer", "operator"] as const)("a %s may explain", async (role, { dashboard, open }) => {
+  test.for(["viewer", "operator"] as const)("explain page is available to a %s", async (role, { dashboard, open }) => {
     const { keyId } = await newKey(dashboard);
     const page = await open(`/explain?keyId=${keyId}`, { role });
     await page.getByText("VALID").waitFor();

@@ -6,10 +6,7 @@ import { dashboardTest } from "./harness.ts";
 
 const test = dashboardTest();
 
-test("Enter sends nothing while something is missing, and once while the answer is on its way", async ({
-  context,
-  open,
-}) => {
+test("form dialog submits on Enter once, only when complete", async ({ context, open }) => {
   const names: unknown[] = [];
   const { promise: goOn, resolve: response } = Promise.withResolvers<void>();
   await context.route("**/v2/apis.createApi", async (route) => {
@@ -36,7 +33,7 @@ test("Enter sends nothing while something is missing, and once while the answer 
   expect(names).toEqual(["sent once"]);
 });
 
-test("what was typed and refused is gone when the window is opened again", async ({ context, open, faults }) => {
+test("reopened form dialog discards rejected input", async ({ context, open, faults }) => {
   faults.expect(/\b409\b/);
   await context.route("**/v2/ratelimit.createNamespace", (route) =>
     route.fulfill({
@@ -60,7 +57,7 @@ test("what was typed and refused is gone when the window is opened again", async
   expect(await dialog.getByRole("alert").count()).toBe(0);
 });
 
-test("what a manifest has taken over meanwhile is said to be changed there", async ({ dashboard, open, faults }) => {
+test("form dialog explains that an object became managed meanwhile", async ({ dashboard, open, faults }) => {
   faults.expect(/\b409\b/);
   const { apiId } = await dashboard.call("apis.createApi", { name: "taken-over" });
   const page = await open("/apis?search=taken-over");

@@ -5,13 +5,13 @@ import { dashboardTest } from "./harness.ts";
 const test = dashboardTest();
 
 describe("the list of identities", () => {
-  test("says that there is none", async ({ open }) => {
+  test("identity list shows an empty state", async ({ open }) => {
     const page = await open("/identities");
     await page.getByText("There is no identity yet.").waitFor();
     expect(await page.title()).toBe("Identities · Postern");
   });
 
-  test("is read page by page as it is scrolled, and has no row that was not read", async ({ dashboard, open }) => {
+  test("identity list loads pages on scroll and shows only loaded rows", async ({ dashboard, open }) => {
     for (let index = 0; index < 130; index++) {
       await dashboard.call("identities.createIdentity", { externalId: `customer-${String(index).padStart(3, "0")}` });
     }
@@ -29,7 +29,7 @@ describe("the list of identities", () => {
     expect(await page.locator('[aria-rowindex="131"]').getAttribute("tabindex")).toBe("0");
   });
 
-  test("is filtered by the address", async ({ open }) => {
+  test("identity list filter is read from the URL", async ({ open }) => {
     const page = await open("/identities?search=customer-00");
     await page.getByText("customer-009").waitFor();
     await page.getByLabel("External id or id contains").fill("nobody");
@@ -37,7 +37,7 @@ describe("the list of identities", () => {
     expect(new URL(page.url()).searchParams.get("search")).toBe("nobody");
   });
 
-  test.for(["light", "dark"] as const)("is accessible in %s", async (colorScheme, { open }) => {
+  test.for(["light", "dark"] as const)("identity list is accessible in the %s theme", async (colorScheme, { open }) => {
     const page = await open("/identities", { colorScheme });
     await page
       .getByText(/^customer-/)
@@ -46,7 +46,7 @@ describe("the list of identities", () => {
     await expectAccessible(page);
   });
 
-  test.for([375, 768, 1280, 1920])("fits %d px", async (width, { open }) => {
+  test.for([375, 768, 1280, 1920])("identity list fits %d px", async (width, { open }) => {
     const page = await open("/identities", { width });
     await page
       .getByText(/^customer-/)
@@ -55,7 +55,7 @@ describe("the list of identities", () => {
     await expectNoSideways(page);
   });
 
-  test("tells of a refusal what to do, with the id of the request", async ({ open, context, faults }) => {
+  test("identity list shows advice and the request id on an error", async ({ open, context, faults }) => {
     faults.expect(/403/);
     await context.route("**/v2/identities.listIdentities", (route) =>
       route.fulfill({
@@ -74,7 +74,7 @@ describe("the list of identities", () => {
 });
 
 describe("an identity", () => {
-  test("is made, shown with what is used, changed and deleted", async ({ dashboard, open }) => {
+  test("dashboard creates, shows, updates and deletes an identity", async ({ dashboard, open }) => {
     const page = await open("/identities?search=acme");
     await page.getByRole("button", { name: "Create an identity" }).click();
     const dialog = page.getByRole("dialog", { name: "Create an identity" });
@@ -121,7 +121,7 @@ describe("an identity", () => {
     await page.getByText("None contains “acme”.").waitFor();
   });
 
-  test("is opened by its address, and a viewer changes nothing of it", async ({ dashboard, open }) => {
+  test("identity page opens by URL and is read-only for a viewer", async ({ dashboard, open }) => {
     const { identityId } = await dashboard.call("identities.createIdentity", { externalId: "shown-to-viewers" });
     const page = await open(`/identities?identity=${identityId}`, { role: "viewer" });
     const details = page.getByRole("dialog", { name: "shown-to-viewers" });
@@ -131,13 +131,13 @@ describe("an identity", () => {
     await expectAccessible(page);
   });
 
-  test("that was deleted says what to do", async ({ open, faults }) => {
+  test("page of a deleted identity shows what to do", async ({ open, faults }) => {
     faults.expect(/404/);
     const page = await open("/identities?identity=id_gone");
     await page.getByText("It may have been deleted in the meantime: go back to the list.").waitFor();
   });
 
-  test("keeps what was typed while the connection is lost", async ({ open, context, faults }) => {
+  test("identity form keeps its input while the connection is lost", async ({ open, context, faults }) => {
     faults.expect(/ERR_FAILED/);
     const page = await open("/identities");
     await page.getByRole("button", { name: "Create an identity" }).click();

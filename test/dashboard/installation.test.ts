@@ -5,7 +5,7 @@ import { dashboardTest } from "./harness.ts";
 const test = dashboardTest();
 
 describe("the installation", () => {
-  test("is shown by part, with how each stands", async ({ open }) => {
+  test("installation page shows the state of each component", async ({ open }) => {
     const page = await open("/installation");
     const postgres = page.getByRole("region", { name: "Postgres", exact: true });
     await postgres.getByText("works").waitFor();
@@ -17,14 +17,14 @@ describe("the installation", () => {
   });
 
   test.for(["viewer", "operator"] as const)(
-    "is not asked for by a %s of one workspace, who is told what is missing",
+    "installation page is not loaded for a %s of one workspace",
     async (role, { open }) => {
       const page = await open("/installation", { role });
       await page.getByText(/installation\.\*\.read_installation/).waitFor();
     },
   );
 
-  test.for([375, 1920])("fits %d px", async (width, { open }) => {
+  test.for([375, 1920])("installation page fits %d px", async (width, { open }) => {
     const page = await open("/installation", { width });
     await page.getByRole("region", { name: "Postgres", exact: true }).waitFor();
     await expectNoSideways(page);

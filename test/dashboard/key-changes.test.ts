@@ -28,7 +28,7 @@ const menu = async (page: Page, item: string): Promise<void> => {
 };
 
 describe("a key", () => {
-  test("is made from the list of all keys, once an API is chosen", async ({ dashboard, open }) => {
+  test("dashboard creates a key from the key list after choosing an API", async ({ dashboard, open }) => {
     // Of two with one beginning, the one that is chosen.
     await anApi(dashboard, "chosen in the window too");
     const apiId = await anApi(dashboard, "chosen in the window");
@@ -53,7 +53,7 @@ describe("a key", () => {
       .waitFor();
   });
 
-  test("is made with all fields, shown once, and is nowhere after that", async ({ dashboard, open }) => {
+  test("dashboard creates a key with all fields and shows it once", async ({ dashboard, open }) => {
     const apiId = await anApi(dashboard, "made here");
     await dashboard.call("permissions.createRole", { name: "made-role" });
     const page = await open(`/keys?api=${apiId}`, { role: "operator" });
@@ -104,7 +104,7 @@ describe("a key", () => {
     });
   });
 
-  test("keeps what another person changes while a form is open", async ({ dashboard, open }) => {
+  test("key form keeps concurrent changes of other fields", async ({ dashboard, open }) => {
     const { page, keyId } = await aKey(dashboard, open, { credits: { remaining: 50 }, meta: { a: 1 } });
     await page.getByRole("button", { name: "Change", exact: true }).click();
     await dashboard.call("keys.updateKey", { keyId, meta: { b: 2 } });
@@ -119,7 +119,7 @@ describe("a key", () => {
     });
   });
 
-  test("gets and loses roles and permissions one by one", async ({ dashboard, open }) => {
+  test("dashboard adds and removes roles and permissions of a key", async ({ dashboard, open }) => {
     await dashboard.call("permissions.createRole", { name: "given-role" });
     const { page, keyId } = await aKey(dashboard, open, { permissions: ["old.read", "kept.read"] });
     await menu(page, "Roles and permissions");
@@ -138,7 +138,7 @@ describe("a key", () => {
     });
   });
 
-  test("gets credits, loses some, and becomes unlimited", async ({ dashboard, open }) => {
+  test("dashboard sets, decreases and removes the credits of a key", async ({ dashboard, open }) => {
     const { page, keyId } = await aKey(dashboard, open, { credits: { remaining: 10 } });
     const change = async (what: string, value: string | undefined, says: string) => {
       await menu(page, "Credits");
@@ -155,7 +155,7 @@ describe("a key", () => {
     expect((await dashboard.call("keys.getKey", { keyId })).credits).toBeUndefined();
   });
 
-  test("is rerolled with an overlap, and the new one is shown once", async ({ dashboard, open }) => {
+  test("dashboard rerolls a key with an overlap and shows the new key once", async ({ dashboard, open }) => {
     const { page, key } = await aKey(dashboard, open);
     await menu(page, "Reroll");
     const dialog = page.getByRole("dialog");
@@ -168,7 +168,7 @@ describe("a key", () => {
     expect(await page.content()).not.toContain(secret);
   });
 
-  test("is disabled, enabled again, and deleted by typing its name", async ({ dashboard, open }) => {
+  test("dashboard disables, enables and deletes a key with typed confirmation", async ({ dashboard, open }) => {
     const { page, keyId, key } = await aKey(dashboard, open);
     await page.getByRole("button", { name: "Disable", exact: true }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Disable the key" }).click();
@@ -187,11 +187,7 @@ describe("a key", () => {
     expect(await inDatabase(dashboard, "select id from keys where id = $1", [keyId])).toEqual([]);
   });
 
-  test("that a manifest takes over while a form is open is refused, with the manifest and what to do", async ({
-    dashboard,
-    open,
-    faults,
-  }) => {
+  test("key form is rejected with the manifest when the key became managed", async ({ dashboard, open, faults }) => {
     faults.expect(/409/);
     const { page, keyId } = await aKey(dashboard, open);
     await page.getByRole("button", { name: "Change", exact: true }).click();

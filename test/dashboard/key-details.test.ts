@@ -37,7 +37,7 @@ async function fullKey(dashboard: Dashboard) {
 }
 
 describe("a key", () => {
-  test("shows its state, credits, counters, and where each permission comes from", async ({ dashboard, open }) => {
+  test("key page shows state, credits, counters and sources of permissions", async ({ dashboard, open }) => {
     const { keyId } = await fullKey(dashboard);
     const page = await open(`/keys/${keyId}`);
     await page.getByText("A request now would be let through").waitFor();
@@ -63,7 +63,7 @@ describe("a key", () => {
     await page.getByText("97", { exact: true }).waitFor();
   });
 
-  test("shows its last requests and its usage by outcome, once they are stored", async ({ dashboard, open }) => {
+  test("key page shows recent requests and usage by outcome", async ({ dashboard, open }) => {
     const { keyId } = await fullKey(dashboard);
     const page = await open(`/keys/${keyId}`);
     const requests = page.getByLabel("Last requests", { exact: true }).getByRole("row");
@@ -95,7 +95,7 @@ describe("a key", () => {
       .toBe("3");
   });
 
-  test("says everything that stands against it, the deciding first", async ({ dashboard, open }) => {
+  test("key page lists all problems of a key, the decisive one first", async ({ dashboard, open }) => {
     const { apiId } = await fullKey(dashboard);
     const { keyId } = await dashboard.call("keys.createKey", {
       apiId,
@@ -121,14 +121,14 @@ describe("a key", () => {
     expect(await change.getAttribute("title")).toBe("The key is deleted.");
   });
 
-  test("that is not there says so, and what to do", async ({ open, faults }) => {
+  test("page of a missing key shows what to do", async ({ open, faults }) => {
     faults.expect(/404/);
     const page = await open("/keys/key_0000000000000000");
     await page.getByText("There is no key key_0000000000000000 in the workspace.").waitFor();
     await page.getByText("It may have been deleted in the meantime: go back to the list.").waitFor();
   });
 
-  test("of a manifest is locked, names it, and says how to change it", async ({ dashboard, open }) => {
+  test("page of a managed key is locked and names its manifest", async ({ dashboard, open }) => {
     const { apiId } = await fullKey(dashboard);
     const { keyId } = await dashboard.call("keys.createKey", { apiId, name: "Managed key" });
     await inDatabase(dashboard, "update keys set manager = 'main/ApiKey/shop/billing' where id = $1", [keyId]);
@@ -141,7 +141,7 @@ describe("a key", () => {
     }
   });
 
-  test("is shown to a viewer, who is told which permission is missing", async ({ dashboard, open }) => {
+  test("key page shows a viewer which permission is missing", async ({ dashboard, open }) => {
     const { keyId } = await fullKey(dashboard);
     const page = await open(`/keys/${keyId}`, { role: "viewer" });
     await page.getByText("A request now would be let through").waitFor();
@@ -159,14 +159,17 @@ describe("a key", () => {
     }
   });
 
-  test.for(["light", "dark"] as const)("is accessible in %s", async (colorScheme, { dashboard, open }) => {
-    const { keyId } = await fullKey(dashboard);
-    const page = await open(`/keys/${keyId}`, { colorScheme });
-    await page.getByText("A request now would be let through").waitFor();
-    await expectAccessible(page);
-  });
+  test.for(["light", "dark"] as const)(
+    "key page is accessible in the %s theme",
+    async (colorScheme, { dashboard, open }) => {
+      const { keyId } = await fullKey(dashboard);
+      const page = await open(`/keys/${keyId}`, { colorScheme });
+      await page.getByText("A request now would be let through").waitFor();
+      await expectAccessible(page);
+    },
+  );
 
-  test.for([375, 1920])("fits %d px", async (width, { dashboard, open }) => {
+  test.for([375, 1920])("key page fits %d px", async (width, { dashboard, open }) => {
     const { keyId } = await fullKey(dashboard);
     const page = await open(`/keys/${keyId}`, { width });
     await page.getByText("A request now would be let through").waitFor();

@@ -316,11 +316,11 @@ const DOINGS: readonly Doing[] = [
   },
 ];
 
-test.for(DOINGS)("$route: a person without a mouse $does", async ({ route, at, act }, { dashboard, open }) => {
+test.for(DOINGS)("dashboard page $route by keyboard: $does", async ({ route, at, act }, { dashboard, open }) => {
   await act(handsOn(await open(at?.(made) ?? route)), dashboard, made);
 });
 
-test("of these there is every page of the navigation", () => {
+test("keyboard tests cover every page of the navigation", () => {
   const tried = DOINGS.map(({ route }) => route);
   expect(EVERY_PAGE.filter((path) => !tried.includes(path))).toEqual([]);
 });

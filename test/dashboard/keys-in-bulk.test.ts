@@ -9,7 +9,7 @@ const test = dashboardTest();
 const hashOf = (key: string): string => createHash("sha256").update(key).digest("base64");
 
 describe("all keys of an owner", () => {
-  test("are counted first, then disabled; those of manifests are named and stay", async ({ dashboard, open }) => {
+  test("dashboard counts and disables all keys of an owner except managed ones", async ({ dashboard, open }) => {
     const { call } = dashboard;
     const { apiId } = await call("apis.createApi", { name: "leaked" });
     const keys = [];
@@ -34,7 +34,7 @@ describe("all keys of an owner", () => {
 });
 
 describe("CSV", () => {
-  test("is imported in portions: keys are hashed in the page, refused rows are listed, it goes on where it was cut", async ({
+  test("CSV key import hashes in the browser, lists rejected rows and resumes", async ({
     dashboard,
     open,
     context,
@@ -87,7 +87,7 @@ describe("CSV", () => {
     expect(first).toMatchObject({ name: 'Name 1, "quoted"', externalId: "owner.1" });
   });
 
-  test("is exported by pages, without secrets, and no cell is a formula", async ({ dashboard, open }) => {
+  test("CSV key export has pages without secrets or formulas", async ({ dashboard, open }) => {
     const { apiId } = await dashboard.call("apis.createApi", { name: "exported" });
     const secrets: string[] = [];
     for (const name of ["=cmd|'/c calc'!A1", "+1", "-1", "@SUM(A1)", 'plain, "quoted"']) {

@@ -21,10 +21,7 @@ function watchRequests(page: Page): { sent(): string; requests: Request[] } {
 }
 
 describe("the list of keys", () => {
-  test("finds a key by its name, owner, start and id, and keeps the filter in the address", async ({
-    dashboard,
-    open,
-  }) => {
+  test("key list searches name, owner, start and id and keeps filters in the URL", async ({ dashboard, open }) => {
     const { apiId } = await dashboard.call("apis.createApi", { name: "orders" });
     const { keyId } = await dashboard.call("keys.createKey", {
       apiId,
@@ -62,7 +59,7 @@ describe("the list of keys", () => {
     await expect.poll(() => rows.count()).toBe(1);
   });
 
-  test("finds a pasted key by its hash, and the key itself never leaves the page", async ({ dashboard, open }) => {
+  test("key list searches a pasted key by hash without sending the key", async ({ dashboard, open }) => {
     const { apiId } = await dashboard.call("apis.createApi", { name: "pasted" });
     const { keyId, key } = await dashboard.call("keys.createKey", { apiId, name: "Pasted key", prefix: "live" });
     const page = await open("/keys");
@@ -92,10 +89,7 @@ describe("the list of keys", () => {
     expect(watched.sent()).not.toContain(key.slice(0, -3));
   });
 
-  test("looks for what only resembles a key as an owner, when it is told that it is none", async ({
-    dashboard,
-    open,
-  }) => {
+  test("key list searches a key-like text as owner on request", async ({ dashboard, open }) => {
     const { apiId } = await dashboard.call("apis.createApi", { name: "resembling" });
     const externalId = "user_2NNEqL2nrIRdJ194ndJqAHwEfxC";
     await dashboard.call("keys.createKey", { apiId, name: "Resembling", externalId });
@@ -107,7 +101,7 @@ describe("the list of keys", () => {
     await expect.poll(() => new URL(page.url()).searchParams.get("q")).toBe(externalId);
   });
 
-  test("takes a whole key of any form where it is said to be one", async ({ dashboard, open }) => {
+  test("key list accepts a complete key of any format in the key field", async ({ dashboard, open }) => {
     const { apiId } = await dashboard.call("apis.createApi", { name: "imported" });
     const { migrationId } = await dashboard.call("admin.startImport", { apiId, name: "short keys" });
     const hash = createHash("sha256").update("short pass").digest("base64");
@@ -122,7 +116,7 @@ describe("the list of keys", () => {
     expect(watched.sent()).not.toMatch(/short.?pass/);
   });
 
-  test("says where the browser cannot hash, and sends nothing", async ({ dashboard, open }) => {
+  test("key list explains missing hash support and sends nothing", async ({ dashboard, open }) => {
     const { apiId } = await dashboard.call("apis.createApi", { name: "insecure" });
     const { key } = await dashboard.call("keys.createKey", { apiId });
     const page = await open("/keys");
@@ -135,7 +129,7 @@ describe("the list of keys", () => {
     expect(watched.sent()).not.toContain("hash");
   });
 
-  test("is narrowed by state, credits, manifest, role and permission", async ({ dashboard, open }) => {
+  test("key list filters by state, credits, manifest, role and permission", async ({ dashboard, open }) => {
     const { apiId } = await dashboard.call("apis.createApi", { name: "narrowed" });
     await dashboard.call("permissions.createRole", { name: "narrow-role", permissions: ["narrow.read"] });
     const make = (body: object) => dashboard.call("keys.createKey", { apiId, ...body });
@@ -174,7 +168,7 @@ describe("the list of keys", () => {
     await shows("has-role");
   });
 
-  test("shows hostile names and owners as the texts that they are", async ({ dashboard, open }) => {
+  test("key list shows hostile names and owners as text", async ({ dashboard, open }) => {
     const { apiId } = await dashboard.call("apis.createApi", { name: HOSTILE });
     const { keyId } = await dashboard.call("keys.createKey", { apiId, name: HOSTILE, meta: { [HOSTILE]: HOSTILE } });
     await inDatabase(dashboard, "update keys set owner_id = $1 where id = $2", [HOSTILE, keyId]);
@@ -186,19 +180,19 @@ describe("the list of keys", () => {
     expect(await page.evaluate(() => document.querySelectorAll("main script").length)).toBe(0);
   });
 
-  test.for(["light", "dark"] as const)("is accessible in %s", async (colorScheme, { open }) => {
+  test.for(["light", "dark"] as const)("key list is accessible in the %s theme", async (colorScheme, { open }) => {
     const page = await open("/keys", { colorScheme });
     await page.getByText("has-credits").waitFor();
     await expectAccessible(page);
   });
 
-  test.for([375, 1920])("fits %d px", async (width, { open }) => {
+  test.for([375, 1920])("key list fits %d px", async (width, { open }) => {
     const page = await open("/keys", { width });
     await page.getByText("has-credits").waitFor();
     await expectNoSideways(page);
   });
 
-  test("tells a stranger to sign in, and asks for nothing", async ({ dashboard }) => {
+  test("key list asks an unauthenticated user to sign in and sends no request", async ({ dashboard }) => {
     const context = await dashboard.browser.newContext();
     const page = await context.newPage();
     const watched = watchRequests(page);

@@ -26,7 +26,7 @@ async function aRole({ call }: Dashboard, granted: readonly string[] = ["read"])
 const cellOf = (page: Page, slug: string, role: string) => page.getByRole("gridcell", { name: `${slug}, ${role}:` });
 
 describe("the matrix", () => {
-  test("is changed by marking cells, reviewing the difference and saving it", async ({ dashboard, open }) => {
+  test("permission matrix changes cells, reviews the difference and saves", async ({ dashboard, open }) => {
     const { name, slug, slugs, path } = await aRole(dashboard);
     const page = await open(path);
     await cellOf(page, slug("write"), name).click();
@@ -43,7 +43,7 @@ describe("the matrix", () => {
     await page.getByRole("gridcell", { name: `${slug("read")}, ${name}: not granted` }).waitFor();
   });
 
-  test("a cell that is marked twice is as before", async ({ dashboard, open }) => {
+  test("permission matrix cell toggled twice is unchanged", async ({ dashboard, open }) => {
     const { name, slug, path } = await aRole(dashboard);
     const page = await open(path);
     await cellOf(page, slug("write"), name).click();
@@ -53,7 +53,7 @@ describe("the matrix", () => {
     expect(await review.getAttribute("title")).toBe("Nothing is marked.");
   });
 
-  test("is worked with by keys alone", async ({ dashboard, open }) => {
+  test("permission matrix is operable by keyboard", async ({ dashboard, open }) => {
     const { name, slug, slugs, path } = await aRole(dashboard);
     const page = await open(path);
     await cellOf(page, slug("read"), name).focus();
@@ -74,7 +74,7 @@ describe("the matrix", () => {
     expect(await slugs()).toEqual([slug("read"), slug("write")]);
   });
 
-  test("of two people that change a role at once, the second is shown what the first did, and loses nothing of it", async ({
+  test("permission matrix shows concurrent changes of a role without losing any", async ({
     dashboard,
     open,
     faults,
@@ -102,7 +102,7 @@ describe("the matrix", () => {
     expect(await slugs()).toEqual([slug("write")]);
   });
 
-  test("is left only when the person says so while something is marked", async ({ dashboard, open }) => {
+  test("permission matrix warns before leaving with unsaved changes", async ({ dashboard, open }) => {
     const { name, slug, path } = await aRole(dashboard);
     const page = await open(path);
     await cellOf(page, slug("write"), name).click();
@@ -115,10 +115,7 @@ describe("the matrix", () => {
     await page.getByRole("heading", { name: "Identities" }).waitFor();
   });
 
-  test("a thousand permissions by a hundred roles are read as they are scrolled, and few are in the document", async ({
-    dashboard,
-    open,
-  }) => {
+  test("permission matrix of 1,000 by 100 loads on scroll with a small DOM", async ({ dashboard, open }) => {
     const slugs = Array.from({ length: 1000 }, (_, i) => `many.p${String(i).padStart(4, "0")}`);
     for (let i = 0; i < 100; i += 1) {
       const permissions = slugs.filter((_, at) => (at + i) % 10 === 0);
@@ -144,8 +141,8 @@ describe("the matrix", () => {
   });
 });
 
-describe("what a manifest manages", () => {
-  test("is locked, and shows the manifest and the YAML to change", async ({ open }) => {
+describe("managed roles", () => {
+  test("managed role is locked in the matrix and shows its manifest and YAML", async ({ open }) => {
     const page = await open("/permissions?roles=orders.editor");
     const head = page.getByRole("columnheader", { name: "orders.editor" });
     await head.click();
@@ -158,7 +155,7 @@ describe("what a manifest manages", () => {
     expect(await save.getAttribute("title")).toBe("A manifest manages it: change it there.");
   });
 
-  test("and a change that is tried nevertheless says where it belongs", async ({ dashboard, open, faults }) => {
+  test("rejected change of a managed role names its manifest", async ({ dashboard, open, faults }) => {
     faults.expect(/409/);
     const { roleId, name, slug, path } = await aRole(dashboard);
     const page = await open(path);
@@ -186,7 +183,7 @@ describe("what a manifest manages", () => {
 });
 
 describe("roles and permissions", () => {
-  test("are made, renamed and deleted, with where they are used", async ({ dashboard, open }) => {
+  test("dashboard creates, renames and deletes roles and permissions and shows usage", async ({ dashboard, open }) => {
     const unique = randomBytes(3).toString("hex");
     const [slug, maker, renamed] = [`made.${unique}`, `maker-${unique}`, `maker-${unique}-2`];
     const { apiId } = await dashboard.call("apis.createApi", { name: "uses" });
@@ -230,7 +227,7 @@ describe("roles and permissions", () => {
     expect(asked).not.toContain("/v2/permissions.getRole");
   });
 
-  test("of a role the manifest is shown, ready to apply", async ({ dashboard, open }) => {
+  test("dashboard shows the manifest of a role ready to apply", async ({ dashboard, open }) => {
     const { name, slug, path } = await aRole(dashboard);
     const page = await open(path);
     await page.getByRole("columnheader", { name }).click();
@@ -241,8 +238,8 @@ describe("roles and permissions", () => {
   });
 });
 
-describe("for each role of persons", () => {
-  test.for(["viewer", "operator"] as const)("%s", async (role, { dashboard, open }) => {
+describe("for each dashboard role", () => {
+  test.for(["viewer", "operator"] as const)("permission pages for a %s", async (role, { dashboard, open }) => {
     const { name, slug, slugs, path } = await aRole(dashboard);
     const page = await open(path, { role });
     await cellOf(page, slug("write"), name).click();
@@ -260,7 +257,7 @@ describe("for each role of persons", () => {
   });
 });
 
-test("a lost connection says so, and what was marked can be saved once it is back", async ({
+test("permission matrix keeps marked changes during a lost connection", async ({
   dashboard,
   open,
   context,
@@ -282,18 +279,21 @@ test("a lost connection says so, and what was marked can be saved once it is bac
   expect(await slugs()).toEqual([slug("read"), slug("write")]);
 });
 
-test.for(["light", "dark"] as const)("is accessible in %s", async (colorScheme, { dashboard, open }) => {
-  const { name, slug, path } = await aRole(dashboard);
-  const page = await open(path, { colorScheme });
-  await cellOf(page, slug("write"), name).click();
-  await cellOf(page, slug("read"), name).click();
-  await expectAccessible(page);
-  await page.getByRole("button", { name: "Review 2 changes" }).click();
-  await page.getByText(`+ ${slug("write")}`).waitFor();
-  await expectAccessible(page);
-});
+test.for(["light", "dark"] as const)(
+  "permission pages are accessible in the %s theme",
+  async (colorScheme, { dashboard, open }) => {
+    const { name, slug, path } = await aRole(dashboard);
+    const page = await open(path, { colorScheme });
+    await cellOf(page, slug("write"), name).click();
+    await cellOf(page, slug("read"), name).click();
+    await expectAccessible(page);
+    await page.getByRole("button", { name: "Review 2 changes" }).click();
+    await page.getByText(`+ ${slug("write")}`).waitFor();
+    await expectAccessible(page);
+  },
+);
 
-test.for([375, 768, 1280, 1920])("fits %d px", async (width, { dashboard, open }) => {
+test.for([375, 768, 1280, 1920])("permission pages fit %d px", async (width, { dashboard, open }) => {
   const { name, slug, path } = await aRole(dashboard);
   const page = await open(path, { width });
   await cellOf(page, slug("read"), name).waitFor();

@@ -29,7 +29,7 @@ if (TAKES) {
 }
 
 describe.each(PAGES)("$label", ({ path, label }) => {
-  test("is the page that its picture shows", async ({ open }) => {
+  test("documentation screenshot matches its page", async ({ open }) => {
     const page = await open(`${path}${searches.get(path) ?? ""}`, { width: 1280, height: 720 });
     expect(await page.title()).toBe(`${label} · Postern`);
     if (!TAKES) return;
@@ -38,10 +38,10 @@ describe.each(PAGES)("$label", ({ path, label }) => {
     await takePicture(page, path.slice(1).replaceAll("/", "-"));
   });
 
-  test("has a section in the document", () => expect(TEXT).toContain(`\n## ${label}\n`));
+  test("documented page has a section in the document", () => expect(TEXT).toContain(`\n## ${label}\n`));
 });
 
-test("the document shows pictures that are there, are small, and are of pages that there are", () => {
+test("documentation screenshots exist, are small and show existing pages", () => {
   const names = [...TEXT.matchAll(/\]\(pictures\/([\w-]+)\.webp\)/g)].map(([, name]) => name ?? "");
   expect(names.length).toBeGreaterThan(0);
   for (const name of names) {

@@ -21,7 +21,7 @@ async function editPolicy({ manifests }: Dashboard, edit: (text: string) => stri
 }
 
 describe("policies and pods", () => {
-  test("the list says how the gates of each policy stand, and opens it", async ({ dashboard, open }) => {
+  test("policy list shows the gate state of each policy and opens its page", async ({ dashboard, open }) => {
     const policy = await managedPolicy(dashboard);
     const page = await open("/policies");
     const row = page.getByRole("row").filter({ hasText: policy.name });
@@ -36,10 +36,7 @@ describe("policies and pods", () => {
     await page.getByRole("table", { name: "Pods" }).getByText("current").waitFor();
   });
 
-  test("a change of the manifest is seen to arrive, and Audit mode counts what it would refuse, by rule", async ({
-    dashboard,
-    open,
-  }) => {
+  test("policy page shows manifest changes and Audit rejections by rule live", async ({ dashboard, open }) => {
     const policy = await managedPolicy(dashboard);
     const page = await open(`/policies/${policy.policyId}`);
     await page.getByText(`${policy.generation}, version ${policy.version}`).waitFor();
@@ -56,10 +53,7 @@ describe("policies and pods", () => {
     await expectAccessible(page);
   });
 
-  test("a thousand policies stay quick: the first row is there at once, and scrolling has no long task", async ({
-    dashboard,
-    open,
-  }) => {
+  test("policy list of 1,000 policies loads and scrolls without long tasks", async ({ dashboard, open }) => {
     const { apiId } = await dashboard.call("apis.createApi", { name: "many" });
     for (let at = 0; at < 1_000; at += 50) {
       await Promise.all(
@@ -105,20 +99,20 @@ describe("policies and pods", () => {
     expect(longest).toBeLessThan(500);
   }, 120_000);
 
-  test.for([375, 768, 1920])("fits %d px", async (width, { dashboard, open }) => {
+  test.for([375, 768, 1920])("policy pages fit %d px", async (width, { dashboard, open }) => {
     const policy = await managedPolicy(dashboard);
     const page = await open(`/policies/${policy.policyId}`, { width });
     await page.getByRole("heading", { name: "Pods" }).waitFor();
     await expectNoSideways(page);
   });
 
-  test.for(["viewer", "operator"] as const)("is readable for a %s", async (role, { dashboard, open }) => {
+  test.for(["viewer", "operator"] as const)("policy pages are readable for a %s", async (role, { dashboard, open }) => {
     const policy = await managedPolicy(dashboard);
     const page = await open(`/policies?search=${encodeURIComponent(policy.name)}`, { role });
     await page.getByText(policy.name).waitFor();
   });
 
-  test("a policy that does not exist says so", async ({ open, faults }) => {
+  test("page of a missing policy says so", async ({ open, faults }) => {
     faults.expect(/404/);
     const page = await open("/policies/pol_0000000000000000");
     await page.getByText(/There is no policy pol_0000000000000000/).waitFor();

@@ -19,7 +19,10 @@ async function aNamespace({ call }: Dashboard, limits: Readonly<Record<string, n
 }
 
 describe("namespaces", () => {
-  test("are made, found and deleted with the name typed", async ({ dashboard, open }) => {
+  test("dashboard creates, finds and deletes rate limit namespaces with typed confirmation", async ({
+    dashboard,
+    open,
+  }) => {
     const page = await open("/ratelimits");
     await page.getByRole("button", { name: "Create a namespace" }).click();
     await page.getByLabel("Name", { exact: true }).fill("email.outbound");
@@ -37,7 +40,7 @@ describe("namespaces", () => {
     expect(await dashboard.call("admin.listNamespaces", { search: "email.outbound" })).toEqual([]);
   });
 
-  test("one that a manifest manages is locked, and says where it is changed", async ({ open }) => {
+  test("managed rate limit namespace is locked and names its manifest", async ({ open }) => {
     const page = await open("/ratelimits?search=public-api");
     await page.getByText("RatelimitNamespace shop/public-api").waitFor();
     await page.getByRole("link", { name: "public-api" }).click();
@@ -48,7 +51,7 @@ describe("namespaces", () => {
 });
 
 describe("overrides", () => {
-  test("are set, changed and deleted", async ({ dashboard, open }) => {
+  test("dashboard creates, updates and deletes overrides", async ({ dashboard, open }) => {
     const { name, path } = await aNamespace(dashboard);
     const page = await open(path);
     await page.getByRole("button", { name: "Set an override" }).click();
@@ -74,7 +77,7 @@ describe("overrides", () => {
     expect(await stored()).toEqual([]);
   });
 
-  test("one of a manifest is locked, and shows the YAML of what was entered", async ({ dashboard, open }) => {
+  test("managed override is locked and shows the YAML of the entered values", async ({ dashboard, open }) => {
     const [namespace] = await dashboard.call("admin.listNamespaces", { search: "public-api" });
     const page = await open(`/ratelimits/${namespace?.id}`);
     await page.getByRole("row", { name: /premium_/ }).click();
@@ -86,11 +89,7 @@ describe("overrides", () => {
     expect(await dialog.getByRole("button", { name: "Delete" }).getAttribute("title")).toContain("A manifest");
   });
 
-  test("a change of what an operator took over meanwhile says where it belongs", async ({
-    dashboard,
-    open,
-    faults,
-  }) => {
+  test("override form rejected after management starts names the manifest", async ({ dashboard, open, faults }) => {
     faults.expect(/409/);
     const { name, path } = await aNamespace(dashboard, { acme: 5 });
     const page = await open(path);
@@ -113,7 +112,7 @@ describe("overrides", () => {
     await dialog.getByText(/^spec:\s+limit: 9\s+duration: 1h/).waitFor();
   });
 
-  test("of one the manifest is shown with that of its namespace", async ({ dashboard, open }) => {
+  test("dashboard shows the manifest of an override with its namespace", async ({ dashboard, open }) => {
     const { name, path } = await aNamespace(dashboard, { "a b*": 5 });
     const page = await open(path);
     await page.getByRole("row", { name: /a b/ }).click();
@@ -125,7 +124,7 @@ describe("overrides", () => {
 });
 
 describe("the tester", () => {
-  test("says which limit an identifier gets and why, with the others that match", async ({ dashboard, open }) => {
+  test("limit tester shows the limit of an identifier and all matching overrides", async ({ dashboard, open }) => {
     const { name, path } = await aNamespace(dashboard, { "*": 1, "premium_*": 100, "*_eu": 50, premium_7: 7 });
     await dashboard.call("ratelimit.limit", {
       namespace: name,
@@ -155,7 +154,7 @@ describe("the tester", () => {
     expect(remaining).toBe(96);
   });
 
-  test("says when no override matches", async ({ dashboard, open }) => {
+  test("limit tester shows when no override matches", async ({ dashboard, open }) => {
     const { path } = await aNamespace(dashboard, { "premium_*": 100 });
     const page = await open(path);
     await page.getByLabel("Which limit does an identifier get?").fill("free");
@@ -163,7 +162,7 @@ describe("the tester", () => {
   });
 });
 
-test("a viewer sees all of it and changes nothing", async ({ dashboard, open }) => {
+test("rate limit pages are read-only for a viewer", async ({ dashboard, open }) => {
   const { path } = await aNamespace(dashboard, { acme: 5 });
   const page = await open(path, { role: "viewer" });
   const titleOf = (name: string) => page.getByRole("button", { name }).getAttribute("title");
@@ -174,7 +173,7 @@ test("a viewer sees all of it and changes nothing", async ({ dashboard, open }) 
   );
 });
 
-test("a lost connection keeps what was typed", async ({ dashboard, open, context, faults }) => {
+test("override form keeps its input while the connection is lost", async ({ dashboard, open, context, faults }) => {
   faults.expect(/ERR_FAILED/);
   const { name, path } = await aNamespace(dashboard);
   const page = await open(path);
@@ -193,18 +192,21 @@ test("a lost connection keeps what was typed", async ({ dashboard, open, context
   ]);
 });
 
-test.for(["light", "dark"] as const)("is accessible in %s", async (colorScheme, { dashboard, open }) => {
-  const { path } = await aNamespace(dashboard, { "*": 1, acme: 5 });
-  const page = await open(path, { colorScheme });
-  await page.getByLabel("Which limit does an identifier get?").fill("acme");
-  await page.getByText("because of the override for exactly this identifier.").waitFor();
-  await expectAccessible(page);
-  await page.getByRole("row", { name: /acme/ }).click();
-  await page.getByRole("dialog").getByLabel("Limit").waitFor();
-  await expectAccessible(page);
-});
+test.for(["light", "dark"] as const)(
+  "rate limit pages are accessible in the %s theme",
+  async (colorScheme, { dashboard, open }) => {
+    const { path } = await aNamespace(dashboard, { "*": 1, acme: 5 });
+    const page = await open(path, { colorScheme });
+    await page.getByLabel("Which limit does an identifier get?").fill("acme");
+    await page.getByText("because of the override for exactly this identifier.").waitFor();
+    await expectAccessible(page);
+    await page.getByRole("row", { name: /acme/ }).click();
+    await page.getByRole("dialog").getByLabel("Limit").waitFor();
+    await expectAccessible(page);
+  },
+);
 
-test.for([375, 768, 1280, 1920])("fits %d px", async (width, { dashboard, open }) => {
+test.for([375, 768, 1280, 1920])("rate limit pages fit %d px", async (width, { dashboard, open }) => {
   const { path } = await aNamespace(dashboard, { [`${"long".repeat(100)}*`]: 5 });
   const page = await open(path, { width });
   await page.getByText(/^longlong/).waitFor();

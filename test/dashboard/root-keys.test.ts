@@ -17,10 +17,7 @@ const statusOf = async ({ url }: Dashboard, rootKey: string): Promise<number> =>
 };
 
 describe("a new root key", () => {
-  test("is chosen in words, shown once, works by its command line, and is gone when the dialog closes", async ({
-    dashboard,
-    open,
-  }) => {
+  test("root key form shows a working key once and discards it on close", async ({ dashboard, open }) => {
     const page = await open("/root-keys");
     await page.getByRole("button", { name: "Create a root key" }).click();
     await page.getByLabel("Name", { exact: true }).fill("billing of customers");
@@ -56,7 +53,7 @@ describe("a new root key", () => {
     });
   });
 
-  test("of a preset is for the API that was chosen", async ({ dashboard, open }) => {
+  test("root key preset applies to the chosen API", async ({ dashboard, open }) => {
     const { apiId } = await dashboard.call("apis.createApi", { name: "the chosen one" });
     const page = await open("/root-keys");
     await page.getByRole("button", { name: "Create a root key" }).click();
@@ -70,7 +67,7 @@ describe("a new root key", () => {
 });
 
 describe("a root key", () => {
-  test("is disabled, enabled, changed and revoked with its name typed", async ({ dashboard, open }) => {
+  test("dashboard disables, enables, updates and revokes a root key", async ({ dashboard, open }) => {
     const { rootKey, rootKeyId } = await make(dashboard, "to be revoked");
     const page = await open(`/root-keys?rootKey=${rootKeyId}`);
     await page.getByRole("button", { name: "Disable", exact: true }).click();
@@ -91,7 +88,7 @@ describe("a root key", () => {
     expect(await statusOf(dashboard, rootKey)).toBe(401);
   });
 
-  test("is rotated, and both name the other", async ({ dashboard, open }) => {
+  test("dashboard rotates a root key and links old and new one", async ({ dashboard, open }) => {
     const { rootKey, rootKeyId } = await make(dashboard, "to be rotated");
     const page = await open(`/root-keys?rootKey=${rootKeyId}`);
     await page.getByRole("button", { name: "Rotate" }).click();
@@ -107,7 +104,7 @@ describe("a root key", () => {
     await page.getByText("Replaces").waitFor();
   });
 
-  test("that somebody else changed meanwhile is not changed again", async ({ dashboard, open, faults }) => {
+  test("root key form rejects a change after a concurrent update", async ({ dashboard, open, faults }) => {
     faults.expect(/409/);
     const { rootKeyId } = await make(dashboard, "edited by two");
     const page = await open(`/root-keys?rootKey=${rootKeyId}`);
@@ -119,7 +116,7 @@ describe("a root key", () => {
     expect(await dashboard.call("admin.getRootKey", { rootKeyId })).toMatchObject({ name: "edited by two" });
   });
 
-  test("with a hostile name is shown as text", async ({ dashboard, open }) => {
+  test("root key page shows a hostile name as text", async ({ dashboard, open }) => {
     await make(dashboard, HOSTILE);
     await make(dashboard, "😀".repeat(255));
     const page = await open("/root-keys?search=onerror");
@@ -132,7 +129,7 @@ describe("a root key", () => {
 });
 
 test.for(["viewer", "operator"] as const)(
-  "a %s sees root keys, cannot change them, and is told why",
+  "root key page is read-only for a %s with a reason",
   async (role, { dashboard, open }) => {
     const { rootKeyId } = await make(dashboard, `seen by a ${role}`);
     const page = await open(`/root-keys?rootKey=${rootKeyId}`, { role });
@@ -145,7 +142,7 @@ test.for(["viewer", "operator"] as const)(
   },
 );
 
-test("a list of 2,000 is read page by page", async ({ dashboard, open }) => {
+test("root key list of 2,000 is loaded page by page", async ({ dashboard, open }) => {
   const [{ rootKeyId } = { rootKeyId: "" }] = await dashboard.call("admin.listRootKeys", { limit: 1 });
   await inDatabase(
     dashboard,
@@ -163,7 +160,7 @@ test("a list of 2,000 is read page by page", async ({ dashboard, open }) => {
 });
 
 test.for(["light", "dark"] as const)(
-  "is accessible in %s, with its dialogs",
+  "root key pages and dialogs are accessible in the %s theme",
   async (colorScheme, { dashboard, open }) => {
     const { rootKeyId } = await make(dashboard, `accessible in ${colorScheme}`);
     const page = await open(`/root-keys?rootKey=${rootKeyId}`, { colorScheme });
@@ -175,7 +172,7 @@ test.for(["light", "dark"] as const)(
   },
 );
 
-test.for([375, 1920])("fits %d px", async (width, { open }) => {
+test.for([375, 1920])("root key pages fit %d px", async (width, { open }) => {
   const page = await open("/root-keys", { width });
   await page.getByRole("row").nth(1).waitFor();
   await expectNoSideways(page);
@@ -188,7 +185,7 @@ test.for([
   { name: "a lost connection", status: 0, says: "Check the connection" },
   { name: "a refusal", status: 403, says: "An admin of the workspace can give you a role" },
   { name: "an expired session", status: 401, says: "ended" },
-])("$name says what to do", async ({ status, says }, { open, context, faults }) => {
+])("root key page shows advice for $name", async ({ status, says }, { open, context, faults }) => {
   faults.expect(/./);
   const page = await open("/root-keys");
   await context.route("**/v2/admin.createRootKey", (route) =>

@@ -51,7 +51,7 @@ const choose = async (page: Page, workspace: string, item: string): Promise<void
 };
 
 describe("the settings", () => {
-  test("have each bound with its value, default and unit", async ({ dashboard, open }) => {
+  test("settings page shows each limit with value, default and unit", async ({ dashboard, open }) => {
     const { bounds } = await dashboard.call("admin.getSettings", {});
     const page = await open("/settings");
     const table = page.getByRole("table", { name: "Bounds of queries of usage" });
@@ -70,7 +70,7 @@ describe("the settings", () => {
     await expectAccessible(page);
   });
 
-  test("say at the field what is wrong, show what changes, and are saved once", async ({ dashboard, open }) => {
+  test("settings form validates fields, shows changes and saves once", async ({ dashboard, open }) => {
     const id = await idOf(dashboard, "default");
     const page = await open("/settings");
     await page.getByRole("button", { name: "Change the bounds" }).click();
@@ -116,7 +116,7 @@ describe("the settings", () => {
     expect(await stored(dashboard, id)).toMatchObject({ queries: null, timeout: null });
   });
 
-  test("switch usage off and on by keyboard alone, and say what off means", async ({ dashboard, open, faults }) => {
+  test("settings page disables and enables usage by keyboard", async ({ dashboard, open, faults }) => {
     // The page of usage is refused then.
     faults.expect(/status of 412/);
     const id = await idOf(dashboard, "default");
@@ -153,7 +153,7 @@ describe("the settings", () => {
     expect(await stored(dashboard, id)).toMatchObject({ analytics: true });
   });
 
-  test("set the quota, and warn of one that refuses the page itself", async ({ dashboard, open }) => {
+  test("settings page sets the quota and warns of one that blocks the page", async ({ dashboard, open }) => {
     const id = await idOf(dashboard, "default");
     const page = await open("/settings");
     await page.getByRole("button", { name: "Change the quota" }).click();
@@ -184,7 +184,7 @@ describe("the settings", () => {
     expect(await stored(dashboard, id)).toMatchObject({ quota: null });
   });
 
-  test("of another workspace are its own", async ({ dashboard, open }) => {
+  test("settings page shows the values of the selected workspace", async ({ dashboard, open }) => {
     const id = await makeWorkspace(dashboard, "second-one");
     const page = await open(`/settings?workspace=${id}`);
     await page.getByText(id).waitFor();
@@ -198,7 +198,7 @@ describe("the settings", () => {
   });
 
   test.for(["viewer", "operator"] as const)(
-    "are read by a %s, who has no control and is told what is missing",
+    "settings page is read-only for a %s and names the missing role",
     async (role, { open }) => {
       const page = await open("/settings", { role });
       await rowOf(page, "Queries per hour").getByText("1,000 queries").first().waitFor();
@@ -209,7 +209,7 @@ describe("the settings", () => {
     },
   );
 
-  test("let an admin of one workspace switch its usage, and bound nothing", async ({ dashboard, open }) => {
+  test("settings page lets a workspace admin switch usage but not change limits", async ({ dashboard, open }) => {
     const id = await idOf(dashboard, "default");
     const page = await open("/settings", { roleIn: "default" });
     const buttons = page.getByRole("main").getByRole("button");
@@ -224,7 +224,7 @@ describe("the settings", () => {
   });
 });
 
-test("every dialog fits a phone, and is accessible in the dark", async ({ dashboard, open }) => {
+test("every settings dialog fits a phone and is accessible in the dark theme", async ({ dashboard, open }) => {
   await makeWorkspace(dashboard, "of-dialogs");
   const how = { width: 375, colorScheme: "dark" } as const;
   const closed = async (page: Page): Promise<void> => {
@@ -251,7 +251,7 @@ test("every dialog fits a phone, and is accessible in the dark", async ({ dashbo
 });
 
 describe("a change that fails", () => {
-  test("for the connection or the session keeps what was typed, and is sent again", async ({
+  test("settings form keeps its input after a connection or session loss", async ({
     dashboard,
     open,
     context,
@@ -279,7 +279,7 @@ describe("a change that fails", () => {
     await dashboard.call("admin.updateBounds", { queriesPerHour: null });
   });
 
-  test("for a role that was taken away says whom to ask", async ({ dashboard, open, faults }) => {
+  test("settings form rejected for a lost role names whom to ask", async ({ dashboard, open, faults }) => {
     faults.expect(/status of 403/);
     const id = await makeWorkspace(dashboard, "role-taken");
     const page = await open("/settings", { roleIn: "role-taken" });
@@ -294,11 +294,7 @@ describe("a change that fails", () => {
 });
 
 describe("workspaces", () => {
-  test("are made, found and chosen; a name that is taken or impossible is said at the field", async ({
-    dashboard,
-    open,
-    faults,
-  }) => {
+  test("dashboard creates, finds and selects workspaces and validates names", async ({ dashboard, open, faults }) => {
     faults.expect(/status of 409/);
     const page = await open("/workspaces");
     await page.getByRole("button", { name: "Create a workspace" }).click();
@@ -335,7 +331,7 @@ describe("workspaces", () => {
     expect(await page.getByRole("combobox", { name: "Workspace" }).inputValue()).toBe(id);
   });
 
-  test("are renamed, but for default", async ({ dashboard, open }) => {
+  test("dashboard renames workspaces except the default one", async ({ dashboard, open }) => {
     const id = await makeWorkspace(dashboard, "before-it");
     const page = await open(`/workspaces?search=${id}`);
     await choose(page, "before-it", "Rename");
@@ -361,10 +357,7 @@ describe("workspaces", () => {
     expect(await rename.getAttribute("aria-disabled")).toBe("true");
   });
 
-  test("are disabled with the name typed, which stops root keys and keys, and enabled again", async ({
-    dashboard,
-    open,
-  }) => {
+  test("dashboard disables a workspace with its keys and enables it again", async ({ dashboard, open }) => {
     const id = await makeWorkspace(dashboard, "to-stop");
     const pool = createPool(dashboard.databaseUrl, { connectionsMax: 1 });
     const make = (name: string, permissions: readonly string[]) =>
@@ -420,7 +413,7 @@ describe("workspaces", () => {
     expect((await call("keys.verifyKey", { key })).data).toMatchObject({ code: "VALID" });
   });
 
-  test("get a quota from the list", async ({ dashboard, open }) => {
+  test("dashboard sets a workspace quota from the list", async ({ dashboard, open }) => {
     const id = await makeWorkspace(dashboard, "metered");
     const page = await open(`/workspaces?search=${id}`);
     await choose(page, "metered", "Change the quota");
@@ -432,7 +425,7 @@ describe("workspaces", () => {
     expect(await stored(dashboard, id)).toMatchObject({ quota: 0 });
   });
 
-  test("with hostile names are shown as text", async ({ dashboard, open }) => {
+  test("workspace list shows hostile names as text", async ({ dashboard, open }) => {
     const id = await makeWorkspace(dashboard, "hostile");
     const long = await makeWorkspace(dashboard, "long");
     const rename = "update workspaces set name = $2 where id = $1";
@@ -457,7 +450,7 @@ describe("workspaces", () => {
   });
 
   test.for(["viewer", "operator", "admin"] as const)(
-    "are not asked for by a %s of one workspace, who is told what is missing",
+    "workspace list is not loaded for a %s of one workspace",
     async (role, { open }) => {
       const page = await open("/workspaces", { role, roleIn: "default" });
       await page.getByText("installation.*.read_workspace").waitFor();
@@ -467,7 +460,7 @@ describe("workspaces", () => {
   );
 });
 
-describe("a person who would be locked out", () => {
+describe("a user who would be locked out", () => {
   // What other tests made would be other workspaces to go to.
   beforeEach<{ dashboard: Dashboard }>(async ({ dashboard }) => {
     await inDatabase(dashboard, "update workspaces set enabled = (name = 'default'), quota_per_minute = null");
@@ -476,7 +469,7 @@ describe("a person who would be locked out", () => {
     await inDatabase(dashboard, "update workspaces set enabled = true, quota_per_minute = null");
   });
 
-  test("of the last workspace is told before, and nothing is asked", async ({ dashboard, open }) => {
+  test("dashboard blocks closing the last workspace before sending a request", async ({ dashboard, open }) => {
     const id = await idOf(dashboard, "default");
     const page = await open("/workspaces?search=default");
     await choose(page, "default", "Disable");
@@ -490,7 +483,7 @@ describe("a person who would be locked out", () => {
     { item: "Disable", field: /to confirm/, text: "default", button: "Disable the workspace" },
     { item: "Change the quota", field: /Requests per minute/, text: "0", button: "Save" },
   ])(
-    "of the last one is refused by the server when the page does not know it: $item",
+    "server rejects closing the last workspace: $item",
     async ({ item, field, text, button }, { dashboard, open, faults }) => {
       faults.expect(/status of 409/);
       const id = await idOf(dashboard, "default");
@@ -507,7 +500,7 @@ describe("a person who would be locked out", () => {
     },
   );
 
-  test("of the workspace that the page shows is warned, and goes on in another one", async ({
+  test("dashboard warns before closing its own workspace and opens another one", async ({
     dashboard,
     open,
     faults,
@@ -539,11 +532,7 @@ describe("a person who would be locked out", () => {
     expect(await lastAudit(dashboard, id)).toMatchObject({ name: "Ada (admin)", after: { enabled: true } });
   });
 
-  test("opens the first workspace that is enabled, and a person of a disabled one alone is told who can help", async ({
-    dashboard,
-    open,
-    faults,
-  }) => {
+  test("dashboard opens the first enabled workspace or explains who can help", async ({ dashboard, open, faults }) => {
     faults.expect(/status of 403/);
     await makeWorkspace(dashboard, "zz-open");
     await inDatabase(dashboard, "update workspaces set enabled = (name = 'zz-open')");

@@ -5,7 +5,7 @@ import { dashboardTest } from "./harness.ts";
 const test = dashboardTest();
 
 describe("the shell", () => {
-  test("leads by keyboard alone: past the navigation, and to a page whose title gets the focus", async ({ open }) => {
+  test("dashboard shell supports the keyboard, with skip link and title focus", async ({ open }) => {
     const page = await open("/identities");
     const focused = () => page.evaluate(() => document.activeElement?.textContent ?? "");
     await page.keyboard.press("Tab");
@@ -22,7 +22,7 @@ describe("the shell", () => {
     expect(await page.title()).toMatch(/ · Postern$/);
   });
 
-  test("tells an address that leads nowhere, and the navigation still works", async ({ open }) => {
+  test("dashboard shell shows an unknown URL and keeps the navigation", async ({ open }) => {
     const page = await open("/no/such/page");
     await page.getByRole("heading", { name: "No such page" }).waitFor();
     await page.getByRole("link", { name: "Go to the first page" }).click();
@@ -30,7 +30,7 @@ describe("the shell", () => {
     await expectAccessible(page);
   });
 
-  test("remembers the theme that was chosen, over that of the system", async ({ open }) => {
+  test("dashboard shell remembers the chosen theme", async ({ open }) => {
     const page = await open("/identities", { colorScheme: "light" });
     const background = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
     const light = await background();
@@ -46,7 +46,7 @@ describe("the shell", () => {
     expect(await background()).toBe(dark);
   });
 
-  test("folds its navigation away where there is no room", async ({ open }) => {
+  test("dashboard shell collapses the navigation on small screens", async ({ open }) => {
     const page = await open("/identities", { width: 800 });
     const navigation = page.getByRole("navigation", { name: "Pages" });
     expect(await navigation.isVisible()).toBe(false);
@@ -57,7 +57,7 @@ describe("the shell", () => {
     await navigation.waitFor({ state: "hidden" });
   });
 
-  test("says that the connection is lost and since when, keeps what it shows, and recovers", async ({
+  test("dashboard shell shows a lost connection, keeps data and recovers", async ({
     open,
     context,
     faults,
@@ -78,7 +78,7 @@ describe("the shell", () => {
     await page.getByText("The server has not answered since").waitFor({ state: "detached" });
   });
 
-  test("keeps the page, and what was typed, when the session ends", async ({ open, context, faults }) => {
+  test("dashboard shell keeps the page and its input when the session ends", async ({ open, context, faults }) => {
     faults.expect(/401/);
     const page = await open("/identities");
     const field = page.getByRole("searchbox").first();
@@ -89,7 +89,7 @@ describe("the shell", () => {
     await expectAccessible(page);
   });
 
-  test("says of a page whose file is gone what to do, and others still open", async ({ open, context, faults }) => {
+  test("dashboard shell explains a missing page file while other pages open", async ({ open, context, faults }) => {
     faults.expect(/list-|dynamically imported/);
     await context.route("**/assets/list-*.js", (route) => route.fulfill({ status: 404 }));
     const page = await open("/identities");
@@ -99,7 +99,7 @@ describe("the shell", () => {
   });
 });
 
-test("a page that another site frames stays empty", async ({ dashboard }) => {
+test("dashboard in a cross-site frame stays empty", async ({ dashboard }) => {
   const framed = await (await dashboard.browser.newContext()).newPage();
   await framed.route("http://attacker.test/**", (route) =>
     route.fulfill({ contentType: "text/html", body: `<iframe src="${dashboard.url}/dashboard/"></iframe>` }),

@@ -48,7 +48,7 @@ async function open(path: string) {
 const ada = (groups: readonly string[]) => ({ sub: "ada", claims: { name: "Ada Lovelace", groups } });
 
 describe("with a provider on another site", () => {
-  test("a person comes back to the page that was wanted, signed in", async () => {
+  test("OIDC sign-in returns to the requested dashboard page", async () => {
     idp.person = ada(["platform"]);
     const { context, page } = await open("/identities?search=abc");
     await page.getByRole("link", { name: `Sign in with ${new URL(idp.issuer).host}` }).click();
@@ -64,7 +64,7 @@ describe("with a provider on another site", () => {
     await page.getByRole("button", { name: "Ada Lovelace" }).waitFor();
   });
 
-  test("the way there from every page leads back to it", async () => {
+  test("OIDC sign-in from every dashboard page returns to it", async () => {
     const { page } = await open("/");
     for (const path of [...EVERY_PAGE, "/keys/key_1?workspace=ws_1", "/usage/sql"]) {
       await page.goto(`${dashboard.url}/dashboard${path}`);
@@ -74,7 +74,7 @@ describe("with a provider on another site", () => {
     }
   });
 
-  test("a person without a role sees the groups, and gets in when the file gives one a role", async () => {
+  test("OIDC user without a role sees the groups and enters after a role is granted", async () => {
     idp.person = ada(["strangers", "<b>bold</b>"]);
     const { page } = await open("/");
     await page.getByRole("link", { name: /Sign in with/ }).click();
@@ -92,7 +92,7 @@ describe("with a provider on another site", () => {
       .toBe(1);
   });
 
-  test("a person whose role is taken in the file while a form is open is told so, and can send it when the role is back", async () => {
+  test("form of a user who loses the role is kept until the role returns", async () => {
     const OPERATOR = "groups: {platform: {default: operator}}";
     writeFileSync(rolesFile, OPERATOR);
     onTestFinished(() => writeFileSync(rolesFile, OPERATOR));
@@ -130,7 +130,7 @@ describe("with a provider on another site", () => {
     await page.getByRole("dialog", { name: "typed.by.a.viewer" }).waitFor();
   });
 
-  test("a person who says no is told so, and may try again", async () => {
+  test("canceled OIDC sign-in is shown and can be retried", async () => {
     idp.person = "refuses";
     const { context, page } = await open("/");
     await page.getByRole("link", { name: /Sign in with/ }).click();

@@ -57,11 +57,7 @@ const sessionCookie = async (context: BrowserContext) =>
   (await context.cookies()).find(({ name }) => name === "__Host-postern");
 
 describe("a link", () => {
-  test("signs in, on http of this machine, with a cookie that scripts do not see", async ({
-    dashboard,
-    context,
-    faults,
-  }) => {
+  test("sign-in link sets an HttpOnly cookie on local HTTP", async ({ dashboard, context, faults }) => {
     const link = await linkOf(dashboard, { name: "Ada" });
     const page = await signInBy(link, context);
     expect(await sessionCookie(context)).toMatchObject({
@@ -79,7 +75,7 @@ describe("a link", () => {
     expect(faults.list()).toEqual([]);
   });
 
-  test("is refused the second time, and says what to do", async ({ dashboard }) => {
+  test("used sign-in link is rejected with advice", async ({ dashboard }) => {
     const link = await linkOf(dashboard);
     const [first, second] = [await anotherBrowser(dashboard), await anotherBrowser(dashboard)];
     await signInBy(link, first);
@@ -92,10 +88,7 @@ describe("a link", () => {
     await page.getByText("postern dashboard link").waitFor();
   });
 
-  test("that a person who is signed in opens asks first, and then ends the other session", async ({
-    dashboard,
-    context,
-  }) => {
+  test("sign-in link asks a signed-in user before replacing the session", async ({ dashboard, context }) => {
     const page = await signInBy(await linkOf(dashboard, { name: "Ada" }), context);
     const before = await sessionCookie(context);
     await page.goto(await linkOf(dashboard, { name: "Grace" }));
@@ -107,8 +100,8 @@ describe("a link", () => {
   });
 });
 
-describe("the page to sign in", () => {
-  test("is at every address where no person is signed in, without an error", async ({ dashboard, context, faults }) => {
+describe("the sign-in page", () => {
+  test("sign-in page appears at every URL without a session", async ({ dashboard, context, faults }) => {
     const page = await context.newPage();
     for (const path of ["/", "/identities", "/sign-in", "/no-such-page"]) {
       await page.goto(`${dashboard.url}/dashboard${path}`);
@@ -128,14 +121,14 @@ describe("the page to sign in", () => {
     ["state", "was not begun in this browser"],
     ["denied", "did not let you in"],
     ["token", "was not valid"],
-  ] as const)("explains what %s means", async ([code, text], { dashboard, context }) => {
+  ] as const)("sign-in page explains error %s", async ([code, text], { dashboard, context }) => {
     const page = await context.newPage();
     await page.goto(`${dashboard.url}/dashboard/sign-in?error=${code}`);
     await page.getByRole("alert").filter({ hasText: text }).waitFor();
   });
 
   test.for(["<img src=x onerror=alert(1)>", "constructor", "__proto__", ""])(
-    "shows nothing of %s",
+    "sign-in page ignores error parameter %s",
     async (code, { dashboard, context }) => {
       const page = await context.newPage();
       await page.goto(`${dashboard.url}/dashboard/sign-in?error=${encodeURIComponent(code)}`);
@@ -145,8 +138,8 @@ describe("the page to sign in", () => {
   );
 });
 
-describe("the menu of the person", () => {
-  test("shows who, the roles and the sessions, and signs out", async ({ dashboard, context }) => {
+describe("the user menu", () => {
+  test("user menu shows name, roles and sessions and signs out", async ({ dashboard, context }) => {
     const page = await signInBy(await linkOf(dashboard, { name: "Person", role: "viewer" }), context);
     await page.getByRole("button", { name: "Person" }).click();
     const menu = page.locator(".account");
@@ -161,7 +154,7 @@ describe("the menu of the person", () => {
     await page.getByRole("heading", { name: "Sign in" }).waitFor();
   });
 
-  test("signs out everywhere, by the keyboard alone", async ({ dashboard }) => {
+  test("user menu signs out everywhere by keyboard", async ({ dashboard }) => {
     const [here, there] = [await anotherBrowser(dashboard), await anotherBrowser(dashboard)];
     const one = await signInBy(await linkOf(dashboard, { name: "Twice" }), here);
     const other = await signInBy(await linkOf(dashboard, { name: "Twice" }), there);
@@ -195,7 +188,7 @@ describe("another site", () => {
   const apis = async (dashboard: Dashboard) =>
     (await dashboard.call("admin.listAudit", { event: "api.create" })).length;
 
-  test("sends a form with the session's cookie, and nothing is made", async ({ dashboard, context, faults }) => {
+  test("cross-site form post with the session cookie changes nothing", async ({ dashboard, context, faults }) => {
     faults.expect(/403|another host|favicon/);
     await signInBy(await linkOf(dashboard), context);
     const before = await apis(dashboard);
@@ -213,7 +206,7 @@ describe("another site", () => {
     expect(await apis(dashboard)).toBe(before);
   });
 
-  test("calls by a script, which the browser does not send", async ({ dashboard, context, faults }) => {
+  test("cross-site script call is blocked by the browser", async ({ dashboard, context, faults }) => {
     faults.expect(/CORS|ERR_FAILED|another host|favicon|40[0-9]/);
     await signInBy(await linkOf(dashboard), context);
     const before = await apis(dashboard);
@@ -239,7 +232,7 @@ describe("another site", () => {
     expect(await apis(dashboard)).toBe(before);
   });
 
-  test("cannot show the dashboard in a frame", async ({ dashboard, context, faults }) => {
+  test("dashboard cannot be framed by another site", async ({ dashboard, context, faults }) => {
     faults.expect(/frame-ancestors|another host|favicon|Refused|Framing|policy/i);
     await signInBy(await linkOf(dashboard), context);
     const page = await context.newPage();
@@ -247,7 +240,7 @@ describe("another site", () => {
     await expect.poll(() => page.frames().at(1)?.url()).toMatch(/^chrome-error:/);
   });
 
-  test("signs no person out, and learns nothing of the session", async ({ dashboard, context, faults }) => {
+  test("cross-site page can neither sign a user out nor read the session", async ({ dashboard, context, faults }) => {
     faults.expect(/CORS|ERR_FAILED|another host|favicon|40[0-9]/);
     const mine = await signInBy(await linkOf(dashboard, { name: "Stays" }), context);
     const page = await context.newPage();

@@ -28,8 +28,8 @@ const DETAILS: readonly ((made: Made) => string)[] = [
 ];
 const ADDRESSES = [...EVERY_PAGE.map((path) => () => path), ...DETAILS];
 
-describe("a stranger", () => {
-  test("is led to signing in from every page, and is sent nothing of the store", async ({
+describe("an unauthenticated user", () => {
+  test("unauthenticated user is redirected to sign-in from every page without data", async ({
     dashboard,
     context,
     faults,
@@ -55,7 +55,7 @@ describe("a stranger", () => {
     expect(faults.list()).toEqual([]);
   });
 
-  test("who signs in in another tab finds each page that was wanted", async ({ dashboard, open, context }) => {
+  test("sign-in in another tab restores each requested page", async ({ dashboard, open, context }) => {
     const wanted = ADDRESSES.map((address) => new URL(`${dashboard.url}/dashboard${address(made)}`));
     const page = await context.newPage();
     await page.goto(String(wanted[0]));

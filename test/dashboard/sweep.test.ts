@@ -34,7 +34,7 @@ const unfolded = (page: Page): Promise<void> =>
   });
 
 describe.each(SWEPT)("%s", (path) => {
-  test("is accessible in light and in dark, and is reached by keyboard alone", async ({ open }) => {
+  test("dashboard page is accessible in both themes and by keyboard", async ({ open }) => {
     const page = await open(path);
     await settled(page);
     await expectAccessible(page);
@@ -45,7 +45,7 @@ describe.each(SWEPT)("%s", (path) => {
     await expectAccessible(page);
   });
 
-  test("fits a phone, a tablet and a wide screen", async ({ open }) => {
+  test("dashboard page fits phone, tablet and wide screens", async ({ open }) => {
     const page = await open(path);
     await settled(page);
     await unfolded(page);
@@ -55,7 +55,7 @@ describe.each(SWEPT)("%s", (path) => {
     }
   });
 
-  test("shows a viewer what may be read, without a fault", async ({ open, faults }) => {
+  test("dashboard page shows a viewer readable data without errors", async ({ open, faults }) => {
     // What belongs to the installation is refused to a viewer, and the page says so.
     faults.expect(/\b403\b.*\/v2\/admin\./);
     const page = await open(path, { role: "viewer" });

@@ -65,21 +65,24 @@ async function fill(window: Locator, [label, text]: readonly [string, string]): 
   return field;
 }
 
-test.for(ATTEMPTS)("$window", async ({ window: name, table, typed, send }, { dashboard, open, faults }) => {
-  faults.expect(/\b409\b/);
-  const opening = ALL_WINDOWS.find((one) => one.name === name);
-  if (opening === undefined) throw new Error(`no window of the table is ${name}`);
-  const page = await open(opening.at(made));
-  const { window } = await openWindow(page, opening, made);
-  const field = typed === undefined ? undefined : await fill(window, typed);
-  const before = await field?.inputValue();
-  await inDatabase(dashboard, `update ${table} set manager = 'main/Kind/shop/taken-' || id where manager is null`);
-  try {
-    await window.getByRole("button", { name: send, exact: true }).click();
-    await window.getByText(/is managed by main\/Kind\/shop\/taken-/).waitFor();
-    await window.getByText("Change its manifest instead: a change made here would be undone.").waitFor();
-    expect(await field?.inputValue()).toBe(before);
-  } finally {
-    await inDatabase(dashboard, `update ${table} set manager = null where manager like 'main/Kind/shop/taken-%'`);
-  }
-});
+test.for(ATTEMPTS)(
+  "dialog of an object that became managed: $window",
+  async ({ window: name, table, typed, send }, { dashboard, open, faults }) => {
+    faults.expect(/\b409\b/);
+    const opening = ALL_WINDOWS.find((one) => one.name === name);
+    if (opening === undefined) throw new Error(`no window of the table is ${name}`);
+    const page = await open(opening.at(made));
+    const { window } = await openWindow(page, opening, made);
+    const field = typed === undefined ? undefined : await fill(window, typed);
+    const before = await field?.inputValue();
+    await inDatabase(dashboard, `update ${table} set manager = 'main/Kind/shop/taken-' || id where manager is null`);
+    try {
+      await window.getByRole("button", { name: send, exact: true }).click();
+      await window.getByText(/is managed by main\/Kind\/shop\/taken-/).waitFor();
+      await window.getByText("Change its manifest instead: a change made here would be undone.").waitFor();
+      expect(await field?.inputValue()).toBe(before);
+    } finally {
+      await inDatabase(dashboard, `update ${table} set manager = null where manager like 'main/Kind/shop/taken-%'`);
+    }
+  },
+);

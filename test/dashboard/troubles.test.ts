@@ -157,47 +157,50 @@ const TROUBLES: readonly Trouble[] = [
 const textOf = (field: Locator): Promise<string> =>
   field.evaluate((element) => (element as HTMLInputElement).value ?? element.textContent ?? "");
 
-describe("a page says what to do when a trouble begins, keeps what was typed, and goes on", () => {
-  test.for(TYPINGS)("$route", async (typing, { dashboard, open, context, faults }) => {
-    const { route, at, begin, more, send, typed: [first, letter] = ["typed-", "x"] } = typing;
-    const page = await open(at?.(made) ?? route);
-    await begin?.(page);
-    const field = typing.field?.(page);
-    const go = async (): Promise<void> => {
-      await field?.focus();
-      await page.keyboard.press("Control+End");
-      if (field !== undefined) await page.keyboard.type(letter);
-      if (send !== undefined) await press(send)(page);
-    };
-    if (field !== undefined && send !== undefined && begin !== undefined) await field.fill(first);
-    await more?.(page);
-    for (const problem of TROUBLES) {
-      faults.expect(problem.fault);
-      const end = await problem.begin({ dashboard, context, isForm: begin !== undefined });
-      try {
-        const before = field === undefined ? "" : await textOf(field);
-        await go();
-        await (begin === undefined ? page : page.getByRole("dialog")).getByText(problem.says).first().waitFor();
-        if (problem.hasWayIn)
-          await page
-            .getByRole("link", { name: /[Ss]ign in.* in another tab/ })
-            .first()
-            .waitFor();
-        if (field !== undefined) expect(await textOf(field), problem.name).toBe(`${before}${letter}`);
-      } finally {
-        await end();
+describe("a page during a failure", () => {
+  test.for(TYPINGS)(
+    "dashboard page shows advice, keeps input and recovers: $route",
+    async (typing, { dashboard, open, context, faults }) => {
+      const { route, at, begin, more, send, typed: [first, letter] = ["typed-", "x"] } = typing;
+      const page = await open(at?.(made) ?? route);
+      await begin?.(page);
+      const field = typing.field?.(page);
+      const go = async (): Promise<void> => {
+        await field?.focus();
+        await page.keyboard.press("Control+End");
+        if (field !== undefined) await page.keyboard.type(letter);
+        if (send !== undefined) await press(send)(page);
+      };
+      if (field !== undefined && send !== undefined && begin !== undefined) await field.fill(first);
+      await more?.(page);
+      for (const problem of TROUBLES) {
+        faults.expect(problem.fault);
+        const end = await problem.begin({ dashboard, context, isForm: begin !== undefined });
+        try {
+          const before = field === undefined ? "" : await textOf(field);
+          await go();
+          await (begin === undefined ? page : page.getByRole("dialog")).getByText(problem.says).first().waitFor();
+          if (problem.hasWayIn)
+            await page
+              .getByRole("link", { name: /[Ss]ign in.* in another tab/ })
+              .first()
+              .waitFor();
+          if (field !== undefined) expect(await textOf(field), problem.name).toBe(`${before}${letter}`);
+        } finally {
+          await end();
+        }
       }
-    }
-    if (begin !== undefined) {
-      await go();
-      const form = page
-        .getByRole("dialog")
-        .filter({ has: page.getByRole("button", { name: send ?? "", exact: true }) });
-      await form.waitFor({ state: "hidden" });
-    }
-  });
+      if (begin !== undefined) {
+        await go();
+        const form = page
+          .getByRole("dialog")
+          .filter({ has: page.getByRole("button", { name: send ?? "", exact: true }) });
+        await form.waitFor({ state: "hidden" });
+      }
+    },
+  );
 
-  test("of these there is every page of the navigation", () => {
+  test("failure tests cover every page of the navigation", () => {
     const tried = TYPINGS.map(({ route }) => route);
     expect(EVERY_PAGE.filter((path) => !tried.includes(path))).toEqual([]);
   });

@@ -143,41 +143,47 @@ describe.each(KINDS)("on %s", (kind) => {
   describe.each(BUCKETS)("by the %s", (bucket) => {
     const window = windowIn(bucket);
 
-    test.each(FILTERS)("outcomes over time are what was verified: $name", async ({ name: _, ...filter }) => {
-      const counted = verifications.filter((event) => inWindow(event, window) && fits(event, filter));
-      const over = outcomesOverTime(
-        readOutcomeRows(await rows(outcomesQuery(window, filter))),
-        window,
-        Number.POSITIVE_INFINITY,
-      );
-      expect(over.total).toBe(counted.length);
-      expect(over.creditsTotal).toBe(counted.reduce((sum, { spentCredits }) => sum + spentCredits, 0));
-      for (const { outcome, counts } of over.series) {
-        const expected = over.times.map(
-          (ms, index) =>
-            counted.filter(
-              (event) =>
-                event.outcome === outcome &&
-                event.timeMs >= ms &&
-                event.timeMs < (over.times[index + 1] ?? window.toMs),
-            ).length,
+    test.each(FILTERS)(
+      "usage chart of outcomes equals the recorded verifications: $name",
+      async ({ name: _, ...filter }) => {
+        const counted = verifications.filter((event) => inWindow(event, window) && fits(event, filter));
+        const over = outcomesOverTime(
+          readOutcomeRows(await rows(outcomesQuery(window, filter))),
+          window,
+          Number.POSITIVE_INFINITY,
         );
-        expect(counts, outcome).toEqual(expected);
-      }
-    });
+        expect(over.total).toBe(counted.length);
+        expect(over.creditsTotal).toBe(counted.reduce((sum, { spentCredits }) => sum + spentCredits, 0));
+        for (const { outcome, counts } of over.series) {
+          const expected = over.times.map(
+            (ms, index) =>
+              counted.filter(
+                (event) =>
+                  event.outcome === outcome &&
+                  event.timeMs >= ms &&
+                  event.timeMs < (over.times[index + 1] ?? window.toMs),
+              ).length,
+          );
+          expect(counts, outcome).toEqual(expected);
+        }
+      },
+    );
 
-    test.each(FILTERS)("the top keys and owners are those used most: $name", async ({ name: _, ...filter }) => {
-      const counted = verifications.filter((event) => inWindow(event, window) && fits(event, filter));
-      expect(readTopRows(await rows(topKeysQuery(window, filter)), "key_id")).toEqual(
-        largest(counted, ({ keyId }) => keyId).map(toTop),
-      );
-      const owned = counted.filter(({ externalId }) => externalId !== undefined);
-      expect(readTopRows(await rows(topOwnersQuery(window, filter)), "external_id")).toEqual(
-        largest(owned, ({ externalId }) => externalId ?? "").map(toTop),
-      );
-    });
+    test.each(FILTERS)(
+      "usage chart of top keys and owners equals the recorded usage: $name",
+      async ({ name: _, ...filter }) => {
+        const counted = verifications.filter((event) => inWindow(event, window) && fits(event, filter));
+        expect(readTopRows(await rows(topKeysQuery(window, filter)), "key_id")).toEqual(
+          largest(counted, ({ keyId }) => keyId).map(toTop),
+        );
+        const owned = counted.filter(({ externalId }) => externalId !== undefined);
+        expect(readTopRows(await rows(topOwnersQuery(window, filter)), "external_id")).toEqual(
+          largest(owned, ({ externalId }) => externalId ?? "").map(toTop),
+        );
+      },
+    );
 
-    test("the limits that refuse most, without those that refuse nothing", async () => {
+    test("usage chart of denying limits omits limits without denials", async () => {
       const refused = limits.filter((event) => inWindow(event, window) && !event.passed);
       const expected = largest(refused, ({ namespaceId, identifier }) => `${namespaceId} ${identifier}`);
       const found = readLimitRows(await rows(refusingLimitsQuery(window), "ratelimits"));
@@ -192,14 +198,14 @@ describe.each(KINDS)("on %s", (kind) => {
       }
     });
 
-    test("the key spaces that were used", async () => {
+    test("usage page lists the used key spaces", async () => {
       const found = await rows(keySpacesQuery(window));
       expect(found.map(({ key_space_id }) => key_space_id).toSorted()).toEqual(["ks_0", "ks_1"]);
     });
   });
 
   test.each(FILTERS.filter(({ outcome }) => outcome === undefined))(
-    "latencies are those of the events, where there were some: $name",
+    "usage latencies equal those of the events: $name",
     async ({ name: _, keySpaceId, keyId, externalId }) => {
       const { fromMs, toMs } = windowIn("hour");
       const store = kind === "postgres" ? served.t.analytics : served.clickhouse.store;
@@ -241,26 +247,29 @@ describe.each(KINDS)("on %s", (kind) => {
     },
   );
 
-  test.each(EXAMPLES)("the example is answered with rows: $title", async ({ sql }) => {
+  test.each(EXAMPLES)("example query returns rows: $title", async ({ sql }) => {
     // No event of these has tags.
     const expected = sql.includes("arrayJoin(tags)") ? [] : expect.arrayContaining([expect.any(Object)]);
     expect(await rows(sql, queryOf(sql))).toEqual(expected);
   });
 
-  test("each word that the editor offers stands in a query that is answered", async () => {
+  test("each suggestion of the query editor works in a query", async () => {
     for (const sql of EVERY_WORD) await rows(sql);
     const written = new Set(EVERY_WORD.join(" ").split(/\W+/));
     expect(KEYWORDS.filter((word) => !written.has(word))).toEqual([]);
   });
 
-  test("a window that begins with the retention is not refused", async () => {
+  test("usage window starting at the retention bound is accepted", async () => {
     const visibleFromMs = NOW_MS - 30 * 24 * HOUR_MS;
     const range = { fromMs: 0, toMs: NOW_MS };
     expect(await rows(outcomesQuery(windowOf(range, NOW_MS, visibleFromMs)))).not.toEqual([]);
   });
 
-  test.each([HOSTILE, "\\", "'", "\\'", "\n\t", "-- x", "%_"])("%j as a literal is that text", async (text) => {
-    const query = `SELECT ${textLiteral(text)} AS it FROM key_verifications_v1 LIMIT 1`;
-    expect(await rows(query)).toEqual([{ it: text }]);
-  });
+  test.each([HOSTILE, "\\", "'", "\\'", "\n\t", "-- x", "%_"])(
+    "hostile text %j is a valid literal in usage queries",
+    async (text) => {
+      const query = `SELECT ${textLiteral(text)} AS it FROM key_verifications_v1 LIMIT 1`;
+      expect(await rows(query)).toEqual([{ it: text }]);
+    },
+  );
 });

@@ -68,7 +68,7 @@ async function complete(page: Page, name: RegExp): Promise<void> {
 }
 
 describe("a query", () => {
-  test("is typed, completed out of the schema, and run by the keyboard alone", async ({ open, seeded }) => {
+  test("query editor completes from the schema and runs by keyboard", async ({ open, seeded }) => {
     expect(seeded.workspaceId).toMatch(/^ws_/);
     const page = await open("/usage/sql");
     await page.getByText("ratelimits_per_day_v1").waitFor();
@@ -86,7 +86,7 @@ describe("a query", () => {
     expect(await page.evaluate(() => document.activeElement?.textContent)).toBe("Run");
   });
 
-  test("keeps the letter that is typed while the page draws the one before", async ({ open, seeded, context }) => {
+  test("query editor keeps a letter typed during rendering", async ({ open, seeded, context }) => {
     expect(seeded.workspaceId).toMatch(/^ws_/);
     const page = await open("/usage/sql");
     const devtools = await context.newCDPSession(page);
@@ -111,7 +111,7 @@ describe("a query", () => {
     await expect.poll(() => editor(page).textContent()).toContain("ORDER BY refused DESC");
   });
 
-  test("keeps what is typed while the query that was run goes into the address", async ({ open, seeded, context }) => {
+  test("query editor keeps input typed while a query is added to the URL", async ({ open, seeded, context }) => {
     expect(seeded.workspaceId).toMatch(/^ws_/);
     const sql = "SELECT count() AS n FROM key_verifications_v1";
     const page = await open(at(sql));
@@ -137,7 +137,7 @@ describe("a query", () => {
     expect(await editor(page).textContent()).toBe(`${sql} /* later */`);
   });
 
-  test("follows the address from one query to another and back", async ({ open, seeded }) => {
+  test("query editor follows URL changes back and forth", async ({ open, seeded }) => {
     expect(seeded.workspaceId).toMatch(/^ws_/);
     const [one, other] = ["SELECT 1 AS one FROM key_verifications_v1", "SELECT 2 AS two FROM key_verifications_v1"];
     const page = await open(at(one));
@@ -151,19 +151,19 @@ describe("a query", () => {
     await expect.poll(() => editor(page).textContent()).toBe(one);
   });
 
-  test.for(EXAMPLES.map(({ title }) => title))("of the examples is answered: %s", async (title, { open, seeded }) => {
-    expect(seeded.workspaceId).toMatch(/^ws_/);
-    const page = await open("/usage/sql");
-    await page.getByRole("button", { name: title }).click();
-    await run(page);
-    await page.getByText(/^\d+ rows? in/).waitFor();
-    expect(await rowsShown(page).count()).toBeGreaterThan(0);
-  });
+  test.for(EXAMPLES.map(({ title }) => title))(
+    "example query runs in the query editor: %s",
+    async (title, { open, seeded }) => {
+      expect(seeded.workspaceId).toMatch(/^ws_/);
+      const page = await open("/usage/sql");
+      await page.getByRole("button", { name: title }).click();
+      await run(page);
+      await page.getByText(/^\d+ rows? in/).waitFor();
+      expect(await rowsShown(page).count()).toBeGreaterThan(0);
+    },
+  );
 
-  test("stands in the address, comes back from it, and is remembered in this browser until that is cleared", async ({
-    open,
-    seeded,
-  }) => {
+  test("query editor stores queries in the URL and a clearable history", async ({ open, seeded }) => {
     expect(seeded.workspaceId).toMatch(/^ws_/);
     const sql = "SELECT count() AS n -- 100% & more\nFROM key_verifications_v1 WHERE external_id != '名'";
     const page = await open(at(sql));
@@ -182,12 +182,8 @@ describe("a query", () => {
   });
 });
 
-describe("a query that is refused", () => {
-  test("says where, marks the place in the text, and the mark goes with the next change", async ({
-    open,
-    seeded,
-    faults,
-  }) => {
+describe("a rejected query", () => {
+  test("query editor marks the error position until the next edit", async ({ open, seeded, faults }) => {
     faults.expect(/400/);
     expect(seeded.workspaceId).toMatch(/^ws_/);
     const page = await open(at("SELECT '🎉' AS x,\n  nope\nFROM key_verifications_v1"));
@@ -203,7 +199,7 @@ describe("a query that is refused", () => {
     ["INSERT INTO key_verifications_v1 VALUES (1)", /Line 1, column 1:/],
     ["SELECT * FROM system.tables", /Line 1, column 15:/],
     ["SELECT sleep(1) FROM key_verifications_v1", /Line 1, column 8:/],
-  ] as const)("%s", async ([sql, says], { open, seeded, faults }) => {
+  ] as const)("query editor shows the error of %s", async ([sql, says], { open, seeded, faults }) => {
     faults.expect(/400/);
     expect(seeded.workspaceId).toMatch(/^ws_/);
     const page = await open(at(sql));
@@ -211,7 +207,7 @@ describe("a query that is refused", () => {
     await page.getByText(says).waitFor();
   });
 
-  test("because it takes too long, with what to ask instead", async ({ open, dashboard, seeded, faults }) => {
+  test("query editor gives advice for a query that times out", async ({ open, dashboard, seeded, faults }) => {
     faults.expect(/422/);
     const db = createPool(dashboard.databaseUrl, { connectionsMax: 1 });
     await db.query("insert into analytics_settings (workspace_id, timeout_ms) values ($1, 1000)", [seeded.workspaceId]);
@@ -226,7 +222,7 @@ describe("a query that is refused", () => {
   });
 });
 
-test("a query that is cancelled ends in the store", async ({ open, dashboard, seeded }) => {
+test("canceled query is aborted in the database", async ({ open, dashboard, seeded }) => {
   expect(seeded.workspaceId).toMatch(/^ws_/);
   const db = createPool(dashboard.databaseUrl, { connectionsMax: 1 });
   const running = async (): Promise<number> => {
@@ -250,7 +246,7 @@ test("a query that is cancelled ends in the store", async ({ open, dashboard, se
 });
 
 describe("a result", () => {
-  test("of 10,000 rows scrolls without long tasks, and says that it is cut", async ({ open, seeded }) => {
+  test("query result of 10,000 rows scrolls smoothly and shows that it is truncated", async ({ open, seeded }) => {
     expect(seeded.workspaceId).toMatch(/^ws_/);
     const page = await open(at(MANY));
     await run(page);
@@ -282,7 +278,7 @@ describe("a result", () => {
     expect(await rowsShown(page).count()).toBeLessThan(100);
   });
 
-  test("is downloaded as CSV, in which no text is a formula", async ({ open, seeded }) => {
+  test("query result is downloaded as CSV without formulas", async ({ open, seeded }) => {
     expect(seeded.workspaceId).toMatch(/^ws_/);
     const sql =
       "SELECT external_id, sum(count) AS n, any(tags) AS t FROM key_verifications_per_day_v1 GROUP BY external_id ORDER BY external_id";
@@ -300,7 +296,7 @@ describe("a result", () => {
     expect(lines[2]).toMatch(/^"customer_7",150,/);
   });
 
-  test("is plotted by time and series, with hostile names as text", async ({ open, seeded }) => {
+  test("query result is plotted by time and series with names as text", async ({ open, seeded }) => {
     expect(seeded.workspaceId).toMatch(/^ws_/);
     const sql =
       "SELECT time, external_id, sum(count) AS n FROM key_verifications_per_hour_v1 GROUP BY time, external_id ORDER BY time";
@@ -318,16 +314,19 @@ describe("a result", () => {
 });
 
 describe("the page", () => {
-  test.for(["light", "dark"] as const)("is accessible in %s", async (colorScheme, { open, seeded }) => {
-    expect(seeded.workspaceId).toMatch(/^ws_/);
-    const page = await open("/usage/sql", { colorScheme });
-    await run(page);
-    await page.getByText(/^\d+ rows? in/).waitFor();
-    await page.getByText("ratelimits_per_day_v1").waitFor();
-    await expectAccessible(page);
-  });
+  test.for(["light", "dark"] as const)(
+    "query page is accessible in the %s theme",
+    async (colorScheme, { open, seeded }) => {
+      expect(seeded.workspaceId).toMatch(/^ws_/);
+      const page = await open("/usage/sql", { colorScheme });
+      await run(page);
+      await page.getByText(/^\d+ rows? in/).waitFor();
+      await page.getByText("ratelimits_per_day_v1").waitFor();
+      await expectAccessible(page);
+    },
+  );
 
-  test.for([375, 1280, 1920])("fits %d px", async (width, { open, seeded }) => {
+  test.for([375, 1280, 1920])("query page fits %d px", async (width, { open, seeded }) => {
     expect(seeded.workspaceId).toMatch(/^ws_/);
     const page = await open("/usage/sql", { width });
     await run(page);
@@ -335,7 +334,7 @@ describe("the page", () => {
     await expectNoSideways(page);
   });
 
-  test("says the limits in words", async ({ open, seeded }) => {
+  test("query page describes the query limits", async ({ open, seeded }) => {
     expect(seeded.workspaceId).toMatch(/^ws_/);
     const page = await open("/usage/sql");
     await page.getByText("at most 10,000 rows and 4 MB, and takes at most 10 s").waitFor();

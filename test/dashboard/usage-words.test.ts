@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { QUERY_ERRORS } from "../../api-server/domain/analytics/refusals.ts";
 import { usageTodo } from "../../dashboard/usage/what-to-do.ts";
 
-test("every refusal of a query says what to do, but those that show their place in the text", () => {
+test("every query error has advice or an error position", () => {
   const silent = QUERY_ERRORS.filter((kind) => usageTodo(kind) === undefined);
   expect(silent).toEqual([
     "invalid_analytics_query",

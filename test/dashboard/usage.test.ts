@@ -110,9 +110,9 @@ const top = async (page: Page, title: string): Promise<(string | null)[][]> => {
   return rows.evaluateAll((all) => all.map((row) => [...row.querySelectorAll("td")].map((cell) => cell.textContent)));
 };
 
-describe("the pictures", () => {
+describe("the charts", () => {
   test.for(["1h", "6h", "24h", "7d", "30d"] as const)(
-    "count what the store has in %s, of this workspace alone",
+    "usage charts show the recorded data of the workspace for %s",
     async (range, { seeded, open }) => {
       const page = await open("/usage");
       await page.getByRole("button", { name: range, exact: true }).click();
@@ -126,7 +126,7 @@ describe("the pictures", () => {
     },
   );
 
-  test("are drawn: what was verified has its colours in the canvas", async ({ seeded, open }) => {
+  test("usage charts draw outcomes in their colors", async ({ seeded, open }) => {
     expect(seeded.events.length).toBeGreaterThan(0);
     const page = await open("/usage?range=7d");
     const canvas = page.getByRole("figure", { name: "Verifications by outcome" }).locator("canvas");
@@ -148,7 +148,7 @@ describe("the pictures", () => {
     );
   });
 
-  test("name keys and owners, most used first, with what was refused and spent", async ({ seeded, open }) => {
+  test("usage charts list the most used keys and owners with denials and credits", async ({ seeded, open }) => {
     const page = await open("/usage?range=7d");
     const of = within(seeded, "7d");
     const expected = (groups: Map<string, VerificationEvent[]>) =>
@@ -170,7 +170,7 @@ describe("the pictures", () => {
     expect(await page.title()).toBe("Usage · Postern");
   });
 
-  test("name the limits that refuse, and not those that let all through", async ({ open, seeded }) => {
+  test("usage charts list only limits with denials", async ({ open, seeded }) => {
     expect(seeded.keys).toHaveLength(3);
     const page = await open("/usage?range=6h");
     await panel(page, "Limits that refuse most").getByText("sms").first().waitFor();
@@ -181,7 +181,7 @@ describe("the pictures", () => {
     ]);
   });
 
-  test("show latencies of a day, and say why there are none of a week", async ({ open, seeded }) => {
+  test("usage charts show latencies of a day and explain the limit for a week", async ({ open, seeded }) => {
     expect(within(seeded, "6h").length).toBeGreaterThan(0);
     const page = await open("/usage?range=6h");
     await page.getByRole("figure", { name: "Latency of verification" }).waitFor();
@@ -191,7 +191,7 @@ describe("the pictures", () => {
 });
 
 describe("filters", () => {
-  test("by API, key, owner and outcome narrow all pictures, and stand in the address", async ({ seeded, open }) => {
+  test("usage filters narrow all charts and are stored in the URL", async ({ seeded, open }) => {
     const page = await open("/usage?range=7d");
     const expectCounts = (fits: (event: VerificationEvent) => boolean) =>
       waitFor("the counts", async () => {
@@ -222,7 +222,7 @@ describe("filters", () => {
     await expectCounts((event) => event.keySpaceId === second?.keySpaceId && event.externalId === HOSTILE);
   });
 
-  test("an API or a key that is not there has no usage", async ({ open, seeded }) => {
+  test("usage of a missing API or key is empty", async ({ open, seeded }) => {
     expect(seeded.events.length).toBeGreaterThan(0);
     const page = await open("/usage?range=7d&api=api_missing00000");
     await page.getByText("Nothing was verified in this time.").first().waitFor();
@@ -230,7 +230,7 @@ describe("filters", () => {
 });
 
 describe("zoom", () => {
-  test("by dragging over the picture", async ({ open, seeded }) => {
+  test("usage chart zooms by dragging", async ({ open, seeded }) => {
     expect(seeded.events.length).toBeGreaterThan(0);
     const page = await open("/usage?range=7d");
     const over = page.getByRole("figure", { name: "Verifications by outcome" }).locator(".u-over");
@@ -252,7 +252,7 @@ describe("zoom", () => {
     );
   });
 
-  test("by the keyboard: arrows say each step, Shift chooses, Enter zooms, Tab leaves", async ({ open, seeded }) => {
+  test("usage chart zooms by keyboard and announces each step", async ({ open, seeded }) => {
     const page = await open("/usage?range=24h");
     await waitFor("the counts", async () => Object.keys(await legendOf(page)).length > 0);
     const plot = page.getByRole("group", { name: "Verifications by outcome" });
@@ -281,7 +281,7 @@ describe("zoom", () => {
     expect(await plot.evaluate((element) => element === document.activeElement)).toBe(false);
   });
 
-  test("all values are in a table, too", async ({ open, seeded }) => {
+  test("usage chart has a table with all values", async ({ open, seeded }) => {
     const page = await open("/usage?range=30d");
     const plot = page.getByRole("figure", { name: "Verifications by outcome" });
     await plot.getByText("As a table").click();
@@ -300,8 +300,8 @@ describe("zoom", () => {
   });
 });
 
-describe("the query behind a picture", () => {
-  test("is shown, and opens in the editor", async ({ open, seeded }) => {
+describe("the query of a chart", () => {
+  test("usage chart shows its query and opens it in the editor", async ({ open, seeded }) => {
     const page = await open(`/usage?range=7d&key=${seeded.keys[0]?.keyId}`);
     const shown = panel(page, "Top keys");
     await shown.getByText("SQL", { exact: false }).first().click();
@@ -313,7 +313,7 @@ describe("the query behind a picture", () => {
   });
 });
 
-describe("a picture that cannot be shown says what to do", () => {
+describe("a chart that cannot be shown", () => {
   const withSettings = async (dashboard: Dashboard, workspaceId: string, set: string, work: () => Promise<void>) => {
     const db = createPool(dashboard.databaseUrl, { connectionsMax: 1 });
     try {
@@ -330,7 +330,7 @@ describe("a picture that cannot be shown says what to do", () => {
     }
   };
 
-  test("with usage switched off", async ({ dashboard, open, seeded }) => {
+  test("usage charts give advice while usage is disabled", async ({ dashboard, open, seeded }) => {
     await withSettings(dashboard, seeded.workspaceId, "enabled=false", async () => {
       const page = await open("/usage");
       await page.getByText("Usage is switched off for this workspace.").waitFor();
@@ -338,12 +338,7 @@ describe("a picture that cannot be shown says what to do", () => {
     });
   });
 
-  test("with the queries of the hour used up: when, once for all pictures", async ({
-    dashboard,
-    open,
-    seeded,
-    faults,
-  }) => {
+  test("usage charts show once when the hourly query quota resets", async ({ dashboard, open, seeded, faults }) => {
     faults.expect(/429/);
     await withSettings(dashboard, seeded.workspaceId, "queries_per_hour=0", async () => {
       const page = await open("/usage");
@@ -357,7 +352,7 @@ describe("a picture that cannot be shown says what to do", () => {
     { status: 422, kind: "query_execution_timeout", says: "Ask for less: a shorter time" },
     { status: 403, kind: "forbidden", says: "An admin of the workspace can give you a role that does." },
     { status: 503, kind: "analytics_connection_failed", says: "events wait until the store is back" },
-  ])("$kind", async ({ status, kind, says }, { open, context, faults, seeded }) => {
+  ])("usage charts give advice for $kind", async ({ status, kind, says }, { open, context, faults, seeded }) => {
     expect(seeded.events.length).toBeGreaterThan(0);
     faults.expect(new RegExp(String(status)));
     await context.route(/v2\/(analytics\.|admin\.getLatencies)/, (route) =>
@@ -371,11 +366,7 @@ describe("a picture that cannot be shown says what to do", () => {
   });
 });
 
-test("no more than two queries of the page run at a time, because a server runs two of a workspace", async ({
-  open,
-  seeded,
-  context,
-}) => {
+test("usage page runs at most two queries concurrently", async ({ open, seeded, context }) => {
   expect(seeded.events.length).toBeGreaterThan(0);
   let [running, most, asked] = [0, 0, 0];
   await context.route(/v2\/analytics\./, async (route) => {
@@ -392,7 +383,7 @@ test("no more than two queries of the page run at a time, because a server runs 
   expect(most).toBe(2);
 });
 
-test("the age of what is shown is said, and it is not asked while no one looks", async ({ open, seeded, context }) => {
+test("usage page shows the data age and pauses polling in the background", async ({ open, seeded, context }) => {
   expect(seeded.events.length).toBeGreaterThan(0);
   let asked = 0;
   context.on("request", (request) => {
@@ -421,22 +412,25 @@ test("the age of what is shown is said, and it is not asked while no one looks",
 });
 
 describe("the page", () => {
-  test.for(["light", "dark"] as const)("is accessible in %s", async (colorScheme, { open, seeded }) => {
-    expect(seeded.keys).toHaveLength(3);
-    const page = await open("/usage?range=7d", { colorScheme });
-    await page.getByRole("link", { name: "billing" }).waitFor();
-    await page.locator("canvas").first().waitFor();
-    await expectAccessible(page);
-  });
+  test.for(["light", "dark"] as const)(
+    "usage page is accessible in the %s theme",
+    async (colorScheme, { open, seeded }) => {
+      expect(seeded.keys).toHaveLength(3);
+      const page = await open("/usage?range=7d", { colorScheme });
+      await page.getByRole("link", { name: "billing" }).waitFor();
+      await page.locator("canvas").first().waitFor();
+      await expectAccessible(page);
+    },
+  );
 
-  test.for([375, 768, 1280, 1920])("fits %d px", async (width, { open, seeded }) => {
+  test.for([375, 768, 1280, 1920])("usage page fits %d px", async (width, { open, seeded }) => {
     expect(seeded.keys).toHaveLength(3);
     const page = await open("/usage?range=6h", { width });
     await page.locator("canvas").nth(2).waitFor();
     await expectNoSideways(page);
   });
 
-  test("shows a viewer the same pictures", async ({ open, seeded }) => {
+  test("usage page shows a viewer the same charts", async ({ open, seeded }) => {
     const page = await open("/usage?range=7d", { role: "viewer" });
     await waitFor("the counts", async () => {
       expect(await legendOf(page)).toEqual(countsOf(within(seeded, "7d")));

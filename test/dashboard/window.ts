@@ -33,8 +33,8 @@ export function testWindows(of: keyof typeof EVERY_WINDOW): void {
   test.beforeAll(async ({ dashboard }) => {
     made = await makeObjects(dashboard, (what, lengthMax) => `${what} of somebody ${++count}`.slice(0, lengthMax));
   });
-  describe("is accessible in light and dark, keeps the focus, closes by Escape, gives the focus back, and fits 375 px", () => {
-    test.for<Opening>(EVERY_WINDOW[of])("$name", async (opening, { open }) => {
+  describe("is accessible, keeps focus, closes by Escape and fits 375 px", () => {
+    test.for<Opening>(EVERY_WINDOW[of])("dialog $name", async (opening, { open }) => {
       await expectGoodWindow(await open(opening.at(made)), opening, made);
     });
   });

@@ -29,8 +29,8 @@ test.beforeAll(async ({ dashboard }) => {
 const SHOWS_NOTHING =
   /^(create |the new |the menu of|the only |set an|import|export|change the |switch |(rename|enable) a workspace)/;
 
-describe("stored texts stay texts", () => {
-  test.for(ALL_WINDOWS)("$name", async (opening, { open }) => {
+describe("stored texts stay text", () => {
+  test.for(ALL_WINDOWS)("dialog $name shows stored scripts as text", async (opening, { open }) => {
     const page = await open(opening.at(made));
     const { window } = await openWindow(page, opening, made);
     await expectHarmless(page, opening.name);
@@ -43,7 +43,7 @@ describe("stored texts stay texts", () => {
     await expectFits(window);
   });
 
-  test("a toast and a refusal that name what was entered", async ({ open, faults }) => {
+  test("toast and error message show entered scripts as text", async ({ open, faults }) => {
     faults.expect(/409/);
     const page = await open("/permissions");
     const name = hostile("role", 128);

@@ -162,7 +162,7 @@ const A_RULE = {
 const NAMES =
   /(?:^|\.|\])(?:\w*[iI]d|key|hash|keys|roles|role|permission|permissions|identity|namespace|manager|cursor|expected|identifier|\w*Ids)(?:\[\])?$/;
 
-test("no text of an API caller runs as a script or breaks a page", { timeout: 900_000 }, async ({
+test("stored text of an API caller never runs as a script", { timeout: 900_000 }, async ({
   dashboard,
   open,
   context,

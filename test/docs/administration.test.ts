@@ -16,7 +16,7 @@ const lines = [...readFileSync(join(ROOT, "docs/administration.md"), "utf8").mat
   ([line]) => line,
 );
 
-test("every command of docs/administration.md does what it should", async () => {
+test("every command of docs/administration.md works", async () => {
   const system = await openSystem();
   const server = await system.api();
   const env: Record<string, string | undefined> = {
@@ -49,7 +49,7 @@ test("every command of docs/administration.md does what it should", async () => 
   }
 });
 
-test("docs/administration.md shows every command for what the API cannot do", () => {
+test("docs/administration.md shows every command without an API equivalent", () => {
   const ofInstallation = COMMANDS.filter(({ group }) => group === "database")
     .map(({ name }) => name)
     .filter((name) => / |^audit$/.test(name));

@@ -10,7 +10,7 @@ import { codesIn, readReference } from "./reference.ts";
 const reference = readReference("api-v1.md");
 const sorted = (lines: Iterable<string>): string[] => [...lines].sort();
 
-test("the procedures, with their methods, successors, and whether they need a root key", () => {
+test("api-v1.md lists procedures with methods, successors and root key requirement", () => {
   const listed = reference
     .rows("1", "method")
     .map(([method, path = "", rootKey, successor = ""]) =>
@@ -22,7 +22,7 @@ test("the procedures, with their methods, successors, and whether they need a ro
   expect(sorted(listed)).toEqual(sorted(served));
 });
 
-test("the codes, with the statuses that they come with", () => {
+test("api-v1.md lists error codes with their statuses", () => {
   const listed = reference.rows("4", "code").map(([code = ""]) => codesIn(code)[0] ?? "");
   expect(sorted(listed)).toEqual(sorted(Object.keys(V1_CODES)));
   const statuses = new Map(reference.rows("4", "code").map(([code = "", text = ""]) => [codesIn(code)[0] ?? "", text]));

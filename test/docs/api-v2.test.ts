@@ -29,12 +29,12 @@ const findAll = (pattern: RegExp): string[] => sources.flatMap(({ text }) => tex
 const sorted = (lines: Iterable<string>): string[] => [...lines].sort();
 const only = (cell: string | undefined): string => codesIn(cell ?? "")[0] ?? "";
 
-test("the codes of a verification", () => {
+test("api-v2.md lists the verification codes", () => {
   const [line = ""] = /^The codes: .*$/m.exec(reference.section("12")) ?? [];
   expect(sorted(codesIn(line))).toEqual(sorted(Code.options));
 });
 
-test("what the steps of a verification end with are its codes", () => {
+test("api-v2.md verification steps end with existing codes", () => {
   const steps = reference.rows("12", "step").flatMap(([, , endsWith = ""]) => codesIn(endsWith));
   expect(sorted(new Set(steps))).toEqual(sorted(Code.options));
 });
@@ -77,7 +77,7 @@ describe("the bounds of shared field types", () => {
       .flatMap(([member, of]) => linesOf(`${name}.${member}`, of));
   };
 
-  test("are those of the schemas", () => {
+  test("api-v2.md field bounds equal those of the schemas", () => {
     const known = Object.entries(schemas)
       // Answers promise no bounds.
       .filter(([name, schema]) => schema instanceof z.ZodType && !name.endsWith("Out"))
@@ -98,36 +98,36 @@ describe("the error kinds", () => {
     return Object.keys(ERROR_KINDS).filter((kind) => texts.some((text) => text.includes(`"${kind}"`)));
   };
 
-  test("have their status and title", () => {
+  test("api-v2.md error kinds have the correct status and title", () => {
     const rows = [...tables.api, ...tables.gate].map(([status, title, kind]) => `${status} ${title} ${only(kind)}`);
     const known = Object.entries(ERROR_KINDS).map(([kind, { status, title }]) => `${status} ${title} ${kind}`);
     expect(sorted(rows)).toEqual(sorted(known));
   });
 
-  test("are those of the API", () => {
+  test("api-v2.md lists exactly the error kinds of the API", () => {
     expect(sorted(tables.api.map(([, , kind]) => only(kind)))).toEqual(sorted(namedIn("api-server")));
   });
 
-  test("are those of a gate", () => {
+  test("api-v2.md lists exactly the error kinds of a gate", () => {
     const [, shared = ""] = /It shares (.*?) with the API/s.exec(reference.section("4.2")) ?? [];
     const own = tables.gate.map(([, , kind]) => only(kind));
     expect(sorted([...own, ...codesIn(shared)])).toEqual(sorted(namedIn("sidecar")));
   });
 });
 
-test("the prefixes of ids", () => {
+test("api-v2.md lists the id prefixes", () => {
   const listed = reference.rows("5.1", "prefix").map(([prefix]) => only(prefix));
   expect(sorted(listed)).toEqual(sorted(Object.values(ID_PREFIXES)));
 });
 
-describe("the tuples of root keys", () => {
+describe("the permissions of root keys", () => {
   const rows = reference.rows("7.1", "tuple");
 
-  test("are those that the code knows", () => {
+  test("api-v2.md lists exactly the root key permissions of the code", () => {
     expect(sorted(new Set(rows.map(([tuple]) => only(tuple))))).toEqual(sorted(ALL_GRANTS));
   });
 
-  test("are asked for by the procedures that say so", () => {
+  test("api-v2.md permissions are required by the listed procedures", () => {
     const listed = rows.flatMap(([tuple, id, by = ""]) => codesIn(by).map((path) => `${path} ${only(tuple)} ${id}`));
     const declared = procedures.flatMap(({ path, permissions }) =>
       Object.values(permissions).map(({ tuple, orFor = "–" }) => `${path} ${tuple} ${orFor}`),
@@ -136,7 +136,7 @@ describe("the tuples of root keys", () => {
   });
 });
 
-test("the procedures that look up what the body names before they look at the permission", () => {
+test("api-v2.md lists procedures that look up objects before checking permissions", () => {
   const listed = reference.rows("7.2", "procedure").map(([path, fields]) => `${only(path)} ${codesIn(fields ?? "")}`);
   const expected = Object.entries(EXPECTED).flatMap(([path, { lookedUpFirst }]) =>
     lookedUpFirst === undefined ? [] : [`${path} ${lookedUpFirst}`],
@@ -144,7 +144,7 @@ test("the procedures that look up what the body names before they look at the pe
   expect(sorted(listed)).toEqual(sorted(expected));
 });
 
-test("the pages of lists", () => {
+test("api-v2.md describes the page sizes of lists", () => {
   const { paths } = buildOpenApi(procedures) as unknown as {
     paths: Record<string, { post?: { requestBody: { content: Record<string, { schema: { properties?: Page } }> } } }>;
   };
@@ -164,18 +164,18 @@ interface Page {
   readonly limit?: { readonly minimum: number; readonly maximum: number; readonly default: number };
 }
 
-test("the procedures that are additions", () => {
+test("api-v2.md lists the procedures that are additions", () => {
   const additions = procedures.filter(({ addition }) => addition).map(({ path }) => path);
   const rows = ["24.2", "24.4"].flatMap((section) => reference.rows(section, "procedure"));
   expect(sorted(rows.map(([path]) => only(path)))).toEqual(sorted(additions));
 });
 
-test("the kinds of managed objects", () => {
+test("api-v2.md lists the kinds of managed objects", () => {
   const [line = ""] = /^The kinds of managed objects: .*$/m.exec(reference.section("24.1")) ?? [];
   expect(sorted(codesIn(line))).toEqual(sorted(ManagedKind.options));
 });
 
-test("procedures that the document names exist, and it names every one", () => {
+test("api-v2.md names exactly the existing procedures", () => {
   const paths = procedures.map(({ path }) => path as string);
   const services = new Set(paths.map((path) => path.split(".")[0]));
   const named = reference.sections
@@ -203,7 +203,7 @@ describe("the audit log", () => {
   const plain = findAll(new RegExp(`(?<=")(?:${NOUNS})\\.[a-z_]+(?=")`, "g"));
   const templates = findAll(new RegExp(`(?<=event: \`)(?:${NOUNS})\\.[a-z_]*\\$\\{[^\`]+(?=\`)`, "g"));
 
-  test("has the events that the code writes", () => {
+  test("api-v2.md lists exactly the audit events of the code", () => {
     expect(sorted(new Set(templates))).toEqual(sorted(Object.keys(PUT_TOGETHER)));
     // `ratelimit.limit` is a procedure.
     const written = new Set(
@@ -213,7 +213,7 @@ describe("the audit log", () => {
   });
 });
 
-describe("bounds that no schema says", () => {
+describe("bounds outside the schemas", () => {
   const rows = reference.rows("22", "bound").map(([name, value = ""]) => ({
     name: only(name),
     value: Number(value.replaceAll(",", "").split(" ")[0]),
@@ -226,7 +226,7 @@ describe("bounds that no schema says", () => {
     })),
   );
 
-  test.each(rows)("$name is $value", ({ name, value }) => {
+  test.each(rows)("api-v2.md bound $name is $value", ({ name, value }) => {
     // Another file may have a constant of the same name.
     expect(constants.filter((one) => one.name === name).map((one) => one.value)).toContain(value);
   });
@@ -236,7 +236,7 @@ describe("bounds that no schema says", () => {
   const INTERNAL =
     /^(?:ABSENCES_MAX|ATTEMPTS_MAX|DISCARDED_\w+|(?:MIGRATION|PERSON|ROOT_KEY)(?:_NAME)?_LENGTH_M(?:AX|IN))$/;
 
-  test("are all that a caller can meet", () => {
+  test("api-v2.md lists every bound that a caller can exceed", () => {
     const schemas = sources.filter(({ path }) => path.startsWith("api-server/v2/")).map(({ text }) => text);
     const saidBySchema = new Set(
       schemas.flatMap((text) => [...text.matchAll(/\.(?:max|min)\(([A-Z][A-Z_]+)\)/g)].map(([, name]) => name)),

@@ -48,7 +48,7 @@ const cited = files.flatMap((file) => {
 const isThere = ({ document, section }: { document: string | undefined; section: string }): boolean =>
   document !== undefined && REFERENCES.get(document)?.sections.includes(section) === true;
 
-test("every section that a source cites is in the document that it names", () => {
+test("every section cited in the source exists in its document", () => {
   expect(cited.length).toBeGreaterThan(60);
   expect(cited.filter((one) => !isThere(one)).map(({ file, text }) => `${file}: ${text}`)).toEqual([]);
 });
@@ -65,7 +65,7 @@ describe("a citation", () => {
     { text: "RFC 9110, section 11.6.1", found: [] },
     { text: "as RFC 9110 (7.8) allows", found: [] },
     { text: "this section has 9 lines", found: [] },
-  ])("is found in $text", ({ text, found }) => {
+  ])("citation is found in $text", ({ text, found }) => {
     expect(findCitations(text).map(({ document, section }) => `${document} ${section}`)).toEqual(found);
   });
 
@@ -80,7 +80,7 @@ describe("a citation", () => {
     "`A(x)` of the reference",
     "api-v2.md section 99",
     "api-v1.md section 1.9.9",
-  ])("that leads nowhere is found out: %s", (text) => {
+  ])("citation of a missing section is detected: %s", (text) => {
     expect(findCitations(text).filter((one) => !isThere(one))).not.toEqual([]);
   });
 });

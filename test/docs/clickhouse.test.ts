@@ -20,7 +20,7 @@ const section =
     readFileSync(join(ROOT, "docs/administration.md"), "utf8"),
   )?.[0] ?? "";
 
-test("an empty ClickHouse becomes the store of usage, and answers", async () => {
+test("ClickHouse guide turns an empty server into a working analytics database", async () => {
   const [clickhouse, system] = [await startOwnClickhouse(), await openSystem()];
   onTestFinished(() => clickhouse.stop());
   const createDatabase = /^CREATE DATABASE .*(?=;$)/m.exec(section)?.[0] ?? "";

@@ -35,14 +35,14 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test("each `make` of the documents has a target with a help text", async () => {
+test("each `make` target in the documents exists with a help text", async () => {
   const { stdout } = await run("make", ["--no-print-directory", "help"], { cwd: ROOT });
   const named = new Set([...`${README}${CONTRIBUTING}`.matchAll(/\bmake ([a-z]+)[`\n]/g)].map(([, name = ""]) => name));
   expect([...named].sort()).toEqual(["bench", "demo", "dev", "setup", "test"]);
   for (const name of named) expect(stdout).toMatch(new RegExp(`^make ${name} +\\S`, "m"));
 });
 
-test("each image that install.md builds is pushed to the registry from which the chart pulls it", () => {
+test("each image built in install.md is pushed to the chart's registry", () => {
   const page = readFileSync(join(ROOT, "docs/install.md"), "utf8");
   const [line = ""] = page.match(/^for part in .*docker build.*$/m) ?? [];
   const [, built] = /docker build .*--tag (\S+)/.exec(line) ?? [];
@@ -56,7 +56,7 @@ test("each image that install.md builds is pushed to the registry from which the
   for (const [, registry] of page.matchAll(/image\.registry=(\S+)/g)) expect(built?.split("/")[0]).toBe(registry);
 });
 
-test("each file that a command of CONTRIBUTING names is there", () => {
+test("each file in a CONTRIBUTING command exists", () => {
   const paths = [
     ...blocks(CONTRIBUTING, "sh")
       .join("")
@@ -66,7 +66,7 @@ test("each file that a command of CONTRIBUTING names is there", () => {
   expect(paths.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
 });
 
-test("`make demo` returns what it should at each step, and exits with 0", async () => {
+test("`make demo` gets the expected response at each step and exits with 0", async () => {
   const { stdout } = await shell("npm run -s demo");
   expect(stdout).toContain("all 7 steps gave what they should");
   expect(stdout.match(/^ {2}\d {2}.*/gm)?.map((step) => /\b(\d{3})\b {2}ok/.exec(step)?.[1])).toEqual([
@@ -81,18 +81,18 @@ test("`make demo` returns what it should at each step, and exits with 0", async 
 });
 
 describe("the README's command line", () => {
-  test("lists its commands, and finds the quickstart's manifests good", async () => {
+  test("README command line lists its commands and validates the quickstart manifests", async () => {
     expect((await shell(line("npm run -s postern -- --help"))).stdout).toContain("rootkey create");
     expect((await shell(line("npm run -s postern -- validate"))).stdout).toContain("0 problems");
   });
 
-  test("its manifest is valid", async () => {
+  test("README manifest is valid", async () => {
     const file = join(folder, "readme.yaml");
     writeFileSync(file, blocks(README, "yaml").join("---\n"));
     expect((await shell(`npm run -s postern -- validate -f ${file}`)).stdout).toContain("1 file, 0 problems");
   });
 
-  test("its dev serves its rootkey create and its curl, and ends with the npm that started it", async () => {
+  test("README dev server serves rootkey create and curl and stops with npm", async () => {
     const data = ["--data-dir", join(folder, "data")];
     const [npm = "", ...args] = line("npm run -s postern -- dev").split(" ");
     const dev: RunningProcess = await startProcess(

@@ -37,9 +37,9 @@ async function run(words: readonly string[], env: Record<string, string> = {}) {
 describe("postern simulate", () => {
   const decided = shown.filter(({ words }) => words[1] === "simulate");
 
-  test("is shown", () => expect(decided.length).toBeGreaterThan(1));
+  test("`postern decide` is documented", () => expect(decided.length).toBeGreaterThan(1));
 
-  test.each(decided)("$line", async ({ words, output }) => {
+  test.each(decided)("`postern decide` example output is correct: $line", async ({ words, output }) => {
     const inRoot = words.slice(1).map((word) => (word.startsWith("examples/") ? join(ROOT, word) : word));
     const { text } = await run(inRoot);
     expect(text.replaceAll(`${ROOT}/`, "")).toBe(output);
@@ -110,16 +110,16 @@ describe("postern explain", () => {
 
   const explained = shown.filter(({ words }) => words[1] === "explain");
 
-  test("is shown", () => expect(explained.length).toBeGreaterThan(0));
+  test("`postern explain` is documented", () => expect(explained.length).toBeGreaterThan(0));
 
-  test.each(explained)("$line", async ({ words, output }) => {
+  test.each(explained)("`postern explain` example output is correct: $line", async ({ words, output }) => {
     const args = words.slice(1).map((word) => ids[word] ?? word);
     const { text } = await run(args, { POSTERN_API_URL: url, POSTERN_ROOT_KEY: t.workspace.rootKey });
     expect(plain(text)).toBe(plain(output));
   });
 });
 
-test("each field of the two files is described", () => {
+test("every field of the two decision files is documented", () => {
   const named = new Set<string>();
   const collect = (schema: unknown): void => {
     if (typeof schema !== "object" || schema === null) return;
@@ -132,7 +132,7 @@ test("each field of the two files is described", () => {
   expect([...named].filter((name) => !page.includes(`\`${name}\``))).toEqual([]);
 });
 
-test("each exit code is listed", async () => {
+test("every exit code is documented", async () => {
   const { text } = await run(["simulate", "--help"]);
   const codes = [...text.matchAll(/(\d\d) ([A-Z_]+)/g)];
   expect(codes.length).toBeGreaterThan(8);

@@ -11,7 +11,7 @@ test("docs/failures.md has rows", () => {
   expect(rows.length).toBeGreaterThan(15);
 });
 
-test.each(rows)("is shown by a test that there is: %s", (row) => {
+test.each(rows)("row of docs/failures.md names an existing test: %s", (row) => {
   const [, file = "", name = ""] = /`(test\/\S+\.test\.ts)`: "(.+)" \|$/.exec(row) ?? [];
   expect(readFileSync(join(ROOT, file), "utf8")).toContain(`"${name}"`);
 });

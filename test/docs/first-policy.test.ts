@@ -39,7 +39,7 @@ const DEPLOYMENT = {
   },
 };
 
-test("its manifests and commands lead to pods with a gate, and to a key in a Secret", async () => {
+test("first policy page leads to gated pods and a key in a Secret", async () => {
   const operator = await world.startOperator();
   await kubectl(["create", "namespace", "shop"]);
   await kubectl(["apply", "-f", "-"], JSON.stringify(DEPLOYMENT));

@@ -26,7 +26,7 @@ const importedFiles = (path: string): string[] =>
   imports(path).flatMap((specifier) => importedFile(path, specifier) ?? []);
 
 describe.each(PARTS)("%s/", (part) => {
-  test("imports no part but those that docs/architecture.md allows", () => {
+  test("component imports only components that docs/architecture.md allows", () => {
     const cell = allowed.get(part);
     if (cell === undefined) throw new Error(`docs/architecture.md has no row for ${part}/`);
     const mayImport = (other: string) =>
@@ -39,7 +39,7 @@ describe.each(PARTS)("%s/", (part) => {
     expect(wrong).toEqual([]);
   });
 
-  test("has no circle of folders and of files beside them", () => {
+  test("component has no cycles between folders and files", () => {
     const graph = new Map<string, Set<string>>();
     for (const path of sources(part)) {
       const own = graph.get(placeOf(path)) ?? new Set();
@@ -56,14 +56,14 @@ function placeOf(path: string): string {
   return below.length === 0 ? path : `${part}/${folder}/`;
 }
 
-test("no file imports itself by way of others", () => {
+test("no file imports itself through other files", () => {
   expect(findCircle(new Map([...FILES.keys()].map((path) => [path, importedFiles(path)])))).toBeUndefined();
 });
 
 const FOLDERS = [...allowed.keys()].filter((folder) => folder.includes("/"));
 
 describe.each(FOLDERS)("%s/", (folder) => {
-  test("imports of its own part only what docs/architecture.md allows", () => {
+  test("folder imports only folders that docs/architecture.md allows", () => {
     const [part] = folder.split("/");
     const wrong = sources(folder).flatMap((path) =>
       importedFiles(path)
@@ -75,7 +75,7 @@ describe.each(FOLDERS)("%s/", (folder) => {
   });
 });
 
-test("every folder of these parts has a row", () => {
+test("docs/architecture.md has a row for every folder of these components", () => {
   const folders = ["edge", "api-server", "sidecar", "operator", "dashboard"].flatMap((part) =>
     readdirSync(join(ROOT, part), { withFileTypes: true })
       .filter((entry) => entry.isDirectory() && entry.name !== "test" && !entry.name.startsWith("dist"))
@@ -92,7 +92,7 @@ function isInnerFile(specifier: string): boolean {
   return exports === undefined;
 }
 
-test("no page of the dashboard imports another one: what two of them share is a part", () => {
+test("dashboard pages never import other pages", () => {
   const pageOf = (path: string) => /^dashboard\/pages\/[^/]+\//.exec(path)?.[0];
   const wrong = sources("dashboard/pages").flatMap((path) =>
     importedFiles(path)
@@ -102,13 +102,13 @@ test("no page of the dashboard imports another one: what two of them share is a 
   expect(wrong).toEqual([]);
 });
 
-test("no library is imported by an inner file, but for those that a decision names", () => {
+test("inner files import only libraries that a decision permits", () => {
   const decision = readFileSync(join(ROOT, "docs/decisions/0025-llhttp-out-of-undici.md"), "utf8");
   const inner = PARTS.flatMap((part) => sources(part)).flatMap((file) => imports(file).filter(isInnerFile));
   expect(inner.filter((specifier) => !decision.includes(`\`${specifier}\``))).toEqual([]);
 });
 
-test("core/ uses no library but those that compute, so that it stays pure", () => {
+test("core/ imports only computational libraries so that it stays pure", () => {
   const libraries = new Set(
     sources("core")
       .flatMap((file) => imports(file))
@@ -117,14 +117,14 @@ test("core/ uses no library but those that compute, so that it stays pure", () =
   expect([...libraries].sort()).toEqual(["ipaddr.js", "node:crypto", "yaml", "zod"]);
 });
 
-test("the environment is read only in cli/", () => {
+test("environment variables are read in cli/ only", () => {
   const readers = PARTS.filter((part) => part !== "cli")
     .flatMap((part) => sources(part))
     .filter((path) => textOf(path).includes("process.env"));
   expect(readers).toEqual([]);
 });
 
-test("SQL stands in api-server/store/ and the two stores of api-server/analytics/ alone", () => {
+test("SQL is limited to the database folder and the two analytics databases", () => {
   const sql = /\b(select|insert into|update|delete from)\b[\s\S]{0,80}\b(from|values|set|where)\b/;
   const elsewhere = sources("api-server")
     .filter((path) => !/^api-server\/(store|analytics\/postgres|analytics\/clickhouse)\//.test(path))

@@ -11,7 +11,7 @@ const documents = [
     .map((name) => join("docs", name)),
 ];
 
-test.each(documents)("%s links to files that exist", (document) => {
+test.each(documents)("links in %s point to existing files", (document) => {
   const text = readFileSync(join(ROOT, document), "utf8");
   const targets = [...text.matchAll(/\]\(([^)#\s]+)(?:#[^)]*)?\)/g)].map(([, target = ""]) => target);
   const missing = targets
@@ -60,7 +60,7 @@ function anchorsOf(document: string): Set<string> {
   return anchors;
 }
 
-test("each link to a part of a page finds its heading", () => {
+test("every link with a fragment finds its heading", () => {
   const links = documents
     .flatMap(linksOf)
     .filter(({ target, anchor }) => anchor !== undefined && target.endsWith(".md"));
@@ -71,7 +71,7 @@ test("each link to a part of a page finds its heading", () => {
   expect(dead.map(({ document, target, anchor }) => `${document}: ${target}#${anchor}`)).toEqual([]);
 });
 
-test("every page of docs/ is reached by links from the README", () => {
+test("every page of docs/ is reachable from the README", () => {
   const reached = new Set(["README.md"]);
   // A set is iterated while it grows.
   for (const page of reached) {
@@ -92,7 +92,7 @@ const TO_BE_MADE = new Set(
   ]),
 );
 
-test.each(documents)("%s names files and folders that exist", (document) => {
+test.each(documents)("paths named in %s exist", (document) => {
   const text = readFileSync(join(ROOT, document), "utf8");
   const missing = [...text.matchAll(PATH)]
     .map(([, path = ""]) => path)

@@ -53,7 +53,7 @@ const OVER_ALL = [
   "select json_agg(json_build_object('id', l.id",
 ];
 
-test("a statement on data of a workspace names the workspace, except these", () => {
+test("SQL on workspace data filters by workspace except in listed statements", () => {
   const found = files
     .filter(({ name }) => STORE.test(name))
     .flatMap(({ text }) => statements(text))
@@ -63,14 +63,14 @@ test("a statement on data of a workspace names the workspace, except these", () 
   expect(OVER_ALL.filter((start) => !found.some((statement) => statement.startsWith(start)))).toEqual([]);
 });
 
-test("SQL on such tables is only in the store", () => {
+test("SQL on workspace tables occurs only in the database folder", () => {
   const elsewhere = files.filter(
     ({ name, text }) => !STORE.test(name) && statements(text).some((s) => OF_A_WORKSPACE.test(s)),
   );
   expect(elsewhere.map(({ name }) => name)).toEqual([]);
 });
 
-test("a cache is cleared by the marks of a transaction, and explicitly only for a cached absence that was wrong", () => {
+test("cache is invalidated only by outbox entries and explicit negative-cache removals", () => {
   const clearing = files.filter(({ text }) => text.includes("projection.drop(")).map(({ name }) => name);
   expect(clearing.sort()).toEqual([
     "domain/keys/migrated-keys.ts",

@@ -20,7 +20,7 @@ const rowsOf = (text: string): string[][] =>
     .map(cells);
 const [page = [], shown = []] = textOf("outages.md").split("\n| down | what | test |\n").map(rowsOf);
 
-test("docs/outages.md has the outages that are tried and what is promised of each; `npm run outages` writes it", () => {
+test("docs/outages.md matches the tested outages; `npm run outages` writes it", () => {
   expect(page.map((row) => row.slice(0, 3))).toEqual(ROWS.map(cellsOf));
   for (const row of page) {
     expect(row).toHaveLength(3 + Object.keys(ASKS).length + 2);
@@ -28,14 +28,14 @@ test("docs/outages.md has the outages that are tried and what is promised of eac
   }
 });
 
-test("every row of the table in docs/architecture.md is tried, and nothing that is not in it", () => {
+test("outage tests cover every row of the table in docs/architecture.md", () => {
   const section = /^## When something is down$(.*?)^\[Outages/ms.exec(textOf("architecture.md"))?.[1] ?? "";
   const rows = [...section.matchAll(/^\| (?!down |---)([^|]+) \|/gm)].map(([, down = ""]) => down);
   expect(rows.length).toBeGreaterThan(3);
   expect([...new Set(ROWS.map(({ down }) => down))].sort()).toEqual([...rows].sort());
 });
 
-test("what the outages do not ask is shown by tests that there are", () => {
+test("promises beyond the outage tests refer to existing tests", () => {
   expect(shown).toEqual(SHOWN.map(toShownCells));
   for (const { down, file, name } of SHOWN) {
     expect(ROWS.map((row) => row.down)).toContain(down);

@@ -70,7 +70,7 @@ describe.each(pages.filter(({ blocks }) => stepsOf(blocks).some((step) => isOurs
     afterAll(() => rmSync(dir, { recursive: true }));
     const steps = stepsOf(blocks);
 
-    test.each(steps.filter(isOurs))("$line", async ({ line, printed }) => {
+    test.each(steps.filter(isOurs))("platform guide command works: $line", async ({ line, printed }) => {
       const { text, code } = await shell(line, dir);
       if (printed !== undefined) expect(text).toBe(printed);
       else if (line.includes("--api-id")) expect(text).toMatch(/^[1-9]\d* keys? taken over/);
@@ -79,7 +79,7 @@ describe.each(pages.filter(({ blocks }) => stepsOf(blocks).some((step) => isOurs
 
     const ofCluster = steps.filter(isOfCluster);
     if (ofCluster.length === 0) return;
-    test("its kubectl commands are understood by a cluster", async () => {
+    test("platform guide kubectl commands are accepted by a cluster", async () => {
       const policy =
         readFileSync(join(FOLDER, "rules.md"), "utf8").match(/```yaml\n# policy.yaml\n(.*?)```/s)?.[1] ?? "";
       const made = await kubectl(["apply", "-f", "-"], policy.replaceAll("namespace: shop", `namespace: ${shop.name}`));
@@ -97,7 +97,7 @@ describe.each(pages.filter(({ blocks }) => stepsOf(blocks).some((step) => isOurs
   },
 );
 
-test("each kind of refusal that a page names is one of a gate, with that status", () => {
+test("platform guide names only gate error kinds with their statuses", () => {
   const rows = [...readFileSync(join(ROOT, "docs/explain.md"), "utf8").matchAll(/^ *\| (\d{3}) \| ([^|]+) \|/gm)];
   expect(rows.length).toBeGreaterThan(7);
   for (const [, status, kinds = ""] of rows) {
@@ -107,7 +107,7 @@ test("each kind of refusal that a page names is one of a gate, with that status"
   }
 });
 
-test("every page is in the folder's list", () => {
+test("every platform guide is in the index of its folder", () => {
   const list = readFileSync(join(FOLDER, "README.md"), "utf8");
   expect(pages.map(({ page }) => page).filter((page) => page !== "README.md" && !list.includes(`(${page})`))).toEqual(
     [],

@@ -30,12 +30,12 @@ const about = {
 describe.each(RECIPES)("$heading", ({ heading, parts, notTaken }) => {
   const steps = stepsOf(contributing, heading);
 
-  test("every step is taken, or it is said why not", () => {
+  test("recipe test performs each step or explains why not", () => {
     const taken = new Set([...parts.map(({ step }) => step), ...Object.keys(notTaken).map(Number)]);
     expect([...taken].sort((a, b) => a - b)).toEqual([...steps.keys()]);
   });
 
-  test.each(parts.map((part) => ({ file: part.file, part })))("$file is named by its step", ({ part }) => {
+  test.each(parts.map((part) => ({ file: part.file, part })))("recipe step names $file", ({ part }) => {
     expect(isNamed(part, steps.get(part.step) ?? "")).toBe(true);
   });
 });
@@ -76,20 +76,20 @@ describe("followed on a copy of the working tree", () => {
     ]);
   }, RUN_MS);
 
-  test("the types fit, and so does the form", () => {
+  test("recipe result passes type check and formatting", () => {
     expect(types.output).toBe("");
     expect(form.code, form.output).toBe(0);
   });
 
-  test("nothing breaks", () => {
+  test("recipe result breaks no test", () => {
     expect(runs.flatMap(({ failures }) => [...failures])).toEqual([]);
   });
 
-  test.each(about.files)("%s has a test of what the recipe made", (file) => {
+  test.each(about.files)("recipe result %s has a test", (file) => {
     expect(runs.some(({ passed }) => passed.has(file))).toBe(true);
   });
 
-  describe("what is left out is noticed", () => {
+  describe("omissions are detected", () => {
     const omissions = RECIPES.flatMap((recipe) => recipe.omissions.map((omission) => ({ recipe, omission })));
     const [alone, together] = [true, undefined].map((flag) =>
       omissions.filter(({ omission }) => omission.alone === flag),
@@ -114,10 +114,13 @@ describe("followed on a copy of the working tree", () => {
       expect(run?.output ?? `no test of ${file} failed`).toMatch(says);
     };
 
-    test.each(together ?? [])("$recipe.heading: $omission.what", ({ omission }) => isNoticed(omission, noticed));
+    test.each(together ?? [])(
+      "omitted recipe step is detected with others: $recipe.heading: $omission.what",
+      ({ omission }) => isNoticed(omission, noticed),
+    );
 
     test.each(alone ?? [])(
-      "$recipe.heading: $omission.what",
+      "omitted recipe step is detected alone: $recipe.heading: $omission.what",
       async ({ recipe, omission }) => {
         await omission.leaveOut(copy);
         isNoticed(omission, [await copy.test([omission.noticedBy.file], recipe.about.words)]);

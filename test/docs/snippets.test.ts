@@ -34,7 +34,7 @@ const commands = snippets("sh").flatMap(({ page, text }) =>
     .map((line) => ({ page, line })),
 );
 
-test.each(snippets("yaml"))("$page: each manifest of ours is valid", ({ text }) => {
+test.each(snippets("yaml"))("manifests in $page are valid", ({ text }) => {
   for (const document of parseAllDocuments(text)) {
     expect(document.errors).toEqual([]);
     const object = document.toJS() as { apiVersion?: string };
@@ -45,7 +45,7 @@ test.each(snippets("yaml"))("$page: each manifest of ours is valid", ({ text }) 
 const values = leavesOf(Values).map(({ path }) => path);
 const isValue = (path: string) => values.some((known) => path === known || path.startsWith(`${known}.`));
 
-test.each(commands.filter(({ line }) => /^helm /.test(line)))("$page: $line", ({ line }) => {
+test.each(commands.filter(({ line }) => /^helm /.test(line)))("helm command in $page works: $line", ({ line }) => {
   expect(line).toMatch(/^helm (install|upgrade|uninstall|rollback) postern\b/);
   const set = [...line.matchAll(/--set '?([\w.]+)=/g)].map(([, path = ""]) => path);
   expect(set.filter((path) => !isValue(path))).toEqual([]);
@@ -57,7 +57,7 @@ const ours = commands.flatMap(({ page, line }) => {
   return words === undefined ? [] : [{ page, words }];
 });
 
-test.each(ours)("$page: postern $words", async ({ words }) => {
+test.each(ours)("command in $page is valid: postern $words", async ({ words }) => {
   const row = COMMANDS.filter(({ name }) => words === name || words.startsWith(`${name} `)).at(-1);
   expect(row, words).toBeDefined();
   const known = Object.keys((await row?.load())?.options ?? {});
@@ -89,13 +89,13 @@ test.each([
   ).toEqual(sizesOf(path));
 });
 
-test("there is something to check", () => {
+test("snippet tests find snippets", () => {
   expect(snippets("yaml").length).toBeGreaterThan(5);
   expect(commands.filter(({ line }) => line.startsWith("helm ")).length).toBeGreaterThan(2);
   expect(ours.length).toBeGreaterThan(20);
 });
 
-test("each command that the text of a page names is a command", () => {
+test("every command named in page text exists", () => {
   const names = COMMANDS.map(({ name }) => name);
   const below = (readdirSync(DOCS, { recursive: true }) as string[]).filter((name) => name.endsWith(".md"));
   let mentions = 0;

@@ -16,20 +16,20 @@ function firstCells(heading: string): string[] {
 }
 const quoted = (text: string): string[] => [...text.matchAll(/"(\w+)"/g)].map(([, name = ""]) => name);
 
-test("lists every reason", () => {
+test("status page lists every reason", () => {
   const reasons = quoted(plan.match(/export type Reason =([^;]+);/)?.[1] ?? "");
   expect(reasons.length).toBeGreaterThan(15);
   // Of the CRD's default, before an operator has looked.
   expect(firstCells("Reasons").sort()).toEqual([...reasons, "Pending"].sort());
 });
 
-test("lists every condition", () => {
+test("status page lists every condition", () => {
   const further = quoted(plan.match(/readonly type: ("Accepted"[^;]+);/)?.[1] ?? "");
   expect(further.length).toBeGreaterThan(4);
   expect(firstCells("Conditions").sort()).toEqual(["Ready", "Reconciling", "Stalled", ...further].sort());
 });
 
-test("lists every other field of a policy's status", () => {
+test("status page lists every other field of a policy status", () => {
   const { conditions: _, observedGeneration: __, dataPlane, ...own } = ApiKeyPolicyStatus.shape;
   const fields = [...Object.keys(own), ...Object.keys(dataPlane.unwrap().shape).map((name) => `dataPlane.${name}`)];
   expect(firstCells("Other fields of a policy's status").sort()).toEqual(fields.sort());

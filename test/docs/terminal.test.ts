@@ -25,7 +25,7 @@ function aProgram(name: string, script: string): void {
   chmodSync(file, 0o755);
 }
 
-test("every command of docs/guides/terminal.md does what it should", async () => {
+test("every command of docs/guides/terminal.md works", async () => {
   mkdirSync(join(dir, "bin"));
   aProgram("postern", `exec '${process.execPath}' '${ROOT}/cli/main.ts' "$@"`);
   // What kubectl would put into the Secret.
@@ -76,7 +76,7 @@ test("every command of docs/guides/terminal.md does what it should", async () =>
   expect(await shell("postern key verify --key-file next-key.txt")).toContain("VALID");
 }, 180_000);
 
-test("the verbs that the first guide for the API lists are those of the command", () => {
+test("first API guide lists exactly the verbs of the command line", () => {
   const guide = readFileSync(join(ROOT, "docs/guides/api/README.md"), "utf8");
   const verbs = /key --help` lists all verbs, such as (.*)\.$/m.exec(guide)?.[1]?.split(", ") ?? [];
   expect(verbs.length).toBeGreaterThan(3);
@@ -84,7 +84,7 @@ test("the verbs that the first guide for the API lists are those of the command"
   expect(verbs.filter((verb) => !names.includes(`key ${verb}`))).toEqual([]);
 });
 
-test("its table names every command that calls the API, and every one that works on the database", () => {
+test("terminal guide lists every API and database command", () => {
   const [, api = "", database = ""] = /^\| (`key`.*?) \| the API.*?\n\| (.*?) \| Postgres/ms.exec(page) ?? [];
   const words = (text: string) => [...text.matchAll(/`([^`]+)`/g)].map(([, word = ""]) => word).sort();
   const nouns = (group: string) => COMMANDS.filter((row) => row.group === group).map(({ name }) => name);
@@ -97,7 +97,7 @@ test("its table names every command that calls the API, and every one that works
   expect(words(database)).toEqual([...ofDatabase].sort());
 });
 
-test("it shows each verb of keys, identities, roles and overrides, or names it", () => {
+test("terminal guide covers each verb of keys, identities, roles and overrides", () => {
   const shown = COMMANDS.filter(({ name, group }) => group === "api" && name.startsWith("key ")).map(
     ({ name }) => name,
   );

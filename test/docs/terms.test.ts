@@ -13,7 +13,7 @@ const sources = ["core", "edge", "api-server", "sidecar", "operator", "cli"].fla
     .map((name) => `${part}/${name}`),
 );
 
-test.each(TERMS)("$term is declared in $file alone", ({ term, file }) => {
+test.each(TERMS)("type $term is declared in $file only", ({ term, file }) => {
   const declaration = new RegExp(`^(?:export )?(?:abstract )?(?:class|interface|type) ${term}\\b`, "m");
   const declaring = sources.filter((source) => declaration.test(readFileSync(join(ROOT, source), "utf8")));
   expect(declaring).toEqual([file]);

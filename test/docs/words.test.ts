@@ -36,7 +36,7 @@ const files = FOLDERS.flatMap((folder) =>
     .map((name) => `${folder}/${name}`),
 ).filter((name) => !EXCEPT.has(name));
 
-test("texts for people use plain words", () => {
+test("user-visible texts use plain words", () => {
   const found = files.flatMap((file) =>
     readFileSync(join(ROOT, file), "utf8")
       .split("\n")
@@ -58,7 +58,7 @@ test.each([
   { line: '/** Runs as the user "nobody". */', words: 0 },
   { line: "  /** Gives up after a second. */", words: 0 },
   { line: 'const name = "nobody anew";', words: 0 },
-])("$words of the words are found in: $line", ({ line, words }) => {
+])("plain word check finds $words words in: $line", ({ line, words }) => {
   expect(WORDS.filter(({ found }) => textsOf(line).some((text) => found.test(text)))).toHaveLength(words);
 });
 
@@ -68,7 +68,7 @@ interface Described {
   readonly properties?: Readonly<Record<string, Described>>;
 }
 
-test("the description of a value of the chart names its subject, because tables show it alone", () => {
+test("chart value descriptions name their subject", () => {
   const schema = JSON.parse(readFileSync(join(ROOT, "charts/postern/values.schema.json"), "utf8")) as Described;
   const found: string[] = [];
   const visit = (path: string, { description = "", properties = {} }: Described): void => {

@@ -27,7 +27,7 @@ async function cli(system: System, args: string) {
 const soon = { deadlineMs: 15_000, everyMs: 10 };
 
 describe("a root key", () => {
-  test("is refused soon after it is disabled, expired or revoked, and accepted soon after it is enabled", async () => {
+  test("root key changes take effect soon after disabling, expiry, revocation or enabling", async () => {
     const system = await openSystem();
     const api = await system.api();
     const { rootKey, rootKeyId: id } = await cli(system, "rootkey create --permissions api.*.create_api");
@@ -52,7 +52,7 @@ describe("a root key", () => {
 });
 
 describe("a workspace", () => {
-  test("that is created while everything runs can be used, and cannot after it is disabled, at the API and at the pods", async () => {
+  test("workspace created at runtime is usable and disabled at API and gates", async () => {
     const system = await openSystem();
     const api = await system.api();
     const { workspaceId } = await cli(system, "workspace create --name acme");
@@ -76,7 +76,7 @@ describe("a workspace", () => {
     await becomes(200, 200);
   });
 
-  test("has the quota that was set last", async () => {
+  test("workspace quota update takes effect", async () => {
     const system = await openSystem();
     const api = await system.api();
     const becomes = (status: number) =>
@@ -107,7 +107,7 @@ describe("a workspace", () => {
 });
 
 describe("an API", () => {
-  test("accepts its keys only from the addresses of its list, until the list is removed", async () => {
+  test("API IP allow list is enforced until it is removed", async () => {
     const system = await openSystem();
     const api = await system.api();
     const { apiId, key } = await makeKey(api);
@@ -123,7 +123,7 @@ describe("an API", () => {
     await becomes("VALID");
   });
 
-  test("creates keys with its defaults, and is protected, from the next call on", async () => {
+  test("API defaults and delete protection apply from the next call", async () => {
     const system = await openSystem();
     const api = await system.api();
     const { apiId } = await makeKey(api);
@@ -136,7 +136,7 @@ describe("an API", () => {
   });
 });
 
-test("a rate-limit namespace that is deleted answers 410", async () => {
+test("deleted rate limit namespace responds 410", async () => {
   const system = await openSystem();
   const api = await system.api();
   const limit = () => api.call("ratelimit.limit", { namespace: "logins", identifier: "a", limit: 1, duration: 60_000 });
@@ -147,7 +147,7 @@ test("a rate-limit namespace that is deleted answers 410", async () => {
   await waitFor("410", async () => (await limit()).status === 410, soon);
 });
 
-test("a command that fails says why in one line on standard error, with its exit code", async () => {
+test("failing command prints one error line and its exit code", async () => {
   const system = await openSystem();
   const failed = (args: string) => cli(system, args).catch((error: unknown) => error);
   expect(await failed("rootkey revoke --id rk_never")).toMatchObject({

@@ -58,7 +58,7 @@ const keysOf = async (name: string): Promise<Array<{ keyId: string }>> =>
 const nudge = (name: string) =>
   kubectl("annotate", resourceOf("ApiKey"), name, `test/nudge=${crypto.randomUUID()}`, "--overwrite");
 
-test("an app finds its key in a Secret of the ApiKey, which says nothing of it anywhere else", async () => {
+test("ApiKey stores its key in a Secret and nowhere else", async () => {
   const one = apiKey("billing", { owner: "acme", secretRef: { name: "billing-key", key: "token" } });
   await world.apply(one);
   const status = await untilReason(world, one, "Succeeded");
@@ -87,7 +87,7 @@ test("an app finds its key in a Secret of the ApiKey, which says nothing of it a
   expect((await kubectl("get", "ak")).stdout).toMatch(/billing +True +Succeeded +billing-key +acme/);
 });
 
-test("a Secret that is deleted is made again with another key, and the former key runs out", async () => {
+test("deleted ApiKey Secret is recreated with another key, and the old key expires", async () => {
   const one = apiKey("deleted", { rotation: { overlap: "0s" } });
   await world.apply(one);
   const { keyId } = await untilReason(world, one, "Succeeded");
@@ -105,7 +105,7 @@ test("a Secret that is deleted is made again with another key, and the former ke
   expect((await verify(first)).valid).toBe(false);
 });
 
-test("a Secret that is deleted is missed within seconds, by an operator without the right to watch any", async () => {
+test("deleted ApiKey Secret is detected within seconds without watch permission", async () => {
   const [one, other] = [apiKey("missed"), apiKey("kept")];
   await world.apply(one);
   await world.apply(other);
@@ -131,7 +131,7 @@ test("a Secret that is deleted is missed within seconds, by an operator without 
   expect((await world.status(other))?.keyId).toBe(keptId);
 }, 60_000);
 
-test("a Secret that is not the object's is never touched", async () => {
+test("foreign Secret is never changed by an ApiKey", async () => {
   await kubectl("create", "secret", "generic", "foreign-key", "--from-literal=key=theirs");
   const one = apiKey("foreign");
   await world.apply(one);
@@ -157,7 +157,7 @@ test("a Secret that is not the object's is never touched", async () => {
   await untilReason(world, one, "Succeeded");
 });
 
-test("deleting it revokes its keys", async () => {
+test("deleting an ApiKey revokes its keys", async () => {
   const one = apiKey("gone");
   await world.apply(one);
   await untilReason(world, one, "Succeeded");
@@ -167,7 +167,7 @@ test("deleting it revokes its keys", async () => {
   expect(await verify(key)).toMatchObject({ valid: false, code: "NOT_FOUND" });
 });
 
-describe("kubectl apply refuses", () => {
+describe("kubectl apply is rejected", () => {
   const change = async (spec: Record<string, unknown>) => {
     const one = apiKey("fixed", spec);
     return await world.kubernetes.kubectl(
@@ -178,13 +178,13 @@ describe("kubectl apply refuses", () => {
   test.each([
     { name: "another Secret", spec: { secretRef: { name: "elsewhere" } }, says: /cannot move to another Secret/ },
     { name: "another policy", spec: { policyRef: { name: "other" } }, says: /cannot move to another API/ },
-  ])("$name for a key that is there", async ({ spec, says }) => {
+  ])("kubectl apply rejects $name for an existing ApiKey", async ({ spec, says }) => {
     await world.apply(apiKey("fixed"));
     expect((await change(spec)).stderr).toMatch(says);
   });
 });
 
-test("without rights on Secrets the status says which are missing, and no key is made until they are there", async () => {
+test("ApiKey without Secret permissions reports them and creates no key", async () => {
   const { kubernetes } = world;
   const own = await createTestNamespace(kubernetes);
   onTestFinished(own.drop);

@@ -71,7 +71,7 @@ const verify = async (key: string) => (await world.store.call("keys.verifyKey", 
 const reasonOf = (status: Parameters<typeof conditionOf>[0]) => conditionOf(status, "Ready")?.reason;
 
 describe("an ApiKey", () => {
-  test("has a key in its Secret, and nowhere else", async () => {
+  test("ApiKey stores its key in a file and nowhere else", async () => {
     await world.store.call("permissions.createRole", { name: "reader", permissions: ["orders.read"] });
     const spec = {
       owner: "acme",
@@ -110,7 +110,7 @@ describe("an ApiKey", () => {
     expect(await listed()).toHaveLength(1);
   });
 
-  test("follows its spec without another key, and what is changed elsewhere is set right", async () => {
+  test("ApiKey applies spec changes to the same key and reverts drift", async () => {
     const { keyId } = await given(apiKey({ owner: "acme", permissions: ["a.b.c"], credits: { remaining: 7 } }));
     const key = await secretText();
     await world.store.call("keys.updateCredits", { keyId, operation: "set", value: 3 });
@@ -130,7 +130,7 @@ describe("an ApiKey", () => {
     expect((await world.store.call("keys.updateKey", { keyId, enabled: false })).status).toBe(409);
   });
 
-  test("waits for its policy, and for its roles", async () => {
+  test("ApiKey waits for its policy and roles", async () => {
     const one = apiKey({ roles: ["later"] });
     await world.apply(one);
     expect(reasonOf(await settle(one))).toBe("DependencyNotReady");
@@ -145,7 +145,7 @@ describe("an ApiKey", () => {
     expect(reasonOf(await settle(one))).toBe("Succeeded");
   });
 
-  test("in another namespace needs the policy's leave", async () => {
+  test("ApiKey in another namespace needs permission of the policy", async () => {
     await given();
     const elsewhere = apiKey(
       { policyRef: { name: "orders", namespace: "shop" } },
@@ -158,7 +158,7 @@ describe("an ApiKey", () => {
     expect(reasonOf(await settle(elsewhere))).toBe("Succeeded");
   });
 
-  test("takes no file that is not its own, and of two with one Secret the older has it", async () => {
+  test("ApiKey leaves foreign files unchanged, and the older of two owns a Secret", async () => {
     const file = secretFile();
     await given(apiKey({ secretRef: { name: "other" } }));
     await world.remove(apiKey());
@@ -179,7 +179,7 @@ describe("an ApiKey", () => {
     expect(await listed("younger")).toEqual([]);
   });
 
-  test("that is deleted has no key any more, also none that had an overlap, and no file", async () => {
+  test("deleted ApiKey leaves neither keys nor a file", async () => {
     await given();
     const first = await secretText();
     await rm(secretFile());
@@ -193,7 +193,7 @@ describe("an ApiKey", () => {
     await expect(stat(secretFile())).rejects.toThrow("ENOENT");
   });
 
-  test("has an end, after which it has no successor until the spec names a later one", async () => {
+  test("expired ApiKey gets a successor only after a later expiry is set", async () => {
     const one = apiKey({
       expires: new Date(Date.now() + HOUR).toISOString(),
       rotation: { every: "30m", overlap: "1m" },
@@ -221,7 +221,7 @@ describe("an ApiKey", () => {
 describe("a rotation", () => {
   const rotated = apiKey({ rotation: { every: "1h", overlap: "10m" }, credits: { remaining: 100 } });
 
-  test("makes a successor with what is left, and the former key runs out after the overlap", async () => {
+  test("ApiKey rotation keeps settings and expires the former key after the overlap", async () => {
     const before = await given(rotated);
     const first = await secretText();
     await verify(first);
@@ -255,7 +255,7 @@ describe("a rotation", () => {
     expect(await verify(first)).toMatchObject({ code: "NOT_FOUND" });
   });
 
-  test("follows when the Secret is gone: it is never filled with the old key", async () => {
+  test("ApiKey with a lost Secret rotates instead of restoring the old key", async () => {
     const before = await given(apiKey({ rotation: { overlap: "0s" } }));
     const first = await secretText();
     await rm(secretFile());
@@ -265,7 +265,7 @@ describe("a rotation", () => {
     expect((await verify(first)).valid).toBe(false);
   });
 
-  test("is undone in nothing when a Secret names the former key again", async () => {
+  test("ApiKey rotation is not reverted by a Secret that names the former key", async () => {
     const before = await given(rotated);
     await rm(secretFile());
     const after = await settle(rotated);
@@ -323,7 +323,7 @@ describe("an operator that is killed", () => {
     return outcome instanceof Killed;
   };
 
-  test.each(STEPS)("$name, at the first key, leaves one key in the Secret", async ({ ctx, unheld }) => {
+  test.each(STEPS)("operator crash, $name, at the first key leaves one key in the Secret", async ({ ctx, unheld }) => {
     await world.apply(policy());
     await world.work(policy(), context());
     await world.apply(apiKey());
@@ -344,7 +344,7 @@ describe("an operator that is killed", () => {
   });
 
   test.each(STEPS)(
-    "$name, at a rotation, leaves the former key its overlap and one successor",
+    "operator crash, $name, at a rotation leaves one successor and the overlap",
     async ({ ctx, unheld }) => {
       const one = apiKey({ rotation: { every: "1h", overlap: "10m" } });
       const before = await given(one);
@@ -367,7 +367,7 @@ describe("an operator that is killed", () => {
     },
   );
 
-  test("while another issues a key: the store gives only one of them one", async () => {
+  test("two operators that issue a key concurrently leave only one key", async () => {
     await given();
     await rm(secretFile());
     const outcomes = await Promise.allSettled([world.work(apiKey(), context()), world.work(apiKey(), context())]);

@@ -34,7 +34,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test("postern dev works on the Postgres of DATABASE_URL and the Redis of REDIS_URL, and starts neither itself", async () => {
+test("postern dev uses DATABASE_URL and REDIS_URL without starting its own databases", async () => {
   const dev = await startDev();
   const client = new Redis(redis.url);
   try {
@@ -49,7 +49,7 @@ test("postern dev works on the Postgres of DATABASE_URL and the Redis of REDIS_U
   }
 });
 
-test("postern dev keeps events in the Redis of EVENTS_REDIS_URL, and shares out its memory there", async () => {
+test("postern dev keeps events in EVENTS_REDIS_URL within its memory budget", async () => {
   const own = await startOwnRedis();
   const [shared, ofEvents] = [new Redis(redis.url), new Redis(own.url)];
   // Left by the previous start.
@@ -70,7 +70,7 @@ test("postern dev keeps events in the Redis of EVENTS_REDIS_URL, and shares out 
   }
 });
 
-test("postern dev reports ready only when its gate has the policy, however long that takes", async () => {
+test("postern dev reports ready only after its gate has the policy", async () => {
   const db = new pg.Client({ connectionString: database.url });
   await db.connect();
   // While we hold the relay's lock, nothing is projected from Postgres to Redis.

@@ -98,7 +98,7 @@ async function stopped(child: RunningProcess) {
 }
 
 describe("postern dev", { timeout: 60_000 }, () => {
-  test("prints one line when ready, serves, and stops within 5 s leaving no process behind", async () => {
+  test("postern dev prints a ready line, serves and stops within 5 s without child processes", async () => {
     const { child, ready } = await startDev();
     expect(Object.keys(ready)).toEqual(["apiUrl", "sidecarUrl", "adminUrl", "rootKey", "dashboardUrl", "pid"]);
     expect(ready.pid).toBe(child.pid);
@@ -111,7 +111,7 @@ describe("postern dev", { timeout: 60_000 }, () => {
     expect(child.stdout().trim().split("\n")).toHaveLength(1);
   });
 
-  test("prints an address that signs its user in to the dashboard, once; the command makes another", async () => {
+  test("postern dev prints a one-time dashboard sign-in link, and the command creates another", async () => {
     const { child, ready } = await startDev();
     const signIn = async (address: string) => {
       const { origin, pathname, hash } = new URL(address);
@@ -131,7 +131,7 @@ describe("postern dev", { timeout: 60_000 }, () => {
     await stopped(child);
   });
 
-  test("leaves no process behind when it is stopped while its Postgres starts", async () => {
+  test("postern dev stopped during Postgres startup leaves no process behind", async () => {
     const data = join(folder, "stopped-early");
     const args = ["cli/main.ts", "dev", "--json", "--data-dir", data, "--api-port", "0"];
     const child = await startProcess(process.execPath, args, { cwd: ROOT, env });
@@ -154,7 +154,7 @@ describe("postern dev", { timeout: 60_000 }, () => {
     );
   });
 
-  test("makes a root key at each start and revokes that of the previous start", async () => {
+  test("postern dev creates a root key at each start and revokes the previous one", async () => {
     const first = await startDev();
     await stopped(first.child);
     const second = await startDev();
@@ -167,7 +167,7 @@ describe("postern dev", { timeout: 60_000 }, () => {
     }
   });
 
-  test("uses POSTERN_ROOT_KEY as its root key", async () => {
+  test("postern dev uses POSTERN_ROOT_KEY as its root key", async () => {
     const rootKey = "my-own-root-key-of-32-characters";
     const { child, ready } = await startDev({ env: { POSTERN_ROOT_KEY: rootKey } });
     try {
@@ -178,7 +178,7 @@ describe("postern dev", { timeout: 60_000 }, () => {
     }
   });
 
-  test("lets `rootkey create` make a key with just the permissions given, while it runs", async () => {
+  test("postern dev accepts `rootkey create` with exact permissions while running", async () => {
     const { child, ready } = await startDev();
     try {
       const args = ["cli/main.ts", "rootkey", "create", "--json", "--permissions", "api.*.create_api"];
@@ -196,7 +196,7 @@ describe("postern dev", { timeout: 60_000 }, () => {
     }
   });
 
-  test("refills credits itself when `refill run` asks it to, because its counters are only in its own process", async () => {
+  test("postern dev performs `refill run` in its own process", async () => {
     const { child, ready } = await startDev();
     try {
       const { apiId } = (await callApi(ready, "apis.createApi", { name: "mine" })).body.data;
@@ -217,7 +217,7 @@ describe("postern dev", { timeout: 60_000 }, () => {
     }
   });
 
-  test("starts again after it was killed, although its Postgres is still running", async () => {
+  test("postern dev restarts after a kill although its Postgres still runs", async () => {
     const first = await startDev();
     const { body } = await callApi(first.ready, "apis.createApi", { name: "before" });
     first.child.kill("SIGKILL");
@@ -231,7 +231,7 @@ describe("postern dev", { timeout: 60_000 }, () => {
     }
   });
 
-  test("says what is wrong when it is called incorrectly, with exit code 2", async () => {
+  test("postern dev reports wrong usage with exit code 2", async () => {
     const wrong = run(process.execPath, ["cli/main.ts", "dev", "--api-port", "eighty"], { cwd: ROOT });
     await expect(wrong).rejects.toMatchObject({
       code: 2,

@@ -133,7 +133,7 @@ async function ask(token: string, workspaceId: string): Promise<string> {
   return error.type.split("/").at(-1) ?? "";
 }
 
-test("gates wait for policies that come later, each in the workspace of its namespace, without a setting that says which", async () => {
+test("gates wait for later policies, each in the workspace of its namespace", async () => {
   const pods = [await createPod(dev.namespace), await createPod(prod.namespace)];
   expect(pods.map((pod) => environmentOf(pod).POSTERN_WORKSPACE)).toEqual([dev.workspaceId, prod.workspaceId]);
   const gates = await Promise.all(pods.map(runGate));
@@ -156,7 +156,7 @@ test("gates wait for policies that come later, each in the workspace of its name
   expect([await devGate.status(prodKey), await prodGate.status(devKey)]).toEqual([401, 401]);
 });
 
-test("whatever a pod or a workspace says alone, no gate gets into the other's workspace", async () => {
+test("pod or workspace cannot attach a gate to another workspace alone", async () => {
   const [devPod, prodPod] = [await createPod(dev.namespace), await createPod(prod.namespace)];
   const [devToken, prodToken] = [await tokenOf(devPod), await tokenOf(prodPod)];
   // A pod of dev that is written by hand says what it likes.
@@ -191,7 +191,7 @@ test("whatever a pod or a workspace says alone, no gate gets into the other's wo
   expect(await gate.status(key)).toBe(401);
 });
 
-test("pods of a namespace that no workspace has are refused; one that is relabelled has its next pods in the other workspace, unready", async () => {
+test("pods of a namespace without a workspace are rejected, and relabeling moves new pods", async () => {
   const nowhere = await world.namespace();
   await expect(createPod(nowhere)).rejects.toThrow(/acts in no workspace/);
   const unknown = await world.namespace({ "postern.dev/workspace": "no-such-team" });
@@ -214,7 +214,7 @@ test("pods of a namespace that no workspace has are refused; one that is relabel
   await waitFor("its key to be accepted", async () => (await gate.status(key)) === 200, LONG);
 });
 
-test("guarded pods are admitted while api-servers are away, by what the operator has learned", async () => {
+test("guarded pods are admitted from operator memory while api-servers are unavailable", async () => {
   await api.process.stop();
   expect(environmentOf(await createPod(dev.namespace)).POSTERN_WORKSPACE).toBe(dev.workspaceId);
 });

@@ -103,7 +103,7 @@ const CASES: readonly Case[] = [
   },
 ];
 
-test.each(CASES)("$name that is applied as it was written is managed, and otherwise as before", async ({ make }) => {
+test.each(CASES)("exported manifest of $name, when applied, manages the unchanged object", async ({ make }) => {
   const { object, kind, id, read } = await make();
   const before = await read();
   expect(await managerOf(kind, id)).toBeUndefined();
@@ -113,7 +113,7 @@ test.each(CASES)("$name that is applied as it was written is managed, and otherw
   expect(await managerOf(kind, id)).toBe(`test/${object.kind}/shop/${last?.metadata.name}`);
 });
 
-test("a policy that is written from the store of one namespace guards the same in another", async () => {
+test("exported policy of one namespace guards the same in another", async () => {
   const { apiId } = await data("apis.createApi", { name: "guarded" });
   const { namespaceId } = await data("ratelimit.createNamespace", { name: "guarded.calls" });
   const policy = PolicyInput.parse({
@@ -153,7 +153,7 @@ test("a policy that is written from the store of one namespace guards the same i
   expect((await data("policies.getPolicy", named)).policy).toEqual(policy);
 });
 
-test("an object that was changed after its manifest was written is not taken over", async () => {
+test("object changed after its export is not adopted", async () => {
   const { roleId } = await data("permissions.createRole", { name: "moving", permissions: ["docs.read"] });
   const text = yamlOf({ kind: "Role", name: "moving", permissions: ["docs.read"] });
   await data("permissions.setRolePermissions", { roleId, permissions: ["docs.write"] });

@@ -55,7 +55,7 @@ async function calls(): Promise<number> {
   return counts.reduce((sum, count) => sum + count, 0);
 }
 
-test("at rest it asks once for all policies of a workspace, however many they are, and writes no status", async () => {
+test("idle operator polls all policies of a workspace in one request and writes no status", async () => {
   await waitFor("every policy to be enforced", async () => areEnforced(), { deadlineMs: 60_000 });
   const before = statuses();
   const from = await calls();
@@ -85,7 +85,7 @@ const others: readonly TestManifest[] = [
   })),
 ];
 
-test("objects of the other kinds are compared by their digests: a list for each kind, and what differs is set right", async () => {
+test("operator compares other kinds by digest lists and corrects differences", async () => {
   const second = await openDirectoryWorld();
   await second.operator.close();
   const { dir, stateDir } = second;
@@ -135,7 +135,7 @@ test("objects of the other kinds are compared by their digests: a list for each 
   }
 }, 180_000);
 
-test("what an API call changes in the store is set right without waiting for a resync", async () => {
+test("operator reverts drift from API calls without waiting for a resync", async () => {
   await waitFor("every policy to be enforced", async () => areEnforced(), { deadlineMs: 60_000 });
   const [policy] = policies;
   if (policy === undefined) throw new Error("there are no policies");
@@ -149,7 +149,7 @@ test("what an API call changes in the store is set right without waiting for a r
   );
 }, 60_000);
 
-test("a change of a manifest is enforced in its status within seconds", async () => {
+test("manifest change is reported as enforced within seconds", async () => {
   const [, policy] = policies;
   if (policy === undefined) throw new Error("there is one policy");
   await world.apply({ ...policy, spec: { ...policy.spec, mode: "Audit" } });

@@ -110,7 +110,7 @@ const seenBy = (operator: Operator): string[] =>
     .map(({ name }) => name)
     .sort();
 
-test("each object is one operator's: that of its class, and without a class that of the one without", async () => {
+test("each object belongs to the operator of its class, or to the one without", async () => {
   await Promise.all([role("ours", "ours"), role("theirs", "theirs", "blue"), role("none", "none", "green")]);
   await Promise.all([untilReady("ours"), untilReady("theirs")]);
   expect(seenBy(plain)).toEqual(["ours"]);
@@ -122,7 +122,7 @@ test("each object is one operator's: that of its class, and without a class that
   expect(await store.call("permissions.getRole", { role: "none" })).toMatchObject({ status: 404 });
 }, 120_000);
 
-test("of two classes that claim one name the store decides, and the other object says so", async () => {
+test("name claimed by two operator classes is decided by the database", async () => {
   await role("first", "shared", "blue");
   await untilReady("first");
   await role("second", "shared");
@@ -131,7 +131,7 @@ test("of two classes that claim one name the store decides, and the other object
   await send("DELETE", pathOf("roles", "second"));
 }, 120_000);
 
-test("an object that changes its class goes to the other operator, with what it has in the store", async () => {
+test("object that changes its class moves to the other operator with its data", async () => {
   await role("moving", "moving");
   await untilReady("moving");
   const { roleId } = (await statusOf("moving")) ?? {};
@@ -153,7 +153,7 @@ test("an object that changes its class goes to the other operator, with what it 
   );
 }, 120_000);
 
-test("a guarded pod gets its policy from the operator of its class, and a class without an operator lets none through", async () => {
+test("guarded pod gets its policy by class, and a class without operator admits none", async () => {
   const policy = (name: string, controllerClass?: string) =>
     send("POST", pathOf("apikeypolicies"), {
       apiVersion: "postern.dev/v1alpha1",
@@ -212,7 +212,7 @@ test.each([
     refused: /MutatingWebhookConfiguration blue of another/,
   },
   { name: "of a class of its own", controllerClass: "green", refused: undefined },
-])("a second release $name beside these is refused by the chart: $refused", async ({ controllerClass, refused }) => {
+])("chart rejects a second release $name beside these: $refused", async ({ controllerClass, refused }) => {
   const rendered = renderIn(kubernetes.kubeconfigPath, "second", { dev: { enabled: true }, controllerClass });
   if (refused === undefined) expect(await rendered).toContain("second-postern");
   else await expect(rendered).rejects.toThrow(refused);

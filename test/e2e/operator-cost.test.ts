@@ -163,7 +163,7 @@ async function lookedAt(count: number): Promise<Record<string, number>> {
   return figures;
 }
 
-test("the work for one object does not grow with the number of the others", async () => {
+test("operator work per object is independent of the number of objects", async () => {
   const few = await lookedAt(20);
   expect(await lookedAt(80)).toEqual(few);
   expect(Math.max(...Object.values(few)), JSON.stringify(few)).toBeLessThanOrEqual(8);

@@ -38,7 +38,7 @@ const permissionsOf = async (name: string): Promise<string[]> => {
 const untilPermission = (name: string, slug: string) =>
   waitFor(`${name} to have ${slug}`, async () => (await permissionsOf(name)).includes(slug));
 
-test("a broken document is reported, the others of its file are applied, and its last good version stays in force", async () => {
+test("invalid document is reported while others apply and its last version stays active", async () => {
   await write("several.yaml", [roleYaml("good"), roleYaml("other")].join("---\n"));
   await untilReason(world, role("good"), "Succeeded");
   await untilReason(world, role("other"), "Succeeded");
@@ -52,7 +52,7 @@ test("a broken document is reported, the others of its file are applied, and its
   expect(world.operator.problems()).toEqual([]);
 });
 
-test("unknown fields and wrong types are refused with their locations, and the last version stays in force", async () => {
+test("unknown fields and wrong types are rejected with locations, last version stays active", async () => {
   await write("typo.yaml", roleYaml("typo"));
   await untilReason(world, role("typo"), "Succeeded");
   await write("typo.yaml", `${roleYaml("typo").replace("permissions: [a]", "premissions: [b], description: 7")}`);
@@ -68,7 +68,7 @@ test("unknown fields and wrong types are refused with their locations, and the l
   await untilDisconnected(world, role("typo"));
 });
 
-test("of two documents for one object the one in force stays in force", async () => {
+test("active document wins over a duplicate", async () => {
   await write("m-first.yaml", roleYaml("double", "first"));
   await untilReason(world, role("double"), "Succeeded");
   await write("a-second.yaml", roleYaml("double", "second"));
@@ -81,7 +81,7 @@ test("of two documents for one object the one in force stays in force", async ()
   await untilDisconnected(world, role("double"));
 });
 
-test("a file that is saved by removing it and creating a new one deletes nothing", async () => {
+test("file replaced by delete and create deletes nothing", async () => {
   await write("saved.yaml", roleYaml("saved"));
   const { roleId } = await untilReason(world, role("saved"), "Succeeded");
   await writeFile(join(world.dir, ".saved.yaml.swp"), roleYaml("saved", "b"));
@@ -91,7 +91,7 @@ test("a file that is saved by removing it and creating a new one deletes nothing
   expect((await world.status(role("saved")))?.roleId).toBe(roleId);
 });
 
-test("an edit is in the store in well under a second", async () => {
+test("file edit is stored in well under a second", async () => {
   await write("quick.yaml", roleYaml("quick"));
   await untilReason(world, role("quick"), "Succeeded");
   const editedAt = performance.now();
@@ -100,7 +100,7 @@ test("an edit is in the store in well under a second", async () => {
   expect(performance.now() - editedAt).toBeLessThan(500);
 });
 
-test("a change that a cluster refuses is refused here too", async () => {
+test("change that a cluster rejects is rejected for files too", async () => {
   const named = (name: string): TestManifest => ({
     kind: "RatelimitNamespace",
     metadata: { name: "fixed", namespace: "shop" },
@@ -113,7 +113,7 @@ test("a change that a cluster refuses is refused here too", async () => {
   expect(conditionOf(status, "Stalled")?.message).toContain("cannot be renamed");
 });
 
-test("an override whose identifier is edited moves, and the old one is deleted", async () => {
+test("edited override identifier moves the override and deletes the old one", async () => {
   const namespace: TestManifest = {
     kind: "RatelimitNamespace",
     metadata: { name: "moving", namespace: "shop" },
@@ -136,7 +136,7 @@ test("an override whose identifier is edited moves, and the old one is deleted",
   expect(await find("after")).toMatchObject({ status: 404 });
 });
 
-test("a manifest that was deleted while the operator was not running is cleaned up at its next start", async () => {
+test("manifest deleted while the operator was stopped is cleaned up at its start", async () => {
   const [dir, stateDir] = [join(world.dir, "..", "own"), join(world.dir, "..", "own-state")];
   await mkdir(dir);
   const source = { kind: "directory", dir, stateDir } as const;
@@ -178,7 +178,7 @@ test("a manifest that was deleted while the operator was not running is cleaned 
   }
 });
 
-test("a folder that cannot be read deletes nothing", async () => {
+test("unreadable folder deletes nothing", async () => {
   const [dir, stateDir] = [join(world.dir, "..", "mounted"), join(world.dir, "..", "mounted-state")];
   await mkdir(dir);
   await writeFile(join(dir, "a.yaml"), roleYaml("mounted"));

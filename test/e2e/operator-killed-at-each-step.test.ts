@@ -189,21 +189,24 @@ describe.each(CASES)("of a $kind", (one) => {
     await settle(manifest);
   };
 
-  test.each(["before", "after"] as const)("that is made, killed %s each write: one is made", async (when) => {
-    const writes = await killAtEach(when, one, {
-      begin: apply,
-      end: async (manifest, at) => {
-        await settle(manifest);
-        expect(await count(one.count, manifest.metadata.name), at).toBe(1);
-      },
-    });
-    // Its finalizer, the object in the store, its status.
-    expect(writes).toBeGreaterThanOrEqual(3);
-  });
+  test.each(["before", "after"] as const)(
+    "operator killed %s each write of a create leaves one object",
+    async (when) => {
+      const writes = await killAtEach(when, one, {
+        begin: apply,
+        end: async (manifest, at) => {
+          await settle(manifest);
+          expect(await count(one.count, manifest.metadata.name), at).toBe(1);
+        },
+      });
+      // Its finalizer, the object in the store, its status.
+      expect(writes).toBeGreaterThanOrEqual(3);
+    },
+  );
 
   if (change !== undefined)
     test.each(["before", "after"] as const)(
-      "that is changed, killed %s each write: the one that there is gets the change",
+      "operator killed %s each write of an update applies it to the same object",
       async (when) => {
         const writes = await killAtEach(when, one, {
           before: make,
@@ -219,7 +222,7 @@ describe.each(CASES)("of a $kind", (one) => {
     );
 
   test.each(["before", "after"] as const)(
-    "that is made, killed %s each write, and then deleted: nothing is left",
+    "operator killed %s each write of a create and then deleted leaves nothing",
     async (when) => {
       await killAtEach(when, one, {
         begin: apply,
@@ -232,7 +235,7 @@ describe.each(CASES)("of a $kind", (one) => {
     },
   );
 
-  test.each(["before", "after"] as const)("that is deleted, killed %s each write: nothing is left", async (when) => {
+  test.each(["before", "after"] as const)("operator killed %s each write of a delete leaves nothing", async (when) => {
     const writes = await killAtEach(when, one, {
       before: make,
       begin: async (manifest) => {

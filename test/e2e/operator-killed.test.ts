@@ -98,7 +98,7 @@ async function apisOf(namespace: string): Promise<string[]> {
 const idsIn = (found: readonly Found[]): string[] => found.map(({ status }) => status?.apiId ?? "none").sort();
 
 test(
-  "what a killed leader left half done its successor finishes, and nothing is made twice",
+  "new leader completes the work of a killed one without duplicates",
   async () => {
     const kubernetes = await startKubernetes();
     await applyCrds(kubernetes);
@@ -147,7 +147,7 @@ test(
 );
 
 test(
-  "an API server that is killed and comes back costs no object: what was changed, added and deleted afterwards is seen",
+  "API server crash loses no later change, addition or deletion",
   async () => {
     const kubernetes = await startOwnKubernetes();
     const namespace = "default";

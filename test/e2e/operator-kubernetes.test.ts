@@ -44,7 +44,7 @@ const kubeconfigIn = (namespace: string): Promise<string> => kubeconfigWith(worl
 
 const tryApply = (one: TestManifest) => world.kubernetes.kubectl(["apply", "-f", "-"], toJson(one));
 
-describe("the API server refuses", () => {
+describe("the API server rejects", () => {
   const override = (spec: Record<string, unknown>) =>
     manifest("RatelimitOverride", "refused", {
       namespaceRef: { name: "any" },
@@ -96,21 +96,21 @@ describe("the API server refuses", () => {
       one: () => policy("refused", { rules: Array.from({ length: 1000 }, () => rule) }),
       says: /must have at most 256 items/,
     },
-  ])("$name, with a message that says what is wrong", async ({ one, says }) => {
+  ])("Kubernetes rejects $name with a helpful message", async ({ one, says }) => {
     const { exitCode, stderr } = await tryApply(one());
     expect(stderr).toMatch(says);
     expect(exitCode).toBe(1);
     expect(await world.status(one())).toBeUndefined();
   });
 
-  test("a change of an immutable field", async () => {
+  test("Kubernetes rejects a change of an immutable field", async () => {
     const named = (name: string) => manifest("RatelimitNamespace", "fixed", { name });
     await world.apply(named("fixed"));
     expect((await tryApply(named("other"))).stderr).toContain("a rate-limit namespace cannot be renamed");
   });
 });
 
-test("the largest policy that the schema allows is accepted by the API server and becomes Ready", async () => {
+test("largest policy of the schema is accepted by Kubernetes and becomes Ready", async () => {
   const rules = Array.from({ length: 256 }, (_, i) => ({
     match: { methods: ["GET"], path: { prefix: `/p${i}` } },
     ratelimits: [{ name: `limit${i}`, limit: 1, duration: 60_000 }],
@@ -119,7 +119,7 @@ test("the largest policy that the schema allows is accepted by the API server an
   await untilReason(world, policy("largest"), "Succeeded");
 });
 
-test("an object has a condition from the first read on, also while no operator sees it", async () => {
+test("object has a condition from creation on, even without an operator", async () => {
   const unwatched = await createTestNamespace(world.kubernetes);
   onTestFinished(unwatched.drop);
   const one = { ...policy("unseen"), metadata: { name: "unseen", namespace: unwatched.name } };
@@ -132,14 +132,14 @@ test("an object has a condition from the first read on, also while no operator s
   expect(listed.stdout).toMatch(/unseen +Unknown +Pending/);
 });
 
-test("the operator's first status takes the place of the default", async () => {
+test("first operator status replaces the default status", async () => {
   await world.apply(role("first"));
   const { conditions } = await untilReason(world, role("first"), "Succeeded");
   expect(conditions?.map(({ type }) => type)).toEqual(["Ready"]);
   expect(Date.parse(conditions?.[0]?.lastTransitionTime ?? "")).toBeGreaterThan(Date.now() - 60_000);
 });
 
-test("kubectl wait and kubectl get postern work unaided", async () => {
+test("kubectl wait and kubectl get postern work with Postern objects", async () => {
   await world.apply(role("waited"));
   const waited = await kubectl("wait", "--for=condition=Ready", "--timeout=20s", `${resourceOf("Role")}/waited`);
   expect(waited).toMatchObject({ exitCode: 0, stdout: expect.stringContaining("condition met") });
@@ -151,7 +151,7 @@ test("kubectl wait and kubectl get postern work unaided", async () => {
   );
 });
 
-test("kubectl shows what a person asks for: whether a policy is enforced, its message, and how a duration is written", async () => {
+test("kubectl columns show enforcement, message and durations", async () => {
   await world.apply(policy("shown"));
   await untilReason(world, policy("shown"), "Succeeded");
   const { stdout } = await kubectl("get", "akp", "shown", "-o", "wide");
@@ -166,7 +166,7 @@ test("kubectl shows what a person asks for: whether a policy is enforced, its me
   expect(explained.stdout.replaceAll(/\s+/g, " ")).toContain("A duration such as 500ms, 60s or 1h30m");
 });
 
-test("each transition causes one Event, and so does drift", async () => {
+test("each transition and each drift emits one Event", async () => {
   await world.apply(role("told", { permissions: ["kept"] }));
   const { roleId } = await untilReason(world, role("told"), "Succeeded");
   const manager = { "Postern-Manager": `test/Role/${world.namespace}/told` };
@@ -187,7 +187,7 @@ async function eventsOf(name: string): Promise<Array<{ reason: string; type: str
   return items.filter(({ regarding }) => regarding.name === name).sort((a, b) => (a.eventTime < b.eventTime ? -1 : 1));
 }
 
-test("an unchanged object is not written to, however often it is reconciled", async () => {
+test("reconciling an unchanged object writes nothing", async () => {
   const resting = [policy("resting"), role("resting")];
   for (const one of resting) await world.apply(one);
   for (const one of resting) await untilReason(world, one, "Succeeded");
@@ -211,7 +211,7 @@ test("an unchanged object is not written to, however often it is reconciled", as
   expect(await versions()).toEqual(before);
 });
 
-test("a manifest that is deleted and created again at once gets a new object in the store", async () => {
+test("manifest deleted and recreated quickly gets a new stored object", async () => {
   await world.apply(role("reborn"));
   const { roleId } = await untilReason(world, role("reborn"), "Succeeded");
   await kubectl("delete", resourceOf("Role"), "reborn", "--wait=true", "--timeout=20s");
@@ -219,7 +219,7 @@ test("a manifest that is deleted and created again at once gets a new object in 
   expect((await untilReason(world, role("reborn"), "Succeeded")).roleId).not.toBe(roleId);
 });
 
-test("a status that another client broke, or emptied, is written again", async () => {
+test("status broken or emptied by another client is rewritten", async () => {
   await world.apply(role("broken-status"));
   const { roleId } = await untilReason(world, role("broken-status"), "Succeeded");
   const patch = ["--subresource=status", "--type=merge", "-p", '{"status":{"roleId":null,"conditions":null}}'];
@@ -227,7 +227,7 @@ test("a status that another client broke, or emptied, is written again", async (
   expect((await untilReason(world, role("broken-status"), "Succeeded")).roleId).toBe(roleId);
 });
 
-test("a user who may write statuses only in one namespace cannot affect another", async () => {
+test("permission to write statuses in one namespace cannot affect another", async () => {
   const inOther = (kind: string, name: string, spec: Record<string, unknown>): TestManifest => ({
     kind,
     metadata: { name, namespace: world.other },
@@ -282,7 +282,7 @@ test("a user who may write statuses only in one namespace cannot affect another"
   });
 });
 
-test("while the API is unreachable Ready objects stay Ready, new ones report why they wait, and all recover afterwards", async () => {
+test("unreachable API keeps Ready objects Ready, and new ones report and recover", async () => {
   const own = await startOwnKubernetes();
   const store = await openStore();
   const there = (name: string): TestManifest => ({ ...role(name), metadata: { name, namespace: "default" } });
@@ -322,7 +322,7 @@ test("while the API is unreachable Ready objects stay Ready, new ones report why
   }
 }, 180_000);
 
-test("an object with the abandon annotation is released without the store", async () => {
+test("object with the abandon annotation is released without the API", async () => {
   const one: TestManifest = { ...role("abandoned"), metadata: { name: "abandoned", namespace: world.namespace } };
   await world.apply(one);
   await untilReason(world, one, "Succeeded");
@@ -332,7 +332,7 @@ test("an object with the abandon annotation is released without the store", asyn
   expect(await world.call("permissions.getRole", { role: "abandoned" })).toMatchObject({ status: 200 });
 });
 
-test("only one of two operators works; when it stops the other takes over at once", async () => {
+test("second operator takes over immediately when the active one stops", async () => {
   const store = await openStore();
   const kubeconfig = await kubeconfigIn(world.namespace);
   const source = { kind: "kubernetes", kubeconfig, namespaces: [world.other] } as const;
@@ -364,7 +364,7 @@ test("only one of two operators works; when it stops the other takes over at onc
   }
 });
 
-test("an operator that is closed while it opens its watches ends without an error that is not handled", async () => {
+test("operator closed while opening watches ends without an unhandled error", async () => {
   const stray: unknown[] = [];
   const note = (error: unknown) => void stray.push(error);
   process.on("uncaughtExceptionMonitor", note);

@@ -5,7 +5,7 @@ import { applyManyObjects, POD_MEMORY_BYTES } from "../load/operator/many-object
 /* Short; `npm run bench:operator` does it with more objects, and in a measured time. */
 
 test(
-  "an operator with the memory of its pod makes many objects Ready, over a few connections, and the bad ones stop no other",
+  "operator with its pod memory handles many objects over few connections",
   async () => {
     const figures = await applyManyObjects({ good: 150, bad: 8, memoryBytes: POD_MEMORY_BYTES, deadlineMs: 120_000 });
     expect(figures.connections).toBeLessThanOrEqual(10);

@@ -90,7 +90,7 @@ const until = (what: string, condition: () => Promise<unknown>) =>
 
 const portsOf = (found: { spec: { ingress: Array<{ ports: object[] }> } } | undefined) => found?.spec.ingress[0]?.ports;
 
-test("it is written for the pods with a gate, put right when it is edited or deleted, and goes with networkPolicy: None", async () => {
+test("managed NetworkPolicy is created, repaired and deleted with networkPolicy None", async () => {
   const orders = policy("orders");
   await world.apply(orders);
   await untilReason(world, orders, "Succeeded");
@@ -169,7 +169,7 @@ test("it is written for the pods with a gate, put right when it is edited or del
   expect(await networkPolicy("postern-orders")).toBeUndefined();
 }, 120_000);
 
-test("one of the name that is not the policy's is left as it is; the policy is in force, and says so", async () => {
+test("NetworkPolicy of the same name with another owner is kept and reported", async () => {
   const manifest = (podSelector: object) =>
     JSON.stringify({
       apiVersion: "networking.k8s.io/v1",
@@ -199,7 +199,7 @@ test("one of the name that is not the policy's is left as it is; the policy is i
   await untilBypassable(taken, "False", "Succeeded");
 }, 120_000);
 
-test("Redirect needs none, and None has none; a pod without a gate, or one that another opens, is told", async () => {
+test("NetworkPolicy is not needed for Redirect, and unguarded pods are reported", async () => {
   const kernel = policy("kernel", { interception: "Redirect" });
   const beside = policy("beside", { interception: "None" });
   for (const one of [kernel, beside]) await world.apply(one);
@@ -234,7 +234,7 @@ test("Redirect needs none, and None has none; a pod without a gate, or one that 
   await untilBypassable(shared, "False", "Succeeded");
 }, 120_000);
 
-test("after a change from Port to Redirect it stays until the last pod with Port is gone, and concerns no new one", async () => {
+test("NetworkPolicy remains after a switch to Redirect until the last Port pod ends", async () => {
   const moved = policy("moved");
   await world.apply(moved);
   const stopOld = await startPod("moved-old", "moved");
@@ -257,7 +257,7 @@ test("after a change from Port to Redirect it stays until the last pod with Port
   await until("it to be deleted", async () => (await networkPolicy("postern-moved")) === undefined);
 }, 120_000);
 
-test("after spec.selector is removed it belongs to the pods that run, and is taken over when the selector is back", async () => {
+test("NetworkPolicy outlives a removed selector and is adopted when it returns", async () => {
   const bare = policy("bare");
   await world.apply(bare);
   await startPod("bare-0", "bare");
@@ -273,7 +273,7 @@ test("after spec.selector is removed it belongs to the pods that run, and is tak
   expect((await networkPolicy("postern-bare")).metadata.uid).toBe(before.metadata.uid);
 }, 120_000);
 
-test("a Service that sends requests past the gate is named in the status and in an Event, until it names the port", async () => {
+test("Service that bypasses the gate is reported until it names the port", async () => {
   const served = policy("served");
   await world.apply(served);
   await startPod("served-1", "served");

@@ -57,8 +57,8 @@ async function aKey(apiId: unknown): Promise<{ key: string; keyId: string }> {
 const verified = async (key: string): Promise<string> => (await api("keys.verifyKey", { key })).data.code;
 const ownerOf = async (kind: string, id: unknown) => (await api("managed.getObject", { kind, id })).data;
 
-describe("a policy that is pruned and applied again", () => {
-  test("has the API that it left: customers' keys verify, and the id of the policy is the same", async () => {
+describe("a policy that is deleted and reapplied", () => {
+  test("reapplied policy gets its former API, keys and id", async () => {
     const one = policy("again");
     const first = await applied(one);
     const { key } = await aKey(first.apiId);
@@ -76,7 +76,7 @@ describe("a policy that is pruned and applied again", () => {
     expect(await verified(key)).toBe("VALID");
   });
 
-  test("has it also under another name of the API, which it then gets", async () => {
+  test("reapplied policy gets its former API even with another API name", async () => {
     const { apiId } = await applied(policy("renamed"));
     await pruned(policy("renamed"));
     const second = await applied(policy("renamed", { api: { name: "other-name" } }));
@@ -84,7 +84,7 @@ describe("a policy that is pruned and applied again", () => {
     expect((await api("apis.getApi", { apiId })).data.name).toBe("other-name");
   });
 
-  test("has it after many times, and not one that it left before", async () => {
+  test("repeatedly reapplied policy gets its latest API, not an earlier one", async () => {
     const one = policy("often");
     const { apiId } = await applied(one);
     for (let i = 0; i < 3; i++) {
@@ -93,7 +93,7 @@ describe("a policy that is pruned and applied again", () => {
     }
   });
 
-  test("makes another API when the one that it left was deleted", async () => {
+  test("reapplied policy creates another API if the former one was deleted", async () => {
     const one = policy("deleted");
     const { apiId } = await applied(one);
     await pruned(one);
@@ -103,7 +103,7 @@ describe("a policy that is pruned and applied again", () => {
     expect(second.apiId).not.toBe(apiId);
   });
 
-  test("has it after the escape annotation, which left everything as it was", async () => {
+  test("reapplied policy gets its API back after the abandon annotation", async () => {
     const one = policy("escaped");
     const first = await applied(one);
     const { key } = await aKey(first.apiId);
@@ -118,7 +118,7 @@ describe("a policy that is pruned and applied again", () => {
 });
 
 describe("what a policy left", () => {
-  test("is not another namespace's, by no name and by no id, until an administrator gives leave", async () => {
+  test("orphaned API is reserved for its namespace unless an administrator permits", async () => {
     const { apiId } = await applied(policy("wanted"));
     await pruned(policy("wanted"));
     // With equal names it makes an API of its own.
@@ -142,7 +142,7 @@ describe("what a policy left", () => {
     expect((await applied(policy("wanted"))).apiId).not.toBe(apiId);
   });
 
-  test("may be used and adopted within its namespace, by its id", async () => {
+  test("orphaned API may be used and adopted by id within its namespace", async () => {
     const { apiId } = await applied(policy("before"));
     await pruned(policy("before"));
     const user = policy("after", { api: { id: apiId } });
@@ -157,7 +157,7 @@ describe("what a policy left", () => {
     expect(await ownerOf("api", apiId)).toMatchObject({ lastManager: "test/ApiKeyPolicy/prod/after" });
   });
 
-  test("goes to another cluster when an administrator transfers it, with its keys", async () => {
+  test("administrator transfers an orphaned API with its keys to another cluster", async () => {
     const one = policy("moving");
     const { apiId } = await applied(one);
     const { key } = await aKey(apiId);
@@ -174,7 +174,7 @@ describe("what a policy left", () => {
   });
 });
 
-test("what a policy has with the escape annotation is freed for another one by an administrator", async () => {
+test("administrator releases objects of a policy with the abandon annotation", async () => {
   const one = policy("gone-for-good");
   const { apiId } = await applied(one);
   await abandon(one);
@@ -201,8 +201,8 @@ describe.each([
     idIn: "namespaceId",
     spec: (name: string): Record<string, unknown> => ({ name, ...KEPT }),
   },
-])("a $kind that was left", ({ kind, of, idIn, spec }) => {
-  test("is taken over by its manifest that comes back, and by no other namespace's, also when that adopts it", async () => {
+])("an orphaned $kind", ({ kind, of, idIn, spec }) => {
+  test("orphaned object is adopted by its returning manifest only", async () => {
     const one = manifest(kind, "prod", "kept", spec(`kept-${of}`));
     const first = await applied(one);
     await pruned(one);
@@ -218,7 +218,7 @@ describe.each([
   });
 });
 
-test("a RatelimitOverride that was left is taken over by its manifest that comes back", async () => {
+test("orphaned RatelimitOverride is adopted by its returning manifest", async () => {
   const limits = manifest("RatelimitNamespace", "prod", "limits", { name: "limits" });
   const override = manifest("RatelimitOverride", "prod", "acme", {
     namespaceRef: { name: "limits" },
@@ -239,7 +239,7 @@ test("a RatelimitOverride that was left is taken over by its manifest that comes
   expect(readyOf(second)).toMatchObject({ status: "True" });
 });
 
-test("a Role that keys have is not deleted with its manifest, which says how many, unless that said Delete", async () => {
+test("Role held by keys survives its manifest unless the policy is Delete", async () => {
   const { apiId } = (await api("apis.createApi", { name: "held" })).data;
   const role = (name: string, spec: Record<string, unknown> = {}) => manifest("Role", "prod", name, { name, ...spec });
   for (const [name, spec] of [

@@ -89,7 +89,7 @@ async function eventsOf(name: string, reason: string): Promise<string[]> {
   return items.filter((one) => one.regarding.name === name && one.reason === reason).map(({ note }) => note);
 }
 
-test("a running pod without a gate makes a policy not enforced, whatever the gates of the others report, until it is gone", async () => {
+test("running pod without a gate makes its policy not enforced until it ends", async () => {
   const orders = policy("orders", "orders");
   await world.apply(orders);
   await untilReason(world, orders, "Succeeded");
@@ -119,7 +119,7 @@ test("a running pod without a gate makes a policy not enforced, whatever the gat
   expect(await until(orders, "Enforced", "Succeeded")).toMatchObject({ dataPlane: { unguarded: 0 } });
 }, 90_000);
 
-test("a gate that has not reported yet, or that was injected for another policy, does not count", async () => {
+test("gate without a report or of another policy does not count as enforced", async () => {
   const billing = policy("billing", "billing", { tier: "front" });
   await world.apply(billing);
   await untilReason(world, billing, "Succeeded");
@@ -137,7 +137,7 @@ test("a gate that has not reported yet, or that was injected for another policy,
   await until(billing, "Enforced", "UnguardedPods");
 }, 90_000);
 
-test("of two policies that select a pod the older guards it; the other is Stalled until it selects others", async () => {
+test("older of two policies guards a pod, and the other is Stalled", async () => {
   const older = policy("older", "shared");
   await world.apply(older);
   await untilReason(world, older, "Succeeded");
@@ -156,7 +156,7 @@ test("of two policies that select a pod the older guards it; the other is Stalle
   await untilReason(world, younger, "Succeeded");
 }, 90_000);
 
-test("the report of a pod that is gone does not stand for a gate that has not reported, which is named", async () => {
+test("report of a deleted pod does not replace a missing report, which is named", async () => {
   const depot = policy("depot", "depot");
   await world.apply(depot);
   await untilReason(world, depot, "Succeeded");
@@ -182,7 +182,7 @@ test.each([
   { name: "of spec.selector", app: "hanging", more: {} },
   { name: "of a policy without a selector, which it names", app: "named", more: { selector: undefined } },
 ])(
-  "a pod $name whose gate hangs makes the policy not enforced, by its name and when it was last heard from",
+  "pod $name with a hanging gate makes the policy not enforced by name",
   async ({ app, more }) => {
     const hanging = policy(app, app);
     const one = { ...hanging, spec: { ...hanging.spec, ...more } };
@@ -217,7 +217,7 @@ test.each([
   120_000,
 );
 
-test("after a change of target.port the policy is not enforced until the pods are replaced", async () => {
+test("policy is not enforced after a target.port change until its pods are replaced", async () => {
   const patched = policy("patched", "patched");
   await world.apply(patched);
   await untilReason(world, patched, "Succeeded");
@@ -235,7 +235,7 @@ test("after a change of target.port the policy is not enforced until the pods ar
   await until(patched, "Enforced", "Succeeded");
 }, 90_000);
 
-test("a policy without pods in the cluster goes by the port that its gates report, and by nothing for those of an earlier release", async () => {
+test("policy without pods in the cluster uses ports reported by gates", async () => {
   const elsewhere = policy("elsewhere", "elsewhere");
   const one = { ...elsewhere, spec: { ...elsewhere.spec, selector: undefined } };
   await world.apply(one);

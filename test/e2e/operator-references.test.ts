@@ -306,7 +306,7 @@ const texts = new Set(
   ),
 );
 
-test("every text in a spec is listed as naming another object or not, and each that does is tried", () => {
+test("every text field of a spec is classified as reference or plain text", () => {
   const judged = [...Object.keys(REFERENCES), ...PLAIN];
   expect([...texts].filter((one) => !judged.includes(one))).toEqual([]);
   expect(judged.filter((one) => !texts.has(one))).toEqual([]);
@@ -338,7 +338,7 @@ describe.each(cases)("$reference: $title", ({ dev, reason }) => {
     { name: "a spec alone", forge: { status: false, annotations: false } },
     { name: "a forged status", forge: { status: true, annotations: false } },
     { name: "forged annotations", forge: { status: false, annotations: true } },
-  ])("$name gives no access to prod, neither by its existence nor by its deletion", async ({ forge }) => {
+  ])("reference through $name gives no access to prod", async ({ forge }) => {
     const prod = await openProd();
     const before = await prod.read();
     const objects = await attack(prod, forge);
@@ -363,7 +363,7 @@ describe.each(cases)("$reference: $title", ({ dev, reason }) => {
   });
 });
 
-test("an override that is not allowed does not block an allowed one, even if it is older", async () => {
+test("forbidden override does not block a permitted newer one", async () => {
   const prod = await openProd();
   const ref = { name: `limits-${prod.suffix}`, namespace: "prod" };
   const squatter = devOverride(`older-${prod.suffix}`, ref, "wanted");
@@ -377,7 +377,7 @@ test("an override that is not allowed does not block an allowed one, even if it 
   expect(readyOf(await applied(rightful))).toMatchObject({ status: "True" });
 });
 
-test("an object whose status is lost, as after a restored backup, finds and cleans up what it has in the store", async () => {
+test("object with a lost status finds and cleans up its stored data", async () => {
   const prod = await openProd();
   for (const one of prod.objects) {
     const object = objectOf(one);
@@ -398,7 +398,7 @@ test("an object whose status is lost, as after a restored backup, finds and clea
   });
 });
 
-test("an object that has long been in conflict is checked less and less often", async () => {
+test("conflicting object is checked at increasing intervals", async () => {
   await applied(manifest("Role", "prod", "elder", { name: "contested", permissions: [] }));
   const younger = manifest("Role", "dev", "younger", { name: "contested", permissions: [] });
   expect(readyOf(await applied(younger))).toMatchObject({ reason: "Conflict" });

@@ -62,7 +62,7 @@ async function codeOfSecret(): Promise<string> {
   return (await world.call("keys.verifyKey", { key })).data.code;
 }
 
-test("what its manifests say now is in the store again; what a deleted manifest had stays, and an administrator finds it", async () => {
+test("restored database gets current manifests, and orphans are listed for administrators", async () => {
   const before = [
     role("editor", ["a.read"]),
     role("retired", ["a.read"]),

@@ -258,7 +258,7 @@ async function applyOneOfEach(): Promise<{ isReady(): Promise<boolean>; remove()
 
 const SLOW = { deadlineMs: 45_000, everyMs: 100 };
 
-test("the rules of the chart are enough: nothing is refused", async () => {
+test("chart RBAC rules suffice for the operator", async () => {
   await grant("whole", rights);
   const running = await startAs("whole");
   const operator = await running.starting;
@@ -283,7 +283,7 @@ const dropped = rights.filter(
 );
 
 test.each(dropped.map((right) => ({ name: labelOf(right), right })))(
-  "without the right to $name the operator says so, and works once it is granted",
+  "operator without permission to $name reports it and recovers once granted",
   async ({ right }) => {
     const user = `without-${rights.indexOf(right)}`;
     await grant(
@@ -312,7 +312,7 @@ test.each(dropped.map((right) => ({ name: labelOf(right), right })))(
   180_000,
 );
 
-test("a right to record Events that is missing is warned of once, however many there are", async () => {
+test("missing permission to record Events is logged once", async () => {
   const user = "without-events";
   await grant(
     user,
@@ -335,7 +335,7 @@ test("a right to record Events that is missing is warned of once, however many t
   }
 }, 180_000);
 
-test("without a name the cluster is called by the UID of kube-system; without the right to read it, by none", async () => {
+test("cluster name defaults to the kube-system UID and is empty without permission", async () => {
   const uid = await kubectl(["get", "namespace", "kube-system", "-o", "jsonpath={.metadata.uid}"]);
   const naming: Right = { section: "cluster", group: "", resource: "namespaces", verb: "get" };
   await grant("named", [...rights, naming]);
@@ -358,7 +358,7 @@ test("without a name the cluster is called by the UID of kube-system; without th
   await expect(startOperator(other)).rejects.toThrow("give --cluster");
 });
 
-test("the Lease has the name and the namespace that are asked for", async () => {
+test("Lease has the configured name and namespace", async () => {
   const operator = await operatorOf(
     store,
     { kind: "kubernetes", kubeconfig: kubernetes.kubeconfigPath, namespaces: [SHOP] },

@@ -9,7 +9,7 @@ import { waitFor } from "../harness/wait.ts";
 import { openStore, toJson } from "./operator-world.ts";
 import { openTeam } from "./teams.ts";
 
-test("the root key in a file is followed: the former one is revoked, and the operator goes on without a restart", async () => {
+test("root key file rotation is followed without an operator restart", async () => {
   const store = await openStore();
   const dir = await mkdtemp(join(tmpdir(), "postern-root-key-"));
   const manifests = join(dir, "manifests");
@@ -67,7 +67,7 @@ test("the root key in a file is followed: the former one is revoked, and the ope
   }
 });
 
-test("a root key that the API refuses makes the operator unready and its objects not Ready, says what to do, and fills no log", async () => {
+test("rejected root key makes operator and objects unready with advice and few logs", async () => {
   const store = await openStore();
   const dir = await mkdtemp(join(tmpdir(), "postern-refused-key-"));
   const manifests = join(dir, "manifests");
@@ -144,7 +144,7 @@ test("a root key that the API refuses makes the operator unready and its objects
   }
 }, 240_000);
 
-test("a refused root key is told also while there are no objects, and until it is replaced", async () => {
+test("rejected root key is reported even without objects until it is replaced", async () => {
   const store = await openStore();
   const dir = await mkdtemp(join(tmpdir(), "postern-refused-alone-"));
   await mkdir(join(dir, "manifests"));

@@ -31,7 +31,7 @@ const stored = async (roleId: unknown): Promise<{ description: string | undefine
   return { description, permissions: permissions.map(({ slug }) => slug).sort() };
 };
 
-test("a second manager of a field is refused, and what the first one wants stays in force until somebody forces it", async () => {
+test("second field manager is rejected and the first value stays until forced", async () => {
   const ours = role("shared", { description: "of GitOps" });
   expect(await applyAs("gitops", ours)).toMatchObject({ exitCode: 0 });
   const { roleId } = await untilReason(world, ours, "Succeeded");
@@ -47,7 +47,7 @@ test("a second manager of a field is refused, and what the first one wants stays
   expect((await applyAs("gitops", ours)).stderr).toMatch(/conflict with "by-hand"/);
 });
 
-test("permissions are a set: each manager adds its own, and takes away no one else's", async () => {
+test("server-side apply merges permissions of several managers as a set", async () => {
   const [ours, theirs] = [["orders.read", "orders.write"], ["orders.refund"]].map((permissions) =>
     role("union", { permissions }),
   ) as [TestManifest, TestManifest];
@@ -60,7 +60,7 @@ test("permissions are a set: each manager adds its own, and takes away no one el
   await waitFor("one less", async () => (await stored(roleId)).permissions.join() === "orders.read,orders.refund");
 });
 
-test("who applies again without the operator's fields takes none of them away", async () => {
+test("reapplying without operator fields removes none of them", async () => {
   const ours = role("kept");
   await applyAs("gitops", ours);
   const { roleId } = await untilReason(world, ours, "Succeeded");
@@ -75,7 +75,7 @@ test("who applies again without the operator's fields takes none of them away", 
   expect((await untilReason(world, ours, "Succeeded")).roleId).toBe(roleId);
 });
 
-test("a status that another manager applied by force is the operator's again", async () => {
+test("status forced by another manager is restored by the operator", async () => {
   const ours = role("claimed");
   await applyAs("gitops", ours);
   const { roleId } = await untilReason(world, ours, "Succeeded");

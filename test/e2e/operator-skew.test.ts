@@ -77,7 +77,7 @@ async function applyChanged({ kubectl }: Pick<TestKubernetes, "kubectl">, change
 const specOf = (schema: Schema): Schema => schema.properties?.spec ?? {};
 const statusOf = (schema: Schema): Schema => schema.properties?.status ?? {};
 
-test("under later CRDs, objects with fields that this operator does not know are Ready, and say which it ignores", async () => {
+test("operator under newer CRDs is Ready and lists the ignored fields", async () => {
   await applyChanged(kubernetes, (schema) => {
     const { properties = {} } = specOf(schema);
     properties.strictness = { type: "string", default: "Normal" };
@@ -95,7 +95,7 @@ test("under later CRDs, objects with fields that this operator does not know are
   }
 }, 60_000);
 
-test("rolled back to these CRDs, the fields are gone, and so is the warning", async () => {
+test("CRD rollback removes unknown fields and the warning", async () => {
   await applyCrds(kubernetes);
   await apply({ ...role("later"), spec: { name: "later", permissions: ["a", "b"] } });
   await waitFor("the warning to end", async () => {
@@ -103,7 +103,7 @@ test("rolled back to these CRDs, the fields are gone, and so is the warning", as
   });
 });
 
-test("under earlier CRDs, which do not know fields of the status, the others are written and the objects are Ready", async () => {
+test("operator under older CRDs writes the known status fields and is Ready", async () => {
   await applyChanged(kubernetes, (schema) => {
     const { properties = {} } = statusOf(schema);
     // Those of the release before do not keep what they do not know.

@@ -224,7 +224,7 @@ let ids: Readonly<Record<"apiId" | "policyId" | "namespaceId" | "roleId" | "keyI
 let uids: Readonly<Record<keyof typeof HERS, string>>;
 let before: unknown;
 
-test("ann has everything that she made", async () => {
+test("tenant ann keeps every object that she created", async () => {
   for (const one of Object.values(HERS)) await apply(ANN, one);
   const options = {
     app: "orders",
@@ -258,7 +258,7 @@ describe.each([
   /** What refers to something of another workspace finds nothing. */
   const refused = isTogether ? "NotAllowed" : "DependencyNotReady";
 
-  test("may do nothing in ann's namespace, nor to Namespaces", async () => {
+  test("other tenant has no permission in ann's namespace or on Namespaces", async () => {
     const inHers = ["-n", ANN.namespace];
     const tries: string[][] = [
       ...KINDS.flatMap(({ kind }) => [
@@ -363,7 +363,7 @@ describe.each([
   ];
 
   test.each(attempts)(
-    "$name changes nothing of ann's, also when it is deleted",
+    "other tenant's $name changes nothing of ann's, even on deletion",
     async ({ make, reason }) => {
       const one = make();
       await apply(user, one);
@@ -375,7 +375,7 @@ describe.each([
     90_000,
   );
 
-  test("copies of ann's objects, with her finalizers, owners, annotations and statuses, reach nothing of hers", async () => {
+  test("copies of ann's objects with her metadata reach nothing of hers", async () => {
     const statuses: Partial<Record<Kind, object>> = {
       Role: { roleId: "roleId" },
       RatelimitNamespace: { namespaceId: "namespaceId" },
@@ -455,7 +455,7 @@ describe.each([
     expect(await everythingOfAnn()).toEqual(before);
   }, 120_000);
 
-  test("Secrets, NetworkPolicies and pods that look like ann's are their own namespace's alone", async () => {
+  test("Secrets, NetworkPolicies and pods that imitate ann's stay in their namespace", async () => {
     const owner = (kind: Kind, name: string, uid: string) => ({
       apiVersion: API_VERSION,
       kind,
@@ -516,7 +516,7 @@ describe.each([
   }, 90_000);
 });
 
-test("what ann leaves in the store when her manifests go is hers when they come back, and nobody's meanwhile", async () => {
+test("orphans of ann's manifests stay reserved for her", async () => {
   const left = {
     limits: manifest(ANN, "RatelimitNamespace", "left", { name: "left", deletionPolicy: "Orphan" }),
     policy: manifest(ANN, "ApiKeyPolicy", "left", { api: { name: "left-api" }, target: { port: 8080 } }),

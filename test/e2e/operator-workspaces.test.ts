@@ -178,7 +178,7 @@ async function allReady(objects: Readonly<Record<Kind, TestManifest>>): Promise<
   return Object.fromEntries(ready) as Record<Kind, Status>;
 }
 
-test("objects of every kind with equal names are two teams' own, made, changed and deleted without the other's", async () => {
+test("equally named objects of two workspaces are independent", async () => {
   const [mine, theirs] = [everyKind(ns.a, 5), everyKind(ns.b, 7)];
   const myStatuses = await allReady(mine);
   const before = await stored(teamA, myStatuses);
@@ -238,7 +238,7 @@ test("objects of every kind with equal names are two teams' own, made, changed a
     expect(conditionOf(await world.status(one), "Ready"), kind).toMatchObject({ status: "True" });
 }, 60_000);
 
-test("within a workspace names are shared: the older object of two namespaces has it", async () => {
+test("name within a workspace belongs to the older object of two namespaces", async () => {
   const [older, younger] = [role(ns.a, "shared"), role(ns.a2, "shared")];
   await apply(older);
   await until(older, "Succeeded");
@@ -246,7 +246,7 @@ test("within a workspace names are shared: the older object of two namespaces ha
   await until(younger, "Conflict");
 });
 
-test("a namespace without a workspace acts in none, and says why, until its Namespace gets a label", async () => {
+test("namespace without a workspace waits with a reason until it is labeled", async () => {
   const one = role(ns.none, "unlabelled");
   await apply(one);
   const status = await until(one, "WorkspaceNotFound");
@@ -262,7 +262,7 @@ test("a namespace without a workspace acts in none, and says why, until its Name
   await untilDisconnected(world, one);
 });
 
-test("when a namespace moves to another workspace, what its objects made stays where it is, and they say so", async () => {
+test("objects of a namespace that moves to another workspace stay and report it", async () => {
   await label(ns.none, "team-a");
   const [synced, later] = [role(ns.none, "settled"), role(ns.none, "later")];
   await apply(synced);
@@ -293,7 +293,7 @@ test("when a namespace moves to another workspace, what its objects made stays w
   expect(await teamB.call("permissions.getRole", { role: "settled" })).toMatchObject({ status: 200 });
 });
 
-test("root keys are followed: a workspace comes, changes its key and goes without a restart, and the others go on", async () => {
+test("workspace root keys are added, changed and removed without a restart", async () => {
   await label(ns.none, "team-c");
   const one = role(ns.none, "followed");
   await apply(one);
@@ -324,7 +324,7 @@ test("root keys are followed: a workspace comes, changes its key and goes withou
   await untilDisconnected(world, one);
 }, 60_000);
 
-test("a grant restricts a name to namespaces: others may not use it, and do not stand in the way", async () => {
+test("name grant restricts a name to namespaces without blocking others", async () => {
   const squatter = role(ns.a2, "granted.admin");
   await writeFile(
     join(dir, "tenancy.yaml"),
@@ -347,7 +347,7 @@ test("a grant restricts a name to namespaces: others may not use it, and do not 
   expect(conditionOf(await world.status(rightful), "Ready")).toMatchObject({ status: "True" });
 });
 
-test("a workspace whose root key the API refuses stops its own objects alone", async () => {
+test("rejected root key stops only the objects of its workspace", async () => {
   await writeFile(join(keysDir, "team-refused"), "root_of_no_workspace_0123456789");
   await label(ns.none, "team-refused");
   const [stuck, free] = [role(ns.none, "stuck"), role(ns.b, "free")];

@@ -40,7 +40,7 @@ describe.each([
   const managerOf = ({ kind, metadata }: TestManifest) => `test/${kind}/${metadata.namespace}/${metadata.name}`;
   const as = (one: TestManifest) => ({ "Postern-Manager": managerOf(one) });
 
-  test("each of the four kinds becomes Ready and is in the store as written", async () => {
+  test("each of the four kinds becomes Ready and is stored as written", async () => {
     const editor = role("editor", { description: "Edits.", permissions: ["orders.read", "orders.write"] });
     const shared = manifest("RatelimitNamespace", "shared", { name: "shared-limits" });
     const premium = manifest("RatelimitOverride", "premium", {
@@ -112,7 +112,7 @@ describe.each([
     expect(conditionOf(policyStatus, "Enforced")).toMatchObject({ status: "False", reason: "NoPods" });
   });
 
-  test("an edit of a limit is in the store within a second", async () => {
+  test("edited limit is stored within a second", async () => {
     const rules = (limit: number) => [{ ratelimits: [{ name: "all", limit, duration: "1h" }] }];
     await world.apply(policy("edited", { rules: rules(10) }));
     const { policyId } = await untilReason(world, policy("edited"), "Succeeded");
@@ -125,7 +125,7 @@ describe.each([
     expect(performance.now() - editedAt).toBeLessThan(1000);
   });
 
-  test("an API write to a managed object is refused and names the manifest", async () => {
+  test("API write to a managed object is rejected and names the manifest", async () => {
     await world.apply(role("guarded"));
     await untilReason(world, role("guarded"), "Succeeded");
     const refused = await world.call("permissions.updateRole", { role: "guarded", name: "mine" });
@@ -133,7 +133,7 @@ describe.each([
     expect(refused.error.detail).toContain(managerOf(role("guarded")));
   });
 
-  test("a broken permission query stalls its policy, and the last good version stays in force", async () => {
+  test("invalid permission query stalls its policy and keeps the last valid version", async () => {
     const rules = (permissions: string) => [{ permissions }];
     await world.apply(policy("broken", { rules: rules("a AND b") }));
     const { policyId } = await untilReason(world, policy("broken"), "Succeeded");
@@ -148,7 +148,7 @@ describe.each([
     await untilReason(world, policy("broken"), "Succeeded");
   });
 
-  test("an override of a namespace that is missing waits for it, and becomes Ready when it comes", async () => {
+  test("override waits for a missing namespace and becomes Ready with it", async () => {
     const override = manifest("RatelimitOverride", "early", {
       namespaceRef: { name: "late" },
       identifier: "acme",
@@ -162,7 +162,7 @@ describe.each([
     await untilReason(world, override, "Succeeded");
   });
 
-  test("of two manifests that claim one role the older one owns it, and the other takes over when that is deleted", async () => {
+  test("older of two manifests owns a role, and the other takes over on deletion", async () => {
     const first = manifest("Role", "first", { name: "contested", permissions: ["one"] });
     const second = manifest("Role", "second", { name: "Contested", permissions: ["two"] });
     await world.apply(first);
@@ -180,7 +180,7 @@ describe.each([
     expect(data.permissions).toMatchObject([{ slug: "two" }]);
   });
 
-  test("a reference to another namespace's object needs its permission", async () => {
+  test("cross-namespace reference needs permission", async () => {
     const target = (allowedNamespaces: string[]) =>
       manifest("RatelimitNamespace", "private", { name: "private", allowedNamespaces });
     const override = manifest(
@@ -197,7 +197,7 @@ describe.each([
     await untilReason(world, override, "Succeeded");
   });
 
-  test("a role that was made elsewhere is not changed until the spec adopts it", async () => {
+  test("existing role is unchanged until the spec adopts it", async () => {
     const { data } = await world.call("permissions.createRole", { name: "grown", permissions: ["x"] });
     await world.apply(role("grown"));
     const status = await untilReason(world, role("grown"), "Conflict");
@@ -214,7 +214,7 @@ describe.each([
     );
   });
 
-  test("a change of the store behind the manifest's back is undone", async () => {
+  test("drift of a managed object is reverted", async () => {
     await world.apply(role("drifting", { permissions: ["kept"] }));
     const { roleId } = await untilReason(world, role("drifting"), "Succeeded");
     const changed = await world.call(
@@ -229,7 +229,7 @@ describe.each([
     });
   });
 
-  test("a renamed role keeps its id", async () => {
+  test("renamed role keeps its id", async () => {
     const named = (name: string) => manifest("Role", "renamed", { name, permissions: ["a"] });
     await world.apply(named("before"));
     const { roleId } = await untilReason(world, named("before"), "Succeeded");
@@ -240,7 +240,7 @@ describe.each([
     });
   });
 
-  test("deleting a manifest deletes its role, and its policy", async () => {
+  test("deleting a manifest deletes its role or policy", async () => {
     await world.apply(role("mortal"));
     await world.apply(policy("mortal"));
     await untilReason(world, role("mortal"), "Succeeded");
@@ -252,7 +252,7 @@ describe.each([
     expect(await world.call("policies.getPolicy", { policyId })).toMatchObject({ status: 404 });
   });
 
-  test("with Orphan the object stays in the store, without a manager", async () => {
+  test("deletion policy Orphan keeps the object unmanaged", async () => {
     const orphan = manifest("RatelimitNamespace", "orphan", { name: "orphan", deletionPolicy: "Orphan" });
     await world.apply(orphan);
     const { namespaceId } = await untilReason(world, orphan, "Succeeded");
@@ -273,7 +273,7 @@ describe.each([
     });
   });
 
-  test("a policy that is pruned and applied again has the API that it left, and customers' keys verify", async () => {
+  test("deleted and reapplied policy gets its former API, and keys verify", async () => {
     const pruned = policy("pruned");
     await world.apply(pruned);
     const { apiId, policyId } = await untilReason(world, pruned, "Succeeded");
@@ -286,7 +286,7 @@ describe.each([
     expect((await world.call("keys.verifyKey", { key: data.key })).data.code).toBe("VALID");
   });
 
-  test("an API that still has keys is not deleted with its policy", async () => {
+  test("API with keys is not deleted with its policy", async () => {
     const keyed = policy("keyed", { deletionPolicy: "Delete" });
     await world.apply(keyed);
     const { apiId } = await untilReason(world, keyed, "Succeeded");

@@ -45,7 +45,7 @@ async function startGate(env: Record<string, string>) {
   };
 }
 
-test("a gate that is told the name of its policy waits for it, answers 503 meanwhile, and serves when it is there, also a second time", async () => {
+test("gate waits with 503 for the named policy and serves it, also a second time", async () => {
   await using closers = new AsyncDisposableStack();
   const { env, ask } = await openSystem(closers);
   const app = closers.adopt(await startApp(), (one) => one.close());
@@ -89,7 +89,7 @@ test("a gate that is told the name of its policy waits for it, answers 503 meanw
 }, 60_000);
 
 test.each(["shop/orders", "orders", "main/shop/orders/x", "main/shop/", "pol_", "pol_a/b"])(
-  "a gate refuses to start with the policy %j, which can never match",
+  "gate rejects the impossible policy name %j at startup",
   async (policy) => {
     const child = await startProcess(process.execPath, ["cli/main.ts", "sidecar", "--policy", policy], {
       env: { REDIS_URL: "redis://127.0.0.1:1", POSTERN_WORKSPACE: "ws_a", POSTERN_UPSTREAM: "http://127.0.0.1:1" },

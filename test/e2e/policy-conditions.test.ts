@@ -50,7 +50,7 @@ function expectNotActive(name: string, status: Status, is: { accepted: string; e
   expect(conditionOf(status, "Ready")).toMatchObject({ status: "False", reason: is.reason, observedGeneration });
 }
 
-test("a spec with a fault: the former generation is named, with its version", async () => {
+test("invalid spec reports the previous generation with its version", async () => {
   const { policyVersion } = await active("faulty");
   const generation = generationOf("faulty");
   await world.apply(policy("faulty", { rules: [{ permissions: "a AND" }] }));
@@ -62,7 +62,7 @@ test("a spec with a fault: the former generation is named, with its version", as
   expect(status.policyVersion).toBe(policyVersion);
 });
 
-test("a change that the store refuses: neither accepted nor enforced", async () => {
+test("change rejected by the API is neither accepted nor enforced", async () => {
   await active("refused");
   await world.apply(policy("refused", CHANGE));
   // Between the look and the write another cluster's operator takes the policy.
@@ -82,7 +82,7 @@ test("a change that the store refuses: neither accepted nor enforced", async () 
   expectNotActive("refused", status, { accepted: "False", enforced: "False", reason: "Conflict" });
 });
 
-test("a namespace without a workspace: nothing is said of what the store was not asked", async () => {
+test("namespace without a workspace makes no claim about stored state", async () => {
   const { policyVersion } = await active("nowhere");
   await world.apply(policy("nowhere", CHANGE));
   const place = { reason: "none", message: "The namespace shop acts in no workspace." } as const;
@@ -92,7 +92,7 @@ test("a namespace without a workspace: nothing is said of what the store was not
   expect(status.policyVersion).toBe(policyVersion);
 });
 
-test("an API that is away: it is not known whether the new spec is accepted, and not said that it is enforced", async () => {
+test("unavailable API leaves acceptance unknown and enforcement unclaimed", async () => {
   await active("away");
   await world.apply(policy("away", CHANGE));
   const api = createStoreApi({ url: `http://127.0.0.1:${await freePort()}`, rootKey: () => "any" });

@@ -36,7 +36,7 @@ const untilInjected = (namespace: string, pod: AnyPod = guardedPod()) =>
   });
 
 describe("a guarded pod", () => {
-  test("gets a gate that the API server stores as it was made, and takes over the port's name", async () => {
+  test("guarded pod gets a gate stored unchanged, which takes over the port name", async () => {
     const { pod, message } = await world.create(shop, guardedPod(), { dryRun: false });
     expect(message).toBe("");
     const path = `/api/v1/namespaces/${shop}/pods/${pod.metadata.name}`;
@@ -80,14 +80,14 @@ describe("a guarded pod", () => {
         spec: { tolerations: [{ key: "node.kubernetes.io/not-ready", operator: "Exists", effect: "NoExecute" }] },
       }),
     },
-  ])("$name gets one", async ({ pod }) => {
+  ])("guarded pod $name gets a gate", async ({ pod }) => {
     const spec = { ...guardedPod().spec, ...pod.spec };
     const { pod: created, message } = await world.create(shop, { ...pod, spec });
     expect(message).toBe("");
     expect(created.spec.initContainers[0].name).toBe("postern-gate");
   });
 
-  test("may be guarded by its namespace; pods that are not guarded are not touched, also where a policy selects them", async () => {
+  test("namespace label guards its pods, and unlabeled pods are left unchanged", async () => {
     const guarded = await world.namespace({ "postern.dev/guarded": "true" });
     await world.policy(guarded, "orders");
     const plain = guardedPod({ labels: { "postern.dev/guarded": undefined } });
@@ -97,7 +97,7 @@ describe("a guarded pod", () => {
     expect(pod.metadata.annotations).toBeUndefined();
   });
 
-  test("that no policy selects is refused with what to do; one that names a policy to come is admitted", async () => {
+  test("guarded pod without a matching policy is rejected unless it names a policy", async () => {
     const stranger = guardedPod({ labels: { app: "stranger" } });
     expect((await world.create(shop, stranger)).message).toMatch(
       /no ApiKeyPolicy selects this pod.*postern\.dev\/policy/,
@@ -114,7 +114,7 @@ describe("a guarded pod", () => {
     expect(gateOf(pod).env).toContainEqual({ name: "POSTERN_POLICY", value: `main/${shop}/coming` });
   });
 
-  test("of two policies gets the older one", async () => {
+  test("guarded pod matched by two policies gets the older one", async () => {
     const two = await world.namespace();
     await world.policy(two, "z-first");
     await untilInjected(two);
@@ -161,14 +161,14 @@ describe("a guarded pod", () => {
       },
       says: /port name http means 8080 and, in the container second, 8081/,
     },
-  ])("$name is refused", async ({ spec, says }) => {
+  ])("guarded pod $name is rejected", async ({ spec, says }) => {
     const pod = guardedPod({ spec: { ...guardedPod().spec, ...spec } });
     expect((await world.create(shop, { ...pod, spec: { ...guardedPod().spec, ...spec } })).message).toMatch(says);
   });
 });
 
 test.each(["True", "yes"])(
-  "the label value %j counts as true, on a pod and on a Namespace, and is warned of",
+  "injection label value %j of pod or Namespace counts as true with a warning",
   async (value) => {
     const create = async (namespace: string, pod: AnyPod) =>
       await world.cluster.kubectl(
@@ -187,7 +187,7 @@ test.each(["True", "yes"])(
   },
 );
 
-test("the gate of a pod with limits for all containers together is admitted, and stays within them", async () => {
+test("gate of a pod with pod-level limits is admitted within them", async () => {
   const resources = { requests: { cpu: "100m", memory: "128Mi" }, limits: { cpu: "1", memory: "256Mi" } };
   const pod = guardedPod({ spec: { resources } });
   const { pod: created, message } = await world.create(shop, { ...pod, spec: { ...guardedPod().spec, resources } });
@@ -196,7 +196,7 @@ test("the gate of a pod with limits for all containers together is admitted, and
   expect(gateOf(created).resources).toEqual({ requests: { cpu: "0", memory: "0" }, limits: { memory: "256Mi" } });
 });
 
-test("a quota that counts CPU limits refuses a gate without one, and the warning names the annotation that gives it one", async () => {
+test("CPU limit quota rejects a gate without one, and a warning names the annotation", async () => {
   const limited = await world.namespace();
   await world.policy(limited, "orders");
   await untilInjected(limited);
@@ -232,7 +232,7 @@ function owned(kind: string, name: string) {
   return { generateName: `${name}-`, labels: guardedPod().metadata.labels, ownerReferences: [controller] };
 }
 
-test("Pod Security `restricted` admits a pod with its gate, and not the packet rules of Redirect", async () => {
+test("Pod Security `restricted` admits a guarded pod but not Redirect rules", async () => {
   const enforce = { "pod-security.kubernetes.io/enforce": "restricted" };
   const restricted = await world.namespace(enforce);
   await world.policy(restricted, "orders");
@@ -246,7 +246,7 @@ test("Pod Security `restricted` admits a pod with its gate, and not the packet r
   expect(message).toMatch(/violates PodSecurity.*postern-redirect/);
 });
 
-test("a permission query that does not parse is refused when it is applied, with its place", async () => {
+test("invalid permission query is rejected on apply with its position", async () => {
   const apply = (permissions: string) =>
     world.policy(shop, `query-${permissions.length}`, { selector: undefined, rules: [{ permissions }] }).catch(String);
   await waitFor("the validating webhook to be called", async () =>
@@ -255,7 +255,7 @@ test("a permission query that does not parse is refused when it is applied, with
   expect(await apply("orders.write OR orders.admin")).toBeUndefined();
 });
 
-test("what is injected by the label of a Namespace is found by the status and by the NetworkPolicy, and the label too", async () => {
+test("gate injected by a Namespace label is covered by status and NetworkPolicy", async () => {
   const guarded = await world.namespace({ "postern.dev/guarded": "true" });
   await world.policy(guarded, "orders");
   const bare = guardedPod();
@@ -296,7 +296,7 @@ test("what is injected by the label of a Namespace is found by the status and by
   );
 });
 
-test("any pod that the API server admits without a gate it admits with one", async () => {
+test("any pod that Kubernetes admits is also admitted with a gate", async () => {
   const name = fc.constantFrom("http", "web", "grpc-1");
   const number = fc.constantFrom(8080, 8081, 19_080, 19_081, 65_535);
   const handler = fc.oneof(
@@ -361,7 +361,7 @@ test("any pod that the API server admits without a gate it admits with one", asy
   expect(counts.admitted).toBeGreaterThan(20);
 }, 120_000);
 
-test("while the operator is away guarded pods are refused, and all others are admitted; then it goes on with its authority", async () => {
+test("operator outage rejects only guarded pods, and its CA survives", async () => {
   const before = await secret();
   await operator.close();
   const { message } = await world.create(shop, guardedPod());
@@ -375,7 +375,7 @@ test("while the operator is away guarded pods are refused, and all others are ad
   expect(await secret()).toEqual(before);
 });
 
-test("metrics say when the certificate that is served ends", async () => {
+test("metrics report the expiry of the served webhook certificate", async () => {
   const metrics = await (await fetch(`${operator.adminUrl}/metrics`)).text();
   const said = /^postern_operator_webhook_certificate_expiry_timestamp_seconds (\S+)$/m.exec(metrics)?.[1];
   const { "tls.crt": cert = "" } = await secret();
@@ -390,7 +390,7 @@ describe("a webhook configuration", () => {
       await (await fetch(`${operator.adminUrl}/metrics`)).text(),
     )?.[1];
 
-  test("whose authority another tool removes gets it back at once", async () => {
+  test("removed caBundle of the webhook configuration is restored immediately", async () => {
     const before = await bundle();
     for (let round = 0; round < 3; round++) {
       const found: AnyPod = await world.client.send<KubeObject>({ method: "GET", path });
@@ -401,7 +401,7 @@ describe("a webhook configuration", () => {
     }
   });
 
-  test("that is deleted is told by a metric and an Event, and made again as it was", async () => {
+  test("deleted webhook configuration is reported and recreated", async () => {
     await operator.close();
     operator = await world.startOperator({ restoreMs: 2_000 });
     await untilInjected(shop);
@@ -428,7 +428,7 @@ describe("a webhook configuration", () => {
     await waitFor("the metric", async () => (await present()) === "1");
   });
 
-  test("that is deleted as the operator ends, as by an uninstallation, stays deleted", async () => {
+  test("webhook configuration deleted during operator shutdown stays deleted", async () => {
     await operator.close();
     operator = await world.startOperator({ restoreMs: 2_000 });
     const before: AnyPod = await world.client.send<KubeObject>({ method: "GET", path });
@@ -448,7 +448,7 @@ describe("a webhook configuration", () => {
   });
 });
 
-test("two replicas serve the certificate of one authority, also when both make it at once", async () => {
+test("two operator replicas share one webhook CA even if created concurrently", async () => {
   await operator.close();
   await world.client.send({ method: "DELETE", path: `/api/v1/namespaces/default/secrets/${SECRET}` });
   const [one, other] = await Promise.all([world.startOperator(), world.startOperator({ port: await freePort() })]);
@@ -459,7 +459,7 @@ test("two replicas serve the certificate of one authority, also when both make i
   await other.close();
 });
 
-test("certificates and their authority are rotated under traffic, without a refused pod", async () => {
+test("webhook certificate and CA rotation under traffic rejects no pod", async () => {
   await operator.close();
   await world.client.send({ method: "DELETE", path: `/api/v1/namespaces/default/secrets/${SECRET}` });
   operator = await world.startOperator({ lifetimes: { authorityMs: 24_000, servingMs: 9_000 } });
@@ -491,7 +491,7 @@ test("certificates and their authority are rotated under traffic, without a refu
   });
 }, 90_000);
 
-test("files of another issuer are taken over under traffic, without a refused pod; a pair that does not fit changes nothing", async () => {
+test("externally issued webhook certificates are followed, and mismatched pairs ignored", async () => {
   await operator.close();
   const wanted = { hosts: ["127.0.0.1"], lifetimes: DEFAULT_LIFETIMES, nowMs: Date.now() };
   const [first, second, third] = [1, 2, 3].map(() => renewed(undefined, wanted));

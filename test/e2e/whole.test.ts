@@ -135,7 +135,7 @@ describe("from manifests to a protected app", () => {
     return response;
   };
 
-  test("the four manifests become Ready, so that kubectl wait works unaided", async () => {
+  test("four manifests become Ready for kubectl wait", async () => {
     await apply(manifests({ writes: 3 }));
     for (const object of ["keyrole/editor", "rlns/public-api", "rlo/premium", "akp/orders"]) {
       const args = ["wait", object, "-n", namespace.name, "--for=condition=Ready", "--timeout=30s"];
@@ -143,7 +143,7 @@ describe("from manifests to a protected app", () => {
     }
   });
 
-  test("a sidecar process enforces them", async () => {
+  test("gate process enforces the manifests", async () => {
     const { status } = await get("akp", "orders");
     const upstream = await start([join(ROOT, "examples/quickstart/app.ts"), "0"], /(http:\/\/\S+)/);
     const ids = ["--workspace", workspaceId, "--policy", String(status?.policyId), "--upstream", upstream];
@@ -167,7 +167,7 @@ describe("from manifests to a protected app", () => {
     expect(statuses).toEqual([200, 200, 200, 429]);
   });
 
-  test("the root key, and a valid key of another API, are unknown at the sidecar", async () => {
+  test("gate treats the root key and keys of another API as unknown", async () => {
     expect((await send("GET", "/any", rootKey)).status).toBe(401);
     const { apiId } = (await call("apis.createApi", { name: "another" })).body.data;
     const others = (await call("keys.createKey", { apiId })).body.data.key;
@@ -176,14 +176,14 @@ describe("from manifests to a protected app", () => {
     expect((await send("GET", "/any")).status).toBe(200);
   });
 
-  test("an override by pattern replaces the limit of the namespace", async () => {
+  test("pattern override replaces the namespace limit at the gate", async () => {
     const first = await send("GET", "/reports");
     expect(first.headers.get("ratelimit-limit")).toBe("2");
     expect((await send("GET", "/reports")).status).toBe(200);
     expect((await send("GET", "/reports")).status).toBe(429);
   });
 
-  test("Enforced says that the sidecar has acknowledged this generation", async () => {
+  test("Enforced condition reports that the gate acknowledged this generation", async () => {
     await waitFor(
       "Enforced",
       async () => {
@@ -194,7 +194,7 @@ describe("from manifests to a protected app", () => {
     );
   });
 
-  test("a changed limit is enforced within a second of kubectl apply", async () => {
+  test("changed limit is enforced within a second of kubectl apply", async () => {
     expect((await send("POST", "/orders")).status).toBe(429);
     await apply(manifests({ writes: 50 }));
     const appliedAt = performance.now();
@@ -202,14 +202,14 @@ describe("from manifests to a protected app", () => {
     expect(performance.now() - appliedAt).toBeLessThan(1000);
   });
 
-  test("an API write to a managed object is refused, naming the manifest", async () => {
+  test("API write to a managed object is rejected with its manifest", async () => {
     const reply = await call("permissions.deleteRole", { role: "orders.editor" });
     expect(reply.status).toBe(409);
     expect(reply.body.error.type).toMatch(/\/managed_by_manifest$/);
     expect(reply.body.error.detail).toContain(`${namespace.name}/Role/${namespace.name}/editor`);
   });
 
-  test("kubectl delete removes them from the store, and leaves the API with its keys", async () => {
+  test("kubectl delete removes stored objects but keeps the API with keys", async () => {
     const { status } = await get("akp", "orders");
     const args = ["delete", "akp/orders", "rlo/premium", "rlns/public-api", "keyrole/editor", "-n", namespace.name];
     expect(await kubernetes.kubectl([...args, "--timeout=30s"])).toMatchObject({ exitCode: 0 });
@@ -221,7 +221,7 @@ describe("from manifests to a protected app", () => {
     expect((await call("apis.updateApi", { apiId: status?.apiId, name: "orphan" })).status).toBe(200);
   });
 
-  test("a sidecar whose policy was deleted keeps the last one, and lets no request through without a key", async () => {
+  test("gate of a deleted policy keeps the last version and rejects requests without a key", async () => {
     expect((await fetch(`${sidecarUrl}/orders`, { method: "POST" })).status).toBe(401);
     expect((await send("GET", "/any")).status).toBe(200);
   });

@@ -55,11 +55,11 @@ afterAll(async () => {
   await server?.close();
 });
 
-test("the page lists apps in three languages and for four frameworks", () => {
+test("app example page lists three languages and four frameworks", () => {
   expect(APPS.length).toBe(8);
 });
 
-test.each(APPS)("in $name it does not start without a root key, and says so", async (example) => {
+test.each(APPS)("app example in $name fails to start without a root key", async (example) => {
   const started = startApp(example, { apiUrl: server.url, rootKey: "" });
   await expect(started).rejects.toThrow("set POSTERN_ROOT_KEY to a root key that has api.*.verify_key");
 });
@@ -80,14 +80,14 @@ describe.each(APPS)("the app in $name", (example) => {
   const ask = (authorization?: string) => askAt(runningOf(example), authorization);
   const askWith = (key: string) => ask(`Bearer ${key}`);
 
-  test("serves a request with a valid key, and knows whose it is", async () => {
+  test("app example serves a request with a valid key and its owner", async () => {
     const { key, keyId } = await issue({ externalId: "customer_42", meta: { plan: "pro" } });
     const { status, body } = await askWith(key);
     expect([status, body.for]).toEqual([200, { keyId, externalId: "customer_42", plan: "pro" }]);
     expect((await ask(`bearer   ${key} `)).status, "the scheme in another case").toBe(200);
   });
 
-  test("serves a key without an owner", async () => {
+  test("app example serves a key without an owner", async () => {
     const { key, keyId } = await issue({});
     const { status, body } = await askWith(key);
     expect([status, body.for?.keyId, body.for?.externalId ?? "", body.for?.plan ?? ""]).toEqual([200, keyId, "", ""]);
@@ -102,7 +102,7 @@ describe.each(APPS)("the app in $name", (example) => {
     { name: "a key that is not known", authorization: "Bearer acme_notAKeyOfOurs" },
     { name: "a key with signs of JSON", authorization: 'Bearer "},{"\\' },
     { name: "a key with a byte above ASCII", authorization: "Bearer acme_\u00e9\u00ff" },
-  ])("asks for a key: $name", async ({ authorization }) => {
+  ])("app example requests a key: $name", async ({ authorization }) => {
     const { status, headers, body } = await ask(authorization);
     expect([status, headers.get("www-authenticate")]).toEqual([401, "Bearer"]);
     expect(body.error).toMatch(/API key/);
@@ -113,7 +113,7 @@ describe.each(APPS)("the app in $name", (example) => {
     { code: "EXPIRED", key: "expired" },
     { code: "INSUFFICIENT_PERMISSIONS", key: { permissions: [] } },
     { code: "USAGE_EXCEEDED", key: { credits: { remaining: 0 } } },
-  ] as const)("refuses a key that is $code as a gate does", async ({ code, key: body }) => {
+  ] as const)("app example rejects a $code key as a gate does", async ({ code, key: body }) => {
     const { key } = await (body === "expired" ? expired : issue(body));
     const response = await askWith(key);
     expect(response.status).toBe(STATUS_AT_A_GATE[code]);
@@ -121,7 +121,7 @@ describe.each(APPS)("the app in $name", (example) => {
     expect(response.body).toEqual({ error: expect.any(String) });
   });
 
-  test("lets ten requests a minute through, and says when to come again", async () => {
+  test("app example admits ten requests per minute and sends Retry-After", async () => {
     const { key } = await issue({});
     const responses: HttpResponse[] = [];
     // A window may end meanwhile, then some more pass.
@@ -152,7 +152,7 @@ const FAULTS: readonly { name: string; fault: LineFault }[] = [
 ];
 
 // All apps at the same time, because they wait for their deadline.
-test.each(FAULTS)("each app answers 503 in time when Postern $name, and serves again afterwards", async ({ fault }) => {
+test.each(FAULTS)("app examples respond 503 in time when Postern $name, and recover", async ({ fault }) => {
   const checks = APPS.map(async (example) => {
     const app = runningOf(example);
     const { key } = await issue({});
@@ -169,7 +169,7 @@ test.each(FAULTS)("each app answers 503 in time when Postern $name, and serves a
   await Promise.all(checks);
 });
 
-test("each app answers 503 when nothing listens where Postern was, and logs no secret", async () => {
+test("app examples respond 503 when Postern is unreachable and log no secret", async () => {
   const { key } = await issue({});
   for (const example of APPS) {
     const app = runningOf(example);
@@ -181,7 +181,7 @@ test("each app answers 503 when nothing listens where Postern was, and logs no s
   }
 });
 
-test("an app whose root key may not verify answers 503 and not 401, and says so in its log", async () => {
+test("app example with an unpermitted root key responds 503 and logs the reason", async () => {
   const { key } = await issue({});
   const none = await server.rootKey("ws_1", ["api.*.read_api"]);
   await Promise.all(

@@ -65,7 +65,7 @@ afterAll(async () => {
   if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
 });
 
-test("the clients are made, type-checked, and verify a key", async () => {
+test("generated clients compile and verify a key", async () => {
   expect(files.map(({ name }) => name)).toEqual(["verify.ts", "verify.py"]);
   const ran = await runSteps(steps, { variables, printed: "", folder });
   for (const { shown, printed, commands } of ran) expect(printed, commands).toBe(shown);
@@ -73,7 +73,7 @@ test("the clients are made, type-checked, and verify a key", async () => {
   await run(python, ["-m", "compileall", "-q", "postern_client"], { cwd: folder });
 });
 
-test("the types of both clients fit the calls of the page, and refuse one that has a number for a text", async () => {
+test("generated client types accept the documented calls and reject wrong types", async () => {
   const wrong = (name: string, from: string, to: string) => {
     const text = files.find((file) => file.name === name)?.text ?? "";
     expect(text).toContain(from);

@@ -15,7 +15,7 @@ import { openSystem } from "./system.ts";
 
 const LONG = { deadlineMs: 60_000 };
 
-test("metrics and the page of the API are on the admin port alone, probes on both", async () => {
+test("API metrics are served on the admin port only, probes on both ports", async () => {
   const system = await openSystem();
   const api = await system.spawnApi({ POSTERN_ADMIN_PORT: "0" });
   const adminUrl = /"adminUrl":"([^"]+)"/.exec(api.process.stderr())?.[1] ?? "";
@@ -52,7 +52,7 @@ test("metrics and the page of the API are on the admin port alone, probes on bot
   expect(await api.process.stop()).toEqual({ code: 0, signal: null });
 });
 
-test("the API is served by TLS, and with another certificate as soon as its files are replaced", async () => {
+test("API serves TLS and reloads replaced certificates", async () => {
   const system = await openSystem();
   const certificates = openCertificateFolder();
   onTestFinished(() => certificates.remove());
@@ -93,7 +93,7 @@ test("the API is served by TLS, and with another certificate as soon as its file
 });
 
 test(
-  "the type of an error is a stable URL, and where it is set to lead it has the page of the kind",
+  "error type is a stable URL that serves its documentation page",
   async () => {
     const system = await openSystem();
     const typeOf = async (env: Record<string, string>) => {
@@ -114,7 +114,7 @@ test(
   LONG.deadlineMs,
 );
 
-test("a gate says the same of an error as an api-server", async () => {
+test("gate and api-server describe an error identically", async () => {
   const app = await startApp();
   onTestFinished(() => app.close());
   const guarded = await guardApp({ upstream: app.url, policy: { rules: [aRule({ access: "Key" })] } });

@@ -30,7 +30,7 @@ interface Sender {
   readonly resources: Resources;
 }
 
-test("the largest bodies that each procedure accepts and refuses leave an api-server alive, and others served", async () => {
+test("largest request bodies neither kill an api-server nor block other clients", async () => {
   const system = await openSystem();
   const { server, url, chargedMb, limitMb } = await startBounded(system);
   let ended: string | undefined;

@@ -56,7 +56,7 @@ async function redis() {
   return { REDIS_URL: shared.url, POSTERN_REDIS_PREFIX: shared.prefix.replace(/:$/, "") };
 }
 
-test("an api-server whose Postgres is away at its start answers probes, says why it is not ready, and serves when it is back", async () => {
+test("api-server started without Postgres reports unready and serves after recovery", async () => {
   const { url, line } = await cutPostgres();
   const port = await freePort();
   const child = await spawn(["api-server", "--port", String(port)], { DATABASE_URL: url, ...(await redis()) });
@@ -82,7 +82,7 @@ test("an api-server whose Postgres is away at its start answers probes, says why
   expect(await child.stop()).toEqual({ code: 0, signal: null });
 });
 
-test("an api-server that does not migrate waits, unready, until the database is migrated", async () => {
+test("api-server without migration permission is unready until the database is migrated", async () => {
   const database = await createEmptyDatabase();
   onTestFinished(() => database.drop());
   const port = await freePort();
@@ -108,7 +108,7 @@ test("an api-server that does not migrate waits, unready, until the database is 
   await waitFor("it to be ready", async () => (await statusOf(port, "/readyz")) === 200);
 });
 
-test("an api-server ends at SIGTERM while it waits for Postgres", async () => {
+test("api-server waiting for Postgres exits on SIGTERM", async () => {
   const { url } = await cutPostgres();
   const port = await freePort();
   const child = await spawn(["api-server", "--port", String(port)], { DATABASE_URL: url, ...(await redis()) });
@@ -116,7 +116,7 @@ test("an api-server ends at SIGTERM while it waits for Postgres", async () => {
   expect(await child.stop()).toEqual({ code: 0, signal: null });
 });
 
-test("a migration that can never succeed ends an api-server with one line that says why", async () => {
+test("impossible migration ends the api-server with one error line", async () => {
   const database = await createEmptyDatabase();
   onTestFinished(() => database.drop());
   const { default: pg } = await import("pg");
@@ -132,7 +132,7 @@ test("a migration that can never succeed ends an api-server with one line that s
   );
 });
 
-test("`postern ingest` whose Postgres is away at its start answers probes, says why it is not ready, and works when it is back", async () => {
+test("`postern ingest` started without Postgres reports unready and recovers", async () => {
   const { url, line } = await cutPostgres();
   const port = await freePort();
   const child = await spawn(["ingest", "--admin-port", String(port)], { DATABASE_URL: url, ...(await redis()) });
@@ -147,7 +147,7 @@ test("`postern ingest` whose Postgres is away at its start answers probes, says 
   expect(await child.stop()).toEqual({ code: 0, signal: null });
 });
 
-test("an api-server whose Redis is away at its start serves without it, and uses it when it is there", async () => {
+test("api-server started without Redis serves and uses Redis when available", async () => {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
   const own = await startOwnRedis();
@@ -168,37 +168,34 @@ test("an api-server whose Redis is away at its start serves without it, and uses
 test.each([
   { name: "one Redis", cluster: false },
   { name: "a Redis Cluster", cluster: true },
-])(
-  "a sidecar whose store is away at its start ($name) stays unready, does not end, and gets its policy when it is there",
-  async ({ cluster }) => {
-    const own = await startOwnRedis(cluster ? { cluster, args: ["--cluster-announce-ip", "127.0.0.1"] } : {});
-    onTestFinished(() => own.stop());
-    await own.kill();
-    const [port, adminPort] = [await freePort(), await freePort()];
-    const url = `${own.url}${cluster ? "?cluster=true" : ""}`;
-    const args = ["sidecar", "--workspace", WORKSPACE, "--policy", POLICY, "--upstream", "http://127.0.0.1:9"];
-    const ports = ["--port", String(port), "--admin-port", String(adminPort)];
-    const child = await spawn([...args, ...ports], { REDIS_URL: url });
-    await waitFor("the liveness probe to be answered", async () => (await statusOf(adminPort, "/livez")) === 200);
-    expect(await statusOf(adminPort, "/readyz")).toBe(503);
-    expect((await call(port)).status).toBe(503);
-    await own.restart();
-    const edge = await openRedisEdge({ url, clientName: "test" });
-    onTestFinished(() => edge.close());
-    await waitFor("the store to be there", () => edge.ping().then(() => true));
-    const records = new Records(edge);
-    await records.begin();
-    await records.putPolicy(aPolicy());
-    await records.complete();
-    await waitFor("it to be ready", async () => {
-      await records.heartbeat();
-      return (await statusOf(adminPort, "/readyz")) === 200;
-    });
-    expect(await child.stop()).toEqual({ code: 0, signal: null });
-  },
-);
+])("gate started without Redis ($name) stays unready until it gets its policy", async ({ cluster }) => {
+  const own = await startOwnRedis(cluster ? { cluster, args: ["--cluster-announce-ip", "127.0.0.1"] } : {});
+  onTestFinished(() => own.stop());
+  await own.kill();
+  const [port, adminPort] = [await freePort(), await freePort()];
+  const url = `${own.url}${cluster ? "?cluster=true" : ""}`;
+  const args = ["sidecar", "--workspace", WORKSPACE, "--policy", POLICY, "--upstream", "http://127.0.0.1:9"];
+  const ports = ["--port", String(port), "--admin-port", String(adminPort)];
+  const child = await spawn([...args, ...ports], { REDIS_URL: url });
+  await waitFor("the liveness probe to be answered", async () => (await statusOf(adminPort, "/livez")) === 200);
+  expect(await statusOf(adminPort, "/readyz")).toBe(503);
+  expect((await call(port)).status).toBe(503);
+  await own.restart();
+  const edge = await openRedisEdge({ url, clientName: "test" });
+  onTestFinished(() => edge.close());
+  await waitFor("the store to be there", () => edge.ping().then(() => true));
+  const records = new Records(edge);
+  await records.begin();
+  await records.putPolicy(aPolicy());
+  await records.complete();
+  await waitFor("it to be ready", async () => {
+    await records.heartbeat();
+    return (await statusOf(adminPort, "/readyz")) === 200;
+  });
+  expect(await child.stop()).toEqual({ code: 0, signal: null });
+});
 
-test("a sidecar whose store's name cannot be resolved stays unready and does not end", async () => {
+test("gate with an unresolvable Redis host stays unready and keeps running", async () => {
   const [port, adminPort] = [await freePort(), await freePort()];
   const args = ["sidecar", "--workspace", WORKSPACE, "--policy", POLICY, "--upstream", "http://127.0.0.1:9"];
   const ports = ["--port", String(port), "--admin-port", String(adminPort)];

@@ -34,7 +34,7 @@ const usageOf = async (api: LocalApi): Promise<number> => {
   return Number(row?.total ?? 0);
 };
 
-test("a dump that is restored into another server has everything, and gates follow to it", async () => {
+test("restored database dump is complete, and gates follow it", async () => {
   const [here, there] = [await server(), await server()];
   await query(here.url, "create database postern");
   const system = await openSystem({ databaseUrl: databaseOf(here) });
@@ -74,7 +74,7 @@ test("a dump that is restored into another server has everything, and gates foll
   await waitFor("usage to be stored there", async () => (await usageOf(second)) > before);
 });
 
-test("with the users of the page of the installation, the commands of the page restore what the api-servers' user can use", async () => {
+test("documented backup commands restore data usable by the api-server user", async () => {
   const users = blocksOf("install.md").find(({ language }) => language === "sql")?.text ?? "";
   const lines = stepsOf(blocksOf("backup.md")).map(({ line }) => line);
   const linesOf = (start: RegExp) => lines.filter((line) => start.test(line));

@@ -19,7 +19,7 @@ const limitOf = (limit: number) => ({
   accuracy: "strict" as const,
 });
 
-test("with all api-servers killed, known keys, limits and credits work until denyAfter, and not after it", async () => {
+test("gates serve cached keys, limits and credits without api-servers until denyAfter", async () => {
   const system = await openSystem();
   const api = await system.spawnApi();
   const { apiId, key } = await makeKey(api, { credits: { remaining: 1000 } });
@@ -56,7 +56,7 @@ test("with all api-servers killed, known keys, limits and credits work until den
   expect(spent.credits).toBeLessThanOrEqual(998);
 });
 
-test("a policy whose action is Deny refuses after the first bound", async () => {
+test("policy action Deny rejects requests after the first staleness bound", async () => {
   const system = await openSystem();
   const api = await system.spawnApi();
   const { apiId, key } = await makeKey(api);
@@ -68,7 +68,7 @@ test("a policy whose action is Deny refuses after the first bound", async () => 
   expect(await gate.status(key)).toBe(503);
 });
 
-test("without a relay an api-server serves, reports what is late, and marks its responses to changes", async () => {
+test("api-server without a relay serves and reports delayed propagation", async () => {
   const system = await openSystem();
   const elsewhere = await system.db.connect();
   await elsewhere.query("select pg_advisory_lock($1)", [ADVISORY_LOCKS.relay]);

@@ -161,7 +161,7 @@ async function keysAreServed(): Promise<void> {
   expect(await call("keys.verifyKey", { key })).toMatchObject({ valid: true });
 }
 
-test("killed under load: away, and each event is stored once after its restart", async () => {
+test("ClickHouse killed under load is reported, and each event is stored once", async () => {
   const load = startLoad();
   await waitFor("events to arrive", async () => (await metric("postern_clickhouse_inserted_rows_total")) > 500, {
     deadlineMs: 30_000,
@@ -181,7 +181,7 @@ test("killed under load: away, and each event is stored once after its restart",
   expect(Date.now() / 1000 - (await metric("postern_clickhouse_inserted_timestamp_seconds"))).toBeLessThan(60);
 }, 180_000);
 
-test("hanging under load: away within seconds, and each event is stored once when it goes on", async () => {
+test("ClickHouse hanging under load is reported, and each event is stored once", async () => {
   const load = startLoad();
   process.kill(clickhouse.pid, "SIGSTOP");
   try {
@@ -201,7 +201,7 @@ test.each([
   { name: "too many parts", reason: "overloaded", setting: "parts_to_throw_insert = 1" },
   { name: "tables read-only", reason: "read_only", setting: "table_readonly = 1" },
 ])(
-  "$name: said as $reason, and each event is stored once when it is over",
+  "ClickHouse with $name reports $reason and later stores each event once",
   async ({ reason, setting }) => {
     const table = "verification_counts_hour";
     await client.command({ query: `system stop merges ${table}` });
@@ -220,7 +220,7 @@ test.each([
   180_000,
 );
 
-test("Redis killed under load, and back: each event that it accepted is stored once", async () => {
+test("events survive a Redis kill under load and are stored once", async () => {
   const load = startLoad();
   await waitFor("a portion to be on its way", async () => (await metric("postern_events_waiting_entries")) > 0);
   let droppedMax = pod.sink.dropped();

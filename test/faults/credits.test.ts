@@ -53,7 +53,7 @@ function startSpending(keyId: string): { spent(): number; stop(): Promise<void> 
   };
 }
 
-test("three pods and the API spend one key's credits: exactly as many as there are", async () => {
+test("three pods and the API together spend exactly the credits of a key", async () => {
   const { keyId, key } = await createKey(300);
   const statuses: string[] = [];
   const byPods = pods.map(async (pod) => {
@@ -76,7 +76,7 @@ test("three pods and the API spend one key's credits: exactly as many as there a
   });
 });
 
-test("credits are set while pods spend: the next verification starts from the new value, nothing is overspent", async () => {
+test("setting credits during spending applies to the next verification without overspending", async () => {
   const { keyId, key } = await createKey(1_000_000);
   const spending = startSpending(keyId);
   try {
@@ -102,7 +102,7 @@ test("credits are set while pods spend: the next verification starts from the ne
   expect(again.spent()).toBe(100);
 });
 
-test("a key whose credits run out while they are being set repeatedly never goes below 0", async () => {
+test("credits set repeatedly near zero never become negative", async () => {
   const { keyId, key } = await createKey(10);
   const spending = startSpending(keyId);
   let granted = 10;
@@ -123,7 +123,7 @@ test("a key whose credits run out while they are being set repeatedly never goes
   expect(spending.spent()).toBe(granted);
 });
 
-test("a key made unlimited while pods spend has no counter any more, and gets a new one when limited again", async () => {
+test("key made unlimited during spending loses its counter and gets a new one later", async () => {
   const { keyId, key } = await createKey(1000);
   const spending = startSpending(keyId);
   try {
@@ -137,7 +137,7 @@ test("a key made unlimited while pods spend has no counter any more, and gets a 
   expect(await remainingOf(key)).toBe(3);
 });
 
-test("after a process died between suspending and reopening a counter, the next spender gets it loaded", async () => {
+test("credit counter is loaded again after a crash between suspend and reopen", async () => {
   const { keyId, key } = await createKey(10);
   await api.edge.credits.suspend([{ workspaceId: await system.workspaceId(), keyId }]);
   await waitFor("the pod to spend again", async () => (await spendOnce(keyId)) === "spent");

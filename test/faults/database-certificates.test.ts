@@ -62,7 +62,7 @@ async function openPostgres({ server, client }: { server: TestCertificate; clien
   return { url: postgres.url, direct, use };
 }
 
-test("an api-server and migrations reach a Postgres that demands certificates, and follow both when they are replaced", async () => {
+test("api-server and migrations use client certificates for Postgres and reload them", async () => {
   const [server, client, nextServer, nextClient] = ["server", "client", "next-server", "next-client"].map((name) =>
     folder.make(name),
   );

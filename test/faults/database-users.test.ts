@@ -7,7 +7,7 @@ import { waitFor } from "../harness/wait.ts";
 import { makeKey } from "./client.ts";
 import { openSystem } from "./system.ts";
 
-test("one user migrates and owns the schema, and api-servers are another one, a member of it", async () => {
+test("migration user owns the schema, and api-servers use a member role", async () => {
   const database = await createEmptyDatabase();
   const admin = new pg.Client({ connectionString: database.url });
   await admin.connect();

@@ -6,7 +6,7 @@ import { makeKey } from "./client.ts";
 import { spawnGate } from "./gate-process.ts";
 import { openSystem } from "./system.ts";
 
-test("events have a Redis of their own: none are in the other, and when it dies only events are lost", async () => {
+test("separate events Redis holds all events, and its loss affects only events", async () => {
   const system = await openSystem({ ownRedis: true });
   const events = await startOwnRedis();
   onTestFinished(() => events.stop());

@@ -37,7 +37,7 @@ const STORES = [
 describe.each(process.env.ALL_FAILOVERS === "1" ? STORES : STORES.slice(0, 1))(
   "on $name, with TLS and users",
   ({ find, start }) => {
-    test("strict limits stay exact when the new master knows the users", async () => {
+    test("strict limits stay exact after failover when the new master has the users", async () => {
       await enoughOfTheHour();
       const { store, gates, counter, traffic } = await openWithUsers(start, await find());
       const asking = traffic();
@@ -51,7 +51,7 @@ describe.each(process.env.ALL_FAILOVERS === "1" ? STORES : STORES.slice(0, 1))(
       expect(await strayErrors(gates)).toBe(0);
     }, 180_000);
 
-    test("when it does not, nothing is let through uncounted, the log says why, and they go on once it does", async () => {
+    test("failover to a master without the users admits nothing uncounted until fixed", async () => {
       await enoughOfTheHour();
       const { store, gates, counter, traffic } = await openWithUsers(start, await find());
       const asking = traffic();

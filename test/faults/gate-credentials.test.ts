@@ -181,8 +181,8 @@ async function connect(system: System, { username, password }: { username: strin
   return pod;
 }
 
-describe("a gate with no secret but its pod's token", () => {
-  test("does all that a gate does, by a user that is refused nothing of it", async () => {
+describe("a gate with no secret except its pod's token", () => {
+  test("gate with only a pod token works with a least-privilege Redis user", async () => {
     const world = await openWorld();
     const { system, api, key, keyId, policyId, namespace } = world;
     const pod = await createPod(namespace);
@@ -217,7 +217,7 @@ describe("a gate with no secret but its pod's token", () => {
     expect(gate.process.stderr()).not.toMatch(/password/i);
   });
 
-  test("serves while api-servers are away, also over new connections, and gets another user when Redis has lost its own", async () => {
+  test("gate serves while api-servers are unavailable and renews its lost Redis user", async () => {
     const world = await openWorld();
     const { system, api, key, namespace } = world;
     const gate = await spawnGate(world, await createPod(namespace));
@@ -251,7 +251,7 @@ describe("a gate with no secret but its pod's token", () => {
 });
 
 describe("a flood of tokens from one address", () => {
-  test("is answered 429 after a few questions to the Kubernetes API, and gates at other addresses get their users meanwhile", async () => {
+  test("token flood from one address gets 429 while other gates get Redis users", async () => {
     const world = await openWorld();
     const { api, workspaceId, namespace } = world;
     const { hostname, port } = new URL(api.url);
@@ -299,8 +299,8 @@ describe("a flood of tokens from one address", () => {
   });
 });
 
-describe("the user that a gate gets", () => {
-  test("may do nothing beyond what its policy and its pod need", async () => {
+describe("the Redis user of a gate", () => {
+  test("Redis user of a gate is limited to its policy and pod", async () => {
     const world = await openWorld();
     const { system, workspaceId, policyId, keyId, namespace } = world;
     const { prefix } = system;
@@ -340,7 +340,7 @@ describe("the user that a gate gets", () => {
     }
   });
 
-  test("is only for a policy of the token's own namespace, cluster and workspace, and for a pod's token for us", async () => {
+  test("Redis user of a gate requires a matching namespace, cluster, workspace and audience", async () => {
     const world = await openWorld();
     const pod = await createPod(world.namespace);
     const [elsewhere, fresh] = [await createPod(await createNamespace()), await createPod(world.namespace)];

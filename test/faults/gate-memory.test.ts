@@ -6,7 +6,7 @@ import { saturateGate } from "../load/gate-memory/saturate.ts";
 
 /* Short; `npm run bench:gate-memory` does it with more keys, for longer, and prints the figures. */
 
-test("a gate with the memory that injected gates have is not killed under more load than it can serve", async () => {
+test("gate with injected memory limits survives overload", async () => {
   const { memoryLimit } = DEFAULT_RESOURCES;
   const memoryBytes = parseQuantity(memoryLimit) ?? 0;
   const {

@@ -5,7 +5,7 @@ import { openSystem } from "./system.ts";
 /** A second for the store to answer, one for a loaded machine. */
 const BOUND_MS = 2_000;
 
-test("a Redis that hangs delays no call by more than a second, and calls that do not need it not at all", async () => {
+test("hanging Redis delays dependent calls by at most a second and others never", async () => {
   const system = await openSystem({ ownRedis: true });
   const api = await system.api();
   const plain = await makeKey(api);

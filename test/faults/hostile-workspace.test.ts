@@ -104,7 +104,7 @@ async function aNeighbour(system: System, n: number) {
   return { workspaceId, keyId };
 }
 
-test("whatever one workspace writes under its prefix, credits of the others are loaded and written to Postgres in time", async () => {
+test("hostile data of one workspace does not delay credits of others", async () => {
   const system = await openSystem({ ownRedis: true });
   const api = await system.api();
   const attacker = await system.workspaceId();
@@ -136,7 +136,7 @@ test("whatever one workspace writes under its prefix, credits of the others are 
   }
 }, 120_000);
 
-test("invalid counters start from nothing, and do not prevent concurrent requests from being counted", async () => {
+test("invalid counters restart at zero without blocking concurrent requests", async () => {
   const system = await openSystem({ ownRedis: true });
   const api = await system.api();
   const [attacker, other] = ["ws_attacker", "ws_other"];

@@ -16,7 +16,7 @@ async function commandsPerSecond({ raw }: System): Promise<Map<string, number>> 
   return new Map([...found].map(([, name = "", calls]) => [name, Number(calls) / seconds]));
 }
 
-test("checking whether credits must be loaded or written takes one command for all workspaces, a few times a second", async () => {
+test("idle credit polling uses one Redis command for all workspaces", async () => {
   const system = await openSystem({ ownRedis: true });
   const api = await system.api();
   const total: number[] = [];

@@ -44,7 +44,7 @@ describe.each([
       before: { enabled: true, permissions: ["a.read"] },
       after: { enabled: true, permissions: [] },
     },
-  ])("returns the $part that it has read, once, to a request from before the change", async (given) => {
+  ])("reader returns the $part read before the change once only", async (given) => {
     const system = await openSystem();
     const api = await system.api();
     await api.data("permissions.createPermission", { name: "a.read", slug: "a.read" });
@@ -88,7 +88,7 @@ async function untilProjected({ edge }: LocalApi, workspaceId: string, hash: str
   });
 }
 
-describe("a relay that was held between reading and writing, while another took over,", () => {
+describe("a relay that was paused between reading and writing, while another took over,", () => {
   test.each([
     { what: "a key deleted for good", change: (id: string) => ["delete from keys where id = $1", [id]] as const },
     {
@@ -99,7 +99,7 @@ describe("a relay that was held between reading and writing, while another took 
       what: "a key deleted softly",
       change: (id: string) => ["update keys set deleted_at = 5 where id = $1", [id]] as const,
     },
-  ])("does not bring back $what", async ({ change }) => {
+  ])("paused relay does not restore $what", async ({ change }) => {
     const system = await openSystem();
     const { ref, keyId } = await aProjectedKey(system);
     const edge = await system.edge("relays");
@@ -145,7 +145,7 @@ async function aProjectedKey(system: System) {
   return { keyId, ref: { workspaceId, kind: "key", id: hashKey(key) } as const };
 }
 
-test("what was committed before T is on the feed before T, while many write at once and commit out of order", async () => {
+test("changes committed before T are streamed before T despite out-of-order commits", async () => {
   const system = await openSystem();
   const api = await system.api();
   const { apiId } = await makeKey(api);

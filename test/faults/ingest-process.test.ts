@@ -16,7 +16,7 @@ async function counted(system: System): Promise<number> {
   return (await system.db.query<{ count: number }>(text)).rows[0]?.count ?? 0;
 }
 
-test("an api-server without ingestion leaves events to other processes; when one of them is killed, the other one goes on", async () => {
+test("api-server without ingestion relies on ingest processes, which fail over", async () => {
   const system = await openSystem();
   const api = await system.spawnApi({ POSTERN_INGEST: "off" });
   const { apiId } = await api.data("apis.createApi", { name: "payments" });
@@ -48,7 +48,7 @@ test("an api-server without ingestion leaves events to other processes; when one
   expect(await second.process.stop()).toEqual({ code: 0, signal: null });
 }, 60_000);
 
-test("an api-server and an ingest process that both ingest count each event once", async () => {
+test("api-server and ingest process together count each event once", async () => {
   const system = await openSystem();
   const api = await system.spawnApi();
   await system.spawnIngest();
@@ -59,7 +59,7 @@ test("an api-server and an ingest process that both ingest count each event once
   expect(await counted(system)).toBe(60);
 }, 60_000);
 
-test("a backlog after ingestion was down drains while new events arrive, in a process with little memory", async () => {
+test("ingestion backlog drains during new events with little memory", async () => {
   const system = await openSystem();
   await system.spawnApi({ POSTERN_INGEST: "off" });
   const of = { workspaceId: await system.workspaceId(), apiId: "api_1", keys: 500 };

@@ -9,7 +9,7 @@ import { openSystem } from "./system.ts";
  * to it. Neither sees the other's uncommitted rows.
  */
 test.each(["the key's new hash first", "the deletion first"])(
-  "a permission that is deleted while the key gets another hash is gone under that hash: %s",
+  "permission deleted during a key hash change disappears from the new hash: %s",
   async (order) => {
     const system = await openSystem();
     const api = await system.api();

@@ -31,7 +31,7 @@ async function renameUntilDead(api: Api, key: Renamed): Promise<void> {
   }
 }
 
-test(`kill -9 of the api-server ${KILLS} times while keys are being changed and made: nothing acknowledged is lost, everything projects after the restart`, async () => {
+test(`kill -9 of the api-server ${KILLS} times during key changes loses nothing acknowledged`, async () => {
   const system = await openSystem();
   let child = await system.spawnApi();
   const workspaceId = await system.workspaceId();

@@ -63,7 +63,7 @@ async function clusterOf(data: string): Promise<string> {
   return path;
 }
 
-test("kill -9 of postern dev: its Postgres ends too, and acknowledged data is there at the next start", async () => {
+test("kill -9 of postern dev stops its Postgres and keeps acknowledged data", async () => {
   const data = aFolder();
   const first = await startDev(data);
   onTestFinished(async () => void (await first.stop()));
@@ -78,7 +78,7 @@ test("kill -9 of postern dev: its Postgres ends too, and acknowledged data is th
   expect(await create(second, "apis.getApi", { apiId })).toMatchObject({ id: apiId });
 });
 
-test("a start directly after kill -9 is not affected by the killed one's processes", async () => {
+test("postern dev started right after kill -9 is unaffected by old processes", async () => {
   const data = aFolder();
   const first = await startDev(data);
   onTestFinished(async () => void (await first.stop()));

@@ -28,7 +28,7 @@ test.each([
   { name: "one Redis", cluster: false },
   { name: "a cluster", cluster: true },
 ])(
-  "callers that gave up on $name that stood still are charged nothing when it goes on",
+  "timed-out calls to a paused $name are not charged when it resumes",
   async ({ cluster }) => {
     const redis = await startOwnRedis(cluster ? { cluster, args: ["--cluster-announce-ip", "127.0.0.1"] } : {});
     const url = cluster ? `${redis.url}?cluster=true` : redis.url;
@@ -103,7 +103,7 @@ class Holdable {
   }
 }
 
-test("a caller that was told that credits could not be counted, by a gate or the API, has spent none", async () => {
+test("caller told that credits could not be counted has spent none", async () => {
   const system = await openSystem({ ownRedis: true });
   const api = await system.api();
   const { apiId, keyId, key } = await makeKey(api, { credits: { remaining: 100_000 } });

@@ -7,7 +7,7 @@ import { openSystem } from "./system.ts";
 
 const TAKEOVER_MS = 10_000;
 
-test("a leading api-server that hangs is replaced within ten seconds, and undoes nothing when it continues", async () => {
+test("hanging leader api-server is replaced within ten seconds and reverts nothing", async () => {
   const system = await openSystem();
   const leader = await system.spawnApi();
   const leads = async () => {

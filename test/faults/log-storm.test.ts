@@ -7,7 +7,7 @@ import { openSystem } from "./system.ts";
 
 const REQUESTS = 500;
 
-test("while Redis is unreachable, a failure of every request is not logged with every request", async () => {
+test("Redis outage is logged at a limited rate despite failing requests", async () => {
   const lines: string[] = [];
   const log = pino({ level: "info" }, { write: (line: string) => void lines.push(line) });
   const system = await openSystem({ ownRedis: true, log });

@@ -24,8 +24,8 @@ const askAll = (either: (i: number) => LocalApi, requestOf: (i: number) => reado
 
 const statusesOf = (replies: readonly Reply[]): number[] => [...new Set(replies.map(({ status }) => status))].sort();
 
-describe("concurrent creators of one thing get the same one", () => {
-  test("identity, through createIdentity and through createKey", async () => {
+describe("concurrent creators of one object get the same one", () => {
+  test("concurrent createIdentity and createKey create one identity", async () => {
     const { system, either } = await twoApis();
     const { apiId } = await makeKey(either(0));
     const externalId = "one-for-all";
@@ -48,7 +48,7 @@ describe("concurrent creators of one thing get the same one", () => {
     if (made !== undefined) expect(made.body.data.identityId).toBe(rows[0].id);
   });
 
-  test("permission, through createPermission, createRole and createKey, whatever the case of its slug", async () => {
+  test("concurrent createPermission, createRole and createKey create one permission, case-insensitively", async () => {
     const { system, either } = await twoApis();
     const { apiId } = await makeKey(either(0));
     const slugs = ["only.one", "Only.One", "ONLY.ONE"];
@@ -71,7 +71,7 @@ describe("concurrent creators of one thing get the same one", () => {
     expect(rows[3]).toMatchObject({ keys: CALLERS / 2, roles: CALLERS / 4 });
   });
 
-  test("namespace, through limit and multiLimit, and all count on one counter", async () => {
+  test("concurrent limit and multiLimit create one namespace with one counter", async () => {
     const { system, either } = await twoApis();
     const entry = (namespace: string) => ({ namespace, identifier: "all", limit: 1000, duration: WINDOW_MS });
     const replies = await askAll(either, (i) =>
@@ -101,7 +101,7 @@ describe("counts are exact", () => {
     expect((await either(1).data("keys.getKey", { keyId })).credits).toEqual({ remaining: 0 });
   });
 
-  test("of 1,000 concurrent requests through two api-servers a limit of 100 admits exactly 100", async () => {
+  test("limit of 100 admits exactly 100 of 1,000 requests through two api-servers", async () => {
     const { either } = await twoApis();
     const body = { namespace: "exact", identifier: "all", limit: 100, duration: WINDOW_MS };
     const admitted = await Promise.all(
@@ -110,7 +110,7 @@ describe("counts are exact", () => {
     expect(admitted.filter(Boolean)).toHaveLength(100);
   });
 
-  test("concurrent calls for several limits consume all of them or none, also a hundred in one call", async () => {
+  test("concurrent calls for up to 100 limits charge all or none", async () => {
     const { either } = await twoApis();
     const entry = (i: number, limit: number) => ({
       namespace: `part-${i}`,
@@ -133,7 +133,7 @@ describe("counts are exact", () => {
   });
 });
 
-test("an identity that is deleted loses its limits, on the other api-server and at the gate too", async () => {
+test("deleted identity loses its limits on the other api-server and gate", async () => {
   const { system, either } = await twoApis();
   const [here, there] = [either(0), either(1)];
   const ratelimits = [{ name: "requests", limit: 1, duration: WINDOW_MS, autoApply: true }];

@@ -7,7 +7,7 @@ import { openSystem } from "./system.ts";
 const LONG_TOKEN = "51FwqftsmMDHHbJAMEXXHCgG";
 const KEY = `acme_BRTRKFsL_${LONG_TOKEN}`;
 
-test("a key that was issued elsewhere, first presented to two api-servers at once, is from then on accepted by the sidecar", async () => {
+test("migrated key first used at two api-servers is then accepted by the gate", async () => {
   const system = await openSystem();
   const [a, b] = [await system.api(), await system.api()];
   const { apiId } = await makeKey(a);

@@ -22,7 +22,7 @@ const LOSSES: Readonly<Record<string, (system: System, workspaceId: string) => P
 };
 
 test.each(Object.entries(LOSSES))(
-  "a change that a pod missed is not hidden by the heartbeats that come after a loss of %s",
+  "change missed by a pod is not hidden by heartbeats after loss of %s",
   async (_, lose) => {
     const system = await openSystem({ ownRedis: true });
     const { api, gate, line, key, workspaceId, disabledAt } = await missChange(system);

@@ -118,7 +118,7 @@ test.each([
   { onCounterFailure: "LocalShare", perPod: LIMIT / PODS },
   { onCounterFailure: "Local", perPod: LIMIT },
 ] as const)(
-  "$onCounterFailure: with Redis killed each of three gates admits $perPod, and what was over is known when it is back",
+  "$onCounterFailure: three gates without Redis admit $perPod each and report the excess",
   async ({ onCounterFailure, perPod }) => {
     await enoughOfTheHour();
     const key = await startGates(guarded("strict", onCounterFailure));
@@ -166,7 +166,7 @@ test.each([
   90_000,
 );
 
-test("a pod that is gone is not counted any more, and the others share its part", async () => {
+test("limit share of a deleted pod goes to the remaining pods", async () => {
   const key = await startGates(guarded("strict", "LocalShare"));
   await allKnowOf(PODS);
   const [gone, ...left] = gates;
@@ -177,7 +177,7 @@ test("a pod that is gone is not counted any more, and the others share its part"
   expect(await Promise.all(left.map((gate) => admitted(gate, key, LIMIT)))).toEqual([LIMIT / 2, LIMIT / 2]);
 }, 90_000);
 
-test("async limits: what three gates admit at once beyond the limit is counted", async () => {
+test("over-admission of async limits by three gates is measured", async () => {
   await enoughOfTheHour();
   const key = await startGates(guarded("local", "Local"));
   const passed = await Promise.all(gates.map((gate) => admitted(gate, key, LIMIT)));
@@ -187,7 +187,7 @@ test("async limits: what three gates admit at once beyond the limit is counted",
   expect(await sumOf(over)).toBe(total - LIMIT);
 }, 60_000);
 
-test("one pod alone has the whole limit, also when Redis is killed", async () => {
+test("single pod has the complete limit even without Redis", async () => {
   await enoughOfTheHour();
   const key = await startGates(guarded("strict", "LocalShare"), 1);
   await allKnowOf(1);
@@ -195,7 +195,7 @@ test("one pod alone has the whole limit, also when Redis is killed", async () =>
   expect(await admitted(gates[0] as SidecarProcess, key, LIMIT + 5)).toBe(LIMIT);
 }, 90_000);
 
-test("pods that come and go while Redis is away: those that stay keep their share, and a new one without a policy admits nothing", async () => {
+test("pod shares stay constant while Redis is unavailable and pods come and go", async () => {
   await enoughOfTheHour();
   const key = await startGates(guarded("strict", "LocalShare"));
   await allKnowOf(PODS);
@@ -212,7 +212,7 @@ test("pods that come and go while Redis is away: those that stay keep their shar
   expect(PODS + before + stayed.reduce((sum, each) => sum + each, 0)).toBeLessThanOrEqual(2 * LIMIT);
 }, 90_000);
 
-test("a wrong number of pods, which any pod can write, makes shares small: never less than one, and never more than the limit", async () => {
+test("forged pod count keeps shares between one and the limit", async () => {
   await enoughOfTheHour();
   const key = await startGates(guarded("strict", "LocalShare"));
   await allKnowOf(PODS);

@@ -144,7 +144,7 @@ describe.each(Object.entries({ ...NOTICED, ...V1_NOTICED }))("%s", (path, cases)
   // A sidecar guards one API: where that is deleted it is a sidecar of its own, and there is one round.
   const deletesApi = path.endsWith("apis.deleteApi");
 
-  test.each(Object.entries(cases))("%s", async (_name, makeNoticed: MakeNoticed) => {
+  test.each(Object.entries(cases))("propagated change: %s", async (_name, makeNoticed: MakeNoticed) => {
     const { ground, gate } = deletesApi ? await guardApi() : shared;
     const makeRound = async (): Promise<Round> => {
       const { body, rules = [], before, after }: NoticedChange = await makeNoticed(ground);
@@ -155,7 +155,7 @@ describe.each(Object.entries({ ...NOTICED, ...V1_NOTICED }))("%s", (path, cases)
   });
 });
 
-test("refill: a key without credits can be used again", async () => {
+test("refill makes an exhausted key usable again", async () => {
   const { ground, gate } = shared;
   const { resources, apiId, policyBody } = ground;
   await here.data("policies.setPolicy", policyBody([]));

@@ -5,7 +5,7 @@ import { makeWorkspace, openSystem } from "./system.ts";
 
 const HOUR = 3_600_000;
 
-test("a direct UPDATE in psql, without a NOTIFY, is enforced by a sidecar within two seconds", async () => {
+test("direct UPDATE in psql is enforced by a gate within two seconds", async () => {
   const system = await openSystem();
   const api = await system.api();
   const { apiId, keyId, key } = await makeKey(api);
@@ -21,7 +21,7 @@ test("a direct UPDATE in psql, without a NOTIFY, is enforced by a sidecar within
   }
 });
 
-test("a workspace that is made while everything runs can be used at once: API, sidecar, limits and credits", async () => {
+test("workspace created at runtime is usable immediately at API and gate", async () => {
   const system = await openSystem();
   const api = await system.api();
   await makeKey(api);

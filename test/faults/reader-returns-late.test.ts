@@ -9,7 +9,7 @@ import { openSystem } from "./system.ts";
  * again; a gate that heard that before it could read anything would know that its records may have changed, and nothing else.
  */
 
-test("a gate whose feed is back before it can read serves by what it knows, and notices changes once it can read", async () => {
+test("gate whose change stream recovers first serves cached data and then changes", async () => {
   const system = await openSystem({ ownRedis: true });
   const api = await system.api();
   const { apiId, keyId, key } = await makeKey(api);

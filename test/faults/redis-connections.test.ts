@@ -10,7 +10,7 @@ import { openSystem } from "./system.ts";
 
 const MAX = 60;
 
-test("an api-server keeps its connections while another client takes all others of Redis, and goes on when they are free", async () => {
+test("api-server survives exhaustion of Redis connections by another client", async () => {
   const system = await openSystem({ ownRedis: true });
   await system.raw.config("SET", "maxclients", String(MAX));
   const api = await system.spawnApi();
@@ -65,7 +65,7 @@ test("an api-server keeps its connections while another client takes all others 
   expect(await ours()).toEqual(before);
 }, 60_000);
 
-test("an api-server that starts while Redis gives no connection serves what it can, and counts in Redis once there is one", async () => {
+test("api-server started without Redis connections serves and counts in Redis later", async () => {
   const system = await openSystem({ ownRedis: true });
   await system.raw.config("SET", "maxclients", "20");
   const sockets = Array.from({ length: 40 }, () =>
@@ -82,7 +82,7 @@ test("an api-server that starts while Redis gives no connection serves what it c
   await waitFor("it to be whole", () => api.isComplete());
 }, 60_000);
 
-test("an api-server tells how near the fullest of its Redis servers is to its limit of connections", async () => {
+test("api-server reports how close Redis is to its connection limit", async () => {
   const [events, system] = [
     await startOwnRedis({ args: ["--maxclients", "10"] }),
     await openSystem({ ownRedis: true }),

@@ -74,7 +74,7 @@ const remainingOf = async ({ key }: TestKey): Promise<number> =>
   (await api.data("keys.verifyKey", { key, credits: { cost: 0 } })).credits;
 
 describe("FLUSHALL", () => {
-  test("projection and counters recover by themselves, and at most the last second of spending is lost", async () => {
+  test("FLUSHALL loses at most the last second of spending before recovery", async () => {
     const key = await createKey({ name: "flushed", credits: { remaining: 100 } });
     await podKnows(key);
     await spend(key.keyId, 40);
@@ -92,7 +92,7 @@ describe("FLUSHALL", () => {
     expect(await remainingOf(key)).toBe(0);
   });
 
-  test("changes made directly after it are enforced too", async () => {
+  test("changes right after FLUSHALL are enforced", async () => {
     const key = await createKey({ name: "before" });
     await podKnows(key);
     await system.raw.flushall();
@@ -102,7 +102,7 @@ describe("FLUSHALL", () => {
 });
 
 describe("Redis restarted from an old snapshot", () => {
-  test("its records are distrusted, and credits that were spent since are not granted again", async () => {
+  test("old Redis snapshot is rejected and spent credits are not granted again", async () => {
     const [key, deleted] = [await createKey({ name: "old", credits: { remaining: 100 } }), await createKey()];
     await podKnows(key);
     await podKnows(deleted);
@@ -126,7 +126,7 @@ describe("Redis restarted from an old snapshot", () => {
     expect(await spendAll(key.keyId)).toBe(40);
   });
 
-  test("credits that were set since the snapshot are used, not those of the snapshot", async () => {
+  test("credits set after the Redis snapshot are used", async () => {
     const key = await createKey({ credits: { remaining: 100 } });
     await podKnows(key);
     await spend(key.keyId, 10);
@@ -148,7 +148,7 @@ describe("Redis is lost after the last api-server stopped", () => {
       what: "with an append-only file nothing of what pods spent since is given again",
     },
     { args: [], left: 90, what: "without one all of it is, and no more than that" },
-  ])("$what", async ({ args, left }) => {
+  ])("credits after a total Redis restart $what", async ({ args, left }) => {
     const before = await projectionId();
     await system.redis.restart({ args });
     await waitFor("another projection", async () => (await projectionId()) !== before);
@@ -168,8 +168,8 @@ describe("Redis is lost after the last api-server stopped", () => {
   });
 });
 
-describe("while Redis is unreachable", () => {
-  test("the API verifies, decides limits itself, refuses to count credits, stores changes, and stays ready", async () => {
+describe("Redis is unreachable", () => {
+  test("API without Redis verifies, limits locally, denies credits and stays ready", async () => {
     const [plain, counted] = [await createKey({ name: "plain" }), await createKey({ credits: { remaining: 9 } })];
     const limited = await createKey({
       ratelimits: [{ name: "requests", limit: 2, duration: 3_600_000, autoApply: true }],
@@ -195,7 +195,7 @@ describe("while Redis is unreachable", () => {
     expect(await remainingOf(counted)).toBe(9);
   });
 
-  test("credits cannot be set, because a counter may still be open elsewhere", async () => {
+  test("API without Redis rejects setting credits because a counter may be open", async () => {
     const key = await createKey({ credits: { remaining: 9 } });
     expect(await remainingOf(key)).toBe(9);
     await system.redis.kill("SIGKILL");

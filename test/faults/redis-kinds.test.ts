@@ -24,7 +24,7 @@ const BOTH = PROGRAMS.flatMap((program, i) => KINDS.map((kind, at) => ({ ...prog
 describe.each(BOTH.filter(({ isOwnOf }) => isOwnOf || process.env.ALL_FAILOVERS === "1"))(
   "on $name: $kind",
   ({ find, start }) => {
-    test("strict limits stay exact through a planned failover, under traffic", async () => {
+    test("strict limits stay exact through a planned failover", async () => {
       await enoughOfTheHour();
       const { store, gates, counter, traffic } = await openFailover({ store: await start({ program: await find() }) });
       const asking = traffic();
@@ -40,7 +40,7 @@ describe.each(BOTH.filter(({ isOwnOf }) => isOwnOf || process.env.ALL_FAILOVERS 
       expect(await strayErrors(gates)).toBe(0);
     }, 180_000);
 
-    test("an unplanned one may admit the limit once more at most, and the gates go on by themselves", async () => {
+    test("unplanned failover admits at most one extra limit, and gates recover", async () => {
       await enoughOfTheHour();
       const opened = await openFailover({ store: await start({ program: await find() }) });
       const { store, gates, records, counter, traffic } = opened;

@@ -15,7 +15,7 @@ const KEYS = 15;
 test.each([
   { name: "while a relay makes a new projection", isRelayThere: true },
   { name: "while no relay is there", isRelayThere: false },
-])("keys disabled since the snapshot are never accepted, $name", async ({ isRelayThere }) => {
+])("keys disabled since the Redis snapshot are never accepted, $name", async ({ isRelayThere }) => {
   const system = await openSystem({ ownRedis: true });
   const api = await system.api();
   await waitFor("the api-server to be ready", () => api.isReady());
@@ -65,7 +65,7 @@ test.each([
   { name: "when the relay has begun before the gate connects", relay: "first" },
   { name: "while no relay is there", relay: "away" },
 ] as const)(
-  "a gate that starts after Redis went back accepts no key disabled since, $name",
+  "gate started after a Redis rollback accepts no disabled key, $name",
   async ({ relay }) => {
     const system = await openSystem({ ownRedis: true });
     const api = await system.spawnApi();
@@ -125,7 +125,7 @@ test.each([
   60_000,
 );
 
-test("a gate that was cut off since before the snapshot accepts no key disabled meanwhile, when Redis goes back", async () => {
+test("gate disconnected since before a Redis rollback accepts no disabled key", async () => {
   const system = await openSystem({ ownRedis: true });
   const api = await system.spawnApi();
   await waitFor("the api-server to be whole", () => api.isComplete());

@@ -3,7 +3,7 @@ import { waitFor } from "../harness/wait.ts";
 import { makeKey } from "./client.ts";
 import { openSystem } from "./system.ts";
 
-test("refills while two pods and the API spend the same key: nothing is granted twice, nothing is lost, and credits never go below 0", async () => {
+test("refills during concurrent spending neither lose nor duplicate credits", async () => {
   const system = await openSystem();
   const api = await system.api();
   const { apiId } = await makeKey(api);

@@ -22,7 +22,7 @@ async function stop({ server }: LocalApi): Promise<void> {
   await server.close();
 }
 
-test("Postgres restored from an older state: everything is as in that state, everywhere, and credits are loaded again", async () => {
+test("restored Postgres defines the state everywhere, and credits are reloaded", async () => {
   const system = await openSystem();
   const name = new URL(system.databaseUrl).pathname.slice(1);
   const first = await system.api();
@@ -85,47 +85,44 @@ test("Postgres restored from an older state: everything is as in that state, eve
 test.each([
   { redis: "goes on with what it has", empty: false },
   { redis: "is emptied, too", empty: true },
-])(
-  "Postgres restored, Redis $redis: a gate takes a policy that is new under the version that it has",
-  async ({ empty }) => {
-    const system = await openSystem();
-    const name = new URL(system.databaseUrl).pathname.slice(1);
-    const first = await system.api();
-    const { apiId, key } = await makeKey(first);
-    const gate = await system.gate(first, { apiId });
-    await waitFor("the key to be let through", async () => (await gate.status(key)) === 200);
-    await stop(first);
-    const left = `"${name}_then"`;
-    const closeAll = `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`;
-    await admin(system, [closeAll, `create database ${left} template "${name}"`]);
+])("restored Postgres with Redis that $redis: gate takes a changed policy of equal version", async ({ empty }) => {
+  const system = await openSystem();
+  const name = new URL(system.databaseUrl).pathname.slice(1);
+  const first = await system.api();
+  const { apiId, key } = await makeKey(first);
+  const gate = await system.gate(first, { apiId });
+  await waitFor("the key to be let through", async () => (await gate.status(key)) === 200);
+  await stop(first);
+  const left = `"${name}_then"`;
+  const closeAll = `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`;
+  await admin(system, [closeAll, `create database ${left} template "${name}"`]);
 
-    try {
-      const second = await system.api();
-      const refusing = aPolicy({ apiId, rules: [aRule({ permissions: "orders.write" })] });
-      const named = { apiId, name: "test/faults/gate", uid: "uid-1" };
-      const { version } = await second.data("policies.setPolicy", { ...named, generation: 2, policy: refusing });
-      await waitFor("the gate to refuse", async () => (await gate.status(key)) === 403);
-      await stop(second);
-      await admin(system, [`drop database "${name}" with (force)`, `create database "${name}" template ${left}`]);
-      // Another change than the one that was lost gets its version, before a gate has heard of the restore.
-      const { rows } = await system.db.query("update policies set version = version + 1 returning version");
-      expect(rows).toEqual([{ version }]);
-      if (empty) await system.raw.del(await system.raw.keys(`${system.prefix}:*`));
+  try {
+    const second = await system.api();
+    const refusing = aPolicy({ apiId, rules: [aRule({ permissions: "orders.write" })] });
+    const named = { apiId, name: "test/faults/gate", uid: "uid-1" };
+    const { version } = await second.data("policies.setPolicy", { ...named, generation: 2, policy: refusing });
+    await waitFor("the gate to refuse", async () => (await gate.status(key)) === 403);
+    await stop(second);
+    await admin(system, [`drop database "${name}" with (force)`, `create database "${name}" template ${left}`]);
+    // Another change than the one that was lost gets its version, before a gate has heard of the restore.
+    const { rows } = await system.db.query("update policies set version = version + 1 returning version");
+    expect(rows).toEqual([{ version }]);
+    if (empty) await system.raw.del(await system.raw.keys(`${system.prefix}:*`));
 
-      const third = await system.api();
-      await waitFor("the gate to enforce what is in force now", async () => (await gate.status(key)) === 200);
-      const current = async () => (await third.data("policies.listPolicies", {}))[0];
-      await waitFor("the gate to say so", async () => (await current()).dataPlane?.current === 1);
-      // No report of the lost history counts as one of this. An empty Redis cannot tell that there was another one.
-      if (!empty) expect((await current()).version).toBeGreaterThan(version);
-      await stop(third);
-    } finally {
-      await admin(system, [`drop database if exists ${left} with (force)`]);
-    }
-  },
-);
+    const third = await system.api();
+    await waitFor("the gate to enforce what is in force now", async () => (await gate.status(key)) === 200);
+    const current = async () => (await third.data("policies.listPolicies", {}))[0];
+    await waitFor("the gate to say so", async () => (await current()).dataPlane?.current === 1);
+    // No report of the lost history counts as one of this. An empty Redis cannot tell that there was another one.
+    if (!empty) expect((await current()).version).toBeGreaterThan(version);
+    await stop(third);
+  } finally {
+    await admin(system, [`drop database if exists ${left} with (force)`]);
+  }
+});
 
-test("a Postgres of another timeline (a promoted standby, a recovery) is projected again although its sequences match", async () => {
+test("Postgres of another timeline is projected again despite equal sequences", async () => {
   const system = await openSystem();
   const first = await system.api();
   const { key } = await makeKey(first);

@@ -8,7 +8,7 @@ import { openSystem } from "./system.ts";
 
 /* Secrets that lie in files, as those of Kubernetes do, are replaced while a process runs. */
 
-test("an api-server goes on with the passwords and the root key of now, without a restart", async () => {
+test("api-server uses rotated passwords and root key without a restart", async () => {
   const system = await openSystem({ ownRedis: true });
   const dir = mkdtempSync(join(tmpdir(), "postern-secrets-"));
   onTestFinished(() => rmSync(dir, { recursive: true }));

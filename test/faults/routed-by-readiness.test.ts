@@ -48,7 +48,7 @@ const everyone = async (replicas: readonly SpawnedApi[], reason: string): Promis
 
 const A_LIMIT = { name: "some", limit: 5, duration: 3_600_000, autoApply: true };
 
-test("without Redis: clients that are routed by readiness get their keys verified, known ones and new ones", async () => {
+test("readiness routing without Redis still verifies cached and new keys", async () => {
   const system = await openSystem({ ownRedis: true });
   const { replicas, service } = await openReplicas(system, system.databaseUrl);
   const { apiId, key } = await makeKey(replicas[0]);
@@ -78,7 +78,7 @@ test("without Redis: clients that are routed by readiness get their keys verifie
   await waitFor("both to be whole again", async () => !(await everyone(replicas, "redis_unavailable")));
 });
 
-test("without Postgres: the replicas answer from their caches for as long as these are fresh", async () => {
+test("readiness routing without Postgres uses caches while they are fresh", async () => {
   const system = await openSystem();
   const line = system.closing(await openLine(system.databaseUrl));
   const through = new URL(system.databaseUrl);
@@ -101,7 +101,7 @@ test("without Postgres: the replicas answer from their caches for as long as the
   expect((await verify(system, service, stranger)).body.data?.code).toBe("VALID");
 });
 
-test("a replica with neither Postgres nor fresh data is not ready, and its connections go elsewhere", async () => {
+test("replica without Postgres and fresh data is unready and loses traffic", async () => {
   const system = await openSystem();
   // No relay runs, so no data counts as fresh.
   const elsewhere = await system.db.connect();

@@ -50,7 +50,7 @@ function load(api: Api, { apiId, counted }: { apiId: string; counted: string }) 
 const storedSpent = async ({ db }: System, keyId: string): Promise<number> =>
   (await db.query<{ spent: number }>("select spent from key_credits where key_id = $1", [keyId])).rows[0]?.spent ?? -1;
 
-test("close() under load answers accepted requests, writes what was spent, and leaves nothing open, within five seconds", async () => {
+test("close() under load completes requests, stores spending and ends within five seconds", async () => {
   const system = await openSystem({ ownRedis: true });
   const api = await system.api();
   const { apiId } = await makeKey(api);
@@ -100,7 +100,7 @@ test("close() under load answers accepted requests, writes what was spent, and l
   expect(spent).toBeLessThanOrEqual(loaded.spent() + loaded.unanswered());
 });
 
-test("SIGTERM ends an api-server's process under load with code 0 within five seconds, and the next one continues from there", async () => {
+test("SIGTERM under load ends the api-server with code 0 within five seconds", async () => {
   const system = await openSystem();
   const api = await system.spawnApi();
   const { apiId } = await makeKey(api);
@@ -122,7 +122,7 @@ test("SIGTERM ends an api-server's process under load with code 0 within five se
   );
 });
 
-test("a client with a kept connection is told to close it, and is never cut off during a request", async () => {
+test("client of a closing server is told to close and is never interrupted", async () => {
   const system = await openSystem();
   const api = await system.api();
   let answered = 0;

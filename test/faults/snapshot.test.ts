@@ -167,7 +167,7 @@ async function aPodInOutage(): Promise<{ pod: Pod; key: string; other: string }>
   return { pod, key, other };
 }
 
-test("killed while Redis is away it serves known keys within a second, limits by onCounterFailure, and unknown keys get 503", async () => {
+test("gate killed during a Redis outage serves its snapshot within a second", async () => {
   const pod = await aPod();
   await pod.startReady();
   const [key, limitedKey] = [await records.putKey(), await records.putKey()];
@@ -220,7 +220,7 @@ describe("a key that was revoked while both were down", () => {
       otherAfterwards: 503,
     },
   ])(
-    "is refused as soon as Redis answers, $how",
+    "gate with a snapshot rejects a revoked key as soon as Redis recovers, $how",
     async ({ meanwhile, otherAfterwards }) => {
       const { pod, key, other } = await aPodInOutage();
       await redis.restart();
@@ -254,7 +254,7 @@ describe("a key that was revoked while both were down", () => {
     60_000,
   );
 
-  test("is refused, and no record of the snapshot is used, when Redis comes back with another projection", async () => {
+  test("gate discards its snapshot when Redis returns with another projection", async () => {
     const { pod, key, other } = await aPodInOutage();
     await pod.start();
     expect(await pod.status(key)).toBe(200);
@@ -273,7 +273,7 @@ describe("a key that was revoked while both were down", () => {
   }, 60_000);
 });
 
-test("a revocation that was heard of is on the disk soon, and the key stays refused after a kill", async () => {
+test("revocation is written to the snapshot soon and survives a kill", async () => {
   const pod = await aPod();
   await pod.startReady();
   const [key, other] = [await records.putKey(), await records.putKey()];
@@ -288,7 +288,7 @@ test("a revocation that was heard of is on the disk soon, and the key stays refu
   expect([await pod.status(key), await pod.status(other)]).toEqual([503, 200]);
 }, 60_000);
 
-test("past onStale.after the policy decides: Deny serves nothing, with the snapshot's age and not the process'", async () => {
+test("policy action Deny uses the snapshot age after a restart", async () => {
   await records.putPolicy(aPolicy({ onStale: { afterMs: 4_000, action: "Deny", denyAfterMs: 900_000 } }));
   const { pod, key } = await aPodInOutage();
   await pod.start();
@@ -299,7 +299,7 @@ test("past onStale.after the policy decides: Deny serves nothing, with the snaps
   expect(await pod.readyz()).toMatchObject({ ready: false, snapshot: "in use", freshness: "Denied" });
 }, 60_000);
 
-describe("a file that is not this gate's, or not whole", () => {
+describe("a foreign or damaged snapshot file", () => {
   // sidecar/snapshot/snapshot.test.ts has many more; here the process is what matters.
   test.each<{ what: string; spoil: (pod: Pod) => unknown; env?: Record<string, string> }>([
     { what: "of another policy", spoil: () => {}, env: { POSTERN_POLICY: "pol_other" } },
@@ -312,7 +312,7 @@ describe("a file that is not this gate's, or not whole", () => {
       },
     },
   ])(
-    "$what lets no key in and delays no start, and the gate works when Redis is back",
+    "snapshot file $what admits no key and delays no start",
     async ({ spoil, env }) => {
       const { pod, key } = await aPodInOutage();
       spoil(pod);
@@ -328,7 +328,7 @@ describe("a file that is not this gate's, or not whole", () => {
   );
 });
 
-test("a directory that cannot be written is told once and counted, and the gate serves", async () => {
+test("unwritable snapshot directory is logged once and counted while the gate serves", async () => {
   const pod = await aPod();
   await pod.start({ POSTERN_SNAPSHOT_DIR: "/proc" });
   await waitFor("the gate to be ready", () => isReady(pod.sidecar));
@@ -340,7 +340,7 @@ test("a directory that cannot be written is told once and counted, and the gate 
   expect(await pod.status(key)).toBe(200);
 }, 60_000);
 
-test("two tenants: neither gate serves a key of the other, whichever file lies in its directory", async () => {
+test("gates of two tenants never serve keys from each other's snapshot", async () => {
   const others = await project(OTHER_WORKSPACE);
   const [pod, otherPod] = [await aPod(), await aPod(OTHER_WORKSPACE)];
   await pod.startReady();
@@ -358,7 +358,7 @@ test("two tenants: neither gate serves a key of the other, whichever file lies i
   expect([await pod.status(key), await pod.status(otherKey)]).toEqual([503, 503]);
 }, 60_000);
 
-test("the file holds neither keys nor names in clear, and one unfinished file beside it at most", async () => {
+test("snapshot contains no plaintext keys or names and leaves one temporary file", async () => {
   const pod = await aPod();
   await pod.startReady();
   const key = await records.putKey({ name: "name-of-the-key", permissions: ["orders.write"] });

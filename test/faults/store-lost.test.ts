@@ -23,7 +23,7 @@ function projectionId({ edge }: LocalApi, isOther: (id: string) => boolean = () 
 
 const keysOf = (system: System) => new RedisKeys(system.prefix);
 
-test("entries of the change stream that are trimmed while a sidecar is disconnected make it forget everything", async () => {
+test("gate discards its cache when trimmed change stream entries were missed", async () => {
   const system = await openSystem();
   const { gate, line, key, workspaceId } = await missChange(system);
   await system.raw.xtrim(keysOf(system).changes(workspaceId), "MAXLEN", 0);
@@ -33,7 +33,7 @@ test("entries of the change stream that are trimmed while a sidecar is disconnec
   await waitFor("the sidecar to refuse", async () => (await gate.status(key)) === 401);
 });
 
-test("after a restart from an old snapshot no sidecar accepts keys that were disabled since, with continuous requests", async () => {
+test("no gate accepts disabled keys after Redis restarts from an old snapshot", async () => {
   const system = await openSystem({ ownRedis: true });
   const api = await system.api();
   const { apiId, keyId, key } = await makeKey(api);
@@ -62,7 +62,7 @@ test("after a restart from an old snapshot no sidecar accepts keys that were dis
   expect(seen.unknown).not.toContain(200);
 });
 
-test("a workspace that was deleted does not prevent a new projection", async () => {
+test("deleted workspace does not prevent a new projection", async () => {
   const system = await openSystem({ ownRedis: true });
   const api = await system.api();
   const { apiId, key } = await makeKey(api);
@@ -117,7 +117,7 @@ interface Place {
 }
 
 test.each(Object.entries(HOSTILE))(
-  "one workspace's part of the store is broken, %s: it heals, and others do not notice",
+  "broken Redis data of one workspace, %s, is repaired without affecting others",
   async (_, breakIt) => {
     const system = await openSystem();
     const api = await system.api();
@@ -168,7 +168,7 @@ test.each(Object.entries(HOSTILE))(
 
 const keyRecord = (workspaceId: string, key: string): RecordRef => ({ workspaceId, kind: "key", id: hashKey(key) });
 
-test("a workspace that is created during a new projection is part of it, and needs no projection of its own", async () => {
+test("workspace created during a new projection is part of it", async () => {
   const system = await openSystem();
   await makeWorkspace(system, "ws_before");
   const edge = await system.edge("relay");
@@ -189,7 +189,7 @@ test("a workspace that is created during a new projection is part of it, and nee
   expect(relay.isLeading()).toBe(true);
 });
 
-test("a store that is lost again is projected again at once, even while a projection hangs", async () => {
+test("Redis lost again is projected again immediately despite a hanging projection", async () => {
   const system = await openSystem({ ownRedis: true });
   const api = await system.api();
   const { apiId, key } = await makeKey(api);

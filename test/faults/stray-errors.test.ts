@@ -17,7 +17,7 @@ afterEach(async () => {
 const policy = { rules: [aRule({ access: "Anonymous" })] };
 const throwOnSignal = ["--import", resolve(import.meta.dirname, "throw-on-signal.ts")];
 
-test("responses to an upgrade that cannot be written do not end the process", async () => {
+test("failed upgrade responses do not crash the process", async () => {
   app = await startApp();
   let response = "";
   app.server.on("upgrade", (_req, socket: Socket) => socket.on("error", () => {}).end(Buffer.from(response, "latin1")));
@@ -32,7 +32,7 @@ test("responses to an upgrade that cannot be written do not end the process", as
   expect(await guarded.metrics()).toContain('postern_sidecar_internal_errors_total{source="stray"} 0');
 });
 
-test("an error that nothing caught is counted, and the process continues; after a hundred in a minute it ends", async () => {
+test("uncaught errors are counted, and the process exits after 100 per minute", async () => {
   app = await startApp();
   guarded = await guardApp({ upstream: app.url, policy, nodeArgs: throwOnSignal });
   const child = guarded.process;

@@ -8,7 +8,7 @@ import { openSystem } from "./system.ts";
 /** As api-v2.md section 18 promises. */
 const BOUND = { deadlineMs: 5000, everyMs: 100 };
 
-test("what the API and a gate verified, and what was limited, is seen through v2 and v1 within 5 s, on every replica", async () => {
+test("usage of API and gate is visible in v2 and v1 within 5 s", async () => {
   const system = await openSystem();
   const [a, b] = [await system.api(), await system.api()];
   const { apiId, keyId, key } = await makeKey(a);

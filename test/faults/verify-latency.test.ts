@@ -19,7 +19,7 @@ test.each([
   { name: "was killed", signal: "SIGKILL" },
   { name: "hangs", signal: "SIGSTOP" },
 ] as const)(
-  "verifyKey waits for a Redis that $name once for each caller, and is then as fast as before",
+  "verifyKey waits once per caller for a Redis that $name, then recovers speed",
   async ({ signal }) => {
     const system = await openSystem({ ownRedis: true });
     const api = await system.spawnApi();

@@ -29,11 +29,11 @@ const ask = (headers: Record<string, string> = {}) => {
 };
 
 describe("Envoy with the rate limit service", () => {
-  test("what no override limits passes", async () => {
+  test("Envoy admits a client without a matching override", async () => {
     for (let at = 0; at < 5; at++) expect((await ask()).status, gateway.log()).toBe(200);
   });
 
-  test("an override limits a client, who is told how much is left and when to try again", async () => {
+  test("Envoy limits a client by an override with remaining count and retry time", async () => {
     await world.records.putOverride("rlns_edge", {
       id: "rlor_1",
       identifier: CLIENT,
@@ -54,13 +54,13 @@ describe("Envoy with the rate limit service", () => {
     expect(world.app.seen).toEqual([]);
   });
 
-  test("while Redis is away each gate counts by itself, as the policy says", async () => {
+  test("Envoy gates count locally per the policy while Redis is unavailable", async () => {
     await world.redis.kill("SIGKILL");
     await waitFor("what is counted here alone to be used up", async () => (await ask()).status === 429);
     expect(world.app.seen).toEqual([]);
   });
 
-  test("without the gate nothing passes", async () => {
+  test("Envoy admits nothing without the gate", async () => {
     world.gate.process.kill("SIGKILL");
     await world.gate.process.exited;
     expect((await ask()).status).toBeGreaterThanOrEqual(500);

@@ -146,14 +146,14 @@ describe.each<{ name: string; start: (port: number) => Promise<Gateway> }>([
   }, 900_000);
   afterAll(() => gateway?.close());
 
-  test("with a valid key gets the app's answers, unary and streamed", async () => {
+  test("grpcurl with a valid key gets unary and streamed responses", async () => {
     const key = await gate.records.putKey();
     const { text, error } = await ask(gateway.port, key);
     expect(error, gateway.log()).toBe("");
     expect(JSON.parse(text)).toEqual({ status: "SERVING" });
   });
 
-  test("without one is told so in the words of gRPC", async () => {
+  test("grpcurl without a valid key gets a gRPC error", async () => {
     const { text, error } = await ask(gateway.port, "wrong");
     expect(text).toBe("");
     expect(error, gateway.log()).toContain("Unauthenticated");
@@ -183,7 +183,7 @@ describe("a WebSocket by Envoy, which sends it to the gate over HTTP/2", () => {
   const open = (key: string): WebSocket =>
     new WebSocket(`ws://127.0.0.1:${gateway.port}/chat`, { headers: { Authorization: `Bearer ${key}` } });
 
-  test("with a valid key reaches the app, both ways, and ends with its code", async () => {
+  test("WebSocket through Envoy with a valid key works in both directions", async () => {
     const socket = open(await socketGate.records.putKey({ keyId: "key_ws" }));
     const [hello] = await once(socket, "message");
     expect(String(hello), gateway.log()).toBe("hello key_ws");
@@ -196,7 +196,7 @@ describe("a WebSocket by Envoy, which sends it to the gate over HTTP/2", () => {
     expect(code).toBe(4000);
   });
 
-  test("without one is refused with the gate's answer", async () => {
+  test("WebSocket through Envoy without a valid key gets the gate's rejection", async () => {
     const socket = open("wrong");
     socket.on("error", () => undefined);
     const [, response] = await once(socket, "unexpected-response");

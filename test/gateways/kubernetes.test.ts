@@ -20,7 +20,7 @@ beforeAll(async () => {
 }, KUBERNETES_START_MS);
 afterAll(() => namespace?.drop());
 
-test("a Kubernetes API server takes the example, in a namespace that asks for what Pod Security calls restricted", async () => {
+test("Kubernetes accepts the gateway example in a restricted namespace", async () => {
   const { kubectl } = await startKubernetes();
   const level = "pod-security.kubernetes.io/enforce=restricted";
   const warn = "pod-security.kubernetes.io/warn=restricted";
@@ -62,7 +62,7 @@ describe("the examples of gateways in Kubernetes", () => {
     { file: "contour.yaml", objects: 3 },
     { file: "traefik.yaml", objects: 3 },
     { file: "ingress-nginx.yaml", objects: 2 },
-  ])("$file is as its kinds are published", async ({ file, objects }) => {
+  ])("gateway example $file matches the published CRD schemas", async ({ file, objects }) => {
     const { stdout, stderr } = await applied(await readFile(resolve(EXAMPLES, file), "utf8"));
     expect(stderr).toBe("");
     expect(stdout.trim().split("\n")).toHaveLength(objects);
@@ -73,13 +73,13 @@ describe("the examples of gateways in Kubernetes", () => {
     { file: "istio.yaml", word: "configPatches" },
     { file: "contour.yaml", word: "extensionRef" },
     { file: "traefik.yaml", word: "authResponseHeadersRegex" },
-  ])("of $file a word that is none would be noticed", async ({ file, word }) => {
+  ])("gateway example $file with an invalid field is detected", async ({ file, word }) => {
     const text = await readFile(resolve(EXAMPLES, file), "utf8");
     expect(text).toContain(word);
     expect((await applied(text.replace(word, `${word}s`))).stderr).toMatch(/unknown field|Invalid|Required/);
   });
 
-  test("Traefik's objects say what its file says, which is tested with Traefik itself", async () => {
+  test("Traefik CRD example equals its tested file configuration", async () => {
     const [postern, withoutKeys] = parseAllDocuments(await readFile(resolve(EXAMPLES, "traefik.yaml"), "utf8")).map(
       (one) => one.toJS().spec,
     );
@@ -90,7 +90,7 @@ describe("the examples of gateways in Kubernetes", () => {
   });
 });
 
-test("it sets nothing that the gate does not read", async () => {
+test("Kubernetes gateway example sets only options that a gate supports", async () => {
   const [deployment] = parseAllDocuments(await readFile(FILE, "utf8")).map((one) => one.toJS());
   const [gate] = deployment.spec.template.spec.containers;
   const env: ReadonlyArray<{ name: string; value?: string }> = gate.env;

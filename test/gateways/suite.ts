@@ -88,7 +88,7 @@ export function testGateway(
     };
     const bearer = (key: string) => ({ Authorization: `Bearer ${key}` });
 
-    test("a valid key reaches the app, which learns who called and not the key", async () => {
+    test("gateway forwards a valid key's identity headers without the key", async () => {
       await world.records.putIdentity({ id: "id_1", externalId: "cust omer", ratelimits: [] });
       const key = await world.records.putKey({ keyId: "key_1", identityId: "id_1", permissions: ["orders.read"] });
       const response = await ask("/orders/1?a=b&c=%20d", bearer(key));
@@ -108,7 +108,7 @@ export function testGateway(
       expect(JSON.stringify(seen)).not.toContain(key);
     });
 
-    test("the method and the body are the client's", async () => {
+    test("gateway forwards the client's method and body", async () => {
       const key = await world.records.putKey({ keyId: "key_2" });
       const body = "x".repeat(100_000);
       expect((await ask("/orders", bearer(key), { method: "POST", body })).status, gateway.log()).toBe(200);
@@ -120,14 +120,14 @@ export function testGateway(
       expect(world.app.seen).toEqual([]);
     });
 
-    test("no key: 401, and how to send one", async () => {
+    test("gateway responds 401 with a challenge without a key", async () => {
       const response = await ask("/orders");
       expect(response.status, gateway.log()).toBe(401);
       expect(response.headers["www-authenticate"]).toBe('Bearer realm="postern"');
       expect(world.app.seen).toEqual([]);
     });
 
-    test("an unknown key and a disabled one: 401; a key without the permission: 403", async () => {
+    test("gateway responds 401 to unknown and disabled keys and 403 without permission", async () => {
       expect((await ask("/orders", bearer("nobody-knows-it"))).status).toBe(401);
       const disabled = await world.records.putKey({ keyId: "key_3", enabled: false });
       expect((await ask("/orders", { "X-API-Key": disabled })).status).toBe(401);
@@ -138,7 +138,7 @@ export function testGateway(
       expect((await ask("/admin", bearer(rich))).status).toBe(200);
     });
 
-    test("over the limit: 429, with when to try again and the limit", async () => {
+    test("gateway responds 429 with Retry-After and the limit above the limit", async () => {
       const key = await world.records.putKey({ keyId: "key_6" });
       const first = await ask("/limited", bearer(key));
       expect(first.status).toBe(200);
@@ -151,7 +151,7 @@ export function testGateway(
       expect(world.app.seen).toEqual([]);
     });
 
-    test("a key in the query is read, also when its name is written with escapes", async () => {
+    test("gateway accepts a key in the query even with an escaped name", async () => {
       const key = await world.records.putKey({ keyId: "key_7" });
       for (const query of [`api_key=${key}&a=b`, `a=b&api%5Fkey=${key}`]) {
         expect((await ask(`/orders?${query}`)).status, gateway.log()).toBe(200);
@@ -160,7 +160,7 @@ export function testGateway(
       }
     });
 
-    test("no identity header that a client sends reaches the app", async () => {
+    test("gateway removes identity headers sent by a client", async () => {
       const key = await world.records.putKey({ keyId: "key_8" });
       for (const [path, headers] of [
         ["/public", FORGED],
@@ -176,7 +176,7 @@ export function testGateway(
       }
     });
 
-    test("a client that names headers in Connection takes neither its identity from the app nor its key from the gate", async () => {
+    test("Connection header of a client cannot remove identity or key at the gateway", async () => {
       const key = await world.records.putKey({ keyId: "key_13", permissions: ["orders.read"] });
       for (const named of [
         "X-Postern-Key-Id, X-Postern-Permissions",
@@ -195,7 +195,7 @@ export function testGateway(
       }
     });
 
-    test("a method in other letters is not another method for the gate than for the app", async () => {
+    test("method in another letter case is the same for gateway and app", async () => {
       const key = await world.records.putKey({ keyId: "key_14" });
       for (const method of ["delete", "Delete", "dELETE"]) {
         world.app.seen.length = 0;
@@ -205,7 +205,7 @@ export function testGateway(
       }
     });
 
-    test("what a client says of its request is not believed", async () => {
+    test("gateway ignores forwarding headers of a client", async () => {
       const key = await world.records.putKey({ keyId: "key_9" });
       const lies = {
         "X-Original-URI": "/public",
@@ -227,7 +227,7 @@ export function testGateway(
       }
     });
 
-    test("no spelling of a path leads past its rule", async () => {
+    test("no spelling of a path bypasses its rule at the gateway", async () => {
       const key = await world.records.putKey({ keyId: "key_10" });
       const passed: string[] = [];
       expect((await raw(gateway.port, "/public", key)).status, gateway.log()).toBe(200);
@@ -241,7 +241,7 @@ export function testGateway(
       expect(passed).toEqual([]);
     });
 
-    test("a client cannot choose the address by which it is judged", async () => {
+    test("client cannot choose the address that the gate evaluates", async () => {
       await world.records.putApi({ id: "api_orders", ipAllowList: ["127.0.0.0/8"] });
       try {
         const key = await world.records.putKey({ keyId: "key_11" });
@@ -256,7 +256,7 @@ export function testGateway(
       }
     });
 
-    test("while Redis is away, known keys are served and unknown ones cannot be decided", async () => {
+    test("gateway serves cached keys and rejects unknown ones without Redis", async () => {
       const key = await world.records.putKey({ keyId: "key_12" });
       await waitFor("the key to be known", async () => (await ask("/orders", bearer(key))).status === 200);
       await world.redis.kill("SIGKILL");
@@ -269,7 +269,7 @@ export function testGateway(
       await waitFor("what is public to be served", async () => (await ask("/public")).status === 200);
     });
 
-    test("without the gate nothing passes, not even what needs no key", async () => {
+    test("gateway admits nothing without the gate, even public paths", async () => {
       world.gate.process.kill("SIGKILL");
       await world.gate.process.exited;
       for (const path of ["/orders", "/public"]) {

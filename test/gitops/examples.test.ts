@@ -28,7 +28,7 @@ afterAll(() => namespace?.drop());
 
 const documentsOf = (text: string) => parseAllDocuments(text).map((document) => document.toJS() as Rendered);
 
-test("the example of Flux has only fields that Flux knows, and its values are those of the chart", async () => {
+test("Flux example uses only known fields and existing chart values", async () => {
   const objects = documentsOf(readFileSync(resolve(EXAMPLES, "flux/release.yaml"), "utf8"));
   await checkFlux(objects);
   const release = objects.find(({ kind }) => kind === "HelmRelease");
@@ -40,12 +40,12 @@ test("the example of Flux has only fields that Flux knows, and its values are th
   expect(referred.filter((name) => name !== undefined).sort()).toEqual(sources.sort());
 });
 
-test("a field that Flux does not know is found", async () => {
+test("unknown field in the Flux example is detected", async () => {
   const [repository] = documentsOf(readFileSync(resolve(EXAMPLES, "flux/release.yaml"), "utf8"));
   await expect(checkFlux([{ ...repository, spec: { ...repository?.spec, urls: [] } }])).rejects.toThrow(/"urls"/);
 });
 
-test("what Kustomize makes of its example is accepted by the Kubernetes API", async () => {
+test("Kustomize example output is accepted by the Kubernetes API", async () => {
   const folder = resolve(EXAMPLES, "kustomize");
   const made = await cluster.kubectl(["kustomize", "--enable-helm", "--helm-command", await findHelm(), folder]);
   expect(made).toMatchObject({ exitCode: 0 });

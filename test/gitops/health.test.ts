@@ -58,7 +58,7 @@ const unguarded = enforced(
   },
 );
 
-describe("what the operator writes is read alike by Flux and Argo CD", () => {
+describe("statuses in Flux and Argo CD", () => {
   const cases: { name: string; object: ManifestObject; kstatus: string; argocd: string; says: RegExp }[] = [
     {
       name: "no operator has seen it",
@@ -119,10 +119,13 @@ describe("what the operator writes is read alike by Flux and Argo CD", () => {
       says: /^The store has it.$/,
     },
   ];
-  test.each(cases)("$name: $kstatus, $argocd", async ({ object, kstatus, argocd, says }) => {
-    const [verdict] = await judge([asRead(object)]);
-    expect(verdict).toEqual({ kstatus, argocd: { status: argocd, message: expect.stringMatching(says) } });
-  });
+  test.each(cases)(
+    "Flux and Argo CD read status $name: $kstatus, $argocd",
+    async ({ object, kstatus, argocd, says }) => {
+      const [verdict] = await judge([asRead(object)]);
+      expect(verdict).toEqual({ kstatus, argocd: { status: argocd, message: expect.stringMatching(says) } });
+    },
+  );
 });
 
 describe("objects of a real cluster", () => {
@@ -156,7 +159,7 @@ describe("objects of a real cluster", () => {
   const policy = (name: string, spec: object = {}) =>
     aManifest("ApiKeyPolicy", name, { api: { name: `${name}-api` }, target: { port: "http" }, ...spec });
 
-  test("are Healthy, Progressing and Degraded as Flux sees them, with each kind", async () => {
+  test("real objects are Healthy, Progressing and Degraded in Flux for each kind", async () => {
     const good = [
       aManifest("Role", "good", { name: "good" }),
       aManifest("RatelimitNamespace", "good", { name: "good" }),
@@ -188,7 +191,7 @@ describe("objects of a real cluster", () => {
     expect(await judged(waits)).toBe("Current, Healthy");
   });
 
-  test("that are deleted and may not go yet are Terminating", async () => {
+  test("real objects with a pending deletion are Terminating", async () => {
     const kept = policy("kept", { deletionPolicy: "Delete" });
     await world.apply(kept);
     const { apiId } = await untilReason(world, kept, "Succeeded");

@@ -21,13 +21,13 @@ async function runWithoutRedis(allowSkip: string | undefined) {
   return { code, output: run.stdout() + run.stderr() };
 }
 
-test("a missing part fails the run with one line that says what to install", async () => {
+test("missing test dependency fails the run with one installation hint", async () => {
   const { code, output } = await runWithoutRedis(undefined);
   expect(code).toBe(1);
   expect(output).toMatch(/^MissingPart: Redis is missing \(tried .*\): install redis-server .*$/m);
 });
 
-test("ALLOW_SKIP=1 turns that into a skip with a line on stderr", async () => {
+test("ALLOW_SKIP=1 skips tests of a missing dependency with a message", async () => {
   const { code, output } = await runWithoutRedis("1");
   expect(code).toBe(0);
   expect(output).toMatch(/^SKIPPED \(ALLOW_SKIP=1\): .*redis\.test\.ts: Redis is missing/m);

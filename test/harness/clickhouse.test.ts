@@ -18,7 +18,7 @@ async function rowsOf(query: string, params: Record<string, unknown> = {}, by = 
   return await (await by.query({ query, query_params: params, format: "JSONCompactEachRow" })).json();
 }
 
-test("it is a ClickHouse in UTC, each caller in an own database", async () => {
+test("test ClickHouse uses UTC and a separate database per caller", async () => {
   const [[version, database_, hour]] = (await rowsOf(
     "select version(), currentDatabase(), toString(toDateTime(3600))",
   )) as [[string, string, string]];
@@ -27,7 +27,7 @@ test("it is a ClickHouse in UTC, each caller in an own database", async () => {
   expect(hour).toBe("1970-01-01 01:00:00");
 });
 
-test("rows are inserted and read back: bytes, unicode, arrays, and quoting in parameters", async () => {
+test("test ClickHouse round-trips bytes, Unicode, arrays and quoted parameters", async () => {
   await client.command({
     query: "create table t (id UInt32, name String, tags Array(String)) engine = MergeTree order by id",
   });
@@ -49,13 +49,13 @@ test("rows are inserted and read back: bytes, unicode, arrays, and quoting in pa
   ).toEqual([[20_000]]);
 });
 
-test("an error has its code and its text, and the next query is not affected", async () => {
+test("test ClickHouse error has code and text and does not affect later queries", async () => {
   await expect(rowsOf("select nothing_of_that_name")).rejects.toMatchObject({ code: "47", type: "UNKNOWN_IDENTIFIER" });
   await expect(rowsOf("selec")).rejects.toMatchObject({ code: "62", type: "SYNTAX_ERROR" });
   expect(await rowsOf("select 1")).toEqual([[1]]);
 });
 
-test("settings are a query's own: its time, its rows, and that it only reads", async () => {
+test("test ClickHouse settings for time, rows and read-only apply per query", async () => {
   const slow = "select sum(sipHash64(number)) from numbers(1000000000000)";
   const withSettings = (query: string, clickhouse_settings: Record<string, string | number>) =>
     client.query({ query, format: "JSONCompactEachRow", clickhouse_settings }).then((result) => result.json());
@@ -70,13 +70,13 @@ test("settings are a query's own: its time, its rows, and that it only reads", a
   expect(await rowsOf("select toUInt32(count()) from numbers(9)")).toEqual([[9]]);
 });
 
-test("queries run side by side", async () => {
+test("test ClickHouse runs queries concurrently", async () => {
   const startedAt = performance.now();
   await Promise.all(Array.from({ length: 4 }, () => rowsOf("select sleep(1)")));
   expect(performance.now() - startedAt).toBeLessThan(3_500);
 });
 
-test("a wrong password is refused", async () => {
+test("test ClickHouse rejects a wrong password", async () => {
   const url = new URL(database.url);
   url.password = "wrong";
   const other = createClient({ url: url.href });
@@ -87,7 +87,7 @@ test("a wrong password is refused", async () => {
   }
 });
 
-test("an own ClickHouse keeps its data over a kill, at the same address", async () => {
+test("dedicated test ClickHouse keeps data and address over a kill", async () => {
   const own = await startOwnClickhouse();
   const ownClient = createClient({ url: own.url });
   try {

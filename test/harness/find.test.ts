@@ -10,11 +10,11 @@ const failing = (name: string, message: string) => ({
 const absent = { name: "the PATH", attempt: async (): Promise<string | undefined> => undefined };
 const present = { name: "Go build", attempt: async (): Promise<string | undefined> => "found" };
 
-test("the first way that succeeds is used, even if others failed before it", async () => {
+test("dependency finder uses the first method that succeeds", async () => {
   expect(await findPart("Redis", "install it", [absent, failing("container", "no engine"), present])).toBe("found");
 });
 
-test("a part that is not available fails with one line that names the attempts and what to install", async () => {
+test("dependency finder names all attempts and the installation in one line", async () => {
   const attempt = findPart("Redis", "install redis-server", [absent, failing("apt-get", "no network\nno luck")]);
   await expect(attempt).rejects.toThrow(MissingPart);
   await expect(attempt).rejects.toThrow(
@@ -22,12 +22,12 @@ test("a part that is not available fails with one line that names the attempts a
   );
 });
 
-test("an address in the environment that does not answer ends the search", async () => {
+test("dependency finder stops at an environment address that does not respond", async () => {
   const attempt = findPart("Redis", "start it", [failing("TEST_REDIS_URL", "connection refused"), present]);
   await expect(attempt).rejects.toThrow("TEST_REDIS_URL: connection refused");
 });
 
-test("a program is found by any of its names, in the folders of a PATH", async () => {
+test("dependency finder finds a program by any name in PATH", async () => {
   expect(await findBinary(["no-such-program", "sh"], "/nowhere:/bin:/usr/bin")).toMatch(/\/sh$/);
   expect(await findBinary(["no-such-program"], "/bin")).toBeUndefined();
 });

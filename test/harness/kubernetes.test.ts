@@ -49,13 +49,13 @@ const crd = JSON.stringify({
 const harness = (name: string, size: number) =>
   JSON.stringify({ apiVersion: "postern.test/v1", kind: "Harness", metadata: { name }, spec: { size } });
 
-test("it is a real API server of the version that it was built as", async () => {
+test("test Kubernetes API is a real server of the built version", async () => {
   const { stdout } = await kubernetes.kubectl(["version", "-o", "json"]);
   const { serverVersion } = JSON.parse(stdout) as { serverVersion: { gitVersion: string; minor: string } };
   expect(serverVersion.gitVersion).toMatch(/^v1\.\d+\.\d+/);
 });
 
-test("it stores objects of a new kind and refuses those that a rule of the CRD forbids", async () => {
+test("test Kubernetes API stores custom resources and applies CRD rules", async () => {
   const in_ = ["-n", namespace.name];
   expect(await kubernetes.kubectl(["apply", "-f", "-"], crd)).toMatchObject({ exitCode: 0 });
   await kubernetes.kubectl(["wait", "--for=condition=Established", "crd/harnesses.postern.test", "--timeout=30s"]);
@@ -66,7 +66,7 @@ test("it stores objects of a new kind and refuses those that a rule of the CRD f
   expect(stdout.trim()).toBe("harness.postern.test/small");
 });
 
-test("an own API server keeps its objects over a restart and shares none with the shared one", async () => {
+test("dedicated test Kubernetes API keeps its own objects over a restart", async () => {
   const own = await startOwnKubernetes();
   try {
     expect((await own.kubectl(["get", "namespace", namespace.name])).stderr).toContain("NotFound");

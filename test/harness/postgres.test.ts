@@ -16,18 +16,18 @@ const countTables = ({ url }: TestDatabase) =>
     return (await client.query<{ n: number }>(text)).rows[0]?.n;
   });
 
-test("the database is a real Postgres 18", async () => {
+test("test database is a real Postgres 18", async () => {
   const { url } = await kept(createEmptyDatabase());
   const { rows } = await withClient(url, (client) => client.query<{ version: string }>("select version()"));
   expect(rows[0]?.version).toMatch(/^PostgreSQL 18/);
 });
 
-test("an empty database has no tables, a test database has those of the migrations", async () => {
+test("empty test database has no tables, a migrated one has all", async () => {
   expect(await countTables(await kept(createEmptyDatabase()))).toBe(0);
   expect(await countTables(await kept(createTestDatabase()))).toBeGreaterThan(3);
 });
 
-test("databases made at the same time do not see each other's tables", async () => {
+test("concurrently created test databases are separate", async () => {
   const all = await Promise.all([1, 2, 3, 4].map(() => kept(createTestDatabase())));
   const [first, ...others] = all;
   const before = await Promise.all(others.map(countTables));
@@ -35,7 +35,7 @@ test("databases made at the same time do not see each other's tables", async () 
   expect(await Promise.all(others.map(countTables))).toEqual(before);
 });
 
-test("a dropped database is gone, and dropping it again does no harm", async () => {
+test("dropped test database is gone, and dropping again is harmless", async () => {
   const database = await createEmptyDatabase();
   await database.drop();
   await database.drop();

@@ -10,7 +10,7 @@ import { waitFor } from "./wait.ts";
 const node = process.execPath;
 const FOREVER = "setInterval(() => {}, 1000);";
 
-test("a process is ready when its output says so, and ends when it is stopped", async () => {
+test("test process is ready on its output and ends when stopped", async () => {
   const script = `console.log("ready " + process.env.WORD); ${FOREVER}`;
   const child = await startProcess(node, ["-e", script], { readyLine: /ready/, env: { WORD: "now" } });
   expect(child.stdout()).toBe("ready now\n");
@@ -18,23 +18,23 @@ test("a process is ready when its output says so, and ends when it is stopped", 
   expect(await child.stop()).toEqual({ code: null, signal: "SIGTERM" });
 });
 
-test("a process that ignores SIGTERM is killed", async () => {
+test("test process that ignores SIGTERM is killed", async () => {
   const script = `process.on("SIGTERM", () => {}); console.log("ready"); ${FOREVER}`;
   const child = await startProcess(node, ["-e", script], { readyLine: /ready/ });
   expect(await child.stop(100)).toEqual({ code: null, signal: "SIGKILL" });
 });
 
-test("a process that ends before it is ready fails the start with its output", async () => {
+test("test process that ends before readiness fails with its output", async () => {
   const start = startProcess(node, ["-e", "console.error('no port'); process.exit(3)"], { readyLine: /ready/ });
   await expect(start).rejects.toThrow(/ended too early \(code 3, signal null\):\nno port/);
 });
 
-test("a missing program fails the start", async () => {
+test("missing program fails the start of a test process", async () => {
   await expect(startProcess("/no/such/program", [])).rejects.toThrow("starting /no/such/program");
 });
 
 test.each(["throw new Error('crash')", "process.kill(process.pid, 'SIGTERM')"])(
-  "no child outlives a run that ends by: %s",
+  "test run that ends by %s leaves no child process",
   async (end) => {
     const dir = await mkdtemp(join(tmpdir(), "postern-process-"));
     try {
@@ -62,7 +62,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-test("a timeout names what was awaited, and the last error", async () => {
+test("waitFor timeout names the awaited condition and the last error", async () => {
   const probe = () => {
     throw new Error("connection refused");
   };
@@ -70,13 +70,13 @@ test("a timeout names what was awaited, and the last error", async () => {
   await expect(wait).rejects.toThrow("waited 20 ms in vain for the moon: connection refused");
 });
 
-test("waitFor returns the first result, even if that is null or zero", async () => {
+test("waitFor returns the first result, even null or zero", async () => {
   const responses = [undefined, false, 0] as const;
   let asked = 0;
   expect(await waitFor("a number", () => responses[asked++], { everyMs: 1 })).toBe(0);
 });
 
-test("a free port can be listened on", async () => {
+test("free test port can be listened on", async () => {
   const server = createServer();
   const port = await freePort();
   await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));

@@ -14,12 +14,12 @@ afterAll(async () => {
   await shared?.close();
 });
 
-test("the shared Redis is a real server that never evicts", async () => {
+test("shared test Redis is a real server without eviction", async () => {
   expect(await redis.info("server")).toMatch(/^(redis|valkey)_version:[78]/m);
   expect(await redis.config("GET", "maxmemory-policy")).toEqual(["maxmemory-policy", "noeviction"]);
 });
 
-test("closing deletes the keys below its prefix and no others", async () => {
+test("closing a test Redis prefix deletes only its keys", async () => {
   const mine = await createTestRedis();
   await redis.mset(`${mine.prefix}a`, "1", `${mine.prefix}b`, "2", `${shared.prefix}c`, "3");
   await mine.close();
@@ -35,7 +35,7 @@ async function use<T>(own: OwnRedis, action: (client: Redis) => Promise<T>): Pro
   }
 }
 
-test("an own Redis loses its keys in a restart, unless it keeps an append-only file", async () => {
+test("dedicated test Redis loses keys on restart without an append-only file", async () => {
   const own = await startOwnRedis();
   try {
     const before = own.pid;
@@ -51,7 +51,7 @@ test("an own Redis loses its keys in a restart, unless it keeps an append-only f
   }
 });
 
-test("a node of a cluster refuses a command over two slots, also after a restart", async () => {
+test("test Redis Cluster node rejects a cross-slot command even after a restart", async () => {
   const own = await startOwnRedis({ cluster: true });
   try {
     await use(own, (client) => client.mset("{a}1", "x", "{a}2", "y"));

@@ -21,7 +21,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-test("ClickHouse is filled with the events that Postgres has", async () => {
+test("load test seed copies the events of Postgres to ClickHouse", async () => {
   const usage = await seedUsage(database.url, { workspaceId: "ws_a", events: 2000, keys: 50, days: 2 });
   const db = createPool(database.url);
   const client = openClient(clickhouse.url);

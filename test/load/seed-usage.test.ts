@@ -29,7 +29,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-test("each workspace has its events on whole days, and rollups that equal a count of them", async () => {
+test("load test seed creates full days of events with matching roll-ups", async () => {
   const { rows } = await db.query(
     `select workspace_id as workspace, count(*)::int as events, count(distinct day)::int as days, count(distinct key_id)::int as keys,
             count(distinct outcome)::int as outcomes, bool_and(day = (to_timestamp(time / 1000.0) at time zone 'UTC')::date) as fits
@@ -44,7 +44,7 @@ test("each workspace has its events on whole days, and rollups that equal a coun
   expect(await checkUsage(db, second)).toMatch(/^4000 events: every rollup has their sum/);
 });
 
-test("every index is there, valid, and kept again", async () => {
+test("load test seed keeps every index valid and in use", async () => {
   const { rows } = await db.query<{ name: string; definition: string; used: boolean }>(INDEXES);
   expect(rows.filter(({ used }) => !used)).toEqual([]);
   const perTable = Map.groupBy(rows, ({ name }) => name.replace(/_[0-9]+$/, ""));
@@ -76,7 +76,7 @@ test.each([
   ["verification_counts_hour", "key_id = key_id || 'x'"],
   ["verification_totals_hour", "count = 0"],
   ["verification_key_totals_day", "count = 0"],
-])("a row of %s that is wrong is found", async (table, change) => {
+])("wrong row of %s in the load test seed is detected", async (table, change) => {
   await db.query("begin");
   const middle = first.days[1] ?? 0;
   await db.query(

@@ -38,20 +38,20 @@ async function refusalBy(manifest: TriedManifest): Promise<string | undefined> {
   }
 }
 
-describe("a bad manifest is refused with what is wrong and where", () => {
-  test.each(BAD_MANIFESTS)("by the Kubernetes API server: $name", async ({ manifest, field, says }) => {
+describe("an invalid manifest is rejected with the cause and location", () => {
+  test.each(BAD_MANIFESTS)("Kubernetes API rejects the manifest: $name", async ({ manifest, field, says }) => {
     const message = await refusalBy(manifest);
     expect(message).toMatch(says);
     expect(message).toContain(`${field}: `);
   });
 
-  test.each(BAD_MANIFESTS)("by postern validate: $name", ({ manifest, field, location = field }) => {
+  test.each(BAD_MANIFESTS)("postern validate rejects the manifest: $name", ({ manifest, field, location = field }) => {
     expect(checkManifest(manifest).map((problem) => problem.location)).toContain(location);
   });
 });
 
-describe("a good manifest is accepted", () => {
-  test.each(GOOD_MANIFESTS)("by both: $name", async ({ manifest }) => {
+describe("a valid manifest is accepted", () => {
+  test.each(GOOD_MANIFESTS)("Kubernetes API and postern validate accept the manifest: $name", async ({ manifest }) => {
     expect(await refusalBy(manifest)).toBeUndefined();
     expect(checkManifest(manifest)).toEqual([]);
   });
@@ -189,7 +189,7 @@ const manifestAtEdges: fc.Arbitrary<TriedManifest> = fc
   )
   .map((spec) => JSON.parse(JSON.stringify(aPolicy(spec))) as TriedManifest);
 
-test("both agree on manifests at the edges of every field", async () => {
+test("Kubernetes API and postern validate agree at the bounds of every field", async () => {
   const verdicts = { accepted: 0, refused: 0 };
   await fc.assert(
     fc.asyncProperty(manifestAtEdges, async (manifest) => {

@@ -60,7 +60,7 @@ const TEXTS = [
   "a\\b",
 ];
 
-test.each(TEXTS)("kubectl reads %j as it was stored, and the API server accepts it", async (text) => {
+test.each(TEXTS)("kubectl reads exported text %j unchanged", async (text) => {
   const objects: StoredObject[] = [
     { kind: "Role", name: text, description: text, permissions: [] },
     {
@@ -84,7 +84,7 @@ test.each(TEXTS)("kubectl reads %j as it was stored, and the API server accepts 
   expect(items[0]?.spec.description).toBe(text);
 });
 
-test("a policy and a key with all that they can have are accepted too", async () => {
+test("exported policy and key with all fields are accepted by Kubernetes", async () => {
   const limit = { limit: 5, durationMs: 61_500, cost: 2, identifier: "key" } as const;
   const yaml = [
     yamlOf({

@@ -18,11 +18,11 @@ const aMutant = (values: Partial<Mutant>): Mutant => ({
 const read = (...mutants: Mutant[]) => readReport({ files: { "core/a.ts": { source: SOURCE, mutants } } })[0];
 
 describe("a report", () => {
-  test("shows the place and the change of a survivor", () => {
+  test("mutation report shows location and change of a survivor", () => {
     expect(read(aMutant({}))?.survivors.map(toLine)).toEqual(["core/a.ts:1:5  end < 1  →  end <= 1"]);
   });
 
-  test("shows a change over several lines on one, and says when no test runs it", () => {
+  test("mutation report shortens multi-line changes and marks uncovered code", () => {
     const location = { start: { line: 2, column: 1 }, end: { line: 4, column: 3 } };
     const found = read(aMutant({ mutatorName: "BlockStatement", location, replacement: "", status: "NoCoverage" }));
     expect(found?.survivors.map(toLine)).toEqual([
@@ -30,12 +30,12 @@ describe("a report", () => {
     ]);
   });
 
-  test("counts killed mutants, also by timeout, and not those that were left out", () => {
+  test("mutation report counts killed and timed-out mutants but no skipped ones", () => {
     const statuses = ["Killed", "Timeout", "Survived", "Ignored", "CompileError"];
     expect(read(...statuses.map((status) => aMutant({ status })))).toMatchObject({ mutants: 3, killed: 2 });
   });
 
-  test("skips a sentence for people, but not a code", () => {
+  test("mutation report ignores changed messages but not changed codes", () => {
     const code = { start: { line: 1, column: 21 }, end: { line: 1, column: 30 } };
     const sentence = { start: { line: 3, column: 3 }, end: { line: 3, column: 15 } };
     const found = read(
@@ -46,7 +46,7 @@ describe("a report", () => {
   });
 });
 
-test.each(DECIDING)("%s exists, and so do its tests", (file) => {
+test.each(DECIDING)("mutation target %s exists with its tests", (file) => {
   const tests = testsOf(file, ROOT);
   expect(tests).not.toEqual([]);
   for (const path of [file, ...tests]) expect(existsSync(join(ROOT, path)), path).toBe(true);

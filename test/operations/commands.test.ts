@@ -23,7 +23,7 @@ const linesOf = (page: string): string[] =>
     .filter((line) => line !== "");
 const asProgram = (line: string): string => line.replace(/(^|\$\()postern /g, `$1${POSTERN} `);
 
-test("each part starts by the commands of start-by-hand.md, and the gate asks for a key", async () => {
+test("each component starts by the documented commands, and the gate asks for a key", async () => {
   const system = await openSystem();
   const app = await startApp();
   onTestFinished(() => app.close());
@@ -91,7 +91,7 @@ test.each([
   { part: "operator", without: "POSTERN_ROOT_KEY", says: /POSTERN_ROOT_KEY/ },
   { part: "sidecar", without: "REDIS_URL", says: /REDIS_URL/ },
   { part: "sidecar", without: "POSTERN_WORKSPACE", says: /POSTERN_WORKSPACE/ },
-])("$part without $without ends with 2 and says so: it is the least that it needs", async ({ part, without, says }) => {
+])("$part without $without exits with 2 and names it", async ({ part, without, says }) => {
   const line = linesOf("start-by-hand.md").find((one) => one.startsWith(`postern ${part}`)) ?? "";
   const env: Record<string, string | undefined> = {
     ...{ DATABASE_URL: "postgres://127.0.0.1:9/none", REDIS_URL: "redis://127.0.0.1:9", POSTERN_ADMIN_PORT: "0" },
@@ -103,7 +103,7 @@ test.each([
   expect(child.stderr()).toMatch(says);
 });
 
-test("the commands of rotation.md and events.md do what they should", async () => {
+test("commands of rotation.md and events.md work", async () => {
   const system = await openSystem();
   const server = await system.api();
   const { apiId } = await server.data("apis.createApi", { name: "payments" });

@@ -59,7 +59,7 @@ const right = casesOf((accepts) => {
   return "words" in accepts ? (accepts.words as string[]) : [];
 });
 
-test("every option of a part says what it accepts", () => {
+test("every command option documents its accepted values", () => {
   expect(options.length).toBeGreaterThan(120);
   for (const { command, option, row } of options) {
     if (row.type === "string") expect(row.accepts, `${command.name} --${option}`).toBeDefined();
@@ -73,7 +73,7 @@ const parse =
     parseOptions(command, args, env);
 
 test.each(wrong)(
-  "$command.name --$option refuses $value, and says what it wants",
+  "$command.name --$option rejects $value with the expected format",
   ({ command, option, env, value }) => {
     const others = required(command, option);
     expect(parse(command, [...others, `--${option}=${value}`])).toThrow(UsageError);
@@ -87,7 +87,7 @@ test.each(right)("$command.name --$option accepts $value", ({ command, option, v
   expect(parse(command, [...required(command, option), `--${option}=${value}`])()).toMatchObject({ [option]: value });
 });
 
-test("an empty variable is as good as none, a switch is on, off, or refused, and no message shows an address", () => {
+test("empty variables count as unset, switches are validated, messages hide addresses", () => {
   const sidecar = commands.find(({ name }) => name === "sidecar") as Command;
   const operator = commands.find(({ name }) => name === "operator") as Command;
   expect(parse(sidecar, required(sidecar, ""), { POSTERN_DRAIN_TIMEOUT: "" })()).toMatchObject({
@@ -126,7 +126,7 @@ describe("a process", () => {
       },
     );
 
-  test("warns of a variable that it does not know, with the one that is meant, and not of those of Services", async () => {
+  test("process warns of an unknown variable with a suggestion, except for Services", async () => {
     const child = await start({
       POSTERN_DRIAN_TIMEOUT: "9",
       ...{
@@ -173,7 +173,7 @@ describe("a process", () => {
       env: { POSTERN_DRAIN_TIMEOUT: "", REDIS_CA_FILE: "/nowhere/ca.pem" },
       says: /^postern sidecar: cannot open "\/nowhere\/ca\.pem": it does not exist; correct --redis-ca-file/,
     },
-  ])("ends with 2 and one line for $env", async ({ env, says }) => {
+  ])("process exits with 2 and one line for $env", async ({ env, says }) => {
     const child = await start(env);
     expect(await child.exited).toEqual({ code: 2, signal: null });
     expect(child.stderr().trim().split("\n")).toEqual([expect.stringMatching(says)]);

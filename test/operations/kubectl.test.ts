@@ -58,17 +58,17 @@ const runnable = commands.filter(
   (command) => !REACH_INTO_PODS.test(command) && !/^kubectl (?:postern|auth|describe$|logs$)/.test(command),
 );
 
-test("there are commands", () => {
+test("operations pages contain kubectl commands", () => {
   expect(runnable.length).toBeGreaterThan(6);
   expect(commands.length - runnable.length).toBeGreaterThan(5);
 });
 
-test.each(runnable)("%s", async (command) => {
+test.each(runnable)("documented kubectl command works: %s", async (command) => {
   const given = command.replace("NAMESPACE", "postern").replace("deployment/NAME", "deployment/postern-operator");
   await kubectl(wordsOf(given).slice(1));
 });
 
-test("pods are chosen by labels that they have", () => {
+test("documented pod selectors use existing labels", () => {
   const chosen = commands.filter((command) => REACH_INTO_PODS.test(command) && command.includes(" -l "));
   expect(chosen.length).toBeGreaterThan(1);
   const labels = rendered
@@ -77,7 +77,7 @@ test("pods are chosen by labels that they have", () => {
   for (const command of chosen) expect(labels, command).toContain(/ -l (\S+)/.exec(command)?.[1]);
 });
 
-test("what is reached into is there: deployments, and their ports for probes", () => {
+test("documented deployments and probe ports exist", () => {
   const reached = commands.filter((command) => REACH_INTO_PODS.test(command) && command.includes("deployment/"));
   expect(reached.length).toBeGreaterThan(1);
   for (const command of reached) {
@@ -89,7 +89,7 @@ test("what is reached into is there: deployments, and their ports for probes", (
   }
 });
 
-test("the certificate of the webhook whose Secret is emptied as the page says is made again, and guarded pods are admitted", async () => {
+test("documented reset of the webhook Secret recreates the certificate", async () => {
   const operator = await world.startOperator({ lifetimes: { authorityMs: 600_000, servingMs: 30_000 } });
   const shop = await world.namespace();
   await world.policy(shop, "orders");
@@ -119,7 +119,7 @@ const anchorOf = (heading: string): string =>
     .replace(/[^\p{L}\p{N}_\- ]/gu, "")
     .replaceAll(" ", "-");
 
-test("the pages lead to headings that are there", () => {
+test("operations page links point to existing headings", () => {
   const missing = pages.flatMap((page) =>
     [...readFileSync(join(ROOT, page), "utf8").matchAll(/\]\(([^)#\s:]*)#([^)]+)\)/g)].flatMap(
       ([, target = "", anchor = ""]) => {

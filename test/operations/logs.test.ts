@@ -102,7 +102,7 @@ const rows = [...page.matchAll(/^\| `(.*?)` \| (warn|error|fatal) \| (.*) \|$/gm
   }),
 );
 
-test("lines are found in the sources of every part", () => {
+test("log lines are found in the sources of every component", () => {
   expect(logged.length).toBeGreaterThan(70);
   for (const part of ["api-server", "sidecar", "operator", "cli", "edge"]) {
     expect(
@@ -112,27 +112,27 @@ test("lines are found in the sources of every part", () => {
   }
 });
 
-test("every warning and error of the code is in the page, with its level, and no other one is", () => {
+test("log page lists exactly the warnings and errors of the code with levels", () => {
   const said = new Set(logged.map(({ text, level }) => `${level}: ${text}`));
   expect(rows.map(({ text, level }) => `${level}: ${text}`).sort()).toEqual([...said].sort());
   for (const { text, means } of rows) expect(means.length, text).toBeGreaterThan(5);
 });
 
-describe("log lines that pages name are logged", () => {
+describe("documented log lines are logged", () => {
   const all = sources.map(read).join("\n");
   const isLogged = (text: string): boolean =>
     logged.some((line) => line.text === text) ||
     all.includes(text) ||
     all.includes(text.replace("--… ", ["--$", "{name} "].join("")));
 
-  test("those at info", () => {
+  test("documented info log lines exist in the code", () => {
     const table = page.slice(page.indexOf("## At info"));
     const named = [...table.matchAll(/^\| (`.*?`) \|/gm)].flatMap(([, cell = ""]) => [...cell.matchAll(/`([^`]+)`/g)]);
     expect(named.length).toBeGreaterThan(15);
     for (const [, text = ""] of named) if (text !== "msg") expect(isLogged(text), text).toBe(true);
   });
 
-  test("those that the other pages name", () => {
+  test("log lines named on other pages exist in the code", () => {
     const named = globSync("docs/operations/*.md", { cwd: ROOT }).flatMap((name) =>
       [...read(name).matchAll(/\blogs?(?: lines?| says| has)?\s+`([^`]+)`/g)].map(([, text = ""]) => ({ name, text })),
     );

@@ -91,7 +91,7 @@ afterAll(async () => {
 
 const byName = new Map<string, Metric>(METRICS.map((metric) => [metric.name, metric]));
 
-test("each part exports exactly the metrics that are listed for it, of their types", () => {
+test("each component exports exactly the listed metrics and types", () => {
   expect(scraped.map(({ part }) => part)).toEqual([
     "api-server",
     "api-server",
@@ -111,7 +111,7 @@ test("each part exports exactly the metrics that are listed for it, of their typ
   expect(METRICS.filter(({ name }) => !all.has(name))).toEqual([]);
 });
 
-test("each series has exactly the labels that are listed, with the values that are listed", () => {
+test("each metric has exactly the listed labels and values", () => {
   for (const { part, series } of scraped) {
     expect(series.length, part).toBeGreaterThan(10);
     for (const { metric, labels } of series) {
@@ -124,7 +124,7 @@ test("each series has exactly the labels that are listed, with the values that a
   }
 });
 
-test("no label is what a caller sent: what is not known has one value", () => {
+test("metric labels never contain caller input", () => {
   const api = scraped[0];
   const procedures = new Set(api?.series.map(({ labels }) => labels.procedure));
   expect(procedures).toContain("unknown");
@@ -139,7 +139,7 @@ const LEFT: Readonly<Record<string, string>> = {
     "the counters of limits and credits are meant, not the type",
 };
 
-test("names, help texts and types are as Prometheus wants them", async () => {
+test("metric names, help texts and types follow Prometheus conventions", async () => {
   const lint = await findGoProgram({
     name: "promlint",
     source: "operations/promlint.go",
@@ -154,7 +154,7 @@ test("names, help texts and types are as Prometheus wants them", async () => {
   expect(await runWithJson(lint, [], '# TYPE postern_waitMs counter\npostern_waitMs{K="1"} 1\n')).toMatch(/_total/);
 }, 1_200_000);
 
-test("a name ends with its unit", () => {
+test("metric name ends with its unit", () => {
   for (const { name, unit, type } of METRICS) {
     const ending = name.replace(/_total$/, "");
     expect(name.endsWith("_total"), name).toBe(type === "counter");
@@ -165,7 +165,7 @@ test("a name ends with its unit", () => {
   expect(byName.size).toBe(METRICS.length);
 });
 
-test("a metric is named nowhere but in its definition, and each that the texts name is there", () => {
+test("metric names occur only in their definition, and texts name existing metrics", () => {
   const known = (name: string) => byName.has(name) || byName.has(name.replace(/_(bucket|sum|count)$/, ""));
   const defined: string[] = [];
   for (const file of globSync("{api-server,operator,sidecar,cli,edge,http1,http2}/**/*.ts", { cwd: ROOT })) {

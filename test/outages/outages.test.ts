@@ -12,7 +12,7 @@ const isComplete = process.env.OUTAGES === "1";
 /** The first of each part that is down, and each fourth. */
 const TRIED = ROWS.filter(({ down }, i) => isComplete || i % 4 === 0 || ROWS[i - 1]?.down !== down);
 
-describe("in each outage what is promised holds, and all is as always afterwards", () => {
+describe("in each outage the promises hold, and everything recovers afterwards", () => {
   let world: World;
   let close: () => Promise<void> = async () => {};
   const measured: { row: Row; seen: Seen }[] = [];
@@ -28,9 +28,12 @@ describe("in each outage what is promised holds, and all is as always afterwards
   });
 
   // Not as $how, which would be shortened.
-  test.each(TRIED.map((row) => [`${row.down} (${row.how})`, row] as const))("%s", async (_, row) => {
-    const seen = await measure(world, row);
-    measured.push({ row, seen });
-    expect(broken(row, seen)).toEqual([]);
-  });
+  test.each(TRIED.map((row) => [`${row.down} (${row.how})`, row] as const))(
+    "outage keeps its promises: %s",
+    async (_, row) => {
+      const seen = await measure(world, row);
+      measured.push({ row, seen });
+      expect(broken(row, seen)).toEqual([]);
+    },
+  );
 });

@@ -17,22 +17,22 @@ export const SHOWN: readonly Shown[] = [
     {
       what: "past `onStale.after`: `Serve` until `denyAfter`, limits and credits served meanwhile",
       file: "test/faults/centre-away.test.ts",
-      name: "with all api-servers killed, known keys, limits and credits work until denyAfter, and not after it",
+      name: "gates serve cached keys, limits and credits without api-servers until denyAfter",
     },
     {
       what: "`onStale.action: Deny`",
       file: "test/faults/centre-away.test.ts",
-      name: "a policy whose action is Deny refuses after the first bound",
+      name: "policy action Deny rejects requests after the first staleness bound",
     },
     {
       what: "`verifyKey` from the cache as long as that is fresh",
       file: "test/faults/routed-by-readiness.test.ts",
-      name: "without Postgres: the replicas answer from their caches for as long as these are fresh",
+      name: "readiness routing without Postgres uses caches while they are fresh",
     },
     {
       what: "Postgres away when an api-server starts",
       file: "test/faults/away-at-start.test.ts",
-      name: "an api-server whose Postgres is away at its start answers probes",
+      name: "api-server started without Postgres reports unready",
     },
     {
       what: "kill -9 loses nothing that was acknowledged",
@@ -44,45 +44,49 @@ export const SHOWN: readonly Shown[] = [
     {
       what: "`Local` and `Local` with `budget: 1/pods`",
       file: "test/faults/overshoot.test.ts",
-      name: "$onCounterFailure: with Redis killed each of three gates admits $perPod",
+      name: "$onCounterFailure: three gates without Redis admit $perPod each",
     },
-    { what: "`Deny`", file: "edge/verification/verify.test.ts", name: "Deny does not decide" },
-    { what: "`Allow`", file: "edge/verification/verify.test.ts", name: "Allow lets through, uncounted" },
+    { what: "`Deny`", file: "edge/verification/verify.test.ts", name: "onCounterFailure Deny returns undecided" },
+    {
+      what: "`Allow`",
+      file: "edge/verification/verify.test.ts",
+      name: "onCounterFailure Allow admits requests uncounted",
+    },
     {
       what: "`onCreditFailure: Allow`",
       file: "sidecar/decision/redis.test.ts",
-      name: "requests without readable credits are admitted where the policy allows it",
+      name: "gate admits requests without readable credits when the policy allows it",
     },
     {
       what: "a gate that is restarted meanwhile",
       file: "test/faults/snapshot.test.ts",
-      name: "killed while Redis is away it serves known keys within a second",
+      name: "gate killed during a Redis outage serves its snapshot",
     },
     {
       what: "a failover, planned",
       file: "test/faults/redis-kinds.test.ts",
-      name: "strict limits stay exact through a planned failover, under traffic",
+      name: "strict limits stay exact through a planned failover",
     },
     {
       what: "a failover, unplanned",
       file: "test/faults/redis-kinds.test.ts",
-      name: "an unplanned one may admit the limit once more at most",
+      name: "unplanned failover admits at most one extra limit",
     },
     {
       what: "Redis away when a gate starts",
       file: "sidecar/decision/redis.test.ts",
-      name: "a gate that starts before Redis is ready as soon as Redis is there",
+      name: "gate that starts before Redis becomes ready when Redis is available",
     },
     {
       what: "a Redis of events alone",
       file: "test/faults/events-redis.test.ts",
-      name: "events have a Redis of their own",
+      name: "separate events Redis holds all events",
     },
   ].map((one) => ({ down: "Redis", ...one })),
   {
     down: "a gate's user of Redis",
     what: "one that api-servers make, while they are away, and when Redis has lost it",
     file: "test/faults/gate-credentials.test.ts",
-    name: "serves while api-servers are away, also over new connections, and gets another user when Redis has lost its own",
+    name: "gate serves while api-servers are unavailable and renews its lost Redis user",
   },
 ];

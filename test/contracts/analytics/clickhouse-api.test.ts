@@ -46,7 +46,7 @@ async function verifyThrice(call: Call): Promise<string> {
   return String(made.apiId);
 }
 
-test("what was verified is found by a query within seconds", async () => {
+test("verification is found by a ClickHouse query within seconds", async () => {
   const clickhouse = await createTestClickhouse();
   const { call } = await startWith(clickhouse.url);
   onTestFinished(() => clickhouse.drop());
@@ -70,7 +70,7 @@ test("what was verified is found by a query within seconds", async () => {
   expect([await ofApi(apiId), await ofApi("api_absent")]).toEqual([[{ n: 3 }], [{ n: 0 }]]);
 });
 
-test("without ClickHouse an api-server starts and verifies keys, and a query is 503", async () => {
+test("api-server without ClickHouse starts, verifies keys and responds 503 to queries", async () => {
   const { api, call } = await startWith("http://default:x@127.0.0.1:1/db");
   await verifyThrice(call);
   const query = "SELECT count() FROM key_verifications_v1";
@@ -78,7 +78,7 @@ test("without ClickHouse an api-server starts and verifies keys, and a query is 
   expect(await degradations(api)).toContain("clickhouse_unavailable");
 });
 
-test("with a wrong password an api-server starts and is ready, and says that ClickHouse refuses", async () => {
+test("api-server with a wrong ClickHouse password becomes ready and reports access denied", async () => {
   const clickhouse = await createTestClickhouse();
   const url = new URL(clickhouse.url);
   url.password = "wrong";

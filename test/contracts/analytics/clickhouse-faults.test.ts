@@ -74,7 +74,7 @@ async function expectCounts(workspaceId: string, events: readonly UsageEvent[]):
   }
 }
 
-test("inserts whose answer is lost, at any of them, are not counted twice", async () => {
+test("ClickHouse inserts with lost responses are not counted twice", async () => {
   const lossy = fc.tuple(aScenario, fc.array(fc.boolean(), { minLength: 1, maxLength: 30 }));
   await fc.assert(
     fc.asyncProperty(lossy, async ([scenarioOf, lost]) => {
@@ -96,7 +96,7 @@ test("inserts whose answer is lost, at any of them, are not counted twice", asyn
   );
 }, 180_000);
 
-test("an insert that reached some tables and not others is completed by its next delivery", async () => {
+test("partial ClickHouse insert is completed by redelivery", async () => {
   const workspaceId = await aWorkspace();
   const [first, second] = [someEvents(workspaceId), someEvents(workspaceId)];
   await ingest(workspaceId, first);
@@ -118,7 +118,7 @@ test("an insert that reached some tables and not others is completed by its next
   await expectCounts(workspaceId, [...first, ...second, ...third]);
 });
 
-test("a process that stands still before its insert, while another one stores its portion and more, adds nothing when it wakes up", async () => {
+test("ClickHouse writer that hangs while another takes over adds nothing on resume", async () => {
   const workspaceId = aName("ws");
   const sleeperDb = aPool();
   const sleeper = new ClickhouseAnalytics({ url: proxy.url, db: sleeperDb, cluster: undefined, idleMsMax: 300 });
@@ -157,7 +157,7 @@ test("a process that stands still before its insert, while another one stores it
   await expectCounts(workspaceId, [...held, ...repeated]);
 });
 
-test("a server that refuses connections, or accepts them and is silent, fails in bounded time, as away for all", async () => {
+test("unreachable or silent ClickHouse fails in bounded time as unavailable", async () => {
   const silent = createServer(() => undefined);
   silent.listen(0, "127.0.0.1");
   await once(silent, "listening");
@@ -177,7 +177,7 @@ test("a server that refuses connections, or accepts them and is silent, fails in
   silent.close();
 });
 
-test("a server that was away is used when it comes back, with what was stored before", async () => {
+test("ClickHouse is used again after an outage with its previous data", async () => {
   const own = await startOwnClickhouse();
   onTestFinished(() => own.stop());
   const returning = new ClickhouseAnalytics({ url: own.url, db, cluster: undefined });
@@ -200,7 +200,7 @@ test("a server that was away is used when it comes back, with what was stored be
   expect(await clickhouseCounts(ownClient, table, workspaceId)).toEqual(plainCounts([...first, ...second])[table]);
 });
 
-test("a database that was replaced by an empty one while the process ran gets its tables, and the events that failed", async () => {
+test("ClickHouse database replaced by an empty one gets tables and failed events", async () => {
   const own = await createTestClickhouse();
   const lasting = new ClickhouseAnalytics({ url: own.url, db, cluster: undefined });
   onTestFinished(async () => {
@@ -217,7 +217,7 @@ test("a database that was replaced by an empty one while the process ran gets it
   expect(await lasting.ingest(batchOf(workspaceId, second), NOW_MS)).toMatchObject({ stored: 50 });
 });
 
-test("what is beyond its workspace's retention is dropped, raw rows and buckets by their own", async () => {
+test("ClickHouse rows beyond the workspace retention are dropped, raw rows and buckets separately", async () => {
   const [plain, longer] = [await aWorkspace(), await aWorkspace()];
   await keepVerifications(longer, 400);
   // Stored in time, 40 days ago by the machine's clock.

@@ -71,7 +71,7 @@ async function refusal(asked: Promise<unknown>): Promise<QueryRejected> {
 
 const RAW = "key_verifications_v1";
 
-test("a query sees its own workspace alone, in every place where a table can stand", async () => {
+test("ClickHouse query reads only its workspace at every table position", async () => {
   const everywhere = `WITH w AS (SELECT workspace_id FROM ${RAW}) SELECT DISTINCT workspace_id AS id FROM (
     SELECT workspace_id FROM w WHERE 1 OR 1 UNION ALL SELECT workspace_id FROM key_verifications_per_hour_v1
     UNION ALL SELECT a.workspace_id FROM ${RAW} AS a JOIN key_verifications_per_day_v1 AS b ON a.key_id = b.key_id)`;
@@ -80,7 +80,7 @@ test("a query sees its own workspace alone, in every place where a table can sta
   expect(await ask(`SELECT count() AS n FROM ${RAW}`, { scope: { workspaceId: "' or 1=1 --" } })).toEqual([{ n: 0 }]);
 });
 
-test("a root key's key spaces restrict every table, and none means no rows", async () => {
+test("ClickHouse query is restricted to permitted key spaces, and none means no rows", async () => {
   for (const table of [RAW, "key_verifications_per_minute_v1", "key_verifications_per_month_v1"]) {
     const text = `SELECT DISTINCT key_space_id AS id FROM ${table} ORDER BY id`;
     expect(await ask(text, { scope: { within: ["ks_2", "ks_0'"] } })).toEqual([{ id: "ks_2" }]);
@@ -89,7 +89,7 @@ test("a root key's key spaces restrict every table, and none means no rows", asy
   }
 });
 
-test("raw rows are visible from the instant on, and whole buckets of which a part lies after it", async () => {
+test("ClickHouse retention bound includes exact raw rows and complete buckets", async () => {
   const visibleFrom = from(NOW_MS - 90 * 60_000);
   expect(await ask(`SELECT count() AS n FROM ${RAW}`, { scope: { visibleFrom } })).toEqual([{ n: 16 }]);
   const hours = "SELECT min(time) AS first FROM key_verifications_per_hour_v1";
@@ -98,7 +98,7 @@ test("raw rows are visible from the instant on, and whole buckets of which a par
   expect(await ask(months, { scope: { visibleFrom } })).toEqual([{ n: 60 }]);
 });
 
-test("an answer has at most its rows and bytes, and a query its time and memory", async () => {
+test("ClickHouse query has limits for rows, bytes, time and memory", async () => {
   const wide = `SELECT a.key_id AS k, groupArray(b.request_id) AS r FROM ${RAW} AS a CROSS JOIN ${RAW} AS b GROUP BY k`;
   expect((await refusal(ask(wide, { limits: { answerBytesMax: 2_000 } }))).reason).toBe("memory");
   expect((await refusal(ask(`SELECT key_id FROM ${RAW}`, { limits: { rowsMax: 10 } }))).reason).toBe("rows");
@@ -109,14 +109,14 @@ test("an answer has at most its rows and bytes, and a query its time and memory"
   expect((await refusal(ask(large, { limits: { memoryBytesMax: 30_000_000 } }))).reason).toBe("memory");
 });
 
-test("what the caller learns names nothing of the store", async () => {
+test("ClickHouse query errors reveal nothing about the database", async () => {
   const refused = await refusal(ask(`SELECT spent_credits % 0 AS n FROM ${RAW}`));
   expect(refused).toMatchObject({ reason: "query", message: "Division by zero." });
   const { hostname, port } = new URL(clickhouse.url);
   expect(refused.message).not.toMatch(new RegExp(`${mine}|verification_events|${hostname}|${port}|default`));
 });
 
-test("a server that is silent or refuses connections makes a query unavailable in bounded time", async () => {
+test("silent or closed ClickHouse makes a query unavailable in bounded time", async () => {
   const silent = createServer(() => undefined);
   silent.listen(0, "127.0.0.1");
   await once(silent, "listening");

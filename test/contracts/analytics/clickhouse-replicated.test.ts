@@ -42,7 +42,7 @@ async function rows(query: string): Promise<unknown[][]> {
   return await (await client.query({ query, format: "JSONCompactEachRow" })).json<unknown[]>();
 }
 
-test("all tables that store something are replicated, and take writes", async () => {
+test("replicated ClickHouse tables accept writes", async () => {
   const stored = "engine not in ('Null', 'MaterializedView')";
   const engines = await rows(`select name, engine from system.tables where database = currentDatabase() and ${stored}`);
   expect(engines.length).toBe(12);
@@ -51,7 +51,7 @@ test("all tables that store something are replicated, and take writes", async ()
   expect(replicas).toEqual([[12, 0]]);
 });
 
-test("events that are delivered again and sent twice are counted once", async () => {
+test("replicated ClickHouse counts redelivered and duplicate events once", async () => {
   await fc.assert(
     fc.asyncProperty(aScenario, async (scenarioOf) => {
       const workspaceId = aName("ws");

@@ -95,7 +95,7 @@ async function withStore<T>(
   }
 }
 
-test("the one who writes can make the tables, store events, and do nothing outside of the database", async () => {
+test("ClickHouse writer can create tables and store events in its database only", async () => {
   await clickhouse.restart(rightsOf("postern"));
   await withStore(undefined, async (store) => {
     await store.maintain();
@@ -112,7 +112,7 @@ test("the one who writes can make the tables, store events, and do nothing outsi
   }
 });
 
-test("the reader answers queries and counts, within their limits", async () => {
+test("ClickHouse reader runs queries and counts within its limits", async () => {
   await clickhouse.restart(rightsOf("postern_reader"));
   await withStore(clickhouse.url, async (store) => {
     for (const table of ["key_verifications_v1", "key_verifications_per_hour_v1"]) {
@@ -151,11 +151,11 @@ test.each([
   "select * from url('http://127.0.0.1:1/', LineAsString, 'a String')",
   "select * from file('/etc/passwd', LineAsString, 'a String')",
   "select * from remote('127.0.0.1', 'other.t')",
-])("the reader has no right to: %s", async (query) => {
+])("ClickHouse reader lacks permission to run %s", async (query) => {
   await expect(command(query.replace("DATABASE", name))).rejects.toMatchObject({ type: "ACCESS_DENIED" });
 });
 
-test("a reader whose profile allows no settings at all gets nothing, and that is said", async () => {
+test("ClickHouse reader profile that forbids settings is reported as an error", async () => {
   await clickhouse.restart({ ...rightsOf("postern_reader"), profile: { readonly: 1 } });
   await withStore(clickhouse.url, async (store) => {
     const asked = store.query(aQuery("SELECT count() FROM key_verifications_v1"), { scope, limits });
@@ -164,7 +164,7 @@ test("a reader whose profile allows no settings at all gets nothing, and that is
   });
 });
 
-test("where the user who writes answers queries, each request says that it only reads", async () => {
+test("ClickHouse writer used for queries marks each request read-only", async () => {
   await clickhouse.restart();
   const reader: ClickHouseClient = openReadingClient({ url: clickhouse.url });
   try {

@@ -69,7 +69,7 @@ test.each<[string, Partial<CountQuestion>]>([
   ["of some keys with tags", { keyIds: ["key_1", "key_2", "key_9"], tags: ["a"], by: ["key"] }],
   ["of nothing", { keyIds: ["key_none"] }],
   ["of nothing, per hour", { slice: "hour", keySpaceId: "ks_none" }],
-])("%s", async (_, changes) => {
+])("usage counts match a plain count: %s", async (_, changes) => {
   const [postgres, clickhouse] = await Promise.all(
     stores.map(({ store }) => store.countVerifications({ ...all, ...changes })),
   );

@@ -25,7 +25,7 @@ const EVENTS = 4_000;
 const WORKSPACES = ["ws_b", "ws_a"];
 
 export function describeCounts(name: string, open: (options: { nowMs: () => number }) => Promise<OpenedStore>): void {
-  describe(`counts of verifications: ${name}`, () => {
+  describe(`usage counts of verifications: ${name}`, () => {
     const clock = { ms: FIRST_DAY_MS };
     let opened: OpenedStore;
     let events: readonly VerificationEvent[];
@@ -51,7 +51,7 @@ export function describeCounts(name: string, open: (options: { nowMs: () => numb
     });
     afterAll(() => opened?.close());
 
-    test("are those of a plain count over the events, in the order that was asked for", async () => {
+    test("usage counts equal a plain count of events in the requested order", async () => {
       await fc.assert(
         fc.asyncProperty(anyQuestion, async (question) => {
           const counted = await opened.store.countVerifications(question);
@@ -61,13 +61,13 @@ export function describeCounts(name: string, open: (options: { nowMs: () => numb
       );
     });
 
-    test("of no events are no rows", async () => {
+    test("usage counts without events have no rows", async () => {
       const question = { ...WHOLE, workspaceId: "ws_c" };
       expect(await opened.store.countVerifications(question)).toEqual([]);
       expect(await opened.store.countVerifications({ ...question, by: ["tag", "key"], slice: "day" })).toEqual([]);
     });
 
-    test("show nothing of another workspace, also when its key space and keys are named", async () => {
+    test("usage counts exclude another workspace even with its key space and keys", async () => {
       const [own] = await opened.store.countVerifications({ ...WHOLE, workspaceId: "ws_a" });
       expect(own?.total).toBe(events.filter(({ workspaceId }) => workspaceId === "ws_a").length);
       const foreign = { ...WHOLE, workspaceId: "ws_a", keySpaceId: "ks_of_ws_b", keyIds: ["key_of_ws_b"] };

@@ -29,7 +29,7 @@ describe.each(STORES)("usage events $name", ({ open }) => {
     }
   }
 
-  test("however portions are shuffled, repeated and interrupted, every table has the plain count of the distinct events", async () => {
+  test("ingestion counts distinct events once for shuffled, repeated and interrupted batches", async () => {
     await fc.assert(
       fc.asyncProperty(aScenario, async (scenarioOf) => {
         const workspaceId = aName("ws");
@@ -47,7 +47,7 @@ describe.each(STORES)("usage events $name", ({ open }) => {
     );
   }, 180_000);
 
-  test("it says how many events were new, late, and left out; a late one is not counted, and a day late is in time", async () => {
+  test("ingestion reports new, late and dropped events and accepts up to one day", async () => {
     const workspaceId = aName("ws");
     const at = (timeMs: number) => anEvent({ workspaceId, timeMs });
     const [now, lastInTime] = [at(NOW_MS), at(NOW_MS - 86_400_000 + 1)];
@@ -59,7 +59,7 @@ describe.each(STORES)("usage events $name", ({ open }) => {
     await expectCounts(workspaceId, [now, lastInTime, later]);
   });
 
-  test("an event of another workspace, and one that no table can hold, does not stop the others", async () => {
+  test("ingestion stores valid events beside foreign and invalid ones", async () => {
     const workspaceId = aName("ws");
     const other = aName("ws");
     const timeMs = NOW_MS;
@@ -75,7 +75,7 @@ describe.each(STORES)("usage events $name", ({ open }) => {
     await expectCounts(other, []);
   });
 
-  test("what a text or a number cannot hold is replaced: zero bytes, half characters, fractions", async () => {
+  test("ingestion replaces zero bytes, lone surrogates and fractions", async () => {
     const workspaceId = aName("ws");
     const [timeMs, id] = [NOW_MS, aName("ev")];
     const odd = {
@@ -90,7 +90,7 @@ describe.each(STORES)("usage events $name", ({ open }) => {
     ]);
   });
 
-  test("two processes that are given the same portion, or portions that share events, count them once", async () => {
+  test("two ingesters count events of equal or overlapping batches once", async () => {
     const workspaceId = aName("ws");
     const events = Array.from({ length: 300 }, (_, i) => anEvent({ workspaceId, timeMs: NOW_MS - i * 37 }));
     await Promise.all([
@@ -102,7 +102,7 @@ describe.each(STORES)("usage events $name", ({ open }) => {
     await expectCounts(workspaceId, events);
   });
 
-  test("events of two workspaces that chose the same ids are all stored, and each is counted once", async () => {
+  test("events of two workspaces with equal ids are stored and counted separately", async () => {
     const [mine, theirs] = [aName("ws"), aName("ws")];
     const of = (workspaceId: string) =>
       Array.from({ length: 20 }, (_, i) => anEvent({ workspaceId, id: `ev_${i}`, timeMs: NOW_MS - i }));
@@ -116,7 +116,7 @@ describe.each(STORES)("usage events $name", ({ open }) => {
     await expectCounts(theirs, of(theirs));
   });
 
-  test("a key's last use is that of its latest event, to the minute, and only in its own workspace", async () => {
+  test("ingestion sets lastUsedAt to the minute of the latest event of the workspace", async () => {
     const { db } = opened;
     const [mine, theirs] = [aName("ws"), aName("ws")];
     for (const id of [mine, theirs]) await aKeyIn(id);

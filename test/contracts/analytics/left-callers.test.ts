@@ -77,7 +77,9 @@ async function askAndLeave(kind: Kind, rootKey: string, queries: number): Promis
 }
 
 describe.each(KINDS)("on %s", (kind) => {
-  test("queries end, those that wait too, and their places are free", { timeout: 60_000 }, async () => {
+  test("disconnecting clients cancels their running and queued queries and frees slots", {
+    timeout: 60_000,
+  }, async () => {
     await askAndLeave(kind, rootKey, QUERIES);
     const leftAt = performance.now();
     await waitFor("all to end", async () => (await RUNNING[kind]()) === 0, { deadlineMs: 10_000 });
@@ -86,7 +88,7 @@ describe.each(KINDS)("on %s", (kind) => {
     expect(await served.ask(kind, { rootKey, query: QUICK })).toEqual({ status: 200, rowsJson: '[{"n":60}]' });
   });
 
-  test("what ran is charged", { timeout: 60_000 }, async () => {
+  test("canceled analytics query is charged for its runtime", { timeout: 60_000 }, async () => {
     const hasty = await served.addWorkspace(`ws_2_${kind}`, { run_ms_per_hour: 5 });
     await store(`ws_2_${kind}`);
     await askAndLeave(kind, hasty, 1);
@@ -94,7 +96,7 @@ describe.each(KINDS)("on %s", (kind) => {
     await waitFor("the quota to be used up", refused);
   });
 
-  test("a client that only ends its direction gets its answer", { timeout: 60_000 }, async () => {
+  test("half-closed client gets its analytics response", { timeout: 60_000 }, async () => {
     const body = JSON.stringify({ query: SLOW });
     const head = ["POST /v2/analytics.getVerifications HTTP/1.1", "Host: a", "Content-Type: application/json"];
     head.push(`Authorization: Bearer ${rootKey}`, `Content-Length: ${Buffer.byteLength(body)}`, "Connection: close");

@@ -31,21 +31,21 @@ describe.each(EDGES)("counters $name", ({ open }) => {
   /** The remaining amount of a limit, by a check that consumes nothing. */
   const left = async (charge: LimitCharge) => (await consume({ ...charge, cost: 0 })).limits[0]?.remaining;
 
-  test("of a thousand concurrent requests a limit of a hundred admits exactly a hundred", async () => {
+  test("limit of 100 admits exactly 100 of 1,000 concurrent requests", async () => {
     const charge = aCharge({ limit: 100 });
     const consumed = await Promise.all(Array.from({ length: 1000 }, () => consume(charge)));
     expect(consumed.filter(({ passed }) => passed)).toHaveLength(100);
     expect(await left(charge)).toBe(0);
   });
 
-  test("two processes count on the same counter", async () => {
+  test("two processes share one counter", async () => {
     const another = (await opened.openAnother()).counters({ timeoutMs: 5_000 });
     const charge = aCharge({ limit: 50 });
     const calls = Array.from({ length: 100 }, (_, i) => (i % 2 ? counters : another).consume({ limits: [charge] }));
     expect((await Promise.all(calls)).filter(({ passed }) => passed)).toHaveLength(50);
   });
 
-  test("a request that passes reports what remains and when the window ends", async () => {
+  test("admitted request reports the remaining amount and the window end", async () => {
     const charge = aCharge({ limit: 10, cost: 3 });
     const { limits, nowMs, passed } = await consume(charge);
     expect(passed).toBe(true);
@@ -54,7 +54,7 @@ describe.each(EDGES)("counters $name", ({ open }) => {
     expect(limits).toEqual([{ passed: true, remaining: 7, resetMs: endMs }]);
   });
 
-  test("a refused request consumes nothing and reports when it could pass", async () => {
+  test("denied request consumes nothing and reports its retry time", async () => {
     const charge = aCharge({ limit: 5 });
     await consume({ ...charge, cost: 4 });
     const refused = await consume({ ...charge, cost: 2 });
@@ -64,7 +64,7 @@ describe.each(EDGES)("counters $name", ({ open }) => {
     expect((await consume(charge)).passed).toBe(true);
   });
 
-  test("a limit of 2^53 − 1 can be used to the last unit, and a check without cost passes it then", async () => {
+  test("limit of 2^53 − 1 can be exhausted and passes a check without cost", async () => {
     const charge = aCharge({ limit: Number.MAX_SAFE_INTEGER, cost: Number.MAX_SAFE_INTEGER - 1 });
     expect((await consume(charge)).limits[0]).toMatchObject({ passed: true, remaining: 1 });
     expect((await consume({ ...charge, cost: 2 })).passed).toBe(false);
@@ -73,7 +73,7 @@ describe.each(EDGES)("counters $name", ({ open }) => {
     expect((await consume({ ...charge, cost: 1 })).passed).toBe(false);
   });
 
-  test("two charges on one counter see each other's cost", async () => {
+  test("two charges of one counter in a request add up", async () => {
     const charge = aCharge({ limit: 10, cost: 6 });
     const both = await consume(charge, charge);
     expect(both.passed).toBe(false);
@@ -83,7 +83,7 @@ describe.each(EDGES)("counters $name", ({ open }) => {
     expect(await left(charge)).toBe(0);
   });
 
-  test("all limits are consumed or none", async () => {
+  test("limits of one request are charged atomically", async () => {
     const full = aCharge({ limit: 1 });
     const other = aCharge({ limit: 10, cost: 2 });
     await consume(full);
@@ -97,7 +97,7 @@ describe.each(EDGES)("counters $name", ({ open }) => {
     expect(await left(other)).toBe(10);
   });
 
-  test("many requests of two limits at once never admit more than either allows", async () => {
+  test("concurrent requests of two limits never exceed either limit", async () => {
     const narrow = aCharge({ limit: 20 });
     const wide = aCharge({ limit: 1000 });
     const consumed = await Promise.all(Array.from({ length: 200 }, () => consume(wide, narrow)));
@@ -107,7 +107,7 @@ describe.each(EDGES)("counters $name", ({ open }) => {
     expect(await left(narrow)).toBe(20 - admitted);
   });
 
-  test("a hundred limits of one request are all consumed or none", async () => {
+  test("100 limits of one request are charged atomically", async () => {
     const charges = Array.from({ length: 100 }, (_, i) => aCharge({ limit: i === 50 ? 1 : 10, cost: 1 }));
     expect((await consume(...charges)).passed).toBe(true);
     const refused = await consume(...charges);
@@ -116,27 +116,27 @@ describe.each(EDGES)("counters $name", ({ open }) => {
     expect(await left(charges[99] ?? aCharge())).toBe(9);
   });
 
-  test("a cost of 0 is a check that passes at exactly the limit", async () => {
+  test("cost of 0 is a check that passes at exactly the limit", async () => {
     const charge = aCharge({ limit: 2, cost: 2 });
     await consume(charge);
     expect(await consume({ ...charge, cost: 0 })).toMatchObject({ passed: true, limits: [{ remaining: 0 }] });
   });
 
-  test("a limit of 0 refuses for ever, and so does a cost above the limit", async () => {
+  test("limit of 0 and a cost above the limit are always denied", async () => {
     for (const charge of [aCharge({ limit: 0, cost: 0 }), aCharge({ limit: 5, cost: 6 })]) {
       const { limits } = await consume(charge);
       expect(limits).toMatchObject([{ passed: false, remaining: 0, retryAtMs: Number.POSITIVE_INFINITY }]);
     }
   });
 
-  test("a raised limit keeps the count, another duration has its own", async () => {
+  test("increased limit keeps its counter, and another duration starts a new one", async () => {
     const charge = aCharge({ limit: 5, cost: 5 });
     await consume(charge);
     expect(await left({ ...charge, limit: 8 })).toBe(3);
     expect(await left({ ...charge, durationMs: 2 * HOUR_MS })).toBe(5);
   });
 
-  test("workspaces, kinds, scopes and identifiers do not share counters, whatever they contain", async () => {
+  test("counters are separate per workspace, kind, scope and identifier", async () => {
     const charge = aCharge({ limit: 1, scope: { kind: "name", value: "a:b" }, identifier: "c{d}:e" });
     await consume(charge);
     const others = [
@@ -149,18 +149,18 @@ describe.each(EDGES)("counters $name", ({ open }) => {
     expect(await left(charge)).toBe(0);
   });
 
-  test("numbers near the end of exact integers stay exact", async () => {
+  test("counters stay exact near the maximum integer", async () => {
     const charge = aCharge({ limit: Number.MAX_SAFE_INTEGER, cost: 1_234_567_890_123_456 });
     await consume(charge);
     await consume({ ...charge, cost: 1 });
     expect(await left(charge)).toBe(Number.MAX_SAFE_INTEGER - 1_234_567_890_123_457);
   });
 
-  test("a request without limits passes", async () => {
+  test("request without limits passes", async () => {
     expect(await consume()).toMatchObject({ passed: true, limits: [] });
   });
 
-  test("a limit of local accuracy is decided together with strict ones, all or nothing", async () => {
+  test("local and strict limits of one request are decided atomically", async () => {
     const local = aCharge({ limit: 3, accuracy: "local" });
     const strict = aCharge({ limit: 1 });
     expect(await consume(local, strict)).toMatchObject({ passed: true, limits: [{ remaining: 2 }, { remaining: 0 }] });

@@ -36,7 +36,7 @@ describe.each(EDGES)("credits $name", ({ open }) => {
     ...charge,
   });
 
-  test("concurrent requests never spend more than was granted", async () => {
+  test("concurrent requests never spend more credits than granted", async () => {
     const ref = aKey();
     await load(ref, { rev: 1, granted: 100, spent: 10 });
     const outcomes = await Promise.all(Array.from({ length: 300 }, () => spend(ref)));
@@ -56,7 +56,7 @@ describe.each(EDGES)("credits $name", ({ open }) => {
     expect(await suspend(ref)).toEqual({ rev: granted, granted, spent: granted });
   });
 
-  test("a cost above the remaining credits is refused and spends nothing", async () => {
+  test("cost above the remaining credits is denied and spends nothing", async () => {
     const ref = aKey();
     await load(ref, { rev: 1, granted: 5, spent: 0 });
     expect(await spend(ref, 15)).toEqual({ status: "refused", remaining: 5 });
@@ -64,7 +64,7 @@ describe.each(EDGES)("credits $name", ({ open }) => {
     expect(await spend(ref, 0)).toEqual({ status: "spent", remaining: 0 });
   });
 
-  test("a limit that refuses spends no credits and reports what remains", async () => {
+  test("limit denial spends no credits and reports the remaining ones", async () => {
     const ref = aKey();
     await load(ref, { rev: 1, granted: 5, spent: 1 });
     const limit = aLimit({ limit: 1 });
@@ -73,7 +73,7 @@ describe.each(EDGES)("credits $name", ({ open }) => {
     expect(await read(ref)).toEqual({ rev: 1, granted: 5, spent: 2 });
   });
 
-  test("limits stay consumed when the credits refuse", async () => {
+  test("credit denial keeps the limits charged", async () => {
     const ref = aKey();
     await load(ref, { rev: 1, granted: 0, spent: 0 });
     const limit = aLimit({ limit: 3 });
@@ -82,7 +82,7 @@ describe.each(EDGES)("credits $name", ({ open }) => {
     expect(limits[0]?.remaining).toBe(2);
   });
 
-  test("a spender that finds no counter, or a closed one, requests that it is loaded", async () => {
+  test("spending from a missing or closed credit counter requests its loading", async () => {
     const ref = aKey();
     expect(await spend(ref)).toEqual({ status: "unknown" });
     expect(await spend(ref)).toEqual({ status: "unknown" });
@@ -97,7 +97,7 @@ describe.each(EDGES)("credits $name", ({ open }) => {
     expect(await asked(ref.workspaceId)).toEqual([ref]);
   });
 
-  test("suspending returns the exact counter each time, and undefined when there is none", async () => {
+  test("suspending a credit counter returns its exact value, or undefined if missing", async () => {
     const ref = aKey();
     expect(await suspend(ref)).toBeUndefined();
     expect(await read(ref)).toBeUndefined();
@@ -107,7 +107,7 @@ describe.each(EDGES)("credits $name", ({ open }) => {
     expect(await suspend(ref)).toEqual({ rev: 2, granted: 10, spent: 5 });
   });
 
-  test("loading the same rev reopens and keeps the greater spent", async () => {
+  test("loading the same credit revision reopens the counter and keeps the larger spent value", async () => {
     const ref = aKey();
     await load(ref, { rev: 1, granted: 10, spent: 4 });
     await suspend(ref);
@@ -117,7 +117,7 @@ describe.each(EDGES)("credits $name", ({ open }) => {
     expect(await spend(ref, 0)).toEqual({ status: "spent", remaining: 1 });
   });
 
-  test("a higher rev replaces, a lower one is refused", async () => {
+  test("higher credit revision replaces the counter, and a lower one is rejected", async () => {
     const ref = aKey();
     await load(ref, { rev: 1, granted: 10, spent: 4 });
     await load(ref, { rev: 2, granted: 20, spent: 0 });
@@ -126,7 +126,7 @@ describe.each(EDGES)("credits $name", ({ open }) => {
     expect(await read(ref)).toEqual({ rev: 2, granted: 20, spent: 0 });
   });
 
-  test("credits set while a pod spends: nothing is spent between closing and loading, and nothing is lost", async () => {
+  test("setting credits during spending loses nothing and spends nothing in between", async () => {
     const ref = aKey();
     await load(ref, { rev: 1, granted: 1_000, spent: 0 });
     const spending = Array.from({ length: 200 }, () => spend(ref));
@@ -141,7 +141,7 @@ describe.each(EDGES)("credits $name", ({ open }) => {
     expect((closed?.spent ?? 0) + (after?.spent ?? 0)).toBe(spentBefore);
   });
 
-  test("a counter that was spent from is dirty until exactly its number was written to Postgres", async () => {
+  test("spent credit counter is dirty until exactly its value is stored in Postgres", async () => {
     const ref = aKey();
     await load(ref, { rev: 1, granted: 10, spent: 0 });
     expect(await dirty(ref.workspaceId)).toEqual([]);
@@ -157,7 +157,7 @@ describe.each(EDGES)("credits $name", ({ open }) => {
     expect(await dirty(ref.workspaceId)).toEqual([]);
   });
 
-  test("a removed counter is gone, with its mark", async () => {
+  test("removed credit counter disappears with its dirty flag", async () => {
     const ref = aKey();
     await load(ref, { rev: 1, granted: 10, spent: 0 });
     await spend(ref);
@@ -166,7 +166,7 @@ describe.each(EDGES)("credits $name", ({ open }) => {
     expect(await dirty(ref.workspaceId)).toEqual([]);
   });
 
-  test("closing all counters stops every spender until each is loaded again", async () => {
+  test("closing all credit counters blocks spending until each is loaded again", async () => {
     const [ref, other] = [aKey(), aKey()];
     for (const each of [ref, other]) await load(each, { rev: 1, granted: 10, spent: 1 });
     await credits.closeAll();
@@ -176,7 +176,7 @@ describe.each(EDGES)("credits $name", ({ open }) => {
     expect(await spend(ref)).toEqual({ status: "spent", remaining: 4 });
   });
 
-  test("counters of several workspaces are loaded, read, closed and removed in one call", async () => {
+  test("credit counters of several workspaces are processed in one call", async () => {
     const refs = [aKey(), aKey(), aKey()];
     const [first, , third] = refs as [CreditRef, CreditRef, CreditRef];
     await credits.load([first, third].map((ref, i) => ({ ref, counter: { rev: 1, granted: 10 + i, spent: 0 } })));
@@ -191,7 +191,7 @@ describe.each(EDGES)("credits $name", ({ open }) => {
     expect(await credits.read(refs)).toEqual([undefined, undefined, undefined]);
   });
 
-  test("the workspaces with dirty counters are found, and a list that is cut off says that there are more", async () => {
+  test("workspaces with dirty credit counters are listed, with a flag if truncated", async () => {
     const [ref, idle] = [aKey(), aKey()];
     const keys = [ref, { ...ref, keyId: aName("key") }, { ...ref, keyId: aName("key") }];
     for (const each of [...keys, idle]) await load(each, { rev: 1, granted: 10, spent: 0 });

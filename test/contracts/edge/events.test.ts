@@ -15,7 +15,7 @@ describe.each(EDGES)("events $name", ({ open }) => {
   });
   afterAll(() => opened.close());
 
-  test("events that were added are taken once, unchanged, and by workspace", async () => {
+  test("event stream delivers events once, unchanged and by workspace", async () => {
     const workspaceId = aName("ws");
     const ratelimit: UsageEvent = {
       type: "ratelimit",
@@ -41,7 +41,7 @@ describe.each(EDGES)("events $name", ({ open }) => {
     expect(await takeAll(edge.events, [workspaceId, elsewhere.workspaceId])).toEqual([elsewhere]);
   });
 
-  test("events are sent without a flush within a short time", async () => {
+  test("event stream sends events soon without a flush", async () => {
     const event = anEvent({ workspaceId: aName("ws") });
     edge.sink.add(event);
     const taken = await waitFor("the event", async () => {
@@ -51,7 +51,7 @@ describe.each(EDGES)("events $name", ({ open }) => {
     expect(taken).toEqual([event]);
   });
 
-  test("thousands of events are taken in portions, none lost and none twice", async () => {
+  test("event stream delivers thousands of events in batches without loss or duplicates", async () => {
     const workspaceId = aName("ws");
     await edge.events.keepWithin([workspaceId], 64 * 1024 * 1024);
     const events = Array.from({ length: 2_345 }, () => anEvent({ workspaceId }));
@@ -67,7 +67,7 @@ describe.each(EDGES)("events $name", ({ open }) => {
     expect(edge.sink.dropped()).toBe(0);
   });
 
-  test("another reader takes other portions while one is being stored", async () => {
+  test("second event stream reader gets other batches during processing", async () => {
     const workspaceId = aName("ws");
     await edge.events.keepWithin([workspaceId], 64 * 1024 * 1024);
     const added = Array.from({ length: 4_000 }, () => anEvent({ workspaceId }).id);
@@ -87,7 +87,7 @@ describe.each(EDGES)("events $name", ({ open }) => {
     expect([...first, ...meanwhile, ...rest].sort()).toEqual(added.sort());
   });
 
-  test("look() reports the depth and the age of each stream", async () => {
+  test("event stream look() reports depth and age of each stream", async () => {
     const [full, empty] = [aName("ws"), aName("ws")];
     for (let i = 0; i < 10; i++) edge.sink.add(anEvent({ workspaceId: full }));
     await edge.sink.flush();
@@ -103,7 +103,7 @@ describe.each(EDGES)("events $name", ({ open }) => {
     expect((await edge.events.look([empty, full])).depths).toEqual([]);
   });
 
-  test("a portion whose handler failed is handed over again at once, and other workspaces are not affected", async () => {
+  test("failed event batch is redelivered immediately without delaying other workspaces", async () => {
     const [refused, other] = [aName("ws"), aName("ws")];
     const events = [anEvent({ workspaceId: refused }), anEvent({ workspaceId: refused })];
     const elsewhere = anEvent({ workspaceId: other });
@@ -118,7 +118,7 @@ describe.each(EDGES)("events $name", ({ open }) => {
     expect(await takeAll(edge.events, [refused])).toEqual([...events, later]);
   });
 
-  test("a portion that failed is delivered again as it was: the same events, the same id, and no others", async () => {
+  test("failed event batch is redelivered with the same events and id", async () => {
     const workspaceId = aName("ws");
     await edge.events.keepWithin([workspaceId], 64 * 1024 * 1024);
     const add = async (count: number) => {
@@ -154,7 +154,7 @@ describe.each(EDGES)("events $name", ({ open }) => {
     expect(new Set(deliveries.map(({ batchId }) => batchId)).size).toBe(deliveries.length - 2);
   });
 
-  test("events without room in their workspace are refused and counted, and those of another workspace are stored", async () => {
+  test("events above the workspace budget are dropped and counted, other workspaces unaffected", async () => {
     const [flooding, quiet] = [aName("ws"), aName("ws")];
     await edge.events.keepWithin([flooding, quiet], 1024 * 1024);
     const another = await opened.openAnother();

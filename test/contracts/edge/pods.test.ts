@@ -21,7 +21,7 @@ describe.each(EDGES)("reports of pods $name", ({ open }) => {
     stalenessMs: 12,
   });
 
-  test("the last report of each pod is listed", async () => {
+  test("pod reports list the last report of each pod", async () => {
     const report = aReport();
     await pods.report({ ...report, podId: "pod-2", stalenessMs: Number.POSITIVE_INFINITY });
     await pods.report(report);
@@ -35,7 +35,7 @@ describe.each(EDGES)("reports of pods $name", ({ open }) => {
     expect(await pods.list({ ...report, workspaceId: "ws_2" })).toEqual([]);
   });
 
-  test("the reports of several policies are listed together, in the order of the question", async () => {
+  test("pod reports of several policies are listed in request order", async () => {
     const [one, none, other] = [aReport(), aReport(), { ...aReport(), workspaceId: "ws_2" }];
     await pods.report(one);
     await pods.report({ ...other, podId: "pod-9" });
@@ -45,7 +45,7 @@ describe.each(EDGES)("reports of pods $name", ({ open }) => {
     expect(await pods.listEach([])).toEqual([]);
   });
 
-  test("a policy that a pod cannot enforce is reported in one bounded line until the pod can", async () => {
+  test("pod report describes an unsupported policy in one limited line", async () => {
     const report = { ...aReport(), generation: 0, version: 0 };
     await pods.report({ ...report, refused: { version: 8, reason: `format 2\n\u0000${"x".repeat(1000)}` } });
     const [told] = await pods.list(report);
@@ -56,7 +56,7 @@ describe.each(EDGES)("reports of pods $name", ({ open }) => {
     expect((await pods.list(report))[0]).not.toHaveProperty("refused");
   });
 
-  test("lists the port to which a gate forwards, and none for a gate that reports none", async () => {
+  test("pod report lists the upstream port of a gate if known", async () => {
     const report = aReport();
     await pods.report({ ...report, upstreamPort: 8080 });
     await pods.report({ ...report, podId: "pod-of-a-former-release" });
@@ -65,7 +65,7 @@ describe.each(EDGES)("reports of pods $name", ({ open }) => {
     expect(silent).not.toHaveProperty("upstreamPort");
   });
 
-  test("what a pod has refused by rule is listed with its release and region", async () => {
+  test("pod report lists rejections by rule with version and region", async () => {
     const report = aReport();
     const refusals = {
       sinceMs: 1_767_225_600_000,
@@ -80,7 +80,7 @@ describe.each(EDGES)("reports of pods $name", ({ open }) => {
     expect((await pods.list(report))[0]).not.toHaveProperty("refusals");
   });
 
-  test("a pod that removed its report is not listed any more", async () => {
+  test("removed pod report is no longer listed", async () => {
     const report = aReport();
     await pods.report(report);
     await pods.remove(report);

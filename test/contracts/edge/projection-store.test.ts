@@ -7,7 +7,7 @@ import { aName, EDGES, type OpenedEdge } from "./edges.ts";
 import { aWorkspace } from "./projected.ts";
 import { Recording } from "./recording.ts";
 
-describe.each(EDGES)("the store of the projection $name", ({ open }) => {
+describe.each(EDGES)("the projection store $name", ({ open }) => {
   let opened: OpenedEdge;
   let edge: Edge;
   let projectionId: string;
@@ -38,7 +38,7 @@ describe.each(EDGES)("the store of the projection $name", ({ open }) => {
     listener.told.splice(listener.told.indexOf(`heartbeat ${asOfMs}`), 1);
   };
 
-  test("a missing record is unknown until the projection is complete, an existing one is not", async () => {
+  test("missing record is unknown until the projection is complete", async () => {
     await write(1);
     expect(await edge.source.read([ws.ref("key", "none")])).toMatchObject({ usable: false });
     expect(await edge.source.read([ws.refs.key, ws.ref("key", "none")])).toMatchObject({ usable: false });
@@ -47,7 +47,7 @@ describe.each(EDGES)("the store of the projection $name", ({ open }) => {
     expect(await readOne(ws.ref("key", "none"))).toEqual({ state: "missing" });
   });
 
-  test("records are returned in the order of the request", async () => {
+  test("projection store returns records in request order", async () => {
     await write(3);
     await complete();
     const { key, role, workspace } = ws.refs;
@@ -56,7 +56,7 @@ describe.each(EDGES)("the store of the projection $name", ({ open }) => {
     expect(batch.usable && batch.records[0]).toMatchObject({ data: ws.role });
   });
 
-  test("an older version never replaces a newer one, the same one may be written again", async () => {
+  test("projection store never replaces a newer version and accepts an equal one", async () => {
     await write(7);
     await write(5, [{ ref: ws.refs.key, data: { ...ws.key, enabled: false } }]);
     expect(await readOne(ws.refs.key)).toMatchObject({ state: "found", version: 7, data: ws.key });
@@ -64,13 +64,13 @@ describe.each(EDGES)("the store of the projection $name", ({ open }) => {
     expect(await readOne(ws.refs.key)).toMatchObject({ version: 7, data: { name: "again" } });
   });
 
-  test("versions are compared as numbers", async () => {
+  test("projection store compares versions numerically", async () => {
     await write(9);
     await write(10, [{ ref: ws.refs.key, data: { ...ws.key, name: "ten" } }]);
     expect(await readOne(ws.refs.key)).toMatchObject({ version: 10, data: { name: "ten" } });
   });
 
-  test("a tombstone keeps a slow relay from bringing a record back", async () => {
+  test("tombstone prevents a slow relay from restoring a record", async () => {
     await write(1);
     await write(5, [{ ref: ws.refs.key, data: undefined }]);
     expect(await readOne(ws.refs.key)).toEqual({ state: "gone" });
@@ -80,7 +80,7 @@ describe.each(EDGES)("the store of the projection $name", ({ open }) => {
     expect(await readOne(ws.refs.key)).toMatchObject({ state: "found", version: 6 });
   });
 
-  test("overrides are stored one by one, and patterns never collide with an identifier that looks like them", async () => {
+  test("overrides are stored separately, and patterns never collide with identifiers", async () => {
     const namespaceId = aName("rlns");
     const override = (identifier: string) => ws.ref("override", overrideRecordId(namespaceId, identifier));
     const patterns = ws.ref("overridePatterns", namespaceId);
@@ -101,7 +101,7 @@ describe.each(EDGES)("the store of the projection $name", ({ open }) => {
     expect(await readOne(override("*"))).toMatchObject({ state: "found" });
   });
 
-  test("a new projection begins incomplete, and contains nothing of the previous one", async () => {
+  test("new projection starts incomplete and without previous records", async () => {
     await write(9);
     await complete();
     const before = projectionId;
@@ -119,7 +119,7 @@ describe.each(EDGES)("the store of the projection $name", ({ open }) => {
     expect(await readOne(ws.refs.key)).toEqual({ state: "missing" });
   });
 
-  test("beginning the same projection again changes nothing", async () => {
+  test("starting the same projection again changes nothing", async () => {
     await write(2);
     await complete();
     await edge.writer.begin(projectionId, [ws.workspaceId]);
@@ -138,7 +138,7 @@ describe.each(EDGES)("the store of the projection $name", ({ open }) => {
     expect(state).toMatchObject({ complete: true, head: ws.writes.length + 1, version: 41, runId: written.runId });
   });
 
-  test("a workspace that is created later needs no begin(), and is complete when the projection is", async () => {
+  test("workspace created later is complete with the projection without begin()", async () => {
     await complete();
     const later = aWorkspace();
     await write(3, later.writes);
@@ -149,11 +149,11 @@ describe.each(EDGES)("the store of the projection $name", ({ open }) => {
     expect(await readOne(empty.refs.key)).toEqual({ state: "missing" });
   });
 
-  test("a workspace of which nothing is projected is not usable", async () => {
+  test("workspace without a projection is unusable", async () => {
     expect(await edge.source.read([aWorkspace().refs.key])).toMatchObject({ usable: false });
   });
 
-  test("a feed reports the changes of its workspace in order, after they are readable; the central one reports all", async () => {
+  test("workspace and global change streams report changes in order after they are readable", async () => {
     const other = aWorkspace();
     const own = new Recording();
     const central = new Recording();
@@ -178,7 +178,7 @@ describe.each(EDGES)("the store of the projection $name", ({ open }) => {
     await Promise.all(following.map((each) => each.close()));
   });
 
-  test("a listener is reset when a new projection begins, and gets nothing after closing", async () => {
+  test("change listener is reset by a new projection and silent after closing", async () => {
     const listener = new Recording();
     const following = await edge.stream.follow({ workspaceId: ws.workspaceId }, listener);
     projectionId = aName("prj");
@@ -192,7 +192,7 @@ describe.each(EDGES)("the store of the projection $name", ({ open }) => {
     expect(listener.told).toHaveLength(2);
   });
 
-  test("a new listener gets the time of the last heartbeat at once", async () => {
+  test("new change listener gets the last heartbeat time immediately", async () => {
     await edge.writer.heartbeat(projectionId, 4711, [ws.workspaceId]);
     const listener = new Recording();
     const following = await edge.stream.follow({ workspaceId: ws.workspaceId }, listener);
@@ -200,7 +200,7 @@ describe.each(EDGES)("the store of the projection $name", ({ open }) => {
     await following.close();
   });
 
-  test("the central feed names lagging workspaces; the feed of each has its own time", async () => {
+  test("global change stream names lagging workspaces, and each has its own time", async () => {
     const [late, prompt] = [ws, aWorkspace()];
     const listeners = { central: new Recording(), late: new Recording(), prompt: new Recording() };
     const following = [
@@ -220,7 +220,7 @@ describe.each(EDGES)("the store of the projection $name", ({ open }) => {
     await Promise.all(following.map((each) => each.close()));
   });
 
-  test("the estimate of the store's clock is known, and not behind it", async () => {
+  test("Redis clock estimate is available and not behind", async () => {
     const following = await edge.stream.follow("central", new Recording());
     const before = await edge.writer.nowMs();
     const told = edge.stream.storeNowMs() ?? 0;

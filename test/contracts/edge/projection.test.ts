@@ -54,7 +54,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
   const find = () => projection.findKey(ws.workspaceId, ws.hash);
   const peek = () => cachedKey(projection, ws.workspaceId, ws.hash);
 
-  test("a key is returned with everything that it refers to, and is then cached", async () => {
+  test("cached projection returns a key with its references and caches them", async () => {
     expect(peek()).toBeUndefined();
     const found = await find();
     expect(found).toMatchObject({
@@ -75,7 +75,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(cachedKey(projection, "ws_other", ws.hash)).toBeUndefined();
   });
 
-  test("a hundred concurrent lookups cause one read", async () => {
+  test("cached projection reads once for 100 concurrent lookups", async () => {
     await Promise.all(Array.from({ length: 100 }, find));
     expect(source.reads).toBe(2);
   });
@@ -107,7 +107,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     },
     { name: "its API, which is gone", ref: () => ws.refs.api, data: () => undefined, view: { api: undefined } },
     { name: "its role, which is gone", ref: () => ws.refs.role, data: () => undefined, view: { roles: [] } },
-  ])("a change of $name is in force once it was reported", async ({ ref, data, view }) => {
+  ])("reported change of $name is in effect immediately", async ({ ref, data, view }) => {
     await find();
     await change(ref(), data());
     expect(peek()).toBeUndefined();
@@ -115,7 +115,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(peek()).toMatchObject(view);
   });
 
-  test("a deleted key is absent, and a new one is found", async () => {
+  test("deleted key is absent and a new key is found after a change", async () => {
     await find();
     await change(ws.refs.key, undefined);
     expect(await find()).toEqual({ status: "absent" });
@@ -126,14 +126,14 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(await find()).toMatchObject({ status: "found" });
   });
 
-  test("a role that is missing makes the key unusable, never a key without the role", async () => {
+  test("key with a missing role is unusable rather than without the role", async () => {
     await write([{ ref: ws.refs.key, data: { ...ws.key, roleIds: ["role_unheard_of"] } }]);
     await follow();
     expect(await find()).toMatchObject({ status: "unusable" });
     expect(peek()).toBeUndefined();
   });
 
-  test("a record that cannot be read makes the key unusable, not absent", async () => {
+  test("key with an unreadable record is unusable rather than absent", async () => {
     await write([{ ref: ws.refs.key, data: { ...ws.key, enabled: "perhaps" } }]);
     await follow();
     expect(await find()).toMatchObject({ status: "unusable" });
@@ -141,7 +141,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     await waitFor("the key to be readable", async () => (await find()).status === "found");
   });
 
-  test("a record that is read while its change arrives is used once and not cached", async () => {
+  test("record read during its change is used once and not cached", async () => {
     const release = source.hold();
     const before = find();
     await waitFor("the reading to begin", () => source.responses === 1);
@@ -153,7 +153,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(await find()).toMatchObject({ value: { key: { name: "new" } } });
   });
 
-  test("a role that is read while its change arrives is not cached in any view", async () => {
+  test("role read during its change is not cached in any key view", async () => {
     const first = await projection.findKey(ws.workspaceId, "warm");
     expect(first.status).toBe("absent");
     const release = source.hold();
@@ -168,7 +168,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(await find()).toMatchObject({ value: { permissions: ["orders.read"] } });
   });
 
-  test("an absence that is read while the key is created is not cached", async () => {
+  test("absence read during key creation is not cached", async () => {
     await change(ws.refs.key, undefined);
     const release = source.hold();
     const before = find();
@@ -179,7 +179,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(await find()).toMatchObject({ status: "found" });
   });
 
-  test("an own write is dropped at once, and a read in flight is not cached", async () => {
+  test("local write invalidates the cache, and a pending read is not cached", async () => {
     await find();
     const release = source.hold();
     projection.drop([ws.refs.key]);
@@ -192,7 +192,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(peek()).toBeUndefined();
   });
 
-  test("after forgetAll() earlier data is not used again, not even while the source is unusable", async () => {
+  test("forgetAll() discards cached data even while the source is unavailable", async () => {
     await find();
     await projection.findKey(ws.workspaceId, "unknown");
     let told = 0;
@@ -211,26 +211,23 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(peek()).toBeDefined();
   });
 
-  test.each([1, 2])(
-    "reading %i of a key is used once and not kept when everything is forgotten during it",
-    async (which) => {
-      let release = which === 1 ? source.hold() : undefined;
-      const before = find();
-      await waitFor("the first reading", () => source.reads === 1);
-      if (which === 2) {
-        release = source.hold();
-        await waitFor("the second reading", () => source.reads === 2);
-      }
-      projection.forgetAll();
-      release?.();
-      expect(await before).toMatchObject({ status: "found" });
-      source.isBroken = true;
-      expect(peek()).toBeUndefined();
-      expect(await find()).toEqual({ status: "unusable", reason: "broken" });
-    },
-  );
+  test.each([1, 2])("record read %i of a key during forgetAll() is used once and not cached", async (which) => {
+    let release = which === 1 ? source.hold() : undefined;
+    const before = find();
+    await waitFor("the first reading", () => source.reads === 1);
+    if (which === 2) {
+      release = source.hold();
+      await waitFor("the second reading", () => source.reads === 2);
+    }
+    projection.forgetAll();
+    release?.();
+    expect(await before).toMatchObject({ status: "found" });
+    source.isBroken = true;
+    expect(peek()).toBeUndefined();
+    expect(await find()).toEqual({ status: "unusable", reason: "broken" });
+  });
 
-  test("after a new projection has begun everything is read again, and until it is complete known keys are served as stale", async () => {
+  test("new projection reloads all records and serves cached keys as stale until complete", async () => {
     await find();
     await projection.findKey(ws.workspaceId, "unknown");
     const reset = new Promise<void>((resolve) => {
@@ -252,7 +249,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(await projection.findKey(ws.workspaceId, "unknown")).toEqual({ status: "absent" });
   });
 
-  test("a source that is not usable keeps known keys in force and returns nothing for unknown ones", async () => {
+  test("unavailable source keeps cached keys valid and returns nothing for others", async () => {
     await find();
     source.isBroken = true;
     expect(await find()).toMatchObject({ status: "found" });
@@ -261,7 +258,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(await find()).toEqual({ status: "unusable", reason: "broken" });
   });
 
-  test("cached absence is not used when the feed is behind", async () => {
+  test("cached absence is ignored when the change stream lags", async () => {
     await follow({ negativeStalenessMs: 0 });
     await projection.findKey(ws.workspaceId, "unknown");
     await waitFor("some staleness", () => projection.stalenessMs() > 0);
@@ -272,7 +269,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(await projection.findKey(ws.workspaceId, "unknown")).toMatchObject({ status: "unusable" });
   });
 
-  test("beyond its bound the cache is bypassed, and used only when the source is unreachable", async () => {
+  test("cache beyond its staleness bound is used only when the source is unreachable", async () => {
     await follow({ bypassAfterMs: 0 });
     await find();
     await waitFor("some staleness", () => projection.stalenessMs() > 0);
@@ -285,7 +282,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(await find()).toMatchObject({ status: "found", stale: true });
   });
 
-  test("staleness is the age of the last heartbeat that arrived", async () => {
+  test("staleness is the age of the last received heartbeat", async () => {
     const asOfMs = await edge.writer.nowMs();
     await edge.writer.heartbeat(projectionId, asOfMs - 5_000, [ws.workspaceId]);
     await edge.writer.heartbeat(projectionId, asOfMs, [ws.workspaceId]);
@@ -294,7 +291,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(projection.stalenessMs()).toBeGreaterThanOrEqual(nowMs - asOfMs - 1);
   });
 
-  test("a heartbeat from the future is refused and counted", async () => {
+  test("heartbeat from the future is rejected and counted", async () => {
     const asOfMs = await edge.writer.nowMs();
     await edge.writer.heartbeat(projectionId, asOfMs + 3_600_000, [ws.workspaceId]);
     await waitFor("the refusal", () => projection.refused().heartbeat === 1);
@@ -304,7 +301,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     await waitFor("its age", () => projection.stalenessMs() > laterMs);
   });
 
-  test("the override of an identifier is its own, else the best pattern", async () => {
+  test("exact override of an identifier precedes the best pattern", async () => {
     const namespaceId = aName("rlns");
     const anOverride = (identifier: string, limit: number) => ({
       id: `rlor_${limit}`,
@@ -329,7 +326,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(await limitOf("premium_1")).toBe("absent");
   });
 
-  test("namespaces are found by id and by name, policies by id", async () => {
+  test("namespaces are found by id and name, and policies by id", async () => {
     const namespaceId = aName("rlns");
     await change(ws.ref("namespace", namespaceId), { id: namespaceId, name: "public", deleted: false });
     expect(await projection.findNamespace(ws.workspaceId, namespaceId)).toMatchObject({ value: { name: "public" } });
@@ -342,7 +339,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(await projection.findNamespaceByName(ws.workspaceId, name)).toEqual({ status: "absent" });
   });
 
-  test("caches hold at most their bound, and an evicted record is read again", async () => {
+  test("cache stays within its limit and reloads evicted records", async () => {
     await follow({ views: 2, records: 6, absences: 2 });
     const hashes = Array.from({ length: 8 }, () => aName("hash"));
     await write(hashes.map((hash) => ({ ref: ws.ref("key", hash), data: { ...ws.key, name: hash } })));

@@ -26,7 +26,7 @@ const aCharge = (): LimitCharge => ({
 describe("counting and events when Redis fails", () => {
   const own = useOwnEdge();
 
-  test("calls to a Redis that does not answer fail in time, and what it executes afterwards is not counted", async () => {
+  test("counter call to a hanging Redis times out and is not counted later", async () => {
     const counters = own.edge.counters({ timeoutMs: 50, extraPoll: true });
     const charge = aCharge();
     await counters.consume({ limits: [charge] });
@@ -43,7 +43,7 @@ describe("counting and events when Redis fails", () => {
     expect(limits[0]?.remaining).toBe(9);
   });
 
-  test("a reply that arrived while the process was busy is read, and Redis does not count as unreachable", async () => {
+  test("reply that arrives while the process is busy does not mark Redis unavailable", async () => {
     const counters = own.edge.counters({ timeoutMs: 50, extraPoll: true });
     const charge = aCharge();
     for (let round = 0; round < 5; round++) {
@@ -54,7 +54,7 @@ describe("counting and events when Redis fails", () => {
     }
   });
 
-  test("an edge whose Redis does not answer can still be closed", async () => {
+  test("edge with a hanging Redis can be closed", async () => {
     const stuck = await openRedisEdge({ url: own.redis.url, clientName: "stuck" });
     const counters = stuck.counters({ timeoutMs: 50 });
     await counters.consume({ limits: [{ ...aCharge(), accuracy: "local" }] });
@@ -69,7 +69,7 @@ describe("counting and events when Redis fails", () => {
     }
   });
 
-  test("a consuming call whose connection is lost is not sent again", async () => {
+  test("counter call is not repeated after a lost connection", async () => {
     const counters = own.edge.counters({ timeoutMs: 5_000 });
     const charge = aCharge();
     await counters.consume({ limits: [charge] });
@@ -84,7 +84,7 @@ describe("counting and events when Redis fails", () => {
     expect(consumed.limits[0]?.remaining).toBe(9);
   });
 
-  test("a server that has lost its scripts gets them again", async () => {
+  test("missing Lua scripts are loaded again", async () => {
     const counters = own.edge.counters({ timeoutMs: 1_000 });
     await own.raw.script("FLUSH");
     expect(await counters.consume({ limits: [aCharge()] })).toMatchObject({ passed: true });
@@ -93,7 +93,7 @@ describe("counting and events when Redis fails", () => {
     expect(await own.edge.source.read([own.ws.refs.key])).toMatchObject({ records: [{ version: 4 }] });
   });
 
-  test("a caller over its limit costs no round trip until it could pass, and it does after forgetDenials()", async () => {
+  test("cached denial costs no Redis call until it could pass or forgetDenials()", async () => {
     const counters = own.edge.counters({ timeoutMs: 1_000 });
     const charge = { ...aCharge(), limit: 1 };
     await counters.consume({ limits: [charge] });
@@ -111,7 +111,7 @@ describe("counting and events when Redis fails", () => {
     expect(await calls()).toBe(before + 2);
   });
 
-  test("strict limits start at zero after a loss of Redis: a window admits its limit once more, and no more", async () => {
+  test("strict limits restart at zero after Redis data loss and admit one more window", async () => {
     const counters = own.edge.counters({ timeoutMs: 1_000 });
     const charge = { ...aCharge(), limit: 3 };
     const admitted = async () => {
@@ -125,7 +125,7 @@ describe("counting and events when Redis fails", () => {
     expect([await admitted(), await admitted()]).toEqual([3, 0]);
   });
 
-  test("the credits of all workspaces are closed in one pass over the store", async () => {
+  test("closing the credits of all workspaces takes one pass over Redis", async () => {
     const refs = Array.from({ length: 5 }, () => ({ workspaceId: aName("ws"), keyId: aName("key") }));
     await own.edge.credits.load(refs.map((ref) => ({ ref, counter: { rev: 1, granted: 5, spent: 0 } })));
     expect(await own.raw.dbsize()).toBeLessThan(2_000);
@@ -137,7 +137,7 @@ describe("counting and events when Redis fails", () => {
     }
   });
 
-  test("local limits are synced between processes, and what went over is measured", async () => {
+  test("local limits sync between processes and measure over-admission", async () => {
     const another = await openRedisEdge({ url: own.redis.url, clientName: "faults-2" });
     const [first, second] = [own.edge, another].map((each) => each.counters({ timeoutMs: 1_000 }));
     if (first === undefined || second === undefined) throw new Error("two were made");
@@ -155,7 +155,7 @@ describe("counting and events when Redis fails", () => {
     await another.close();
   });
 
-  test("a user limited to the keys of one workspace can do everything that a sidecar does, and nothing else", async () => {
+  test("Redis user of one workspace has exactly the access that a gate needs", async () => {
     const { workspaceId } = own.ws;
     const user = `u${workspaceId}`;
     const may = ["+@read", "+@write", "+@connection", "+@scripting", "+time", "+info"];
@@ -188,13 +188,13 @@ describe("counting and events when Redis fails", () => {
     await confined.close();
   });
 
-  test("the eviction policy is reported", async () => {
+  test("Redis eviction policy is reported", async () => {
     await own.raw.config("SET", "maxmemory-policy", "noeviction");
     expect(await own.edge.info()).toMatchObject({ evictionPolicy: "noeviction" });
   });
 });
 
-test("forged credits on a cluster are not reported as credits, also when a limit refuses first", async () => {
+test("forged credits on Redis Cluster are never reported as credits", async () => {
   const redis = await startOwnRedis({ cluster: true, args: ["--cluster-announce-ip", "127.0.0.1"] });
   const raw = new Redis(redis.url);
   const opened = await openOn(`${redis.url}?cluster=true`, "ps", redis.stop);

@@ -10,10 +10,10 @@ import { anEvent, takeAll } from "./an-event.ts";
 import { aName } from "./edges.ts";
 import { useOwnEdge } from "./own-edge.ts";
 
-describe("events over a Redis that others write to, and that becomes unreachable", () => {
+describe("event streams in a hostile or unreachable Redis", () => {
   const own = useOwnEdge();
 
-  test("events of a dead reader are handed over again, and those of a failed handler too", async () => {
+  test("events of crashed readers and failed handlers are redelivered", async () => {
     const workspaceId = aName("ws");
     const event = anEvent({ workspaceId });
     own.edge.sink.add(event);
@@ -31,7 +31,7 @@ describe("events over a Redis that others write to, and that becomes unreachable
     client.disconnect();
   });
 
-  test("what dead readers left is claimed portion by portion, and never mixed with another's or with new events", async () => {
+  test("pending events of crashed readers are claimed batch by batch without mixing", async () => {
     const workspaceId = aName("ws");
     const client = connectRedis({ url: own.redis.url, clientName: "other" });
     await waitFor("the connection", () => client.status === "ready");
@@ -69,7 +69,7 @@ describe("events over a Redis that others write to, and that becomes unreachable
     client.disconnect();
   });
 
-  test("a portion whose reply was lost on the way is read again before any other", async () => {
+  test("batch whose reply was lost is read again first", async () => {
     const workspaceId = aName("ws");
     const stream = own.keys.events(workspaceId);
     const client = connectRedis({ url: own.redis.url, clientName: "lossy" });
@@ -95,7 +95,7 @@ describe("events over a Redis that others write to, and that becomes unreachable
     client.disconnect();
   });
 
-  test("an entry that is not an event of its workspace is skipped, and does not stop the others", async () => {
+  test("entry that is not an event of its workspace is skipped", async () => {
     const workspaceId = aName("ws");
     const stream = own.keys.events(workspaceId);
     await own.raw.xadd(stream, "*", "e", "not json");
@@ -112,7 +112,7 @@ describe("events over a Redis that others write to, and that becomes unreachable
     expect(await own.raw.xlen(stream)).toBe(0);
   });
 
-  test("events wait while Redis is unreachable, up to a bound, and are dropped and counted beyond it", async () => {
+  test("events are buffered during a Redis outage and dropped and counted above the limit", async () => {
     const workspaceId = aName("ws");
     await own.redis.kill("SIGKILL");
     for (let i = 0; i < 10_050; i++) own.edge.sink.add(anEvent({ workspaceId }));
@@ -132,7 +132,7 @@ describe("events over a Redis that others write to, and that becomes unreachable
   test.each([
     { size: "a small batch", count: 1, entries: 1 },
     { size: "a batch that no script is given", count: 60, entries: 2 },
-  ])("$size takes its room, and is refused and counted where there is none", async ({ count, entries }) => {
+  ])("$size reserves its event budget, or is dropped and counted without space", async ({ count, entries }) => {
     const workspaceId = aName("ws");
     const [stream, room] = [own.keys.events(workspaceId), own.keys.eventsQuota(workspaceId)];
     const add = async () => {
@@ -164,7 +164,7 @@ describe("events over a Redis that others write to, and that becomes unreachable
     expect(await takeAll(own.edge.events, [workspaceId])).toHaveLength(3 * count);
   });
 
-  test("readers that close or were killed leave the group, and those that hold entries stay", async () => {
+  test("closed and killed readers leave the consumer group unless they hold entries", async () => {
     const workspaceId = aName("ws");
     const stream = own.keys.events(workspaceId);
     const readers = async () => ((await own.raw.xinfo("CONSUMERS", stream, "ingest")) as unknown[]).length;
@@ -199,7 +199,7 @@ describe("events over a Redis that others write to, and that becomes unreachable
     client.disconnect();
   });
 
-  test("one process at a time shares out the room, and another one takes over from it", async () => {
+  test("one process at a time distributes the event budget, with failover", async () => {
     const workspaceId = aName("ws");
     const other = await openRedisEdge({ url: own.redis.url, clientName: "other" });
     expect(await own.edge.events.keepWithin([workspaceId], 1_000_000)).toBeDefined();
@@ -211,7 +211,7 @@ describe("events over a Redis that others write to, and that becomes unreachable
     await other.close();
   });
 
-  test("the stream of a writer that ignores its room is trimmed, an invalid room is replaced, and the others keep theirs", async () => {
+  test("stream above its budget is trimmed, and an invalid budget is replaced", async () => {
     const [honest, hostile] = [aName("ws"), aName("ws")];
     const TOTAL = 4 * 1024 * 1024;
     const keep = () => own.edge.events.keepWithin([honest, hostile], TOTAL);
@@ -236,7 +236,7 @@ describe("events over a Redis that others write to, and that becomes unreachable
     expect(own.edge.sink.dropped()).toBe(0);
   });
 
-  test("a large key that is not a stream does not affect the room of others", async () => {
+  test("large key of another type does not affect the event budget of others", async () => {
     const [honest, hostile] = [aName("ws"), aName("ws")];
     await own.raw.set(own.keys.events(hostile), "x".repeat(8 * 1024 * 1024));
     for (let i = 0; i < 100; i++) await own.raw.xadd(own.keys.events(honest), "*", "e", "x".repeat(30_000));
@@ -248,7 +248,7 @@ describe("events over a Redis that others write to, and that becomes unreachable
 
   const makeList = (workspaceId: string) => own.raw.lpush(own.keys.eventsQuota(workspaceId), "1");
 
-  test("the room is in the slot of the stream", () => {
+  test("event budget key is in the slot of its stream", () => {
     for (const keys of [new RedisKeys(), new RedisKeys("a:b")]) {
       expect(keySlot(keys.eventsQuota("ws_1"))).toBe(keySlot(keys.events("ws_1")));
     }

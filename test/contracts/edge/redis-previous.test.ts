@@ -51,13 +51,13 @@ describe.each([{ cluster: false }, { cluster: true }])(
     });
     const allow = (id: string) => raw.hset(keys.mark(ws.workspaceId), "previousId", id);
 
-    test("uses none of its records before the mark allows it", async () => {
+    test("new projection ignores records of the previous one until permitted", async () => {
       expect(await state(ws.refs.key)).toBe(INCOMPLETE);
       await allow(aName("prj_other"));
       expect(await state(ws.refs.key)).toBe(INCOMPLETE);
     });
 
-    test("then uses its found and gone records; its own records come first, and missing is never absent", async () => {
+    test("new projection falls back to found and deleted records of the previous one", async () => {
       await allow(previousId);
       expect([await state(ws.refs.key), await state(ws.refs.role)]).toEqual(["found", "gone"]);
       const { key, role, api } = ws.refs;
@@ -72,7 +72,7 @@ describe.each([{ cluster: false }, { cluster: true }])(
       });
     });
 
-    test("serves keys that were not cached, as fresh ones, and says nothing about unknown ones", async () => {
+    test("new projection serves uncached keys from the previous one as fresh", async () => {
       await allow(previousId);
       await edge.writer.write({
         projectionId,
@@ -88,7 +88,7 @@ describe.each([{ cluster: false }, { cluster: true }])(
       await projection.close();
     });
 
-    test("its mark allows it, if requested, from the first heartbeat on that concerns this workspace", async () => {
+    test("new projection permits the fallback from the first relevant heartbeat on", async () => {
       const [completed, later, last] = [previousId, aName("prj_b"), aName("prj_c")];
       const beat = async (id: string, lagging = new Map<string, number>()) =>
         edge.writer.heartbeat(id, await edge.writer.nowMs(), [ws.workspaceId], lagging);
@@ -108,7 +108,7 @@ describe.each([{ cluster: false }, { cluster: true }])(
       expect(await state(ws.refs.key)).toBe(INCOMPLETE);
     });
 
-    test("a lagging workspace does not delay the others, and is not delayed by them", async () => {
+    test("lagging workspace and others permit the fallback independently", async () => {
       const other = aWorkspace();
       const [both, later] = [[ws.workspaceId, other.workspaceId], aName("prj_b")];
       await edge.writer.begin(previousId, both);
@@ -123,14 +123,14 @@ describe.each([{ cluster: false }, { cluster: true }])(
       ]);
     });
 
-    test("a heartbeat from before the store went back makes nothing in it look fresher", async () => {
+    test("heartbeat from before a Redis rollback does not freshen the previous projection", async () => {
       for (let i = 0; i < 3; i++) await edge.writer.heartbeat(projectionId, 1000 + i, [ws.workspaceId]);
       await raw.hset(keys.mark(GLOBAL), { head: 1, asOfMs: 500 });
       await expect(edge.writer.heartbeat(projectionId, 2000, [ws.workspaceId])).rejects.toThrow("gone back in time");
       expect((await edge.writer.state()).asOfMs).toBe(500);
     });
 
-    test("and is no longer read once the new one is complete", async () => {
+    test("previous projection is unused after the new one is complete", async () => {
       await allow(previousId);
       await edge.writer.complete(projectionId, [ws.workspaceId]);
       expect([await state(ws.refs.key), await state(ws.refs.role), await state(ws.refs.api)]).toEqual([

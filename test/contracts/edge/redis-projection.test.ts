@@ -13,7 +13,7 @@ import { GatedSource, Recording } from "./recording.ts";
 describe("a projection whose Redis fails", () => {
   const own = useOwnEdge();
 
-  test("entries are numbered without a gap, on the feed of each workspace and on the central one", async () => {
+  test("change stream entries are numbered without gaps per workspace and globally", async () => {
     const other = aWorkspace();
     const all = [own.ws, other].map(({ workspaceId, refs }) => {
       const write = (version: number) =>
@@ -37,7 +37,7 @@ describe("a projection whose Redis fails", () => {
     }
   });
 
-  test("heartbeats are kept for a quarter of an hour, which is as long as a reader can use them", async () => {
+  test("heartbeats are kept for 15 minutes, the longest useful time for a reader", async () => {
     const { workspaceId } = own.ws;
     const [mark, history] = [own.keys.mark(workspaceId), own.keys.history(workspaceId)];
     await own.raw.del(history);
@@ -57,7 +57,7 @@ describe("a projection whose Redis fails", () => {
     expect((await own.history(workspaceId)).length).toBe(103);
   });
 
-  test("as many changes are kept as there may be, and a reader that misses one that is not forgets everything", async () => {
+  test("change stream keeps its maximum length, and a lagging reader discards its cache", async () => {
     const { workspaceId, writes } = own.ws;
     const writer = new RedisRecordWriter(own.raw, own.keys, { changesMax: 20 });
     const listener = new Recording();
@@ -73,7 +73,7 @@ describe("a projection whose Redis fails", () => {
     await following.close();
   });
 
-  test("more changes than the stream holds are all reported in order, by a connected reader and by one that comes back", async () => {
+  test("reader gets more changes than the stream holds in order, even after a reconnect", async () => {
     const { workspaceId } = own.ws;
     const listener = new Recording();
     const following = await own.edge.stream.follow({ workspaceId }, listener);
@@ -109,7 +109,7 @@ describe("a projection whose Redis fails", () => {
     await following.close();
   });
 
-  test("a reader whose Redis user may not read the history forgets what it has, and goes on", async () => {
+  test("reader without permission for the stream history discards its cache and continues", async () => {
     const { workspaceId, writes } = own.ws;
     await own.raw.call("ACL", "SETUSER", "former", "on", ">x", "+@all", "~*:mark:*", "~*:changes:*");
     const url = own.redis.url.replace("//", "//former:x@");
@@ -124,7 +124,7 @@ describe("a projection whose Redis fails", () => {
     await edge.close();
   });
 
-  test("a gap in the change stream drops everything", async () => {
+  test("gap in the change stream discards the cache", async () => {
     const listener = new Recording();
     const following = await own.edge.stream.follow({ workspaceId: own.ws.workspaceId }, listener);
     await own.raw.hincrby(own.keys.mark(own.ws.workspaceId), "head", 3);
@@ -134,7 +134,7 @@ describe("a projection whose Redis fails", () => {
     await following.close();
   });
 
-  test("a workspace that lags on the central feed is as stale as its own time says, and only its cache is bypassed", async () => {
+  test("workspace lagging on the global stream has its own staleness and cache bypass", async () => {
     const other = aWorkspace();
     await own.edge.writer.write({ projectionId: own.projectionId, version: 2, writes: other.writes });
     const source = new GatedSource(own.edge.source);
@@ -178,7 +178,7 @@ describe("a projection whose Redis fails", () => {
     await central.close();
   });
 
-  test("an unreadable heartbeat is ignored, and everything else continues", async () => {
+  test("unreadable heartbeat is ignored", async () => {
     const listener = new Recording();
     const following = await own.edge.stream.follow("central", listener);
     const t = String(await own.edge.writer.nowMs());
@@ -197,7 +197,7 @@ describe("a projection whose Redis fails", () => {
     await following.close();
   });
 
-  test("a listener that failed is reset, and gets later changes", async () => {
+  test("failed change listener is reset and gets later changes", async () => {
     const told: string[] = [];
     let fails = true;
     const following = await own.edge.stream.follow(
@@ -222,7 +222,7 @@ describe("a projection whose Redis fails", () => {
     await following.close();
   });
 
-  test("after a lost connection the missed changes are reported, and nothing is dropped", async () => {
+  test("reader gets missed changes after a reconnect without discarding its cache", async () => {
     const listener = new Recording();
     const following = await own.edge.stream.follow({ workspaceId: own.ws.workspaceId }, listener);
     await own.raw.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
@@ -233,7 +233,7 @@ describe("a projection whose Redis fails", () => {
     await following.close();
   });
 
-  test("an emptied Redis is not usable, then a new projection drops everything, and a writer of the old one gets ProjectionChanged", async () => {
+  test("empty Redis is unusable until a new projection, which rejects old writers", async () => {
     const projection = await own.openProjection();
     expect(await projection.findKey(own.ws.workspaceId, own.ws.hash)).toMatchObject({ status: "found" });
     await own.raw.flushall();
@@ -254,7 +254,7 @@ describe("a projection whose Redis fails", () => {
     await projection.close();
   });
 
-  test("a workspace that has lost its mark is projected again, not treated as a new one", async () => {
+  test("workspace that lost its state is projected again instead of treated as new", async () => {
     await own.raw.del(own.keys.mark(own.ws.workspaceId));
     expect(await own.edge.source.read([own.ws.refs.key])).toMatchObject({ usable: false });
     const { workspaceId } = own.ws;
@@ -275,7 +275,7 @@ describe("a projection whose Redis fails", () => {
     expect(await own.edge.writer.state()).toMatchObject({ projectionId, complete: true });
   });
 
-  test("a Redis restarted from an old snapshot is distrusted until a new projection", async () => {
+  test("Redis restarted from an old snapshot is treated as rolled back until a new projection", async () => {
     const projection = await own.openProjection();
     await projection.findKey(own.ws.workspaceId, own.ws.hash);
     const { runId } = await own.edge.writer.state();
@@ -322,7 +322,7 @@ describe("a projection whose Redis fails", () => {
     await projection.close();
   });
 
-  test("a projection that is opened while Redis is unreachable starts when it is back", async () => {
+  test("projection opened while Redis is unreachable starts after recovery", async () => {
     await own.edge.close();
     const before = own.redis.pid;
     await own.redis.kill("SIGKILL");
@@ -351,7 +351,7 @@ describe("a projection whose Redis fails", () => {
     await projection.close();
   });
 
-  test("tombstones of keys expire after a day, those of referred records are kept until nothing refers to them", async () => {
+  test("key tombstones expire after a day, others when nothing refers to them", async () => {
     const { key, role } = own.ws.refs;
     await own.edge.writer.write({
       projectionId: own.projectionId,
@@ -375,7 +375,7 @@ describe("a projection whose Redis fails", () => {
     expect(await own.raw.pttl(own.keys.record(key).key)).toBe(-1);
   });
 
-  test("tombstones of overrides are removed when a day has passed and something else is written", async () => {
+  test("override tombstones are removed by the first write after a day", async () => {
     const override = (identifier: string) => own.ws.ref("override", `rlns_1/${identifier}`);
     const { key, field } = own.keys.record(override("old"));
     const tombstones = ["old", "young"].map((identifier) => ({ ref: override(identifier), data: undefined }));

@@ -28,7 +28,7 @@ describe("a projection that is tampered with", () => {
     { name: "without a version", put: (key: string) => own.raw.set(key, `${own.projectionId} 1e400 {}`) },
     { name: "that is half of one", put: (key: string) => own.raw.set(key, `${own.projectionId} 1 {"id":`) },
     { name: "of 100 MB", put: (key: string) => own.raw.setrange(key, 100 * 1024 * 1024, "x") },
-  ])("a record $name affects no other record, and never counts as absent", async ({ put }) => {
+  ])("tampered record $name affects no other record and never counts as absent", async ({ put }) => {
     const { key, role, api } = own.ws.refs;
     await put(place(key));
     const before = await sentBytes();
@@ -41,7 +41,7 @@ describe("a projection that is tampered with", () => {
     await projection.close();
   });
 
-  test("overrides of the wrong type, or of 100 MB, affect no other record", async () => {
+  test("override hash of wrong type or 100 MB affects no other record", async () => {
     await writeOverrides("a", "b");
     const key = place(override("a"));
     await own.raw.set("big", "");
@@ -61,38 +61,35 @@ describe("a projection that is tampered with", () => {
     { name: "whose head is no number", put: (mark: string) => own.raw.hset(mark, "head", "1e400") },
     { name: "without a head", put: (mark: string) => own.raw.hdel(mark, "head") },
     { name: "whose projection id is none", put: (mark: string) => own.raw.hset(mark, "projectionId", "a b") },
-  ])(
-    "a mark $name makes nothing usable, is counted, and following continues when it is valid again",
-    async ({ put }) => {
-      const projection = await own.openProjection();
-      await projection.findKey(own.ws.workspaceId, own.ws.hash);
-      const listener = new Recording();
-      const following = await own.edge.stream.follow({ workspaceId: own.ws.workspaceId }, listener);
-      const mark = own.keys.mark(own.ws.workspaceId);
-      const intact = await own.raw.hgetall(mark);
-      await put(mark);
-      expect(await own.edge.source.read([own.ws.refs.role])).toMatchObject({ usable: false, refused: "mark" });
-      expect(await projection.findKey(own.ws.workspaceId, "unknown")).toMatchObject({ status: "unusable" });
-      expect(projection.refused().mark).toBe(1);
-      expect(projection.sourceState()).toMatchObject({ usable: false });
-      expect(await projection.findKey(own.ws.workspaceId, own.ws.hash)).toMatchObject({ status: "found" });
-      // A follower reads the mark again when it connects.
-      await own.raw.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
-      await waitFor("the follower to meet it", () => listener.told.includes("refused mark"));
-      await own.raw.del(mark);
-      await own.raw.hset(mark, intact);
-      await own.connected();
-      await own.edge.writer.write({ projectionId: own.projectionId, version: 2, writes: own.ws.writes.slice(-1) });
-      await waitFor("the change", () => listener.told.includes(`key ${own.ws.workspaceId} ${own.ws.hash}`));
-      expect(listener.resets()).toEqual([]);
-      await own.beat();
-      await waitFor("the source to be usable", () => projection.sourceState().usable);
-      await following.close();
-      await projection.close();
-    },
-  );
+  ])("tampered state $name makes data unusable until it is valid again", async ({ put }) => {
+    const projection = await own.openProjection();
+    await projection.findKey(own.ws.workspaceId, own.ws.hash);
+    const listener = new Recording();
+    const following = await own.edge.stream.follow({ workspaceId: own.ws.workspaceId }, listener);
+    const mark = own.keys.mark(own.ws.workspaceId);
+    const intact = await own.raw.hgetall(mark);
+    await put(mark);
+    expect(await own.edge.source.read([own.ws.refs.role])).toMatchObject({ usable: false, refused: "mark" });
+    expect(await projection.findKey(own.ws.workspaceId, "unknown")).toMatchObject({ status: "unusable" });
+    expect(projection.refused().mark).toBe(1);
+    expect(projection.sourceState()).toMatchObject({ usable: false });
+    expect(await projection.findKey(own.ws.workspaceId, own.ws.hash)).toMatchObject({ status: "found" });
+    // A follower reads the mark again when it connects.
+    await own.raw.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+    await waitFor("the follower to meet it", () => listener.told.includes("refused mark"));
+    await own.raw.del(mark);
+    await own.raw.hset(mark, intact);
+    await own.connected();
+    await own.edge.writer.write({ projectionId: own.projectionId, version: 2, writes: own.ws.writes.slice(-1) });
+    await waitFor("the change", () => listener.told.includes(`key ${own.ws.workspaceId} ${own.ws.hash}`));
+    expect(listener.resets()).toEqual([]);
+    await own.beat();
+    await waitFor("the source to be usable", () => projection.sourceState().usable);
+    await following.close();
+    await projection.close();
+  });
 
-  test("a stream of the wrong type is reported, and followed again when it is valid", async () => {
+  test("change stream of the wrong type is reported and followed again when valid", async () => {
     const listener = new Recording();
     const following = await own.edge.stream.follow({ workspaceId: own.ws.workspaceId }, listener);
     const stream = own.keys.changes(own.ws.workspaceId);
@@ -111,7 +108,7 @@ describe("a projection that is tampered with", () => {
     { name: "a kind that is none", fields: { k: "heart beat", t: "5" } },
     { name: "another projection", fields: { p: "prj_forged", n: "7", k: "key", i: "x" } },
     { name: "NULs", fields: { k: "\0", i: "\0", n: "\0" } },
-  ])("an entry with $name causes at most one reset, and later changes are reported", async ({ fields }) => {
+  ])("stream entry with $name causes at most one reset, and later changes arrive", async ({ fields }) => {
     const listener = new Recording();
     const following = await own.edge.stream.follow({ workspaceId: own.ws.workspaceId }, listener);
     const stream = own.keys.changes(own.ws.workspaceId);
@@ -131,7 +128,7 @@ describe("a projection that is tampered with", () => {
     await following.close();
   });
 
-  test("an entry of a kind of a later release is skipped without a reset", async () => {
+  test("stream entry kind of a newer version is skipped without a reset", async () => {
     const listener = new Recording();
     const following = await own.edge.stream.follow({ workspaceId: own.ws.workspaceId }, listener);
     await own.append(own.ws.workspaceId, { k: "certificate", i: "cert_1" });
@@ -141,7 +138,7 @@ describe("a projection that is tampered with", () => {
     await following.close();
   });
 
-  test("one workspace whose head goes back is distrusted until another projection begins; others are not affected", async () => {
+  test("rollback of one workspace is contained until its next projection", async () => {
     const other = aWorkspace();
     await own.edge.writer.write({ projectionId: own.projectionId, version: 2, writes: other.writes });
     const projection = await own.openProjection();
@@ -178,7 +175,7 @@ describe("a projection that is tampered with", () => {
     await projection.close();
   });
 
-  test("a follower whose position was trimmed forgets everything", async () => {
+  test("reader whose position was trimmed discards its cache", async () => {
     const listener = new Recording();
     const following = await own.edge.stream.follow({ workspaceId: own.ws.workspaceId }, listener);
     const stream = own.keys.changes(own.ws.workspaceId);

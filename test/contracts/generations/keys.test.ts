@@ -105,29 +105,32 @@ const STORY: Story = {
   },
 };
 
-test.each(mixtures(Object.keys(STORY).length))("a key, told by %s %s %s %s %s %s %s %s", async (...by) => {
-  const always = { keyId: "<id>", meta: { of: "<unique>" }, permissions: ["<unique>.read"] };
-  expect(await tell(t, STORY, by)).toEqual({
-    created: ["key", "keyId"],
-    "seen when it is new": {
-      ...always,
-      name: "<unique>",
-      enabled: true,
-      credits: { remaining: 9, refill: REFILL },
-      limit: LIMIT,
-      externalId: "<unique>",
-    },
-    changed: 200,
-    "seen when it is changed": {
-      ...always,
-      enabled: false,
-      credits: { remaining: 9 },
-      limit: { limit: 2, duration: 1000 },
-      externalId: "<unique>.2",
-    },
-    "given credits": 12,
-    "whose secret it is": "<id>",
-    deleted: 200,
-    "gone afterwards": 404,
-  });
-});
+test.each(mixtures(Object.keys(STORY).length))(
+  "v1 and v2 agree on a key changed by %s %s %s %s %s %s %s %s",
+  async (...by) => {
+    const always = { keyId: "<id>", meta: { of: "<unique>" }, permissions: ["<unique>.read"] };
+    expect(await tell(t, STORY, by)).toEqual({
+      created: ["key", "keyId"],
+      "seen when it is new": {
+        ...always,
+        name: "<unique>",
+        enabled: true,
+        credits: { remaining: 9, refill: REFILL },
+        limit: LIMIT,
+        externalId: "<unique>",
+      },
+      changed: 200,
+      "seen when it is changed": {
+        ...always,
+        enabled: false,
+        credits: { remaining: 9 },
+        limit: { limit: 2, duration: 1000 },
+        externalId: "<unique>.2",
+      },
+      "given credits": 12,
+      "whose secret it is": "<id>",
+      deleted: 200,
+      "gone afterwards": 404,
+    });
+  },
+);

@@ -49,7 +49,7 @@ const storyOf = (noun: "permission" | "role"): Story => {
 
 describe.each(["permission", "role"] as const)("a %s", (noun) => {
   const story = storyOf(noun);
-  test.each(mixtures(Object.keys(story).length))("told by %s %s %s %s %s %s", async (...by) => {
+  test.each(mixtures(Object.keys(story).length))("v1 and v2 agree on changes by %s %s %s %s %s %s", async (...by) => {
     const shown = {
       id: "<id>",
       name: "<unique>",

@@ -52,13 +52,16 @@ const STORY: Story = {
   "over the limit": verify(),
 };
 
-test.each(mixtures(Object.keys(STORY).length))("a verification, told by %s %s %s %s %s %s %s", async (...by) => {
-  expect(await tell(t, STORY, by)).toEqual({
-    first: [true, "VALID", 3],
-    "without the permission": [false, "INSUFFICIENT_PERMISSIONS", "–"],
-    "too dear": [false, "USAGE_EXCEEDED", 2],
-    "the last credits": [true, "VALID", 1],
-    "no credit left": [false, "USAGE_EXCEEDED", 0],
-    "over the limit": [false, "RATE_LIMITED", 0],
-  });
-});
+test.each(mixtures(Object.keys(STORY).length))(
+  "v1 and v2 agree on a verification by %s %s %s %s %s %s %s",
+  async (...by) => {
+    expect(await tell(t, STORY, by)).toEqual({
+      first: [true, "VALID", 3],
+      "without the permission": [false, "INSUFFICIENT_PERMISSIONS", "–"],
+      "too dear": [false, "USAGE_EXCEEDED", 2],
+      "the last credits": [true, "VALID", 1],
+      "no credit left": [false, "USAGE_EXCEEDED", 0],
+      "over the limit": [false, "RATE_LIMITED", 0],
+    });
+  },
+);

@@ -125,14 +125,14 @@ function withUnknown(value: unknown): unknown {
   return { ...Object.fromEntries(members), ofALaterRelease: { deep: [1, { deeper: null }] } };
 }
 
-test("a record of each kind is made here, with all its members", () => {
+test("record fixtures cover each kind with all members", () => {
   expect(Object.keys(records).sort()).toEqual([...FROZEN_KINDS].sort());
   for (const kind of FROZEN_KINDS) expect(records[kind as FrozenKind].length, kind).toBeGreaterThan(0);
 });
 
-if (process.env.FREEZE_RECORDS === "1") test("the records of this release are written", () => freeze(records));
+if (process.env.FREEZE_RECORDS === "1") test("record fixtures of this version are written", () => freeze(records));
 
-test("the records of this release are kept for the next ones", () => {
+test("record fixtures of this version are kept for later versions", () => {
   const message = `test/contracts/records has nothing of ${THIS_RELEASE}: run npm run freeze:records and commit what it writes`;
   expect(isFrozen(THIS_RELEASE), message).toBe(true);
 });
@@ -144,20 +144,20 @@ const cases = frozenReleases().flatMap((release) =>
 describe.each(cases)("$kind of $release", ({ release, kind }) => {
   const frozen = readFrozenRecords(release, kind);
 
-  test("is read by this release as it was written", () => {
+  test("stored record is read unchanged by this version", () => {
     expect(frozen.length).toBeGreaterThan(0);
     for (const record of frozen) expect(complete(kind, record)).toMatchObject(record);
   });
 
-  test("is read by this release also with added members of a later one, at every level", () => {
+  test("stored record with unknown members is read by this version", () => {
     for (const record of frozen) expect(complete(kind, withUnknown(record))).toMatchObject(record);
   });
 
-  test("of a later format is refused by this release", () => {
+  test("record of a newer format is rejected by this version", () => {
     for (const record of frozen) expect(() => complete(kind, { ...record, formatVersion: 99 })).toThrow(/format 99/);
   });
 
-  test("is accepted by its readers, and so is what this release writes", () => {
+  test("stored record and current output are accepted by its readers", () => {
     const validate = new Ajv({ strict: false }).compile(readFrozenSchema(release, kind));
     for (const record of [...frozen, ...records[kind]]) {
       expect(validate(record), JSON.stringify(validate.errors)).toBe(true);
@@ -180,7 +180,7 @@ const OPTIONAL: Readonly<Partial<Record<FrozenKind, readonly string[]>>> = {
 };
 
 describe.each(FROZEN_KINDS.map((kind) => ({ kind: kind as FrozenKind })))("a missing member of a $kind", ({ kind }) => {
-  test("has its default, or makes the record unreadable", () => {
+  test("record with a missing member uses its default or is unreadable", () => {
     const defaults = DEFAULTS[kind] ?? {};
     const whole = records[kind].reduce((most, one) =>
       Object.keys(one).length > Object.keys(most).length ? one : most,
@@ -195,7 +195,7 @@ describe.each(FROZEN_KINDS.map((kind) => ({ kind: kind as FrozenKind })))("a mis
   });
 });
 
-test.each(frozenReleases())("what an operator of %s sets is accepted", async (release) => {
+test.each(frozenReleases())("policy set by an operator of version %s is accepted", async (release) => {
   const apiId = (await t.data("apis.createApi", { name: "of another release" })).apiId;
   for (const [i, record] of readFrozenRecords(release, "policy").entries()) {
     const { policy } = record as { policy: Json };

@@ -16,7 +16,7 @@ const record = (onCounterFailure: CompiledPolicy["onCounterFailure"]) => ({
   policy: aPolicy({ onCounterFailure }),
 });
 
-test("a limit that is divided by the pods is refused by readers of 0.1.0, which would not divide it", () => {
+test("limit divided by pods is rejected by version 0.1.0 readers", () => {
   const reads = new Ajv({ strict: false }).compile(readFrozenSchema("0.1.0", "policy"));
   expect([reads(record("Local")), reads(record("Deny"))]).toEqual([true, true]);
   expect(reads(record("LocalShare"))).toBe(false);

@@ -5,13 +5,13 @@ import { runSteps, type Shell, type Step } from "./page.ts";
 const json = (commands: string, text: string): Step => ({ commands, shown: { language: "json", text } });
 const shell = (): Shell => ({ variables: {}, printed: "" });
 
-test("a block that prints something else than its page shows is noticed", async () => {
+test("page runner detects a block whose output differs from the page", async () => {
   const [ran] = await runSteps([json(`echo '{"data":{"valid":false}}'`, '{ "data": { "valid": true } }\n')], shell());
   expect(ran?.printed).toBe('{\n  "data": { "valid": false }\n}\n');
   expect(ran?.printed).not.toBe(ran?.shown);
 });
 
-test("of a text those lines count that the page shows", async () => {
+test("page runner checks the output lines that the page shows", async () => {
   const step = {
     commands: "printf 'root  key_1  now\\nother\\n'",
     shown: { language: "text", text: "root key_… now\nno\n" },
@@ -19,7 +19,7 @@ test("of a text those lines count that the page shows", async () => {
   expect(await runSteps([step], shell())).toMatchObject([{ printed: "root key_… now\n(not printed: no)\n" }]);
 });
 
-test("a value that ends in … is what was printed last", async () => {
+test("page runner replaces a value ending in … by the last output", async () => {
   const steps = [
     { commands: "echo first acme_1abc acme_2\n", shown: undefined },
     { commands: "export KEY=acme_…   # of the answer\nexport URL=http://here\n", shown: undefined },
@@ -32,13 +32,13 @@ test("a value that ends in … is what was printed last", async () => {
   );
 });
 
-test("a command that fails fails the page", async () => {
+test("page runner fails a page whose command fails", async () => {
   await expect(runSteps([{ commands: "echo before\nfalse\necho after", shown: undefined }], shell())).rejects.toThrow(
     "false",
   );
 });
 
-test("ids, keys and times of an answer are masked, and nothing else", () => {
+test("page runner masks only ids, keys and times", () => {
   const nowMs = 1_700_000_000_000;
   const response = {
     keyId: "key_iF4wrqAXIPSesam4",
@@ -60,7 +60,7 @@ test("ids, keys and times of an answer are masked, and nothing else", () => {
   });
 });
 
-test("an answer is written so that it reads back, what fits on one line", () => {
+test("page runner formats short responses on one line, readable back", () => {
   const value = { data: { list: [{ a: 1 }, "x".repeat(120), {}], none: null }, meta: {} };
   expect(JSON.parse(responseText(value))).toEqual(value);
   expect(responseText({ data: { a: [1, "b"] } })).toBe('{\n  "data": { "a": [1, "b"] }\n}\n');

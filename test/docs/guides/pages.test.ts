@@ -62,7 +62,7 @@ async function call<Data>(procedure: string, body: unknown): Promise<Data> {
   return answer.data;
 }
 
-test("the first page leads from make dev to a key that is taken back", async () => {
+test("first API guide leads from make dev to a revoked key", async () => {
   if (first === undefined) throw new Error("there is no first page");
   const [start, ...steps] = first.steps;
   expect(start?.commands).toBe("make dev\n");
@@ -70,7 +70,7 @@ test("the first page leads from make dev to a key that is taken back", async () 
   await follow(first, steps, { variables, printed: dev.stdout() });
 });
 
-test.each(others)("$name: each command does what the page says, with the permissions that it names", async (page) => {
+test.each(others)("guide $name: each command works with the documented permissions", async (page) => {
   const { apiId } = await call<{ apiId: string }>("apis.createApi", { name: page.name });
   const made = await call<{ rootKey: string }>("admin.createRootKey", {
     name: page.name,
@@ -99,7 +99,7 @@ function mayAnswer(procedure: string, status: string, kind: string): boolean {
   return new RegExp(`\\b${kind}\\b`).test(JSON.stringify(shared) ?? "");
 }
 
-test.each([first, ...others])("$name: each refusal in its tables is one that the calls of the page may get", (page) => {
+test.each([first, ...others])("guide $name: each documented error can occur", (page) => {
   const text = page?.text ?? "";
   const procedures = [...text.matchAll(/(?:\bcall |`|\/v2\/)([a-z]+\.[a-z][A-Za-z]+)\b/g)].map(([, name = ""]) => name);
   const cells = [...text.matchAll(/^\| `([^`|]+)`(?: [^|]*)? \|/gm)].map(([, cell = ""]) => cell);

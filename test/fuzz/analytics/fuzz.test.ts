@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { fuzzAnalytics } from "./fuzz.ts";
 
-test("random queries are answered as ClickHouse does, or refused as what they are", { timeout: 240_000 }, async () => {
+test("random analytics queries agree with ClickHouse or are rejected", { timeout: 240_000 }, async () => {
   const { found, answered, compared, refused } = await fuzzAnalytics({ seed: "1", queriesMax: 200, seconds: 180 });
   expect(found).toEqual([]);
   // Neither all right nor all wrong: else the grammar has lost its use.

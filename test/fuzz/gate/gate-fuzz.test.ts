@@ -20,7 +20,7 @@ const SECONDS = 15;
 /** Starting three processes, and making a finding small, takes minutes on a busy machine. */
 const TIMEOUT_MS = 600_000;
 
-test(`${SECONDS} s of cases with a fixed seed find nothing`, { timeout: TIMEOUT_MS }, async () => {
+test(`gate fuzzer with a fixed seed finds nothing in ${SECONDS} s`, { timeout: TIMEOUT_MS }, async () => {
   const report = await fuzzGate({ seed: SEED, seconds: SECONDS });
   expect(report.findings).toEqual([]);
   // Proves that the cases reached the apps.
@@ -28,20 +28,20 @@ test(`${SECONDS} s of cases with a fixed seed find nothing`, { timeout: TIMEOUT_
   expect(report.seen).toBeGreaterThan(30);
 });
 
-describe("earlier findings stay fixed", () => {
+describe("former findings stay fixed", () => {
   let world: World;
   beforeAll(async () => {
     world = await openWorld();
   }, TIMEOUT_MS);
   afterAll(() => world?.close());
 
-  test.each(readdirSync(CORPUS))("%s", async (name) => {
+  test.each(readdirSync(CORPUS))("former gate fuzzing finding stays fixed: %s", async (name) => {
     const played: Case & { requests?: Case["requests"] } = JSON.parse(readFileSync(join(CORPUS, name), "utf8"));
     expect(await complaintAbout(world, { ...played, requests: played.requests })).toBeUndefined();
   });
 });
 
-test("a gate that lets everything through is detected, with a case that reproduces it", {
+test("gate fuzzer detects a gate that admits everything and reproduces the case", {
   timeout: TIMEOUT_MS,
 }, async () => {
   const openGate: OpenGate = async (app) => {
@@ -56,7 +56,7 @@ test("a gate that lets everything through is detected, with a case that reproduc
   expect(findings).toMatchObject([{ isReproduced: true }]);
 });
 
-test("a seed makes the same cases on every machine", () => {
+test("gate fuzzer generates equal cases from one seed on every machine", () => {
   // The second is over HTTP/2.
   for (const number of [6, 7]) {
     expect(makeCase(SEED, number)).toEqual(makeCase(SEED, number));

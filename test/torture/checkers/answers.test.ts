@@ -8,25 +8,28 @@ const faults = [anInternalError("stop-redis", 10, 12)];
 const count = (...asks: AskEntry[]) => checkResponses(aCase({ asks, faults })).length;
 const after = 12 + MEND_MS / 1000;
 
-test.each(["unavailable", "none"] as const)("%s is allowed only during a fault and shortly after it", (response) => {
-  expect(count(anAsk(9, response))).toBe(1);
-  expect(count(anAsk(11, response))).toBe(0);
-  expect(count(anAsk(after - 1, response))).toBe(0);
-  expect(count(anAsk(after + 1, response))).toBe(1);
-  // Sent before the fault, answered during it.
-  expect(count(anAsk(9, response, { answeredMs: anAsk(10, response).sentMs }))).toBe(0);
-});
+test.each(["unavailable", "none"] as const)(
+  "response %s is allowed only during a fault and shortly after",
+  (response) => {
+    expect(count(anAsk(9, response))).toBe(1);
+    expect(count(anAsk(11, response))).toBe(0);
+    expect(count(anAsk(after - 1, response))).toBe(0);
+    expect(count(anAsk(after + 1, response))).toBe(1);
+    // Sent before the fault, answered during it.
+    expect(count(anAsk(9, response, { answeredMs: anAsk(10, response).sentMs }))).toBe(0);
+  },
+);
 
-test("a fault that a tenant causes for itself excuses no reply to another", () => {
+test("tenant's own fault excuses no response to another tenant", () => {
   const asks = [anAsk(11, "unavailable")];
   expect(checkResponses(aCase({ asks, faults: [anInternalError("attack", 10, 12)] }))).toHaveLength(1);
 });
 
-test("a reply that no procedure has is never allowed", () => {
+test("undocumented response is never allowed", () => {
   expect(count(anAsk(11, "odd"))).toBe(1);
 });
 
-test("some counted requests may fail because of a slow store, and one in twenty of many", () => {
+test("few counted requests may fail because of a slow Redis", () => {
   const counted = (times: number, response: AskEntry["response"]) =>
     Array.from({ length: times }, (_, n) => anAsk(n / 1000, response, { keyKind: "limited" }));
   expect(count(...counted(10, "unavailable"))).toBe(0);
@@ -35,7 +38,7 @@ test("some counted requests may fail because of a slow store, and one in twenty 
   expect(count(...counted(900, "valid"), ...counted(100, "unavailable"))).toBe(100);
 });
 
-test("the calm time is what no fault or its recovery touches, between the first and the last verification", () => {
+test("calm time excludes faults and recovery and lies between verifications", () => {
   const asks = [anAsk(0, "valid"), anAsk(after + 5, "valid", { answeredMs: anAsk(after + 5, "valid").sentMs })];
   expect(calmMs(aCase({ asks, faults }))).toBe(15_000);
   expect(
@@ -46,7 +49,7 @@ test("the calm time is what no fault or its recovery touches, between the first 
   expect(calmMs(aCase({}))).toBe(0);
 });
 
-test("the slowest recovery is measured from the end of the last fault", () => {
+test("slowest recovery is measured from the end of the last fault", () => {
   const asks = [anAsk(11, "none"), anAsk(15, "unavailable"), anAsk(20, "valid")];
   expect(slowestMendMs(aCase({ asks, faults }))).toBe(3000);
 });

@@ -10,7 +10,7 @@ test.each([
   { outcome: "unknown", rows: 1, violations: 0 },
   { outcome: "unknown", rows: 2, violations: 1 },
   { outcome: "refused", rows: 1, violations: 1 },
-] as const)("$outcome with $rows rows: $violations", ({ outcome, rows, violations }) => {
+] as const)("audit checker for $outcome with $rows rows: $violations", ({ outcome, rows, violations }) => {
   const entries = [aChange(1, { kind: "disable" }, { outcome }), aGrant(2, 5, { outcome })] as const;
   for (const entry of entries) {
     const audit = rows === 0 ? [] : [{ id: entry.id, event: "key.update", count: rows }];
@@ -19,7 +19,7 @@ test.each([
   }
 });
 
-test("roles and permissions have events of their own", () => {
+test("audit checker has separate events for roles and permissions", () => {
   const entries = [
     aChange(1, { kind: "permit" }, { subject: "role" }),
     aChange(2, { kind: "forbid" }, { subject: "role" }),
@@ -35,7 +35,7 @@ test("roles and permissions have events of their own", () => {
   expect(checkAudit(aCase({ changes: entries }, { audit: audit.slice(1) }))).toHaveLength(1);
 });
 
-test("a row of another event does not count, and neither does one of a call that was not sent", () => {
+test("audit checker ignores rows of other events and unsent calls", () => {
   const forbidden = aChange(1, { kind: "forbid" });
   const audit = [
     { id: forbidden.id, event: "key.update", count: 1 },

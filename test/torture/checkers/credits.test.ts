@@ -16,24 +16,24 @@ function count(
   return checkCredits(aCase({ asks, grants, faults }, { credits })).length;
 }
 
-test("all credits may be spent, but no more", () => {
+test("credit checker permits spending exactly all credits", () => {
   expect(count(spend(CREDITS), 0)).toBe(0);
   expect(count(spend(CREDITS + 1), 0)).toBe(1);
 });
 
-test("the remaining credits agree with the spent ones", () => {
+test("credit checker compares remaining and spent credits", () => {
   expect(count(spend(10), CREDITS - 10)).toBe(0);
   expect(count(spend(10), CREDITS - 9)).toBe(1);
   expect(count(spend(10), CREDITS - 11)).toBe(1);
   expect(count(spend(10), undefined)).toBe(1);
 });
 
-test("a request without a decision may have spent credits", () => {
+test("credit checker counts requests without a decision as possibly spent", () => {
   const asks = [...spend(10), ...spend(2, "unavailable"), ...spend(1, "none")];
   expect([count(asks, CREDITS - 10), count(asks, CREDITS - 13), count(asks, CREDITS - 14)]).toEqual([0, 0, 1]);
 });
 
-test("no reply says that none are left while there are some", () => {
+test("credit checker rejects an exhausted response while credits remain", () => {
   const late = spend(1, "exhausted", 50);
   expect(count([...spend(CREDITS), ...late], 0)).toBe(0);
   expect(count([...spend(CREDITS - 1), ...late], 1)).toBe(1);
@@ -44,7 +44,7 @@ test("no reply says that none are left while there are some", () => {
   expect(count([...spend(CREDITS), ...late], 5, { grants: grants(50) })).toBe(0);
 });
 
-test("a grant counts when it was acknowledged; without a reply it may count", () => {
+test("credit checker counts acknowledged grants and may count unanswered ones", () => {
   const grants = [aGrant(1, 50), aGrant(2, 7, { outcome: "unknown" }), aGrant(3, 900, { outcome: "refused" })];
   expect(count(spend(10), CREDITS + 40, { grants })).toBe(0);
   expect(count(spend(10), CREDITS + 47, { grants })).toBe(0);
@@ -52,14 +52,14 @@ test("a grant counts when it was acknowledged; without a reply it may count", ()
   expect(count(spend(10), CREDITS + 39, { grants })).toBe(1);
 });
 
-test("a loss of Redis forgets what was spent in the seconds before it, and no more", () => {
+test("credit checker forgives only recent spending after Redis data loss", () => {
   const faults = [anInternalError("flush-redis", 20, 20)];
   const [early, late] = [spend(10, "valid", 5), spend(10, "valid", 18)];
   expect(count([...early, ...late], CREDITS - 10, { faults })).toBe(0);
   expect(count([...early, ...late], CREDITS - 9, { faults })).toBe(1);
 });
 
-test("spending that could not be written while Postgres was down is lost with it", () => {
+test("credit checker forgives unwritten spending during a Postgres outage", () => {
   const faults = [anInternalError("abort-postgres", 8, 12), anInternalError("restart-redis-empty", 14, 15)];
   expect(count(spend(10, "valid", 7), CREDITS, { faults })).toBe(0);
   expect(count(spend(10, "valid", 3), CREDITS, { faults })).toBe(1);

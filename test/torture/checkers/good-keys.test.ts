@@ -5,37 +5,37 @@ import { checkGoodKeys } from "./good-keys.ts";
 const count = (recorded: Parameters<typeof aCase>[0]) => checkGoodKeys(aCase(recorded)).length;
 
 test.each(["refused", "forbidden", "limited", "exhausted"] as const)(
-  "a key that was good all the while: %s",
+  "good key checker rejects a response to a good key: %s",
   (response) => {
     expect(count({ changes: [created(0)], samples: [aSample(5, 1)], asks: [anAsk(6, response)] })).toBe(1);
   },
 );
 
-test("a process that reports nothing may not have the key yet; the one that made it has", () => {
+test("good key checker requires the key at its creator and reporting processes", () => {
   const asks = [anAsk(1, "refused"), anAsk(1, "refused", { process: "api-1" })];
   expect(count({ changes: [created(0)], asks })).toBe(1);
 });
 
-test("a key that is good again: refused while that may be unknown, not afterwards", () => {
+test("good key checker permits rejections of a restored key only while unknown", () => {
   const changes = [created(0), aChange(10, { kind: "disable" }), aChange(12, { kind: "enable" })];
   const samples = [aSample(11, 0.5), aSample(14, 1)];
   expect(count({ changes, samples, asks: [anAsk(13, "refused")] })).toBe(0);
   expect(count({ changes, samples, asks: [anAsk(14.5, "refused")] })).toBe(1);
 });
 
-test("a key without the permission is forbidden the guarded path, and no other", () => {
+test("good key checker permits forbidden responses only on the guarded path", () => {
   const changes = [created(0), aChange(10, { kind: "forbid" })];
   const samples = [aSample(14, 1)];
   const asks = [anAsk(15, "forbidden", { needs: "own" }), anAsk(15, "forbidden")];
   expect(count({ changes, samples, asks })).toBe(1);
 });
 
-test("a change without a reply may have happened", () => {
+test("good key checker treats an unanswered change as possible", () => {
   const changes = [created(0), aChange(10, { kind: "disable" }, { outcome: "unknown" })];
   expect(count({ changes, samples: [aSample(14, 1)], asks: [anAsk(15, "refused")] })).toBe(0);
 });
 
-test("limited keys may be limited, and credited ones exhausted, but not the other way round", () => {
+test("good key checker permits limited or exhausted responses by key type", () => {
   const asks = [
     anAsk(6, "limited", { keyKind: "limited" }),
     anAsk(6, "exhausted", { keyKind: "limited" }),

@@ -37,12 +37,12 @@ test.each([
     state: found({ enabled: false }),
     violations: 1,
   },
-])("$name: $violations", ({ changes, state, violations }) => {
+])("durability checker: $name: $violations", ({ changes, state, violations }) => {
   const keys = new Map(state === undefined ? [] : [["key-1", state]]);
   expect(checkKept(aCase({ changes }, { keys }))).toHaveLength(violations);
 });
 
-test("the row in the audit log shows whether a change without a reply happened", () => {
+test("durability checker uses audit entries to decide unanswered changes", () => {
   const unknown = aChange(1, { kind: "disable" }, { outcome: "unknown" });
   const count = (enabled: boolean, isInAudit: boolean) => {
     const audit = isInAudit ? [{ id: unknown.id, event: "key.update", count: 1 }] : [];
@@ -56,7 +56,7 @@ test("the row in the audit log shows whether a change without a reply happened",
 test.each([
   { subject: "role", key: "role main shift-0" },
   { subject: "permission", key: "permission second bulk.0" },
-] as const)("what a $subject grants is kept too", ({ subject, key }) => {
+] as const)("durability checker covers grants of a $subject", ({ subject, key }) => {
   const made = aChange(0, { kind: "permit" }, { subject, key });
   const taken = aChange(1, { kind: "forbid" }, { subject, key });
   const count = (changes: (typeof made)[], granting: string[]) =>
@@ -65,7 +65,7 @@ test.each([
   expect([count([made, taken], []), count([made, taken], [key])]).toEqual([0, 1]);
 });
 
-test("a refused change of a key that no other client changes is a violation, and did not happen", () => {
+test("durability checker rejects a refused change of an exclusive key", () => {
   const refused = aChange(1, { kind: "disable" }, { outcome: "refused", status: 404 });
   const [violation, ...more] = checkKept(
     aCase({ changes: [created(0), refused] }, { keys: new Map([["key-1", found()]]) }),

@@ -20,32 +20,32 @@ function count(
   return checkLimits(aCase({ asks, faults, samples })).length;
 }
 
-test("the limit is admitted, and no more", () => {
+test("limit checker permits exactly the limit", () => {
   expect([count(LIMIT), count(LIMIT + 1)]).toEqual([0, 1]);
 });
 
-test("each of two windows admits the limit", () => {
+test("limit checker permits the limit in each of two windows", () => {
   expect(count(2 * LIMIT, { fromS: 5 - LIMIT / 100 })).toBe(0);
 });
 
-test("a store that was lost in the window starts counting again", () => {
+test("limit checker restarts counting after Redis data loss", () => {
   const faults = [anInternalError("flush-redis", 2, 2)];
   // Both processes had to notice that it was back.
   expect([count(4 * LIMIT, { faults }), count(4 * LIMIT + 1, { faults })]).toEqual([0, 1]);
 });
 
-test("while the store was down each process counts for itself", () => {
+test("limit checker counts per process while Redis is unavailable", () => {
   const faults = [anInternalError("stop-redis", 0, 2)];
   expect([count(3 * LIMIT, { faults }), count(3 * LIMIT + 1, { faults })]).toEqual([0, 1]);
 });
 
-test("a fault of another part excuses nothing, nor a skipped one, nor one long ago", () => {
+test("limit checker excuses nothing for unrelated, skipped or old faults", () => {
   expect(count(LIMIT + 1, { faults: [anInternalError("abort-postgres", 0, 2)] })).toBe(1);
   expect(count(LIMIT + 1, { faults: [anInternalError("flush-redis", 2, 2, { skipped: "busy" })] })).toBe(1);
   expect(count(LIMIT + 1, { faults: [anInternalError("flush-redis", -10, -9)] })).toBe(1);
 });
 
-test("a sidecar that counts for itself when the store is slow may admit as much again, if it reports that", () => {
+test("limit checker permits local counting of a gate that reports it", () => {
   const said = (after: number, process: string) => [
     aSample(-1, 0, { process, limitFailures: 7 }),
     aSample(6, 0, { process, limitFailures: after }),

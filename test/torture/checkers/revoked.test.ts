@@ -39,16 +39,16 @@ describe("a key that was disabled at 10 s and is accepted", () => {
       violations: 0,
     },
     { name: "when its report came after the verification", samples: [aSample(13, 1)], askS: 12.5, violations: 0 },
-  ])("$name: $violations", ({ samples, askS, violations }) => {
+  ])("revocation checker: accepted $name: $violations", ({ samples, askS, violations }) => {
     expect(count({ changes: disabled, samples, asks: [anAsk(askS, "valid")] })).toBe(violations);
   });
 
-  test("by the api-server that had acknowledged it: a violation at once", () => {
+  test("revocation checker rejects acceptance by the acknowledging api-server", () => {
     const asks = [anAsk(10.1, "valid", { process: "api-1" })];
     expect(count({ changes: disabled, asks })).toBe(1);
   });
 
-  test("by another api-server without a report: none", () => {
+  test("revocation checker permits acceptance by an api-server without a report", () => {
     expect(count({ changes: disabled, asks: [anAsk(10.1, "valid", { process: "api-2" })] })).toBe(0);
   });
 });
@@ -60,46 +60,49 @@ describe("a role or permission that grants to many keys", () => {
   const changes = [aChange(0, { kind: "create", permitted: false }), role(0, "permit"), role(10, "forbid")];
   const ask = (seconds: number) => anAsk(seconds, "valid", { needs: "own", through });
 
-  test("a role that no longer grants it lets no key in, once that is known", () => {
+  test("revocation checker rejects keys of a reduced role once it is known", () => {
     expect(count({ changes, samples: [aSample(9, 1)], asks: [ask(9.5)] })).toBe(0);
     expect(count({ changes, samples: [aSample(12, 1)], asks: [ask(12.5)] })).toBe(1);
   });
 
-  test("a key that holds it directly is still accepted, but not when the permission that all hold is required", () => {
+  test("revocation checker permits keys with a direct permission unless it was required", () => {
     const own = [created(0), ...changes.slice(1)];
     const asks = [ask(12.5), anAsk(12.5, "valid", { needs: "shared", through })];
     expect(count({ changes: own, samples: [aSample(12, 1)], asks })).toBe(1);
   });
 
-  test("its delay is reported too", () => {
+  test("revocation checker reports the delay of a role change", () => {
     expect(revocationDelays(aCase({ changes, asks: [ask(10.51)] })).maxMs).toBe(500);
   });
 });
 
-describe("what revokes a key", () => {
-  test.each(["disable", "expire", "delete", "purge"] as const)("%s", (kind) => {
-    const changes = [created(0), aChange(10, { kind })];
-    expect(count({ changes, samples: [aSample(12, 1)], asks: [anAsk(12.5, "valid")] })).toBe(1);
-  });
+describe("changes that revoke a key", () => {
+  test.each(["disable", "expire", "delete", "purge"] as const)(
+    "revocation checker recognizes %s as a revocation",
+    (kind) => {
+      const changes = [created(0), aChange(10, { kind })];
+      expect(count({ changes, samples: [aSample(12, 1)], asks: [anAsk(12.5, "valid")] })).toBe(1);
+    },
+  );
 
-  test("a permission counts only when it is required", () => {
+  test("revocation checker considers a permission only when required", () => {
     const changes = [created(0), aChange(10, { kind: "forbid" })];
     const asks = [anAsk(12.5, "valid", { needs: "own" }), anAsk(12.5, "valid")];
     expect(count({ changes, samples: [aSample(12, 1)], asks })).toBe(1);
   });
 
-  test("a change without a reply may not have happened", () => {
+  test("revocation checker treats an unanswered change as possibly failed", () => {
     const changes = [created(0), aChange(10, { kind: "disable" }, { outcome: "unknown" })];
     expect(count({ changes, samples: [aSample(12, 1)], asks: [anAsk(12.5, "valid")] })).toBe(0);
   });
 
-  test("a key that is good again may be accepted", () => {
+  test("revocation checker permits acceptance of a restored key", () => {
     const changes = [...disabled, aChange(12, { kind: "enable" })];
     expect(count({ changes, samples: [aSample(13, 0.5)], asks: [anAsk(13.5, "valid")] })).toBe(0);
   });
 });
 
-test("the delays are the latest for each revocation and process, and 0 where it was refused at once", () => {
+test("revocation checker reports the largest delay per revocation and process", () => {
   const changes = [created(0), aChange(10, { kind: "disable" })];
   const asks = [
     anAsk(10.11, "valid"),

@@ -21,11 +21,11 @@ test.each([
   { response: "forbidden", state: { permitted: false }, violations: 0 },
   { response: "refused", state: undefined, violations: 0 },
   { response: "valid", state: undefined, violations: 1 },
-] as const)("$answer where Postgres has $state: $violations", ({ response, state, violations }) => {
+] as const)("final check expects $answer where Postgres has $state: $violations", ({ response, state, violations }) => {
   expect(count(response, state)).toBe(violations);
 });
 
-test("of repeated verifications the last reply counts", () => {
+test("final check uses the last of repeated verifications", () => {
   const asks = (...responses: AskEntry["response"][]) =>
     responses.map((response, n) => anAsk(n, response, { needs: "own" }));
   const keys = new Map([["key-1", found()]]);
@@ -33,7 +33,7 @@ test("of repeated verifications the last reply counts", () => {
   expect(checkSweep(aCase({}, { keys, sweep: asks("none", "unavailable") }))).toHaveLength(1);
 });
 
-test("a limited key may have used up its limit", () => {
+test("final check permits a limited key to be exhausted", () => {
   expect(count("limited", {}, { keyKind: "limited" })).toBe(0);
   expect(count("limited", { enabled: false }, { keyKind: "limited" })).toBe(1);
 });

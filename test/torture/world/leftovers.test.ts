@@ -14,7 +14,7 @@ const start = async (folder: string) => {
 };
 
 test.runIf(process.platform === "linux")(
-  "what a dead run left is ended, and what a living one has is not",
+  "cleanup ends processes of dead runs and keeps those of living runs",
   async () => {
     const make = () => mkdtemp(join(tmpdir(), FOLDER_PREFIX));
     const [dead, living] = [await make(), await make()];
