@@ -37,9 +37,9 @@ async function run(words: readonly string[], env: Record<string, string> = {}) {
 describe("postern simulate", () => {
   const decided = shown.filter(({ words }) => words[1] === "simulate");
 
-  test("`postern decide` is documented", () => expect(decided.length).toBeGreaterThan(1));
+  test("`postern simulate` is documented", () => expect(decided.length).toBeGreaterThan(1));
 
-  test.each(decided)("`postern decide` example output is correct: $line", async ({ words, output }) => {
+  test.each(decided)("`postern simulate` example output is correct: $line", async ({ words, output }) => {
     const inRoot = words.slice(1).map((word) => (word.startsWith("examples/") ? join(ROOT, word) : word));
     const { text } = await run(inRoot);
     expect(text.replaceAll(`${ROOT}/`, "")).toBe(output);
