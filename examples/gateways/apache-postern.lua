@@ -1,4 +1,4 @@
--- The hook of apache.conf: asks the gate whether the request may pass.
+-- Hook of apache.conf: requests a decision from the gate.
 
 local http = require "socket.http"
 
@@ -6,17 +6,17 @@ local GATE = "http://127.0.0.1:8002/authorize"
 local APP = "http://127.0.0.1:3000"
 http.TIMEOUT = 1
 
--- Of the connection to the gate, not of the request; and what only this file says of the request.
+-- Headers of the connection to the gate, and headers that only this file sets.
 local NOT_TOLD = {
     ["connection"] = true, ["content-length"] = true, ["expect"] = true, ["host"] = true, ["keep-alive"] = true,
     ["proxy-connection"] = true, ["te"] = true, ["trailer"] = true, ["transfer-encoding"] = true, ["upgrade"] = true,
     ["x-original-method"] = true, ["x-original-uri"] = true, ["x-forwarded-method"] = true, ["x-forwarded-uri"] = true,
 }
--- The headers in which the policy looks for keys: the app must not get them.
+-- Credential headers of the policy, which the app must not get.
 local CREDENTIALS = { "Authorization", "X-API-Key" }
 local FOR_CLIENT = { "WWW-Authenticate", "Retry-After", "X-Request-Id", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset" }
 
--- X-Postern-Key-Id, and spellings that some servers take for it.
+-- X-Postern-Key-Id, and spellings that some servers treat as equal.
 local function is_identity(name)
     return name:match("^x[^%w]postern$") ~= nil or name:match("^x[^%w]postern[^%w]") ~= nil
 end
@@ -25,7 +25,7 @@ function authorize(r)
     local told = {}
     for name, value in pairs(r:headers_in_table()) do
         local text = type(value) == "table" and table.concat(value, ", ") or value
-        -- A client that names these headers as those of its connection would have mod_proxy take them from the app's request again.
+        -- A client that names these headers in Connection would make mod_proxy remove them from the app's request.
         if name:lower() == "connection" and text:lower():find("postern", 1, true) then return 400 end
         if not NOT_TOLD[name:lower()] then told[name:lower()] = text end
     end
@@ -35,7 +35,7 @@ function authorize(r)
     told["x-original-uri"] = r.unparsed_uri
 
     local answered, status, headers = http.request { url = GATE, headers = told, redirect = false }
-    -- Without an answer nothing passes.
+    -- Rejects requests without a response of the gate.
     if not answered or type(status) ~= "number" then return 503 end
     for _, name in ipairs(FOR_CLIENT) do
         local value = headers[name:lower()]
@@ -50,7 +50,7 @@ function authorize(r)
     for name, value in pairs(headers) do
         if is_identity(name) and name ~= "x-postern-target" then r.headers_in[name] = value end
     end
-    -- The path and query that were checked, without a key in the query; with this note they stay as they are.
+    -- The checked path and query, without a key in the query; this note prevents further changes.
     r.notes["proxy-nocanon"] = "1"
     r.filename = "proxy:" .. APP .. headers["x-postern-target"]
     return apache2.OK

@@ -1,16 +1,16 @@
--- The action `lua.postern` of haproxy.cfg: asks the gate whether the request may pass, with HAProxy's own HTTP client.
+-- Action `lua.postern` of haproxy.cfg: requests a decision from the gate with HAProxy's HTTP client.
 
 local GATE = "http://127.0.0.1:8002/authorize"
 local TIMEOUT_MS = 1000
 
--- Of the connection to the gate, not of the request; and what only this file says of the request.
+-- Headers of the connection to the gate, and headers that only this file sets.
 local NOT_TOLD = {
     ["connection"] = true, ["content-length"] = true, ["expect"] = true, ["host"] = true, ["keep-alive"] = true,
     ["proxy-connection"] = true, ["te"] = true, ["trailer"] = true, ["transfer-encoding"] = true, ["upgrade"] = true,
     ["x-original-method"] = true, ["x-original-uri"] = true, ["x-forwarded-method"] = true, ["x-forwarded-uri"] = true,
 }
 
--- X-Postern-Key-Id, and spellings that some servers take for it.
+-- X-Postern-Key-Id, and spellings that some servers treat as equal.
 local function is_identity(name)
     return name:match("^x[^%w]postern$") ~= nil or name:match("^x[^%w]postern[^%w]") ~= nil
 end
@@ -20,7 +20,7 @@ local function question(txn)
     local forwarded_for = {}
     for name, values in pairs(txn.http:req_get_headers()) do
         local list = {}
-        -- HAProxy counts them from 0.
+        -- HAProxy indexes values from 0.
         for at = 0, #values do list[#list + 1] = values[at] end
         if name == "x-forwarded-for" then forwarded_for = list
         elseif not NOT_TOLD[name] then told[name] = list end
@@ -49,7 +49,7 @@ local function refuse(txn, response)
         end
         reply:set_body(response.body or "")
     else
-        -- Without an answer nothing passes.
+        -- Rejects requests without a response of the gate.
         reply:set_status(503)
         reply:add_header("retry-after", "1")
     end

@@ -1,12 +1,12 @@
--- Health of the kinds of postern.dev for Argo CD: in the ConfigMap argocd-cm, under resource.customizations.health.postern.dev_<Kind>.
--- It says what kstatus says, so that Argo CD and Flux agree: Stalled is Degraded, Ready is Healthy, all else is Progressing. No object
--- is ever Suspended.
--- A policy is Healthy when the store has it. That pods enforce it stands in the message and not in the health: they may belong to a
--- later sync wave, which would never begin.
+-- Health of the postern.dev kinds for Argo CD: put it into the ConfigMap argocd-cm under resource.customizations.health.postern.dev_<Kind>.
+-- Equals kstatus, so that Argo CD and Flux agree: Stalled is Degraded, Ready is Healthy, everything else is Progressing. No object is
+-- Suspended.
+-- A policy is Healthy when it is stored. Enforcement by pods is in the message only, because the pods may belong to a later sync
+-- wave, which would never start.
 local found = {}
 local conditions = obj.status ~= nil and obj.status.conditions or {}
 for _, condition in ipairs(conditions) do
-  -- What is said of an older generation does not count.
+  -- Ignores conditions of an older generation.
   if condition.observedGeneration == obj.metadata.generation then
     found[condition.type] = condition
   end

@@ -15,7 +15,7 @@ from fastapi.responses import JSONResponse
 def needs_key(asked: dict) -> Callable[..., postern.Caller]:
     """Lets a request pass whose key has what is asked, and gives its handler the caller."""
 
-    # Not `async`: FastAPI runs it in a thread, so that waiting for Postern delays no other request.
+    # Not `async`, so that FastAPI runs it in a thread and a slow verification delays no other request.
     def verify(authorization: Annotated[str | None, Header()] = None) -> postern.Caller:
         return postern.verify(authorization, asked)
 

@@ -5,14 +5,14 @@ import { parseArgs } from "node:util";
 import { Api, type Ports, type Ready, startParts } from "./parts.ts";
 
 /*
- * `make demo`: the main job of Postern, walked through with real requests against everything that `postern dev` starts.
- * Each step says what it did and what came back; the exit code is 0 only when every step gave what it should.
- * `--stay` (`make dev`) starts the same, prints what to try, and stays up until Ctrl-C. Where its ports are taken:
+ * `make demo`: demonstrates Postern with real requests against everything that `postern dev` starts. Each step prints its
+ * action and result; the exit code is 0 only if every step returned the expected result. `--stay` (`make dev`) starts the
+ * same, prints commands to try, and runs until Ctrl-C. For other ports:
  * `make dev ARGS='--api-port 9080 --sidecar-port 9000 --app-port 4000'`, 0 for a free one; `--data-dir DIR` keeps its files elsewhere.
  */
 
 const HERE = import.meta.dirname;
-/** An edit or a disabled key must be enforced within this; the promise is 30 s, the habit is milliseconds. */
+/** Time limit for enforcement of an edit or a disabled key, which usually takes milliseconds. */
 const ENFORCED_WITHIN_MS = 5000;
 const WINDOW_MS = 3_600_000;
 
@@ -43,7 +43,7 @@ async function steps(ready: Ready, manifests: string): Promise<number> {
   const none = await send(ready, undefined);
   table.add("no key", none, none.status === 401);
 
-  // The keys were made a moment ago; that they are known at the sidecar is a change like any other.
+  // New keys reach the gate as changes, so wait for them.
   const lacking = await untilStatus(ready, reader.key, 403, async () => undefined);
   const known = `made just now, known at the sidecar after ${ms(lacking.tookMs)}`;
   table.add("a key without the permission orders.write", lacking.reply, lacking.inTime, known);
@@ -100,7 +100,7 @@ async function send(ready: Ready, key: string | undefined): Promise<Reply> {
   return { status: response.status, retryAfter: response.headers.get("retry-after"), identity: body.identity ?? {} };
 }
 
-/** Makes the change, then asks until the sidecar returns the wanted status. The clock starts when the change is made. */
+/** Makes the change, then repeats the request until the gate returns the expected status, measuring from the change. */
 async function untilStatus(ready: Ready, key: string, wanted: number, change: () => Promise<unknown>) {
   await change();
   const madeAt = performance.now();
@@ -121,7 +121,7 @@ async function raiseLimit(manifests: string): Promise<void> {
   writeFileSync(file, after);
 }
 
-/** Windows are aligned to the clock: at the very end of an hour the count of ten would start again half-way. */
+/** Windows are aligned to the clock: at the end of an hour the count of ten would restart midway. */
 async function untilWindowHasRoom(): Promise<void> {
   const remainingMs = WINDOW_MS - (Date.now() % WINDOW_MS);
   if (remainingMs > 20_000) return;

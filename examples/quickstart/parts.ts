@@ -3,12 +3,12 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
-/* The processes of the quickstart (the sample app, and `postern dev`), and a small client for its API. */
+/* Processes of the quickstart (the sample app and `postern dev`), and a small API client. */
 
 const ROOT = join(import.meta.dirname, "..", "..");
 const OTHER_PORTS = "If a port is taken: make dev ARGS='--api-port 9080 --sidecar-port 9000 --app-port 4000'";
 
-/** What `postern dev --json` prints when it is ready. */
+/** Output of `postern dev --json` when it is ready. */
 export interface Ready {
   readonly apiUrl: string;
   readonly sidecarUrl: string;
@@ -17,7 +17,7 @@ export interface Ready {
   readonly dashboardUrl: string;
 }
 
-/** Where to listen; 0 for a free port. */
+/** Ports to listen on; 0 for a free port. */
 export interface Ports {
   readonly api: number;
   readonly sidecar: number;
@@ -26,12 +26,12 @@ export interface Ports {
 
 export interface Parts {
   readonly ready: Ready;
-  /** Resolves when a process ended by itself, or this one was asked to stop. */
+  /** Resolves when a process has exited, or this one was asked to stop. */
   readonly untilEnded: Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Starts the sample app and `postern dev` in front of it. Throws with the last log lines when one does not come up. */
+/** Starts the sample app and `postern dev` in front of it. Throws with the last log lines if one does not start. */
 export async function startParts(options: { manifests: string; data: string; ports: Ports }): Promise<Parts> {
   const children: ChildProcess[] = [];
   const stop = async () => {
@@ -110,7 +110,7 @@ export class Api {
     return this.call("keys.createKey", body);
   }
 
-  /** The id of the API that the policy of this name guards. */
+  /** Returns the id of the API of the policy with this name. */
   async apiOf(policy: string): Promise<string> {
     const policies = await this.call<Array<{ name: string; policyId: string }>>("policies.listPolicies", {});
     const found = policies.find(({ name }) => name.endsWith(`/${policy}`));

@@ -1,4 +1,4 @@
-// A web app whose users have API keys. POSTERN_API_URL and POSTERN_ROOT_KEY say whom it asks, PORT where it listens.
+// A web app whose users have API keys. Set POSTERN_API_URL, POSTERN_ROOT_KEY and PORT.
 package main
 
 import (
@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// How long a request may wait for the verification. It is refused then: what cannot be checked is not let in.
+	// Timeout of a verification. The request is then rejected, because its key cannot be checked.
 	deadline = 2 * time.Second
-	// No key is longer, so what is longer needs no question.
+	// Maximum length of a key; longer ones are rejected without a call.
 	keyLengthMax   = 512
 	answerBytesMax = 4_000_000
 )
@@ -29,11 +29,11 @@ const (
 var (
 	apiURL  = cmp.Or(os.Getenv("POSTERN_API_URL"), "http://127.0.0.1:8080")
 	rootKey = os.Getenv("POSTERN_ROOT_KEY")
-	// Enough idle connections that a busy app does not open one for each call.
+	// Idle connections, so that a busy app does not open one per call.
 	client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 30 * time.Second}}
 )
 
-// A question is what a request needs of its key: a permission, and a unit of a limit that each key has for itself.
+// A question is what a request requires of its key: a permission, and a unit of a limit per key.
 type question struct {
 	Key         string      `json:"key"`
 	Permissions string      `json:"permissions"`
@@ -46,7 +46,7 @@ type ratelimit struct {
 	Duration int    `json:"duration"`
 }
 
-// A verification has the members of the answer of keys.verifyKey that decide.
+// A verification has the decisive members of a keys.verifyKey response.
 type verification struct {
 	Valid    bool           `json:"valid"`
 	Code     string         `json:"code"`
@@ -61,14 +61,14 @@ type verification struct {
 	} `json:"ratelimits"`
 }
 
-// A refusal is what to answer instead.
+// A refusal is the response to a rejected request.
 type refusal struct {
 	status  int
 	message string
 	headers map[string]string
 }
 
-// verify checks the key of an Authorization header. It returns a refusal, or who is calling.
+// verify checks the key of an Authorization header and returns a refusal or the caller.
 func verify(ctx context.Context, authorization string) (*verification, *refusal) {
 	scheme, key, _ := strings.Cut(strings.TrimSpace(authorization), " ")
 	key = strings.TrimSpace(key)
@@ -77,7 +77,7 @@ func verify(ctx context.Context, authorization string) (*verification, *refusal)
 	}
 	found, err := ask(ctx, key)
 	if err != nil {
-		// The reason is for your log and not for your caller.
+		// The reason is for your log, not for your caller.
 		log.Printf("verification failed: %v", err)
 		return nil, &refusal{503, "API keys cannot be verified now.", map[string]string{"Retry-After": "1"}}
 	}
@@ -92,7 +92,7 @@ func verify(ctx context.Context, authorization string) (*verification, *refusal)
 	case "USAGE_EXCEEDED":
 		return nil, &refusal{429, "The API key has no credits left.", nil}
 	default:
-		// INSUFFICIENT_PERMISSIONS, FORBIDDEN, and every code that a later release may add.
+		// INSUFFICIENT_PERMISSIONS, FORBIDDEN, and codes that later versions may add.
 		return nil, &refusal{403, "The API key may not do this.", nil}
 	}
 }
@@ -120,7 +120,7 @@ func ask(ctx context.Context, key string) (*verification, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A key that is refused comes with 200 too: another status is about the call, such as a root key that may not verify.
+	// A rejected key also has status 200; any other status concerns the call, such as a root key without permission.
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%s: %.1000s", response.Status, answer)
 	}

@@ -1,4 +1,4 @@
-"""A web app whose users have API keys. POSTERN_API_URL and POSTERN_ROOT_KEY say whom it asks, PORT where it listens."""
+"""A web app whose users have API keys. Set POSTERN_API_URL, POSTERN_ROOT_KEY and PORT."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import postern
 
 class App(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    # Head and body in one write.
+    # Writes head and body together.
     wbufsize = -1
 
     def do_GET(self) -> None:

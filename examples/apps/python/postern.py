@@ -15,20 +15,20 @@ ROOT_KEY = os.environ.get("POSTERN_ROOT_KEY")
 if not ROOT_KEY:
     raise SystemExit("set POSTERN_ROOT_KEY to a root key that has api.*.verify_key")
 
-# What a request needs of its key: a permission, and a unit of a limit that each key has for itself.
+# Requirements of a request: a permission, and a unit of a limit per key.
 REPORTS = {
     "permissions": "reports.read",
     "ratelimits": [{"name": "reports", "limit": 10, "duration": 60_000}],
 }
-# How long a request may wait for the verification. It is refused then: what cannot be checked is not let in.
+# Timeout of a verification. The request is then rejected, because its key cannot be checked.
 DEADLINE_S = 2.0
-# No key is longer, so what is longer needs no question.
+# Maximum length of a key; longer ones are rejected without a call.
 KEY_LENGTH_MAX = 512
 ANSWER_BYTES_MAX = 4_000_000
 
-# urllib's timeout holds for each wait on the socket, so the call runs in a thread that we stop waiting for.
+# urllib's timeout applies to each socket operation, so the call runs in a thread with a deadline.
 _calls = ThreadPoolExecutor(max_workers=32, thread_name_prefix="postern")
-# Without a proxy of the environment: the address is the one to call.
+# Ignores proxy variables of the environment.
 _opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
@@ -63,7 +63,7 @@ def verify(authorization: str | None, asked: dict) -> Caller:
         raise
     except Exception as error:
         call.cancel()
-        # The reason is for your log and not for your caller.
+        # The reason is for your log, not for your caller.
         logging.error("verification failed: %s %s", type(error).__name__, error)
         raise Refusal(503, "API keys cannot be verified now.", {"Retry-After": "1"}) from error
 
@@ -83,7 +83,7 @@ def _ask(question: dict, until: float) -> dict:
                     raise TimeoutError("the answer takes too long, or is too long")
             return json.loads(content)
     except urllib.error.HTTPError as error:
-        # A key that is refused comes with 200 too: another status is about the call, such as a root key that may not verify.
+        # A rejected key also has status 200; any other status concerns the call, such as a root key without permission.
         raise RuntimeError(f"{error.code}: {error.read(1000).decode(errors='replace')}") from error
 
 
@@ -100,7 +100,7 @@ def _caller_of(data: dict) -> Caller:
         case "USAGE_EXCEEDED":
             raise Refusal(429, "The API key has no credits left.")
         case _:
-            # INSUFFICIENT_PERMISSIONS, FORBIDDEN, and every code that a later release may add.
+            # INSUFFICIENT_PERMISSIONS, FORBIDDEN, and codes that later versions may add.
             raise Refusal(403, "The API key may not do this.")
 
 

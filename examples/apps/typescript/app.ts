@@ -3,7 +3,7 @@ import { REPORTS } from "./outcome.ts";
 
 /*
  * A web app whose users have API keys. `node app.ts fetch` verifies them with plain fetch, `node app.ts client` with the client
- * `@unkey/api`. POSTERN_API_URL and POSTERN_ROOT_KEY say whom it asks, PORT where it listens.
+ * `@unkey/api`. Set POSTERN_API_URL, POSTERN_ROOT_KEY and PORT.
  */
 
 const { verify } = await (process.argv[2] === "client"

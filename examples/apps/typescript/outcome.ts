@@ -1,14 +1,14 @@
-/* What a verification means for the request that brought the key. It does what a gate of Postern does. */
+/* Maps a verification to the outcome of the request, as Postern's gates do. */
 
-/** Who is calling. */
+/** The caller of a request. */
 export interface Caller {
   readonly keyId: string;
-  /** What you call the user; undefined for a key without an owner. */
+  /** Your id of the user; `undefined` for a key without an owner. */
   readonly externalId: string | undefined;
   readonly meta: Readonly<Record<string, unknown>>;
 }
 
-/** What to answer instead. */
+/** The response to a rejected request. */
 export interface Refusal {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -17,29 +17,29 @@ export interface Refusal {
 
 export type Outcome = { readonly caller: Caller } | { readonly refusal: Refusal };
 
-/** What a request needs of its key. */
+/** Requirements of a request for its key. */
 export interface Asked {
   readonly permissions?: string;
   readonly ratelimits?: { readonly name: string; readonly limit?: number; readonly duration?: number }[];
 }
 
-/** A permission, and a unit of a limit that each key has for itself. */
+/** A permission, and a unit of a limit per key. */
 export const REPORTS: Asked = {
   permissions: "reports.read",
   ratelimits: [{ name: "reports", limit: 10, duration: 60_000 }],
 };
-/** How long a request may wait for the verification. It is refused then: what cannot be checked is not let in. */
+/** Timeout of a verification. The request is then rejected, because its key cannot be checked. */
 export const DEADLINE_MS = 2000;
-/** No key is longer, so what is longer needs no question. */
+/** Maximum length of a key; longer ones are rejected without a call. */
 const KEY_LENGTH_MAX = 512;
 
-/** The key in an Authorization header: `Bearer acme_…`. */
+/** Returns the key in an Authorization header: `Bearer acme_…`. */
 export function keyIn(authorization: string | undefined): string | undefined {
   const key = /^Bearer +(\S+)$/i.exec(authorization?.trim() ?? "")?.[1];
   return key === undefined || key.length > KEY_LENGTH_MAX ? undefined : key;
 }
 
-/** The members of the answer of keys.verifyKey that decide. */
+/** Decisive members of a keys.verifyKey response. */
 export interface Verification {
   readonly valid: boolean;
   readonly code: string;
@@ -62,14 +62,14 @@ export function outcomeOf(response: Verification): Outcome {
     case "USAGE_EXCEEDED":
       return refuse(429, "The API key has no credits left.");
     default:
-      // INSUFFICIENT_PERMISSIONS, FORBIDDEN, and every code that a later release may add.
+      // INSUFFICIENT_PERMISSIONS, FORBIDDEN, and codes that later versions may add.
       return refuse(403, "The API key may not do this.");
   }
 }
 
 export const noKey = (): Outcome => notAuthenticated("An API key is needed: Authorization: Bearer KEY");
 
-/** Postern did not answer in time, or not with a verification. The reason is for your log and not for your caller. */
+/** Postern did not respond in time or not with a verification. The reason is for your log, not for your caller. */
 export function unavailable(reason: unknown): Outcome {
   console.error("verification failed:", reason instanceof Error ? reason.message : reason);
   return refuse(503, "API keys cannot be verified now.", { "Retry-After": "1" });

@@ -8,7 +8,7 @@ const client = new Unkey({
   serverURL: POSTERN_API_URL,
   rootKey: POSTERN_ROOT_KEY,
   timeoutMs: DEADLINE_MS,
-  // By itself the client tries again for a long time, and the deadline holds for each try.
+  // By default the client retries for a long time, and the timeout applies to each attempt.
   retryConfig: { strategy: "none" },
 });
 

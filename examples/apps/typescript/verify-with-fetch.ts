@@ -21,11 +21,11 @@ export async function verify(authorization: string | undefined, asked: Asked): P
       method: "POST",
       headers: { authorization: `Bearer ${POSTERN_ROOT_KEY}`, "content-type": "application/json" },
       body: JSON.stringify({ key, ...asked }),
-      // It also ends the reading of the body.
+      // The signal also aborts reading the body.
       signal: AbortSignal.timeout(DEADLINE_MS),
     });
     const answer = (await response.json()) as { data?: Verification; error?: { title: string; detail: string } };
-    // A key that is refused comes with 200 too: another status is about the call, such as a root key that may not verify.
+    // A rejected key also has status 200; any other status concerns the call, such as a root key without permission.
     if (answer.data === undefined)
       throw new Error(`${response.status} ${answer.error?.title}: ${answer.error?.detail}`);
     return outcomeOf(answer.data);
