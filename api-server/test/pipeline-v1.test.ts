@@ -66,7 +66,7 @@ describe("the first failing step responds", () => {
     });
   });
 
-  test("v1 request with a missing permission is 403 INSUFFICIENT_PERMISSIONS naming it", async () => {
+  test("v1 request with a missing permission is 403 INSUFFICIENT_PERMISSIONS and names it", async () => {
     const rootKey = await t.rootKey(["api.*.read_api"]);
     const reply = await t.call("v1/apis.createApi", { name: "abc" }, { rootKey });
     expect(reply.status).toBe(403);

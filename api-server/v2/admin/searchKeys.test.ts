@@ -59,7 +59,7 @@ test("searchKeys finds a key by each attribute without returning secrets or larg
   }
 });
 
-test("searchKeys filters by disabled, expired and managed state and the opposites", async () => {
+test("searchKeys filters by disabled, expired and managed state in either sense", async () => {
   const off = await create({ prefix: "state", enabled: false });
   const late = await create({ prefix: "state", expires: 1 });
   const good = await create({ prefix: "state" });

@@ -138,7 +138,7 @@ describe.each(EDGES)("the projection store $name", ({ open }) => {
     expect(state).toMatchObject({ complete: true, head: ws.writes.length + 1, version: 41, runId: written.runId });
   });
 
-  test("workspace created later is complete with the projection without begin()", async () => {
+  test("workspace created after begin() is complete with the projection", async () => {
     await complete();
     const later = aWorkspace();
     await write(3, later.writes);
