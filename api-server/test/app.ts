@@ -29,7 +29,7 @@ import { isOfV1, requestOf } from "./request.ts";
 
 export interface Workspace {
   readonly id: string;
-  /** Has every permission. */
+  /** Root key with every permission. */
   readonly rootKey: string;
 }
 
@@ -41,7 +41,7 @@ export interface Reply {
 }
 
 export interface CallOptions {
-  /** null sends no Authorization header; left out: the first workspace's root key. */
+  /** `null` sends no Authorization header. Default: the root key of the first workspace. */
   readonly rootKey?: string | null;
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -50,33 +50,31 @@ export interface TestApp {
   readonly app: FastifyInstance;
   readonly deps: Deps;
   readonly edge: Edge;
-  /** The store of usage on Postgres, also where the API was given another one. */
+  /** Analytics store on Postgres, even if the API under test uses another one. */
   readonly analytics: AnalyticsStore;
-  /** The first workspace. */
   readonly workspace: Workspace;
-  /** Everything that was logged, one JSON text per line. */
+  /** All log lines, one JSON text each. */
   readonly logs: string[];
-  /** Moves the clock of all parts. */
+  /** Advances the clock of the API and of its edge. */
   advance(ms: number): void;
   /**
-   * `POST /v2/<path>` with a JSON body; a text is sent unchanged. A path such as `v1/apis.getApi` is one of v1: with its method, so that
-   * a GET has the members in its query.
+   * Sends `POST /v2/<path>` with a JSON body; a string body is sent unchanged. A path such as `v1/apis.getApi` calls v1 with the method of
+   * the procedure; a GET sends the members as query parameters.
    */
   call(path: string, body: unknown, options?: CallOptions): Promise<Reply>;
-  /** The same for a success: throws when the status is not 200 or 202, else returns `data`; of v1 the whole body. */
+  /** Calls a procedure and returns `data` (v1: the complete body). Throws if the status is not 200 or 202. */
   // biome-ignore lint/suspicious/noExplicitAny: as above.
   data(path: string, body: unknown, options?: CallOptions): Promise<any>;
-  /** A root key with these permissions, in the first workspace unless another one is named. */
+  /** Creates a root key with these permissions. Default workspace: the first one. */
   rootKey(permissions: readonly string[], options?: RootKeyOptions): Promise<string>;
-  /** Stores the events of everything that was called so far, and brings the aggregated tables up to date. */
+  /** Stores the events of all previous calls and rolls them up. */
   ingest(): Promise<void>;
-  /** Another workspace, whose root key has every permission within it. */
+  /** Creates another workspace whose root key has every permission in it. */
   makeWorkspace(grants?: readonly string[]): Promise<Workspace>;
-  /** Events of the audit log of a workspace, oldest first, without those that say which root keys call v1. */
+  /** Returns the audit log of a workspace, oldest first, without the entries about the use of v1. */
   audit(workspaceId?: string): Promise<AuditRow[]>;
-  /** From now on the projection gets no heartbeats: `advance` then makes it stale. */
+  /** Stops the heartbeats of the projection, so that `advance` makes it stale. */
   stopHeartbeats(): void;
-  /** Drops the database. */
   dropDatabase(): Promise<void>;
   close(): Promise<void>;
 }
@@ -102,8 +100,8 @@ const PROJECTION_ID = "test";
 const HEARTBEAT_MS = 2000;
 
 /**
- * The API over its own database and an edge in this process. No relay runs: the projection learns of changes made through
- * the API from the API itself, and gets heartbeats, so that its cache counts as fresh.
+ * Starts the API with its own database and an in-memory edge. It runs without a relay: the API itself reports its changes to the
+ * projection, and heartbeats keep the cache fresh.
  */
 export async function buildTestApp(
   options: AppOptions & { readonly deps?: (deps: Deps) => Partial<Deps> } = {},

@@ -1,9 +1,9 @@
 import type { Queryable } from "../store/queryable.ts";
 
-/** Tables without a workspace, which belong to the installation. */
+/** Tables of the installation, which have no workspace column. */
 const OF_INSTALLATION = new Set(["settings", "schema_migrations", "sessions", "sign_in_flows"]);
 
-/** All rows of a workspace in all tables, as text. */
+/** Returns all rows of a workspace in all tables as text. */
 export async function dumpWorkspace(db: Queryable, workspaceId: string): Promise<string> {
   const { rows: tables } = await db.query<{ table_name: string; has_workspace: boolean }>(
     `select t.table_name,

@@ -11,17 +11,15 @@ import { isOfV1 } from "./request.ts";
 import { type MakeCall, SAMPLE_CALLS } from "./sample-calls.ts";
 import { V1_SAMPLE_CALLS } from "./sample-calls-v1.ts";
 
-/*
- * The procedures of both generations, for the tests that try each. A procedure of v1 is named `v1/apis.getApi` in their tables.
- */
+/* The procedures of v1 and v2, for tests that run against each. A v1 procedure has a name such as `v1/apis.getApi`. */
 
 export interface AProcedure {
   readonly path: string;
   readonly effect: "read" | "change";
   readonly permissions: readonly RequiredPermission[];
-  /** Needs no root key. */
+  /** Whether the procedure needs no root key. */
   readonly isOpen: boolean;
-  /** What a request may hold. */
+  /** JSON schema of the request. */
   readonly schema: JsonSchema;
 }
 
@@ -42,14 +40,14 @@ export const everyProcedure: readonly AProcedure[] = [
   })),
 ];
 
-/** By path: the fields of its requests that name objects. */
+/** Returns the request fields that name objects, by procedure path. */
 export const everyReference = (): Map<string, readonly Reference[]> =>
   new Map([
     ...findReferences(buildOpenApi(procedures) as unknown as OpenApi),
     ...findReferences(buildV1OpenApi(v1Procedures) as unknown as OpenApi),
   ]);
 
-/** The sample calls of a procedure. Throws when there are none; then add them there. */
+/** Returns the sample calls of a procedure. Throws if the table of sample calls lacks the procedure. */
 export function sampleCallsOf(path: string): Readonly<Record<string, MakeCall>> & { always: MakeCall } {
   const [calls, file] = isOfV1(path)
     ? [V1_SAMPLE_CALLS[path], "sample-calls-v1.ts"]
@@ -58,7 +56,7 @@ export function sampleCallsOf(path: string): Readonly<Record<string, MakeCall>> 
   return calls;
 }
 
-/** The data of a success: v1 has no envelope. */
+/** Returns the data of a successful response; v1 has no envelope. */
 export const dataOf = (path: string, { body }: Reply) => (isOfV1(path) ? body : body.data);
 
 export const isSuccess = ({ status }: Reply): boolean => status === 200 || status === 202;

@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import Provider from "oidc-provider";
 
-/* A real OpenID provider in this process, in which a person is signed in without a page. */
+/* A real OpenID provider in this process that signs users in without showing a page. */
 
 export interface Account {
   readonly sub: string;
@@ -14,20 +14,20 @@ export interface IdentityProvider {
   readonly issuer: string;
   readonly clientId: string;
   readonly clientSecret: string;
-  /** Who sits before the browser; "refuses": presses "no". */
+  /** User who signs in, or "refuses" for a user who cancels. */
   person: Account | "refuses";
-  /** How long a code is valid, s. */
+  /** Lifetime of an authorization code in seconds. */
   codeLivesS: number;
-  /** Does what a browser does with an address of the provider: returns the one to which it is sent back. */
+  /** Follows an authorization URL as a browser does and returns the redirect URL. */
   follow(url: string): Promise<URL>;
   close(): Promise<void>;
 }
 
 export interface IdentityProviderOptions {
   readonly redirectUri: string;
-  /** Where groups are to be had: in the ID token, or only from the address for more. */
+  /** Source of the groups claim: the ID token or the userinfo endpoint only. */
   readonly groupsIn?: "idToken" | "userinfo";
-  /** Its name in addresses: `localhost` is another site than `127.0.0.1`. */
+  /** Host name of the provider. `localhost` and `127.0.0.1` are different sites to a browser. */
   readonly host?: "127.0.0.1" | "localhost";
   readonly method?: "client_secret_basic" | "client_secret_post" | "none";
 }
@@ -59,7 +59,7 @@ export async function startIdentityProvider({
       },
     ],
     claims: { openid: ["sub"], profile: ["name", "preferred_username", "groups"], email: ["email"] },
-    // Else what a scope grants is only at the address for more.
+    // `true` moves claims granted by a scope from the ID token to the userinfo endpoint.
     conformIdTokenClaims: groupsIn === "userinfo",
     pkce: { required: () => true },
     features: { devInteractions: { enabled: false } },

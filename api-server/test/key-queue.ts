@@ -4,12 +4,12 @@ import type { Deps } from "../deps.ts";
 import { KeyQueue } from "../key-queue.ts";
 import { createFairScheduler } from "../workspace-turns.ts";
 
-/** The background work of `migrations.enqueueKeys`, which runs when a test says so. */
+/** Background work of `migrations.enqueueKeys`, run by the test. */
 export interface TestKeyQueue {
   readonly queue: KeyQueue;
-  /** Rounds until nothing is due. */
+  /** Runs batches until no key is due. */
   work(): Promise<void>;
-  /** The value of a metric, by its name and labels as they are exported; 0 when it has none. */
+  /** Returns the value of a metric by its exported name and labels, or 0 if it is missing. */
   metric(series: string): Promise<number>;
 }
 

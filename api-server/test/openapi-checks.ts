@@ -2,13 +2,11 @@ import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import type { JsonSchema } from "../plugins/json-schema.ts";
 import { resolve } from "../plugins/openapi-examples.ts";
 
-/*
- * What the tests ask of an OpenAPI document of either generation. `schemas` are those that the document shares.
- */
+/* Checks of a v1 or v2 OpenAPI document. `schemas` are its shared component schemas. */
 
 type Schemas = Readonly<Record<string, JsonSchema>>;
 
-/** Compiles a schema of the document. Its references lead out of the schema that is checked. */
+/** Compiles a schema of the document, including references to other schemas. */
 export function schemaValidator(schemas: Schemas): (schema: JsonSchema) => ValidateFunction {
   const ajv = new Ajv2020({ strict: false, validateFormats: false });
   ajv.addSchema({ $id: "document", components: { schemas } });
@@ -21,7 +19,9 @@ export const gapFinder =
   (schema: JsonSchema, place: string): string[] =>
     findGaps(schemas, schema, place);
 
-/** Fields without a description and scalars without an example, below a schema. What is referred to is looked at by itself. */
+/**
+ * Returns the fields without a description and the scalars without an example below a schema. Referenced schemas are checked separately.
+ */
 function findGaps(
   schemas: Schemas,
   schema: JsonSchema,
@@ -32,7 +32,7 @@ function findGaps(
   const target = typeof schema.$ref === "string" ? resolve(schema.$ref, schemas) : schema;
   if (!described && (schema.description ?? target.description) === undefined) gaps.push(`${place}: no description`);
   if (target !== schema) return gaps;
-  // The example of a list or of an object serves for its parts too.
+  // An example of a list or an object covers its members.
   const parts = { shown: shown || schema.examples !== undefined };
   if (isScalar(schema) && !parts.shown) gaps.push(`${place}: no example`);
   for (const [name, member] of Object.entries((schema.properties ?? {}) as Record<string, JsonSchema>)) {
@@ -46,7 +46,7 @@ function findGaps(
   return gaps;
 }
 
-/** Texts and numbers; a schema that lists its values, or a boolean, says by itself what they look like. */
+/** Whether the schema needs an example: strings and numbers do; enums, constants and booleans describe themselves. */
 function isScalar({ type, enum: values, const: value }: JsonSchema): boolean {
   if (values !== undefined || value !== undefined) return false;
   return [type].flat().some((one) => ["string", "integer", "number"].includes(String(one)));

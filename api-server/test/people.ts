@@ -3,12 +3,12 @@ import type { Administrator } from "../domain/administration/administrator.ts";
 import { makeSignInLink } from "../domain/administration/sign-in-links.ts";
 import type { Reply, TestApp } from "./app.ts";
 
-/* People at the dashboard of an API under test: how they sign in, and what their browser sends. */
+/* Dashboard users of an API under test: sign-in and browser requests. */
 
-/** Of this machine, where browsers keep the cookie without TLS. */
+/** Local origin, for which browsers keep secure cookies without TLS. */
 export const ORIGIN = "http://127.0.0.1:8080";
 
-/** What a browser sends with a call of the dashboard's own page. */
+/** Headers that a browser sends with a call from the dashboard page. */
 export const OWN_PAGE: Readonly<Record<string, string>> = {
   host: "127.0.0.1:8080",
   origin: ORIGIN,
@@ -19,11 +19,11 @@ export const OWN_PAGE: Readonly<Record<string, string>> = {
 export interface LinkOptions {
   readonly name?: string;
   readonly role?: PersonRole;
-  /** Id; all workspaces when left out. */
+  /** Workspace id. Default: all workspaces. */
   readonly workspaceId?: string;
 }
 
-/** Returns the token of a link, as `postern dashboard link` makes it. */
+/** Creates a sign-in link as `postern dashboard link` does and returns its token. */
 export async function makeLink(t: TestApp, options: LinkOptions = {}): Promise<string> {
   const { name = "Ada", role = "admin", workspaceId } = options;
   const administrator: Administrator = { ...t.deps, actor: { type: "cli", id: "cli", name: "root@host" } };
@@ -32,7 +32,7 @@ export async function makeLink(t: TestApp, options: LinkOptions = {}): Promise<s
   return link.token;
 }
 
-/** Uses a link, as the sign-in page does. */
+/** Redeems a sign-in link as the sign-in page does. */
 export async function followLink(
   t: TestApp,
   token: string,
@@ -57,7 +57,7 @@ export async function post(
   return { status: response.statusCode, headers: response.headers, body: response.json() };
 }
 
-/** The value of a cookie that an answer sets; undefined when it sets none, or removes it. */
+/** Returns the value of a cookie that the response sets, or `undefined` if it sets none or removes it. */
 export function cookieOf(reply: Pick<Reply, "headers">, name = "__Host-postern"): string | undefined {
   const lines = [reply.headers["set-cookie"] ?? []].flat() as string[];
   const line = lines.find((one) => one.startsWith(`${name}=`));
@@ -67,12 +67,12 @@ export function cookieOf(reply: Pick<Reply, "headers">, name = "__Host-postern")
 
 export interface PersonAtPage {
   readonly token: string;
-  /** As the dashboard's page sends it. */
+  /** Sends a call as the dashboard page does. */
   call(path: string, body?: unknown, headers?: Readonly<Record<string, string | undefined>>): Promise<Reply>;
   signOut(everywhere?: boolean): Promise<Reply>;
 }
 
-/** A browser with this session. */
+/** Returns a browser with this session. */
 export function browserWith(t: TestApp, token: string): PersonAtPage {
   const cookie = `theme=dark; __Host-postern=${token}; other=1`;
   return {
@@ -82,7 +82,7 @@ export function browserWith(t: TestApp, token: string): PersonAtPage {
   };
 }
 
-/** Signs a person in by a link. */
+/** Signs a user in by a link. */
 export async function signIn(t: TestApp, options: LinkOptions = {}): Promise<PersonAtPage> {
   const reply = await followLink(t, await makeLink(t, options));
   const token = cookieOf(reply);

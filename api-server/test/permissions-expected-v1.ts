@@ -1,14 +1,12 @@
 import type { Expected } from "./permissions-expected.ts";
 
-/*
- * What each procedure of v1 asks of a root key, as `permissions-expected.ts` has it for v2.
- */
+/* Permissions that each v1 procedure requires, in the form of `permissions-expected.ts`. */
 
 const api = (action: string) => `api.<apiId>.${action}`;
 const rbac = (action: string) => `rbac.*.${action}`;
 const namespace = (action: string) => `ratelimit.<namespaceId>.${action}`;
 
-/** A root key that has the permission for no namespace is refused before the namespace is looked up. */
+/** A root key without the permission for any namespace is rejected before the namespace lookup. */
 const STRANGERS_LEARN_NO_NAMESPACE = { strangersLearnNoId: true } as const;
 
 export const V1_EXPECTED: Readonly<Record<string, Expected>> = {
@@ -113,7 +111,7 @@ export const V1_EXPECTED: Readonly<Record<string, Expected>> = {
   "v1/migrations.createKeys": { needs: [api("create_key")] },
   "v1/migrations.enqueueKeys": { needs: [api("create_key")], also: { plaintext: [api("encrypt_key")] } },
 
-  // leftovers
+  // unversioned paths
   "v1/keys": { needs: [api("create_key")] },
   "v1/apis/:apiId/keys": { needs: [api("read_key"), api("read_api")] },
   "v1/keys/verify": { needs: [] },

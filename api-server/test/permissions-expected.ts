@@ -1,33 +1,30 @@
 /*
- * What each procedure asks of a root key, as the interface promises it to customers: data to hold the procedures against.
+ * Permissions that each procedure requires, as documented for customers. Tests compare the procedures with this table.
  *
- * `api.<apiId>.read_api` stands for `api.*.read_api` or the same with the id; `api.*.create_api` for that alone.
+ * `api.<apiId>.read_api` stands for `api.*.read_api` or the tuple with the id; `api.*.create_api` stands only for itself.
  */
 
 export interface Expected {
-  /** All of these, each time. */
+  /** Permissions that every call requires. */
   readonly needs: readonly string[];
-  /** What more is needed, by the circumstance. The circumstances are those of `sample-calls.ts`. */
+  /** Additional permissions by circumstance. `sample-calls.ts` defines the circumstances. */
   readonly also?: Readonly<Record<string, readonly string[]>>;
   /**
-   * Fields of the body that are looked up before the permission is checked: what they name is 404 for a root key that may do
-   * nothing. All others say 403 first.
+   * Body fields that are looked up before the permission check: an unknown object is 404 even for a root key without permissions. All other
+   * fields report 403 first.
    */
   readonly lookedUpFirst?: readonly string[];
-  /**
-   * Refused before it is known which API this is about: the refusal names no id, and a permission for another API alone
-   * finds nothing, as if the key did not exist.
-   */
+  /** Whether a rejection names no id because the API is unknown at that point. With a permission for another API, the key is not found. */
   readonly hidesIds?: true;
-  /** A permission for another object alone is enough for the call, which then shows nothing. */
+  /** Whether a permission for any other object suffices for the call, which then returns an empty result. */
   readonly narrows?: true;
-  /** Who holds the permission for nothing at all is refused before anything is read: that refusal names no id either. */
+  /** Whether a root key without the permission for any object is rejected before any read, without an id in the message. */
   readonly strangersLearnNoId?: true;
-  /** By a permission of `also`: another one that does as well. */
+  /** Alternative permission by permission of `also`. */
   readonly orElse?: Readonly<Record<string, string>>;
-  /** Of `needs` and `also`: those whose absence v1 reports as 403 UNAUTHORIZED (api-v1.md section 4). */
+  /** Permissions of `needs` and `also` whose absence v1 reports as 403 UNAUTHORIZED (api-v1.md section 4). */
   readonly refusedAsUnauthorized?: readonly string[];
-  /** The same: those without which v1 says 404, because nothing is made and there is nothing. */
+  /** Permissions whose absence v1 reports as 404, because the missing object is not created. */
   readonly refusedAsNotFound?: readonly string[];
 }
 
@@ -36,7 +33,7 @@ const api = (action: string) => `api.<apiId>.${action}`;
 const workspace = (action: string) => `workspace.*.${action}`;
 const namespace = (action: string) => `ratelimit.<namespaceId>.${action}`;
 
-/** By path. Those of v1 are in `permissions-expected-v1.ts`. */
+/** Expected permissions by v2 procedure path. `permissions-expected-v1.ts` has those of v1. */
 export const EXPECTED: Readonly<Record<string, Expected>> = {
   "apis.createApi": { needs: ["api.*.create_api"] },
   "apis.getApi": { needs: [api("read_api")] },
@@ -127,7 +124,7 @@ export const EXPECTED: Readonly<Record<string, Expected>> = {
 
   "policies.setPolicy": { needs: [api("update_api")], lookedUpFirst: ["apiId", "policy.apiId"] },
   "policies.getPolicy": { needs: [api("read_api")], lookedUpFirst: ["policyId", "apiId"] },
-  // Of the API of each policy that is shown.
+  // The permission is required for the API of each returned policy.
   "policies.listPolicies": {
     needs: [],
     also: { always: [api("read_api")], ofAllApis: [api("read_api")] },
@@ -179,9 +176,9 @@ export const EXPECTED: Readonly<Record<string, Expected>> = {
     },
     lookedUpFirst: ["id"],
   },
-  // Of the API of each key that is shown.
+  // The permission is required for the API of each returned key.
   "managed.listKeys": { needs: [], also: { always: [api("read_key")] } },
-  // Of each object that is shown.
+  // The permission is required for each returned object.
   "managed.listDigests": {
     needs: [],
     also: {

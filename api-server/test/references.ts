@@ -2,8 +2,8 @@ import { createHash, randomBytes } from "node:crypto";
 import type { KeyResource, Resources } from "./resources.ts";
 
 /*
- * Finds the request fields that name objects of the workspace, by the names of the fields in the OpenAPI document, so that
- * a new procedure cannot be forgotten: a text field with an unknown name is an error until it is listed here.
+ * Finds the request fields that name objects of the workspace by their field names in the OpenAPI document. A string field with an unlisted
+ * name is an error, so that no procedure can be forgotten.
  */
 
 /** One object of every kind, in one workspace. */
@@ -21,11 +21,11 @@ export interface OneOfEach {
   readonly policy: { readonly policyId: string; readonly apiId: string; readonly name: string };
   readonly rootKey: { readonly rootKeyId: string; readonly rootKey: string; readonly name: string };
   readonly migrationId: string;
-  /** The managers of further objects, by kind. */
+  /** Managers of further objects, by kind. */
   readonly managers: Readonly<Record<string, string>>;
 }
 
-/** All are related: the key has the identity, the permission and the role, the role the permission, its API the policy. */
+/** Creates related objects: the key has the identity, permission and role; the role has the permission; the key's API has the policy. */
 export async function oneOfEach(resources: Resources): Promise<OneOfEach> {
   const identity = await resources.identity();
   const permission = await resources.permission();
@@ -55,7 +55,7 @@ async function managersOfEach(resources: Resources): Promise<Record<string, stri
   };
 }
 
-/** The values of a field that name one of these objects, each once. */
+/** Returns the values of a field that name one of these objects, without duplicates. */
 type Names = (each: OneOfEach, body: unknown) => readonly string[];
 
 const OBJECT_IDS: Readonly<Record<string, (each: OneOfEach) => string>> = {
@@ -68,13 +68,13 @@ const OBJECT_IDS: Readonly<Record<string, (each: OneOfEach) => string>> = {
   policy: ({ policy }) => policy.policyId,
 };
 
-/** By the name of the field. */
+/** Values by field name. */
 const REFERENCES: Readonly<Record<string, Names>> = {
   apiId: ({ key }) => [key.apiId],
   keyId: ({ key }) => [key.keyId],
   key: ({ key }) => [key.key],
   plaintext: ({ key }) => [key.key],
-  // In `hash` of an imported key.
+  // `hash.value` of an imported key.
   value: ({ key }) => [createHash("sha256").update(key.key).digest("base64")],
   keyHash: ({ key }) => [createHash("sha256").update(key.key).digest("base64")],
   hash: ({ key }) => [createHash("sha256").update(key.key).digest("base64")],
@@ -90,7 +90,7 @@ const REFERENCES: Readonly<Record<string, Names>> = {
   namespaceId: ({ override }) => [override.namespaceId],
   namespaceName: ({ override }) => [override.namespace],
   policyId: ({ policy }) => [policy.policyId],
-  // What names another workspace asks for `installation`, which knows them all.
+  // Naming another workspace requires access to the installation, which includes every workspace.
   workspaceId: () => [],
   rootKeyId: ({ rootKey }) => [rootKey.rootKeyId],
   migrationId: ({ migrationId }) => [migrationId],
@@ -102,7 +102,7 @@ const REFERENCES: Readonly<Record<string, Names>> = {
     return [id(each)];
   },
   manager: ({ managers }, body) => {
-    // A manager's keys are listed without a kind.
+    // managed.listKeys has no `kind` field.
     const { kind = "key" } = body as { kind?: string };
     const manager = managers[kind];
     if (manager === undefined)
@@ -111,7 +111,7 @@ const REFERENCES: Readonly<Record<string, Names>> = {
   },
 };
 
-/** The same for fields that are lists of texts. */
+/** Values by field name, for fields that are lists of strings. */
 const LIST_REFERENCES: Readonly<Record<string, Names>> = {
   ids: (each, body) => REFERENCES.id?.(each, body) ?? [],
   permissions: ({ permission }) => [permission.slug, permission.permissionId],
@@ -120,33 +120,33 @@ const LIST_REFERENCES: Readonly<Record<string, Names>> = {
   keyId: ({ key }) => [key.keyId],
 };
 
-/** Text that names nothing, or only something within the object of another field. */
+/** String fields that name no object, or only a part of the object in another field. */
 const PLAIN: ReadonlySet<string> = new Set([
   ...["name", "description", "slug", "prefix", "start", "search", "tags", "uid", "identifier"],
   ...["tag", "groupBy"],
-  // Of what was used, and no object: another workspace's usage is counted under its own id.
+  // Label of recorded usage, counted separately in each workspace.
   "keySpaceId",
-  // The first part of a policy's name.
+  // First part of a policy name.
   "cluster",
-  // SQL, which has tests of its own.
+  // SQL, which has separate tests.
   "query",
-  // A permission query, which refers to what the key holds.
+  // Permission query, evaluated against the permissions of the key.
   "permissions",
-  // Every identity is in the same one.
+  // All identities have the same environment.
   "environment",
-  // Of what a limit call of v1 is about.
+  // Resource type of a v1 limit call.
   "type",
-  // Filters of the audit log, in which each workspace has its own rows.
+  // Filters of the audit log, which is separate per workspace.
   ...["method", "path", "clientIp"],
   ...["event", "actorId", "targetId", "requestId"],
-  // What the caller thinks that the role of another field grants.
+  // Permissions that the caller expects the role to have.
   "expected",
-  // Of a compiled policy.
+  // Fields of a compiled policy.
   ...["exact", "scheme", "trustedProxies"],
 ]);
 
 export interface Reference {
-  /** `keyId`, `keys[].roles`, `[].namespace`. */
+  /** Path of the field, such as `keyId`, `keys[].roles` or `[].namespace`. */
   readonly field: string;
   readonly isList: boolean;
   readonly values: Names;
@@ -173,20 +173,20 @@ export interface OpenApi {
   readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
 }
 
-/** The path of a procedure at this address: `keys.getKey`, and of v1 `v1/keys.getKey`. */
+/** Returns the procedure path of a URL, such as `keys.getKey` or `v1/keys.getKey`. */
 const pathAt = (url: string): string =>
   url
     .replace(/^\/(?:v2\/)?/, "")
     .replaceAll("{", ":")
     .replaceAll("}", "");
 
-/** What an operation takes: the schema of its body, or one of all its parameters. undefined for one that takes nothing. */
+/** Returns the input schema of an operation: its body or an object of its parameters; `undefined` without input. */
 function inputOf({ requestBody, parameters }: Operation): Schema | undefined {
   if (requestBody !== undefined) return requestBody.content["application/json"]?.schema;
   return parameters && { properties: Object.fromEntries(parameters.map(({ name, schema }) => [name, schema])) };
 }
 
-/** By path (`keys.getKey`): the fields that name objects. Throws for a text field with an unknown name. */
+/** Returns the fields that name objects, by procedure path such as `keys.getKey`. Throws for a string field with an unknown name. */
 export function findReferences({ paths, components }: OpenApi): Map<string, readonly Reference[]> {
   const byPath = new Map<string, readonly Reference[]>();
   for (const [url, { post, get }] of Object.entries(paths)) {
@@ -227,7 +227,7 @@ interface Where {
 const isText = ({ type, enum: values, const: value }: Schema): boolean =>
   [type].flat().includes("string") && values === undefined && value === undefined;
 
-/** By the whole place, where the field's name says too little. */
+/** Values by full field path, where the field name alone is ambiguous. */
 const BY_PLACE: Readonly<Record<string, Names>> = {
   "permissions[].id": ({ permission }) => [permission.permissionId],
   "permissions[].slug": ({ permission }) => [permission.slug],
@@ -236,10 +236,10 @@ const BY_PLACE: Readonly<Record<string, Names>> = {
   "roles[].name": ({ role }) => [role.name],
 };
 
-/** Text that names nothing, by the whole place, or by the path and the place. */
+/** String fields that name no object, by field path, or by procedure and field path. */
 const PLAIN_PLACES: ReadonlySet<string> = new Set([
   "resources[].id",
-  // Tuples, whose ids are not looked up.
+  // Root key permissions, whose ids are not looked up.
   "admin.createRootKey permissions",
   "admin.updateRootKey permissions",
 ]);
@@ -256,25 +256,24 @@ function leaf(known: Readonly<Record<string, Names>>, { path, name, at }: Where,
   );
 }
 
-/** The steps to the object that contains a field, and the field's own step. */
+/** Splits a field path into the steps to its containing object and the last step. */
 function stepsOf(field: string): { steps: readonly string[]; last: string } {
   const steps = field.split(/\.|(?=\[\])/).map((step) => (step === "[]" ? "0" : step));
   return { steps: steps.slice(0, -1), last: steps.at(-1) ?? "" };
 }
 
-/** The object that contains the field; undefined where the body lacks it. */
+/** Returns the object that contains the field, or `undefined` if the body lacks it. */
 function holderOf(body: unknown, field: string): Record<string, unknown> | undefined {
   let at = body as Record<string, unknown> | undefined;
   for (const step of stepsOf(field).steps) at = at?.[step] as typeof at;
   return typeof at === "object" ? at : undefined;
 }
 
-/** The value of the field in the body. */
 export const valueIn = (body: unknown, { field }: Reference): unknown => holderOf(body, field)?.[stepsOf(field).last];
 
 /**
- * A copy of the body with another value in a field, and in those that must be equal to it. Throws where the body lacks
- * the object that contains the field.
+ * Returns a copy of the body with another value in the field and in the fields that must equal it. Throws if the body lacks the containing
+ * object.
  */
 export function withValue(body: unknown, reference: Reference, value: string): unknown {
   const { field, isList } = reference;
@@ -291,7 +290,7 @@ export function withValue(body: unknown, reference: Reference, value: string): u
   return copy;
 }
 
-/** A value of the same form that names nothing in any workspace. */
+/** Returns a value of the same format that names no object in any workspace. */
 export const absent = (value: string): string =>
   `${value.slice(0, value.endsWith("=") ? -9 : -8)}${ABSENT}${value.endsWith("=") ? "=" : ""}`;
 const ABSENT = randomBytes(4).toString("hex");

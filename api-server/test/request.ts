@@ -1,22 +1,20 @@
 import { v1Procedures } from "../v1/index.ts";
 
-/*
- * How a call of either generation is sent: what it holds becomes a body or a query.
- */
+/* Builds the HTTP request of a v1 or v2 call: the members become a body or a query string. */
 
-/** Whether a procedure's name in the tables of the tests, such as `v1/apis.getApi`, is one of v1. */
+/** Whether a procedure name in the test tables, such as `v1/apis.getApi`, belongs to v1. */
 export const isOfV1 = (name: string): boolean => name.startsWith("v1/");
 
 export interface HttpRequest {
   readonly method: "GET" | "POST";
   readonly url: string;
-  /** undefined for a GET. */
+  /** `undefined` for a GET request. */
   readonly payload: string | undefined;
 }
 
 const METHODS = new Map(v1Procedures.map(({ path, method }) => [path, method]));
 
-/** Of an unknown procedure of v1 a POST. A body that is a text is sent unchanged. */
+/** Returns the request of a call; an unknown v1 procedure is called by POST. A string body is sent unchanged. */
 export function requestOf(name: string, body: unknown): HttpRequest {
   if (!isOfV1(name)) return { method: "POST", url: `/v2/${name}`, payload: asText(body) };
   const path = name.slice("v1/".length);
@@ -28,7 +26,7 @@ export function requestOf(name: string, body: unknown): HttpRequest {
 
 const asText = (body: unknown): string => (typeof body === "string" ? body : JSON.stringify(body));
 
-/** `/v1/apis/:apiId/keys` gets its `apiId` from the members. */
+/** Fills path parameters from the members: `/v1/apis/:apiId/keys` gets `apiId`. */
 function fillParameters(template: string, members: Record<string, unknown>) {
   const rest = { ...members };
   const url = template.replaceAll(/:(\w+)/g, (_, name: string) => {
@@ -39,7 +37,7 @@ function fillParameters(template: string, members: Record<string, unknown>) {
   return { url, rest };
 }
 
-/** A list becomes a repeated parameter. */
+/** Formats members as a query string; a list becomes a repeated parameter. */
 export function toQuery(members: Readonly<Record<string, unknown>>): string {
   const pairs = Object.entries(members).flatMap(([name, value]) => [value].flat().map((one) => [name, String(one)]));
   return new URLSearchParams(pairs).toString();

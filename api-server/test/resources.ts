@@ -1,19 +1,16 @@
 import { randomBytes } from "node:crypto";
 import type { Pool } from "pg";
 
-/*
- * Objects of a workspace, created through the API, each with a unique name: for the tests that try
- * every procedure.
- */
+/* Creates objects of a workspace through the API, each with a unique name, for tests that call every procedure. */
 
-/** Calls a procedure in the workspace, and returns `data`. */
+/** Calls a procedure in the workspace and returns `data`. */
 // biome-ignore lint/suspicious/noExplicitAny: tests reach into answers of any shape.
 export type Ask = (path: string, body: unknown) => Promise<any>;
 
 export interface KeyResource {
   readonly apiId: string;
   readonly keyId: string;
-  /** The secret. */
+  /** Plaintext key. */
   readonly key: string;
 }
 
@@ -31,31 +28,30 @@ export interface Resources {
   readonly ask: Ask;
   name(what: string): string;
   api(): Promise<string>;
-  /** In its own API, unless the body names one. */
+  /** Creates a key in a new API unless the body names one. */
   key(body?: { readonly apiId?: string; readonly [field: string]: unknown }): Promise<KeyResource>;
   identity(): Promise<{ identityId: string; externalId: string }>;
   permission(): Promise<{ permissionId: string; slug: string }>;
   role(permissions?: readonly string[]): Promise<{ roleId: string; name: string }>;
   namespace(): Promise<{ namespaceId: string; namespace: string }>;
   override(): Promise<{ namespaceId: string; namespace: string; identifier: string; overrideId: string }>;
-  /** In its own API when none is given. */
+  /** Creates a policy in a new API unless one is given. */
   policy(apiId?: string): Promise<{ apiId: string; policyId: string; name: string }>;
-  /** Sets the manager of an object, as if it had been created with the header. Returns the manager's name. */
+  /** Sets the manager of an object, as if it had been created with the manager header. Returns the manager name. */
   manage(table: ManagedTable, id: string): Promise<string>;
-  /** Its permission is the one that creating root keys needs. */
+  /** Creates a root key with the permission that creating root keys requires. */
   rootKey(): Promise<{ rootKeyId: string; rootKey: string; name: string }>;
-  /** No procedure creates migrations, so it is inserted as the command line does. */
+  /** Inserts a migration into the database, as the command line does, because no procedure creates one. */
   migration(): Promise<string>;
-  /** An API whose keys can be recoverable, which no procedure creates either. */
+  /** Inserts an API with recoverable keys, because no procedure creates one. */
   encryptingApi(): Promise<string>;
 }
 
-/** The limit of an override. */
 export const OVERRIDDEN_LIMIT = 5;
 const HOUR_MS = 3_600_000;
 
 export function makeResources(db: Pool, { workspaceId, ask }: { workspaceId: string; ask: Ask }): Resources {
-  // Random, so that a name that leaks into a response is recognized; and no two names end alike.
+  // Random suffix, so that a name that leaks into a response is recognized and no two names have the same end.
   const name = (what: string): string => `${what}_${randomBytes(6).toString("hex")}`;
 
   async function api(): Promise<string> {
@@ -125,7 +121,7 @@ export function makeResources(db: Pool, { workspaceId, ask }: { workspaceId: str
   };
 }
 
-/** The smallest policy that policies.setPolicy accepts. */
+/** Returns the smallest body that policies.setPolicy accepts. */
 export const policyBody = (apiId: string, name: string, rules: readonly object[] = []) => ({
   apiId,
   name: `main/shop/${name}`,

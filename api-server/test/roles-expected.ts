@@ -1,9 +1,9 @@
 /*
- * Which role of a person is the least that may call each procedure of v2: the promise to people, to hold the procedures against. A procedure whose
- * circumstances (those of `sample-calls.ts`) need more has a row for each of them, after its name.
+ * Lowest dashboard role that may call each v2 procedure, as documented for users. A circumstance of `sample-calls.ts` that requires a
+ * higher role has its own row.
  */
 
-/** `installation`: an admin of all workspaces. */
+/** `installation` stands for an admin of all workspaces. */
 export type LeastRole = "viewer" | "operator" | "admin" | "installation";
 
 const VIEWER = [
@@ -146,7 +146,7 @@ const INSTALLATION = [
 
 const ofRole = (role: LeastRole, names: readonly string[]) => names.map((name) => [name, role] as const);
 
-/** By path, and by path and circumstance. */
+/** Lowest role by procedure path, or by path and circumstance. */
 export const LEAST_ROLES: Readonly<Record<string, LeastRole>> = Object.fromEntries([
   ...ofRole("viewer", VIEWER),
   ...ofRole("operator", OPERATOR),

@@ -1,12 +1,9 @@
 import type { Resources } from "./resources.ts";
 import { A_LIMIT, type MakeCall, nothing, ofApi, ofEncryptingApi, ofKey, type SampleCalls } from "./sample-calls.ts";
 
-/*
- * Calls of every procedure of v1 that succeed, as `sample-calls.ts` has them for v2. What the body holds is sent as a query where the
- * procedure is a GET.
- */
+/* Successful calls of every v1 procedure, in the form of `sample-calls.ts`. For a GET procedure the body is sent as a query string. */
 
-/** v1 names an identity and a namespace by one of two fields. */
+/** v1 names an identity or a namespace by one of two alternative fields. */
 const ofIdentity = (rest: object = {}) => ({
   always: async (resources: Resources) => {
     const { identityId } = await resources.identity();
@@ -65,7 +62,7 @@ const linkCall = async (
   body: { keyId: (await resources.key(key)).keyId, [noun]: [item] },
 });
 
-/** Connects a permission or a role with a key. Permissions are named by a slug where that field exists. */
+/** Links a permission or role to a key. Permissions are named by slug if the procedure has that field. */
 const connecting = (noun: LinkNoun, { bySlug = false } = {}) => ({
   always: async (resources: Resources) => linkCall(resources, noun, { id: (await newEnd(resources, noun)).id }),
   ...(bySlug
@@ -78,7 +75,7 @@ const connecting = (noun: LinkNoun, { bySlug = false } = {}) => ({
     linkCall(resources, noun, { name: resources.name("new"), create: true }),
 });
 
-/** Disconnects what the key has. */
+/** Unlinks a permission or role of the key. */
 const disconnecting = (noun: LinkNoun) => ({
   always: async (resources: Resources) => {
     const { id, name } = await newEnd(resources, noun);
@@ -250,7 +247,7 @@ export const V1_SAMPLE_CALLS: SampleCalls = {
     },
   },
 
-  // leftovers
+  // unversioned paths
   "v1/keys": { always: ofApi() },
   "v1/apis/:apiId/keys": {
     always: async (resources) => {

@@ -2,8 +2,8 @@ import { createHash, randomBytes, randomInt } from "node:crypto";
 import { policyBody, type Resources } from "./resources.ts";
 
 /*
- * Calls of every procedure that succeed with every permission: for each the ordinary one, `always`, and one for
- * each circumstance that needs more permissions. Each call creates its own objects, so calls do not affect one another.
+ * Calls of every procedure that succeed with every permission: the ordinary call, `always`, and one for each circumstance that requires
+ * more permissions. Each call creates its own objects, so that calls are independent.
  */
 
 export interface SampleCall {
@@ -21,7 +21,7 @@ const HOUR_MS = 3_600_000;
 
 const newHash = (): string => createHash("sha256").update(randomBytes(16)).digest("base64");
 
-/** A call about one key of an API. */
+/** Returns a sample call about one key of an API. */
 export const ofKey =
   (
     rest: (resources: Resources) => object | Promise<object> = () => ({}),
@@ -61,7 +61,7 @@ export const ofIdentity =
 const ofRole: MakeCall = async (resources) => ({ body: { role: (await resources.role()).name } });
 const ofPermission: MakeCall = async (resources) => ({ body: { permission: (await resources.permission()).slug } });
 
-/** A caller gives a root key only what it holds, and this is what creating one needs. */
+/** Permission granted to created root keys. The caller holds it because creating a root key requires it. */
 const A_GRANT = "workspace.*.create_root_key";
 
 const ofRootKey =
@@ -77,7 +77,7 @@ const recoverableKey: MakeCall = async (resources) => {
   return { body: { apiId, recoverable: true }, apiId };
 };
 
-/** A key of an API that stores encrypted copies. */
+/** Returns a sample call about a key of an API with recoverable keys. */
 export const ofEncryptingApi =
   (rest: object, make: Readonly<Record<string, unknown>> = {}): MakeCall =>
   async (resources) => {
@@ -105,10 +105,10 @@ const ruleWithNamespace = (namespaceId: string) => ({
   ],
 });
 
-/** By path, and then by circumstance. The circumstances are those of `permissions-expected.ts`. */
+/** Sample calls by procedure path and circumstance. `permissions-expected.ts` uses the same circumstances. */
 export type SampleCalls = Readonly<Record<string, Readonly<Record<string, MakeCall>> & { always: MakeCall }>>;
 
-/** Those of v1 are in `sample-calls-v1.ts`; `sampleCallsOf` in `every-procedure.ts` finds those of either. */
+/** Sample calls of v2. `sample-calls-v1.ts` has those of v1; `sampleCallsOf` in `every-procedure.ts` finds both. */
 export const SAMPLE_CALLS: SampleCalls = {
   "apis.createApi": { always: async (resources) => ({ body: { name: resources.name("api") } }) },
   "apis.getApi": { always: ofApi() },
@@ -180,7 +180,7 @@ export const SAMPLE_CALLS: SampleCalls = {
 
   "identities.createIdentity": { always: async (resources) => ({ body: { externalId: resources.name("user") } }) },
   "identities.getIdentity": { always: ofIdentity() },
-  // Every identity of the workspace must be readable; this is the only one if the call has its own workspace.
+  // The call must be permitted to read every identity of the workspace; a test with its own workspace has only this one.
   "identities.listIdentities": {
     always: async (resources) => ({ body: {}, identityId: (await resources.identity()).identityId }),
   },
@@ -276,10 +276,10 @@ export const SAMPLE_CALLS: SampleCalls = {
       const { apiId } = await resources.policy();
       return { body: { apiId }, apiId };
     },
-    // As in identities.listIdentities.
+    // The permission for the only policy suffices, as in identities.listIdentities.
     ofAllApis: async (resources) => ({ body: {}, apiId: (await resources.policy()).apiId }),
   },
-  // As in identities.listIdentities.
+  // The permission for the only policy suffices, as in identities.listIdentities.
   "policies.listStatus": { always: async (resources) => ({ body: {}, apiId: (await resources.policy()).apiId }) },
   "policies.deletePolicy": {
     always: async (resources) => {
@@ -357,13 +357,13 @@ export const SAMPLE_CALLS: SampleCalls = {
   },
   "admin.listWorkspaces": { always: nothing },
   "admin.createWorkspace": { always: async (resources) => ({ body: { name: resources.name("team") } }) },
-  // Its own quota, so that the calls after it are answered.
+  // The new quota is high enough for later calls.
   "admin.updateWorkspace": {
     always: async ({ workspaceId }) => ({ body: { workspaceId, quotaPerMinute: 1_000_000 } }),
   },
   "admin.getSettings": { always: async () => ({ body: {} }) },
   "admin.updateSettings": {
-    // Of two calls one changes something.
+    // Disables analytics first, so that the call changes something.
     always: async ({ ask }) => {
       await ask("admin.updateSettings", { analytics: false });
       return { body: { analytics: true } };
@@ -489,5 +489,5 @@ export const SAMPLE_CALLS: SampleCalls = {
   },
 };
 
-/** A manager's cluster. */
+/** Returns the cluster of a manager name. */
 const firstPartOf = (manager: string): string => manager.split("/")[0] ?? "";

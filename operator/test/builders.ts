@@ -1,7 +1,7 @@
 import type { Kind } from "../../core/manifests/index.ts";
 import { FINALIZER, type ManifestObject } from "../source/contract.ts";
 
-/** An object with defaults for what the case does not set: `shop/it`, generation 1, created at a fixed time. */
+/** Builds a manifest object with defaults: `shop/it`, generation 1, created at a fixed time. */
 export function anObject(
   kind: Kind,
   spec: unknown,
@@ -25,7 +25,7 @@ export function anObject(
   };
 }
 
-/** The same object, being deleted. */
+/** Builds the same object with a deletion timestamp. */
 export const aDeletedObject = (kind: Kind, spec: unknown): ManifestObject =>
   anObject(kind, spec, { deletionTimestamp: "2026-01-02T00:00:00Z" });
 

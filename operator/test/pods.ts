@@ -3,7 +3,7 @@ import type { Injection } from "../injection/inject.ts";
 import type { PatchOperation } from "../injection/json-patch.ts";
 import type { Pod } from "../injection/pod.ts";
 
-/* Pods and settings for tests. */
+/* Builders of pods and injection settings for tests. */
 
 export const aConfig = (more: Partial<InjectionConfig> = {}): InjectionConfig => ({
   gateImage: "registry.example/postern-sidecar:1",
@@ -68,7 +68,7 @@ export function applyPatch(document: unknown, patch: readonly PatchOperation[]):
     if (at === undefined || (operation.op !== "add" && !Object.hasOwn(at, name)))
       throw new Error(`no ${operation.path}`);
     const value = operation.op === "remove" ? undefined : structuredClone(operation.value);
-    // Assigning to `__proto__` would not create a member.
+    // An assignment to `__proto__` would not create a member.
     if (operation.op !== "remove") Object.defineProperty(at, name, { value, ...OWN });
     else if (Array.isArray(at)) at.splice(Number(name), 1);
     else delete at[name];

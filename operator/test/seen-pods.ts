@@ -1,6 +1,6 @@
 import type { GateSummary, PodSummary } from "../pods/pod.ts";
 
-/** Gate as the webhook injects it, for port 8080 of the app. */
+/** Summary of an injected gate in front of app port 8080. */
 export const aGate: GateSummary = {
   guards: 8080,
   redirects: false,
@@ -14,7 +14,7 @@ export const aGate: GateSummary = {
   ],
 };
 
-/** A running pod of `shop` with a gate of the policy `it`. */
+/** Summary of a running pod in namespace `shop` with a gate of policy `it`. */
 export const aPodSummary = (name: string, more: Partial<PodSummary> = {}): PodSummary => ({
   namespace: "shop",
   name,
