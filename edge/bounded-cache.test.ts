@@ -35,7 +35,7 @@ test("BoundedCache limits the total weight and keeps one oversized entry alone",
   expect(cache.set("e", "e", 10)).toEqual(["b", "c", "d"]);
   expect(cache.set("f", "f", 99)).toEqual(["e"]);
   expect(cache.set("g", "g", 1)).toEqual(["f"]);
-  // What is replaced, deleted or cleared weighs no more.
+  // Replaced, deleted and cleared entries no longer count.
   cache.set("g", "g", 9);
   cache.set("g", "g", 2);
   cache.set("h", "h", 8);
@@ -56,7 +56,7 @@ test("BoundedCache evicts other entries when a cached entry grows", () => {
     undefined,
     "e",
   ]);
-  // Heavier than all may be: it is kept alone.
+  // An entry heavier than the maximum is kept alone.
   expect(cache.set("b", "most of b", 99)).toEqual(["e"]);
   expect(cache.get("b")).toBe("most of b");
 });

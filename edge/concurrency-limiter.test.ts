@@ -80,7 +80,7 @@ test("ConcurrencyLimiter queues an address above its share although slots are fr
   for (let i = 0; i < 20; i++) expect(limiter.tryAcquire(`other ${i}`)).toBe(true);
   const late = acquire(limiter, "greedy");
   limiter.release("greedy");
-  // It holds 49, and 31 are free.
+  // The address holds 49 slots, and 31 are free.
   expect(late.state).toBe("waits");
   expect(acquire(limiter, "other 20").state).toBe("has a place");
   for (let i = 0; i <= 18; i++) limiter.release(`other ${i}`);
@@ -99,7 +99,7 @@ test("ConcurrencyLimiter skips a canceled waiter", () => {
   expect(limiter.cancel(next)).toBe(false);
 });
 
-/** Seekers of an address, until one is told no. Returns those that wait. */
+/** Queues waiters of an address until one is rejected. Returns the queued ones. */
 function fillLine(limiter: ConcurrencyLimiter, address: string, bytes: number): Asking[] {
   const waiting: Asking[] = [];
   for (;;) {
@@ -119,7 +119,7 @@ test.each([
     limiter.tryAcquire("x");
     const greedy = fillLine(limiter, "a", bytes);
     expect([greedy.length, fillLine(limiter, "b", bytes).length, limiter.waiting]).toEqual([5, 3, 8]);
-    // One that leaves, and one that gets a place, make room.
+    // A canceled waiter and one that acquires a slot free space in the queue.
     expect(limiter.cancel(greedy[0] as Asking)).toBe(true);
     expect(acquire(limiter, "c", bytes).state).toBe("waits");
     limiter.release("x");

@@ -5,9 +5,9 @@ import { COUNT_ALIVE, REPORT } from "./pods/redis.ts";
 import { POSITION } from "./projection/scripts.ts";
 
 /*
- * A pod's user may run the scripts that an api-server has loaded, and load none. So while pods and api-servers are of two releases, a
- * pod can do what both have a script of the same text for, comments included (docs/upgrades.md). A change of one of these
- * texts changes what works during an upgrade: make it on purpose, say so in CHANGELOG.md, and write the new hash here.
+ * The Redis user of a pod may run the scripts that an api-server has loaded, but not load any. While pods and api-servers have different
+ * versions, a pod can use only scripts whose text, including comments, is equal in both (docs/upgrades.md). A change of such a text affects
+ * upgrades: make it intentionally, mention it in CHANGELOG.md and update the hash here.
  */
 test.each([
   { name: "CONSUME", script: CONSUME, sha: "3e70ce35c04733fe74e7f4f29797219c4d6f04c7" },

@@ -62,7 +62,7 @@ test("operator metrics count policies by condition and unguarded pods", async ()
     'postern_operator_policies{condition="Enforced",status="False"} 2',
     'postern_operator_policies{condition="Stale",status="True"} 1',
   ]);
-  // Series that are not there cannot be alerted on: each condition has all of its statuses.
+  // Each condition exports all statuses, because an alert cannot use a missing series.
   expect(counted).toHaveLength(15);
   expect(await linesOf(registry, 'postern_operator_objects{kind="ApiKeyPolicy",ready="Unknown"}')).toEqual([
     'postern_operator_objects{kind="ApiKeyPolicy",ready="Unknown"} 4',

@@ -5,17 +5,17 @@ import { EXPECTED } from "../api-server/test/permissions-expected.ts";
 import { OPERATOR_PERMISSIONS } from "../core/permissions/operator.ts";
 import { rootKeyPermissionProblem } from "../core/permissions/root-key.ts";
 
-/** The circumstances of a procedure that the operator does not bring about. */
+/** Circumstances of procedures that the operator never uses. */
 const NEVER: Readonly<Record<string, readonly string[]>> = {
-  // It asks only whether there are keys, never for their strings.
+  // The operator only checks whether keys exist and never decrypts them.
   "apis.listKeys": ["decrypt"],
-  // A key of an ApiKey is in its Secret, and cannot be had from the store.
+  // The key of an ApiKey is in its Secret and not recoverable from the API.
   "keys.createKey": ["recoverable"],
 };
-/** Procedures that show an object of any kind: the operator asks for those of its own kinds. */
+/** For procedures that return objects of any kind, the operator requests only its own kinds. */
 const OTHER_KINDS = ["key"];
 
-/** The procedures that the operator's sources call. */
+/** Returns the procedures called in the sources of the operator. */
 function calledProcedures(): string[] {
   const files = readdirSync(import.meta.dirname, { recursive: true, encoding: "utf8" });
   const sources = files.filter((name) => name.endsWith(".ts") && !/\.test\.ts$|^test\//.test(name));

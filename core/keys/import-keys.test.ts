@@ -24,7 +24,7 @@ interface Sent {
   readonly hashes: readonly string[];
 }
 
-/** An API that answers `keys.migrateKeys` by a function, and keeps what it was sent. */
+/** Returns an API that responds to `keys.migrateKeys` by `respond` and records its requests. */
 function anApi(respond: (hashes: readonly string[], call: number) => { migrated: number; failed: string[] }): {
   api: ImportingApi;
   sent: Sent[];

@@ -4,7 +4,7 @@ import { KINDS } from "./index.ts";
 
 type Schema = { [key: string]: unknown; properties?: Record<string, Schema>; items?: Schema };
 
-/** Every schema in a JSON schema, with its place. */
+/** Yields every schema in a JSON schema with its path. */
 function* parts(schema: Schema, place: string): Generator<[string, Schema]> {
   yield [place, schema];
   for (const [name, property] of Object.entries(schema.properties ?? {})) yield* parts(property, `${place}.${name}`);

@@ -48,7 +48,7 @@ describe("a granted permission", () => {
 
 test("an empty grant set satisfies no permission", () => expect(compileGrants([]).satisfies("a")).toBe(false));
 
-/** The same rules, written as a regular expression. */
+/** Returns the same rules as a regular expression. */
 function regexOf(slug: string): RegExp {
   if (slug === "*") return /^[\s\S]*$/;
   const escaped = slug.replace(/[.*+?^${}()|[\]\\/:-]/g, "\\$&");
@@ -81,7 +81,7 @@ test.each([
   ["**", "literal"],
 ])("wildcard category of %s: %s", (slug, stars) => {
   expect(starsOf(slug)).toBe(stars);
-  // A star that stands for itself grants nothing more.
+  // A literal star grants only itself.
   if (stars === "literal" && !slug.includes(".*.")) {
     expect(compileGrants([slug]).satisfies(slug.replaceAll("*", "x"))).toBe(false);
   }

@@ -21,7 +21,7 @@ describe("a v1 permission query", () => {
     { query: { or: ["a", "b"] }, met: false },
     { query: { and: ["users.edit"], or: ["users.view"] }, met: false },
     { query: { or: ["users.view"], other: [1, null] }, met: true },
-    // Text is one permission here, never a query of v2.
+    // A v1 string is a single permission, never a v2 query.
     { query: "users.view OR documents.read", met: false },
   ])("v1 permission query $query is satisfied: $met", ({ query, met }) => {
     const tree = readJsonQuery(query);

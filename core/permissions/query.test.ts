@@ -4,7 +4,7 @@ import { anyText } from "../../test/builders/text.ts";
 import { compileGrants } from "./grants.ts";
 import { evaluateQuery, parseQuery, type Query, QuerySyntaxError } from "./query.ts";
 
-/** The query written out with every operator in parentheses. */
+/** Returns the query as text with every operator in parentheses. */
 const show = (query: Query): string =>
   query.op === "permission" ? query.slug : `(${query.operands.map(show).join(` ${query.op} `)})`;
 
@@ -99,7 +99,7 @@ describe("parsing", () => {
   });
 });
 
-/** A query as data, with its text; parentheses where the precedence needs them, and some at random. */
+/** A query as data with its text, with required and some random parentheses. */
 type Model = { slug: string } | { op: "AND" | "OR"; left: Model; right: Model; extra: boolean };
 const { model } = fc.letrec<{ model: Model }>((tie) => ({
   model: fc.oneof(

@@ -10,7 +10,7 @@ const use = (tuple: string, days = 0, onlyId: string | null = null) => ({
   onlyId,
 });
 
-/** Used today, for all that it holds, and known for 40 days. */
+/** Returns a root key that is 40 days old and used all of its permissions today. */
 const aKey = (of: Partial<NoticedRootKey> = {}): NoticedRootKey => ({
   createdAt: ago(40),
   enabled: true,

@@ -289,7 +289,7 @@ describe("a path that an app may read as that of another rule", () => {
       match(`/Admin${unit.repeat(Math.floor(262_144 / unit.length))}`, {
         allowPaths: ["DotSegments", "Semicolon", "ControlCharacters", "DoubleSlash"],
       });
-      // 256 KiB take 100 ms; in quadratic time they would take minutes.
+      // 256 KiB take 100 ms; quadratic time would take minutes.
       expect(performance.now() - startedMs, unit).toBeLessThan(3_000);
     }
   });

@@ -5,7 +5,7 @@ import { compilePolicy } from "../manifests/compile-policy.ts";
 import { type CompiledPolicy, PolicyInput } from "./policy.ts";
 import { readStoredPolicy, StoredPolicy } from "./stored-policy.ts";
 
-/** With every member that there is. */
+/** A policy with every member. */
 const whole: CompiledPolicy = {
   formatVersion: 1,
   apiId: "api_1",
@@ -52,7 +52,7 @@ const whole: CompiledPolicy = {
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** A copy with another member in every object, at every level. */
+/** Returns a copy with an additional member in every object at every level. */
 function withUnknown(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withUnknown);
   if (!isObject(value)) return value;
@@ -60,7 +60,7 @@ function withUnknown(value: unknown): unknown {
   return { ...Object.fromEntries(members), ofALaterRelease: { deep: [1] } };
 }
 
-/** Every object in the value, with the names of its members. */
+/** Returns the paths of all objects and members of the value. */
 function membersOf(value: unknown, at = ""): string[] {
   if (Array.isArray(value)) return value.flatMap((item) => membersOf(item, `${at}[]`));
   if (!isObject(value)) return [];
@@ -70,7 +70,7 @@ function membersOf(value: unknown, at = ""): string[] {
   ]);
 }
 
-/** A copy in which every object lacks the member. */
+/** Returns a copy without the member at `path`. */
 function without(value: unknown, path: string, at = ""): unknown {
   if (Array.isArray(value)) return value.map((item) => without(item, path, `${at}[]`));
   if (!isObject(value)) return value;
@@ -120,7 +120,7 @@ describe("a stored policy", () => {
     expect(readStoredPolicy(stored).problem).toEqual(expect.any(String));
   });
 
-  /** What a reader takes for each missing member. */
+  /** Default of each missing member. */
   const DEFAULTS: Readonly<Record<string, unknown>> = {
     mode: "Enforce",
     onStale: { afterMs: 30_000, action: "Serve", denyAfterMs: 900_000 },
@@ -135,7 +135,7 @@ describe("a stored policy", () => {
     "rules[].ratelimits[].cost": 1,
     "rules[].ratelimits[].accuracy": "strict",
   };
-  /** Members that may be missing, and then stay missing. */
+  /** Members without a default. */
   const OPTIONAL = ["clientAddress", "credentials[].scheme", "rules[].methods", "rules[].path", "rules[].permissions"];
 
   const members = [...new Set(membersOf(whole))];
@@ -162,7 +162,7 @@ describe("a stored policy", () => {
   });
 });
 
-/** The values of the member at that path. */
+/** Returns the values of the member at `path`. */
 function membersWith(value: unknown, path: string): unknown[] {
   let found: unknown[] = [value];
   for (const step of path.split(".")) {

@@ -104,7 +104,7 @@ test("IP address is in a range when its first n bits match", () => {
   const textOf = (address: number) => [24, 16, 8, 0].map((shift) => (address >>> shift) & 255).join(".");
   const ipv4 = fc.integer({ min: 0, max: 2 ** 32 - 1 });
   fc.assert(
-    // Most pairs of any two addresses differ in the first bits, so the second is made of the first.
+    // The second address is derived from the first, because two random addresses mostly differ in their first bits.
     fc.property(ipv4, fc.nat({ max: 31 }), fc.nat({ max: 32 }), (one, flipped, bits) => {
       const other = (one ^ (1 << flipped)) >>> 0;
       const [address, range] = [parseIp(textOf(other)), parseIpRange(`${textOf(one)}/${bits}`)];

@@ -10,8 +10,9 @@ import { RedisCounters } from "./redis.ts";
 import { syncWithRedis } from "./sync.ts";
 
 /*
- * What the scripts do with numbers at and beyond their ends, and with foreign values under their keys: who may write under a workspace's
- * prefix may write anything. A foreign value is replaced, so nothing has to be mended by hand; a script that Redis refuses names the key.
+ * Counter scripts with numbers at and beyond their bounds, and with foreign values at their keys: a client with write access to the prefix
+ * of a workspace may write anything. A foreign value is replaced, so that no manual repair is required; a script that Redis rejects names
+ * the key.
  */
 
 const MAX = Number.MAX_SAFE_INTEGER;
@@ -65,7 +66,7 @@ describe("extreme and invalid numbers", () => {
     for (const text of Object.values(stored)) expect(isComplete(text), text).toBe(true);
   });
 
-  // The schemas of policies and of the API let none of these through: it is the last line that is attacked.
+  // The schemas of policies and of the API reject all of these values; the test attacks the last check.
   const NONE = [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 2 ** 53, 1e308, -1, -MAX, 0.5];
   test.each(NONE.flatMap((value) => (["limit", "cost", "durationMs"] as const).map((member) => ({ member, value }))))(
     "counters reject $member $value without charging any limit",
@@ -73,7 +74,7 @@ describe("extreme and invalid numbers", () => {
       const limit = aLimit({ [member]: value });
       const bystander = aLimit();
       const seen = await Promise.all([consume(limit), consume(bystander), consume(limit, aLimit())]);
-      // A gate does with the others as with a Redis that is away.
+      // A gate treats the failed requests like those during a Redis outage.
       expect(seen).toEqual(["CountersUnavailable", "passed", "CountersUnavailable"]);
       expect(await redis.exists(keys.of(limit))).toBe(0);
     },
@@ -138,7 +139,7 @@ describe.each(FOREIGN)("$what under the key", ({ write }) => {
     }
     const spend = async () => (await counters.consume({ limits: [], credits })).credits;
     expect(await spend()).toEqual({ status: "unknown" });
-    // A foreign set is one all the same; loaders leave out what is no key.
+    // A foreign set remains in use; loaders ignore members that are not key ids.
     expect(await redis.smembers(redisKeys.creditsLoad(WORKSPACE))).toContain(keyId);
     await credit.load([{ ref: { workspaceId: WORKSPACE, keyId }, counter: { rev: 1, granted: 2, spent: 0 } }]);
     expect([await spend(), await spend(), await spend()]).toEqual([

@@ -17,7 +17,7 @@ const aCharge = (charge: Partial<LimitCharge> = {}): LimitCharge => ({
   ...charge,
 });
 
-/** A memory in front of counters with a clock that we set, and the number of calls to the counters. */
+/** Returns a denial cache in front of counters with a controlled clock, and counts the calls to the counters. */
 function aMemory(max?: number) {
   const clock = { ms: 1_000_000 };
   const store = new MemoryStore(() => clock.ms);
@@ -45,7 +45,7 @@ const step = fc.record({
     }),
     { minLength: 1, maxLength: 3 },
   ),
-  /** Another process consumes directly at the store. */
+  /** Another process consumes directly from the counters. */
   isForeign: fc.boolean(),
 });
 
@@ -130,7 +130,7 @@ test("denial cache admits again after the Redis clock jumps back by hours", asyn
   await memory.consume(request);
   expect(await memory.consume(request)).toMatchObject({ passed: false });
   store.ms -= 5 * 3_600_000;
-  // The next answer of the store tells the time.
+  // The next response of the counters contains their time.
   await memory.consume({ limits: [aCharge({ identifier: "bob" })] });
   expect(await memory.consume(request)).toMatchObject({ passed: true });
   expect(await memory.consume(request)).toMatchObject({ passed: false });

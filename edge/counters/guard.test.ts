@@ -140,7 +140,8 @@ test("counter circuit breaker gives each caller the full timeout and ignores lat
   calls.push(call());
   calls.push(...Array.from({ length: 7 }, call));
   for (const tookMs of await Promise.all(calls)) expect(tookMs).toBeGreaterThanOrEqual(39);
-  // Ten have failed. If their late answers counted as well, these would be 20 calls, and one more failure would open it.
+  // Ten calls have failed. If their late responses counted too, there would be 20 calls, and one more failure would open the circuit
+  // breaker.
   for (const respond of responses) respond(consumed);
   await sleep(0);
   await call();
@@ -149,7 +150,7 @@ test("counter circuit breaker gives each caller the full timeout and ignores lat
 });
 
 describe("with an extra poll", () => {
-  /** Answers after this time; its timer is of the same turn as the guard's, and fires directly after it. */
+  /** Responds after this time. The timer is due in the same turn as the timeout of the circuit breaker and fires directly after it. */
   const after = (ms: number) => () =>
     new Promise<Consumed>((resolve) => {
       setTimeout(() => resolve(consumed), ms);
@@ -238,7 +239,7 @@ describe("a Redis that stops responding", () => {
       breaker.sent(nowMs);
       breaker.failed(nowMs + 50);
       breaker.checkSilence(nowMs + 50);
-      // Later than its caller waited.
+      // The response arrives after its caller has timed out.
       if (nowMs % 1_000 === 900) breaker.answered();
     }
     expect(breaker.admits(6_000)).toBe(true);

@@ -20,7 +20,7 @@ const charge: LimitCharge = {
   accuracy: "local",
 };
 
-/** A shared store in this process, which can become unreachable or lose its replies. */
+/** Shared counters in this process that can become unreachable or lose replies. */
 class SharedTotals {
   readonly totals = new Map<string, WindowCounts>();
   state: "there" | "away" | "answers get lost" = "there";
@@ -166,7 +166,7 @@ test("local counters measure how far all processes over-admitted between two syn
   shared.state = "there";
   await waitFor("all syncs", () => shared.total() === 30);
   const over = () => processes.reduce((sum, counters) => sum + counters.overAdmission.units, 0);
-  // The first to sync saw no excess; each of the others counts only what it admitted itself.
+  // The first process to sync sees no excess; each of the others counts only its own admissions.
   await waitFor("the measure", () => over() === 20);
 });
 

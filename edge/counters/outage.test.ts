@@ -20,7 +20,7 @@ const aCharge = (changes: Partial<LimitCharge> = {}): LimitCharge => ({
   ...changes,
 });
 
-/** A store with totals, which can be away, and can lose its reply. */
+/** Shared totals that can become unavailable and lose a reply. */
 class Totals {
   readonly counts = new Map<string, Synced["counts"][number]>();
   state: "away" | "there" | "silent" = "away";

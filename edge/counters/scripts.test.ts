@@ -12,8 +12,8 @@ import { RedisCounters } from "./redis.ts";
 import { CONSUME } from "./scripts.ts";
 
 /*
- * The script and core/ratelimits implement the same arithmetic. Redis's clock cannot be set, so the counts are set
- * relative to it, and core is given the time at which the script decided.
+ * The Lua script and core/ratelimits implement the same arithmetic. The Redis clock cannot be set, so counts are set relative to it, and
+ * core gets the time of the script's decision.
  */
 
 let store: TestRedis;
@@ -53,7 +53,7 @@ const amount = fc.oneof(
 );
 const counter = fc.record({
   durationMs: fc.oneof(fc.integer({ min: 1_000, max: 5_000 }), fc.integer({ min: 60_000, max: 10 ** 10 })),
-  /** 0: the current window; 1 and more: the clock is behind it; undefined: no counts yet. */
+  /** 0 is the current window; 1 and more: the clock is behind the window; `undefined`: no counts yet. */
   windowsAhead: fc.option(fc.oneof(fc.integer({ min: -3, max: 3 }), fc.integer({ min: 10, max: 5_000 })), {
     nil: undefined,
   }),
@@ -91,7 +91,7 @@ test("counter Lua script decides and counts exactly like the reference implement
         for (const { durationMs, ...each } of limits) {
           const key = keys.of({ durationMs, ...each });
           const counts = before.get(key);
-          // As the first call of that window did.
+          // Sets the counts that the first call of the window would have written.
           if (counts !== undefined)
             await redis
               .multi()
@@ -100,7 +100,7 @@ test("counter Lua script decides and counts exactly like the reference implement
               .exec();
         }
 
-        // Alone, or behind a request in flight, where it shares its script with another request but no counter.
+        // Either alone or behind a request in flight, where it shares its script call with another request but no counter.
         const bystander = () => (round % 2 === 0 ? [counters.consume({ limits: [aBystander] })] : []);
         const ahead = bystander();
         const [consumed] = await Promise.all([counters.consume({ limits }), ...bystander(), ...ahead]);
@@ -120,7 +120,7 @@ test("counter Lua script decides and counts exactly like the reference implement
         for (const { counterKey, durationMs } of charges) {
           const counts = expected.updates.get(counterKey);
           if (counts === undefined) continue;
-          // What is counted matters until the end of the next window.
+          // Counts are needed until the end of the next window.
           const neededUntilMs = Math.min((counts.window + 2) * durationMs, consumed.nowMs + 2 * durationMs);
           expect(await redis.pexpiretime(counterKey)).toBeGreaterThanOrEqual(neededUntilMs);
         }
@@ -130,7 +130,7 @@ test("counter Lua script decides and counts exactly like the reference implement
   );
 });
 
-/** The script, at a time that we choose: a limit that just suffices, or just does not, depends on the millisecond. */
+/** Returns the script with a fixed time, because a decision at a limit depends on the millisecond. */
 const scriptAt = (nowMs: number): string =>
   CONSUME.lua.replaceAll("redis.call('TIME')", `{'${Math.floor(nowMs / 1000)}', '${(nowMs % 1000) * 1000}'}`);
 
@@ -218,7 +218,7 @@ test("counter batcher sends requests of one event loop turn together under load"
   expect(sent).toHaveBeenCalledTimes(1);
   await Promise.all(all);
   await Promise.all(consume(1));
-  // That call carried one request, so the next request waits for nothing again.
+  // The call carried one request, so the next request is sent without a delay.
   const next = consume(1);
   expect(sent).toHaveBeenCalledTimes(3);
   await Promise.all(next);

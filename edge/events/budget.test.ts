@@ -6,7 +6,7 @@ const TOTAL = 1_000_000;
 
 const aUse = (workspaceId: string, bytes: number, roomBytes: number): StreamUse => ({ workspaceId, bytes, roomBytes });
 
-/** Streams over time: written to as far as their room allows, read, and shared out again and again. */
+/** Streams over time: written up to their budgets, read, and rebalanced repeatedly. */
 class World {
   readonly streams = new Map<string, { bytes: number; roomBytes: number }>();
 
@@ -47,7 +47,7 @@ const aStep = fc.oneof(
   fc.record({ do: fc.constant("write" as const), who: fc.nat(7), part: fc.double({ min: 0, max: 1, noNaN: true }) }),
   fc.record({ do: fc.constant("read" as const), who: fc.nat(7) }),
   fc.record({ do: fc.constant("come" as const), who: fc.nat(7) }),
-  // The writers continue between a measurement and the change that follows from it.
+  // Writers continue between a measurement and the resulting rebalancing.
   fc.record({ do: fc.constant("share" as const), writes: fc.array(fc.nat(7)) }),
 );
 

@@ -7,7 +7,7 @@ import type { VerificationEvent } from "./contract.ts";
 const anEvent = (changes: Partial<VerificationEvent> = {}): VerificationEvent =>
   aVerificationEvent({ timeMs: 1, workspaceId: "ws_1", spentCredits: 0, latencyMs: 0, ...changes });
 
-/** A store that keeps copies, because the buffer of a batch is reused once it is sent. */
+/** Returns an event sink that copies batches, because the buffer of a batch is reused after sending. */
 function aStore() {
   const stored: VerificationEvent[] = [];
   const store = { stored, isUnavailable: false, isFull: false, calls: 0 };
@@ -58,7 +58,7 @@ test("event buffer sends many events in few batches, complete and in order", asy
   const events = Array.from({ length: 3_000 }, (_, i) => anEvent({ externalId: "é".repeat(i % 300) }));
   for (const [i, event] of events.entries()) {
     sink.add(event);
-    // The store replies now and then, so that buffers are reused.
+    // The sink replies from time to time, so that buffers are reused.
     if (i % 700 === 0) await new Promise((resolve) => setImmediate(resolve));
   }
   await sink.flush();

@@ -38,7 +38,7 @@ async function open(options: Parameters<typeof startOwnRedis>[0] = {}, search = 
   return { raw, edge, users: edge.gateUsers, port: own.port, names };
 }
 
-/** Whether Redis lets a user in. */
+/** Whether Redis accepts the credentials. */
 async function signsIn(port: number, { username, password }: { username: string; password: string }): Promise<boolean> {
   const redis = new Redis({ port, host: "127.0.0.1", lazyConnect: true, retryStrategy: null });
   redis.on("error", () => undefined);
@@ -63,7 +63,7 @@ test.each([
   const second = await users.issue(aRef());
   expect(second.username).toBe(first.username);
   expect([await signsIn(port, first), await signsIn(port, second)]).toEqual([false, true]);
-  // Another pod of the same name, another policy, another workspace: other users.
+  // Another pod of the same name, another policy or another workspace gets another user.
   for (const changes of [{ podUid: "uid-2" }, { policyId: "pol_2" }, { workspaceId: "ws_2" }])
     await users.issue(aRef(changes));
   expect(await names()).toHaveLength(4);
@@ -151,7 +151,7 @@ test("a pod report is listed only under the pod name registered for its Redis us
   await edge.pods.report({ ...report, podId: "another" });
   await expect(own.pods.report({ ...report, podId: "shop/orders-2" })).rejects.toThrow(/NOPERM|permission/i);
   await raw.hset(KEYS.podsOwn("ws_1", "pol_1", "shop/forged"), "shop/forged", "1 {}");
-  // It may count the pods of its policy, and of no other.
+  // The user may count the pods of its own policy only.
   const counted = { workspaceId: "ws_1", policyId: "pol_1", podId: "shop/orders-1" };
   expect(await own.pods.countAlive(counted)).toBe(1);
   expect(await edge.pods.countAlive({ ...counted, podId: "another" })).toBe(2);

@@ -4,7 +4,7 @@ import { type OwnRedis, startOwnRedis } from "../../test/harness/redis.ts";
 import { type Edge, openRedisEdge } from "../open.ts";
 import { RedisKeys } from "../redis/keys.ts";
 
-/* What a compromised pod can do with its report: write anything under any name. */
+/* Effects of a compromised pod that writes any report under any name. */
 
 const REF = { workspaceId: "ws_1", policyId: "pol_1" };
 const KEY = new RedisKeys().pods(REF.workspaceId, REF.policyId);
@@ -182,6 +182,6 @@ async function fill(count: number, field: (i: number) => [string, string], key =
   }
 }
 
-/** What Redis has sent to all clients. */
+/** Returns the number of bytes that Redis has sent to all clients. */
 const readBytes = async (): Promise<number> =>
   Number(/total_net_output_bytes:(\d+)/.exec(await raw.info("stats"))?.[1]);

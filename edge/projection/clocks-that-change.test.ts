@@ -3,11 +3,11 @@ import { ClockEstimate } from "../redis/clock-estimate.ts";
 import { Freshness } from "./freshness.ts";
 
 /*
- * Failovers between machines whose clocks differ, with simulated times: for any order in which clocks are measured
- * and heartbeats arrive, staleness is never reported too small.
+ * Failovers between machines with different clocks, in simulated time. For any order of clock measurements and heartbeats, staleness is
+ * never underestimated.
  */
 
-/** Numbers in [0, 1) from a seed. */
+/** Returns a seeded generator of numbers in [0, 1). */
 function makeRandom(seed: number): () => number {
   let state = seed;
   return () => {
@@ -18,7 +18,7 @@ function makeRandom(seed: number): () => number {
 
 const MINUTES = 6;
 
-/** How far the reported age was below the true one, at worst; and above it, when the last failover was long ago. */
+/** Returns by how much the reported age was below the true age at most, and by how much above it long after the last failover. */
 function play(seed: number): { underMs: number; overMs: number } {
   const random = makeRandom(seed);
   const upTo = (ms: number) => Math.floor(random() * ms);
@@ -32,7 +32,7 @@ function play(seed: number): { underMs: number; overMs: number } {
   };
   const onTheStream: { arrivesAtMs: number; trueMs: number; asOfMs: number }[] = [];
   let [beatAtMs, failoverAtMs, changedAtMs] = [nowMs, nowMs + 20_000 + upTo(20_000), 0];
-  /** While connected, the stream is read; the clock was measured before. */
+  /** A connected reader reads the stream after it has measured the clock. */
   let [measureAtMs, connectedAtMs] = [nowMs, nowMs];
   let knownOfMs: number | undefined;
   let [underMs, overMs] = [0, 0];
@@ -49,7 +49,7 @@ function play(seed: number): { underMs: number; overMs: number } {
       const trueMs = nowMs - upTo(300);
       const takesMs = random() < 0.1 ? upTo(6_000) : upTo(100);
       onTheStream.push({ arrivesAtMs: nowMs + takesMs, trueMs, asOfMs: trueMs + offsetMs });
-      // Sometimes there is no relay for a while.
+      // Sometimes no relay runs for a while.
       beatAtMs = nowMs + (random() < 0.05 ? upTo(20_000) : 1_000);
     }
     const connects = nowMs - 50 < connectedAtMs && nowMs >= connectedAtMs;
@@ -57,7 +57,7 @@ function play(seed: number): { underMs: number; overMs: number } {
       measure();
       measureAtMs = nowMs + 10_000;
     }
-    // A stream is read in order.
+    // Entries of a stream are read in order.
     for (;;) {
       const [next] = onTheStream;
       if (next === undefined || next.arrivesAtMs > nowMs || nowMs < connectedAtMs) break;

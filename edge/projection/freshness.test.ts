@@ -10,7 +10,7 @@ beforeEach(() => {
   freshness = new Freshness({ storeNowMs: () => storeMs, monotonicMs: () => monotonicMs });
 });
 
-/** Both clocks advance. */
+/** Advances both clocks. */
 function pass(ms: number): void {
   monotonicMs += ms;
   if (storeMs !== undefined) storeMs += ms;

@@ -6,7 +6,7 @@ beforeEach(() => {
   rollbacks = new RollbackDetector();
 });
 
-/** Sends a request and gets the reply, with nothing in between. */
+/** Sends a request and observes its reply, with no event in between. */
 const ask = (projectionId: string, head: number, stream = "ws_b") =>
   rollbacks.evaluate(stream, { projectionId, head }, rollbacks.known(stream));
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { readStreamEntry } from "./stream-entry.ts";
 
-/** The fields of an entry, in another order than the writer's. */
+/** Parses an entry whose fields have another order than the writer's. */
 const read = (fields: Record<string, string>, isGlobal = true) =>
   readStreamEntry(Object.entries(fields).reverse().flat(), { isGlobal });
 

@@ -7,7 +7,7 @@ beforeEach(() => {
   estimate = new ClockEstimate();
 });
 
-/** Measures a store whose clock is ahead of ours by `offsetMs`; request and reply take `thereMs` and `backMs`. */
+/** Measures a Redis clock that is ahead of the local clock by `offsetMs`; request and reply take `thereMs` and `backMs`. */
 function measure(sentMs: number, { offsetMs = START_MS, thereMs = 1, backMs = 1 } = {}): void {
   const readMs = sentMs + thereMs;
   estimate.take({ sentMs, receivedMs: readMs + backMs, storeMs: readMs + offsetMs });

@@ -7,7 +7,7 @@ import { waitFor } from "../../test/harness/wait.ts";
 import { openRedisEdge } from "../open.ts";
 import { connectRedis } from "./connect.ts";
 
-/** Sets the only password of the user `pod`, and ends the connections that it has with the one before. */
+/** Sets the only password of user `pod` and closes the connections that used the previous one. */
 async function setPassword(raw: Redis, password: string): Promise<void> {
   await raw.call("ACL", "SETUSER", "pod", "reset", "on", `>${password}`, "~*", "&*", "+@all");
   await raw.call("CLIENT", "KILL", "USER", "pod");
@@ -77,7 +77,7 @@ test("Redis connection uses CA and client certificate files and rejects other se
   onTestFinished(() => edge.close());
   await expect(edge.ping()).rejects.toThrow();
   await waitFor("the reason", () => errors.some((message) => message.includes("self-signed")));
-  // The files are replaced: the next connection uses them.
+  // The next connection uses the replaced files.
   ca = server.cert;
   await waitFor("it to be used", () => edge.ping().then(() => true));
   shown = other;

@@ -2,13 +2,11 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { DeadlineClock } from "./deadline-clock.ts";
 
-/*
- * Simulated times: `ours` is our monotonic clock, and the store's clock is `ours + ahead`, which may be set during the test.
- */
+/* Simulated time: `ours` is the local monotonic clock. The Redis clock is `ours + ahead` and may be set during the test. */
 
 const START = 1_000_000;
 
-/** One round trip: how long each way took, and how long the caller of a command waits from then on. */
+/** A round trip: the duration of each direction and the remaining timeout of the caller. */
 const roundTrip = fc.record({
   pauseMs: fc.integer({ min: 0, max: 9_000 }),
   wayThereMs: fc.double({ min: 0, max: 400, noNaN: true }),

@@ -16,7 +16,7 @@ async function startRedis(options: OwnRedisOptions = {}): Promise<{ own: OwnRedi
   });
   onTestFinished(() => client.disconnect());
   const raw = new Redis(own.url);
-  raw.on("error", () => undefined); // A test that kills it waits for it to be back.
+  raw.on("error", () => undefined); // A test that kills the server waits until it has recovered.
   onTestFinished(() => raw.disconnect());
   await whenReady(client, AbortSignal.timeout(10_000));
   return { own, client, raw };
@@ -79,7 +79,7 @@ describe("a Redis that was killed", () => {
     const { own, client } = await startRedis(options);
     expect((await describeRedis(client)).nodes).toBe(1);
     await own.kill("SIGKILL");
-    // Not once of many looks, also not in the moment at which the connection is lost.
+    // Repeated calls all fail, including one during the loss of the connection.
     for (let look = 0; look < 50; look++) await expect(describeRedis(client)).rejects.toThrow();
   });
 
@@ -100,7 +100,7 @@ describe("a Redis that was killed", () => {
     await raw.set("kept", "1");
     if (persistence === "snapshots") await save(raw);
     else {
-      // From then on the file begins with a snapshot.
+      // After the rewrite the append-only file begins with a snapshot.
       await raw.bgrewriteaof();
       await waitFor("the file", async () => (await infoOf(raw, "aof_rewrite_in_progress")) === "0");
     }

@@ -7,7 +7,7 @@ import { waitFor } from "../../test/harness/wait.ts";
 import { openRedisEdge } from "../open.ts";
 import { connectRedis } from "./connect.ts";
 
-/* Something between us and Redis answers several commands once, and is well again afterwards. */
+/* A proxy sends wrong replies to several commands once and works again afterwards. */
 
 const LOST = { kind: "empty", response: "$-1\r\n" } as const;
 
@@ -25,7 +25,7 @@ test("a Redis connection that lost replies is closed and replaced", async () => 
   const lost = Promise.allSettled(["a", "b", "c"].map(read));
   await new Promise((resolve) => setTimeout(resolve, 200));
   line.disturb(undefined);
-  // It is really out of order: otherwise this test would show nothing.
+  // The replies are out of order; otherwise the test would prove nothing.
   expect(await Promise.race([read("a"), read("b"), lost])).not.toBe("b");
   await waitFor("replies in order", async () => {
     const replies = await Promise.all(["a", "b", "c"].map((name) => read(name).catch(() => undefined)));
@@ -67,7 +67,7 @@ test("lost Redis replies never assign a record to another key", async () => {
   };
   await waitFor("all to be read", async () => (await readAll()) === keys.length);
   for (let round = 0; round < 3; round++) {
-    // All replies of one read and no others: what comes next looks like those of a read.
+    // Drops exactly the replies of one read, so that the following replies look like those of a read.
     line.disturb({ kind: "empty", response: "" });
     const during = readAll(keys.slice(round, round + 1));
     await new Promise((resolve) => setTimeout(resolve, 50));

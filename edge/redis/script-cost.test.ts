@@ -18,12 +18,12 @@ import { RedisKeys } from "./keys.ts";
 import type { Script } from "./script.ts";
 
 /*
- * Redis runs one script at a time, and a gate's user may run every script that is loaded, with any arguments, on keys that it has filled.
- * So each script refuses what our own callers never send, and the most expensive call that it accepts takes at most 10 ms of Redis.
+ * Redis runs one script at a time, and the user of a gate may run every loaded script with any arguments on keys that it has filled. Each
+ * script therefore rejects arguments that Postern never sends, and its most expensive accepted call takes at most 10 ms of Redis time.
  */
 
 const COST_MS_MAX = 10;
-/** The least of several is what the call takes, and not what else the machine was doing. */
+/** The minimum of several rounds excludes the load of the machine. */
 const ROUNDS = 5;
 
 const MODULES = { ...counters, ...credits, ...budget, ...sink, ...source, ...gateUsers, ...pods, ...projection };
@@ -65,7 +65,7 @@ const repeat = <T>(count: number, make: (i: number) => T): T[] => Array.from({ l
 const FAR = String(Date.now() + 3_600_000);
 const { CONSUME_KEYS_MAX, CONSUME_REQUESTS_MAX, CONSUME_TEXT_BYTES_MAX, SYNC_KEYS_MAX } = counters;
 
-/** Requests with as many limits as fit, each on a counter of its own. */
+/** Returns a call with the maximum number of limits, each with its own counter. */
 function consume(ofKeys: readonly string[], { windowMs = 60_000 } = {}): Call {
   const each = ofKeys.length / CONSUME_REQUESTS_MAX;
   const text = `${[each, each, 0, "-", "-", ...repeat(each, () => windowMs)].join(" ")} ${repeat(each, (i) => `${i + 1} ${MAX} 1 `).join("")}`;
@@ -87,7 +87,7 @@ async function filled(key: string, fields: number): Promise<string> {
 interface Worst {
   readonly script: Script;
   readonly what: string;
-  /** Called for each round. */
+  /** Called before each round. */
   readonly prepare: () => Promise<Call> | Call;
 }
 
@@ -225,7 +225,7 @@ const WORST: readonly Worst[] = [
   },
 ];
 
-/** What is left of the stream and of the history when 300 changes of records with the longest ids were announced. */
+/** Announces 300 changes of records with the longest ids and leaves the resulting stream and history. */
 async function announceMany(): Promise<void> {
   const writer = new RedisRecordWriter(raw, keys);
   await writer.begin("prj_many", [WORKSPACE]);
@@ -237,7 +237,7 @@ async function announceMany(): Promise<void> {
   await writer.write({ projectionId: "prj_many", version: 1, writes: refs.map((ref) => ({ ref, data: undefined })) });
 }
 
-/** Commands of some 20 kB, which no script bounds. */
+/** Commands of about 20 kB, which no script limits. */
 const DIRECT: readonly { readonly what: string; readonly command: readonly [string, ...string[]] }[] = [
   {
     what: "XREAD of its change stream, named 500 times",
@@ -269,11 +269,11 @@ test("Redis ACL of a gate denies reading full streams or one field repeatedly", 
   for (const [name, ...args] of denied) await expect(gate.call(name, ...args)).rejects.toThrow("NOPERM");
 });
 
-/** Records and the change stream may be read alone. */
+/** Records and the change stream are readable outside scripts. */
 const run = (script: Script, { keys: ofKeys, args }: Call): Promise<unknown> =>
   gate.call(script === projection.POSITION ? "evalsha_ro" : "evalsha", script.sha, ofKeys.length, ...ofKeys, ...args);
 
-/** What one call takes of Redis, as Redis itself measures it. */
+/** Returns the duration of one call as measured by Redis. */
 async function costMs(work: () => Promise<unknown>, command = "evalsha\\w*"): Promise<number> {
   await raw.config("RESETSTAT");
   await work();
@@ -306,7 +306,10 @@ function nameOf(script: Script): string {
   return SCRIPTS.find((each) => each.script === script)?.name ?? "";
 }
 
-/** The largest call by the bounds of a script, on counters of the gate; of one argument as long as Redis should have to take in a test. */
+/**
+ * Returns the largest call within the bounds of a script, on counters of the gate, with one argument of the longest length that the test
+ * can afford.
+ */
 function largest({ bounds }: Script): Call {
   const args = bounds.args + bounds.argsPerKey * bounds.keys;
   return {

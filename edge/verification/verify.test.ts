@@ -14,7 +14,7 @@ import { type Verification, type VerifyDeps, verify, verifyAgain } from "./verif
 const NOW_MS = 1_800_000_000_000;
 const STRICT: WithoutStore = { onCounterFailure: "Deny", onCreditFailure: "Deny" };
 
-/** A caller of its own kind: neither a rule nor keys.verifyKey, with nothing but the members that it needs. */
+/** A caller with only the required members, unlike a policy rule or keys.verifyKey. */
 class AnyCaller implements Verification {
   readonly clientIp: string | undefined = undefined;
   readonly asked: string[] = [];
@@ -84,7 +84,7 @@ function partsOf({ overrides = {}, ...given }: Given = {}) {
   return { parts, uncounted };
 }
 
-/** A key with a limit of one a minute, which its plan names. */
+/** Returns a key with a limit of one per minute that its plan names. */
 const limited = () => aKeyView({ key: { ratelimits: [aRatelimitRecord("calls", { limit: 1, autoApply: true })] } });
 const withCredits = () => aKeyView({ key: { limited: true } });
 
@@ -204,7 +204,7 @@ describe("what is counted", () => {
 });
 
 describe("credits that stay unknown", () => {
-  /** A store that counts limits and has not loaded the credits, also when it is asked again. */
+  /** Returns counters that count limits but never have the credits loaded. */
   const unloaded = () =>
     partsOf({
       counters: {

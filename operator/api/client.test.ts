@@ -28,7 +28,7 @@ const failure = (status: number, kind: string, detail = "It is so."): Reply => (
   },
 });
 
-/** A server that sends these replies in order, repeats the last one, and records its requests. */
+/** Starts a server that sends these responses in order, repeats the last one and records its requests. */
 async function serve(replies: Reply[], options: { timeoutMs?: number } = {}) {
   const requests: Array<{ path: string | undefined; headers: IncomingMessage["headers"]; body: unknown }> = [];
   const listening = createServer(async (request, response) => {

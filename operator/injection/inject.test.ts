@@ -19,7 +19,7 @@ const refusal = (pod: Pod, injection: Partial<Injection> = {}): string =>
 const policy = (more: Partial<Injection["policy"]>) => ({ policy: { ...anInjection().policy, ...more } });
 const containerOf = (pod: Pod, name: string) => pod.spec.containers.find((one) => one.name === name);
 
-/** What `postern sidecar` reads, by its reference. */
+/** Environment variables that the CLI reference documents for `postern sidecar`. */
 const SIDECAR_VARIABLES = readFileSync(new URL("../../docs/reference/cli.md", import.meta.url), "utf8");
 
 describe("a pod of extreme size", () => {
@@ -31,7 +31,7 @@ describe("a pod of extreme size", () => {
     return performance.now() - startMs;
   };
 
-  // Without a bound the search for a free port never ends, and the operator with it.
+  // Without a limit, the search for a free port would never end and block the operator.
   test("injection rejects a pod that lists every port and leaves none for the gate", () => {
     const everyPort = app({ ports: [{ name: "http", containerPort: 8_080 }, ...numbered(64_512)] });
     expect(refusal(everyPort)).toContain("list 64513 ports, and those of a guarded pod list at most 2000");
@@ -98,7 +98,7 @@ describe("the gate", () => {
       POSTERN_REGION: "eu",
     });
     expect(gate).toMatchObject({ envFrom: [{ secretRef: { name: "postern-gate" } }] });
-    // What a variable refers to must stand before it.
+    // A referenced variable must precede its reference.
     expect(gate.env?.slice(0, 2).map(({ name }) => name)).toEqual(["POD_NAMESPACE", "POD_NAME"]);
     expect(pod.spec.volumes).toMatchObject([
       { name: "postern-snapshot" },
@@ -118,7 +118,7 @@ describe("the gate", () => {
     expect(env.POSTERN_UPSTREAM_PROTOCOL).toBe("h2c");
     const mount = gate.volumeMounts?.find(({ name }) => name === "postern-tls");
     expect(mount).toEqual({ name: "postern-tls", mountPath: expect.any(String), readOnly: true });
-    // The names of the files in a Secret of the type kubernetes.io/tls.
+    // File names in a Secret of type kubernetes.io/tls.
     expect([env.POSTERN_TLS_CERT_FILE, env.POSTERN_TLS_KEY_FILE]).toEqual([
       `${mount?.mountPath}/tls.crt`,
       `${mount?.mountPath}/tls.key`,
@@ -346,7 +346,7 @@ describe("interception Port", () => {
         },
       },
     ]);
-    // Kubelet reads `$$(` as `$(`, and would expand the latter.
+    // Kubelet reads `$$(` as a literal `$(` and would expand `$(`.
     expect(gate.env?.find(({ name }) => name === "POSTERN_PROBES")?.value).toContain("live/$$(POD_NAME)");
   });
 
@@ -389,7 +389,7 @@ test("interception Redirect redirects IPv4 and IPv6 packets and keeps the port n
   expect(script).toMatch(/^iptables .*\nif .*; then ip6tables /);
   expect(containerOf(pod, "app")?.ports?.[0]?.name).toBe("http");
   expect(gate.ports?.[0]?.name).toBe("postern");
-  // Kubelet's packets are redirected like any other.
+  // Packets of kubelet are redirected too.
   expect(probes.map(({ path }) => path).sort()).toEqual(["/probes/app/livenessProbe", "/probes/app/readinessProbe"]);
 });
 
@@ -542,7 +542,7 @@ test.each<{ name: string; pod?: Pod; injection?: Partial<Injection>; says: strin
   expect(refusal(pod, injection)).toContain(says),
 );
 
-/** Pods with ports, probes and hooks that concern the guarded port, or do not. */
+/** Pods with ports, probes and hooks, some of which concern the guarded port. */
 const pods = (() => {
   const port = fc.constantFrom(8080, 8081, 19_080, 19_081);
   const portRef = fc.oneof(port, fc.constantFrom("http", "web"));
@@ -580,7 +580,7 @@ const pods = (() => {
       terminationGracePeriodSeconds: fc.constantFrom(0, 1, 30),
     })
     .map(({ initContainers, containers, ...spec }) =>
-      // Read as the webhook reads it.
+      // Parsed as in the webhook.
       Pod.parse(
         aPod({
           spec: { ...spec, initContainers: named("init", initContainers), containers: named("app", containers) },

@@ -87,14 +87,14 @@ test("injection uses the policy whose status already counts the pod", () => {
     const policy = aPolicy(name, { app: "orders" }, creationTimestamp);
     return { ...policy, metadata: { ...policy.metadata, uid } };
   };
-  // Two of one time, where the smaller uid decides; names, uids and places in the list sort in different orders.
+  // Two policies have equal times, so that the smaller uid decides. Names, uids and list positions sort differently.
   const all = [at("c-later", "uid-1", "2026-02-01T00:00:00Z"), at("m-first", "uid-5"), at("a-same-time", "uid-7")];
   const lists = [all, all.toReversed(), all.slice(1), all.slice(1).toReversed(), [all[0], all[2]], [all[1]]];
   for (const list of lists) {
     const policies = list.filter((one) => one !== undefined);
     const injected = policyOfPod(aPod(), "shop", policies);
     if ("refused" in injected) throw new Error(injected.refused);
-    // Before the webhook's annotation is on the pod, and after.
+    // Without and with the webhook's annotation on the pod.
     for (const named of [undefined, injected.name]) {
       const running = {
         ...{ namespace: "shop", name: "orders-1", uid: "uid-1", labels: { app: "orders" } },

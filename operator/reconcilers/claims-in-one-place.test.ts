@@ -3,11 +3,9 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { KINDS } from "../../core/manifests/index.ts";
 
-/*
- * What becomes of two manifests that claim one name is decided in claims.ts, and by no kind for itself.
- */
+/* claims.ts alone decides about two manifests that claim one name. */
 
-/** `Conflict` is also what the API's own refusal of a name comes to. */
+/** `Conflict` is also the reason when the API rejects a name. */
 const DECIDING = ["claims.ts", "reconcile-object.ts"];
 
 const sources = readdirSync(import.meta.dirname, { recursive: true, encoding: "utf8" })

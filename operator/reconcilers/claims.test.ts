@@ -8,7 +8,7 @@ import { INDEXES } from "./indexes.ts";
 
 describe("two objects claim one name", () => {
   const at = (name: string, creationTimestamp: string) => anObject("Role", {}, { name, creationTimestamp });
-  // Their uids sort otherwise than their times.
+  // Uids and times sort differently.
   const old = at("b-old", "2026-01-01T00:00:00Z");
   const young = at("a-young", "2026-01-02T00:00:00Z");
   const twin = at("a-twin", "2026-01-01T00:00:00Z");
@@ -41,7 +41,7 @@ const among = (objects: readonly ManifestObject[]) => {
   return index;
 };
 
-/** Of each kind: a spec, those that claim the same though they are written otherwise, and those that claim something else. */
+/** For each kind: a spec, specs that claim the same name in another form, and specs that claim another name. */
 const CLAIMS: Readonly<Record<Kind, { spec: object; same: readonly object[]; other: readonly object[] }>> = {
   Role: { spec: { name: "Großkunde" }, same: [{ name: "großkunde", permissions: 7 }], other: [{ name: "GROSSKUNDE" }] },
   RatelimitNamespace: {

@@ -11,7 +11,7 @@ test("condition messages name objects of the reader's namespace only", () => {
 test.each([
   { manager: "main/Role/dev/other", says: "main/Role/dev/other" },
   { manager: "main/ApiKeyPolicy/prod/orders", says: "an ApiKeyPolicy of another namespace" },
-  // The same name of a namespace, in a cluster that is another team's.
+  // The namespace has the same name but belongs to another team's cluster.
   { manager: "east/Role/dev/other", says: "a Role of the cluster east" },
 ])("manager $manager is shown to a reader of main/dev as $says", ({ manager, says }) => {
   expect(managerFor(manager, "main/Role/dev/mine")).toBe(says);

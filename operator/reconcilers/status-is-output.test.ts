@@ -3,11 +3,11 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 
 /*
- * A status is what the operator says, never what it goes by: a user who may write one object's status could otherwise name what
- * is another's. What an object has in the store is asked of the store, by manager (stored.ts, `findOwned`).
+ * A status is output of the operator and never its input: a user with write access to the status of one object could otherwise claim
+ * another's resources. The operator finds the stored objects of a manifest by manager (stored.ts, `findOwned`).
  */
 
-/** They write statuses, and read an object's own for its conditions: what was told already. */
+/** Files that write statuses and read the object's own conditions to detect transitions. */
 const WRITERS = new Set(["status.ts", "reconcile-object.ts"]);
 
 test("reconcilers never read the status of any object", () => {
@@ -19,7 +19,7 @@ test("reconcilers never read the status of any object", () => {
   expect(readers).toEqual([]);
 });
 
-/** `object.status` and `const { status } = object`; a condition has a status too, which is compared with a word. */
+/** Matches `object.status` and `const { status } = object`, but not the `status` of a condition, which is compared with a string. */
 const readsStatus = (text: string): boolean =>
   /\b(?:object|target|owner|maker|other|policy|manifest|metadata|change|after|before)\??\.status\b/.test(text) ||
   /\{[^{}]*\bstatus\b[^{}]*\}\s*(?::\s*ManifestObject|=\s*(?:object|target|owner|maker|other|manifest)\b)/.test(text) ||

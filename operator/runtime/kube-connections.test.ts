@@ -21,7 +21,7 @@ function openClient(access: ClusterAccess): OpenKubeClient {
   return client;
 }
 
-/** A client of the real API server, over a line that counts. */
+/** Returns a client of the real API server through a proxy that counts connections. */
 async function overLine(change: (signIn: SignIn) => SignIn = (signIn) => signIn): Promise<{
   line: Line;
   client: OpenKubeClient;
@@ -33,7 +33,7 @@ async function overLine(change: (signIn: SignIn) => SignIn = (signIn) => signIn)
   return { line, client };
 }
 
-/** Watches namespaces until it is aborted; `events` grows. */
+/** Watches namespaces until aborted and appends to `events`. */
 function startWatch(client: OpenKubeClient) {
   const stop = new AbortController();
   const events: string[] = [];
@@ -61,7 +61,7 @@ test(
       await Promise.all(Array.from({ length: 25 }, () => client.send(getNamespaces)));
     }
     expect(line.opened).toBe(2);
-    // Watches that ended leave their places to others.
+    // Ended watches release their connection slots.
     for (const { stop } of watches) stop();
     await Promise.all(watches.map(({ ended }) => ended));
     const again = startWatch(client);
@@ -79,7 +79,7 @@ test(
     await client.send(getNamespaces);
     line.hang();
     await expect(client.send(quick)).rejects.toThrow();
-    // The dead connection is found out by a ping, which gets a second for its answer.
+    // A ping with a timeout of one second detects the dead connection.
     await waitFor("a request on another connection", async () => await client.send(quick), {
       everyMs: 100,
     });

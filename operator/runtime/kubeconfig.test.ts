@@ -22,7 +22,7 @@ interface Deps {
   readonly context?: object;
 }
 
-/** Two contexts, of which the second is the current one. */
+/** Writes a kubeconfig with two contexts; the second is the current one. */
 async function kubeconfig({ user = {}, cluster = {}, context = {} }: Deps): Promise<string> {
   const path = join(dir, "config");
   const other = { server: "https://other:6443", "certificate-authority-data": base64("other") };
@@ -118,7 +118,7 @@ test("kubeconfig files are reread after a minute or a rejection", async () => {
   expect(await sent()).toBe("Bearer three");
 });
 
-/** A credential plugin that counts its runs in a file, and prints `status` with the run's number. */
+/** Returns an exec plugin that counts its runs in a file and prints `status` with the run number. */
 async function plugin(status: string): Promise<object> {
   const path = join(dir, "plugin");
   await writeFile(path, `#!/bin/sh\necho x >> ${dir}/runs\nn=$(wc -l < ${dir}/runs)\n${status}\n`);

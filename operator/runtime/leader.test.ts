@@ -5,8 +5,8 @@ import { type KubeClient, KubeError, type KubeRequest } from "./kube-client.ts";
 import { LEASE_TIMING, microTime, startLeaderElection } from "./leader.ts";
 
 /*
- * How long a replica may act as the leader, and when another may start, to the millisecond: the test sets the clock, and only the
- * rounds use real time. Election on a real API server is tested in test/e2e.
+ * How long a replica may act as leader and when another may start, to the millisecond. The test sets the clock; only the poll interval uses
+ * real time. test/e2e tests election on a real API server.
  */
 
 const PATH = "/apis/coordination.k8s.io/v1/namespaces/shop/leases";
@@ -27,11 +27,11 @@ const specOf = (holderIdentity: string): Spec => ({
   leaseTransitions: 4,
 });
 
-/** One Lease, as the API stores it: a write with an outdated version is a conflict. */
+/** A Lease as the API stores it: a write with an outdated resourceVersion is a conflict. */
 class LeaseApi implements Pick<KubeClient, "send"> {
   spec: Spec | undefined;
   version = 0;
-  /** Awaited before a request is handled (`before`) and before it is answered (`after`); a throw becomes the reply. */
+  /** Awaited before a request is handled (`before`) and before its response (`after`); a thrown value becomes the response. */
   before: (request: KubeRequest) => Promise<void> | void = () => {};
   after: (request: KubeRequest) => Promise<void> | void = () => {};
   reads = 0;
@@ -56,7 +56,7 @@ class LeaseApi implements Pick<KubeClient, "send"> {
     return Promise.race([response, aborted.promise]);
   }
 
-  /** Resolves when a renewal has arrived, with a function that releases its reply. */
+  /** Resolves when a renewal has arrived, with a function that releases its response. */
   async holdRenewal(): Promise<() => void> {
     const [arrived, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     this.after = async ({ method }) => {
@@ -88,7 +88,7 @@ afterEach(async () => {
   await Promise.all(closers.splice(0).map((close) => close()));
 });
 
-/** A replica whose clock only moves when the test sets it, and which makes a round every few milliseconds. */
+/** Returns a replica with a clock that the test sets and a poll interval of a few milliseconds. */
 function aReplica(api: LeaseApi, identity: string) {
   const clock = { ms: 0 };
   const told: string[] = [];
@@ -110,7 +110,7 @@ function aReplica(api: LeaseApi, identity: string) {
   return { election, clock, told };
 }
 
-/** Waits long enough for every consequence of the current state. */
+/** Waits for several polls, so that every consequence of the current state has occurred. */
 async function someRounds(api: LeaseApi): Promise<void> {
   const from = api.asked.length;
   await waitFor("some rounds", () => api.asked.length >= from + 6, { everyMs: 2 });
@@ -152,7 +152,7 @@ describe("a follower", () => {
   test("one of two followers that create a missing Lease becomes leader", async () => {
     const api = new LeaseApi();
     const read = Promise.withResolvers<void>();
-    // Both have read that there is none before either writes.
+    // Both replicas have read that the Lease is missing before either writes.
     api.before = async ({ method }) => {
       if (method === "POST" && api.asked.filter((one) => one.startsWith("POST")).length === 2) read.resolve();
       if (method === "POST") await read.promise;
@@ -255,7 +255,7 @@ describe("a leader", () => {
     expect(api.asked).toHaveLength(asked);
   });
 
-  /** For guards that send no request: many times the interval of their checks. */
+  /** Waits many check intervals, for checks that send no request. */
   const passes = () => new Promise((resolve) => setTimeout(resolve, 50));
 });
 

@@ -8,8 +8,8 @@ import { createKubeClient, type KubeObject } from "./kube-client.ts";
 import { type Change, type ListWatch, startListWatch } from "./list-watch.ts";
 
 /*
- * Faults that a real API server does not show on demand: lists that break, versions that are too old, watches that
- * stay silent. Its normal behaviour is tested on a real one, in test/e2e.
+ * Failures that a real API server does not produce on demand: failing lists, expired resourceVersions and silent watches. test/e2e tests
+ * the normal behavior on a real API server.
  */
 
 const closers: Array<() => Promise<unknown>> = [];
@@ -33,7 +33,7 @@ const list = (resourceVersion: number, items: KubeObject[], next?: string) => ({
 });
 const event = (type: string, of: unknown) => ({ type, object: of });
 
-/** An HTTP server that answers requests in order by the script, and records their addresses. */
+/** Starts an HTTP server that responds by the script in order and records request URLs. */
 async function follow(script: Script[]) {
   const asked: string[] = [];
   const server = createServer((request, response) => {
@@ -148,7 +148,7 @@ test("list-watch reports the age of open watches and removes closed ones", async
   await until(2);
   expect(state()).toMatchObject({ resource: "things", namespace: undefined, ageMs: 0, failure: undefined });
   clock.ms = 60_000;
-  // It stays silent, and is opened again.
+  // The watch stays silent and is opened again.
   await until(3);
   await waitFor("it to be heard of", () => state()?.ageMs === 0);
   await watching.close();

@@ -45,7 +45,7 @@ test("reconcile queue deduplicates keys and processes each key in one worker onl
   queue.add("a");
   expect(running).toEqual(["a"]);
   await end("a");
-  // What was added during the work is processed once more, and only once.
+  // A key added several times during its work is processed exactly once more.
   expect(started).toEqual(["a", "a"]);
   await end("a");
   expect(started).toEqual(["a", "a"]);

@@ -3,7 +3,7 @@ import { anObject } from "../test/builders.ts";
 import type { ManifestChange, ManifestObject, ManifestSource } from "./contract.ts";
 import { createIndex, indexSource } from "./indexed.ts";
 
-/** By each word of `spec.words`, and by the Kubernetes namespace. */
+/** Indexes by each word of `spec.words` and by the Kubernetes namespace. */
 const INDEXES = {
   word: ({ spec }: ManifestObject) => (spec as { words: string[] }).words,
   namespace: ({ metadata }: ManifestObject) => [metadata.namespace],

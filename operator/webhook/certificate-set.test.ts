@@ -25,7 +25,7 @@ test("first webhook CA and certificate cover all hosts and tolerate clock skew",
   expect(serving.subjectAltName).toBe("DNS:postern-webhook.postern.svc, DNS:postern-webhook, IP Address:127.0.0.1");
   expect(serving.validToDate.getTime()).toBe(nowMs + 30 * DAY_MS);
   expect(serving.validFromDate.getTime()).toBeLessThan(nowMs - 1000);
-  // Serial numbers are positive, whatever the random bytes are.
+  // Serial numbers are positive for any random bytes.
   for (let i = 0; i < 20; i++) expect(new X509Certificate(at(0).cert).serialNumber).not.toMatch(/^-/);
 });
 

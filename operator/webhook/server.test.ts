@@ -53,7 +53,7 @@ interface Reply {
   readonly body: string;
 }
 
-/** Posts a body; an error of the connection has status 0. */
+/** Posts a body; a connection error has status 0. */
 async function post(path: string, body: string | Buffer, { method = "POST" } = {}): Promise<Reply> {
   const call = request({ port: server.port, host: "127.0.0.1", path, method, ca: set.bundle, agent: false });
   call.end(body);
@@ -119,7 +119,7 @@ test.each([
   "webhook responds to $name with $status and keeps serving",
   async ({ path = "/mutate", method, body = review(aPod()), status }) => {
     const reply = await post(path, body, method === undefined ? {} : { method });
-    // A client that is still sending may see the connection end before the answer.
+    // A client that is still sending may lose the connection before it reads the response.
     expect(status === 413 ? [413, 0] : [status]).toContain(reply.status);
     expect((await post("/mutate", review(aPod()))).status).toBe(200);
   },

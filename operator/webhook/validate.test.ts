@@ -9,7 +9,7 @@ const request = (spec: object, kind = "ApiKeyPolicy") => ({
   object: {
     apiVersion: "postern.dev/v1alpha1",
     kind,
-    // As the API server sends it.
+    // Metadata as sent by the API server.
     metadata: { name: "orders", namespace: "shop", uid: "u", managedFields: [{}], creationTimestamp: null },
     spec: { api: { name: "orders" }, target: { port: "http" }, ...spec },
   },
@@ -31,7 +31,7 @@ test("webhook validation accepts fields that the CRD schema already checks", () 
   expect(validatePolicy(request({ rules: [{ permissions: "a AND" }] }, "Role"))).toEqual({ allowed: true });
 });
 
-// The API server bounds neither labels nor what a newer CRD knows, and anything in the cluster can send what it does not check.
+// The API server limits neither labels nor fields of a newer CRD, and any client of the cluster can send them.
 test("webhook validates a 4 MB object within two seconds", () => {
   const many = (count: number, name: (i: number) => string) =>
     Object.fromEntries(Array.from({ length: count }, (_, i) => [name(i), "x"]));

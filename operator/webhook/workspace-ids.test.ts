@@ -3,7 +3,7 @@ import type { ApiClient } from "../api/client.ts";
 import type { Place, Workspace } from "../tenancy/workspaces.ts";
 import { createWorkspaceIds } from "./workspace-ids.ts";
 
-/** A workspace whose API answers in turn what the case says; a number is the status of a failure. */
+/** Returns a workspace whose API sends these responses in order; a number is the status of a failure. */
 function aWorkspace(name: string, ...responses: (string | Error)[]): { workspace: Workspace; asked: () => number } {
   let asked = 0;
   const call = async () => {

@@ -210,7 +210,7 @@ test("exported manifest text round-trips any strings and escapes comments", () =
     ] satisfies StoredObject[]) {
       const text = yamlOf(object);
       const documents = documentsOf(object);
-      // Says whether it is valid, and nothing else.
+      // The text contains a warning exactly if the manifest is invalid.
       expect(text.includes("# Kubernetes would refuse")).toBe(documents.some((one) => checkManifest(one).length > 0));
       expect(documents.map((one) => Object.keys(one as object))).toEqual(
         documents.map(() => ["apiVersion", "kind", "metadata", "spec"]),

@@ -47,7 +47,7 @@ describe("several policies select one pod", () => {
   const latest = at("2026-02-01T00:00:00.5Z", "c-latest", "uid-0");
   const all = [oldest, sameTime, later, latest];
 
-  /** Every order of the list, because a watch has them in any. */
+  /** Returns every permutation of the list, because a watch delivers objects in any order. */
   function orders<T>(items: readonly T[]): T[][] {
     if (items.length <= 1) return [[...items]];
     return items.flatMap((item, i) => orders(items.toSpliced(i, 1)).map((rest) => [item, ...rest]));

@@ -39,7 +39,7 @@ const other = (name: string, more: Partial<NetworkPolicySpec> = {}, controllerUi
   isOrphaned: false,
   spec: { podSelector: {}, policyTypes: ["Ingress"], ...more },
 });
-/** Ours, as it should be for the case. */
+/** Returns the managed NetworkPolicy that the case requires. */
 function ours(one: Case = {}): NetworkPolicy {
   const desired = desiredNetworkPolicy(observe({ ...one, network: [] }));
   if (desired === undefined) throw new Error("the case wants no NetworkPolicy");
@@ -136,7 +136,7 @@ describe("the NetworkPolicy", () => {
       const actions = (...pods: PodSummary[]) =>
         networkActions(observe({ of, pods, network: [found] })).map(({ type }) => type);
       expect(actions(made("Port"), made(interception))).toEqual([]);
-      // A pod that is being deleted serves until it ends; one that waits will serve.
+      // A terminating pod serves until it ends, and a pending pod will serve.
       expect(actions(made("Port", { isRunning: false }))).toEqual([]);
       expect(actions(made("Port", { isRunning: false, hasEnded: true }), made(interception))).toEqual([
         "deleteNetworkPolicy",
@@ -182,7 +182,7 @@ describe("the NetworkPolicy", () => {
     const denied = other("default-deny");
     expect(networkActions(observe({ network: [denied] }))).toEqual([]);
     expect(networkActions(observe({ network: [denied, ours()] }))).toMatchObject([{ type: "deleteNetworkPolicy" }]);
-    // Before there is a pod, too, which would be open for a moment.
+    // The NetworkPolicy exists before the first pod, which would otherwise be open for a moment.
     const early = { pods: [], of: { target: { port: 8080 } } };
     expect(networkActions(observe({ ...early, network: [denied] }))).toEqual([]);
     const elsewhere = other("for-billing", { podSelector: { matchLabels: { app: "billing" } } });
@@ -363,7 +363,7 @@ describe("Bypassable", () => {
       reason: "Succeeded",
     },
   ])("Bypassable condition is $status, $reason, with $name", ({ name: _, status, reason, ...one }) => {
-    // `observe` has defaults for what is left out, and undefined is a case of its own.
+    // `observe` has defaults for omitted members, and an explicit `undefined` is a separate case.
     const observed = { ...observe(one), ...("network" in one ? { network: one.network } : {}) };
     expect(bypassable(observed)).toMatchObject({ type: "Bypassable", status, reason });
   });
@@ -438,7 +438,7 @@ describe("Bypassable", () => {
     });
   });
 
-  // Who may write in one namespace decides how many there are, and the operator admits the pods of all namespaces meanwhile.
+  // A user with write access to one namespace controls these numbers, while the operator must admit the pods of all namespaces.
   test("Bypassable is computed in eight seconds for thousands of Services and NetworkPolicies", () => {
     const listed = Array.from({ length: 100 }, (_, i) => ({ name: `p${i}`, number: 9_100 + i }));
     const gate = { ...aGate, ports: [...listed, ...aGate.ports] };
@@ -452,7 +452,7 @@ describe("Bypassable", () => {
     const observed = observe({ pods, network });
     const startMs = performance.now();
     expect(bypassable({ ...observed, services })).toMatchObject({ status: "False", reason: "Succeeded" });
-    // Alone 0.3 s, and 19 s when each port is compared with each; the machine may have much else to do.
+    // Takes 0.3 s on an idle machine; comparing each port with every other would take 19 s. The limit allows for other load.
     expect(performance.now() - startMs).toBeLessThan(8_000);
   });
 });

@@ -277,7 +277,7 @@ describe("gates of an older version", () => {
     const before = { type: "Unsupported", status: "True", reason: "UnsupportedFormat", message: "" } as const;
     const previous = [{ ...before, lastTransitionTime: "2026-01-01T00:00:00Z" }];
     expect(condition(planned(fine, previous), "Unsupported")).toMatchObject({ status: "False", alerts: true });
-    // Unknown, so the last known value stays.
+    // The state is unknown, so the previous condition remains.
     expect(condition(planned(undefined, previous), "Unsupported")).toBeUndefined();
   });
 });

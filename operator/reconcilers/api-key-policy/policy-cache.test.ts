@@ -159,7 +159,7 @@ test("PolicyCache repeats full reads in order and at a limited rate", () => {
   ] as const) {
     looks.remember({ observed: lookAt(looks, { name, seenAtMs }).observed, pace: undefined });
   }
-  // A status that is made from what is remembered is no look.
+  // A status computed from the cache does not count as a read.
   const [oldest] = looks.list();
   if (oldest !== undefined) looks.remember(oldest);
   const names = (beforeMs: number, max: number) =>
@@ -175,7 +175,7 @@ test("PolicyCache remembers the last report time of a limited number of silent g
   const show = (podIds: string[], atMs: number) => looks.show(KEY, { dataPlane: dataPlane(podIds) } as Picture, atMs);
   show(["shop/a", "shop/b"], 1_000);
   show(["shop/b"], 2_000);
-  // A poll that fails to read the reports tells nothing.
+  // A poll without readable reports changes nothing.
   looks.show(KEY, undefined, 3_000);
   looks.forget(KEY);
   expect([...looks.heard(KEY)]).toEqual([

@@ -29,7 +29,7 @@ const pictureOf = (namespace: string, version: number): Picture => ({
   version,
 });
 
-/** A workspace per Kubernetes namespace, each with one policy that was looked at, and what its list of policies answers. */
+/** Creates a workspace per Kubernetes namespace, each with one cached policy, whose policy list responds as given. */
 function aPoll(lists: Readonly<Record<string, (body: { cursor?: string }) => Promise<unknown>>>) {
   const asked: string[] = [];
   const apis = new Map(

@@ -96,7 +96,7 @@ test.each([
   const one = anObject("ApiKeyPolicy", { selector: { matchLabels: { app: "orders" } }, target: { port } });
   const pods = [pod("a"), pod("unknown", { gate: { ...aGate, guards: undefined } })];
   expect(selectedBy(one, pods, []).outdated).toEqual(outdated ? ["a"] : []);
-  // A gate by hand needs no named port.
+  // A manually started gate needs no named port.
   const byHand = pod("by-hand", { policy: undefined, gate: { ...aGate, ports: [] } });
   expect(selectedBy(one, [byHand], []).outdated).toEqual(port === 9090 ? ["by-hand"] : []);
 });
@@ -209,7 +209,7 @@ describe("Enforced", () => {
       { port: 9090, pods: 1 },
     ];
     expect(enforced({ ...reports, upstreamPorts }, { object })).toMatchObject({ reason: "PodsOutdated" });
-    // Reports of an earlier release, a name, and pods that say it themselves.
+    // Reports without pod names, with a name, and from pods that report themselves.
     expect(enforced(reports, { object })).toMatchObject({ status: "True" });
     expect(
       enforced({ ...reports, upstreamPorts }, { object: anObject("ApiKeyPolicy", { target: { port: "http" } }) }),

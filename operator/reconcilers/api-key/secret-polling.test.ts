@@ -27,7 +27,7 @@ const ours = (keyId: string | undefined): FoundSecret => ({ state: "ours", keyId
 let looks: LeaderWork | undefined;
 afterEach(() => looks?.close());
 
-/** @param find answers for the name of an ApiKey. */
+/** @param find Returns the Secret of the ApiKey with this name. */
 function look(objects: readonly ManifestObject[], find: (name: string) => Promise<FoundSecret>) {
   const added: string[] = [];
   const looked: string[] = [];

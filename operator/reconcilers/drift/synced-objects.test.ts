@@ -8,7 +8,7 @@ const role = anObject("Role", {});
 const plan = { actions: [], verdict: ready("It is in the store."), status: { roleId: "role_1" } };
 const asSeen = (more: Partial<Settled> = {}): Settled => ({ object: role, plan, digest: "d1", seenAtMs: 100, ...more });
 
-/** One role, settled at 100. */
+/** Returns one role, in sync at time 100. */
 function aSyncedRole() {
   const synced = createSyncedObjects(RESYNC_MS, () => 0);
   synced.settle(asSeen(), synced.begin(role));
