@@ -15,7 +15,7 @@ const ask = (authorization: string | undefined) =>
     { rootKey: null, headers: authorization === undefined ? {} : { authorization } },
   );
 
-/** Changes a root key directly in the database, and announces it on the change stream. */
+/** Changes a root key directly in the database and announces the change on the change stream. */
 const change = async (rootKey: string, set: string) => {
   await t.deps.db.query(`update root_keys set ${set} where hash = $1`, [hashKey(rootKey)]);
   t.deps.projection.drop([{ workspaceId: t.workspace.id, kind: "rootKey", id: hashKey(rootKey) }]);

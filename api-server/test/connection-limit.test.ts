@@ -5,7 +5,7 @@ import { openCertificateFolder } from "../../test/harness/certificate.ts";
 import { waitFor } from "../../test/harness/wait.ts";
 import { buildTestApp, type TestApp } from "./app.ts";
 
-/* Which connection is closed when there are as many as the server keeps. */
+/* Which connection the server closes at its connection limit. */
 
 const folder = openCertificateFolder();
 const certificate = folder.make("api");
@@ -75,10 +75,10 @@ async function answered(client: Client, request: string): Promise<void> {
   await waitFor("a response", () => client.received.length > before);
 }
 
-/** As `once`, which rejects when there was an error before. */
+/** Unlike `once`, resolves even after an earlier error. */
 const closing = (socket: Socket): Promise<void> => new Promise((done) => socket.once("close", () => done()));
 
-/** Sends a request, and waits until the server works on it. */
+/** Sends a request and waits until its handler runs. */
 async function begun(client: Client, request: string): Promise<void> {
   const sentMs = performance.now();
   let isAtNode = false;
@@ -130,7 +130,7 @@ describe("at the limit", () => {
     await blocker.query("rollback");
     blocker.release();
     await waitFor("the responses", () => working.every(({ received }) => received.startsWith("HTTP/1.1 ")));
-    // Now both clients are awaited.
+    // Now the server waits for requests of both clients.
     await answered(open(), SIMPLE);
   });
 

@@ -6,10 +6,10 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { waitFor } from "../../test/harness/wait.ts";
 import { buildTestApp, type TestApp } from "./app.ts";
 
-/* Unusual connections: the server sends a response in our form, or nothing. */
+/* Unusual connections: the server responds in the documented format or not at all. */
 
 let t: TestApp;
-/** The port of a server with short timeouts, and of one with the normal ones. */
+/** Ports of a server with short timeouts and of one with the default timeouts. */
 let port: number;
 let patientPort: number;
 let patient: TestApp;
@@ -40,7 +40,7 @@ function open(to = port): { socket: Socket; received: () => string; closed: Prom
   return { socket, received: () => text, closed };
 }
 
-/** Sends bytes unchanged, and returns everything that arrives until the server closes the connection. */
+/** Sends bytes unchanged and returns all data until the server closes the connection. */
 async function send(...pieces: string[]): Promise<string> {
   const { socket, received, closed } = open();
   for (const piece of pieces) socket.write(piece, "latin1");
@@ -54,7 +54,9 @@ interface HttpResponse {
   readonly body: any;
 }
 
-/** Reads the responses on a connection; each must have a JSON body of its announced length, with nothing in between or after. */
+/**
+ * Parses the responses of a connection; each must have a JSON body of its announced length, with no bytes between or after the responses.
+ */
 function readResponses(text: string): HttpResponse[] {
   const responses: HttpResponse[] = [];
   for (let rest = text; rest !== ""; ) {
@@ -78,9 +80,9 @@ const kindsOf = (text: string): string[] =>
     return `${status} ${body.error.type.split("/").at(-1)}`;
   });
 
-/** A request that is answered 200. */
+/** Returns a request with a 200 response. */
 const good = (head = ""): string => `GET /v2/liveness HTTP/1.1\r\nHost: a\r\n${head}\r\n`;
-/** A request that is answered 404 after a read from Postgres. */
+/** Returns a request with a 404 response after a read from Postgres. */
 const slow = (): string => {
   const body = JSON.stringify({ apiId: "api_missing0" });
   return `POST /v2/apis.getApi HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${t.workspace.rootKey}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
@@ -159,7 +161,7 @@ describe("several requests on one connection", () => {
       "200",
       last,
     ]);
-    // The same when the invalid one arrives separately while the others are still being handled.
+    // The result is the same if the invalid request arrives separately while the others are being handled.
     expect(kindsOf(await send(slow(), behind))).toEqual(["404 api_not_found", last]);
   });
 
@@ -201,7 +203,7 @@ describe("a body that is too large", () => {
   const head = (framing: string, more = ""): string =>
     `POST /v2/apis.createApi HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n${more}${framing}\r\n\r\n`;
 
-  /** Writes all of the body before it reads a byte. */
+  /** Writes the complete body before it reads a byte. */
   async function writeThenRead(bytes: number, framing: "length" | "chunks"): Promise<string> {
     const { socket, received, closed } = open(patientPort);
     socket.pause();

@@ -7,15 +7,15 @@ import { type OneOfEach, oneOfEach, valueIn, withValue } from "./references.ts";
 import { makeResources, type Resources } from "./resources.ts";
 
 /*
- * Two workspaces that are as alike as can be: each has the other's id as its name, and what they have is called the same. Each caller of
- * one of them goes through everything that administrators may do.
+ * Two workspaces that are nearly identical: each has the other's id as its name, and their objects have equal names. Callers of one
+ * workspace call every administrative procedure.
  */
 
 let t: TestApp;
 let ours: Workspace;
 let theirs: OneOfEach;
 let theirId: string;
-/** Ids and secrets of theirs. Names are the same on both sides. */
+/** Ids and secrets of the other workspace; names are equal in both. */
 let theirWords: readonly string[];
 let before: string;
 let callers: Readonly<Record<string, (path: string, body: unknown) => Promise<Reply>>>;
@@ -59,7 +59,7 @@ beforeAll(async () => {
   before = await dumpWorkspace(db, theirId);
 
   person = await signIn(t, { workspaceId: ours.id, role: "admin" });
-  // Tuples are not looked up when a root key gets them: it may hold some with ids of others.
+  // The ids in root key permissions are not checked, so a root key may hold permissions with foreign ids.
   const namingTheirs = [...new Set(everyProcedure.flatMap(({ permissions }) => permissions))].flatMap(
     ({ type, action, orFor }) => {
       if (type === "installation") return [];
@@ -77,7 +77,7 @@ beforeAll(async () => {
 });
 afterAll(() => t.close());
 
-/** What the request sent may come back, and the tuples of a root key of ours that names theirs. */
+/** A response may repeat the request and the permissions of an own root key that names foreign ids. */
 function expectNothingOfTheirs({ body }: Reply, sent: unknown): void {
   const text = JSON.stringify(body).replaceAll(/"(?:api|ratelimit|identity)\.\w+\.\w+"/g, '""');
   const known = JSON.stringify(sent);

@@ -9,13 +9,13 @@ import { prepareDrain } from "../drain.ts";
 import { buildTestApp, type TestApp } from "./app.ts";
 
 /*
- * The direct front and fastify answer the same bytes with the same responses. A request with the header Trailer is left to Node, and its
- * handler sees no difference: so each case is sent once as it is and once with that.
+ * The direct front and fastify send the same responses to the same requests. A request with a Trailer header is left to Node, and its
+ * handler behaves the same, so each case is sent without and with that header.
  */
 
 const KINDS = ["plain", "by TLS", "behind a proxy"] as const;
 type Kind = (typeof KINDS)[number];
-/** Of the client that the proxy says it speaks for. */
+/** Client address that the proxy forwards. */
 const CLIENT = "203.0.113.7";
 
 let kind: Kind;
@@ -89,7 +89,7 @@ interface HttpResponse {
   readonly text: string;
 }
 
-/** The whole responses in what was received; what follows them is left out. */
+/** Returns the complete responses and ignores the data after them. */
 function readResponses(received: Buffer): HttpResponse[] {
   const responses: HttpResponse[] = [];
   for (let at = 0; ; ) {
@@ -117,7 +117,7 @@ function open(to = port): { socket: Socket; responds: () => HttpResponse[]; clos
   return { socket, responds: () => readResponses(Buffer.concat(pieces)), closed };
 }
 
-/** Sends pieces, a moment apart, and returns as many answers as are expected. */
+/** Sends chunks with short pauses and returns the expected number of responses. */
 async function exchange(count: number, ...pieces: Buffer[]): Promise<HttpResponse[]> {
   const { socket, responds } = open();
   for (const [index, piece] of pieces.entries()) {
@@ -137,7 +137,7 @@ const servedDirectly = async (work: () => Promise<unknown>): Promise<boolean> =>
 
 const statuses = (responses: readonly HttpResponse[]): number[] => responses.map(({ status }) => status);
 
-/** What differs between any two answers. */
+/** Removes the parts that differ between any two responses. */
 const comparable = ({ status, headers, text }: HttpResponse | undefined = { status: 0, headers: {}, text: "" }) => ({
   status,
   headers: { ...headers, date: typeof headers.date },
@@ -249,7 +249,7 @@ describe.each(KINDS)("%s", (of) => {
       let responses: HttpResponse[] = [];
       expect(await servedDirectly(async () => (responses = await exchange(1, sent())))).toBe(false);
       expect(responses[0]?.status).toBe(status);
-      // Behind a plain call on the same connection, and in one write with it.
+      // The request follows a plain call in the same write on the same connection.
       const together = await exchange(2, Buffer.concat([verifying(key), sent()]));
       expect(statuses(together).slice(0, 2)).toEqual([200, status]);
       expect(statuses(await exchange(2, verifying(limitedKey), sent())).slice(0, 2)).toEqual([200, status]);
@@ -325,10 +325,10 @@ describe.each(KINDS)("%s", (of) => {
       expect(statuses(responds())).toEqual(expected);
     });
 
-    // Node's own server of TLS breaks such a connection off.
+    // Node's TLS server aborts such a connection.
     test.each([
       { name: "and they are all direct ones", last: "" },
-      // Node's own server of TLS breaks off a connection of many requests that are not read.
+      // Node's TLS server aborts a connection with many unread responses.
       ...(of === "by TLS" ? [] : [{ name: "and its connection becomes Node's meanwhile", last: "Trailer: none\r\n" }]),
     ])(
       "slow reader gets all responses of the direct front, $name",
@@ -360,7 +360,7 @@ describe.each(KINDS)("%s", (of) => {
         const { socket, closed } = open();
         socket.on("connect", () => {
           socket.write(Buffer.concat([verifying(limitedKey), verifying(limitedKey)]), () => {
-            // TLS cannot be reset.
+            // A TLS socket cannot be reset.
             if (of === "by TLS") socket.destroy();
             else socket.resetAndDestroy();
           });

@@ -5,9 +5,7 @@ import { buildTestApp, type TestApp } from "./app.ts";
 import { everyProcedure, isSuccess, sampleCallsOf } from "./every-procedure.ts";
 import { makeResources } from "./resources.ts";
 
-/*
- * Every procedure does what it declares: a reading one changes no object, and a changing one writes its audit rows.
- */
+/* Every procedure has its declared effect: a reading one changes no object, and a changing one writes audit entries. */
 
 let api: TestApp;
 beforeAll(async () => {
@@ -15,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-/** Audit rows of all workspaces, because a new one has its own, and marks of one. */
+/** Counts the audit entries of all workspaces, because a new workspace has its own, and the outbox entries of one workspace. */
 async function traces(workspaceId: string): Promise<{ audit: number; marks: number }> {
   const text = `select (select count(*) from audit_log a where a.event <> 'api.v1_used') as audit,
                        (select count(*) from outbox o where o.workspace_id = $1) as marks`;
@@ -23,7 +21,7 @@ async function traces(workspaceId: string): Promise<{ audit: number; marks: numb
   return rows[0] ?? { audit: 0, marks: 0 };
 }
 
-/** Calls that create what they name if it is missing, and otherwise change nothing (api-v2.md section 9.4). */
+/** Calls that create the named object if it is missing and otherwise change nothing (api-v2.md section 9.4). */
 const MAKES_WHAT_IT_NAMES = "newNamespace";
 
 describe.each(everyProcedure)("$path ($effect)", ({ path, effect }) => {
@@ -45,8 +43,8 @@ describe.each(everyProcedure)("$path ($effect)", ({ path, effect }) => {
 const MANAGED_TABLES = Object.values(MANAGED).map(({ index }) => index.replace(/_manager$/, ""));
 
 /**
- * Procedures for which the manager of an object (api-v2.md section 24.1) does not matter, and why: exactly these, so that a new
- * procedure must respect the manager, or be added here.
+ * Procedures that ignore the manager of an object (api-v2.md section 24.1), with the reason. A new procedure must respect the manager or be
+ * listed here.
  */
 const MIND_NO_MANAGER: Readonly<
   Record<string, "makes something new" | "never managed" | "not guarded" | "passes over them">
@@ -58,7 +56,7 @@ const MIND_NO_MANAGER: Readonly<
   "permissions.createPermission": "makes something new",
   "permissions.createRole": "makes something new",
   "ratelimit.createNamespace": "makes something new",
-  // For existing objects they respect it: managed.test.ts.
+  // managed.test.ts tests that these procedures respect the manager of existing objects.
   "ratelimit.setOverride": "makes something new",
   "policies.setPolicy": "makes something new",
   "identities.updateIdentity": "never managed",
@@ -85,7 +83,7 @@ const MIND_NO_MANAGER: Readonly<
   "v1/identities.createIdentity": "makes something new",
   "v1/permissions.createPermission": "makes something new",
   "v1/permissions.createRole": "makes something new",
-  // As in v2.
+  // v1 counterparts of the procedures above.
   "v1/ratelimits.setOverride": "makes something new",
   "v1/identities.updateIdentity": "never managed",
   "v1/identities.deleteIdentity": "never managed",

@@ -7,7 +7,7 @@ import { procedures } from "../v2/index.ts";
 import { buildTestApp, type TestApp } from "./app.ts";
 import { requestOf } from "./request.ts";
 
-/* What every answer of v1 carries, the switch, and what is noted of who still calls it (api-v1.md section 2). */
+/* Headers of every v1 response, the switch that disables v1, and the audit of root keys that still use v1 (api-v1.md section 2). */
 
 const DEPRECATED_SINCE = Date.UTC(2026, 0, 1) / 1000;
 
@@ -155,7 +155,7 @@ describe("which root keys call v1", () => {
     const call = (key: string) => t.call("v1/apis.getApi", { apiId: "api_none" }, { rootKey: key });
     for (let i = 0; i < 3; i++) await call(rootKey);
     await untilUses(id, 1);
-    // A call that its handler refuses is a call.
+    // A call that its handler rejects counts as a use of v1.
     expect((await call(second)).status).toBe(403);
     await untilUses(id, 2);
     t.advance(86_400_000);
@@ -172,7 +172,7 @@ describe("which root keys call v1", () => {
     await t.call("apis.createApi", { name: "orders" }, { rootKey });
     await t.call("v1/liveness", {}, { rootKey });
     await t.call("v1/apis.getApi", { apiId: "api_none" }, { rootKey: `${rootKey}x` });
-    // What is noted of this call comes last, so the others would be there.
+    // The audit entry of this call is written last, so earlier entries would exist by then.
     const other = await t.makeWorkspace();
     await t.call("v1/apis.getApi", { apiId: "api_none" }, { rootKey: other.rootKey });
     await untilUses(other.id, 1);

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { procedures } from "../v2/index.ts";
 
-/* Where the tests of a procedure are: in its folder, and there in one file. What is about all procedures is here. */
+/* The tests of a procedure are in one file of its folder; tests of all procedures are here. */
 
 const read = (folder: string): string[] =>
   readdirSync(folder)
@@ -15,7 +15,7 @@ const folders = readdirSync(V2, { withFileTypes: true }).filter((entry) => entry
 const beside = new Map(folders.map(({ name }) => [name, read(join(V2, name))]));
 const aboutAll = read(import.meta.dirname);
 
-/** Managed objects are of all kinds, so that their procedures are tried beside those of the kinds. */
+/** Procedures for all kinds of managed objects are tested beside each kind. */
 const OF_ALL_KINDS = ["managed.findObject", "managed.getObject"];
 
 test.each(procedures.map(({ path }) => path))("tests of procedure %s are beside its handler", (path) => {

@@ -17,16 +17,16 @@ beforeAll(async () => {
 afterAll(() => t.close());
 
 const MIB = 1_048_576;
-/** What a server that reads no further has not taken by then it does not take at all. */
+/** Data that the server has not read by then is never read. */
 const BLOCKED_MS = 500;
 
 interface Upload {
-  /** Ends the body, and returns the status line of the response. */
+  /** Sends the end of the body and returns the status line of the response. */
   end(): Promise<string>;
   abort(): void;
 }
 
-/** Sends a body in pieces of a MiB, and leaves its end out. */
+/** Sends a body in chunks of 1 MiB without its end. */
 async function upload(headers: readonly string[], bytes: number): Promise<Upload> {
   const client = connect({ host: "127.0.0.1", port });
   const answered = once(client, "data") as Promise<[Buffer]>;
@@ -51,7 +51,7 @@ async function upload(headers: readonly string[], bytes: number): Promise<Upload
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
 
-/** Bytes in buffers that are still needed. */
+/** Returns the bytes of buffers that are still referenced. */
 function heldBytes(): number {
   collectGarbage();
   return process.memoryUsage().arrayBuffers;
@@ -127,6 +127,6 @@ test("rejected values are not retained in memory", async () => {
     expect((await t.call(path, `[${"{},".repeat(120_000)}0]`)).status).toBe(400);
   }
   collectGarbage();
-  // Of each body its values alone take 8 MB.
+  // The values of each body alone take 8 MB.
   expect(process.memoryUsage().heapUsed - before).toBeLessThan(8_000_000);
 });

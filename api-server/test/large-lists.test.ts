@@ -3,7 +3,7 @@ import type { PoolClient } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { buildTestApp, type TestApp } from "./app.ts";
 
-/* Lists whose items may be as large as their makers like: pages are cut by bytes, so that none holds up everybody's memory. */
+/* Lists with items of any size: pages are limited by bytes, so that one page cannot exhaust the memory of the server. */
 
 let t: TestApp;
 beforeAll(async () => {
@@ -12,10 +12,10 @@ beforeAll(async () => {
 afterAll(() => t.close());
 
 const MIB = 1_048_576;
-/** What an answer holds at most, and one item besides when that alone is more. */
+/** Maximum size of a response, plus one item that is larger. */
 const RESPONSE_BYTES_MAX = 4 * MIB;
 
-/** Counts what arrives from Postgres: what is read into memory before it is thrown away counts as well. */
+/** Counts the bytes received from Postgres, including rows that are read and discarded. */
 function countRead(): () => number {
   const before = new Map<Socket, number>();
   t.deps.db.on("acquire", (client: PoolClient) => {
@@ -25,7 +25,7 @@ function countRead(): () => number {
   return () => [...before].reduce((sum, [stream, bytes]) => sum + stream.bytesRead - bytes, 0);
 }
 
-/** A change that no trigger hears of: thousands of marks would take longer than the test. */
+/** Runs a statement without triggers, because thousands of outbox entries would take longer than the test. */
 async function unheard(text: string, values: unknown[]): Promise<void> {
   const tx = await t.deps.db.connect();
   try {
@@ -45,7 +45,7 @@ interface Paged {
   readonly mostRead: number;
 }
 
-/** Goes through a list to its end. */
+/** Reads a list to its end. */
 async function readAll(path: string, body: object): Promise<Paged> {
   const items: Paged["items"] = [];
   const pageSizes: number[] = [];
@@ -74,7 +74,7 @@ test("key list with large meta has size-limited pages without duplicates", async
   for (const mebibytes of [0, 1, 1, 1, 0, 1, 1, 1, 1]) {
     made.push((await t.data("keys.createKey", { apiId, meta: mebibytes === 0 ? {} : metaOf(mebibytes) })).keyId);
   }
-  // Larger than any that the API takes today.
+  // The meta is larger than the API accepts.
   await unheard("update keys set meta = $2 where id = $1", [made[0], metaOf(9)]);
   for (let i = 0; i < 6; i++) made.push((await t.data("keys.createKey", { apiId, externalId: "large" })).keyId);
   const { items, pageSizes, largestResponse, mostRead } = await readAll("apis.listKeys", { apiId });

@@ -9,8 +9,8 @@ import { ClaimedKind } from "../v2/managed/managed-kinds.ts";
 import { buildTestApp, type TestApp } from "./app.ts";
 
 /*
- * The table of managed things is complete, and is used: what the database lets a manifest manage has an entry, and nothing that
- * changes such a thing decides by itself who may.
+ * The table of managed kinds is complete and used: every kind with a manager column has an entry, and no code that changes such an object
+ * makes its own decision about permission.
  */
 
 const resources = Object.values(MANAGED);
@@ -66,15 +66,15 @@ describe("only the table decides who may change a managed object", () => {
   test("only the managed table module reads the manager headers", () => {
     expect(sources.length).toBeGreaterThan(80);
     expect(matching(/\bmanagement\b(?!: UNMANAGED)/)).toEqual([]);
-    // A manager's keys are told apart by their names, so that a second one of a name is refused.
+    // The keys of a manager are distinguished by name, so a second key of one name is rejected.
     expect(matching(/new PublicError\(\s*"managed_/)).toEqual(["domain/keys/make-key.ts"]);
   });
 
-  /** What changes a row of a managed table, or locks it in order to. */
+  /** Matches statements that change a row of a managed table or lock it for a change. */
   const CHANGES =
     /import (?:type )?\{[^}]*\b(?:lock|update|delete|purge|touch)[A-Z]\w*[^}]*\} from "[./]*store\/(?:apis|roles|permissions|namespaces|overrides|policies|keys|key-changes)\.ts"/;
 
-  /** What they change is no part of what a manifest says. */
+  /** These files change only fields that a manifest does not contain. */
   const NOT_OF_A_MANIFEST = ["domain/administration/apis.ts", "v2/keys/rerollKey.ts"];
 
   test("every change of a managed object consults the managed table", () => {

@@ -2,9 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { MANAGED_KINDS } from "../store/managed-objects.ts";
 import { buildTestApp, type Reply, type TestApp } from "./app.ts";
 
-/*
- * The rules of api-v2.md section 24.1, held against every kind that a manifest can make.
- */
+/* Tests the rules of api-v2.md section 24.1 for every kind of managed object. */
 
 let api: TestApp;
 let apiId: string;
@@ -17,7 +15,7 @@ afterAll(() => api.close());
 
 let count = 0;
 const unique = (): string => `x${++count}`;
-/** A manager that manages nothing yet. */
+/** Returns a manager without objects. */
 const aManager = (): string => `main/Some.Kind/shop/${unique()}`;
 const as = (manager: string | undefined, flags: object = {}) => ({
   headers: { ...(manager === undefined ? {} : { "postern-manager": manager }), ...flags },
@@ -36,15 +34,15 @@ interface Made {
 }
 interface Case {
   readonly title: string;
-  /** As managed.getObject calls it. */
+  /** Kind as named by managed.getObject. */
   readonly kind: string;
   readonly create: (name: string) => Request;
-  /** The field of the answer that names what was made. */
+  /** Response field with the id of the created object. */
   readonly idField: string;
-  /** Missing where no procedure of this kind changes anything. */
+  /** `undefined` if no procedure changes objects of this kind. */
   readonly change?: (made: Made) => Request;
   readonly remove?: (made: Made) => Request;
-  /** A create that names an unmanaged object of that name changes it. */
+  /** Whether a create changes an existing unmanaged object of the same name. */
   readonly createIsChange?: true;
 }
 
@@ -175,7 +173,7 @@ describe.each(CASES)("$title", (one) => {
     const rows = (await api.audit()).length;
     const again = await send(create(name), as(manager));
     if (kind === "key") {
-      // The secret is gone, so a key cannot be given twice.
+      // The plaintext is not stored, so a key cannot be returned twice.
       expect(again.status).toBe(409);
       expect(kindOf(again)).toBe("managed_exists");
       expect(again.body.error.detail).toContain(id);
@@ -184,7 +182,7 @@ describe.each(CASES)("$title", (one) => {
       const renamed = unique();
       const other = await send(create(renamed), as(manager));
       expect(other.body.data[idField]).toBe(id);
-      // Under the other name there is nothing.
+      // No object has the other name.
       expect((await send(create(renamed), as(aManager()))).body.data[idField]).not.toBe(id);
     }
     expect((await api.audit()).length).toBe(kind === "key" ? rows : rows + 1);
@@ -242,10 +240,10 @@ describe.each(CASES)("$title", (one) => {
       const made = await make(one, manager);
       expect((await send(request(made), as(manager, RELEASE))).status).toBe(200);
       expect(await managerOf(kind, made.id)).toBeUndefined();
-      // Now it is anybody's, and its manager may make another.
+      // Any caller may now change the object, and its former manager may create another.
       expect((await send(request(made))).status).toBe(200);
       const next = await make(one, manager);
-      // The id of a managed policy follows from its manager.
+      // The id of a managed policy is derived from its manager.
       if (kind !== "policy") expect(next.id).not.toBe(made.id);
     });
   }
@@ -307,14 +305,14 @@ describe.each(CASES)("$title", (one) => {
       });
       if (kind !== "key") {
         expect((await findRemaining()).body.data).toMatchObject({ kind, id: made.id, manager });
-        // What the same manager has now is another thing.
+        // The manager now has another object.
         expect((await api.call("managed.findObject", { kind, manager })).status).toBe(404);
         const other = await api.makeWorkspace();
         expect(
           (await api.call("managed.findObject", { kind, manager, left: true }, { rootKey: other.rootKey })).status,
         ).toBe(404);
       }
-      // A policy has another id when another manager has it.
+      // A policy gets another id with another manager.
       if (change === undefined || kind === "policy") return;
       const next = aManager();
       const changed = change(made);
@@ -357,7 +355,7 @@ describe.each(CASES.filter(({ kind }) => kind !== "key"))("managed.findObject of
   test("managed.findObject returns the object of a manager until release or deletion", async () => {
     const manager = aManager();
     const made = await make(one, manager);
-    // Another manager's, and one without a manager, so that the first row of the table is not the right one.
+    // Creates an object of another manager and an unmanaged one, so that the first row of the table is not the expected one.
     await make(one, aManager());
     await make(one);
     const reply = await find(manager);
@@ -467,7 +465,7 @@ test.each([
 test("20 concurrent creates of unnamed keys by one manager create one key", async () => {
   const manager = aManager();
   const create = () => api.call("keys.createKey", { apiId }, as(manager));
-  // So that all of them have a connection, and none begins much later than the others.
+  // Opens a database connection for each call, so that all start at nearly the same time.
   await Promise.all(Array.from({ length: 20 }, () => api.call("keys.createKey", { apiId })));
   const statuses = (await Promise.all(Array.from({ length: 20 }, create))).map(({ status }) => status);
   expect(statuses.toSorted()).toEqual([200, ...Array(19).fill(409)]);

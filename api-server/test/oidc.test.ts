@@ -63,7 +63,7 @@ async function get(url: string, headers: Readonly<Record<string, string>> = {}, 
   return { status: response.statusCode, headers: response.headers, location: String(response.headers.location) };
 }
 
-/** A browser that begins to sign in. `cookie` is what it then has. */
+/** Starts a sign-in in a browser and returns its cookie. */
 async function begin(to?: string, of = t): Promise<{ url: string; cookie: string }> {
   const query = to === undefined ? "" : `?${new URLSearchParams({ to })}`;
   const reply = await get(`/dashboard/auth/start${query}`, { "sec-fetch-site": "same-origin" }, of);
@@ -74,7 +74,7 @@ async function begin(to?: string, of = t): Promise<{ url: string; cookie: string
 const comeBack = (url: URL, cookie: string, of = t): Promise<Answered> =>
   get(`${url.pathname}${url.search}`, { cookie, "sec-fetch-site": "cross-site" }, of);
 
-/** All of it. */
+/** Performs a complete sign-in. */
 async function signIn(to?: string, of = t, provider = idp): Promise<Answered> {
   const { url, cookie } = await begin(to, of);
   return comeBack(await provider.follow(url), cookie, of);
@@ -85,10 +85,10 @@ const call = (reply: Answered, path: string, headers: Readonly<Record<string, st
   post(of, `/v2/${path}`, {}, { ...OWN, cookie: `__Host-postern=${cookieOf(reply)}`, ...headers });
 const kindOf = ({ body }: Reply): string | undefined => body.error?.type.split("/").at(-1);
 
-/** A token as a provider may send it whose answers are broken. */
+/** A token from a provider with malformed responses. */
 const UNQUOTED = "zQ7xK9vW2pL4mN8bR6tY";
 
-/** That no session was opened, and which word the page gets. */
+/** Asserts that no session was opened and which error code the page gets. */
 function refusedWith(reply: Answered, word: string): void {
   expect([reply.status, reply.location]).toEqual([303, `/dashboard/sign-in?error=${word}`]);
   expect(cookieOf(reply)).toBeUndefined();
@@ -217,7 +217,7 @@ describe("rejected callbacks", () => {
     });
     const { url, cookie } = await begin();
     const back = await idp.follow(url);
-    // The provider counts in whole seconds of the machine's clock.
+    // The provider measures time in whole seconds of the system clock.
     await new Promise((done) => setTimeout(done, 2_100));
     refusedWith(await comeBack(back, cookie), "token");
   });
@@ -260,7 +260,7 @@ describe("an ID token", () => {
   const base64 = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
   const now = () => Math.floor(Date.now() / 1000);
 
-  /** A provider that answers with any token: what a real one never does. */
+  /** Starts a provider that returns any ID token, which a real one never does. */
   async function lying(claims: (issuer: string, nonce: string) => object, kid: string): Promise<IdentityProvider> {
     let nonce = "";
     const keys = generateKeyPairSync("rsa", { modulusLength: 2048 });

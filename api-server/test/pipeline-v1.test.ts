@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { buildTestApp, type TestApp } from "./app.ts";
 
-/* What stands before and after each handler of v1 (api-v1.md sections 2 to 4). */
+/* Steps before and after each v1 handler (api-v1.md sections 2 to 4). */
 
 let t: TestApp;
 let apiId: string;

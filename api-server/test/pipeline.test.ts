@@ -315,7 +315,7 @@ describe("the workspace's quota", () => {
     const workspace = await t.makeWorkspace();
     const second = await t.rootKey(["api.*.read_api"], { workspaceId: workspace.id });
     await setQuota(workspace.id, 2);
-    // A minute that turned over between two calls would let one more through.
+    // Starts a new minute, because a minute boundary between two calls would admit one more request.
     t.advance(MINUTE_MS - (t.deps.nowMs() % MINUTE_MS));
     const first = await t.call("apis.getApi", { apiId: "api_missing0" }, { rootKey: workspace.rootKey });
     expect(first.status).toBe(404);
@@ -361,7 +361,7 @@ test("Postern-Propagation header is sent only while changes of the workspace are
 });
 
 describe("a handler that does not end", () => {
-  /** Waits for a lock that the test holds. */
+  /** Runs a handler that waits for a lock held by the test. */
   const withStuckHandler = async (work: (stuck: TestApp, apiId: string) => Promise<void>) => {
     const stuck = await buildTestApp({ requestTimeoutMs: 300 });
     const blocker = await stuck.deps.db.connect();
@@ -403,7 +403,7 @@ describe("a handler that does not end", () => {
         },
         { everyMs: 5 },
       );
-      // One that ends its side alone may still want its answer.
+      // Resets the connection, because a half-closed client may still expect a response.
       socket.resetAndDestroy();
       const line = await waitFor("the log", () => stuck.logs.find((one) => one.includes("client_closed_request")));
       expect(JSON.parse(line)).toMatchObject({ status: 499, url: "/v2/apis.updateApi" });

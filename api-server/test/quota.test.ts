@@ -2,11 +2,11 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CountersUnavailable } from "../../edge/counters/contract.ts";
 import { buildTestApp, type TestApp, type Workspace } from "./app.ts";
 
-/* The quota of a workspace, as its callers see it (api-v2.md section 2.1); that it is counted and refused is in pipeline.test.ts. */
+/* The workspace quota as seen by callers (api-v2.md section 2.1). pipeline.test.ts tests counting and rejection. */
 
 const HEADERS = ["ratelimit-limit", "ratelimit-remaining", "ratelimit-reset", "retry-after"] as const;
 
-/** A workspace with this quota, still unused. */
+/** Creates a workspace with this unused quota. */
 async function withQuota(t: TestApp, quota: number): Promise<Workspace> {
   const workspace = await t.makeWorkspace();
   await t.deps.db.query("update workspaces set quota_per_minute = $2 where id = $1", [workspace.id, quota]);

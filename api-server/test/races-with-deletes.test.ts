@@ -6,7 +6,7 @@ import { buildTestApp, type Reply, type TestApp } from "./app.ts";
 import { makeResources, policyBody, type Resources } from "./resources.ts";
 
 /*
- * A change runs concurrently with the deletion of what it refers to, in both orders that transactions allow: the deletion is in
+ * A change runs concurrently with the deletion of a referenced object, in both possible orders of the transactions: the deletion is in
  * progress when the change starts, or starts while the change waits for a lock. The response must be a documented one.
  */
 
@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => t.close());
 
-/** One object of each kind, each related to the key. */
+/** Creates one object of each kind, each related to the key. */
 async function aWorld() {
   const permission = await resources.permission();
   const role = await resources.role([permission.slug]);
@@ -79,7 +79,7 @@ const CHANGES: Record<string, (world: World) => unknown> = {
   }),
 };
 
-/** The deletions as the procedures do them, in a transaction that the test keeps open. */
+/** Deletions as performed by the procedures, in a transaction that the test keeps open. */
 const DELETIONS: Record<string, (world: World) => [text: string, id: string]> = {
   api: ({ key }) => ["update apis set deleted_at = 5 where id = $1", key.apiId],
   key: ({ key }) => ["update keys set deleted_at = 5 where id = $1", key.keyId],
@@ -101,7 +101,7 @@ async function inHeldTransaction<T>(work: (tx: PoolClient) => Promise<T>): Promi
   }
 }
 
-/** Resolves when the change waits for a lock, or has been answered without one. */
+/** Resolves when the change waits for a lock or has a response. */
 async function untilBlocked(response: Promise<Reply>): Promise<void> {
   let isAnswered = false;
   void response.then(() => {
@@ -112,7 +112,7 @@ async function untilBlocked(response: Promise<Reply>): Promise<void> {
   await waitFor("the change to wait or to be answered", blocked, { everyMs: 2 });
 }
 
-/** What is wrong with a response; undefined when it succeeded or is one that the procedure documents. */
+/** Returns the problem of a response, or `undefined` if it is a success or a documented error. */
 function faultOf(path: string, { status, body }: Reply): string | undefined {
   if (status === 200) return undefined;
   const kind = String(body.error.type).split("/").at(-1) ?? "";

@@ -10,8 +10,8 @@ import { makeResources, type Resources } from "./resources.ts";
 import type { SampleCall } from "./sample-calls.ts";
 
 /*
- * Of every procedure there is: what it declares is what the interface promises, and what it does is what it declares. Each
- * call is tried without a root key, with each of the permissions missing, and with exactly those that it needs.
+ * Every procedure declares the documented permissions and enforces exactly those. Each call is made without a root key, with each
+ * permission missing, and with exactly the required permissions.
  */
 
 const EXPECTED: Readonly<Record<string, Expected>> = { ...V2_EXPECTED, ...V1_EXPECTED };
@@ -22,19 +22,21 @@ beforeAll(async () => {
 });
 afterAll(() => t.close());
 
-/** Things of a workspace in which nothing else is. */
+/** Returns the resources of a new, empty workspace. */
 async function emptyWorkspace(): Promise<Resources> {
   const { id, rootKey } = await t.makeWorkspace();
   return makeResources(t.deps.db, { workspaceId: id, ask: (path, body) => t.data(path, body, { rootKey }) });
 }
 
-/** Grants without effect: only whole tuples count. */
+/** Invalid permissions that grant nothing, because only complete tuples count. */
 const TOO_WIDE = ["*", "*.*.*", "api.*", "api.*.*", "rbac.*.*", "identity.*.*", "ratelimit.*.*"];
 
 const ID = /<(\w+)>/;
 const withStar = (permission: string): string => permission.replace(ID, "*");
 
-/** The form with the id, or with `id` in its place; undefined where no such form exists, or the call is about none yet. */
+/**
+ * Returns the permission with the id of the call, or with `id`; `undefined` if that form does not exist or the object does not exist yet.
+ */
 function withId(permission: string, call: SampleCall, id?: string): string | undefined {
   const ofCall = call[ID.exec(permission)?.[1] as "apiId" | "namespaceId" | "identityId" | "environment"];
   return ofCall === undefined ? undefined : permission.replace(ID, id ?? ofCall);
@@ -43,7 +45,7 @@ function withId(permission: string, call: SampleCall, id?: string): string | und
 const toText = ({ tuple, orFor }: RequiredPermission): string =>
   orFor === undefined ? tuple : tuple.replace("*", `<${orFor}>`);
 
-/** The status and the title of a refusal; of v1 its code. */
+/** Returns status and title of a rejection (v1: the code). */
 const refusalOf = ({ status, body: { error } }: Reply): unknown[] => [status, error?.title ?? error?.code];
 const detailOf = ({ body: { error } }: Reply): string => error.detail ?? error.message;
 
@@ -85,14 +87,14 @@ describe.each(everyProcedure)("$path", ({ path, permissions: declared, isOpen })
       for (const missing of required) {
         const others = required.filter((one) => one !== missing).map(withStar);
         const forOther = withId(missing, call, resources.name("other")) ?? missing.replace("*", "some_id");
-        // Without it, and with what looks like it.
+        // Calls without the permission and with similar but invalid ones.
         for (const held of [others, [...others, ...TOO_WIDE], [...others, forOther]]) {
           const refused = await tryWith(held);
           if (hidesIds && held.includes(forOther)) {
             expect(refused.body.data).toEqual({ valid: false, code: "NOT_FOUND" });
             continue;
           }
-          // Not of a call that names its object.
+          // Skips a call that names its object.
           const namesObject = (expected?.lookedUpFirst ?? []).some((field) => field in (call.body as object));
           if (narrows && !namesObject && held.includes(forOther)) {
             expect([refused.status, refused.body.data]).toEqual([200, []]);
@@ -108,7 +110,7 @@ describe.each(everyProcedure)("$path", ({ path, permissions: declared, isOpen })
           for (const tuple of others) expect(detail).not.toContain(tuple);
         }
       }
-      // None of the refusals has done what was refused.
+      // The rejected calls have had no effect.
       const exact = await tryWith(isOpen ? null : required.map(withStar));
       expect(exact.body.error).toBeUndefined();
       expect(isSuccess(exact)).toBe(true);
@@ -147,7 +149,7 @@ const withRootKey = [...everyReference()].filter(([path]) =>
   everyProcedure.some((one) => one.path === path && !one.isOpen),
 );
 
-/** Permissions are asked for each object of the list, and there is none. */
+/** Permissions are checked per object of the list, and the list is empty. */
 const NOTHING_IS_LISTED: ReadonlySet<string> = new Set(["managed.listKeys manager"]);
 
 describe.each(withRootKey)("%s", (path, references) => {

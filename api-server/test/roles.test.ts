@@ -8,11 +8,11 @@ import { makeResources } from "./resources.ts";
 import { LEAST_ROLES, type LeastRole } from "./roles-expected.ts";
 
 /*
- * What each role may do, of every procedure of v2 and every circumstance: persons with sessions call, from the least role to the highest, and a stranger who is
- * admin of another workspace. The table says what the least role is; a procedure that is not in it fails.
+ * What each dashboard role may do, for every v2 procedure and circumstance. Users with sessions call from the lowest role to the highest,
+ * and so does an admin of another workspace. The table defines the lowest role; a procedure without a row fails.
  */
 
-/** From the least to the most: an admin of all workspaces administers the installation, too. */
+/** From the lowest to the highest; an admin of all workspaces also administers the installation. */
 const ROLES = [...PERSON_ROLES, "installation"] as const satisfies readonly LeastRole[];
 
 let t: TestApp;

@@ -7,13 +7,13 @@ import { browserWith, cookieOf, followLink, makeLink, OWN_PAGE, post } from "./p
 import { makeResources, type Resources } from "./resources.ts";
 
 /*
- * Every procedure is called in every circumstance, and in ways that fail, with the log at its lowest level. What is secret is then nowhere but in the answers that
- * hand it out: not in the log, not in an error, not in the audit log, not in the events.
+ * Calls every procedure in every circumstance, including failures, with the lowest log level. Secrets then appear only in the responses
+ * that return them: not in logs, errors, the audit log or events.
  */
 
 let t: TestApp;
 const logged: string[] = [];
-/** What was handed out or sent, with the hash of each. */
+/** All secrets returned or sent, with their hashes. */
 const secrets = new Set<string>();
 const events: string[] = [];
 const errors: string[] = [];
@@ -25,7 +25,7 @@ const keep = (secret: string): string => {
   return secret;
 };
 
-/** Collects what an answer hands out. */
+/** Collects the secrets in a response. */
 function collect(one: unknown): void {
   if (typeof one !== "object" || one === null) return;
   for (const [name, value] of Object.entries(one)) {
@@ -98,7 +98,7 @@ test("unexpected errors are logged without request data", async () => {
   const link = keep(await makeLink(t));
   const { rows } = await t.deps.db.query("select hash from keys where id = $1", [keyId]);
   const rename = (from: string, to: string) => t.deps.db.query(`alter table ${from} rename to ${to}`);
-  // Of a row that breaks a constraint Postgres names every value, in the detail of its error.
+  // Postgres lists every value of a row that violates a constraint in the error detail.
   const tables = ["keys", "root_keys", "sessions", "sign_in_links"];
   for (const table of tables) {
     await t.deps.db.query(`alter table ${table} add constraint never check (false) not valid`);

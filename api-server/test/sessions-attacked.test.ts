@@ -3,7 +3,7 @@ import { followRoles } from "../sign-in/roles-file.ts";
 import { buildTestApp, type Reply, type TestApp } from "./app.ts";
 import { browserWith, cookieOf, followLink, makeLink, OWN_PAGE, post, signIn } from "./people.ts";
 
-/* Sessions while what they rely on goes wrong: the clock, Postgres, the file of roles, the browser, and who is asked first. */
+/* Sessions when their dependencies fail: the clock, Postgres, the roles file, the browser, or the order of requests. */
 
 const HOUR_MS = 3_600_000;
 const NO_BOUNDS = { windowMs: 60_000, address: 1e6, all: 1e6, failed: 0, nowMs: Date.now };
@@ -134,7 +134,7 @@ describe("the roles of a group", () => {
   });
   afterAll(() => of.close());
 
-  /** Somebody of the provider, whose groups are kept with the session. */
+  /** Signs in an OIDC user whose groups are stored with the session. */
   async function withGroups(...groups: string[]) {
     const person = await signIn(of, { name: groups.join() });
     await of.deps.db.query(

@@ -211,7 +211,7 @@ describe("a call with a session", () => {
   test("session call with an Authorization header uses only that header", async () => {
     const person = await signIn(t);
     const { id, rootKey } = await t.makeWorkspace();
-    // Neither the header of the dashboard nor an origin is asked of a root key.
+    // A root key needs neither the dashboard header nor an origin.
     const cookie = `__Host-postern=${person.token}`;
     const own = await post(t, `/v2/${whoami}`, {}, { cookie, authorization: `Bearer ${rootKey}` });
     expect(own.body.data.id).toBe(id);
@@ -403,7 +403,7 @@ describe("session information for the dashboard", () => {
     const response = await of.app.inject({ url: "/dashboard/session", headers: sent as Record<string, string> });
     return { status: response.statusCode, headers: response.headers, body: response.json() };
   };
-  // A browser sends no Origin with a GET to its own.
+  // A browser sends no Origin with a same-origin GET.
   const ownGet = { ...OWN_PAGE, origin: undefined };
   const withCookie = (token: string) => ({ ...ownGet, cookie: `__Host-postern=${token}` });
 

@@ -17,8 +17,8 @@ import { makeResources, OVERRIDDEN_LIMIT, type Resources } from "./resources.ts"
 import type { MakeCall } from "./sample-calls.ts";
 
 /*
- * Another workspace's root key with every permission tries every procedure with the names of this
- * workspace's objects. Generated from the procedures' schemas, so that a new procedure is included automatically.
+ * A root key of another workspace with every permission calls every procedure with the names of this workspace's objects. The cases are
+ * generated from the procedure schemas, so that new procedures are included automatically.
  */
 
 let t: TestApp;
@@ -42,7 +42,7 @@ interface Stranger {
   call(path: string, body: unknown): Promise<Reply>;
 }
 
-/** A new workspace each time, without objects: what one call has created must not affect the next one. */
+/** Creates a new, empty workspace for each call, so that calls do not affect each other. */
 async function newStranger(): Promise<Stranger> {
   const workspace = await t.makeWorkspace();
   const { id, rootKey } = workspace;
@@ -50,8 +50,7 @@ async function newStranger(): Promise<Stranger> {
 }
 
 /**
- * Where a foreign name is not 404, and why. The response is then the same as for a name that does not exist, unless stated
- * otherwise.
+ * Fields in which a foreign name is not 404, with the reason. The response then equals that for a missing name, unless stated otherwise.
  */
 const NOT_404: Readonly<Record<string, string>> = {
   "keys.createKey externalId": "an identity is made",
@@ -130,9 +129,9 @@ const NOT_404: Readonly<Record<string, string>> = {
 };
 
 const referencesByPath = everyReference();
-// A call without a root key comes from no workspace: the secret that it names says which one is meant.
+// Procedures without a root key: the key in the call determines its workspace.
 const withoutRootKey = new Set(everyProcedure.filter(({ isOpen }) => isOpen).map(({ path }) => path));
-// What reaches across workspaces is refused to a root key that holds all of one.
+// Procedures across workspaces, which are denied to a root key with all permissions of one workspace.
 const ofInstallation = new Set(
   everyProcedure
     .filter(({ permissions }) => permissions.some(({ type }) => type === "installation"))
@@ -157,7 +156,7 @@ describe.each(paths)("%s", (path) => {
     expectNoLeak(reply);
   });
 
-  // A cursor is only a lower bound; it has its own tests below.
+  // A cursor is only a lower bound; separate tests below cover it.
   const cases = (referencesByPath.get(path) ?? []).filter(({ field }) => field !== "cursor");
   if (cases.length === 0) return;
   test.each(cases)("foreign $field is treated like a missing one", async (reference) => {
@@ -198,7 +197,7 @@ describe.each(paths)("%s", (path) => {
   });
 });
 
-/** The body with the other workspace's names in fields that are looked up within another object. */
+/** Returns the body with names of the other workspace in fields that are looked up within another object. */
 function withTheirWords(body: unknown): unknown {
   if (Array.isArray(body)) return body.map(withTheirWords);
   const words = { name: theirs.policy.name, identifier: theirs.override.identifier };
@@ -211,7 +210,7 @@ interface Tried {
   readonly reply: Reply;
 }
 
-/** The calls with the field; otherwise the ordinary one, to which the field is added. */
+/** Returns the sample calls with the field, or else the ordinary call with the field added. */
 async function makersWith(path: string, reference: Reference): Promise<MakeCall[]> {
   const { own } = await newStranger();
   const makers = Object.values(sampleCallsOf(path));
@@ -220,7 +219,7 @@ async function makersWith(path: string, reference: Reference): Promise<MakeCall[
   return having.length > 0 ? having : [sampleCallsOf(path).always];
 }
 
-/** The part of a response without random ids, secrets and the requested name. */
+/** Returns the response without random ids, secrets and the requested name. */
 const shapeOf = (path: string, tried: Tried | undefined): unknown => [
   tried?.reply.status,
   JSON.stringify(tried && (tried.reply.body.error ?? dataOf(path, tried.reply)))
@@ -230,7 +229,7 @@ const shapeOf = (path: string, tried: Tried | undefined): unknown => [
     .replaceAll(/"(key|hash|reset|now|stalenessMs|ageMs|createdAt|requestId)":("[^"]+"|\d+)/g, '"$1":"<new>"'),
 ];
 
-/** No response contains anything of the other workspace, except what the request itself sent. */
+/** Asserts that the response contains nothing of the other workspace except the content of the request. */
 function expectNoLeak({ body }: Reply, sent: unknown = ""): void {
   const [text, known] = [JSON.stringify(body), JSON.stringify(sent)];
   for (const value of textsIn(theirs)) if (!known.includes(value)) expect(text).not.toContain(value);
@@ -262,13 +261,13 @@ test("tenancy tests cover every procedure documented for customers", async () =>
   expect(read.toSorted()).toEqual(everyProcedure.map(({ path }) => path).toSorted());
 });
 
-/** Lists in the order of names, in which a page begins at a name: the rest of the list. */
+/** Lists ordered by name, whose cursor is a name. */
 const BY_NAME: ReadonlySet<string> = new Set([
   "admin.listRoles",
   "admin.listPermissions",
   "admin.listNamespaces",
   "admin.listOverrides",
-  // The newest first: another text is before everything.
+  // Ordered newest first: an invalid cursor starts at the beginning.
   "admin.searchKeys",
 ]);
 
@@ -289,7 +288,7 @@ test.each(withCursor)("%s lists only own objects with a cursor of another worksp
   }
 });
 
-/** The items of a list: of v1 they are a member of the answer. */
+/** Returns the items of a list; in v1 they are a member of the response. */
 const itemsOf = (data: object): object[] =>
   (Array.isArray(data) ? data : Object.values(data).find(Array.isArray)) as object[];
 
@@ -320,7 +319,7 @@ test("overrides and counters of an equally named foreign namespace do not apply"
     reset: expect.any(Number),
   });
   expect((await t.data("ratelimit.limit", body)).remaining).toBe(OVERRIDDEN_LIMIT - 1);
-  // It is another namespace, even if its name equals an id elsewhere.
+  // The namespace is a different one, even if its name equals a foreign id.
   await call("ratelimit.limit", { ...body, namespace: namespaceId });
   for (const name of [namespace, namespaceId]) {
     const { data } = (await call("ratelimit.getNamespace", { namespace: name })).body;
@@ -339,7 +338,7 @@ test("manager name is scoped to one workspace", async () => {
   const getObject = (id: string, rootKey: string) => t.call("managed.getObject", { kind: "role", id }, { rootKey });
   expect((await getObject(first.roleId, other.rootKey)).status).toBe(404);
   const foreign = await t.call("permissions.deleteRole", { role: first.roleId }, { rootKey: other.rootKey });
-  // Not 409: saying that it is managed would reveal that it exists.
+  // A 409 would reveal that a foreign object exists and is managed.
   expect(foreign.status).toBe(404);
 });
 

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { openCertificateFolder } from "../../test/harness/certificate.ts";
 import { buildTestApp, type TestApp } from "./app.ts";
 
-/* TLS handshakes that do not end, or fail. */
+/* TLS handshakes that never end or fail. */
 
 const folder = openCertificateFolder();
 const certificate = folder.make("api");
@@ -22,7 +22,7 @@ afterAll(async () => {
   folder.remove();
 });
 
-/** As `once`, which rejects when there was an error before. */
+/** Unlike `once`, resolves even after an earlier error. */
 const closed = (socket: Socket): Promise<void> => new Promise((done) => socket.once("close", () => done()));
 
 test.each([
@@ -40,7 +40,7 @@ test("failed TLS handshake is closed immediately without affecting others", asyn
   const startedMs = performance.now();
   const plain = connect({ host: "127.0.0.1", port }).on("error", () => undefined);
   plain.resume().write("GET /v2/liveness HTTP/1.1\r\nHost: a\r\n\r\n");
-  // It does not trust the certificate.
+  // The client does not trust the certificate.
   const wary = connectTls({ host: "127.0.0.1", port }).on("error", () => undefined);
   const other = connectTls({ host: "127.0.0.1", port, ALPNProtocols: ["h2"], ca: certificate.cert });
   other.on("error", () => undefined);

@@ -4,8 +4,8 @@ import { procedures } from "../v2/index.ts";
 import { buildTestApp, type TestApp } from "./app.ts";
 
 /*
- * An unknown member, in every object of every request, as in the OpenAPI document (api-v2.md section 2), is refused
- * with its location, except in the objects listed there, where it is ignored. Generated from the schemas, so that new ones are included.
+ * An unknown member in any object of a request is rejected with its location (api-v2.md section 2), except in the objects listed here,
+ * where it is ignored. The cases are generated from the schemas, so that new objects are included.
  */
 
 let t: TestApp;
@@ -16,7 +16,7 @@ afterAll(() => t.close());
 
 const UNKNOWN = "memberOfALaterVersion";
 
-/** Procedures whose own unknown members are ignored; nested objects have their own rules. */
+/** Procedures that ignore unknown members at the top level; nested objects have their own rules. */
 const TOLERANT_PROCEDURES: ReadonlySet<string> = new Set([
   "identities.createIdentity",
   "keys.rerollKey",
@@ -27,7 +27,7 @@ const TOLERANT_PROCEDURES: ReadonlySet<string> = new Set([
 function isIgnored(procedure: string, place: string): boolean {
   if (place === "") return TOLERANT_PROCEDURES.has(procedure);
   if (/(^|\.)meta$/.test(place)) return true;
-  // A policy is not a request for limits: a member that a gate does not know must not be accepted as set.
+  // A policy may contain no unknown member, because a gate would not enforce it.
   return place.endsWith("ratelimits[]") && !place.startsWith("policy.");
 }
 
@@ -57,14 +57,14 @@ const resolve = (schema: Schema): Schema =>
 const isPlain = ({ type, properties, anyOf, oneOf }: Schema): boolean =>
   properties === undefined && anyOf === undefined && oneOf === undefined && type !== "array" && type !== "object";
 
-/** Values of the schema with all members, from its examples: one for each alternative of each union. */
+/** Returns values of the schema with all members from its examples, one for each alternative of each union. */
 function valuesOf(given: Schema): unknown[] {
   const schema = resolve(given);
   const alternatives = schema.anyOf ?? schema.oneOf;
   if (alternatives !== undefined) return alternatives.filter(({ type }) => type !== "null").flatMap(valuesOf);
   if (schema.const !== undefined) return [schema.const];
   if (schema.properties !== undefined) return objectsOf(schema.properties);
-  // Each alternative in its own array, so that a refusal of one does not hide another.
+  // Each alternative gets a separate array, so that the rejection of one does not hide another.
   if (schema.items !== undefined && (schema.examples === undefined || !isPlain(resolve(schema.items)))) {
     return valuesOf(schema.items).map((item) => [item]);
   }
@@ -79,14 +79,14 @@ function objectsOf(properties: Readonly<Record<string, Schema>>): unknown[] {
 }
 
 interface Place {
-  /** `policy.rules[].path`; empty for the body itself. */
+  /** Schema path such as `policy.rules[].path`; empty for the body. */
   readonly place: string;
-  /** As a response names it: `body.policy.rules[0].path`. */
+  /** Location as in a response, such as `body.policy.rules[0].path`. */
   readonly location: string;
   readonly steps: readonly (string | number)[];
 }
 
-/** Every object in a value, including the value itself. */
+/** Returns every object in a value, including the value itself. */
 function placesOf(value: unknown, at: Place = { place: "", location: "body", steps: [] }): Place[] {
   const { place, location, steps } = at;
   if (Array.isArray(value)) {
@@ -105,7 +105,7 @@ function placesOf(value: unknown, at: Place = { place: "", location: "body", ste
   return [at, ...members];
 }
 
-/** A copy of the body with the member in the object at that place. */
+/** Returns a copy of the body with an unknown member in the object at that path. */
 function withUnknown(body: unknown, { steps }: Place): unknown {
   const copy = structuredClone(body);
   let holder = copy as Record<string | number, unknown>;
@@ -142,7 +142,7 @@ test.each(cases)("unknown member in $name", async ({ procedure, place, all }) =>
     const unknown = `${location}.${UNKNOWN}`;
     const named = (response.error?.errors ?? []).map((entry: { location: string }) => entry.location);
     if (isIgnored(procedure, place)) {
-      // The objects in the examples need not exist; that is checked only after the schema has accepted the body.
+      // The objects named in the examples need not exist, because existence is checked after the schema.
       expect(response.error?.detail ?? "").not.toContain("does not fit its schema");
     } else {
       expect(status, JSON.stringify(response)).toBe(400);

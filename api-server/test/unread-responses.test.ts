@@ -6,11 +6,11 @@ import { openCertificateFolder } from "../../test/harness/certificate.ts";
 import { waitFor } from "../../test/harness/wait.ts";
 import { buildTestApp, type TestApp } from "./app.ts";
 
-/* Clients that send requests and read their responses slowly, or never. `direct-front.test.ts` has those of the hot procedures. */
+/* Clients that read their responses slowly or never. `direct-front.test.ts` covers the hot procedures. */
 
-/** Long enough that a slow machine reads something twice within it. */
+/** Long enough for a slow machine to read twice within it. */
 const READ_MS = 1_500;
-/** More than the kernel takes, in responses of some 700 KB. */
+/** Responses of about 700 KB each exceed the kernel buffers. */
 const REQUESTS = 60;
 const REQUEST = "GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n";
 
