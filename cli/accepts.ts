@@ -15,7 +15,7 @@ export const whole = ({ min, max, unit }: { min: number; max: number; unit: stri
 });
 
 export const PORT: Accepts = {
-  says: "0 to 65535; 0 for any free one",
+  says: "0 to 65535",
   unit: "port",
   check: (option, text) => void parsePort(option, text),
 };
@@ -30,7 +30,7 @@ export const LISTEN: Accepts = {
 export const duration = (range: { minMs: number; maxMs: number }) => ({
   ...range,
   says: `${formatDuration(range.minMs)} to ${formatDuration(range.maxMs)}`,
-  unit: "duration, such as `60s` or `1h30m`",
+  unit: "duration",
   check: (option: string, text: string) => void parseDurationOption(option, text, range),
 });
 
@@ -47,7 +47,7 @@ export const SWITCH = oneOf("on", "off");
 export const url = (...schemes: readonly string[]): Accepts => {
   const begins = schemes.map((scheme) => `${scheme}://`).join(" or ");
   return {
-    says: `begins with ${begins}`,
+    says: `${begins}`,
     unit: "URL",
     check: (option, text) => {
       const protocol = URL.parse(text)?.protocol;
@@ -62,11 +62,11 @@ export const HTTP_URL = url("http", "https");
 /** What is checked, if at all, by what reads it: `says` tells what it is. */
 export const text = (unit: string, says = ""): Accepts => ({ says, unit, check: () => {} });
 
-export const FILE = text("path of a file");
+export const FILE = text("file path");
 /** It is read again when it changes. */
 export const FOLLOWED_FILE: Accepts = {
-  ...text("path of a file"),
+  ...text("file path"),
   followed: true,
 };
-export const FOLDER = text("path of a folder");
+export const FOLDER = text("directory path");
 export const FOLLOWED_FOLDER: Accepts = { ...FOLDER, followed: true };

@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util";
 import { readVariable } from "./environment.ts";
+import { SUMMARIES } from "./summaries.ts";
 
 /*
  * A command of the CLI: a name, a line that says what it does, its options as data. Parsing, `--help` and the
@@ -94,11 +95,17 @@ export class UsageError extends Error {
   override name = "UsageError";
 }
 
+/** A command as its file defines it. The summary is in `SUMMARIES`. */
+type CommandDefinition<T extends OptionTable> = Omit<Command<T>, "summary"> & Partial<Pick<Command<T>, "summary">>;
+
 /**
- * Returns the command unchanged. Inside, the types of its options follow from their table; outside, all commands have one
- * type, because the options are parsed by that same table.
+ * Returns the command with its summary. Inside, the types of the options follow from their table; outside, all commands have one type,
+ * because the options are parsed by the same table.
  */
-export const defineCommand = <T extends OptionTable>(command: Command<T>): Command => command as unknown as Command;
+export const defineCommand = <T extends OptionTable>(command: CommandDefinition<T>): Command =>
+  ({ summary: summaryOf(command.name), ...command }) as unknown as Command;
+
+const summaryOf = (name: string): string => (SUMMARIES as Readonly<Record<string, string>>)[name] ?? name;
 
 const givenOptions = new WeakMap<object, ReadonlySet<string>>();
 
@@ -125,7 +132,7 @@ export function parseOptions(command: Command, args: readonly string[], env: Io[
     }
     const value = given[name] ?? fromEnv ?? row.default;
     if (value === undefined && row.required === true) {
-      throw new UsageError(`--${name} is missing${row.env === undefined ? "" : ` (or set ${row.env})`}`);
+      throw new UsageError(`--${name} is required${row.env === undefined ? "" : `, or set ${row.env}`}`);
     }
     const said = given[name] === undefined && fromEnv !== undefined ? `${name} (${row.env})` : name;
     for (const text of Array.isArray(value) ? value : [value]) {
@@ -212,7 +219,7 @@ export function splitList(text: string | undefined): string[] {
 export function repetitionOf({ repeats, separates, alias }: OptionRow): string | undefined {
   if (repeats !== true) return undefined;
   const also = alias === undefined ? "" : `, also as --${alias}`;
-  return separates === true ? `separated by commas, or repeated${also}` : "may be repeated";
+  return separates === true ? `comma-separated or repeated${also}` : "repeatable";
 }
 
 /** The text of `--help`. `worksWith` says what the command talks to. */
@@ -222,7 +229,7 @@ export function helpText(command: Command, worksWith?: string): string {
     const left = row.type === "boolean" ? flag : `${flag} ${row.placeholder ?? "VALUE"}`;
     const notes = [
       row.default === undefined ? undefined : `default ${row.default}`,
-      row.env === undefined ? undefined : `or ${row.env}`,
+      row.env === undefined ? undefined : `env ${row.env}`,
       row.required === true ? "required" : undefined,
       repetitionOf(row),
     ].filter((note) => note !== undefined);
@@ -237,6 +244,6 @@ export function helpText(command: Command, worksWith?: string): string {
     "",
     "Options:",
     ...rows.map((row) => `  ${row.left.padEnd(width)}  ${row.right}`),
-    `  ${"--help".padEnd(width)}  show this text`,
+    `  ${"--help".padEnd(width)}  show this help`,
   ].join("\n");
 }

@@ -30,7 +30,7 @@ export function withFile<const N extends string, R extends OptionRow & { readonl
   name: N,
   row: R,
 ): WithFile<N, R> {
-  const help = `file with what --${name} is; followed when it changes`;
+  const help = `file with the value of --${name}, reloaded on change`;
   const file: FileRow = { type: "string", placeholder: "PATH", help, env: `${row.env}_FILE`, accepts: FOLLOWED_FILE };
   return { [name]: row, [`${name}-file`]: file } as WithFile<N, R>;
 }

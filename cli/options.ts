@@ -20,7 +20,7 @@ export const WAIT_BOUNDS = { minMs: 0, maxMs: 86_400_000 };
 export const databaseUrl = {
   type: "string",
   placeholder: "URL",
-  help: "Postgres to use, postgres://user:password@host/database",
+  help: "Postgres URL, postgres://user:password@host/database",
   env: "DATABASE_URL",
   accepts: url("postgres", "postgresql"),
 } as const;
@@ -30,14 +30,14 @@ export const analyticsReader = {
   "analytics-url": {
     type: "string",
     placeholder: "URL",
-    help: "ClickHouse for usage events, http(s)://user:password@host:8123/database; they are kept in Postgres when left out",
+    help: "ClickHouse URL for usage events, http(s)://user:password@host:8123/database (default: Postgres)",
     env: "ANALYTICS_URL",
     accepts: HTTP_URL,
   },
   "analytics-reader-url": {
     type: "string",
     placeholder: "URL",
-    help: "the same for the queries of callers: a user that can only read; that of --analytics-url when left out",
+    help: "ClickHouse URL of a read-only user for usage queries (default: --analytics-url)",
     env: "ANALYTICS_READER_URL",
     accepts: HTTP_URL,
   },
@@ -49,7 +49,7 @@ export const analyticsStore = {
   "analytics-cluster": {
     type: "string",
     placeholder: "NAME",
-    help: "cluster of ClickHouse whose servers all get the tables, with Replicated engines",
+    help: "ClickHouse cluster for replicated tables",
     env: "ANALYTICS_CLUSTER",
     accepts: text("name"),
   },
@@ -58,7 +58,7 @@ export const analyticsStore = {
 export const redisUrl = {
   type: "string",
   placeholder: "URL",
-  help: "Redis to use, redis:// or rediss://; with ?cluster=true a node of a cluster, with ?sentinel=NAME a sentinel of that master (others: &sentinels=HOST:PORT,HOST:PORT)",
+  help: "Redis URL, redis:// or rediss://; ?cluster=true for a cluster node, ?sentinel=NAME for a sentinel of that master (more: &sentinels=HOST:PORT,HOST:PORT)",
   env: "REDIS_URL",
   accepts: url("redis", "rediss"),
 } as const;
@@ -66,7 +66,7 @@ export const redisUrl = {
 export const eventsRedisUrl = {
   type: "string",
   placeholder: "URL",
-  help: "separate Redis for usage events, the same for api-servers and sidecars; that of --redis-url when left out",
+  help: "Redis URL for usage events, the same for api-servers and sidecars (default: --redis-url)",
   env: "EVENTS_REDIS_URL",
   accepts: url("redis", "rediss"),
 } as const;
@@ -75,7 +75,7 @@ export const eventsRedisUrl = {
 export const eventsMemory = {
   type: "string",
   placeholder: "MIB",
-  help: "memory in Redis for events that are not stored yet, MiB; less if its maxmemory is small",
+  help: "maximum Redis memory for events that are not yet ingested, in MiB; less if maxmemory is small",
   default: "256",
   env: "POSTERN_EVENTS_MEMORY",
   accepts: MIB,
@@ -87,14 +87,14 @@ const retentionDuration = { type: "string", placeholder: "DURATION" } as const;
 export const retention = {
   "audit-retention": {
     ...retentionDuration,
-    help: "days that the audit log is kept, 0 for ever",
+    help: "retention of the audit log; 0 means indefinitely",
     default: "90d",
     env: "POSTERN_AUDIT_RETENTION",
     accepts: RETENTION,
   },
   "deleted-retention": {
     ...retentionDuration,
-    help: "days that deleted keys, APIs, identities, namespaces, overrides and policies are kept in the database, 0 for ever",
+    help: "retention of deleted keys, APIs, identities, namespaces, overrides and policies; 0 means indefinitely",
     default: "30d",
     env: "POSTERN_DELETED_RETENTION",
     accepts: RETENTION,
@@ -106,7 +106,7 @@ export const v1 = {
   "api-v1": {
     type: "string",
     placeholder: "on|off",
-    help: "whether v1 of the API is served; off answers its calls with 410",
+    help: "API v1; `off` responds with 410",
     default: "on",
     env: "POSTERN_API_V1",
     accepts: SWITCH,
@@ -114,14 +114,14 @@ export const v1 = {
   "api-v1-sunset": {
     type: "string",
     placeholder: "DATE",
-    help: "until when v1 is served, such as 2026-12-31: each answer of v1 says so; nothing happens then by itself",
+    help: "announced end of API v1, such as 2026-12-31, as a response header; informational",
     env: "POSTERN_API_V1_SUNSET",
     accepts: text("date", "in the future"),
   },
   "api-v1-successor": {
     type: "string",
     placeholder: "URL",
-    help: "where clients of v1 reach v2, for the links to its procedures; the address of v1 when left out",
+    help: "base URL of API v2 for links in v1 responses (default: that of v1)",
     env: "POSTERN_API_V1_SUCCESSOR",
     accepts: HTTP_URL,
   },
@@ -130,7 +130,7 @@ export const v1 = {
 export const redisPrefix = {
   type: "string",
   placeholder: "PREFIX",
-  help: "the first part of every Redis key",
+  help: "prefix of all Redis keys",
   env: "POSTERN_REDIS_PREFIX",
   accepts: text("text"),
   default: "ps",
@@ -139,7 +139,7 @@ export const redisPrefix = {
 export const dataDir = {
   type: "string",
   placeholder: "DIR",
-  help: "where `postern dev` keeps its files",
+  help: "directory of `postern dev`",
   env: "POSTERN_DATA_DIR",
   accepts: FOLDER,
   default: ".postern",
@@ -150,12 +150,12 @@ export const manifestPaths = {
   type: "string",
   short: "f",
   placeholder: "PATH",
-  help: "a file of manifests, a folder, or - for standard input",
+  help: "manifest file, directory, or - for standard input",
   required: true,
   repeats: true,
 } as const;
 
-export const json = { type: "boolean", help: "print one JSON object on standard output" } as const;
+export const json = { type: "boolean", help: "JSON output" } as const;
 
 export const listenHost = {
   type: "string",
@@ -169,7 +169,7 @@ export const listenHost = {
 export const region = {
   type: "string",
   placeholder: "NAME",
-  help: "recorded with each event",
+  help: "region name in usage events",
   default: "",
   env: "POSTERN_REGION",
   accepts: text("name"),
@@ -178,7 +178,7 @@ export const region = {
 export const docsUrl = {
   type: "string",
   placeholder: "URL",
-  help: "URL before `/errors/KIND` in the type of an error",
+  help: "base URL of error types: URL/errors/KIND",
   default: "https://postern.dev",
   env: "POSTERN_DOCS_URL",
   accepts: HTTP_URL,
@@ -200,7 +200,7 @@ export const adminPort = {
 export const encryptionKeysFile = {
   type: "string",
   placeholder: "PATH",
-  help: "file of the encryption keys for recoverable keys, `ID:BASE64` a line; the first encrypts, all decrypt",
+  help: "file of encryption keys for recoverable keys, one `ID:BASE64` per line; the first encrypts, all decrypt",
   env: "POSTERN_ENCRYPTION_KEYS_FILE",
   accepts: FILE,
 } as const;
@@ -209,7 +209,7 @@ export const encryptionKeysFile = {
 export const dashboardUrl = {
   type: "string",
   placeholder: "URL",
-  help: "where browsers reach the dashboard: https://postern.example.com",
+  help: "public URL of the dashboard, such as https://postern.example.com",
   env: "POSTERN_DASHBOARD_URL",
   accepts: ORIGIN,
 } as const;
@@ -219,26 +219,26 @@ export const permissions = {
   type: "string",
   alias: "permission",
   placeholder: "LIST",
-  help: "the permissions that it has",
+  help: "permissions",
   repeats: true,
   separates: true,
 } as const;
 
 /** For lists. */
-export const limit = { type: "string", placeholder: "N", help: "the most to show", default: "100" } as const;
+export const limit = { type: "string", placeholder: "N", help: "maximum number of rows", default: "100" } as const;
 
 /** For lists that the API gives page by page. */
 export const paging = {
-  limit: { type: "string", placeholder: "N", help: "the most to show; 100 when left out" },
-  all: { type: "boolean", help: "show all, however many there are" },
-  cursor: { type: "string", placeholder: "CURSOR", help: "where to go on, as the part of the list before says" },
+  limit: { type: "string", placeholder: "N", help: "maximum number of rows (default 100)" },
+  all: { type: "boolean", help: "show all rows" },
+  cursor: { type: "string", placeholder: "CURSOR", help: "cursor from the previous page" },
 } as const;
 
 /** For what runs while an installation starts. */
 export const wait = {
   type: "string",
   placeholder: "DURATION",
-  help: "how long to try again while the database does not answer",
+  help: "time to retry while the database is unavailable",
   default: "0s",
   env: "POSTERN_WAIT",
   accepts: duration(WAIT_BOUNDS),
@@ -250,7 +250,7 @@ export const database = {
   "database-url-file": {
     type: "string",
     placeholder: "PATH",
-    help: "file with what --database-url is",
+    help: "file with the value of --database-url",
     env: "DATABASE_URL_FILE",
     accepts: FILE,
   },
@@ -265,31 +265,31 @@ export const connection = {
   profile: {
     type: "string",
     placeholder: "NAME",
-    help: "profile to use, with its server and root key; that of `postern profile use` when left out",
+    help: "profile with server and root key (default: that of `postern profile use`)",
     env: "POSTERN_PROFILE",
   },
   "api-url": {
     type: "string",
     placeholder: "URL",
-    help: "the api-server, instead of a profile",
+    help: "URL of the api-server, instead of a profile",
     env: "POSTERN_API_URL",
   },
   "root-key-file": {
     type: "string",
     placeholder: "PATH",
-    help: "file with what POSTERN_ROOT_KEY is",
+    help: "file with the root key, instead of POSTERN_ROOT_KEY",
     env: "POSTERN_ROOT_KEY_FILE",
   },
   "ca-file": {
     type: "string",
     placeholder: "PATH",
-    help: "authority of the api-server's certificate, PEM; the system's when left out",
+    help: "CA bundle (PEM) for the api-server (default: system CAs)",
     env: "POSTERN_CA_FILE",
   },
   timeout: {
     type: "string",
     placeholder: "DURATION",
-    help: "how long to wait for the answer to a call, with what is tried again",
+    help: "maximum time of a call, including retries",
     default: "30s",
     env: "POSTERN_TIMEOUT",
   },
@@ -298,10 +298,10 @@ export const connection = {
 /** What a command talks to, in a sentence for its help; undefined for one that runs a part, or needs neither. */
 export function worksWith({ options }: Pick<Command, "options">): string | undefined {
   if (options.profile === connection.profile) {
-    return "Calls the API with a root key: that of a profile, or of POSTERN_API_URL and POSTERN_ROOT_KEY.";
+    return "Calls the API with the root key of a profile, or of POSTERN_API_URL and POSTERN_ROOT_KEY.";
   }
   return options["database-url-file"] === database["database-url-file"]
-    ? "Works on the database, for administrators: that of DATABASE_URL, or of the `postern dev` that runs on --data-dir."
+    ? "Connects to the database of DATABASE_URL, or of the `postern dev` that runs on --data-dir."
     : undefined;
 }
 
@@ -309,14 +309,14 @@ export function worksWith({ options }: Pick<Command, "options">): string | undef
 export const workspace = {
   type: "string",
   placeholder: "WORKSPACE",
-  help: "id or name of the workspace; `default` when left out, which is made when missing",
+  help: "workspace id or name (default: `default`, created if missing)",
 } as const;
 
 /** For changes of a workspace itself: it must be named, so that the default one is not changed by mistake. */
 export const namedWorkspace = {
   type: "string",
   placeholder: "WORKSPACE",
-  help: "its id or name",
+  help: "workspace id or name",
   required: true,
 } as const;
 

@@ -14,10 +14,10 @@ export interface CommandRow {
 }
 
 const TITLES = {
-  services: "Run a part of Postern",
-  api: "Work in a workspace, by the API with a root key",
-  database: "Administer the installation, on its database",
-  tools: "Look at a cluster, check manifests, set up this terminal",
+  services: "Services",
+  api: "Workspace commands (API, root key)",
+  database: "Administration commands (database)",
+  tools: "Tools",
 } as const;
 export type Group = keyof typeof TITLES;
 
@@ -37,12 +37,12 @@ function listed(commands: readonly CommandRow[]): string[] {
 
 function overview(commands: readonly CommandRow[], usage: string): string {
   return [
-    "postern: API keys, roles and rate limits as Kubernetes resources, with a gate beside every pod",
+    "postern: API keys, roles and rate limits as Kubernetes resources, with a gate beside each pod",
     "",
     `Usage: postern ${usage} [OPTIONS]`,
     "",
     ...listed(commands),
-    "`postern COMMAND --help` shows the options of a command, `postern --version` the release.",
+    "Run `postern COMMAND --help` for the options of a command, `postern --version` for the version.",
   ].join("\n");
 }
 

@@ -19,7 +19,7 @@ const SESSION = duration({ minMs: 60_000, maxMs: 44_640 * 60_000 });
 const clientSecret = {
   type: "string",
   placeholder: "SECRET",
-  help: "its secret; a public client has none",
+  help: "OpenID client secret; omit for a public client",
   env: "POSTERN_OIDC_CLIENT_SECRET",
   accepts: text("secret"),
 } as const satisfies OptionRow;
@@ -29,14 +29,14 @@ export const signInOptions = {
   "oidc-issuer": {
     type: "string",
     placeholder: "URL",
-    help: "OpenID provider with which people sign in to the dashboard, too; needs --dashboard-url",
+    help: "OpenID provider for dashboard sign-in; requires --dashboard-url",
     env: "POSTERN_OIDC_ISSUER",
     accepts: ISSUER,
   },
   "oidc-client-id": {
     type: "string",
     placeholder: "ID",
-    help: "of the dashboard at the provider, which sends browsers back to /dashboard/auth/callback",
+    help: "OpenID client id; the redirect URI is /dashboard/auth/callback",
     env: "POSTERN_OIDC_CLIENT_ID",
     accepts: text("text"),
   },
@@ -44,7 +44,7 @@ export const signInOptions = {
   "oidc-scopes": {
     type: "string",
     placeholder: "LIST",
-    help: "what is asked of the provider, separated by spaces",
+    help: "OpenID scopes, separated by spaces",
     default: "openid profile email",
     env: "POSTERN_OIDC_SCOPES",
     accepts: text("words", "`openid` is among them"),
@@ -52,7 +52,7 @@ export const signInOptions = {
   "oidc-groups-claim": {
     type: "string",
     placeholder: "NAME",
-    help: "the claim that has a person's groups",
+    help: "claim with the groups of a person",
     default: "groups",
     env: "POSTERN_OIDC_GROUPS_CLAIM",
     accepts: text("name"),
@@ -60,14 +60,14 @@ export const signInOptions = {
   "dashboard-roles-file": {
     type: "string",
     placeholder: "PATH",
-    help: "YAML that says which roles the groups have; followed when it changes",
+    help: "YAML file with the roles of groups, reloaded on change",
     env: "POSTERN_DASHBOARD_ROLES_FILE",
     accepts: FOLLOWED_FILE,
   },
   "session-idle-timeout": {
     type: "string",
     placeholder: "DURATION",
-    help: "a session of the dashboard ends when it was not used for so long",
+    help: "idle timeout of dashboard sessions",
     default: "2h",
     env: "POSTERN_SESSION_IDLE_TIMEOUT",
     accepts: SESSION,
@@ -75,7 +75,7 @@ export const signInOptions = {
   "session-lifetime": {
     type: "string",
     placeholder: "DURATION",
-    help: "a session of the dashboard ends after so long, however much it is used",
+    help: "maximum lifetime of dashboard sessions",
     default: "12h",
     env: "POSTERN_SESSION_LIFETIME",
     accepts: SESSION,

@@ -12,15 +12,15 @@ const pem = (help: string, env: string) =>
   ({
     type: "string",
     placeholder: "PATH",
-    help: `${help}, PEM; followed when it changes`,
+    help: `${help}, reloaded on change`,
     env,
     accepts: FOLLOWED_FILE,
   }) as const;
 
 export const databaseCertificateOptions = {
-  "database-ca-file": pem("authority of Postgres' certificate, which is then demanded", "DATABASE_CA_FILE"),
-  "database-cert-file": pem("certificate to show to Postgres", "DATABASE_CERT_FILE"),
-  "database-key-file": pem("its private key", "DATABASE_KEY_FILE"),
+  "database-ca-file": pem("CA bundle (PEM) for Postgres; enables certificate verification", "DATABASE_CA_FILE"),
+  "database-cert-file": pem("client certificate (PEM) for Postgres", "DATABASE_CERT_FILE"),
+  "database-key-file": pem("client private key (PEM) for Postgres", "DATABASE_KEY_FILE"),
 } as const;
 
 export const databaseOptions = { ...withFile("database-url", databaseUrl), ...databaseCertificateOptions } as const;
@@ -28,9 +28,9 @@ export const databaseOptions = { ...withFile("database-url", databaseUrl), ...da
 export const redisOptions = {
   ...withFile("redis-url", redisUrl),
   ...withFile("events-redis-url", eventsRedisUrl),
-  "redis-ca-file": pem("authority of Redis' certificate, for rediss://; the system's when left out", "REDIS_CA_FILE"),
-  "redis-cert-file": pem("certificate to show to Redis", "REDIS_CERT_FILE"),
-  "redis-key-file": pem("its private key", "REDIS_KEY_FILE"),
+  "redis-ca-file": pem("CA bundle (PEM) for rediss:// (default: system CAs)", "REDIS_CA_FILE"),
+  "redis-cert-file": pem("client certificate (PEM) for Redis", "REDIS_CERT_FILE"),
+  "redis-key-file": pem("client private key (PEM) for Redis", "REDIS_KEY_FILE"),
 } as const;
 
 type Values<T> = { readonly [K in keyof T]: string | undefined };

@@ -156,7 +156,7 @@ export const DEFAULT_TIMEOUTS: Timeouts = {
   counterMs: 50,
 };
 
-const DEFAULT_LIMITS: Limits = {
+export const DEFAULT_LIMITS: Limits = {
   headBytesMax: 16 * 1024,
   drainBytesMax: 1024 * 1024,
   // An idle connection takes about 6 KB, and 60 KB with HTTP/2: at most half of the 320 MiB of an injected gate.
@@ -180,7 +180,7 @@ const DEFAULT_LIMITS: Limits = {
 };
 
 /** Lower limits with TLS, because an idle connection takes about 60 KB of memory, and 110 KB with HTTP/2. */
-const TLS_LIMITS: Pick<Limits, "clientConnectionsMax" | "clientHttp2ConnectionsMax"> = {
+export const TLS_LIMITS: Pick<Limits, "clientConnectionsMax" | "clientHttp2ConnectionsMax"> = {
   clientConnectionsMax: 2_000,
   clientHttp2ConnectionsMax: 500,
 };

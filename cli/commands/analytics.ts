@@ -70,21 +70,25 @@ const HEADS: Readonly<Record<By, Fields<UsageRow>>> = {
 
 export const analytics = defineCommand({
   name: "analytics",
-  summary: "show how often keys were verified, as a table and a plot",
   description:
-    "Of a workspace, or of one API of it. Counts are those of the last seconds' end; the hours of --since and --until count wholly. A query in SQL is a call of analytics.getVerifications.",
+    "Counts lag by a few seconds, and include the full hours of --since and --until. For SQL queries, call analytics.getVerifications.",
   options: {
     workspace,
-    api: { type: "string", placeholder: "ID", help: "only the keys of this API, api_…" },
+    api: { type: "string", placeholder: "ID", help: "API id, api_…; restricts the result to its keys" },
     by: {
       type: "string",
       placeholder: "WHAT",
-      help: "a row for each hour, day, key, identity or outcome; left out: hour for up to three days, else day",
+      help: "grouping: hour, day, key, identity or outcome (default: hour up to three days, otherwise day)",
     },
-    since: { type: "string", placeholder: "WHEN", help: "from this time on, such as 2026-12-31 or 7d", default: "24h" },
-    until: { type: "string", placeholder: "WHEN", help: "up to this time; now when left out" },
-    limit: { ...limit, help: "the most keys or identities to show, the most used first" },
-    csv: { type: "boolean", help: "print comma-separated values with a heading on standard output" },
+    since: {
+      type: "string",
+      placeholder: "WHEN",
+      help: "start of the range, such as 2026-12-31 or 7d",
+      default: "24h",
+    },
+    until: { type: "string", placeholder: "WHEN", help: "end of the range (default: now)" },
+    limit: { ...limit, help: "maximum number of keys or identities, most used first" },
+    csv: { type: "boolean", help: "CSV output with a header line" },
     ...database,
     ...analyticsReader,
     json,

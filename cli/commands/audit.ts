@@ -33,15 +33,14 @@ function targetsText({ targets }: AuditRow): string {
 
 export const audit = defineCommand({
   name: "audit",
-  summary: "list the changes in a workspace and who made them, newest first",
   options: {
     workspace,
-    event: { type: "string", placeholder: "EVENT", help: "only this event, such as key.update" },
-    target: { type: "string", placeholder: "ID", help: "only what concerns this id" },
+    event: { type: "string", placeholder: "EVENT", help: "event filter, such as key.update" },
+    target: { type: "string", placeholder: "ID", help: "id filter: changes of this object" },
     since: {
       type: "string",
       placeholder: "TIME",
-      help: "only changes since: 2026-12-31, 2026-12-31T18:00:00Z, 24h",
+      help: "start time: 2026-12-31, 2026-12-31T18:00:00Z, 24h",
     },
     limit,
     ...database,

@@ -15,14 +15,14 @@ export const cacheOptions = {
   "max-cache-keys": {
     type: "string",
     placeholder: "COUNT",
-    help: "keys that are kept ready, as far as their memory allows; 20000 when left out",
+    help: "maximum cached keys (default 20000)",
     env: "POSTERN_MAX_CACHE_KEYS",
     accepts: KEYS,
   },
   "max-cache-bytes": {
     type: "string",
     placeholder: "BYTES",
-    help: "memory that cached keys may take: at most half of what the heap has to spare, a quarter of it when left out",
+    help: "maximum memory of cached keys: up to half of the spare heap (default: a quarter)",
     env: "POSTERN_MAX_CACHE_BYTES",
     accepts: BYTES,
   },

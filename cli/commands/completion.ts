@@ -16,8 +16,7 @@ export const completion = (
 ): Command =>
   defineCommand({
     name: `completion ${shell}`,
-    summary: `print the script that completes commands, options and their values in ${shell}`,
-    description: `${SHELLS[shell].how} It is made from the commands' own tables, and calls no server.`,
+    description: `${SHELLS[shell].how} Calls no server.`,
     options: {},
     run: async (_, io) => {
       io.out(SHELLS[shell].write(await Promise.all(commands.map(({ load }) => load()))));

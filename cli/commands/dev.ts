@@ -53,19 +53,18 @@ interface ReadyLine {
 
 export const dev = defineCommand({
   name: "dev",
-  summary: "run all of Postern in one process, with an embedded Postgres",
-  description: `Makes a root key at each start and revokes the one that the last start made; set POSTERN_ROOT_KEY (${ROOT_KEY_WANTED}) to bring your own. Recoverable keys are encrypted with a key that is made in --data-dir once, unless you bring your own. Logs go to standard error.`,
+  description: `Creates a root key at each start and revokes the previous one; set POSTERN_ROOT_KEY (${ROOT_KEY_WANTED}) to use your own. Creates an encryption key for recoverable keys in --data-dir, unless you provide one. Logs go to standard error.`,
   options: {
     manifests: {
       type: "string",
       placeholder: "DIR",
-      help: "manifests to apply, and to follow as they are edited",
+      help: "directory of manifests to apply and watch",
       accepts: FOLLOWED_FOLDER,
     },
     upstream: {
       type: "string",
       placeholder: "URL",
-      help: "the app behind the sidecar",
+      help: "URL of the app",
       default: "http://127.0.0.1:3000",
       env: "POSTERN_UPSTREAM",
       accepts: HTTP_URL,
@@ -74,28 +73,28 @@ export const dev = defineCommand({
     "api-port": {
       type: "string",
       placeholder: "PORT",
-      help: "port of the API, 0 for a free one",
+      help: "port of the API; 0 selects a free port",
       default: "8080",
       accepts: PORT,
     },
     "sidecar-port": {
       type: "string",
       placeholder: "PORT",
-      help: "port of the sidecar, 0 for a free one",
+      help: "port of the sidecar; 0 selects a free port",
       default: "8000",
       accepts: PORT,
     },
     "admin-port": {
       type: "string",
       placeholder: "PORT",
-      help: "port of its probes and metrics",
+      help: "port of the sidecar's probes and metrics; 0 selects a free port",
       default: "0",
       accepts: PORT,
     },
     policy: {
       type: "string",
       placeholder: "NAMESPACE/NAME",
-      help: "the ApiKeyPolicy that the sidecar enforces, when the manifests have several",
+      help: "ApiKeyPolicy to enforce; required if the manifests define several",
       accepts: text("name"),
     },
     "database-url": databaseUrl,

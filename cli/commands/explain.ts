@@ -16,33 +16,32 @@ const CREDITS_MAX = 1_000_000_000_000;
 
 export const explain = defineCommand({
   name: "explain",
-  summary: "say step by step what a verification would decide now, and why",
-  description: `Asks an api-server for the explanation of keys.explainVerification: each step with the value that it saw, its source and how old that knowledge may be. Nothing is counted or spent. Without --policy of a call of keys.verifyKey, with it of a request at its gate. The root key needs read_key and verify_key on the API; with --request-id also workspace.*.explain, with the name of a policy read_api on the API of every policy. ${EXIT_CODES_HELP}`,
+  description: `Shows each step of keys.explainVerification with its value, its source and the age of the data. Charges nothing. Explains a keys.verifyKey call, or with --policy a request at the gate. Requires read_key and verify_key on the API; with --request-id also workspace.*.explain, and with a policy name read_api on the APIs of all policies. ${EXIT_CODES_HELP}`,
   options: {
-    "key-id": { type: "string", placeholder: "ID", help: "the key, key_…" },
+    "key-id": { type: "string", placeholder: "ID", help: "key id, key_…" },
     "key-file": {
       type: "string",
       placeholder: "PATH",
-      help: "file with the key itself, instead of --key-id; - reads it from standard input",
+      help: "file with the key, instead of --key-id; - reads standard input",
     },
     "request-id": {
       type: "string",
       placeholder: "ID",
-      help: "a request of the last 7 days, req_…, whose stored verification is shown, and its key explained as of now",
+      help: "request id, req_…, up to 7 days old; shows its stored verification and explains its key as of now",
     },
     policy: {
       type: "string",
       placeholder: "POLICY",
-      help: "the policy whose gate is asked: NAMESPACE/NAME of its manifest (with CLUSTER/ before it where clusters share names), or its id",
+      help: "policy of the gate: [CLUSTER/]NAMESPACE/NAME of its manifest, or its id",
     },
     request: {
       type: "string",
       placeholder: "'METHOD PATH'",
-      help: "the request at the gate; default 'GET /', and required with --request-id of a gate, which stores neither",
+      help: "request at the gate (default 'GET /'); required with a --request-id of a gate",
     },
-    "client-ip": { type: "string", placeholder: "ADDRESS", help: "the client's address" },
-    permissions: { type: "string", placeholder: "QUERY", help: "the permissions of a call of keys.verifyKey" },
-    credits: { type: "string", placeholder: "N", help: "the credits that such a call costs; 1 when left out" },
+    "client-ip": { type: "string", placeholder: "ADDRESS", help: "client address" },
+    permissions: { type: "string", placeholder: "QUERY", help: "permission query of the keys.verifyKey call" },
+    credits: { type: "string", placeholder: "N", help: "cost of the keys.verifyKey call in credits (default 1)" },
     ...connection,
     json,
   },

@@ -10,9 +10,8 @@ import { parseMib, parsePort } from "../values.ts";
 
 export const ingest = defineCommand({
   name: "ingest",
-  summary: "store usage events and count them, in a process of its own",
   description:
-    "What api-servers do unless they run with `--ingest off`. Any number of replicas may run, also beside api-servers that ingest. Migrates the database to this version's schema first.",
+    "Replaces ingestion in api-servers that run with `--ingest off`. Any number of replicas may run. Migrates the database first.",
   options: {
     ...databaseOptions,
     ...analyticsStore,

@@ -7,8 +7,7 @@ import { parseDurationOption } from "../values.ts";
 
 export const migrateCommand = defineCommand({
   name: "migrate",
-  summary: "bring the database to this version's schema",
-  description: "Safe to run at any time and several times at once; the api-server does the same when it starts.",
+  description: "Safe to run at any time and concurrently. The api-server does the same at startup.",
   options: {
     "database-url": database["database-url"],
     "database-url-file": database["database-url-file"],

@@ -17,13 +17,12 @@ const NAME = "operator";
 
 export const provision = defineCommand({
   name: "provision",
-  summary: "see that a Secret of the cluster has a root key for the operator",
   description:
-    "Makes a root key that may do exactly what the operator needs, and writes it into a Secret, which must exist. When there is one already, it is kept, and allowed exactly that. One that is revoked, disabled, expires within the hour or is of another workspace is replaced. Safe to repeat, and with several at once.",
+    "Creates a root key with exactly the permissions of the operator, and writes it to an existing Secret. Keeps a root key that is already there, and sets its permissions; replaces it if it is revoked, disabled, expires within an hour, or belongs to another workspace. Safe to repeat and to run concurrently.",
   options: {
-    secret: { type: "string", placeholder: "NAMESPACE/NAME", help: "the Secret", required: true },
-    key: { type: "string", placeholder: "NAME", help: "the Secret's key with the root key", default: "rootKey" },
-    kubeconfig: { type: "string", placeholder: "FILE", help: "how to reach the cluster", env: "KUBECONFIG" },
+    secret: { type: "string", placeholder: "NAMESPACE/NAME", help: "Secret that holds the root key", required: true },
+    key: { type: "string", placeholder: "NAME", help: "entry of the Secret", default: "rootKey" },
+    kubeconfig: { type: "string", placeholder: "FILE", help: "kubeconfig file", env: "KUBECONFIG" },
     wait,
     workspace,
     ...database,

@@ -4,19 +4,18 @@ import { json, redisPrefix } from "../options.ts";
 
 export const redisAcl = defineCommand({
   name: "redis-acl",
-  summary: "print the rules of a Redis user for pods, or for api-servers",
   description:
-    "Prints a command for redis-cli. Add a password to it, as `>password` or `#sha256`. A pod's user reads the records of its workspace, writes counters, credits, events and its own report, and runs the scripts that api-servers have loaded. Redis 7 or later.",
+    "Prints a command for redis-cli; add a password as `>password` or `#sha256`. A pod's user reads the records of its workspace, writes counters, credits, events and its own report, and runs scripts that api-servers have loaded. Requires Redis 7 or later.",
   options: {
-    workspace: { type: "string", placeholder: "ID", help: "id of the workspace that the pods' user may access" },
-    "control-plane": { type: "boolean", help: "the api-servers' user instead: all workspaces" },
+    workspace: { type: "string", placeholder: "ID", help: "workspace id of the pods' user" },
+    "control-plane": { type: "boolean", help: "print the rules of the api-servers' user, for all workspaces" },
     "allow-user-management": {
       type: "boolean",
-      help: "with --control-plane: api-servers with --gate-credentials-cluster, which make the users of gates",
+      help: "with --control-plane: permission to manage users, for --gate-credentials-cluster",
     },
-    events: { type: "boolean", help: "the pods' user of a Redis for events only" },
-    eval: { type: "boolean", help: "let pods load scripts themselves, where no api-server loads them" },
-    user: { type: "string", placeholder: "NAME", help: "name of the user; made from the workspace's id when left out" },
+    events: { type: "boolean", help: "print the rules of the pods' user on a separate Redis for events" },
+    eval: { type: "boolean", help: "permission for pods to load scripts, if no api-server does" },
+    user: { type: "string", placeholder: "NAME", help: "user name (default: derived from the workspace id)" },
     "redis-prefix": redisPrefix,
     json,
   },

@@ -2,9 +2,17 @@ import { hostname } from "node:os";
 import type { Logger } from "pino";
 import { GateProbes } from "../../core/gates/probes.ts";
 import { ID_PREFIXES } from "../../core/ids.ts";
+import { formatDuration } from "../../core/manifests/from-store/format-duration.ts";
 import { managerOfPolicy, parseNamedPolicy, policyIdOf } from "../../core/policies/policy-id.ts";
 import { openRedisEdge, type RedisEdgeOptions } from "../../edge/open.ts";
-import type { ExtAuthConfig, Limits, UpstreamProtocol } from "../../sidecar/config.ts";
+import {
+  DEFAULT_LIMITS,
+  DEFAULT_TIMEOUTS,
+  type ExtAuthConfig,
+  type Limits,
+  TLS_LIMITS,
+  type UpstreamProtocol,
+} from "../../sidecar/config.ts";
 import { type Credentials, keepCredentials } from "../../sidecar/credentials.ts";
 import { RESTORED_WAIT_MS } from "../../sidecar/gate-state.ts";
 import { openSnapshot, SECRET_CHARACTERS_MIN, type Snapshot } from "../../sidecar/snapshot/snapshot.ts";
@@ -44,29 +52,28 @@ const BLOCKS: Accepts = {
 
 export const sidecar = defineCommand({
   name: "sidecar",
-  summary: "protect an app: verify keys, enforce limits, forward",
   description:
-    "Starts also while Redis is unreachable, or its policy does not exist yet. It is ready once it has the policy, and answers 503 until then. It drains at SIGTERM; with POSTERN_HOOK_TOKEN set, also at `GET /drain` on the admin port with that token in the header Postern-Hook-Token, for a preStop hook.",
+    "Starts even if Redis is unavailable or its policy does not exist; it is unready and responds with 503 until it has the policy. Drains at SIGTERM, and for a preStop hook at `GET /drain` on the admin port with the header Postern-Hook-Token, if POSTERN_HOOK_TOKEN is set.",
   options: {
     ...redisOptions,
     "credentials-url": {
       type: "string",
       placeholder: "URL",
-      help: "api-server that hands out this gate's user of Redis; --redis-url then has none. --policy must be CLUSTER/NAMESPACE/NAME",
+      help: "api-server that issues this gate's Redis user; --redis-url then has no user, and --policy is CLUSTER/NAMESPACE/NAME",
       env: "POSTERN_CREDENTIALS_URL",
       accepts: HTTP_URL,
     },
     "credentials-ca-file": {
       type: "string",
       placeholder: "PATH",
-      help: "authority of that api-server's certificate, PEM; the system's when left out",
+      help: "CA bundle (PEM) for --credentials-url (default: system CAs)",
       env: "POSTERN_CREDENTIALS_CA_FILE",
       accepts: FOLLOWED_FILE,
     },
     "token-file": {
       type: "string",
       placeholder: "PATH",
-      help: "token of the pod's ServiceAccount with the audience `postern`, to show to it",
+      help: "ServiceAccount token of the pod with the audience `postern`, for --credentials-url",
       default: "/var/run/secrets/postern/token",
       env: "POSTERN_TOKEN_FILE",
       accepts: FOLLOWED_FILE,
@@ -75,7 +82,7 @@ export const sidecar = defineCommand({
     workspace: {
       type: "string",
       placeholder: "ID",
-      help: "workspace of the policy",
+      help: "workspace id of the policy",
       required: true,
       env: "POSTERN_WORKSPACE",
       accepts: text("id"),
@@ -83,7 +90,7 @@ export const sidecar = defineCommand({
     policy: {
       type: "string",
       placeholder: "POLICY",
-      help: "policy to enforce: CLUSTER/NAMESPACE/NAME of its ApiKeyPolicy, which need not exist yet, or its id",
+      help: "policy to enforce: CLUSTER/NAMESPACE/NAME of an ApiKeyPolicy, which may not exist yet, or its id",
       required: true,
       env: "POSTERN_POLICY",
       accepts: text("name"),
@@ -91,14 +98,14 @@ export const sidecar = defineCommand({
     upstream: {
       type: "string",
       placeholder: "URL",
-      help: "the app; may be left out when gateways ask at --ext-auth-http-listen or --ext-auth-grpc-listen",
+      help: "URL of the app; optional with --ext-auth-http-listen or --ext-auth-grpc-listen",
       env: "POSTERN_UPSTREAM",
       accepts: HTTP_URL,
     },
     "upstream-protocol": {
       type: "string",
       placeholder: "PROTOCOL",
-      help: "what the app speaks: http1, or h2c (HTTP/2 without TLS, for gRPC apps; upgrades still go by HTTP/1.1)",
+      help: "protocol of the app: http1, or h2c (HTTP/2 without TLS, for gRPC; upgrades use HTTP/1.1)",
       default: "http1",
       env: "POSTERN_UPSTREAM_PROTOCOL",
       accepts: PROTOCOL,
@@ -107,7 +114,7 @@ export const sidecar = defineCommand({
     port: {
       type: "string",
       placeholder: "PORT",
-      help: "port for requests",
+      help: "port for requests to the app",
       default: "8000",
       env: "POSTERN_SIDECAR_PORT",
       accepts: PORT,
@@ -115,35 +122,35 @@ export const sidecar = defineCommand({
     "tls-cert-file": {
       type: "string",
       placeholder: "PATH",
-      help: "certificate to take requests with, by TLS; PEM, followed. HTTP/2 and HTTP/1.1 are offered (ALPN)",
+      help: "TLS certificate (PEM) for HTTP/2 and HTTP/1.1, reloaded on change",
       env: "POSTERN_TLS_CERT_FILE",
       accepts: FOLLOWED_FILE,
     },
     "tls-key-file": {
       type: "string",
       placeholder: "PATH",
-      help: "its private key",
+      help: "TLS private key (PEM), reloaded on change",
       env: "POSTERN_TLS_KEY_FILE",
       accepts: FOLLOWED_FILE,
     },
     "ext-auth-http-listen": {
       type: "string",
       placeholder: "[HOST:]PORT",
-      help: "where gateways ask over HTTP whether a request may pass (nginx, HAProxy, Traefik, Caddy, Apache, Envoy); closed when left out",
+      help: "address of the HTTP ext-auth endpoint for nginx, HAProxy, Traefik, Caddy, Apache and Envoy (default: closed)",
       env: "POSTERN_EXT_AUTH_HTTP_LISTEN",
       accepts: LISTEN,
     },
     "ext-auth-grpc-listen": {
       type: "string",
       placeholder: "[HOST:]PORT",
-      help: "where Envoy asks over gRPC: ext_authz and the rate limit service; closed when left out",
+      help: "address of the gRPC ext-auth endpoint: Envoy's ext_authz and rate limit service (default: closed)",
       env: "POSTERN_EXT_AUTH_GRPC_LISTEN",
       accepts: LISTEN,
     },
     "trusted-gateways": {
       type: "string",
       placeholder: "BLOCKS",
-      help: "addresses and blocks of the gateways, separated by commas: what they say of a request and its client is believed",
+      help: "addresses and CIDR blocks of gateways whose statements about a request and its client are trusted",
       default: "127.0.0.0/8,::1",
       env: "POSTERN_TRUSTED_GATEWAYS",
       accepts: BLOCKS,
@@ -151,21 +158,21 @@ export const sidecar = defineCommand({
     "ext-auth-tls-cert-file": {
       type: "string",
       placeholder: "PATH",
-      help: "certificate with which gateways are answered by TLS, at both ext-auth endpoints; PEM, followed",
+      help: "TLS certificate (PEM) of both ext-auth endpoints, reloaded on change",
       env: "POSTERN_EXT_AUTH_TLS_CERT_FILE",
       accepts: FOLLOWED_FILE,
     },
     "ext-auth-tls-key-file": {
       type: "string",
       placeholder: "PATH",
-      help: "its private key",
+      help: "TLS private key (PEM), reloaded on change",
       env: "POSTERN_EXT_AUTH_TLS_KEY_FILE",
       accepts: FOLLOWED_FILE,
     },
     "ext-auth-client-ca-file": {
       type: "string",
       placeholder: "PATH",
-      help: "authorities, PEM, followed: only gateways that show a certificate of them may ask; --trusted-gateways is not looked at then",
+      help: "CA bundle (PEM) for gateway client certificates, reloaded on change; requires mTLS and replaces --trusted-gateways",
       env: "POSTERN_EXT_AUTH_CLIENT_CA_FILE",
       accepts: FOLLOWED_FILE,
     },
@@ -173,68 +180,68 @@ export const sidecar = defineCommand({
     "pod-id": {
       type: "string",
       placeholder: "ID",
-      help: "name of this pod in reports",
+      help: "pod name in reports (default: host name)",
       env: "POSTERN_POD",
       accepts: text("name"),
     },
     "snapshot-dir": {
       type: "string",
       placeholder: "PATH",
-      help: "directory of this pod alone in which what is known is kept, to serve known keys after a restart while Redis is away; wants POSTERN_SNAPSHOT_KEY, a secret of this pod of 32 characters or more",
+      help: "directory of this pod for a snapshot, which serves cached keys after a restart while Redis is unavailable; requires POSTERN_SNAPSHOT_KEY",
       env: "POSTERN_SNAPSHOT_DIR",
       accepts: FOLDER,
     },
     "max-connections": {
       type: "string",
       placeholder: "COUNT",
-      help: "connections of clients at once, upgraded ones aside; beyond, the one that has been idle longest is closed, and if none is idle, the new one; 10000 when left out, with TLS 2000",
+      help: `maximum client connections, without upgraded ones; at the limit the longest idle one is evicted, or the new one rejected (default ${DEFAULT_LIMITS.clientConnectionsMax}, ${TLS_LIMITS.clientConnectionsMax} with TLS)`,
       env: "POSTERN_MAX_CONNECTIONS",
       accepts: CONNECTIONS,
     },
     "max-http2-connections": {
       type: "string",
       placeholder: "COUNT",
-      help: "of them, those of HTTP/2; 1000 when left out, with TLS 500",
+      help: `maximum HTTP/2 client connections (default ${DEFAULT_LIMITS.clientHttp2ConnectionsMax}, ${TLS_LIMITS.clientHttp2ConnectionsMax} with TLS)`,
       env: "POSTERN_MAX_HTTP2_CONNECTIONS",
       accepts: CONNECTIONS,
     },
     "max-upstream-requests": {
       type: "string",
       placeholder: "COUNT",
-      help: "requests that the app may handle at once; others wait a moment and then get 503",
-      default: "1000",
+      help: "maximum concurrent requests to the app; others wait briefly and then get 503",
+      default: String(DEFAULT_LIMITS.upstreamConnectionsMax),
       env: "POSTERN_MAX_UPSTREAM_REQUESTS",
       accepts: PLACES,
     },
     "max-upgraded-connections": {
       type: "string",
       placeholder: "COUNT",
-      help: "connections that may be upgraded (WebSocket) at once; others get 503",
-      default: "10000",
+      help: "maximum upgraded connections (WebSocket); others get 503",
+      default: String(DEFAULT_LIMITS.upgradesMax),
       env: "POSTERN_MAX_UPGRADED_CONNECTIONS",
       accepts: PLACES,
     },
     "max-client-share": {
       type: "string",
       placeholder: "PERCENT",
-      help: "how much of each of these four one client address may hold; set 100 when all clients come through one proxy",
-      default: "50",
+      help: "maximum share of each of these four limits for one client address; use 100 if all clients share one proxy",
+      default: String(100 * DEFAULT_LIMITS.addressShare),
       env: "POSTERN_MAX_CLIENT_SHARE",
       accepts: SHARE,
     },
     "client-body-timeout": {
       type: "string",
       placeholder: "DURATION",
-      help: "how long a request's body may pause while the app waits for it, before the client gets 408",
-      default: "10s",
+      help: "maximum pause of a request body while the app waits for it; then 408",
+      default: formatDuration(DEFAULT_TIMEOUTS.requestBodyIdleMs),
       env: "POSTERN_CLIENT_BODY_TIMEOUT",
       accepts: BODY_TIMEOUT,
     },
     "client-body-min-rate": {
       type: "string",
       placeholder: "BYTES",
-      help: "the least bytes per second of a request's body while the app waits for it; 0 for no minimum",
-      default: "240",
+      help: "minimum bytes per second of a request body while the app waits for it; 0 disables the limit",
+      default: String(DEFAULT_LIMITS.bodyBytesPerSecondMin),
       env: "POSTERN_CLIENT_BODY_MIN_RATE",
       accepts: BODY_RATE,
     },
@@ -244,7 +251,7 @@ export const sidecar = defineCommand({
     "drain-timeout": {
       type: "string",
       placeholder: "DURATION",
-      help: "how long it goes on serving, unready, from when its pod begins to end; each answer then ends its connection",
+      help: "time to keep serving, unready, after termination begins; each response then closes its connection",
       default: "4s",
       env: "POSTERN_DRAIN_TIMEOUT",
       accepts: DRAIN,

@@ -80,15 +80,14 @@ export const statusFields: Fields<Policy> = [
 
 export const status = defineCommand({
   name: "status",
-  summary: "show how the policies of a cluster stand: what is enforced, at how many pods",
   description:
-    "Reads the status of the ApiKeyPolicies, by namespace and name. `Unknown`: the operator has not said so yet. Exit code 1 when one is not enforced; a policy without pods is Ready or not.",
+    "Shows the status of the ApiKeyPolicies by namespace and name. `Unknown`: the operator has not reported yet. Exit code 1 if a policy is not enforced; a policy without pods must be Ready.",
   options: {
-    namespace: { type: "string", placeholder: "NAME", short: "n", help: "of this namespace only" },
+    namespace: { type: "string", placeholder: "NAME", short: "n", help: "namespace filter" },
     kubeconfig: {
       type: "string",
       placeholder: "FILE",
-      help: "how to reach the cluster; ~/.kube/config, or the one that it runs in, when omitted",
+      help: "kubeconfig file (default: ~/.kube/config, or in-cluster)",
       env: "KUBECONFIG",
     },
     limit,

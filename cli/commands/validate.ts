@@ -6,9 +6,8 @@ import { counted } from "../values.ts";
 
 export const validate = defineCommand({
   name: "validate",
-  summary: "check manifests without applying them",
   description:
-    "Reads files, standard input (-f -), and every .yaml, .yml and .json file of a folder. Exit code 1 when something is wrong, also when an object is defined twice or there is no manifest.",
+    "Reads files, standard input (-f -), and all .yaml, .yml and .json files of a directory. Exit code 1 for an invalid manifest, a duplicate object, or no manifest.",
   options: {
     file: manifestPaths,
     json,

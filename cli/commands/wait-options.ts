@@ -1,4 +1,5 @@
-import type { Timeouts } from "../../sidecar/config.ts";
+import { formatDuration } from "../../core/manifests/from-store/format-duration.ts";
+import { DEFAULT_TIMEOUTS, type Timeouts } from "../../sidecar/config.ts";
 import { duration } from "../accepts.ts";
 import { parseDurationOption } from "../values.ts";
 
@@ -11,32 +12,32 @@ export const waitOptions = {
   "upstream-response-timeout": {
     type: "string",
     placeholder: "DURATION",
-    help: "how long the app may take to begin an answer (long polling), before the client gets 504",
-    default: "5m",
+    help: "maximum time until the app starts its response; then 504",
+    default: formatDuration(DEFAULT_TIMEOUTS.headersMs),
     env: "POSTERN_UPSTREAM_RESPONSE_TIMEOUT",
     accepts: TIMEOUT,
   },
   "upstream-idle-timeout": {
     type: "string",
     placeholder: "DURATION",
-    help: "how long an answer of the app may pause, before its connection is closed",
-    default: "5m",
+    help: "maximum pause of a response of the app; then its connection is closed",
+    default: formatDuration(DEFAULT_TIMEOUTS.bodyIdleMs),
     env: "POSTERN_UPSTREAM_IDLE_TIMEOUT",
     accepts: TIMEOUT,
   },
   "stream-idle-timeout": {
     type: "string",
     placeholder: "DURATION",
-    help: "the same for a stream of server-sent events, and for calls of gRPC in either direction",
-    default: "1h",
+    help: "maximum pause of server-sent events, and of gRPC calls in each direction",
+    default: formatDuration(DEFAULT_TIMEOUTS.eventsIdleMs),
     env: "POSTERN_STREAM_IDLE_TIMEOUT",
     accepts: TIMEOUT,
   },
   "websocket-idle-timeout": {
     type: "string",
     placeholder: "DURATION",
-    help: "how long a WebSocket may be silent in both directions; 0 for no limit",
-    default: "0s",
+    help: "maximum pause of a WebSocket in both directions; 0 disables the limit",
+    default: formatDuration(DEFAULT_TIMEOUTS.tunnelIdleMs),
     env: "POSTERN_WEBSOCKET_IDLE_TIMEOUT",
     accepts: TIMEOUT_OR_NONE,
   },

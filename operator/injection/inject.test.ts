@@ -19,8 +19,8 @@ const refusal = (pod: Pod, injection: Partial<Injection> = {}): string =>
 const policy = (more: Partial<Injection["policy"]>) => ({ policy: { ...anInjection().policy, ...more } });
 const containerOf = (pod: Pod, name: string) => pod.spec.containers.find((one) => one.name === name);
 
-/** Environment variables that the CLI reference documents for `postern sidecar`. */
-const SIDECAR_VARIABLES = readFileSync(new URL("../../docs/reference/cli.md", import.meta.url), "utf8");
+/** Environment variables that the configuration page documents for `postern sidecar`. */
+const SIDECAR_VARIABLES = readFileSync(new URL("../../docs/operations/configuration.md", import.meta.url), "utf8");
 
 describe("a pod of extreme size", () => {
   const app = (more: object) => aPod({ app: more });

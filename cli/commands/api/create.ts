@@ -11,10 +11,9 @@ const fields: Fields<{ readonly apiId: string; readonly name: string }> = [
 
 export const apiCreate = defineCommand({
   name: "api create",
-  summary: "create an API, for which keys are issued",
-  description: "Needs api.*.create_api. Names need not be unique, so a second call creates a second API.",
+  description: "Requires api.*.create_api. Names are not unique: a second call creates a second API.",
   options: {
-    name: { type: "string", placeholder: "TEXT", help: "its name in lists, 3 to 256 characters", required: true },
+    name: { type: "string", placeholder: "TEXT", help: "display name, 3 to 256 characters", required: true },
     ...connection,
     json,
   },

@@ -9,7 +9,6 @@ import { apiFields } from "./fields.ts";
 
 export const apiList = defineCommand({
   name: "api list",
-  summary: "list the APIs of a workspace with their settings, by id",
   options: { workspace, limit, ...database, json },
   response: listShape("apis", apiFields),
   run: async (options, io) => {

@@ -28,30 +28,29 @@ type SettingOption =
 
 export const apiUpdate = defineCommand({
   name: "api update",
-  summary: "change the settings of an API that no procedure changes",
-  description: "Options that are left out keep their value. Existing keys keep their prefix and their length.",
+  description: "Omitted options keep their value. Existing keys keep their prefix and length.",
   options: {
-    id: { type: "string", placeholder: "ID", help: "id of the API, api_…", required: true },
+    id: { type: "string", placeholder: "ID", help: "API id, api_…", required: true },
     "ip-allow-list": {
       type: "string",
       placeholder: "LIST|none",
-      help: "addresses and ranges that its keys may be used from, such as 10.0.0.1,10.1.0.0/16,::1",
+      help: "client addresses and CIDR blocks that may use its keys, such as 10.0.0.1,10.1.0.0/16,::1",
     },
-    "delete-protection": { type: "string", placeholder: "on|off", help: "whether `apis.deleteApi` is refused" },
+    "delete-protection": { type: "string", placeholder: "on|off", help: "protection from `apis.deleteApi`" },
     "default-prefix": {
       type: "string",
       placeholder: "TEXT|none",
-      help: "prefix of new keys that are created without one",
+      help: "default prefix of new keys",
     },
     "default-byte-length": {
       type: "string",
       placeholder: "N|none",
-      help: "random bytes of new keys, 16 to 255; `none` means 16",
+      help: "default random bytes of new keys, 16 to 255; `none` means 16",
     },
     "key-encryption": {
       type: "string",
       placeholder: "on|off",
-      help: "whether recoverable keys may be made; the api-servers also need an encryption key",
+      help: "support for recoverable keys; the api-servers also need an encryption key",
     },
     workspace,
     ...database,

@@ -47,20 +47,19 @@ const DEFAULT_URL = "http://127.0.0.1:8080";
 
 export const dashboardLink = defineCommand({
   name: "dashboard link",
-  summary: "make a link that signs a person in to the dashboard, once",
-  description: `The link works once, for ${LINK_LIVES_MS / 60_000} minutes; send it only to the person that it is for. What the person does is in the audit log under the name given.`,
+  description: `The link works once, for ${LINK_LIVES_MS / 60_000} minutes. Send it only to its person, whose changes appear in the audit log under --name.`,
   options: {
     role: {
       type: "string",
       placeholder: PERSON_ROLES.join("|"),
-      help: "what the person may do; admin of all workspaces may make workspaces, too",
+      help: "role of the person; an admin of all workspaces may also create workspaces",
       default: "admin",
     },
-    workspace: { type: "string", placeholder: "WORKSPACE|*", help: "where: its id or name, * for all", default: "*" },
+    workspace: { type: "string", placeholder: "WORKSPACE|*", help: "workspace id or name, or * for all", default: "*" },
     name: {
       type: "string",
       placeholder: "PERSON",
-      help: "the person's name in the audit log; your user's when left out",
+      help: "name in the audit log (default: your user name)",
     },
     "dashboard-url": dashboardUrl,
     ...database,

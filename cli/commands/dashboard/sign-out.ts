@@ -14,14 +14,13 @@ const fields: Fields<SignedOutPerson> = [
 
 export const dashboardSignOut = defineCommand({
   name: "dashboard sign-out",
-  summary: "sign a person out of the dashboard, everywhere",
   description:
-    "It holds for the next call. A person of an OpenID provider can sign in again: take away the role in the file of roles first.",
+    "Takes effect for the next request. A person of an OpenID provider can sign in again: remove the role from the roles file first.",
   options: {
     person: {
       type: "string",
       placeholder: "PERSON",
-      help: "name, e-mail address, or id at the provider",
+      help: "name, email address, or id at the provider",
       required: true,
     },
     ...database,

@@ -9,12 +9,11 @@ import { madeIdentityFields } from "./fields.ts";
 
 export const identityCreate = defineCommand({
   name: "identity create",
-  summary: "make an identity: an owner of keys, with limits that they share",
-  description: "Needs identity.*.create_identity.",
+  description: "Requires identity.*.create_identity.",
   options: {
     "external-id": { type: "string", placeholder: "ID", help: "your own id of the owner", required: true },
     ratelimit,
-    meta: { type: "string", placeholder: "JSON", help: "your own data, which each verification returns" },
+    meta: { type: "string", placeholder: "JSON", help: "JSON object that each verification returns" },
     ...connection,
     json,
   },

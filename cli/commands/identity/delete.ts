@@ -7,8 +7,7 @@ import { identity, namedIdentityFields } from "./fields.ts";
 
 export const identityDelete = defineCommand({
   name: "identity delete",
-  summary: "delete an identity; its keys stay, without an owner",
-  description: "Needs identity.*.delete_identity.",
+  description: "Requires identity.*.delete_identity.",
   options: { identity, ...connection, json },
   response: objectShape(namedIdentityFields),
   run: async (options, io) => {

@@ -5,7 +5,7 @@ import { ratelimitText } from "../new-ratelimit.ts";
 export const identity = {
   type: "string",
   placeholder: "IDENTITY",
-  help: "its id, id_…, or its external id",
+  help: "identity id, id_…, or external id",
   required: true,
 } as const;
 

@@ -7,8 +7,7 @@ import { identity, identityFields } from "./fields.ts";
 
 export const identityGet = defineCommand({
   name: "identity get",
-  summary: "show an identity with its limits",
-  description: "Needs identity.*.read_identity.",
+  description: "Requires identity.*.read_identity.",
   options: { identity, ...connection, json },
   response: objectShape(identityFields),
   run: async (options, io) => {

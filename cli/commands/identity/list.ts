@@ -8,10 +8,9 @@ import { identityFields } from "./fields.ts";
 
 export const identityList = defineCommand({
   name: "identity list",
-  summary: "list the identities of the workspace, by id",
-  description: "Needs identity.*.read_identity.",
+  description: "Requires identity.*.read_identity.",
   options: {
-    search: { type: "string", placeholder: "TEXT", help: "those whose id or external id contains it" },
+    search: { type: "string", placeholder: "TEXT", help: "filter by a part of the id or external id" },
     ...paging,
     ...connection,
     json,

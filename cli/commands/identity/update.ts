@@ -9,13 +9,12 @@ import { identity, identityFields } from "./fields.ts";
 
 export const identityUpdate = defineCommand({
   name: "identity update",
-  summary: "replace the limits or the data of an identity",
-  description: "What no option names stays as it is. Needs identity.*.update_identity.",
+  description: "Omitted settings stay unchanged. Requires identity.*.update_identity.",
   options: {
     identity,
-    ratelimit: { ...ratelimit, help: `all limits that it then has: ${ratelimit.help}` },
-    "no-ratelimits": { type: "boolean", help: "it then has no limits" },
-    meta: { type: "string", placeholder: "JSON", help: "your own data, in place of what was there; {} for none" },
+    ratelimit: { ...ratelimit, help: `new list of limits: ${ratelimit.help}` },
+    "no-ratelimits": { type: "boolean", help: "remove all limits" },
+    meta: { type: "string", placeholder: "JSON", help: "new JSON object; {} removes the data" },
     ...connection,
     json,
   },

@@ -40,16 +40,16 @@ const options = {
   "ttl-is": {
     type: "string",
     placeholder: "remaining|total",
-    help: "what the ttl of a key counts: the seconds from this import on, or those since its created_at; keys with a ttl stay out when omitted",
+    help: "start of a key's ttl: the import or its created_at; if omitted, keys with a ttl are skipped",
     accepts: oneOf(...TTL_MEANINGS),
   },
-  file: { type: "string", placeholder: "PATH", help: "the file to read; - is standard input", required: true },
+  file: { type: "string", placeholder: "PATH", help: "input file; - is standard input", required: true },
   "api-id": {
     type: "string",
     placeholder: "ID",
-    help: "the API that the keys are for, api_…; not needed with --dry-run",
+    help: "API id of the keys, api_…; optional with --dry-run",
   },
-  "dry-run": { type: "boolean", help: "say what would be taken over and what cannot be, and send nothing" },
+  "dry-run": { type: "boolean", help: "report without importing" },
   ...connection,
   json,
 } as const;
@@ -59,15 +59,14 @@ export function importCommand(name: string, { title, file, find, hasTtl }: Syste
   const { "ttl-is": ttlIs, ...usual } = options;
   return defineCommand({
     name: `import ${name}`,
-    summary: `take over the keys of ${title}`,
-    description: `Reads ${file}. Keys are hashed here, and only the hashes are sent, so that their holders go on using them. Groups become roles, owners identities. The root key needs create_key on the API. Safe to repeat: a key that is there already stays as it is. Exit code 1 when some key was not taken over; each is listed with the reason.`,
+    description: `Reads ${file}. Hashes the keys and sends only the hashes, so that their owners keep using them. Groups become roles, owners become identities. Requires create_key on the API. Safe to repeat: existing keys stay unchanged. Exit code 1 if a key was not imported; each is listed with the reason.`,
     // The type is that of both, so that `run` reads one: where the option is not in the table, its value is undefined.
     options: (hasTtl ? { ...usual, "ttl-is": ttlIs } : usual) as typeof options,
     response: '{"found","imported","left":[{"from","why"}],"notes","short","migrationId"}',
     run: async (given, io) => {
       const apiId = given["api-id"];
       if (apiId === undefined && !given["dry-run"]) {
-        throw new UsageError("--api-id is missing: the API that the keys are for; --dry-run needs none");
+        throw new UsageError("--api-id is required, except with --dry-run");
       }
       const discovered = new DiscoveredKeys();
       const isPiped = given.file === "-" && io.input !== undefined;

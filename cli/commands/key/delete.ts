@@ -7,11 +7,10 @@ import { id, keyIdFields } from "./fields.ts";
 
 export const keyDelete = defineCommand({
   name: "key delete",
-  summary: "delete a key for good",
-  description: "To refuse it for a while, use `postern key disable`. Needs delete_key on the API.",
+  description: "To reject it temporarily, use `postern key disable`. Requires delete_key on the API.",
   options: {
     id,
-    permanent: { type: "boolean", help: "leave nothing of it in the database, not even for its retention" },
+    permanent: { type: "boolean", help: "delete the row immediately, without retention" },
     ...connection,
     json,
   },

@@ -5,11 +5,10 @@ import { connection, json } from "../../options.ts";
 import { printOne } from "../../output.ts";
 import { id, keyIdFields } from "./fields.ts";
 
-const switching = (verb: "enable" | "disable", summary: string) =>
+const switching = (verb: "enable" | "disable") =>
   defineCommand({
     name: `key ${verb}`,
-    summary,
-    description: "Needs update_key on the API.",
+    description: "Requires update_key on the API.",
     options: { id, ...connection, json },
     response: objectShape(keyIdFields),
     run: async (options, io) => {
@@ -20,5 +19,5 @@ const switching = (verb: "enable" | "disable", summary: string) =>
     },
   });
 
-export const keyEnable = switching("enable", "undo key disable");
-export const keyDisable = switching("disable", "refuse a key until it is enabled again");
+export const keyEnable = switching("enable");
+export const keyDisable = switching("disable");

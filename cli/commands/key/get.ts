@@ -7,11 +7,10 @@ import { decryptedKeyFields, id, keyDetailFields } from "./fields.ts";
 
 export const keyGet = defineCommand({
   name: "key get",
-  summary: "show a key with its settings",
-  description: "Needs read_key on the API; with --decrypt also decrypt_key.",
+  description: "Requires read_key on the API, and with --decrypt decrypt_key.",
   options: {
     id,
-    decrypt: { type: "boolean", help: "show the key itself, too, when it is recoverable; --json then has `plaintext`" },
+    decrypt: { type: "boolean", help: "include the plaintext of a recoverable key; `plaintext` in JSON" },
     ...connection,
     json,
   },

@@ -8,11 +8,10 @@ import { keyFields } from "./fields.ts";
 
 export const keyList = defineCommand({
   name: "key list",
-  summary: "list the keys of an API, by id",
-  description: "The keys themselves are not shown. Needs read_key and read_api on the API.",
+  description: "Does not show the keys themselves. Requires read_key and read_api on the API.",
   options: {
-    api: { type: "string", placeholder: "ID", help: "the API, api_…", required: true },
-    "external-id": { type: "string", placeholder: "ID", help: "only those of this owner" },
+    api: { type: "string", placeholder: "ID", help: "API id, api_…", required: true },
+    "external-id": { type: "string", placeholder: "ID", help: "filter by owner" },
     ...paging,
     ...connection,
     json,

@@ -42,9 +42,8 @@ const fields: Fields<Reencryption> = [
 
 export const keyReencrypt = defineCommand({
   name: "key reencrypt",
-  summary: "encrypt all recoverable keys with the first encryption key",
   description:
-    "The second step of replacing an encryption key: first put its successor before it and restart the api-servers, then run this, then remove those that are no longer in use. Safe to repeat, and to run during normal operation. Exit code 1 when none of the encryption keys decrypts some key; such keys stay as they are.",
+    "Second step of an encryption key rotation: add the new key in front and restart the api-servers, run this command, then remove the old key. Safe to repeat during normal operation. Exit code 1 if a key cannot be decrypted; it stays unchanged.",
   options: { "encryption-keys-file": encryptionKeysFile, ...database, json },
   response: objectShape(fields),
   run: async (options, io) => {

@@ -8,15 +8,14 @@ import { id, madeKeyFields } from "./fields.ts";
 
 export const keyReroll = defineCommand({
   name: "key reroll",
-  summary: "make the successor of a key, which ends later",
   description:
-    "The successor has a new id and all settings of the key. It is the only thing on standard output, as with `postern key create`, and shown this once. Both work until the old one ends. Needs create_key on the API.",
+    "The successor has a new id and all settings of the key. Standard output has only the new key, as for `postern key create`. Both are valid until the old key expires. Requires create_key on the API.",
   options: {
     id,
     until: {
       type: "string",
       placeholder: "TIME|now",
-      help: "when the old one ends: 24h, 7d, 2026-12-31; at the latest when it would have anyway",
+      help: "expiry of the old key: 24h, 7d, 2026-12-31; never later than its current expiry",
       default: "24h",
     },
     ...connection,

@@ -8,7 +8,7 @@ const INPUT_BYTES_MAX = 4096;
 export const keyFile = {
   type: "string",
   placeholder: "PATH",
-  help: "file with the key; standard input when left out, or -",
+  help: "file with the key; - is standard input (default)",
 } as const;
 
 /** The key of the file, of standard input, or of the person at the terminal. Throws `UsageError`, which does not show it. */

@@ -13,23 +13,22 @@ const COST_MAX = 1_000_000_000;
 
 export const keyVerify = defineCommand({
   name: "key verify",
-  summary: "verify a key, as a call of keys.verifyKey does",
-  description: `The key is read from standard input, or asked for without being shown. It counts as a use: limits are charged and credits spent, one unless --credits 0 says otherwise; \`postern explain\` says the same without that. Needs verify_key on the API. ${EXIT_CODES_HELP}`,
+  description: `Reads the key from standard input, or prompts for it. Charges limits and credits as a request does (one credit, unless --credits 0); \`postern explain\` charges nothing. Requires verify_key on the API. ${EXIT_CODES_HELP}`,
   options: {
     "key-file": keyFile,
     permissions: {
       type: "string",
       placeholder: "QUERY",
-      help: "what the key must be allowed, such as 'orders.read OR admin'",
+      help: "permission query, such as 'orders.read OR admin'",
     },
-    credits: { type: "string", placeholder: "N", help: "the credits that it costs; 1 when left out" },
+    credits: { type: "string", placeholder: "N", help: "cost in credits (default 1)" },
     ratelimit: {
       type: "string",
       placeholder: "NAME[=COST]",
-      help: "a limit of the key or its owner to charge",
+      help: "limit of the key or its owner to charge",
       repeats: true,
     },
-    tag: { type: "string", placeholder: "TEXT", help: "a word that is stored with the verification", repeats: true },
+    tag: { type: "string", placeholder: "TEXT", help: "tag to store with the verification", repeats: true },
     ...connection,
     json,
   },

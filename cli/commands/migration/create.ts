@@ -10,20 +10,19 @@ import { migrationFields } from "./fields.ts";
 
 export const migrationCreate = defineCommand({
   name: "migration create",
-  summary: "make a migration, for keys that were issued elsewhere",
   description:
-    "Its id is the `migrationId` of keys.migrateKeys and keys.verifyKey. `sha256`: the imported hashes are of whole keys. `prefixed`: they are only of what follows the last underscore.",
+    "Its id is the `migrationId` of keys.migrateKeys and keys.verifyKey. `sha256`: hashes of complete keys. `prefixed`: hashes of the part after the last underscore.",
   options: {
     name: {
       type: "string",
       placeholder: "TEXT",
-      help: "its name, such as where the keys come from",
+      help: "name, such as the source of the keys",
       required: true,
     },
     algorithm: {
       type: "string",
       placeholder: MigrationAlgorithm.options.join("|"),
-      help: "how the imported hashes were made",
+      help: "hash algorithm of the imported keys",
       required: true,
     },
     workspace,

@@ -9,7 +9,6 @@ import { migrationFields } from "./fields.ts";
 
 export const migrationList = defineCommand({
   name: "migration list",
-  summary: "list the migrations of a workspace, by id",
   options: { workspace, limit, ...database, json },
   response: listShape("migrations", migrationFields),
   run: async (options, io) => {

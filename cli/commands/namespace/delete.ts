@@ -8,11 +8,10 @@ import { namespaceFields } from "./fields.ts";
 
 export const namespaceDelete = defineCommand({
   name: "namespace delete",
-  summary: "delete a rate-limit namespace with its overrides",
   description:
-    "Limit calls then answer 410 under its id and name, until `ratelimit.createNamespace` makes a new one. A namespace that a manifest manages is refused: edit the manifest.",
+    "Limit calls then get 410, until `ratelimit.createNamespace` creates it again. A namespace that a manifest manages is rejected: edit the manifest.",
   options: {
-    namespace: { type: "string", placeholder: "NAMESPACE", help: "its id or name", required: true },
+    namespace: { type: "string", placeholder: "NAMESPACE", help: "namespace id or name", required: true },
     workspace,
     ...database,
     json,

@@ -9,9 +9,8 @@ import { namespaceFields } from "./fields.ts";
 
 export const namespaceList = defineCommand({
   name: "namespace list",
-  summary: "list the rate-limit namespaces of a workspace, by id",
   options: {
-    search: { type: "string", placeholder: "TEXT", help: "those whose id or name contains it", default: "" },
+    search: { type: "string", placeholder: "TEXT", help: "filter by a part of the id or name", default: "" },
     workspace,
     limit,
     ...database,

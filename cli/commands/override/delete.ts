@@ -7,8 +7,7 @@ import { identifier, namedOverrideFields, namespace } from "./fields.ts";
 
 export const overrideDelete = defineCommand({
   name: "override delete",
-  summary: "delete the override of an identifier, which then has the usual limit",
-  description: "Needs delete_override on the namespace.",
+  description: "Requires delete_override on the namespace.",
   options: { namespace, identifier, ...connection, json },
   response: objectShape(namedOverrideFields),
   run: async (options, io) => {

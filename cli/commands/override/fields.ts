@@ -5,14 +5,14 @@ import type { Fields } from "../../fields.ts";
 export const namespace = {
   type: "string",
   placeholder: "NAMESPACE",
-  help: "the rate-limit namespace: its id, rlns_…, or its name",
+  help: "rate-limit namespace: id, rlns_…, or name",
   required: true,
 } as const;
 
 export const identifier = {
   type: "string",
   placeholder: "TEXT",
-  help: "whose limit it is; a * in it stands for any characters",
+  help: "identifier; * matches any characters",
   required: true,
 } as const;
 

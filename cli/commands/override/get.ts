@@ -7,9 +7,7 @@ import { identifier, namespace, overrideFields } from "./fields.ts";
 
 export const overrideGet = defineCommand({
   name: "override get",
-  summary: "show the override that an identifier gets",
-  description:
-    "The one with exactly this text, else the pattern that applies to it. Needs read_override on the namespace.",
+  description: "Shows the exact match, otherwise the matching pattern. Requires read_override on the namespace.",
   options: { namespace, identifier, ...connection, json },
   response: objectShape(overrideFields),
   run: async (options, io) => {

@@ -8,8 +8,7 @@ import { namespace, overrideFields } from "./fields.ts";
 
 export const overrideList = defineCommand({
   name: "override list",
-  summary: "list the overrides of a rate-limit namespace, by id",
-  description: "Needs read_override on the namespace.",
+  description: "Requires read_override on the namespace.",
   options: { namespace, ...paging, ...connection, json },
   response: pagedShape("overrides", overrideFields),
   run: async (options, io) => {

@@ -10,13 +10,12 @@ const LIMIT_MAX = Number.MAX_SAFE_INTEGER;
 
 export const overrideSet = defineCommand({
   name: "override set",
-  summary: "give an identifier, or all that a pattern matches, a limit of its own",
-  description: "Makes the override, or replaces the one that there is. Needs set_override on the namespace.",
+  description: "Creates or replaces the override. Requires set_override on the namespace.",
   options: {
     namespace,
     identifier,
-    limit: { type: "string", placeholder: "N", help: "units per window; 0 refuses everything", required: true },
-    duration: { type: "string", placeholder: "DURATION", help: "the window: 60s, 1h, 30d", required: true },
+    limit: { type: "string", placeholder: "N", help: "units per window; 0 rejects every request", required: true },
+    duration: { type: "string", placeholder: "DURATION", help: "window: 60s, 1h, 30d", required: true },
     ...connection,
     json,
   },

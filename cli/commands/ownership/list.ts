@@ -9,12 +9,11 @@ import { managedFields, parseManager } from "./fields.ts";
 
 export const ownershipList = defineCommand({
   name: "ownership list",
-  summary: "list what manifests manage in a workspace, or left there",
   options: {
     manager: {
       type: "string",
       placeholder: "MANAGER",
-      help: "of this manager, CLUSTER/KIND/NAMESPACE/NAME, or of those that begin so, such as CLUSTER",
+      help: "filter by manager, CLUSTER/KIND/NAMESPACE/NAME, or a prefix such as CLUSTER",
     },
     workspace,
     limit,

@@ -8,14 +8,13 @@ import { managedFields, parseManager } from "./fields.ts";
 
 export const ownershipRelease = defineCommand({
   name: "ownership release",
-  summary: "free what a manifest manages or left, so that another one may adopt it",
   description:
-    "For manifests that are gone. What is freed stays in the store, and no manifest gets it without spec.adopt. Prints what was freed, as it was before.",
+    "For manifests that were deleted. Released objects stay in the database; a manifest needs spec.adopt to manage them. Prints the objects as they were before.",
   options: {
     manager: {
       type: "string",
       placeholder: "MANAGER",
-      help: "CLUSTER/KIND/NAMESPACE/NAME, or the beginning of several, such as CLUSTER",
+      help: "manager, CLUSTER/KIND/NAMESPACE/NAME, or a prefix such as CLUSTER",
       required: true,
     },
     workspace,

@@ -8,17 +8,16 @@ import { managedFields, parseManager } from "./fields.ts";
 
 export const ownershipTransfer = defineCommand({
   name: "ownership transfer",
-  summary: "give what a manifest manages or left to another one: of another cluster, namespace or name",
   description:
-    "Both names have the same number of parts and the same kind. Compiled policies stay, because each cluster stores its own. Prints what was transferred, as it was before.",
+    "Both names must have the same number of parts and the same kind. Compiled policies are not transferred, because each cluster stores its own. Prints the objects as they were before.",
   options: {
     from: {
       type: "string",
       placeholder: "MANAGER",
-      help: "CLUSTER/KIND/NAMESPACE/NAME, or the beginning of several, such as CLUSTER",
+      help: "manager, CLUSTER/KIND/NAMESPACE/NAME, or a prefix such as CLUSTER",
       required: true,
     },
-    to: { type: "string", placeholder: "MANAGER", help: "what takes its place", required: true },
+    to: { type: "string", placeholder: "MANAGER", help: "new manager or prefix", required: true },
     workspace,
     ...database,
     json,

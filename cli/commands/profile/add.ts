@@ -17,19 +17,18 @@ const Made = z.looseObject({ rootKey: z.string() });
 
 export const profileAdd = defineCommand({
   name: "profile add",
-  summary: "remember a server and a root key under a name",
   description:
-    "The root key is read from standard input, alone or as `rootkey create --json` prints it, or asked for without being shown. It is tried once before it is kept in $XDG_CONFIG_HOME/postern/profiles.json, which only you can read. The first profile is used when no command names one.",
+    "Reads the root key from standard input, alone or as the output of `rootkey create --json`, or prompts for it. Tests it, and stores it in $XDG_CONFIG_HOME/postern/profiles.json, readable only by you. The first profile becomes the default.",
   options: {
     name,
-    "api-url": { type: "string", placeholder: "URL", help: "the api-server", required: true },
+    "api-url": { type: "string", placeholder: "URL", help: "URL of the api-server", required: true },
     "ca-file": { type: "string", placeholder: "PATH", help: connection["ca-file"].help },
-    use: { type: "boolean", help: "use it when no command names a profile" },
+    use: { type: "boolean", help: "make it the default profile" },
     replace: {
       type: "boolean",
-      help: "take the place of the profile of that name, as after the rotation of its root key",
+      help: "overwrite an existing profile",
     },
-    unchecked: { type: "boolean", help: "keep it without trying it" },
+    unchecked: { type: "boolean", help: "store it without a test request" },
     timeout: connection.timeout,
     json,
   },

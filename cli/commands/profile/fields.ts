@@ -1,7 +1,7 @@
 import type { Fields } from "../../fields.ts";
 import type { Profile } from "../../profiles.ts";
 
-export const name = { type: "string", placeholder: "NAME", help: "name of the profile", required: true } as const;
+export const name = { type: "string", placeholder: "NAME", help: "profile name", required: true } as const;
 
 export interface NamedProfile extends Omit<Profile, "rootKey"> {
   readonly name: string;

@@ -7,8 +7,7 @@ import { profileFields } from "./fields.ts";
 
 export const profileList = defineCommand({
   name: "profile list",
-  summary: "list the profiles, by name",
-  description: "Their root keys are not shown.",
+  description: "Does not show the root keys.",
   options: { json },
   response: listShape("profiles", profileFields),
   run: async (options, io) => {

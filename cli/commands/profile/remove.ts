@@ -7,8 +7,7 @@ import { name, profileFields } from "./fields.ts";
 
 export const profileRemove = defineCommand({
   name: "profile remove",
-  summary: "forget a profile with its root key",
-  description: "The root key itself stays valid: `postern rootkey revoke` ends it.",
+  description: "The root key stays valid; revoke it with `postern rootkey revoke`.",
   options: { name, json },
   response: objectShape(profileFields),
   run: async (options, io) => {

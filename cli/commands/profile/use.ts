@@ -7,7 +7,6 @@ import { name, profileFields } from "./fields.ts";
 
 export const profileUse = defineCommand({
   name: "profile use",
-  summary: "choose the profile that is used when no command names one",
   options: { name, json },
   response: objectShape(profileFields),
   run: async (options, io) => {

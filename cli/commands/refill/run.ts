@@ -26,14 +26,13 @@ const refillFields: Fields<Refill> = [
 
 export const refillRun = defineCommand({
   name: "refill run",
-  summary: "refill the credits of every key that is due",
   description:
-    "The api-servers do this each day. Safe to repeat: a key is refilled once for each date. Credits are counted in Redis, so this needs the Redis of the api-servers; a running `postern dev` does it in its own process.",
+    "The api-servers do this daily. Safe to repeat: a key is refilled once per date. Requires the Redis of the api-servers, which has the credits; a running `postern dev` refills in its own process.",
   options: {
     at: {
       type: "string",
       placeholder: "TIME",
-      help: "as if it were this time: 2026-12-31, 2026-12-31T18:00:00Z; its date in UTC counts. Now, when left out",
+      help: "date of the refill in UTC: 2026-12-31, 2026-12-31T18:00:00Z (default: today)",
     },
     "redis-url": redisUrl,
     "redis-prefix": redisPrefix,

@@ -7,13 +7,12 @@ import { madeRoleFields } from "./fields.ts";
 
 export const roleCreate = defineCommand({
   name: "role create",
-  summary: "make a role: permissions under one name",
   description:
-    "Permissions that there are not yet are made, where the root key may: rbac.*.create_permission. Needs rbac.*.create_role; with --permissions also rbac.*.add_permission_to_role.",
+    "Creates missing permissions; this requires rbac.*.create_permission. Requires rbac.*.create_role, and with --permissions rbac.*.add_permission_to_role.",
   options: {
-    name: { type: "string", placeholder: "NAME", help: "its name, by which keys have it", required: true },
-    description: { type: "string", placeholder: "TEXT", help: "what it is for" },
-    permissions: { ...permissions, help: "the permissions that it grants" },
+    name: { type: "string", placeholder: "NAME", help: "name, referenced by keys", required: true },
+    description: { type: "string", placeholder: "TEXT", help: "description" },
+    permissions: { ...permissions, help: "permissions to grant" },
     ...connection,
     json,
   },

@@ -7,11 +7,10 @@ import { namedRoleFields, role } from "./fields.ts";
 
 export const roleDelete = defineCommand({
   name: "role delete",
-  summary: "delete a role; the keys that have it lose its permissions",
-  description: "Needs rbac.*.delete_role.",
+  description: "Requires rbac.*.delete_role.",
   options: {
     role,
-    "unless-held": { type: "boolean", help: "only when no key has it" },
+    "unless-held": { type: "boolean", help: "delete it only if no key has it" },
     ...connection,
     json,
   },

@@ -4,7 +4,7 @@ import type { Fields } from "../../fields.ts";
 export const role = {
   type: "string",
   placeholder: "ROLE",
-  help: "its id, role_…, or its name",
+  help: "role id, role_…, or name",
   required: true,
 } as const;
 

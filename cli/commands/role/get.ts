@@ -7,8 +7,7 @@ import { role, roleFields } from "./fields.ts";
 
 export const roleGet = defineCommand({
   name: "role get",
-  summary: "show a role with its permissions",
-  description: "Needs rbac.*.read_role.",
+  description: "Requires rbac.*.read_role.",
   options: { role, ...connection, json },
   response: objectShape(roleFields),
   run: async (options, io) => {

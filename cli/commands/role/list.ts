@@ -8,10 +8,9 @@ import { roleFields } from "./fields.ts";
 
 export const roleList = defineCommand({
   name: "role list",
-  summary: "list the roles of the workspace, by id",
-  description: "Needs rbac.*.read_role.",
+  description: "Requires rbac.*.read_role.",
   options: {
-    search: { type: "string", placeholder: "TEXT", help: "those whose id, name or description contains it" },
+    search: { type: "string", placeholder: "TEXT", help: "filter by a part of the id, name or description" },
     ...paging,
     ...connection,
     json,

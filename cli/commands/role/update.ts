@@ -7,13 +7,12 @@ import { role, roleFields } from "./fields.ts";
 
 export const roleUpdate = defineCommand({
   name: "role update",
-  summary: "replace the permissions of a role, for every key that has it",
   description:
-    "Nothing is changed when another caller changes the role at the same time. Needs rbac.*.read_role, rbac.*.add_permission_to_role and rbac.*.remove_permission_from_role, and for a permission that is not there yet rbac.*.create_permission.",
+    "Fails without a change if the role changes concurrently. Requires rbac.*.read_role, rbac.*.add_permission_to_role and rbac.*.remove_permission_from_role, and for a missing permission rbac.*.create_permission.",
   options: {
     role,
-    permissions: { ...permissions, help: "all permissions that it then grants" },
-    "no-permissions": { type: "boolean", help: "it then grants nothing" },
+    permissions: { ...permissions, help: "new list of permissions" },
+    "no-permissions": { type: "boolean", help: "remove all permissions" },
     ...connection,
     json,
   },

@@ -15,25 +15,24 @@ import { madeRootKeyFields } from "./fields.ts";
 
 export const rootkeyCreate = defineCommand({
   name: "rootkey create",
-  summary: "make a root key with the permissions given",
-  description: "The key is shown this once.",
+  description: "The root key is shown only once.",
   options: {
     permissions: {
       ...permissionsOption,
-      help: "what it may do, such as api.*.create_key,api.*.verify_key",
+      help: "permissions, such as api.*.create_key,api.*.verify_key",
       required: true,
     },
     workspace,
-    name: { type: "string", placeholder: "TEXT", help: "its name in lists and audit rows" },
+    name: { type: "string", placeholder: "TEXT", help: "name in lists and the audit log" },
     environment: {
       type: "string",
       placeholder: "WORD",
-      help: "where it is used, such as production; it restricts nothing",
+      help: "label such as production, without effect",
     },
     expires: {
       type: "string",
       placeholder: "TIME",
-      help: "when it expires: 2026-12-31, 2026-12-31T18:00:00Z, 30d",
+      help: "expiry: 2026-12-31, 2026-12-31T18:00:00Z, 30d",
     },
     ...database,
     json,

@@ -5,10 +5,9 @@ import { printOne } from "../../output.ts";
 import { changeOne } from "./change.ts";
 import { id, rootKeyFields } from "./fields.ts";
 
-const switching = (verb: "enable" | "disable", summary: string) =>
+const switching = (verb: "enable" | "disable") =>
   defineCommand({
     name: `rootkey ${verb}`,
-    summary,
     options: { id, workspace, ...database, json },
     response: objectShape(rootKeyFields),
     run: async (options, io) => {
@@ -19,5 +18,5 @@ const switching = (verb: "enable" | "disable", summary: string) =>
     },
   });
 
-export const rootkeyEnable = switching("enable", "undo rootkey disable");
-export const rootkeyDisable = switching("disable", "refuse a root key until it is enabled again");
+export const rootkeyEnable = switching("enable");
+export const rootkeyDisable = switching("disable");

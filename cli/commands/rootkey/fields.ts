@@ -2,7 +2,7 @@ import type { RootKeySummary } from "../../../api-server/store/root-keys.ts";
 import { type Fields, instantText } from "../../fields.ts";
 
 /** For the commands that change one root key. */
-export const id = { type: "string", placeholder: "ID", help: "id of the root key, rk_…", required: true } as const;
+export const id = { type: "string", placeholder: "ID", help: "root key id, rk_…", required: true } as const;
 
 /** More permissions than these are counted instead of named. */
 const NAMED_MAX = 2;

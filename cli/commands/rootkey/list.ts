@@ -10,14 +10,13 @@ import { rootKeyFields } from "./fields.ts";
 
 export const rootkeyList = defineCommand({
   name: "rootkey list",
-  summary: "list the root keys of a workspace, oldest first",
-  description: "Without revoked ones. The keys themselves are not stored, so no list can show them.",
+  description: "Omits revoked root keys. The keys themselves are not stored.",
   options: {
     workspace,
     "v1-since": {
       type: "string",
       placeholder: "TIME",
-      help: "only those that called v1 of the API since: 2026-12-31, 30d; days are those of UTC",
+      help: "filter: calls of API v1 since 2026-12-31 or 30d, in UTC days",
     },
     limit,
     ...database,

@@ -8,9 +8,7 @@ import { id, rootKeyFields } from "./fields.ts";
 
 export const rootkeyRevoke = defineCommand({
   name: "rootkey revoke",
-  summary: "revoke a root key permanently",
-  description:
-    "A root key that POSTERN_ROOT_KEY registers comes back at the next start of an api-server with that variable: remove it there first.",
+  description: "An api-server registers the root key in POSTERN_ROOT_KEY at each start: remove it there first.",
   options: { id, workspace, ...database, json },
   response: objectShape(rootKeyFields),
   run: async (options, io) => {

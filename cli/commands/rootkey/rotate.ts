@@ -9,15 +9,14 @@ import { id, madeRootKeyFields } from "./fields.ts";
 
 export const rootkeyRotate = defineCommand({
   name: "rootkey rotate",
-  summary: "make the successor of a root key, which ends later",
   description:
-    "The successor has the same name, environment and permissions, and lives as long as the old root key was made to live. It is shown this once. Both work until the old one ends.",
+    "The successor has the same name, environment, permissions and lifetime. It is shown once. Both are valid until the old root key expires.",
   options: {
     id,
     until: {
       type: "string",
       placeholder: "TIME|now",
-      help: "when the old one ends: 24h, 7d, 2026-12-31; at most 90 days ahead",
+      help: "expiry of the old root key: 24h, 7d, 2026-12-31; up to 90 days ahead",
       default: "24h",
     },
     workspace,

@@ -8,13 +8,12 @@ import { id, rootKeyFields } from "./fields.ts";
 
 export const rootkeyUpdate = defineCommand({
   name: "rootkey update",
-  summary: "set when a root key expires, or that it never expires",
   options: {
     id,
     expires: {
       type: "string",
       placeholder: "TIME|never",
-      help: "2026-12-31, 2026-12-31T18:00:00Z, 30d; a time in the past expires it at once",
+      help: "expiry: 2026-12-31, 2026-12-31T18:00:00Z, 30d; a past time expires it immediately",
       required: true,
     },
     workspace,

@@ -9,11 +9,9 @@ import { parseQuota, quotaPerMinute, workspaceFields } from "./fields.ts";
 
 export const workspaceCreate = defineCommand({
   name: "workspace create",
-  summary: "make a workspace",
-  description:
-    "Everything in a workspace is separate from all other workspaces. Make its first root key with `rootkey create`.",
+  description: "Workspaces are isolated from each other. Create the first root key with `rootkey create`.",
   options: {
-    name: { type: "string", placeholder: "NAME", help: "its name, which must be unique", required: true },
+    name: { type: "string", placeholder: "NAME", help: "unique name", required: true },
     "per-minute": { ...quotaPerMinute, default: "none" },
     ...database,
     json,

@@ -8,7 +8,6 @@ import { workspaceFields } from "./fields.ts";
 
 export const workspaceEnable = defineCommand({
   name: "workspace enable",
-  summary: "undo workspace disable",
   options: { workspace: namedWorkspace, ...database, json },
   response: objectShape(workspaceFields),
   run: async (options, io) => {
@@ -23,9 +22,7 @@ export const workspaceEnable = defineCommand({
 
 export const workspaceDisable = defineCommand({
   name: "workspace disable",
-  summary: "refuse every request with the workspace's root keys, and every key of it",
-  description:
-    "Root keys then get 403, keys verify as FORBIDDEN, and sidecars refuse them all. Nothing is deleted: `workspace enable` undoes it.",
+  description: "Root keys then get 403, keys verify as FORBIDDEN, and gates reject all requests. Nothing is deleted.",
   options: { workspace: namedWorkspace, ...database, json },
   response: objectShape(workspaceFields),
   run: async (options, io) => {

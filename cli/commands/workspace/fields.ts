@@ -6,7 +6,7 @@ import { parseInteger } from "../../values.ts";
 export const quotaPerMinute = {
   type: "string",
   placeholder: "N|none",
-  help: "requests to the API per minute, over all its root keys; 0 refuses every one",
+  help: "maximum API requests per minute over all root keys of the workspace; 0 rejects every request",
 } as const;
 
 /** null means unlimited. */

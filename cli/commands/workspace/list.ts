@@ -9,7 +9,6 @@ import { workspaceFields } from "./fields.ts";
 
 export const workspaceList = defineCommand({
   name: "workspace list",
-  summary: "list the workspaces, by name",
   options: { limit, ...database, json },
   response: listShape("workspaces", workspaceFields),
   run: async (options, io) => {

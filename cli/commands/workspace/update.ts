@@ -45,16 +45,15 @@ const settingOptions: Readonly<Record<string, OptionRow>> = Object.fromEntries(
 
 export const workspaceUpdate = defineCommand({
   name: "workspace update",
-  summary: "change what a workspace may use of the analytics procedures, and how long its usage can be asked for",
   description:
-    "Options that are left out keep their value; without any, the command shows what is in force. A change is in force for the next query. Usage that was dropped does not come back with a longer retention.",
+    "Omitted options keep their value; without options, shows the current settings. Takes effect for the next request or query. API requests over the quota get 429; requests to guarded apps do not count. A longer retention does not restore deleted usage.",
   options: {
     workspace: namedWorkspace,
     "per-minute": quotaPerMinute,
     analytics: {
       type: "string",
       placeholder: "on|off",
-      help: "whether usage can be queried; it is counted in either case",
+      help: "access to usage queries; usage is counted in either case",
     },
     ...settingOptions,
     ...database,

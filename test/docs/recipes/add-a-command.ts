@@ -16,23 +16,28 @@ const USE_CASES = "api-server/domain/administration/workspaces.ts";
 const inList: Part = {
   step: 3,
   file: "cli/commands.ts",
-  after: "export const COMMANDS: readonly CommandRow[] = [\n",
+  after: "const ROWS = [\n",
   text: `  {
     name: "workspace rename",
     group: "database",
-    summary: "give a workspace another name",
     load: async () => (await import("./commands/workspace/rename.ts")).workspaceRename,
   },
 `,
+};
+const summary: Part = {
+  step: 3,
+  file: "cli/summaries.ts",
+  after: "export const SUMMARIES = {\n",
+  text: '  "workspace rename": "Rename a workspace",\n',
 };
 const inImage: readonly Part[] = [
   {
     step: 3,
     file: IMAGE_COMMANDS,
-    after: 'import { workspaceQuota } from "../commands/workspace/quota.ts";\n',
+    after: 'import { workspaceUpdate } from "../commands/workspace/update.ts";\n',
     text: 'import { workspaceRename } from "../commands/workspace/rename.ts";\n',
   },
-  { step: 3, file: IMAGE_COMMANDS, after: "  workspaceQuota,\n", text: "  workspaceRename,\n" },
+  { step: 3, file: IMAGE_COMMANDS, after: "  workspaceUpdate,\n", text: "  workspaceRename,\n" },
 ];
 const example: Part = {
   step: 4,
@@ -97,6 +102,7 @@ export async function renameWorkspace(
 `,
     },
     inList,
+    summary,
     ...inImage,
     {
       step: 4,
