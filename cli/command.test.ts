@@ -40,7 +40,7 @@ describe("options", () => {
     const wordsOf = (args: string[], env = {}) => parseOptions(command, ["-f", "a", ...args], env).word;
     expect(wordsOf(["--word", "b", "--word", "a"], { TRY_WORD: "c" })).toEqual(["b", "a"]);
     expect(wordsOf([], { TRY_WORD: "c" })).toEqual(["c"]);
-    expect(helpText(command)).toContain("a word (or TRY_WORD; may be repeated)");
+    expect(helpText(command)).toContain("a word (env TRY_WORD; repeatable)");
   });
 
   test("with an alias are read under both names, and values are separated by commas", () => {
@@ -49,11 +49,11 @@ describe("options", () => {
     expect(isGiven(parseOptions(command, args, {}), "colors")).toBe(true);
     // A comma of an option that does not separate belongs to its value.
     expect(parseOptions(command, ["-f", "a", "--word", "b,c"], {})).toMatchObject({ word: ["b,c"] });
-    expect(helpText(command)).toContain("colors (separated by commas, or repeated, also as --color)");
+    expect(helpText(command)).toContain("colors (comma-separated or repeated, also as --color)");
   });
 
   test.each([
-    { name: "one that is required is missing", args: [], says: "--file is missing (or set TRY_FILE)" },
+    { name: "one that is required is missing", args: [], says: "--file is required, or set TRY_FILE" },
     {
       name: "one that does not exist is given",
       args: ["-f", "a", "--colour"],
@@ -80,7 +80,7 @@ describe("options", () => {
 
   test("are all in the help, with defaults and environment variables", () => {
     const help = helpText(command);
-    expect(help).toContain("-f, --file PATH  what to read (or TRY_FILE; required)");
+    expect(help).toContain("-f, --file PATH  what to read (env TRY_FILE; required)");
     expect(help).toContain("--depth VALUE");
     expect(help).toContain("(default 3)");
     expect(help).toContain('--json prints {"file","depth"}');

@@ -67,7 +67,7 @@ test.each([
   { args: ["update", "--identity", "ada"], says: "give --ratelimit, --no-ratelimits or --meta" },
   { args: ["update", "--identity", "ada", "--no-ratelimits", "--ratelimit", "a=1/1s"], says: "give one of" },
   { args: ["create", "--external-id", "x", "--meta", "null"], says: "must be a JSON object" },
-  { args: ["get"], says: "--identity is missing" },
+  { args: ["get"], says: "--identity is required" },
 ])("identity $args.0 is called incorrectly when $says", async ({ args, says }) => {
   const ran = await cli.run(["identity", ...args]);
   expect(ran).toMatchObject({ code: 2, text: "" });

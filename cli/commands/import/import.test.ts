@@ -127,8 +127,8 @@ test("short keys are named as what they are", async () => {
 });
 
 test.each([
-  { args: "kong --dry-run", code: 2, says: "--file is missing" },
-  { args: "kong --file F", code: 2, says: "--api-id is missing" },
+  { args: "kong --dry-run", code: 2, says: "--file is required" },
+  { args: "kong --file F", code: 2, says: "--api-id is required" },
   { args: "kong --file F --api-id api_gone", code: 1, says: "api_gone" },
   { args: "kuadrant --file F --dry-run", code: 1, says: "has no key of Kuadrant" },
   { args: "kong --file /nowhere --dry-run", code: 1, says: "/nowhere" },

@@ -24,8 +24,8 @@ test("migration create makes one, which the list of its workspace then shows", a
 });
 
 test.each([
-  { args: "--name a", code: 2, says: "--algorithm is missing" },
-  { args: "--algorithm sha256", code: 2, says: "--name is missing" },
+  { args: "--name a", code: 2, says: "--algorithm is required" },
+  { args: "--algorithm sha256", code: 2, says: "--name is required" },
   {
     args: "--name a --algorithm md5",
     code: 2,

@@ -77,5 +77,5 @@ test("namespace delete fails the second time, and requires a name or id", async 
       `there is no rate-limit namespace ${namespace} in workspace default; \`postern namespace list\``,
     );
   }
-  expect(await cli.failure("namespace delete", 2)).toContain("--namespace is missing");
+  expect(await cli.failure("namespace delete", 2)).toContain("--namespace is required");
 });

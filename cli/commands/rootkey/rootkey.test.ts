@@ -245,7 +245,7 @@ describe("rootkey disable, enable, update and revoke", () => {
   );
 
   test.each(["disable", "enable", "revoke", "update --expires never"])("%s needs an id", async (verb) => {
-    expect(await cli.failure(`rootkey ${verb}`, 2)).toContain("--id is missing");
+    expect(await cli.failure(`rootkey ${verb}`, 2)).toContain("--id is required");
   });
 
   test("update needs a time", async () => {

@@ -61,7 +61,7 @@ describe("workspace create", () => {
   });
 
   test("needs a name", async () => {
-    expect(await cli.failure("workspace create", 2)).toContain("--name is missing");
+    expect(await cli.failure("workspace create", 2)).toContain("--name is required");
   });
 });
 
@@ -113,7 +113,7 @@ describe("workspace disable, enable and update --per-minute", () => {
   });
 
   test.each(["disable", "enable", "update --per-minute 1"])("%s needs an existing workspace", async (verb) => {
-    expect(await cli.failure(`workspace ${verb}`, 2)).toContain("--workspace is missing");
+    expect(await cli.failure(`workspace ${verb}`, 2)).toContain("--workspace is required");
     expect(await cli.failure(`workspace ${verb} --workspace nobody`, 1)).toContain(
       "there is no workspace nobody; `postern workspace list` lists them",
     );
@@ -191,7 +191,7 @@ describe("workspace update", () => {
   });
 
   test("needs an existing workspace", async () => {
-    expect(await cli.failure("workspace update", 2)).toContain("--workspace is missing");
+    expect(await cli.failure("workspace update", 2)).toContain("--workspace is required");
     expect(await cli.failure("workspace update --workspace nobody", 1)).toContain("there is no workspace nobody");
     expect(await cli.failure("workspace update --workspace acme --analytics maybe", 2)).toContain("must be on or off");
   });
