@@ -9,11 +9,11 @@ import type {
 import { KeyView } from "../../core/verification/key-view.ts";
 
 /*
- * Records of a key and of what it refers to, for tests. No two ids end alike; the roles' ids and names sort in
- * different orders, and so do the permissions. So a list in the wrong order or an id in the wrong place makes a test fail.
+ * Records of a key and its references for tests. No two ids have the same end, and ids and names of roles and permissions sort differently,
+ * so that a wrong order or a misplaced id fails a test.
  */
 
-/** A key without limits and credits, with an identity and two roles. */
+/** Returns a key without limits and credits, with an identity and two roles. */
 export const aKeyRecord = (changes: Partial<KeyRecord> = {}): KeyRecord => ({
   keyId: "key_7",
   workspaceId: "ws_2",
@@ -28,7 +28,7 @@ export const aKeyRecord = (changes: Partial<KeyRecord> = {}): KeyRecord => ({
   ...changes,
 });
 
-/** 10 a minute, applied only on request. */
+/** Returns a limit of 10 per minute without autoApply. */
 export const aRatelimitRecord = (name: string, changes: Partial<RatelimitRecord> = {}): RatelimitRecord => ({
   id: `rl_${name}`,
   name,
@@ -51,13 +51,13 @@ export const anIdentityRecord = (changes: Partial<IdentityRecord> = {}): Identit
   ...changes,
 });
 
-/** Sorted by id, which is not the order of their names. */
+/** Sorted by id, which differs from the order of names. */
 export const TWO_ROLES: readonly RoleRecord[] = [
   { id: "role_3", name: "writer", permissions: ["invoices.write", "invoices.read"] },
   { id: "role_8", name: "auditor", permissions: ["invoices.read", "audit.*"] },
 ];
 
-/** A key assembled with its records. `api` and `identity` may be undefined: deleted, or none. */
+/** Assembles a key with its records. `api` and `identity` may be `undefined`: deleted or missing. */
 export function aKeyView(
   parts: {
     key?: Partial<KeyRecord>;

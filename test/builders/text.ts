@@ -9,7 +9,7 @@ const codePoint = fc
   .map((code) => String.fromCodePoint(code));
 
 /**
- * Any text without lone surrogates; a third of its code points are ASCII, including control characters. fast-check's
- * own unit "binary" takes a second to list all code points, in each file that uses it.
+ * Generates any text without lone surrogates; a third of its code points are ASCII, including control characters. fast-check's unit
+ * "binary" takes a second per file to list all code points.
  */
 export const anyText = (bounds: { maxLength?: number } = {}) => fc.string({ unit: codePoint, ...bounds });

@@ -1,10 +1,10 @@
 import type { RatelimitEvent, VerificationEvent } from "../../edge/events/contract.ts";
 
-/* Usage events for tests, each with an id of its own. */
+/* Builders of usage events, each with a unique id. */
 
 let made = 0;
 
-/** A verification of one key that passed. `timeMs` is the test's own: stores take only times around theirs. */
+/** Returns an allowed verification of one key. The test chooses `timeMs`, because ingesters accept only current times. */
 export const aVerificationEvent = (
   given: Pick<VerificationEvent, "timeMs"> & Partial<VerificationEvent>,
 ): VerificationEvent => ({
@@ -24,7 +24,7 @@ export const aVerificationEvent = (
   ...given,
 });
 
-/** A call of one limit that passed. */
+/** Returns an allowed rate limit call. */
 export const aRatelimitEvent = (given: Pick<RatelimitEvent, "timeMs"> & Partial<RatelimitEvent>): RatelimitEvent => ({
   type: "ratelimit",
   id: `ev_${made++}`,

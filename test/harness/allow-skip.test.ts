@@ -7,7 +7,7 @@ import { startProcess } from "./process.ts";
 const root = join(import.meta.dirname, "../..");
 const vitest = join(dirname(createRequire(import.meta.url).resolve("vitest/package.json")), "vitest.mjs");
 
-/** A separate test run, in which no Redis is available. */
+/** Starts a separate test run without a Redis. */
 async function runWithoutRedis(allowSkip: string | undefined) {
   const run = await startProcess(
     process.execPath,

@@ -1,18 +1,18 @@
 import { type Line, openLine } from "./line.ts";
 
-/** When a connection breaks: before the n-th message of the client reaches the server, or after it, so that only the reply is lost. */
+/** When to break a connection: before the n-th client message reaches the server, or after it, so that only the reply is lost. */
 export interface Break {
   readonly message: number;
   readonly when: "before" | "after";
 }
 
-/** A TCP proxy to a server whose connections break at a given message, as when the client's process dies there. */
+/** A TCP proxy that breaks connections at a given message, as when the client process dies at that point. */
 export interface BreakingLine extends Line {
-  /** Counts messages from now on; undefined lets all pass. */
+  /** Counts messages from now on; `undefined` lets all pass. */
   arm(at: Break | undefined): void;
 }
 
-/** `url` is that of the server behind the line; the rest of it is kept. */
+/** `url` is the URL of the proxied server; only its address is replaced. */
 export async function openBreakingLine(url: string): Promise<BreakingLine> {
   let armed: Break | undefined;
   let messages = 0;
@@ -22,7 +22,7 @@ export async function openBreakingLine(url: string): Promise<BreakingLine> {
     near.on("data", (bytes: Buffer) => {
       messages += 1;
       if (armed?.message !== messages) return void far.write(bytes);
-      // The server carries out what it has received, and then finds the connection closed.
+      // The server executes what it has received and then detects the closed connection.
       isOver = true;
       if (armed.when === "after") far.end(bytes);
       else far.destroy();

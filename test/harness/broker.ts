@@ -5,20 +5,19 @@ import { json } from "node:stream/consumers";
 import { MissingPart } from "./parts/find.ts";
 import type { Address, Part } from "./parts/parts.ts";
 
-/** Where a worker of the test runner asks for parts; set by the run's main process and inherited by its workers. */
+/** Environment variable with the URL from which test workers request shared services; set by the main process of the run. */
 export const BROKER_URL = "TEST_POSTERN_BROKER";
 
 type Running = { address: Address; stop(): Promise<void> };
 
-/** Imported only by the process that starts a part, and only then; all others just ask for addresses. */
+/** Imported only by the process that starts a service; all others request its address. */
 async function startPart(part: Part): Promise<Running> {
   const parts = await import("./parts/parts.ts");
   return await parts.startPart(part);
 }
 
 /**
- * Starts each part when it is first requested, once, and keeps it until `stopAll`. So tests that need no Postgres
- * do not wait for one.
+ * Starts each shared service once, on the first request, and keeps it until `stopAll`, so that tests without Postgres do not wait for it.
  */
 export class Parts {
   readonly #started = new Map<Part, Promise<Running>>();
@@ -35,21 +34,21 @@ export class Parts {
   async stopAll(): Promise<void> {
     const started = [...this.#started.values()];
     this.#started.clear();
-    // A part that failed to start has reported that to its requester, and there is nothing to stop.
+    // A service that failed to start has reported the error to its requester and needs no stop.
     const running = (await Promise.allSettled(started)).flatMap((r) => (r.status === "fulfilled" ? [r.value] : []));
     await Promise.all(running.map((part) => part.stop()));
   }
 }
 
-/** The parts of this process, when it is not inside a test run, for example in a benchmark. */
+/** Services of this process outside a test run, for example in a benchmark. */
 const ownParts = new Parts();
 
-/** Stops what this process started. Call it at the end of a script that uses the harness outside of the test runner. */
+/** Stops the services that this process started. Scripts that use the harness outside the test runner call it at the end. */
 export const stopOwnParts = () => ownParts.stopAll();
 
 /**
- * Returns the address of a part: that of the run, which the main process starts on the first request, or, outside of a run, that
- * of this process. Throws an error of one line that says what to install when the part is not available.
+ * Returns the address of a shared service, which starts on the first request: in a test run in the main process, otherwise in this one.
+ * Throws an error of one line with an installation hint if the service is unavailable.
  */
 export async function partAddress(part: Part): Promise<Address> {
   const broker = process.env[BROKER_URL];
@@ -61,14 +60,14 @@ export async function partAddress(part: Part): Promise<Address> {
 
 type HttpResponse = { address: Address } | { error: string; missing: boolean };
 
-/** Not `fetch`, which times out after five minutes: building the Kubernetes programs may take longer. */
+/** `fetch` times out after five minutes, but building the Kubernetes programs may take longer. */
 async function getJson(url: string): Promise<unknown> {
   const request = get(url, { agent: false });
   const [response] = (await once(request, "response")) as [IncomingMessage];
   return await json(response);
 }
 
-/** Serves `partAddress` of other processes on 127.0.0.1. `close` stops the parts too. */
+/** Serves `partAddress` to other processes on 127.0.0.1. `close` also stops the services. */
 export async function startBroker(): Promise<{ url: string; close(): Promise<void> }> {
   const parts = new Parts();
   const server = createServer((request, response) => {

@@ -4,16 +4,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 export interface TestCertificate {
-  /** Of the files. */
+  /** Paths of the PEM files. */
   readonly certFile: string;
   readonly keyFile: string;
-  /** PEM. */
+  /** PEM contents. */
   readonly cert: string;
   readonly key: string;
 }
 
 export interface CertificateFolder {
-  /** A certificate for 127.0.0.1 that signs itself. Needs `openssl`. */
+  /** Creates a self-signed certificate for 127.0.0.1. Requires `openssl`. */
   make(name: string): TestCertificate;
   remove(): void;
 }

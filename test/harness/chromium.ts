@@ -2,13 +2,13 @@ import { type Browser, chromium } from "playwright-core";
 import { unpackedProgram } from "./parts/debian-packages.ts";
 import { findBinary, findPart, isExecutable } from "./parts/find.ts";
 
-/** The same browser without what draws windows on a screen: a page costs half of the CPU. */
+/** Chromium without a window system: a page costs half the CPU time. */
 const SHELLS = ["chromium-headless-shell", "chrome-headless-shell"];
 const BROWSERS = ["chromium", "chromium-browser", "google-chrome"];
 const ADVICE =
   "install chromium-headless-shell or chromium (packages of Debian), or set PLAYWRIGHT_CHROMIUM to the program";
 
-/** Finds the program, or unpacks it into the cache. Throws `MissingPart`. */
+/** Finds Chromium or unpacks it into the cache. Throws `MissingPart`. */
 export async function findChromium(): Promise<string> {
   return await findPart("Chromium", ADVICE, [
     { name: "PLAYWRIGHT_CHROMIUM", attempt: fromEnvironment },
@@ -21,10 +21,10 @@ export async function findChromium(): Promise<string> {
   ]);
 }
 
-/** Starts a browser without a window. Throws `MissingPart` where there is none. */
+/** Starts a headless browser. Throws `MissingPart` if it is unavailable. */
 export async function startChromium(): Promise<Browser> {
   const executablePath = await findChromium();
-  // Its sandbox refuses to run as root.
+  // The Chromium sandbox does not run as root.
   const args = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
   return chromium.launch({ executablePath, args: [...args, "--disable-dev-shm-usage"] });
 }

@@ -41,7 +41,7 @@ test("test ClickHouse round-trips bytes, Unicode, arrays and quoted parameters",
     expect(await rowsOf("select id from t where tags = {tags:Array(String)}", { tags })).toEqual([[id]]);
     expect(await rowsOf("select name, tags from t where id = {id:UInt32}", { id })).toEqual([[name, tags]]);
   }
-  // More than fits in a URL.
+  // The parameter is too long for a URL.
   const many = Array.from({ length: 20_000 }, (_, i) => `it's ${i}`);
   const asParts = { query_params: { many }, use_multipart_params: true, format: "JSONCompactEachRow" } as const;
   expect(

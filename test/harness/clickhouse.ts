@@ -6,9 +6,9 @@ import { partAddress } from "./broker.ts";
 import { CLICKHOUSE_PREFIX, clickhouseCommand, type EngineRights, startEngine } from "./parts/clickhouse.ts";
 
 export type TestClickhouse = {
-  /** With user, password and the database of this caller: an ANALYTICS_URL. */
+  /** An ANALYTICS_URL with user, password and the database of this caller. */
   url: string;
-  /** Drops the database. May be called twice. */
+  /** Drops the database. Repeatable. */
   drop(): Promise<void>;
 };
 
@@ -27,22 +27,22 @@ async function createDatabaseAt(url: string): Promise<TestClickhouse> {
 }
 
 export type OwnClickhouse = {
-  /** With user, password and an empty database. */
+  /** URL with user, password and an empty database. */
   url: string;
   port: number;
-  /** Of the current process: `process.kill(clickhouse.pid, "SIGSTOP")` makes it hang instead of disappear. */
+  /** Id of the current process: `process.kill(clickhouse.pid, "SIGSTOP")` makes the server hang. */
   readonly pid: number;
-  /** Ends only the process, so that clients lose their connections; `restart` starts it again. */
+  /** Kills only the process, so that clients lose their connections; `restart` starts it again. */
   kill(): Promise<void>;
-  /** Kills the process if it still runs, and starts it again on the same port and data; its user then has these rights, or all. */
+  /** Kills a running process and starts it again on the same port and data. Its user gets these permissions, or all by default. */
   restart(rights?: EngineRights): Promise<void>;
-  /** Ends it and removes its data. May be called twice. */
+  /** Stops the server and removes its data. Repeatable. */
   stop(): Promise<void>;
 };
 
 /**
- * Starts a separate ClickHouse on a free port of 127.0.0.1, for tests that stop it. Always the engine, also where a server is given. With
- * `isReplicated`, tables may have Replicated engines; these do not outlive a restart, with which the Keeper loses its memory.
+ * Starts a separate ClickHouse engine on a free port of 127.0.0.1, for tests that stop it. With `isReplicated`, tables may have Replicated
+ * engines; they do not survive a restart, which clears Keeper.
  */
 export async function startOwnClickhouse({ isReplicated = false } = {}): Promise<OwnClickhouse> {
   const dir = await mkdtemp(join(tmpdir(), "postern-own-clickhouse-"));

@@ -6,7 +6,7 @@ const ANYWHERE_FREE = { host: "127.0.0.1", port: 0 };
 
 export type ExtAuthOptions = GateOptions & { readonly trusted?: string };
 
-/** Opens a gate with one ext-auth endpoint, and says at which port that is. */
+/** Opens a gate with one ext-auth endpoint and returns its port. */
 export async function openGateWithExtAuth(
   kind: "authorize" | "grpc",
   { trusted, ...options }: ExtAuthOptions = {},
@@ -16,7 +16,7 @@ export async function openGateWithExtAuth(
   return { gate, port: Number(new URL(url ?? "").port) };
 }
 
-/** Ext-auth endpoints of a gate on free ports, of which those from `trusted`, an address or a block, may ask. */
+/** Returns options for ext-auth endpoints on free ports that accept clients from `trusted`, an address or CIDR block. */
 export function extAuthOf(kinds: readonly ("authorize" | "grpc")[], trusted = "127.0.0.1"): ExtAuthConfig {
   const range = parseIpRange(trusted);
   if (range === undefined) throw new Error(`${trusted} is no range`);

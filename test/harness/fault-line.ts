@@ -2,26 +2,26 @@ import type { Socket } from "node:net";
 import { type Line, openLine } from "./line.ts";
 
 /**
- * What a line does with connections, those that are open and new ones:
+ * Disturbance of open and new connections:
  *
- *   latency   each piece arrives so much later, in both directions
- *   loss      every tenth piece arrives 300 ms late, and all behind it, as after a packet that was sent again
+ *   latency   each chunk is delayed in both directions
+ *   loss      every tenth chunk and those behind it are delayed by 300 ms, as by a retransmission
  *   reset     each connection is reset
- *   halfOpen  connections are accepted and stay open, and carry nothing
- *   slow      what is sent is read in pieces of 256 bytes, twenty a second
- *   unread    connections are accepted, and nothing that is sent is read: the sender's buffers fill up
- *   cut       each connection is reset after the first 100 bytes of its next answer
- *   garbage   each answer of the server is replaced by text of another protocol
- *   empty     each answer is replaced by `answer`
+ *   halfOpen  connections are accepted and stay open without data
+ *   slow      data is read in chunks of 256 bytes, twenty per second
+ *   unread    connections are accepted and never read, so that the sender's buffers fill up
+ *   cut       each connection is reset after the first 100 bytes of its next response
+ *   garbage   each response of the server is replaced by text of another protocol
+ *   empty     each response is replaced by `response`
  */
 export type LineFault =
   | { readonly kind: "latency"; readonly ms: number }
   | { readonly kind: "loss" | "reset" | "halfOpen" | "slow" | "unread" | "cut" | "garbage" }
   | { readonly kind: "empty"; readonly response: string };
 
-/** A TCP proxy to a server that disturbs what it carries. */
+/** A TCP proxy that disturbs the forwarded data. */
 export interface FaultLine extends Line {
-  /** From now on; undefined is an undisturbed line again, for connections that are still open too. */
+  /** Sets the disturbance of new and open connections; `undefined` ends it. */
   disturb(fault: LineFault | undefined): void;
 }
 
@@ -30,7 +30,7 @@ const LOSS_MS = 300;
 const SLOW = { bytes: 256, everyMs: 50 };
 const CUT_BYTES = 100;
 
-/** `url` is that of the server behind the line; the rest of it is kept. */
+/** `url` is the URL of the proxied server; only its address is replaced. */
 export async function openFaultLine(url: string): Promise<FaultLine> {
   const pairs = new Set<readonly [Socket, Socket]>();
   let fault: LineFault | undefined;
@@ -62,7 +62,7 @@ export async function openFaultLine(url: string): Promise<FaultLine> {
   };
 }
 
-/** One direction of one connection: pieces in order, each when the fault of that moment lets it. */
+/** One direction of a connection: chunks in order, delayed by the disturbance active at their arrival. */
 class Carrier {
   readonly #from: Socket;
   readonly #to: Socket;

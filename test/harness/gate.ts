@@ -20,10 +20,7 @@ import type { SidecarConfig, Timeouts } from "../../sidecar/config.ts";
 import { type Sidecar, startSidecar } from "../../sidecar/start.ts";
 import { waitFor } from "./wait.ts";
 
-/*
- * For the tests of the sidecar: one with real sockets between a client and an app, and a writer of records
- * that works like the relay.
- */
+/* Harness of gate tests: a gate with real sockets between a client and an app, and a writer of records that works like the relay. */
 
 export const WORKSPACE = "ws_test";
 export const API = "api_orders";
@@ -31,7 +28,7 @@ export const POLICY = "pol_orders";
 
 export const silent = pino({ level: "silent" });
 
-/** A default policy, except for what the case changes. */
+/** Returns a default policy with the changes of the test case. */
 export const aPolicy = (changes: Partial<CompiledPolicy> = {}): CompiledPolicy =>
   PolicyInput.parse({
     formatVersion: 1,
@@ -57,11 +54,11 @@ export const aRule = (changes: Partial<CompiledPolicy["rules"][number]> = {}): C
 });
 
 interface WriteOptions {
-  /** false: as in a new projection, which is announced only as a whole. */
+  /** `false` writes without an announcement, as in a new projection, which is announced as a whole. */
   readonly announced?: boolean;
 }
 
-/** Writes records as the relay does. Each write is a newer version. */
+/** Writes records as the relay does. Each write has a newer version. */
 export class Records {
   readonly #edge: Edge;
   readonly workspaceId: string;
@@ -74,7 +71,7 @@ export class Records {
     this.workspaceId = workspaceId;
   }
 
-  /** Begins a new projection: what was written before is gone. */
+  /** Starts a new projection, which discards all records. */
   async begin(projectionId = "projection-1"): Promise<void> {
     this.#projectionId = projectionId;
     await this.#edge.writer.begin(projectionId, [this.workspaceId]);
@@ -87,10 +84,10 @@ export class Records {
     await this.heartbeat();
   }
 
-  /** A heartbeat of this age; 0 is now. */
+  /** Sends a heartbeat of this age; 0 is now. */
   async heartbeat(ageMs = 0): Promise<void> {
     const asOfMs = (await this.#edge.writer.nowMs()) - ageMs;
-    // Like the relay, which first looks at what the store holds; this one finds it in order.
+    // The relay also reads the state of the projection first.
     await this.#edge.writer.state();
     await this.#edge.writer.heartbeat(this.#projectionId, asOfMs, [this.workspaceId]);
   }
@@ -116,7 +113,7 @@ export class Records {
     await this.#write("override", overrideRecordId(namespaceId, override.identifier), override);
   }
 
-  /** Returns the key string. Calling it with the same `key` again changes its record. */
+  /** Writes a key record and returns the key. A call with the same `key` updates its record. */
   async putKey(
     changes: Partial<KeyRecord> = {},
     key = makeKeyString({ randomBytes: randomBytes(16) }).key,
@@ -125,7 +122,7 @@ export class Records {
     return key;
   }
 
-  /** Writes members that another release may have written. */
+  /** Writes a key record with members of another version. */
   async putAnyKey(key: string, changes: object, options?: WriteOptions): Promise<void> {
     const record: KeyRecord = {
       keyId: `key_${hashKey(key).slice(0, 8)}`,
@@ -142,7 +139,7 @@ export class Records {
     await this.#write("key", hashKey(key), record, options);
   }
 
-  /** Writes a record as another release may have written it. */
+  /** Writes a record of another version. */
   async putAny(kind: RecordKind, id: string, data: unknown): Promise<void> {
     await this.#write(kind, id, data);
   }
@@ -155,7 +152,7 @@ export class Records {
     return this.putStoredPolicy(policy);
   }
 
-  /** Writes anything that another release may have stored. */
+  /** Writes any stored policy of another version. */
   async putStoredPolicy(policy: unknown): Promise<void> {
     this.#policyVersion += 1;
     const version = this.#policyVersion;
@@ -171,7 +168,7 @@ export class Records {
     await this.#write("policy", POLICY, record);
   }
 
-  /** Writes a record whose head is unreadable. */
+  /** Writes a policy record with an unreadable head. */
   async putUnreadablePolicy(): Promise<void> {
     await this.#write("policy", POLICY, { policyId: POLICY, policy: { formatVersion: 99 } });
   }
@@ -207,7 +204,7 @@ export interface TestApp {
   close(): Promise<void>;
 }
 
-/** An app that answers 200 `ok` and records its requests, or does what `listener` does. 0 lets the kernel choose the port. */
+/** Starts an app that responds 200 `ok` and records its requests, or calls `listener`. Port 0 selects a free port. */
 export async function startApp(
   listener?: (req: IncomingMessage, res: ServerResponse) => void,
   onPort = 0,
@@ -244,7 +241,7 @@ export interface TestGate {
   readonly app: TestApp;
   readonly sidecar: Sidecar;
   readonly port: number;
-  /** Waits until the gate acts on everything that was written. */
+  /** Waits until the gate has processed all writes. */
   caughtUp(): Promise<void>;
   metrics(): Promise<string>;
   readyz(): Promise<HttpResponse>;
@@ -257,13 +254,13 @@ export interface GateOptions {
   readonly app?: TestApp;
   readonly timeouts?: Partial<Timeouts>;
   readonly config?: Partial<SidecarConfig>;
-  /** false: no policy is written, and the gate is not awaited. */
+  /** `false` writes no policy and does not wait for the gate. */
   readonly ready?: boolean;
-  /** false: nothing is written, because the store is not there. */
+  /** `false` writes nothing, because Redis is unavailable. */
   readonly written?: boolean;
 }
 
-/** A gate that lets every request through. */
+/** Options of a gate that admits every request. */
 export const OPEN = { policy: { rules: [aRule({ access: "Anonymous" })] } } satisfies GateOptions;
 
 export async function openGate(options: GateOptions = {}): Promise<TestGate> {
@@ -328,7 +325,7 @@ export interface Call {
   readonly body?: string | Buffer;
 }
 
-/** One request on its own connection, with the whole response. */
+/** Sends one request on a new connection and returns the complete response. */
 export async function call(
   port: number,
   { method = "GET", path = "/", headers = {}, body }: Call = {},
@@ -352,16 +349,16 @@ export const withKey = (key: string, more: Record<string, string> = {}): { heade
   headers: { Authorization: `Bearer ${key}`, ...more },
 });
 
-/** The kind at the end of an error body's type. */
+/** Returns the error kind at the end of an error body's type. */
 export const kindOf = ({ body }: { body: string }): string => JSON.parse(body).error.type.split("/").at(-1);
 
 export interface RawResponse {
-  /** 0 when the connection was closed without a response. */
+  /** 0 if the connection was closed without a response. */
   readonly status: number;
   readonly text: string;
 }
 
-/** Sends bytes unchanged, and returns everything that arrives until the other side closes the connection. */
+/** Sends bytes unchanged and returns all data until the other side closes the connection. */
 export async function sendRaw(port: number, ...pieces: Array<string | Buffer>): Promise<RawResponse> {
   const socket = connect({ host: "127.0.0.1", port });
   const closed = once(socket, "close").catch(() => undefined);
@@ -372,7 +369,7 @@ export async function sendRaw(port: number, ...pieces: Array<string | Buffer>): 
   return { status: Number(/^HTTP\/1\.1 (\d{3})/.exec(text)?.[1] ?? 0), text };
 }
 
-/** Collects what a socket receives. */
+/** Collects the data that a socket receives. */
 export function readAll(socket: Socket): () => string {
   let text = "";
   socket.on("data", (chunk: Buffer) => {

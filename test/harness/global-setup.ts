@@ -1,8 +1,8 @@
 import { BROKER_URL, startBroker } from "./broker.ts";
 
 /**
- * Runs once before all tests, in the main process, which so becomes the parent of every shared part. Returns the function
- * to call after the last test. Two projects in one run share one broker.
+ * Runs once before all tests in the main process, which becomes the parent of every shared service. Returns the teardown function. Two
+ * projects in one run share one broker.
  */
 export default async function setup(): Promise<() => Promise<void>> {
   if (process.env[BROKER_URL] !== undefined) return async () => {};

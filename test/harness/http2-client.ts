@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 
 /*
- * A client of HTTP/2 that writes its own frames, for what no library would send. It keeps count of windows, and otherwise obeys nothing.
+ * An HTTP/2 client that writes raw frames, including ones that no library sends. It tracks flow control windows and enforces nothing else.
  */
 
 export const DATA = 0;
@@ -53,7 +53,7 @@ export function windowUpdate(stream: number, bytes: number): Buffer {
   return frame(WINDOW_UPDATE, 0, stream, payload);
 }
 
-/** HPACK: each field as a literal that is not indexed, or, with `isIndexed`, added to the dynamic table. */
+/** Encodes HPACK fields as literals without indexing, or with `isIndexed` adds them to the dynamic table. */
 export function fieldBlock(fields: readonly (readonly [name: string, value: string])[], isIndexed = false): Buffer {
   const parts: Buffer[] = [];
   for (const [name, value] of fields) {
@@ -63,7 +63,7 @@ export function fieldBlock(fields: readonly (readonly [name: string, value: stri
   return Buffer.concat(parts);
 }
 
-/** RFC 7541, 5.1: an integer with a prefix of so many bits. */
+/** Encodes an integer with a prefix of `bits` bits (RFC 7541, 5.1). */
 function integer(value: number, bits: number): Buffer {
   const max = 2 ** bits - 1;
   if (value < max) return Buffer.from([value]);
@@ -87,9 +87,9 @@ export const requestFields = (
 
 export class RawHttp2Client {
   readonly socket: Socket;
-  /** What it has received, by turns of type, flags, stream and payload. */
+  /** Received frames with type, flags, stream and payload. */
   readonly frames: { type: number; flags: number; stream: number; payload: Buffer }[] = [];
-  /** Bytes of DATA that may be sent. */
+  /** Bytes of DATA that may still be sent. */
   window = WINDOW_BYTES;
   readonly windows = new Map<number, number>();
   isClosed = false;
@@ -124,7 +124,7 @@ export class RawHttp2Client {
     return Math.min(this.window, this.windows.get(stream) ?? WINDOW_BYTES);
   }
 
-  /** Counts bytes of DATA that are sent. */
+  /** Counts sent bytes of DATA. */
   spend(stream: number, bytes: number): void {
     this.window -= bytes;
     this.windows.set(stream, (this.windows.get(stream) ?? WINDOW_BYTES) - bytes);
@@ -134,7 +134,7 @@ export class RawHttp2Client {
     return this.frames.some((one) => one.type === type && one.stream === stream);
   }
 
-  /** The code of GOAWAY; undefined before. */
+  /** Error code of GOAWAY, or `undefined` before it. */
   get goneCode(): number | undefined {
     return this.frames.findLast(({ type }) => type === GOAWAY)?.payload.readUInt32BE(4);
   }

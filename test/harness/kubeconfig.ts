@@ -6,14 +6,14 @@ import { parse, stringify } from "yaml";
 import type { TestKubernetes } from "./kubernetes.ts";
 
 interface Changes {
-  /** Members of the user, such as `as` (who it acts as) or `token`. */
+  /** Members of the user, such as `as` (impersonation) or `token`. */
   readonly user?: Readonly<Record<string, string>>;
-  /** In place of the administrator's certificate, and not beside it. */
+  /** Whether the members replace the administrator's certificate instead of adding to it. */
   readonly replacesUser?: boolean;
   readonly namespace?: string;
 }
 
-/** Writes a copy of the administrator's kubeconfig with these changes, and returns its path. It is removed when the running test ends. */
+/** Writes a copy of the administrator's kubeconfig with these changes and returns its path. The file is removed at the end of the test. */
 export async function kubeconfigWith(
   { kubeconfigPath }: Pick<TestKubernetes, "kubeconfigPath">,
   { user, replacesUser = false, namespace }: Changes,

@@ -7,29 +7,29 @@ import { kubernetesPrograms, runKubernetes } from "./parts/kubernetes.ts";
 export type KubectlResult = { stdout: string; stderr: string; exitCode: number };
 
 export type TestKubernetes = {
-  /** A kubeconfig of a cluster administrator. */
+  /** Path of a kubeconfig of a cluster administrator. */
   kubeconfigPath: string;
-  /** Runs kubectl as that administrator; a failure is an exit code, not an exception. `stdin` is for `["apply", "-f", "-"]`. */
+  /** Runs kubectl as that administrator; a failure is an exit code rather than an exception. `stdin` is for `["apply", "-f", "-"]`. */
   kubectl(args: string[], stdin?: string): Promise<KubectlResult>;
-  /** Stops only what was started for this caller; the shared API server runs until the end of the run. */
+  /** Stops the processes started for this caller only; the shared API server runs until the end of the run. */
   stop(): Promise<void>;
 };
 
 /**
- * Starts the Kubernetes API server that all files of a run share. A file works in its own namespace
- * (`createTestNamespace`). All files see objects without a namespace, such as a CRD or a webhook configuration: apply CRDs as they
- * are committed, and give webhooks a `namespaceSelector`. On a new machine the first call builds the
- * programs; `make test-all` does that beforehand, so only a direct `vitest run` can exceed a hook's time limit.
+ * Starts the Kubernetes API server that all files of a run share. Each file works in its own namespace (`createTestNamespace`).
+ * Cluster-wide objects such as CRDs and webhook configurations are visible to all files: apply CRDs as committed, and give webhooks a
+ * `namespaceSelector`. On a new machine the first call builds the programs. `make test-all` does that beforehand, so only a direct `vitest
+ * run` can exceed a hook timeout.
  */
 export async function startKubernetes(): Promise<TestKubernetes> {
   const { kubeconfigPath = "", kubectlPath = "" } = await partAddress("kubernetes");
   return { kubeconfigPath, kubectl: kubectlFor(kubeconfigPath, kubectlPath), stop: async () => {} };
 }
 
-/** The time limit of a hook that calls `startKubernetes`: enough to build it on a slow machine. */
+/** Timeout of a hook that calls `startKubernetes`, long enough for a build on a slow machine. */
 export const KUBERNETES_START_MS = 1_200_000;
 
-/** Starts a separate API server, for tests that restart it or need cluster-wide objects that others must not see. */
+/** Starts a separate API server, for tests that restart it or create cluster-wide objects. */
 export async function startOwnKubernetes(): Promise<TestKubernetes & { restartApiServer(): Promise<void> }> {
   const { kubeconfigPath, kubectlPath, ...cluster } = await runKubernetes(await kubernetesPrograms());
   return { kubeconfigPath, kubectl: kubectlFor(kubeconfigPath, kubectlPath), ...cluster };
@@ -37,11 +37,11 @@ export async function startOwnKubernetes(): Promise<TestKubernetes & { restartAp
 
 export type TestNamespace = {
   name: string;
-  /** Starts its deletion without waiting: without controllers the deletion would never end. */
+  /** Starts the deletion without waiting, because it never ends without controllers. */
   drop(): Promise<void>;
 };
 
-/** Creates a namespace with a random name, on the shared API server or on the given one. */
+/** Creates a namespace with a random name on the shared or the given API server. */
 export async function createTestNamespace(on?: Pick<TestKubernetes, "kubectl">): Promise<TestNamespace> {
   const { kubectl } = on ?? (await startKubernetes());
   const name = `t-${randomBytes(5).toString("hex")}`;
@@ -63,7 +63,7 @@ function kubectlFor(kubeconfigPath: string, kubectlPath: string): TestKubernetes
       child.once("error", (error) => reject(new Error(`starting ${kubectlPath}`, { cause: error })));
       child.once("close", (code, signal) => resolve(code ?? (signal === null ? 1 : 128)));
     });
-    // kubectl may exit without reading all of it; its exit code says what happened.
+    // kubectl may exit without reading all input; its exit code reports the result.
     child.stdin.on("error", () => undefined);
     child.stdin.end(stdin ?? "");
     const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), exitCode]);

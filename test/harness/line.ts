@@ -1,17 +1,17 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
-/** A TCP server before another server. */
+/** A TCP proxy in front of a server. */
 export interface Line {
-  /** That of the other server, with the address of this one. */
+  /** URL of the proxied server with the address of the proxy. */
   readonly url: string;
-  /** Closes all connections, too. */
+  /** Closes the proxy with all connections. */
   close(): Promise<void>;
 }
 
 /**
- * Listens on a free port. `carry` gets each connection of a client, and a function that opens one to the server of `url`. Errors of both
- * only close them.
+ * Listens on a free port. `carry` gets each client connection and a function that connects to the server of `url`. Errors on either side
+ * close both connections.
  */
 export async function openLine(url: string, carry: (near: Socket, reach: () => Socket) => void): Promise<Line> {
   const target = new URL(url);

@@ -5,23 +5,22 @@ import { partAddress } from "./broker.ts";
 import { DATABASE_PREFIX, withClient } from "./parts/postgres.ts";
 
 export type TestDatabase = {
-  /** A connection string of the database's owner, who is a superuser too. */
+  /** Connection string of the database owner, a superuser. */
   url: string;
-  /** Drops the database and ends its connections. May be called twice. */
+  /** Drops the database and closes its connections. Repeatable. */
   drop(): Promise<void>;
 };
 
 /**
- * Creates a database with all migrations applied: a clone of a template that the first caller of a run makes, so
- * each further one costs some 50 ms. Close your pool before `drop`, otherwise it reports a lost connection.
+ * Creates a database with all migrations applied: a clone of a template made once per run, at about 50 ms per clone. Close your pool before
+ * `drop`; it would otherwise report a lost connection.
  */
 export async function createTestDatabase(): Promise<TestDatabase> {
   const { url = "", runId = "" } = await partAddress("postgres");
   const name = databaseName(runId);
   const template = `${DATABASE_PREFIX}${runId}_template`;
   await withClient(url, async (client) => {
-    // Postgres cannot clone a database with open connections, or during its migration, so clones are made one at a time.
-    // The lock ends with the connection in every case.
+    // Postgres cannot clone a database with open connections, so clones are made one at a time. The lock ends with its connection.
     await client.query("select pg_advisory_lock(hashtextextended($1, 0))", [template]);
     await makeTemplate(client, url, template);
     await client.query(`create database "${name}" template "${template}"`);

@@ -5,9 +5,9 @@ export type Exit = { code: number | null; signal: NodeJS.Signals | null };
 export type ProcessOptions = {
   env?: Record<string, string | undefined>;
   cwd?: string;
-  /** The process counts as started when stdout or stderr (searched separately) match; without it, at once. */
+  /** The process has started when stdout or stderr (searched separately) matches; default: immediately. */
   readyLine?: RegExp;
-  /** How long to wait for `readyLine`; 30 s when left out. */
+  /** Timeout for `readyLine`. Default: 30 s. */
   readyMs?: number;
   uid?: number;
   gid?: number;
@@ -15,10 +15,10 @@ export type ProcessOptions = {
 
 export type RunningProcess = {
   pid: number;
-  /** What it has written so far; at most the last million characters. */
+  /** Output so far, up to the last million characters. */
   stdout(): string;
   stderr(): string;
-  /** Ends it with SIGTERM, and with SIGKILL if it still runs after `graceMs` (5 s). May be called twice. */
+  /** Sends SIGTERM, and SIGKILL after `graceMs` (5 s). Repeatable. */
   stop(graceMs?: number): Promise<Exit>;
   kill(signal: NodeJS.Signals): void;
   exited: Promise<Exit>;
@@ -26,8 +26,8 @@ export type RunningProcess = {
 
 const KEPT_CHARACTERS = 1_000_000;
 
-// The test process may end by an exception, by Ctrl-C, or because its own parent ended: no child may survive
-// that. One listener serves all children, because one per child would cause Node's warning about leaks.
+// No child may survive the test process, even after an exception, Ctrl-C or the end of its parent. One listener serves all children,
+// because one per child would cause Node's leak warning.
 const running = new Set<ChildProcess>();
 let guarding = false;
 
@@ -38,21 +38,20 @@ function guardAgainstOrphans(): void {
     for (const child of running) child.kill("SIGKILL");
   };
   process.on("exit", killAll);
-  // A worker of the test runner learns of its parent's death only by this event.
+  // A test worker detects the death of its parent by this event only.
   process.on("disconnect", killAll);
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     process.once(signal, () => {
       killAll();
-      // A listener disables the signal's default effect, so the signal is sent again unless another listener handles it.
+      // A listener disables the default effect of the signal, so the signal is sent again unless another listener handles it.
       if (process.listenerCount(signal) === 0) process.kill(process.pid, signal);
     });
   }
 }
 
 /**
- * Starts `command` with `args` and resolves when it is ready. `env` is added to this process's environment; an
- * `undefined` there removes a variable. Throws with the last lines of its output when it exits, or times out,
- * before `readyLine` was seen.
+ * Starts `command` with `args` and resolves when it is ready. `env` extends the environment of this process; `undefined` removes a
+ * variable. Throws with the last output lines if the command exits or times out before `readyLine`.
  */
 export async function startProcess(
   command: string,

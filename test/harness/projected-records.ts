@@ -3,7 +3,7 @@ import { readSomeRecords } from "../../api-server/store/records.ts";
 import { jsonOf } from "../../edge/projection/contract.ts";
 import type { RecordRef } from "../../edge/records.ts";
 
-/** The records of the refs as the relay projects them, in their order; undefined for what is not there. */
+/** Returns the records of the references as projected by the relay, in order; `undefined` for a missing one. */
 export async function readRecords(db: Queryable, refs: readonly RecordRef[]): Promise<unknown[]> {
   const { writes } = await readSomeRecords(db, refs, { bytesMax: Number.MAX_SAFE_INTEGER });
   const place = ({ kind, workspaceId, id }: RecordRef): string => `${kind} ${workspaceId} ${id}`;

@@ -9,25 +9,25 @@ import { type RunningProcess, startProcess } from "./process.ts";
 import { type OwnRedis, redisTlsArguments, startOwnRedis } from "./redis.ts";
 import { waitFor } from "./wait.ts";
 
-/* Redis as users have it: with a replica and sentinels, and a cluster of several masters. All real servers, on 127.0.0.1. */
+/* Redis with a replica and sentinels, and a cluster of several masters, all real servers on 127.0.0.1. */
 
 export interface KindOptions {
-  /** Of the server, which is that of the sentinels too; Redis when left out. */
+  /** Server program, also used as sentinel. Default: Redis. */
   readonly program?: string | undefined;
-  /** Without TLS when left out. Sentinels are asked without it all the same. */
+  /** Default: without TLS. Sentinels also listen without TLS. */
   readonly tls?: TestCertificate | undefined;
 }
 
 export interface Replicated {
-  /** As `--redis-url` takes it. */
+  /** Value for `--redis-url`. */
   readonly url: string;
-  /** The server that is the master now; of a cluster, the one that has the slot of this key. */
+  /** Returns the current master; in a cluster, the master of the slot of this key. */
   master(key?: string): Promise<OwnRedis>;
-  /** Makes a replica the master once it has all that the master has, as before maintenance. */
+  /** Promotes a replica once it has all data of the master, as before maintenance. */
   switchOver(key?: string): Promise<void>;
-  /** Runs a command at each server, those that replicate too. */
+  /** Runs a command on each server, including replicas. */
   atAll(name: string, ...args: string[]): Promise<void>;
-  /** Runs a command at one server. */
+  /** Runs a command on one server. */
   at(server: OwnRedis, name: string, ...args: string[]): Promise<unknown>;
   stop(): Promise<void>;
 }
@@ -72,7 +72,7 @@ export async function startSentinels({ program, tls }: KindOptions = {}): Promis
       const before = await master();
       const replica = servers.find((server) => server !== before);
       if (replica === undefined) throw new Error("there is a replica");
-      // The sentinels do not wait until the replica has everything, so nothing is written meanwhile.
+      // Sentinels do not wait for the replica, so writes are paused.
       await ask(before, "CLIENT", "PAUSE", "10000", "WRITE");
       const offsetOf = async (server: OwnRedis): Promise<string | undefined> =>
         /^master_repl_offset:(\d+)/m.exec(await ask(server, "INFO", "replication"))?.[1];
@@ -102,7 +102,7 @@ async function startSentinel(masterPort: number, { program, tls }: KindOptions):
   const port = await freePort();
   const settings = [
     `port ${port}`,
-    // Sentinels talk to one another and to the servers by TLS, and to clients at the other port without.
+    // Sentinels use TLS among servers, and a second port without TLS for clients.
     ...(tls === undefined ? [] : [`tls-port ${await freePort()}`, ...redisTlsSettings(tls)]),
     "bind 127.0.0.1",
     `dir ${dir}`,
@@ -126,7 +126,7 @@ async function startSentinel(masterPort: number, { program, tls }: KindOptions):
 
 const MASTERS = 3;
 
-/** Three masters with a replica each. */
+/** Starts three masters with a replica each. */
 export async function startCluster({ program, tls }: KindOptions = {}): Promise<Replicated> {
   const ask = askerOf(tls);
   const start = async () =>
@@ -176,7 +176,7 @@ export async function startCluster({ program, tls }: KindOptions = {}): Promise<
     },
     LONG,
   );
-  /** The ports of the nodes that have a slot: the master first. */
+  /** Returns the ports of the nodes of a slot, master first. */
   const portsOf = async (key: string, from: OwnRedis): Promise<number[]> => {
     const slot = Number(await ask(from, "CLUSTER", "KEYSLOT", key));
     const ranges = await ask<[number, number, ...[string, number][]][]>(from, "CLUSTER", "SLOTS");
@@ -214,7 +214,7 @@ async function anyAlive(nodes: readonly OwnRedis[], ask: Asker): Promise<OwnRedi
   throw new Error("no node answers");
 }
 
-/** Its role, the offset of its replication, and its replicas. */
+/** Reply of ROLE on a master: role, replication offset and replicas. */
 type RoleOfMaster = readonly [string, number, readonly unknown[]];
 
 const schemeOf = (tls: TestCertificate | undefined): string => (tls === undefined ? "redis" : "rediss");
@@ -224,7 +224,7 @@ const redisTlsSettings = (tls: TestCertificate): string[] => {
   return words.flatMap((word, i) => (i % 2 === 0 ? [`${word.slice(2)} ${words[i + 1]}`] : []));
 };
 
-/** `Reply` is the shape that replies of the command have. */
+/** `Reply` is the type of the command's replies. */
 type Asker = <Reply = string>(server: { readonly port: number }, name: string, ...args: string[]) => Promise<Reply>;
 
 const askerOf =

@@ -12,15 +12,14 @@ import { waitFor } from "./wait.ts";
 
 export type TestRedis = {
   url: string;
-  /** The required prefix of every key of this caller; ends in a colon. */
+  /** Key prefix of this caller, ending in a colon. */
   prefix: string;
   /** Deletes the keys below the prefix. */
   close(): Promise<void>;
 };
 
 /**
- * Returns a key prefix on the Redis that all files of a run share. That Redis may not be flushed, stopped or
- * configured; a test that needs that uses `startOwnRedis`.
+ * Returns a key prefix on the Redis that all files of a run share. Tests that flush, stop or configure Redis use `startOwnRedis` instead.
  */
 export async function createTestRedis(): Promise<TestRedis> {
   const { url = "" } = await partAddress("redis");
@@ -40,30 +39,30 @@ async function deleteKeys(url: string, prefix: string): Promise<void> {
 }
 
 export type OwnRedisOptions = {
-  /** One node of a cluster that holds all slots: commands over several slots are refused with CROSSSLOT. */
+  /** Whether the server is a cluster node with all slots, which rejects cross-slot commands with CROSSSLOT. */
   cluster?: boolean;
-  /** Another program than the first of the PATH. */
+  /** Server program. Default: the first on the PATH. */
   program?: string | undefined;
-  /** It listens with TLS alone, and speaks TLS with its like. Clients need no certificate. */
+  /** Whether the server and its peers use TLS only. Clients need no certificate. */
   tls?: TestCertificate | undefined;
-  /** More settings as command-line arguments, such as `["--appendonly", "yes"]`; later ones win. */
+  /** Further settings as command-line arguments such as `["--appendonly", "yes"]`; later ones win. */
   args?: string[];
 };
 
 export type OwnRedis = {
   url: string;
   port: number;
-  /** Its working folder, with its dump or append-only file. */
+  /** Working folder with the dump or append-only file. */
   dir: string;
-  /** Of the current process: `process.kill(redis.pid, "SIGSTOP")` makes it hang instead of disappear. */
+  /** Id of the current process: `process.kill(redis.pid, "SIGSTOP")` makes the server hang. */
   readonly pid: number;
-  /** Ends the server and removes its folder. May be called twice. */
+  /** Stops the server and removes its folder. Repeatable. */
   stop(): Promise<void>;
-  /** Ends only the process, so that clients lose their connections; `restart` starts it again. */
+  /** Kills only the process, so that clients lose their connections; `restart` starts it again. */
   kill(signal?: NodeJS.Signals): Promise<void>;
   /**
-   * Kills the process if it still runs (with `signal`, SIGTERM when left out) and starts it again on the same port and folder.
-   * Without persistence in the `args` (those of the start, unless given here) the new one starts empty.
+   * Kills a running process (with `signal`, default SIGTERM) and starts it again on the same port and folder. Without persistence in `args`
+   * (default: those of the start) the new one starts empty.
    */
   restart(options?: { args?: string[]; signal?: NodeJS.Signals }): Promise<void>;
 };
@@ -91,7 +90,7 @@ export async function startOwnRedis({
   if (cluster) await formCluster(url);
 
   const kill = async (signal: NodeJS.Signals = "SIGTERM") => {
-    // A process that a test has stopped with SIGSTOP would not receive its end.
+    // A process stopped with SIGSTOP would not handle its termination.
     server.kill("SIGCONT");
     server.kill(signal);
     await server.stop();
@@ -111,13 +110,13 @@ export async function startOwnRedis({
     restart: async (options = {}) => {
       await kill(options.signal);
       server = await start(options.args ?? args);
-      // The node's file in the folder remembers its slots; it only needs the time to become ready.
+      // The node remembers its slots in a file and only needs time to become ready.
       if (cluster) await clusterIsReady(url);
     },
   };
 }
 
-/** What a Redis or a sentinel needs to speak TLS with its like and with clients that show no certificate. */
+/** Returns the TLS settings of a server or sentinel for peers and for clients without a certificate. */
 export const redisTlsArguments = ({ certFile, keyFile }: TestCertificate): string[] => [
   ...["--tls-cert-file", certFile, "--tls-key-file", keyFile, "--tls-ca-cert-file", certFile],
   ...["--tls-auth-clients", "no", "--tls-replication", "yes", "--tls-cluster", "yes"],
@@ -133,7 +132,7 @@ async function formCluster(url: string): Promise<void> {
   await clusterIsReady(url);
 }
 
-/** A node serves only two seconds after it has all its slots. */
+/** A node serves only two seconds after it has all slots. */
 async function clusterIsReady(url: string): Promise<void> {
   const redis = new Redis(url);
   try {

@@ -3,12 +3,11 @@ import type { Pool } from "pg";
 import type { RecordRef } from "../../edge/records.ts";
 
 /*
- * Rows for tests that need many, written as psql would write them: only the triggers announce them. Ids, hashes,
- * names and creation times each sort in another order, as in production. So a statement that pages by one and sorts
- * by another loses rows in a test.
+ * Rows for tests that need many, written as in psql and announced only by triggers. Ids, hashes, names and creation times sort differently,
+ * as in production, so that a statement that pages by one and sorts by another loses rows in a test.
  */
 
-/** 24 hexadecimal digits derived from the text: the same every time, and unlike the text. */
+/** Returns 24 hexadecimal digits derived from the text by a hash. */
 const scrambled = (text: string): string => createHash("md5").update(text).digest("hex").slice(0, 24);
 
 export interface RowsOfWorkspace {
@@ -22,13 +21,13 @@ export interface KeyRow {
   readonly ref: RecordRef;
 }
 
-/** The n-th key that `insertKeys` makes in an API. */
+/** Returns the n-th key that `insertKeys` creates in an API. */
 export function keyRow({ workspaceId, apiId }: RowsOfWorkspace, n: number): KeyRow {
   const hash = createHash("sha256").update(`secret ${apiId} ${n}`).digest("base64");
   return { id: `key_${scrambled(`id ${apiId} ${n}`)}`, hash, ref: { workspaceId, kind: "key", id: hash } };
 }
 
-/** A workspace with one API. */
+/** Inserts a workspace with one API. */
 export async function insertWorkspace(db: Pool, name: string): Promise<RowsOfWorkspace> {
   const [workspaceId, apiId] = [`ws_${scrambled(name)}`, `api_${scrambled(`api of ${name}`)}`];
   await db.query("insert into workspaces (id, name, created_at) values ($1, $2, 1)", [workspaceId, name]);
@@ -41,7 +40,7 @@ export async function insertWorkspace(db: Pool, name: string): Promise<RowsOfWor
   return { workspaceId, apiId };
 }
 
-/** Inserts the keys `from` to `to − 1` of an API in one statement; `keyRow` describes each. */
+/** Inserts keys `from` to `to − 1` of an API in one statement; see `keyRow`. */
 export async function insertKeys(
   db: Pool,
   { workspaceId, apiId }: RowsOfWorkspace,
@@ -56,7 +55,7 @@ export async function insertKeys(
   );
 }
 
-/** Inserts `count` rows of each other projected kind, in the workspace. */
+/** Inserts `count` rows of each other projected kind into the workspace. */
 export async function insertOtherKinds(
   db: Pool,
   { workspaceId, apiId }: RowsOfWorkspace,

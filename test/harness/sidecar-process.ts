@@ -12,18 +12,18 @@ export interface SidecarProcess {
   readonly process: RunningProcess;
   readonly port: number;
   readonly adminPort: number;
-  /** 0 for those that are not open. */
+  /** 0 for a closed endpoint. */
   readonly extAuth: { readonly authorize: number; readonly grpc: number };
 }
 
-/** Starts a sidecar as in a pod, ready to decide: `env` must name its policy, store and app. The caller stops it. */
+/** Starts a gate as in a pod and waits until it is ready: `env` names its policy, Redis and app. The caller stops it. */
 export async function spawnSidecar(env: Record<string, string>, nodeArgs: string[] = []): Promise<SidecarProcess> {
   const sidecar = await spawnUnready(env, nodeArgs);
   await waitFor("the sidecar to be ready", () => isReady(sidecar));
   return sidecar;
 }
 
-/** The same, when its policy may not be there yet. */
+/** Starts a gate whose policy may not exist yet. */
 export async function spawnUnready(env: Record<string, string>, nodeArgs: string[] = []): Promise<SidecarProcess> {
   const child = await startProcess(process.execPath, [...nodeArgs, "cli/main.ts", "sidecar"], {
     cwd: ROOT,
@@ -53,11 +53,11 @@ export interface GuardedApp extends SidecarProcess {
   readonly edge: Edge;
   readonly records: Records;
   metrics(): Promise<string>;
-  /** Stops the process and deletes what was written for it. */
+  /** Stops the process and deletes its records. */
   close(): Promise<void>;
 }
 
-/** Starts a sidecar process for one test, in front of the app at `upstream`, with records written as by the relay. */
+/** Starts a gate process for one test in front of the app at `upstream`, with records written as by the relay. */
 export async function guardApp(options: {
   upstream: string;
   policy?: Partial<CompiledPolicy>;

@@ -1,8 +1,8 @@
 import { type RunnerTask, type RunnerTestSuite, TestRunner } from "vitest";
 
 /**
- * The runner for `ALLOW_SKIP=1`: a test that failed only because a part of the harness is missing on this machine counts as skipped,
- * with a line on stderr. Without the variable the run fails, because a green run that tested nothing would mislead.
+ * Test runner for `ALLOW_SKIP=1`: a test that fails because a service of the harness is missing counts as skipped, with a line on stderr.
+ * By default the run fails, because a green run without tests would mislead.
  */
 export default class SkippingRunner extends TestRunner {
   override async onAfterRunSuite(suite: RunnerTestSuite): Promise<void> {
@@ -19,7 +19,7 @@ export default class SkippingRunner extends TestRunner {
 function skipWhenPartIsMissing(task: RunnerTask): void {
   const { result } = task;
   if (result?.state !== "fail") return;
-  // Hooks after the failed one fail too, because it made nothing; only the cause counts.
+  // Hooks after the failed one fail too; only the cause counts.
   const missing = result.errors?.find((error) => error.name === "MissingPart");
   if (missing === undefined) return;
   process.stderr.write(`\nSKIPPED (ALLOW_SKIP=1): ${task.file.name} > ${task.name}: ${missing.message}\n`);

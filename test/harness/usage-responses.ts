@@ -10,7 +10,7 @@ import { STORED_TABLES } from "../../api-server/analytics/postgres/tables.ts";
 import { createPool } from "../../api-server/store/pool.ts";
 import { createTestDatabase } from "./postgres.ts";
 
-/** What `now()` is: noon of a Sunday. */
+/** Value of `now()`: noon of a Sunday. */
 export const NOW_MS = Date.UTC(2042, 5, 15, 12);
 
 const LIMITS = { rowsMax: 1_000, timeoutMs: 10_000, memoryBytesMax: 1_000_000_000, answerBytesMax: 4 * 1024 * 1024 };
@@ -26,7 +26,7 @@ interface Counted {
   readonly workspaceId?: string;
 }
 
-/** Days with a gap between them; a row of another workspace, which must never be seen. */
+/** Days with a gap, and a row of another workspace, which must never be visible. */
 const DAYS: readonly Counted[] = [
   { time: "2042-06-01", key: "key_a", outcome: "VALID", count: 1, credits: 3, tags: ["a", "b"], externalId: "user_B" },
   { time: "2042-06-02", key: "key_b", outcome: "VALID", count: 2, externalId: "ünal" },
@@ -40,7 +40,7 @@ const HOURS: readonly Counted[] = [
   { time: "2042-06-15 10:00:00", key: "key_a", outcome: "EXPIRED", count: 4 },
 ];
 
-/** At 10:00:00.123 of three days. */
+/** Rate limit events at 10:00:00.123 on three days. */
 const LIMITED = [
   { day: "2042-06-01", identifier: "alice", passed: true, latency: 1.5, tokens: 3 },
   { day: "2042-06-02", identifier: "Bob", passed: false, latency: 2.5, tokens: 4 },
@@ -48,14 +48,14 @@ const LIMITED = [
 ] as const;
 
 export interface UsageAnswers {
-  /** Runs a query of a caller on Postgres, as a store would. Returns the rows of the answer. */
+  /** Runs a caller's query on Postgres as the analytics store does and returns the rows. */
   rows(text: string): Promise<Record<string, unknown>[]>;
-  /** The values of the rows, in the order of the columns. */
+  /** Returns the values of the rows in column order. */
   values(text: string): Promise<unknown[][]>;
   close(): Promise<void>;
 }
 
-/** A database with a few rows of usage, asked through the dialect. */
+/** Opens a database with a few usage rows that is queried through the dialect. */
 export async function openUsageAnswers(): Promise<UsageAnswers> {
   const database = await createTestDatabase();
   const db = createPool(database.url);

@@ -8,15 +8,15 @@ import { waitFor } from "../wait.ts";
 import { dockerAnswers, findBinary, findPart, MissingPart } from "./find.ts";
 import { pythonWith } from "./python-package.ts";
 
-/** The name prefix of every database of the tests: other databases of a given server are never touched. */
+/** Name prefix of all test databases; other databases of a given server are never touched. */
 export const CLICKHOUSE_PREFIX = "postern_test_";
 
-/** Of our servers. With characters that a URL must escape, because users have such passwords. */
+/** Password with characters that a URL must escape. */
 const PASSWORD = "p@ss/wörd";
 
-/** What the container runs: the oldest release that is supported. */
+/** Oldest supported release, run in the container. */
 const IMAGE = "clickhouse/clickhouse-server:25.8";
-/** The engine of ClickHouse 26.9. */
+/** Version of the embedded ClickHouse engine. */
 const ENGINE_VERSION = "26.9.0";
 
 const ADVICE =
@@ -58,7 +58,7 @@ async function fromBinary(): Promise<Server | undefined> {
   });
 }
 
-/** A server by itself: Keeper, a cluster and further interfaces are not part of these tests. */
+/** Returns the configuration of a single server without Keeper, cluster or further interfaces. */
 function configuration({ dir, port, tcpPort }: { dir: string; port: number; tcpPort: number }): string {
   return JSON.stringify({
     logger: { level: "warning", console: 1 },
@@ -95,13 +95,13 @@ async function fromPackage(): Promise<Server | undefined> {
 }
 
 /**
- * Starts ClickHouse's engine on the data in `dir`, and a port (0 for any), in a second. It answers what the client of the product asks
+ * Starts the ClickHouse engine on the data in `dir` and a port (0 for any) within a second. It supports the client operations of Postern
  * and keeps its data over a restart.
  */
 export async function startEngine({ dir, port, rights, isReplicated = false }: EngineOptions): Promise<Engine> {
   const python = await pythonWith({ name: "chdb-core", version: ENGINE_VERSION, title: "ClickHouse", alone: true });
   const file = join(import.meta.dirname, "clickhouse-server.py");
-  // The engine's own code handles SIGTERM; its data need no farewell.
+  // The engine handles SIGTERM itself; its data needs no clean shutdown.
   if (isReplicated && (process.platform !== "linux" || process.arch !== "x64")) {
     throw new MissingPart("Replicated engines of ClickHouse are tried on Linux on x86-64 alone");
   }
@@ -119,17 +119,17 @@ export async function startEngine({ dir, port, rights, isReplicated = false }: E
 export interface EngineOptions {
   readonly dir: string;
   readonly port: number;
-  /** All when left out. */
+  /** Default: all permissions. */
   readonly rights?: EngineRights | undefined;
-  /** A single replica with a Keeper in its own memory, for tables with Replicated engines. Statements ON CLUSTER run on it alone. */
+  /** Whether a single replica with an in-memory Keeper runs, for tables with Replicated engines. ON CLUSTER statements run on it alone. */
   readonly isReplicated?: boolean;
 }
 
-/** What the one user of an engine may do; the engine checks it as a server does. */
+/** Permissions of the single user of an engine, checked as in a server. */
 export interface EngineRights {
-  /** Such as `SELECT ON db.*`. */
+  /** Grants such as `SELECT ON db.*`. */
   readonly grants: readonly string[];
-  /** Settings of its profile. */
+  /** Settings of the user's profile. */
   readonly profile?: Readonly<Record<string, string | number>>;
 }
 
@@ -164,7 +164,7 @@ async function inOwnFolder(start: (dir: string) => Promise<Server | undefined>):
 
 const urlAt = (host: string, port: number) => `http://default:${encodeURIComponent(PASSWORD)}@${host}:${port}`;
 
-/** Runs statements on a connection of their own. */
+/** Runs statements on a separate connection. */
 export async function clickhouseCommand(url: string, ...queries: readonly string[]): Promise<void> {
   const client = createClient({ url });
   try {

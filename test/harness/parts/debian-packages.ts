@@ -7,16 +7,16 @@ import { cacheFolder } from "./go-build.ts";
 import { telling } from "./say.ts";
 
 /*
- * Programs of Debian or Ubuntu packages, unpacked with their dependencies into the user's cache. Neither the packages of the system nor apt's
- * lists change, no service starts, and root is not needed.
+ * Programs of Debian or Ubuntu packages, unpacked with their dependencies into the user's cache. System packages and apt lists stay
+ * unchanged, no service starts, and root is not required.
  */
 
 const run = promisify(execFile);
 
-/** Below an unpacked folder: a script for each program, which lets it find the unpacked libraries. */
+/** Folder of launcher scripts, which let each program find the unpacked libraries. */
 const LAUNCHERS = "launchers";
 
-/** The slowest mirrors need this long. */
+/** Timeout that suits the slowest mirrors. */
 const TIMEOUT_MS = 600_000;
 
 export interface Packages {
@@ -31,12 +31,10 @@ export async function unpackedProgram(wanted: Packages, names: readonly string[]
   return folder === undefined ? undefined : findBinary(names, join(folder, LAUNCHERS));
 }
 
-/** Returns the folder that has the files of the packages of a program from `unpackedProgram`. */
+/** Returns the folder with the package files of a program from `unpackedProgram`. */
 export const unpackedRoot = (program: string): string => dirname(dirname(program));
 
-/**
- * Returns the folder that has the files of the packages. `undefined` if the machine has no apt-get.
- */
+/** Returns the folder with the package files, or `undefined` if the machine has no apt-get. */
 async function unpackPackages({ packages, backports = false }: Packages): Promise<string | undefined> {
   const [aptGet, dpkg] = [await findBinary(["apt-get"]), await findBinary(["dpkg-deb"])];
   const codename = /^VERSION_CODENAME=(\w+)$/m.exec(await readFile("/etc/os-release", "utf8").catch(() => ""))?.[1];

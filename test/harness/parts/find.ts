@@ -5,17 +5,17 @@ import { promisify } from "node:util";
 
 const run = promisify(execFile);
 
-/** One way to get a part: `undefined` means that it is not available on this machine, an error that it failed. */
+/** A method to obtain a service: `undefined` means unavailable on this machine, an error means failed. */
 export type Way<T> = { name: string; attempt(): Promise<T | undefined> };
 
-/** A part that is not available in any way. The message is one line that ends with what to install. */
+/** A service that no method provides. The message is one line that ends with an installation hint. */
 export class MissingPart extends Error {
   override name = "MissingPart";
 }
 
 /**
- * Tries the ways in order and returns the result of the first that succeeds. If an address in the environment does not work, the
- * search ends: the variable was set to use that very server. A way whose name is a variable is such an address.
+ * Tries the methods in order and returns the first result. If an address in the environment does not work, the search ends, because the
+ * variable selects that very server. A method named like a variable is such an address.
  */
 export async function findPart<T>(part: string, advice: string, ways: readonly Way<T>[]): Promise<T> {
   const failures: string[] = [];
@@ -50,7 +50,7 @@ export async function isExecutable(file: string): Promise<boolean> {
   );
 }
 
-/** Whether a container engine responds here; only having the client on the PATH is not enough. */
+/** Whether a container engine responds; a client on the PATH alone is insufficient. */
 export async function dockerAnswers(): Promise<boolean> {
   return await run("docker", ["version", "--format", "{{.Server.Version}}"], { timeout: 5_000 }).then(
     () => true,

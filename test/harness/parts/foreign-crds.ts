@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { findPart } from "./find.ts";
 import { buildOnce, cacheFolder, type Go } from "./go-build.ts";
 
-/* CRDs of other projects, as they publish them in their Go modules. */
+/* CRDs of other projects as published in their Go modules. */
 
 interface Published {
   readonly module: string;
@@ -11,7 +11,7 @@ interface Published {
   readonly files: readonly string[];
 }
 
-/** That our chart can use. */
+/** Kinds that the chart can use. */
 const OF_CHART: readonly Published[] = [
   {
     module: "github.com/prometheus-operator/prometheus-operator@v0.83.0",
@@ -25,7 +25,7 @@ const OF_CHART: readonly Published[] = [
   },
 ];
 
-/** That our examples of gateways are made of. */
+/** Kinds that the gateway examples use. */
 const OF_GATEWAYS: readonly Published[] = [
   {
     module: "github.com/envoyproxy/gateway@v1.9.1",
@@ -51,10 +51,10 @@ const OF_GATEWAYS: readonly Published[] = [
 
 const FILE = "crds.yaml";
 
-/** Returns the path of one file that has the CRDs of the Prometheus operator and of cert-manager that our chart can use. */
+/** Returns the path of a file with the CRDs of the Prometheus operator and cert-manager that the chart can use. */
 export const findForeignCrds = (): Promise<string> => find(OF_CHART, "foreign-crds-1");
 
-/** Likewise those of Envoy Gateway (with the Gateway API), Istio, Contour and Traefik. */
+/** Returns the path of a file with the CRDs of Envoy Gateway (with the Gateway API), Istio, Contour and Traefik. */
 export const findGatewayCrds = (): Promise<string> => find(OF_GATEWAYS, "gateway-crds-1");
 
 async function find(published: readonly Published[], name: string): Promise<string> {

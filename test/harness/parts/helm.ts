@@ -9,7 +9,7 @@ const PACKAGE = "helm.sh/helm/v3";
 
 const folder = () => join(cacheFolder(), `helm-${HELM}`);
 
-/** Returns the path of Helm: that of the PATH, or one that is built from its Go module into the user's cache, once. */
+/** Returns the path of Helm from the PATH, or built once from its Go module into the user's cache. */
 export async function findHelm(): Promise<string> {
   return await findPart("Helm", "install helm, or Go 1.24 or newer, or python3 with venv, so that it can be built", [
     { name: "the PATH", attempt: () => findBinary(["helm"]) },
@@ -36,7 +36,7 @@ async function build({ work, go }: Go): Promise<void> {
   await go(["get", `${PACKAGE}/cmd/helm@v${HELM}`]);
   const stamps = [
     `-X ${PACKAGE}/internal/version.version=v${HELM}`,
-    // The version of Kubernetes that it renders for when it has no cluster.
+    // Kubernetes version for which Helm renders without a cluster.
     ...["pkg/chartutil", "pkg/lint/rules"].flatMap((where) => [
       `-X ${PACKAGE}/${where}.k8sVersionMajor=1`,
       `-X ${PACKAGE}/${where}.k8sVersionMinor=${KUBERNETES_MINOR}`,

@@ -18,13 +18,13 @@ const PROGRAMS = [
 
 const folder = () => join(cacheFolder(), `kube-${KUBERNETES}`);
 
-/** Returns the folder with the programs if they were built before. */
+/** Returns the folder of the programs if they have been built. */
 export async function builtKubernetes(): Promise<string | undefined> {
   const there = await Promise.all(PROGRAMS.map(({ name }) => isExecutable(join(folder(), name))));
   return there.every(Boolean) ? folder() : undefined;
 }
 
-/** Builds kube-apiserver, etcd and kubectl from their Go modules into the user's cache: some four minutes, once. Returns the folder. */
+/** Builds kube-apiserver, etcd and kubectl from their Go modules into the user's cache: about four minutes, once. Returns the folder. */
 export const buildKubernetes = (): Promise<string> =>
   buildOnce({
     what: `kube-apiserver ${KUBERNETES}, etcd and kubectl`,
@@ -51,9 +51,8 @@ async function build({ go, work }: Go): Promise<void> {
 }
 
 /**
- * Our own go.mod. That of Kubernetes replaces its staging modules, all v0.0.0, by folders of its
- * repository; the published ones have a version, which our replacements name. Only the main module's language version and debug
- * settings apply, so they are repeated here.
+ * Returns a go.mod. That of Kubernetes replaces its staging modules (v0.0.0) by folders of its repository; this one names the published
+ * versions. It repeats the language version and debug settings because only those of the main module apply.
  */
 function moduleFile(kubernetesModule: string): string {
   const settings = [...kubernetesModule.matchAll(/^(?:go|godebug) .*$/gm)].map(([line]) => line);

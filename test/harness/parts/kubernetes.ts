@@ -10,7 +10,7 @@ import { waitFor } from "../wait.ts";
 import { dockerAnswers, findBinary, findPart } from "./find.ts";
 import { buildKubernetes, builtKubernetes } from "./kubernetes-build.ts";
 
-/** The paths of the programs; kubectl may be in another folder than the servers. */
+/** Paths of the programs; kubectl may be in another folder than the servers. */
 export type Programs = { apiServer: string; etcd: string; kubectl: string };
 
 export type Cluster = { kubeconfigPath: string; kubectlPath: string; stop(): Promise<void> };
@@ -40,7 +40,7 @@ export async function canStartKubernetes(): Promise<boolean> {
   return dockerAnswers();
 }
 
-/** Finds the programs for a separate API server, in the order above, without clusters that are not ours to stop. */
+/** Finds the programs for a separate API server in the order above, without existing clusters. */
 export async function kubernetesPrograms(): Promise<Programs> {
   return await findPart<Programs>("kube-apiserver with etcd", ADVICE, [
     { name: "KUBEBUILDER_ASSETS", attempt: () => programsIn(process.env.KUBEBUILDER_ASSETS) },
@@ -57,7 +57,7 @@ async function programsIn(path: string | undefined): Promise<Programs | undefine
   return { apiServer, etcd, kubectl: (await findBinary(["kubectl"], path)) ?? (await findKubectl()) };
 }
 
-/** Returns the path of kubectl: that of the PATH, or one that is built. */
+/** Returns the path of kubectl from the PATH or of a built one. */
 export async function findKubectl(): Promise<string> {
   const built = async (folder: string | undefined) => (folder === undefined ? undefined : join(folder, "kubectl"));
   return (
@@ -93,14 +93,14 @@ async function start(programs: Programs | undefined): Promise<Cluster | undefine
 }
 
 /**
- * Starts etcd and a kube-apiserver on it; ready in 2 to 5 s, with 300 MB. There are no nodes and
- * no controllers: no pod ever runs, a deleted namespace stays `Terminating`, and owner references are not garbage-collected.
+ * Starts etcd and a kube-apiserver; ready in 2 to 5 s with 300 MB. It has no nodes and no controllers: pods never run, a deleted namespace
+ * stays `Terminating`, and owner references are not garbage-collected.
  */
 export async function runKubernetes(programs: Programs): Promise<Cluster & { restartApiServer(): Promise<void> }> {
   const dir = await mkdtemp(join(tmpdir(), "postern-kubernetes-"));
   const started: RunningProcess[] = [];
   const stop = async () => {
-    // Its state is discarded, so open watches need not end first.
+    // The state is discarded, so open watches need not end first.
     for (const server of started) server.kill("SIGKILL");
     await Promise.all(started.map((server) => server.exited));
     await rm(dir, { recursive: true, force: true });
@@ -164,7 +164,7 @@ function apiServerArguments({ etcdUrl, dir, port }: { etcdUrl: string; dir: stri
     "service-account-key-file": join(dir, "sa.key"),
     "service-account-signing-key-file": join(dir, "sa.key"),
     "service-cluster-ip-range": "10.96.0.0/16",
-    // No controller creates a namespace's default account, without which this plugin would refuse every pod.
+    // Without a controller that creates default service accounts, this plugin would reject every pod.
     "disable-admission-plugins": "ServiceAccount",
   });
 }
@@ -176,7 +176,7 @@ function serviceAccountKey(): string {
   return privateKey.export({ type: "pkcs1", format: "pem" }) as string;
 }
 
-/** The API server signs its certificate itself, and writes the signer's certificate into the same file. */
+/** The API server signs its own certificate and writes the CA certificate into the same file. */
 const certificate = (dir: string) => readFile(join(dir, "certificates", "apiserver.crt"), "utf8");
 
 type Access = { dir: string; port: number; token: string };
@@ -191,7 +191,7 @@ async function apiServerIsReady({ server, dir, port, token }: Access & { server:
     everyMs: 100,
   });
   await Promise.race([ready, exit]);
-  // If it is not awaited it may still be rejected, which then does not matter.
+  // A rejection that is not awaited is irrelevant.
   ready.catch(() => undefined);
 }
 

@@ -9,8 +9,8 @@ import { telling } from "./say.ts";
 const run = promisify(execFile);
 
 /**
- * Returns a folder whose `node_modules` has these packages of npm, `name@version` each, with versions of their own: what a user's project
- * would have, and ours cannot. The first call makes it in the user's cache. Throws `MissingPart` with what to do.
+ * Returns a folder whose `node_modules` has these npm packages (`name@version`), as in a user's project. The first call creates it in the
+ * user's cache. Throws `MissingPart` with a hint.
  */
 export async function npmWith(title: string, packages: readonly string[]): Promise<string> {
   const folder = join(
@@ -32,7 +32,7 @@ export async function npmWith(title: string, packages: readonly string[]): Promi
     await rename(work, folder);
   } catch (error) {
     await rm(work, { recursive: true, force: true });
-    // Another process was faster.
+    // Another process has created the folder first.
     if (await isThere(join(folder, "node_modules"))) return folder;
     const said = error instanceof Error ? error.message.trim().replaceAll(/\s*\n\s*/g, " | ") : String(error);
     throw new MissingPart(`${title} is missing (${said.slice(0, 300)}): let npm reach its registry`);

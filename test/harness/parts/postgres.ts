@@ -6,14 +6,14 @@ import { Client } from "pg";
 import { startEmbeddedPostgres } from "../../../cli/embedded-postgres.ts";
 import { dockerAnswers, findPart } from "./find.ts";
 
-/** The name prefix of every database of a run, followed by the run's id: other databases of a given server are never touched. */
+/** Name prefix of all databases of a run, followed by the run id; other databases of a given server are never touched. */
 export const DATABASE_PREFIX = "postern_test_";
 
 type Server = { url: string; stop(): Promise<void> };
 
 /**
- * Finds or starts a Postgres. The npm package is tried before the container, because it starts in a second, is pinned by
- * the lock file, and is on every machine that ran `npm ci`. At the end the run's databases are dropped.
+ * Finds or starts a Postgres. The npm package precedes the container, because it starts in a second, is pinned by the lock file and is
+ * installed by `npm ci`. The databases of the run are dropped at its end.
  */
 export async function startPostgresPart() {
   const server = await findPart<Server>(
@@ -29,7 +29,7 @@ export async function startPostgresPart() {
   return {
     address: { url: server.url, runId },
     stop: async () => {
-      // The given server stays; databases that tests did not drop are dropped now.
+      // A given server keeps running; remaining test databases are dropped.
       if (process.env.TEST_DATABASE_URL) await dropDatabases(server.url, DATABASE_PREFIX + runId);
       await server.stop();
     },
@@ -43,10 +43,10 @@ async function fromEnvironment(): Promise<Server | undefined> {
   return { url, stop: async () => {} };
 }
 
-/** The same server as of `postern dev`, on its own files. Nothing of it remains after the run, however the run ends. */
+/** Starts the same server as `postern dev` on its own files, which are removed at any end of the run. */
 async function fromPackage(): Promise<Server | undefined> {
   const dir = await mkdtemp(join(tmpdir(), "postern-postgres-"));
-  // As root, the server runs as another user, who must be able to reach the folder.
+  // As root, the server runs as another user, which must have access to the folder.
   await chmod(dir, 0o755);
   const remove = () => rm(dir, { recursive: true, force: true });
   try {
@@ -82,7 +82,7 @@ async function fromContainer(): Promise<Server | undefined> {
     .withExposedPorts(5432)
     .withTmpFs({ "/var/lib/postgresql": "rw" })
     .withCommand(["postgres", "-c", "fsync=off", "-c", "full_page_writes=off", "-c", "max_connections=300"])
-    // The entry point first starts a temporary server for the set-up, so the line appears twice.
+    // The entry point first starts a temporary server, so the line appears twice.
     .withWaitStrategy(Wait.forLogMessage(/database system is ready to accept connections/, 2))
     .start();
   const url = `postgres://postgres:postgres@${container.getHost()}:${container.getMappedPort(5432)}/postgres`;

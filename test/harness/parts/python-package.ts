@@ -9,22 +9,22 @@ import { telling } from "./say.ts";
 const run = promisify(execFile);
 
 export interface PythonPackage {
-  /** As pip knows it. */
+  /** Package name for pip. */
   readonly name: string;
   readonly version: string;
-  /** For the message when it cannot be had. */
+  /** Name in the error message. */
   readonly title: string;
-  /** Others that belong into the same environment, `name==version`. */
+  /** Further packages of the environment as `name==version`. */
   readonly and?: readonly string[];
-  /** Without what it says that it needs, for a package of which the tests use a part. */
+  /** Whether dependencies are omitted, for a package of which the tests use a part. */
   readonly alone?: boolean;
 }
 
 const ADVICE = "install python3 (3.11 or newer) with its venv module";
 
 /**
- * Returns the Python of a virtual environment that has the package. The first call makes it in the user's cache. Call a module with
- * `-m`: the programs in its `bin` name the folder in which they were installed. Throws `MissingPart` with what to install.
+ * Returns the Python of a virtual environment with the package, which the first call creates in the user's cache. Call a module with `-m`,
+ * because programs in its `bin` contain the folder of their installation. Throws `MissingPart` with an installation hint.
  */
 export async function pythonWith(wanted: PythonPackage): Promise<string> {
   const others = (wanted.and ?? []).map((one) => `-${one.replace("==", "-")}`);
@@ -34,7 +34,9 @@ export async function pythonWith(wanted: PythonPackage): Promise<string> {
   return python;
 }
 
-/** Installs into a temporary folder and renames at the end: it appears complete or not at all, also with concurrent installs. */
+/**
+ * Installs into a temporary folder and renames it at the end, so that the environment is complete or missing even with concurrent installs.
+ */
 async function install(
   folder: string,
   { name, version, title, and = [], alone = false }: PythonPackage,
@@ -53,7 +55,7 @@ async function install(
     await rename(work, folder);
   } catch (error) {
     await rm(work, { recursive: true, force: true });
-    // Another process was faster.
+    // Another process has created the folder first.
     if (["ENOTEMPTY", "EEXIST"].includes((error as NodeJS.ErrnoException).code ?? "")) return;
     const said = error instanceof Error ? error.message.trim().replaceAll(/\s*\n\s*/g, " | ") : String(error);
     throw new MissingPart(`${title} is missing (${said.slice(0, 300)}): ${ADVICE}, and let pip reach its index`);

@@ -35,7 +35,7 @@ async function fromEnvironment(): Promise<Server | undefined> {
   const url = process.env.TEST_REDIS_URL;
   if (!url) return undefined;
   const redis = new Redis(url, { lazyConnect: true, maxRetriesPerRequest: 0, retryStrategy: () => null });
-  redis.on("error", () => undefined); // The command below reports it.
+  redis.on("error", () => undefined); // The command below reports a failure.
   try {
     await redis.connect();
     await redis.ping();
@@ -61,7 +61,7 @@ async function start(binary: string | undefined): Promise<Server | undefined> {
 
 export const REDIS_READY = /Ready to accept connections/;
 
-/** The settings of every Redis of the tests: in memory only and never evicting, as the product requires. */
+/** Returns the settings of every test Redis: in memory and without eviction, as Postern requires. */
 export function redisArguments({ port, dir }: { port: number; dir: string }): string[] {
   const values = {
     port: String(port),

@@ -9,9 +9,9 @@ const TRAEFIK = "3.7.13";
 const LEGO = "github.com/go-acme/lego/v5";
 
 /**
- * Returns Traefik: one of the PATH, else one that is built from its Go module into the user's cache, once, in some minutes. That one has no
- * DNS providers for certificates and no basic authentication, because the Go proxy does not serve all modules that they need; ForwardAuth, the
- * router and the proxy are as published.
+ * Returns Traefik from the PATH, or built once from its Go module into the user's cache in a few minutes. The built one lacks DNS providers
+ * for certificates and basic authentication, because the Go proxy lacks some of their modules; ForwardAuth, router and proxy are as
+ * published.
  */
 export async function findTraefik(): Promise<string> {
   const folder = join(cacheFolder(), `traefik-${TRAEFIK}`);
@@ -46,7 +46,7 @@ func NewDNSChallengeProviderByName(string) (challenge.Provider, error) {
 }
 `;
 
-/** What Traefik's own extensions add to its configuration: nothing. It is a module of its own, which the published one does not contain. */
+/** Empty replacement of Traefik's extension module, which the published module lacks. */
 const EXTENSIONS = `package ext
 
 type HTTP struct{}
@@ -58,7 +58,7 @@ type Router struct{}
 func (in *Router) DeepCopyInto(*Router) {}
 `;
 
-/** In a copy of the module, because it replaces some of its dependencies, which only a main module may. */
+/** Builds in a copy of the module, because only a main module may replace dependencies. */
 async function buildTraefik({ work, go }: Go): Promise<void> {
   const sources = join(work, "traefik");
   await copyModule(go, `github.com/traefik/traefik/v3@v${TRAEFIK}`, sources);
@@ -69,7 +69,7 @@ async function buildTraefik({ work, go }: Go): Promise<void> {
   const listed = await go(["list", "-C", sources, "-m", "-f", "{{.Version}}", LEGO]);
   await copyModule(go, `${LEGO}@${listed.trim()}`, join(sources, "lego"));
   await writeFile(join(sources, "lego/providers/dns/zz_gen_dns_providers.go"), NO_DNS_PROVIDERS);
-  // Both call what only Traefik's own copy of the library has.
+  // Both files call functions that only Traefik's copy of the library has.
   const auth = join(sources, "pkg/middlewares/auth");
   await replaceIn(join(auth, "basic_auth.go"), "goauth.CheckSecret", "func(string, string) bool { return false }");
   await replaceIn(join(auth, "digest_auth.go"), "RequireAuthStale", "RequireAuth");
@@ -84,7 +84,7 @@ async function replaceIn(file: string, from: string, to: string): Promise<void> 
   await writeFile(file, text.replaceAll(from, to));
 }
 
-/** The module cache cannot be written, and neither could what is copied from it. */
+/** The module cache is read-only, and so are copies of its files. */
 async function copyModule(go: Go["go"], module: string, to: string): Promise<void> {
   const { Dir } = JSON.parse(await go(["mod", "download", "-json", module]));
   await cp(Dir, to, { recursive: true });

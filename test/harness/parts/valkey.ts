@@ -3,7 +3,7 @@ import { findBinary, findPart } from "./find.ts";
 
 const NAMES = ["valkey-server"];
 
-/** Finds the program of Valkey, which Debian 12 has among its backports. Throws `MissingPart`. */
+/** Finds Valkey, which Debian 12 has in its backports. Throws `MissingPart`. */
 export const valkeyBinary = (): Promise<string> =>
   findPart("Valkey", "install valkey-server (8 or newer)", [
     { name: "the PATH", attempt: () => findBinary(NAMES) },
