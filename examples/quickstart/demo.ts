@@ -197,7 +197,7 @@ try {
   const { values } = parseArgs({
     options: {
       stay: { type: "boolean", default: false },
-      data: { type: "string", default: ".postern" },
+      "data-dir": { type: "string", default: ".postern" },
       "api-port": { type: "string", default: "8080" },
       "sidecar-port": { type: "string", default: "8000" },
       "app-port": { type: "string", default: "3000" },
@@ -205,7 +205,7 @@ try {
   });
   const [api, sidecar, app] = [values["api-port"], values["sidecar-port"], values["app-port"]].map(Number);
   const ports = { api: api ?? 0, sidecar: sidecar ?? 0, app: app ?? 0 };
-  process.exit(values.stay ? await stay({ data: resolve(values.data), ports }) : await walk());
+  process.exit(values.stay ? await stay({ data: resolve(values["data-dir"]), ports }) : await walk());
 } catch (error) {
   process.stderr.write(`\n${error instanceof Error ? error.message : error}\n`);
   if (process.argv.includes("--stay")) {

@@ -163,7 +163,7 @@ export async function disableKeysOfApi(
     {
       what: "who manages the API",
       leaveOut: (copy) => copy.replace(PROCEDURE, /guardManaged\(.*\)/, "api.manager"),
-      noticedBy: { file: "api-server/test/effects.test.ts", says: /refuses to change an object of another manager/ },
+      noticedBy: { file: "api-server/test/effects.test.ts", says: /rejects changes of an object of another manager/ },
     },
   ],
 };
