@@ -56,7 +56,7 @@ export const addAV1Procedure: Recipe = {
   notTaken: { 5: "is run for all recipes" },
   lists: ["api-server/plugins/openapi-v1.test.ts", "test/docs/api-v1.test.ts", "scripts/generate.test.ts"],
   about: {
-    words: ["countKeys", "every procedure of v1 is in the client"],
+    words: ["countKeys", "published v1 client covers every v1 procedure"],
     files: [
       "api-server/v1/apis/countKeys.test.ts",
       REQUIRED_PERMISSIONS,
