@@ -34,7 +34,7 @@ export function formatExplanation(shown: ShownExplanation, width: number | undef
   const head = [
     `${passes ? "✓" : "✗"} ${code}`,
     audited ? "passes all the same, because the policy is in mode Audit" : `${status} at a gate`,
-    ...(retryAfter === undefined ? [] : [`may pass in ${formatDuration(retryAfter * SECOND_MS)}`]),
+    ...(retryAfter === undefined ? [] : [`retry after ${formatDuration(retryAfter * SECOND_MS)}`]),
   ].join(", ");
   const deciding = steps.find(({ decides }) => decides);
   return [

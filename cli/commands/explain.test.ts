@@ -53,7 +53,7 @@ test("each step is a line with what it saw, its source and its age, and the outc
   const poor = await run(["--key-id", keyId, "--credits", "4"]);
   expect(poor.code).toBe(16);
   expect(poor.out.slice(0, 2)).toEqual([
-    expect.stringMatching(/^✗ USAGE_EXCEEDED, 429 at a gate, may pass in [\dhms]+$/),
+    expect.stringMatching(/^✗ USAGE_EXCEEDED, 429 at a gate, retry after [\dhms]+$/),
     "  credits: 3 credits are left, the request costs 4.",
   ]);
   expect(poor.out.at(-1)).toContain(`key ${keyId}, named Billing`);

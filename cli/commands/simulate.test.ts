@@ -44,7 +44,7 @@ describe("the example", () => {
   test("ends as its cases say", async () => {
     const { code, out, notes } = await example("--cases", CASES);
     expect(notes).toEqual([]);
-    expect(out.filter((line) => !line.startsWith("✓"))).toEqual(["10 cases, 0 ended otherwise than expected"]);
+    expect(out.filter((line) => !line.startsWith("✓"))).toEqual(["10 cases, 0 failed"]);
     expect(code).toBe(0);
   });
 
@@ -58,7 +58,7 @@ describe("the example", () => {
       "    POST /orders: code: expected VALID, got DISABLED",
       "    POST /orders: passed: expected 1, got 0",
       "    enabled: The key is disabled.",
-      "10 cases, 1 ended otherwise than expected",
+      "10 cases, 1 failed",
     ]);
     const asJson = await example("--cases", join(dir, "other-cases.yaml"), "--json");
     expect(JSON.parse(asJson.out.join(""))).toMatchObject({ differ: 1 });
@@ -95,7 +95,7 @@ describe("the exit code and the first line say how it ends", () => {
     {
       args: ["--request", "POST /orders", "--key", "editor", "--times", "11"],
       code: 15,
-      first: expect.stringMatching(/^✗ RATE_LIMITED, 429 at a gate, may pass in [\dhms]+$/),
+      first: expect.stringMatching(/^✗ RATE_LIMITED, 429 at a gate, retry after [\dhms]+$/),
     },
     {
       args: ["--request", "GET /", "--no-key", "--header", "X-API-Key: never"],

@@ -208,7 +208,7 @@ async function runCases(io: Io, { file, world, nowMs, asJson }: CasesRun): Promi
   }
   const differ = results.filter(isDifferent).length;
   if (asJson) io.out(printableJson({ cases: results.map(toJson), differ }));
-  else io.out(`${results.length} cases, ${differ} ended otherwise than expected`);
+  else io.out(`${results.length} cases, ${differ} failed`);
   return differ === 0 ? 0 : 1;
 }
 

@@ -17,13 +17,11 @@ test.each([
 });
 
 test("explanation of stale data always states the policy and whether it applies", () => {
-  const served = "goes on with the keys that it knows until it is 15m old, answers 503 for others";
-  expect(explainStale(serve, undefined).detail).toContain(
-    `When it hears of no changes, a gate whose data is older than 30s ${served}`,
-  );
+  const served = "serves cached keys, returns 503 for others, and after 15m returns 503";
+  expect(explainStale(serve, undefined).detail).toContain(`Without updates, a gate with data older than 30s ${served}`);
   expect(explainStale(serve, 45_000).detail).toContain(
-    `A gate has data that is 45s old: a gate whose data is older than 30s ${served}`,
+    `The data of a gate is 45s old: a gate with data older than 30s ${served}`,
   );
-  expect(explainStale(deny, 1).detail).toContain("older than 30s answers 503 for every key (onStale: Deny)");
-  expect(explainStale(serve, Infinity).detail).toContain("A gate does not know how old its data is");
+  expect(explainStale(deny, 1).detail).toContain("older than 30s returns 503 for every key (onStale: Deny)");
+  expect(explainStale(serve, Infinity).detail).toContain("The age of a gate's data is unknown");
 });

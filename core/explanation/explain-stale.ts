@@ -14,16 +14,16 @@ export function explainStale(
   const after = formatDuration(onStale.afterMs);
   const does =
     onStale.action === "Deny"
-      ? `a gate whose data is older than ${after} answers 503 for every key (onStale: Deny)`
-      : `a gate whose data is older than ${after} goes on with the keys that it knows until it is ${formatDuration(onStale.denyAfterMs)} old, answers 503 for others, and after that 503 for every key (onStale: Serve)`;
-  if (gatesAgeMs === undefined) return said("stale", true, `at most ${after}`, `When it hears of no changes, ${does}.`);
+      ? `a gate with data older than ${after} returns 503 for every key (onStale: Deny)`
+      : `a gate with data older than ${after} serves cached keys, returns 503 for others, and after ${formatDuration(onStale.denyAfterMs)} returns 503 for every key (onStale: Serve)`;
+  if (gatesAgeMs === undefined) return said("stale", true, `at most ${after}`, `Without updates, ${does}.`);
   const age = Number.isFinite(gatesAgeMs) ? shortAge(gatesAgeMs) : "unknown";
   const freshness = checkFreshness(onStale, gatesAgeMs);
   const saw = `${age}, at most ${after}`;
-  if (freshness === "Fresh") return said("stale", true, saw, `When it hears of no changes, ${does}.`);
+  if (freshness === "Fresh") return said("stale", true, saw, `Without updates, ${does}.`);
   const first = Number.isFinite(gatesAgeMs)
-    ? `A gate has data that is ${age} old`
-    : "A gate does not know how old its data is";
+    ? `The data of a gate is ${age} old`
+    : "The age of a gate's data is unknown";
   return said("stale", freshness === "Departed", saw, `${first}: ${does}.`);
 }
 
